@@ -1,0 +1,36 @@
+"""Exceptions that dyncomp raises or uses between its parts."""
+
+from __future__ import annotations
+
+
+class DyncompError(Exception):
+    """Base class of every error that dyncomp itself raises."""
+
+
+class Unsupported(DyncompError):
+    """A construct cannot be captured or lowered.
+
+    Inside capture this becomes a graph break (or, with ``fullgraph=True``, a
+    :class:`GraphBreakError`). ``break_id`` names an entry of the break registry.
+    """
+
+    def __init__(self, reason: str, *, break_id: str = "unsupported-call") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.break_id = break_id
+
+
+class GraphBreakError(DyncompError):
+    """``fullgraph=True`` was asked for and the function needs a graph break."""
+
+
+class VerifyError(DyncompError):
+    """An intermediate form breaks one of its own rules: a bug in dyncomp."""
+
+
+class LoweringError(DyncompError):
+    """A captured graph could not be turned into code; the caller falls back to the original."""
+
+
+class ToolchainError(DyncompError):
+    """No usable compiler, or the compiler refused generated code."""

@@ -1,0 +1,135 @@
+"""What a frontend provides: the meaning of one array library's objects and callables in ops.
+
+Capture knows arrays only through this interface. A frontend describes the library's array objects,
+finds a :class:`Rule` for a callable, method, attribute or operator, and rules emit graph nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..device import CPU, Device
+from ..dtypes import DType
+from ..graph.ir import ArrayType, GraphBuilder, Ops, Var
+from ..symint import ShapeEnv
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFacts:
+    """What guards check of a concrete array object.
+
+    ``kind`` ``"array"``: an array object, memory is shared with the caller; ``"scalar"``: an immutable
+    scalar object of the library (``np.float64``), passed by value. Strides in elements. ``pytype``: the
+    exact Python type. ``extra``: further facts a frontend wants guarded (``requires_grad``…).
+    """
+
+    kind: str
+    pytype: type
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: Device = CPU
+    aligned: bool = True
+    writeable: bool = True
+    extra: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRef:
+    """A traced array value: a graph value and how Python would see it.
+
+    ``kind``: ``"array"`` (an ndarray / Tensor), ``"scalar"`` (a NumPy scalar), ``"python"`` (a Python
+    bool, int, float or complex whose value is only known at run time; it is *weak* in promotion).
+    ``frontend``: the name of the library it belongs to. ``readonly``: writing raises.
+    """
+
+    var: Var
+    kind: str = "array"
+    frontend: str = "numpy"
+    readonly: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        return self.var.type.dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.var.type.shape
+
+    @property
+    def strides(self) -> tuple[Any, ...]:
+        return self.var.type.strides
+
+    @property
+    def ndim(self) -> int:
+        return len(self.var.type.shape)
+
+    @property
+    def type(self) -> ArrayType:
+        return self.var.type
+
+
+@dataclass
+class TraceContext:
+    """What a rule may use: the builder (``tx.ops.add(x, y)`` emits), the symbols, and notes about the
+    run-time state that it relied upon (``tx.assume("numpy-errstate")`` makes capture guard it)."""
+
+    builder: GraphBuilder
+    assumptions: set[str] = field(default_factory=set)
+
+    @property
+    def ops(self) -> Ops:
+        return Ops(self.builder)
+
+    @property
+    def env(self) -> ShapeEnv:
+        return self.builder.env
+
+    def assume(self, what: str) -> None:
+        self.assumptions.add(what)
+
+
+# A rule is called as rule(tx, *args, **kwargs) with the user's arguments, where arrays are ArrayRef,
+# symbolic integers SymInt, and all else (numbers, strings, None, Ellipsis, dtype objects, slices,
+# tuples, lists, dicts of these) is as in the user's program. It returns an ArrayRef, a plain Python
+# constant, a SymInt, or tuples/lists of these. It raises errors.Unsupported (or anything else) where it
+# has no meaning for these arguments: capture then breaks the graph and calls the original, which also
+# gives the user the library's own exception. It must emit nothing it cannot complete; nodes emitted
+# before raising are rolled back by the caller.
+Rule = Callable[..., Any]
+
+
+class Frontend(Protocol):
+    """One array library."""
+
+    name: str
+    array_types: tuple[type, ...]  # exact types of array and scalar objects that describe() accepts
+
+    def describe(self, obj: Any) -> ArrayFacts:
+        """Facts of a concrete object of one of ``array_types``; raises ``Unsupported`` (with the
+        reason) for what cannot be captured: object or structured dtypes, foreign byte order…"""
+        ...
+
+    def find_function(self, fn: Any) -> Rule | None:
+        """The rule of a library callable (``np.add``, ``np.add.reduce``, ``torch.relu``), else None."""
+        ...
+
+    def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
+        """The rule of method ``name`` of a traced value; called with the value as first argument."""
+        ...
+
+    def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
+        """The rule that computes a data attribute (``shape``, ``T``, ``dtype``) from the value."""
+        ...
+
+    def find_operator(self, name: str) -> Rule | None:
+        """The rule of an operator by its ``operator`` module name: ``add``, ``iadd``, ``matmul``,
+        ``neg``, ``lt``, ``getitem``, ``setitem``, ``invert``, …; operands as in the user's program,
+        at least one of them an ArrayRef of this frontend (kind ``"python"`` ones count for any)."""
+        ...
+
+    def is_constant(self, obj: Any) -> bool:
+        """Library objects that are immutable constants to capture (dtypes, ``np.newaxis``, enums)."""
+        ...

@@ -1,0 +1,390 @@
+"""The graph IR: a frozen list of nodes in single-assignment form.
+
+A :class:`Graph` has array and scalar inputs, symbols for sizes that are not constants, nodes, outputs,
+and, once functionalized, a list of input arrays whose new contents are to be written back. Before
+functionalization the one effect a node may have is ``copy_(dst, src)``, which writes ``src`` into the
+memory that ``dst`` views, and nodes whose row lowers as a ``View`` alias their first input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..device import CPU, Device
+from ..dtypes import DType
+from ..errors import VerifyError
+from ..symint import Dim, ShapeEnv, SymInt, product, same
+
+# How a graph's caller passes an input, or gets an output back. ``array``: an array object.
+# ``scalar``: a zero-dimensional value passed by value (Python or NumPy scalar; as an output: the
+# frontend's scalar object). ``python``: as an output, a Python bool, int, float or complex.
+KINDS = ("array", "scalar", "python")
+
+COPY = "copy_"
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """A place in the user's program."""
+
+    file: str
+    line: int
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """Element type, shape, strides (in elements) and device of a value."""
+
+    dtype: DType
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    device: Device = CPU
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Dim:
+        """Number of elements."""
+        return product(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """C-contiguous, structurally (records no guard)."""
+        return all(same(a, b) for a, b in zip(self.strides, contiguous_strides(self.shape)))
+
+    def __str__(self) -> str:
+        text = f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        if not self.is_contiguous:
+            text += f"{{{', '.join(map(str, self.strides))}}}"
+        return text if self.device == CPU else f"{text}@{self.device}"
+
+
+def contiguous_strides(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """C-order strides in elements (dimensions of size 0 count as 1, as in NumPy)."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for dim in reversed(shape):
+        strides.append(step)
+        step = step * (1 if isinstance(dim, int) and dim == 0 else dim)
+    return tuple(reversed(strides))
+
+
+def array_type(dtype: DType, shape: tuple[Dim, ...], device: Device = CPU) -> ArrayType:
+    """A C-contiguous :class:`ArrayType`."""
+    return ArrayType(dtype, shape, contiguous_strides(shape), device)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A small constant array as a node parameter; equal by contents."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    data: bytes
+
+    @staticmethod
+    def of(array: np.ndarray[Any, Any], dtype: DType) -> Literal:
+        return Literal(dtype, tuple(array.shape), np.ascontiguousarray(array).tobytes())
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        return np.frombuffer(self.data, self.dtype.numpy).reshape(self.shape).copy()
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """One value. Names are unique within a graph."""
+
+    name: str
+    type: ArrayType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.type.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.type.shape)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """``outputs = op(*inputs, **params)``; ``params`` is a tuple of (name, value) pairs."""
+
+    op: str
+    inputs: tuple[Var, ...]
+    params: tuple[tuple[str, Any], ...]
+    outputs: tuple[Var, ...]
+    loc: Loc | None = None
+
+    @property
+    def out(self) -> Var:
+        """The only output."""
+        (value,) = self.outputs
+        return value
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        return dict(self.params)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInput:
+    """An input: its value, how it is passed (see ``KINDS``) and the user's name for it."""
+
+    var: Var
+    kind: str = "array"
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolBinding:
+    """Where a symbol's value comes from at run time.
+
+    ``kind`` ``"int"``: the integer argument number ``index``, counted after the graph's inputs (a
+    graph is called as ``graph(*inputs, *integers)``); ``"dim"`` / ``"stride"``: dimension / stride in
+    elements ``axis`` of input number ``index``.
+    """
+
+    name: str
+    kind: str
+    index: int
+    axis: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOf:
+    """An output that shares memory: a strided window (in elements) on input or output number
+    ``index`` (``kind`` ``"input"`` or ``"output"``)."""
+
+    kind: str
+    index: int
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    offset: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOutput:
+    """An output: its value, how it is returned, and after functionalization what it is a view of.
+    ``hidden`` outputs exist only as the base of views and are not returned."""
+
+    var: Var
+    kind: str = "array"
+    view: ViewOf | None = None
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Graph:
+    """See the module's docstring. ``mutations``: pairs (input number, value of the same type) to be
+    written back when, and only when, the whole graph has run without an error."""
+
+    name: str
+    inputs: tuple[GraphInput, ...]
+    symbols: tuple[SymbolBinding, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[GraphOutput, ...]
+    mutations: tuple[tuple[int, Var], ...] = ()
+    env: ShapeEnv = field(default_factory=ShapeEnv, compare=False, repr=False)
+
+    @property
+    def input_vars(self) -> tuple[Var, ...]:
+        return tuple(i.var for i in self.inputs)
+
+    def values(self) -> Iterator[Var]:
+        """Every value in order of definition."""
+        yield from self.input_vars
+        for node in self.nodes:
+            yield from node.outputs
+
+    def uses(self) -> dict[str, int]:
+        """How often each value is read (by nodes, outputs and mutations)."""
+        count = {v.name: 0 for v in self.values()}
+        for node in self.nodes:
+            for v in node.inputs:
+                count[v.name] += 1
+        for out in self.outputs:
+            count[out.var.name] += 1
+        for _, v in self.mutations:
+            count[v.name] += 1
+        return count
+
+
+class OpRow(Protocol):
+    """What the graph layer needs to know of an op; ``prims.opdef.OpDef`` provides it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def meta(self) -> Any: ...
+
+
+OpTable = Mapping[str, OpRow]
+
+
+class GraphBuilder:
+    """Appends nodes one by one, inferring the type of every value through the op's ``meta``."""
+
+    def __init__(self, table: OpTable, env: ShapeEnv | None = None, name: str = "graph") -> None:
+        self.table = table
+        self.env = env if env is not None else ShapeEnv()
+        self.name = name
+        self.inputs: list[GraphInput] = []
+        self.symbols: list[SymbolBinding] = []
+        self.nodes: list[Node] = []
+        self.loc: Loc | None = None
+        self._counter = 0
+
+    def fresh(self, type: ArrayType, prefix: str = "v") -> Var:
+        var = Var(f"{prefix}{self._counter}", type)
+        self._counter += 1
+        return var
+
+    def add_input(self, type: ArrayType, kind: str = "array", label: str = "") -> Var:
+        var = Var(f"in{len(self.inputs)}", type)
+        self.inputs.append(GraphInput(var, kind, label))
+        return var
+
+    def bind_symbol(self, symbol: SymInt, kind: str, index: int, axis: int = 0) -> None:
+        """Say where the value of a bare symbol comes from (see :class:`SymbolBinding`)."""
+        self.symbols.append(SymbolBinding(str(symbol), kind, index, axis))
+
+    def emit(self, op: str, *inputs: Var, loc: Loc | None = None, **params: Any) -> Any:
+        """Append a node. Returns its value, a tuple where the op has several, ``None`` for ``copy_``.
+
+        Whatever ``meta`` raises for ill-typed inputs passes through and nothing is appended.
+        """
+        if op == COPY:
+            return self._emit_copy(inputs, loc)
+        inferred = self.table[op].meta(*(v.type for v in inputs), **params)
+        several = isinstance(inferred, tuple)
+        outputs = tuple(self.fresh(t) for t in (inferred if several else (inferred,)))
+        self.nodes.append(Node(op, inputs, tuple(params.items()), outputs, loc or self.loc))
+        return outputs if several else outputs[0]
+
+    def _emit_copy(self, inputs: tuple[Var, ...], loc: Loc | None) -> None:
+        check_copy(inputs)
+        self.nodes.append(Node(COPY, inputs, (), (), loc or self.loc))
+
+    def finish(self, outputs: tuple[GraphOutput, ...]) -> Graph:
+        return Graph(
+            self.name,
+            tuple(self.inputs),
+            tuple(self.symbols),
+            tuple(self.nodes),
+            outputs,
+            env=self.env,
+        )
+
+
+class Ops:
+    """Sugar over a builder: ``ops.add(x, y)`` for ``builder.emit("add", x, y)``."""
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        self._builder = builder
+
+    @property
+    def builder(self) -> GraphBuilder:
+        return self._builder
+
+    def __getattr__(self, op: str) -> Any:
+        if op.startswith("__") or op not in self._builder.table:
+            raise AttributeError(f"no op named {op!r}")
+
+        def emit(*inputs: Var, **params: Any) -> Any:
+            return self._builder.emit(op, *inputs, **params)
+
+        return emit
+
+
+def check_copy(inputs: tuple[Var, ...]) -> None:
+    dst, src = inputs
+    if dst.dtype != src.dtype or not same_shape(dst.shape, src.shape):
+        raise VerifyError(f"copy_ of {src.type} into {dst.type}: shape and dtype must be equal")
+
+
+def same_shape(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> bool:
+    """Structurally equal shapes; records no guard."""
+    return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+
+
+def same_type(a: ArrayType, b: ArrayType, *, strides: bool = False) -> bool:
+    """Structurally equal types; strides count only where asked for."""
+    equal = a.dtype == b.dtype and a.device == b.device and same_shape(a.shape, b.shape)
+    return equal and (not strides or same_shape(a.strides, b.strides))
+
+
+def verify(graph: Graph, table: OpTable, *, functional: bool = False) -> Graph:
+    """Check the rules of the IR and return the graph; raises :class:`VerifyError` naming the node.
+
+    Every value is defined once and before it is used; every node's op exists and its outputs have the
+    types its ``meta`` gives; symbols in types are bound; with ``functional`` no ``copy_`` is left and
+    mutated inputs get values of their own type.
+    """
+    defined: dict[str, Var] = {}
+    bound = {s.name for s in graph.symbols}
+    for inp in graph.inputs:
+        _define(defined, inp.var, bound, f"input {inp.var.name}")
+        if inp.kind not in KINDS:
+            raise VerifyError(f"input {inp.var.name}: unknown kind {inp.kind!r}")
+    for number, node in enumerate(graph.nodes):
+        where = f"node {number} ({node.op})"
+        for value in node.inputs:
+            if defined.get(value.name) is not value and defined.get(value.name) != value:
+                raise VerifyError(f"{where}: {value.name} is not defined before it")
+        if node.op == COPY:
+            if functional:
+                raise VerifyError(f"{where}: copy_ in a functional graph")
+            check_copy(node.inputs)
+            continue
+        _check_node(node, table, where)
+        for value in node.outputs:
+            _define(defined, value, bound, where)
+    for out in graph.outputs:
+        if out.var.name not in defined:
+            raise VerifyError(f"output {out.var.name} is not defined")
+    for index, value in graph.mutations:
+        target = graph.inputs[index].var
+        if value.name not in defined or not same_type(value.type, target.type):
+            raise VerifyError(f"mutation of {target.name}: {value.name} is undefined or of another type")
+    return graph
+
+
+def _define(defined: dict[str, Var], value: Var, bound: set[str], where: str) -> None:
+    if value.name in defined:
+        raise VerifyError(f"{where}: {value.name} is defined twice")
+    for dim in (*value.type.shape, *value.type.strides):
+        if isinstance(dim, SymInt) and not dim.symbols() <= bound:
+            raise VerifyError(f"{where}: {value.name} has an unbound symbol in {value.type}")
+    defined[value.name] = value
+
+
+def _check_node(node: Node, table: OpTable, where: str) -> None:
+    row = table.get(node.op)
+    if row is None:
+        raise VerifyError(f"{where}: no such op")
+    inferred = row.meta(*(v.type for v in node.inputs), **node.kwargs)
+    types = inferred if isinstance(inferred, tuple) else (inferred,)
+    if len(types) != len(node.outputs):
+        raise VerifyError(f"{where}: {len(node.outputs)} outputs, meta gives {len(types)}")
+    for value, expected in zip(node.outputs, types):
+        if not same_type(value.type, expected, strides=True):
+            raise VerifyError(f"{where}: {value.name} is {value.type}, meta gives {expected}")

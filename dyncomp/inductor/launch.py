@@ -1,0 +1,217 @@
+"""The launch plan: what a compiled graph's C entry does with its arguments, as plain data.
+
+A :class:`LaunchPlan` names the graph's buffers and says where each comes from; :func:`build` joins it with
+a loaded library of kernels into a ``CompiledGraph``: a C callable that takes the graph's inputs
+positionally and runs with no Python in between (``dyncomp/runtime/csrc``).
+
+Buffers are numbered in one row: inputs, fresh outputs, arena slots, constants. Kernels get that row as
+``void** buffers`` (see ``ABI_DECLARATIONS``). Shapes are in elements; **strides and offsets are in
+elements of the buffer's own dtype**, not bytes; only arena offsets and sizes are in bytes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from dyncomp.dtypes import DType
+from dyncomp.runtime import _launch
+
+ABI_VERSION: int = _launch.ABI_VERSION
+ARENA_ALIGNMENT = 64
+
+# Copied into every generated translation unit; equal to the marked part of runtime/csrc/abi.h.
+ABI_DECLARATIONS = """\
+typedef long long i64;
+typedef void (*BodyFunction)(void* ctx, i64 lo, i64 hi, int tid);
+struct Runtime {
+  void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
+  int num_threads;
+  void* blas[16];
+};
+"""
+
+# Index into Runtime.blas of each CBLAS routine (64-bit integer arguments).
+BLAS_INDEX = {
+    name: index
+    for index, name in enumerate(
+        "sgemm dgemm cgemm zgemm sgemv dgemv cgemv zgemv sdot ddot ssyrk dsyrk set_num_threads".split()
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRef:
+    """A size known only at the call: entry ``index`` of what the library's ``sizes`` function writes."""
+
+    index: int
+
+
+Size = int | SizeRef
+
+
+@dataclass(frozen=True, slots=True)
+class InputSlot:
+    """One positional argument.
+
+    ``kind``: ``"array"`` (the data pointer is taken as is); ``"float"``, ``"complex"``, ``"bool"``, ``"int"``
+    (a Python or NumPy scalar, converted to a 0-d value of ``dtype``); ``"symint"`` (a Python int that may
+    feed symbols; its buffer is an int64); ``"object"`` (not looked at: NULL buffer, for passing through).
+    For arrays type, dtype, ``ndim``, alignment and (``writable``) the writeable flag are checked at every
+    call, and those entries of ``shape`` and ``strides`` (elements) that are not ``None``; a mismatch raises
+    ``TypeError``.
+    """
+
+    kind: Literal["array", "float", "complex", "bool", "int", "symint", "object"]
+    dtype: DType | None = None
+    ndim: int = 0
+    writable: bool = False
+    shape: tuple[int | None, ...] | None = None
+    strides: tuple[int | None, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolSlot:
+    """``syms[k]``: the value of a symint input, or an array input's ``shape[dim]`` or ``strides[dim]``
+    (in elements; ``TypeError`` at the call if the byte stride is no multiple of the item size)."""
+
+    kind: Literal["value", "shape", "stride"]
+    input: int
+    dim: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSlot:
+    """A fresh array. ``strides`` ``None`` means C order, otherwise a dense layout (a permutation of a
+    contiguous one). ``kind`` says what :class:`OutputResult` hands out: the array, or for 0-d a NumPy or
+    Python scalar."""
+
+    dtype: DType
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...] | None = None
+    kind: Literal["array", "numpy_scalar", "python_scalar"] = "array"
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaSlot:
+    """Scratch memory at byte ``offset`` (a multiple of 64) of the graph's arena."""
+
+    offset: Size
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStep:
+    """Run the library's function ``symbol``."""
+
+    symbol: str = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferRef:
+    """A typed view of buffer number ``buffer`` (numbered as in ``void** buffers``)."""
+
+    buffer: int
+    dtype: DType
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...] | None = None
+    offset: Size = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PyCallStep:
+    """Call ``func(*inputs)`` on arrays over the buffers (no copies) and copy its result (an array or
+    scalar, or a tuple or list of them) into ``outputs``, casting as ``same_kind``; a shape that differs
+    raises ``ValueError``. ``func`` is a callable or ``"module:qualified.name"``. Its exceptions propagate."""
+
+    func: Callable[..., Any] | str
+    inputs: tuple[BufferRef, ...]
+    outputs: tuple[BufferRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputResult:
+    """Fresh output ``index``, handed out as its slot's ``kind``."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputResult:
+    """The input object itself."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOutput:
+    """A view of an array input or of a fresh output; ``offset`` and ``strides`` in elements of ``dtype``.
+    The writeable flag is the base's; ``writeable=False`` drops it (``broadcast_to``)."""
+
+    base: Literal["input", "output"]
+    index: int
+    dtype: DType
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    offset: Size = 0
+    writeable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantResult:
+    """The same object at every call."""
+
+    value: Any
+
+
+Step = KernelStep | PyCallStep
+Result = OutputResult | InputResult | ViewOutput | ConstantResult
+
+
+@dataclass(frozen=True, slots=True)
+class TensorOwner:
+    """How to handle arrays that are not NumPy's when the type has no DLPack exchange table.
+
+    ``type``: the exact array type. ``describe(array) -> (pointer, shape, strides, dtype name)``;
+    ``empty(shape, strides, dtype name) -> array``;
+    ``as_strided(base, shape, strides, offset from the base's own first element, dtype name) -> array``.
+    ``as_strided`` and ``scalar(array) -> object`` are used with the table too.
+    """
+
+    type: type
+    describe: Callable[[Any], tuple[int, tuple[int, ...], tuple[int, ...], str]]
+    empty: Callable[..., Any]
+    as_strided: Callable[..., Any]
+    scalar: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """One graph's launch. ``size_count``: entries that the library's ``sizes`` function writes (0: none).
+    ``arena_bytes``: the arena's size. ``constants``: arrays kept alive, their data pointers passed.
+    ``errors``: what kernels raise: ``(exception type, message)``, ``{0}``…``{3}`` in the message stand for
+    the error details. ``single``: return the only result itself instead of a tuple. ``release_gil``: let
+    other Python threads run meanwhile (costs about 100 ns; for work above ~50 µs).
+    ``owner``: ``None`` for NumPy arrays."""
+
+    inputs: tuple[InputSlot, ...]
+    outputs: tuple[OutputSlot, ...]
+    results: tuple[Result, ...]
+    steps: tuple[Step, ...]
+    symbols: tuple[SymbolSlot, ...] = ()
+    size_count: int = 0
+    sizes_symbol: str = "sizes"
+    arena: tuple[ArenaSlot, ...] = ()
+    arena_bytes: Size = 0
+    constants: tuple[Any, ...] = ()
+    errors: tuple[tuple[type[BaseException], str], ...] = ()
+    single: bool = True
+    release_gil: bool = False
+    owner: TensorOwner | None = None
+    name: str = "graph"
+
+

@@ -1,0 +1,80 @@
+"""How to compile: one frozen value, built once per ``compile`` call and part of every cache key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+MODES = ("default", "reduce-overhead", "max-autotune")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of one ``compile`` call.
+
+    ``unroll_limit``: a loop with a constant trip count up to this is unrolled; longer ones never.
+    ``recompile_limit``: entries per code object before the original runs for good.
+    ``stop_after``: name of the last pipeline pass to run (see ``pipeline.PASSES``).
+    ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow.
+    ``debug_verify``: check every intermediate form after every pass.
+    """
+
+    mode: str = "default"
+    backend: str | Callable[..., Any] = "inductor"
+    fullgraph: bool = False
+    dynamic: bool | None = None
+    unroll_limit: int = 8
+    unroll_ops: int = 400
+    recompile_limit: int = 8
+    inline_depth: int = 24
+    stop_after: str = ""
+    num_threads: int = 0
+    serial_threshold_us: float = 8.0
+    debug_verify: bool = False
+    cache: bool = True
+
+    def key(self) -> tuple[Any, ...]:
+        """What of the options changes generated code, as a hashable, serialisable tuple."""
+        skip = ("backend", "fullgraph", "recompile_limit", "debug_verify", "cache")
+        return tuple((k, v) for k, v in asdict(self).items() if k not in skip)
+
+
+_KNOWN = {f.name: f for f in fields(Options)}
+_FROM_ENVIRONMENT = {
+    "unroll_limit": int,
+    "recompile_limit": int,
+    "num_threads": int,
+    "stop_after": str,
+    "debug_verify": lambda text: text not in ("", "0"),
+    "cache": lambda text: text not in ("", "0"),
+}
+
+
+def make_options(
+    *,
+    mode: str = "default",
+    backend: str | Callable[..., Any] = "inductor",
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    options: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Options:
+    """Build :class:`Options` from ``compile``'s arguments and ``DYNCOMP_*`` environment variables.
+
+    Raises ``ValueError`` for an unknown mode or option, naming the known ones.
+    """
+    if mode not in MODES:
+        raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
+    environ = os.environ if environ is None else environ
+    made = Options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
+    for name, parse in _FROM_ENVIRONMENT.items():
+        text = environ.get(f"DYNCOMP_{name.upper()}")
+        if text is not None:
+            made = replace(made, **{name: parse(text)})
+    for name, value in (options or {}).items():
+        if name not in _KNOWN:
+            raise ValueError(f"unknown option {name!r}; known: {', '.join(sorted(_KNOWN))}")
+        made = replace(made, **{name: value})
+    return made

@@ -1,0 +1,170 @@
+"""What a row of the op table holds (DESIGN §4).
+
+A **prim** is a row with ``lower``, a **composite** a row with ``decomp``. ``lower`` is data: one of the
+kinds below; the inductor has one lowering per kind, not per op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..dtypes import ALL, DType
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """``out[i] = expr(s, *(x[i] for x in inputs), **params)``.
+
+    ``expr`` is written against a scalar builder ``s`` whose methods are the rows of the scalar table
+    (``s.add(x, y)``, ``s.where(c, x, y)``, ``s.cast(x, dtype)``, ``s.const(v, dtype)``,
+    ``s.index(axis)`` for the position along an output axis, ``s.dtype(x)``); it returns the value of
+    the output's dtype. Inputs all have the output's shape, or the expression has none (creation ops).
+    """
+
+    expr: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Combine over ``params["axes"]``; ``combine`` is a name of the scalar table's reducers
+    (``sum prod max min any all argmax argmin``); the axes are dropped from the result."""
+
+    combine: str
+
+
+@dataclass(frozen=True)
+class View:
+    """``out[i] = in[index_map(i)]``, sharing memory.
+
+    ``index_map(in_type, out_index, **params) -> in_index`` on affine index expressions that support
+    ``+``, ``-`` and multiplication by dimensions. ``None`` for a reshape, which is a change of the
+    linear index. ``scatter`` names the prim that writes back: ``scatter(base, value, **params)``.
+    """
+
+    index_map: Callable[..., Any] | None
+    scatter: str
+
+
+@dataclass(frozen=True)
+class Update:
+    """``out = base`` with ``out[index_map(i)] = value[i]``: the inverse of the view ``view``."""
+
+    view: str
+
+
+@dataclass(frozen=True)
+class Gather:
+    """``out[i] = x[address(i)]`` with integer array inputs giving (some of) the address.
+
+    ``address(s, load, out_index, **params) -> in_index``: ``load(k, index)`` is the integer scalar of
+    index input number ``k``. Negative indices wrap; an index out of bounds makes the whole graph raise
+    before any of its effects.
+    """
+
+    address: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """``out = base`` combined at ``address(i)`` with ``value[i]``; ``combine`` is ``set add max min``.
+    Inputs: base, value, then index arrays. Iteration is in C order of ``value``, so that for ``set``
+    the last writer wins, as in NumPy."""
+
+    combine: str
+    address: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Contract:
+    """``dot_general``: batch and contracting dimensions are in the params."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Inclusive scan along ``params["axis"]``; ``combine`` as in :class:`Reduce`."""
+
+    combine: str
+
+
+@dataclass(frozen=True)
+class Extern:
+    """Computed by a library's own routine: the row's ``ref`` is called on arrays. ``pure`` always."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """Structured control flow over sub-graphs in the params."""
+
+    kind: str
+
+
+Lowering = Pointwise | Reduce | View | Update | Gather | Scatter | Contract | Scan | Extern | Control
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One test call of an op: arrays (NumPy) and params."""
+
+    args: tuple[Any, ...]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Largest difference from the reference: relative, in units of the result dtype's epsilon."""
+
+    eps: float = 8.0
+
+
+@dataclass(frozen=True)
+class OpDef:
+    """One op.
+
+    ``meta(*input_types, **params)`` gives the output's :class:`~dyncomp.graph.ir.ArrayType` (or a
+    tuple), raising ``TypeError``/``ValueError``/``IndexError`` for ill-typed calls; strides of fresh
+    outputs follow NumPy's K order. ``ref`` is the NumPy reference on arrays: the executable definition.
+    ``decomp(ops, *vars, **params)`` writes a composite in other ops. ``vjp(ops, cotangents, inputs,
+    outputs, **params)`` and ``jvp(ops, tangents, inputs, outputs, **params)`` are its derivatives.
+    """
+
+    name: str
+    params: tuple[str, ...]
+    meta: Callable[..., Any]
+    ref: Callable[..., Any]
+    lower: Lowering | None = None
+    decomp: Callable[..., Any] | None = None
+    vjp: Callable[..., Any] | None = None
+    jvp: Callable[..., Any] | None = None
+    samples: Callable[[], Iterable[Sample]] | None = None
+    dtypes: tuple[DType, ...] = ALL
+    tolerance: Tolerance = Tolerance()
+    doc: str = ""
+
+    @property
+    def is_prim(self) -> bool:
+        return self.lower is not None
+
+    @property
+    def is_view(self) -> bool:
+        return isinstance(self.lower, View)
+
+
+class OpTableBuilder:
+    """Collects rows; names are unique. ``prims.table.TABLE`` is the finished, read-only table."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, OpDef] = {}
+
+    def add(self, row: OpDef) -> OpDef:
+        if row.name in self.rows:
+            raise ValueError(f"op {row.name!r} is defined twice")
+        if (row.lower is None) == (row.decomp is None):
+            raise ValueError(f"op {row.name!r} needs exactly one of lower and decomp")
+        self.rows[row.name] = row
+        return row
+
+    def __iter__(self) -> Iterator[OpDef]:
+        return iter(self.rows.values())

@@ -1,0 +1,53 @@
+"""The C++ launcher: compiled graphs, thread pool, caching allocator (sources in csrc/)."""
+
+from collections.abc import Callable
+from typing import Any, final
+
+ABI_VERSION: int
+
+@final
+class CompiledGraph:
+    """``CompiledGraph(spec)``: made by ``dyncomp.inductor.launch.build``; called with a graph's inputs."""
+
+    def __init__(self, spec: tuple[Any, ...]) -> None: ...
+    def __call__(self, *inputs: Any) -> Any: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def num_inputs(self) -> int: ...
+
+def load_library(path: str) -> int:
+    """dlopen (local, bind now); OSError with the loader's message. Libraries stay loaded."""
+
+def load_global(path: str) -> int:
+    """dlopen with RTLD_GLOBAL (libm, libmvec); OSError with the loader's message."""
+
+def symbol(handle: int, name: str) -> int:
+    """Address of an exported symbol; LookupError if it is absent."""
+
+def num_threads() -> int:
+    """Threads that parallel_for uses, the caller included."""
+
+def set_num_threads(count: int) -> None:
+    """ValueError unless 1 <= count <= 256."""
+
+def default_num_threads() -> int:
+    """From DYNCOMP_NUM_THREADS, OMP_NUM_THREADS, the affinity mask and the cgroup's CPU limit."""
+
+def runtime_address() -> int:
+    """Address of the process's Runtime struct (for calling generated code through ctypes)."""
+
+def blas_available() -> bool:
+    """Whether Runtime.blas was filled from an OpenBLAS with 64-bit integers."""
+
+def release_memory() -> int:
+    """Free cached blocks and idle arenas; the number of bytes given back."""
+
+def cached_bytes() -> int:
+    """Bytes held in the caching allocator's free lists."""
+
+def set_cache_limit(limit: int) -> None:
+    """Most bytes that the free lists may hold; 0 turns caching off."""
+
+def parallel_for(body: Callable[[int, int, int], None], n: int, grain: int) -> None:
+    """For tests: run a Python body(lo, hi, tid) over the pool."""

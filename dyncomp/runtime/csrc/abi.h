@@ -1,0 +1,62 @@
+/* The ABI between generated code and the launcher. Frozen: structs grow only at their end, and any
+ * other change raises DYNCOMP_ABI_VERSION (part of every kernel's cache key).
+ *
+ * The part between BEGIN and END is copied as text into every generated translation unit
+ * (ABI_DECLARATIONS in dyncomp/inductor/launch.py; a test holds the two equal), so it includes
+ * nothing and is valid C and C++. Generated units export
+ *
+ *   extern "C" i64 NAME(void** buffers, const i64* syms, const Runtime* rt, i64* error);   (RunFunction)
+ *   extern "C" void NAME(const i64* syms, i64* out);                                       (SizesFunction)
+ *
+ * buffers: one pointer per input (arrays: the data pointer; scalars and symbolic integers: a 0-d value),
+ *          then per fresh output, per arena slot, per constant, in the plan's order.
+ * syms:    the plan's symbolic sizes.
+ * error:   up to four details of a failure; fill them and return k > 0 to raise the plan's error k - 1.
+ *          Return 0 for success.
+ * parallel_for(body, ctx, n, grain): calls body(ctx, lo, hi, tid) over disjoint ranges that cover [0, n).
+ *          Every lo is a multiple of grain and every hi is one too or n, so work numbered by grain-sized
+ *          blocks gives the same bits for every number of threads. 0 <= tid < num_threads is unique among
+ *          bodies running at once in one call. Runs serially as body(ctx, 0, n, 0) if n <= grain, in a nested
+ *          call, or with one thread.
+ * blas:    see DYNCOMP_BLAS_*; NULL where the process has no OpenBLAS with 64-bit integers.
+ */
+#ifndef DYNCOMP_ABI_H
+#define DYNCOMP_ABI_H
+#define DYNCOMP_ABI_VERSION 1
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* BEGIN */
+typedef long long i64;
+typedef void (*BodyFunction)(void* ctx, i64 lo, i64 hi, int tid);
+struct Runtime {
+  void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
+  int num_threads;
+  void* blas[16];
+};
+/* END */
+typedef struct Runtime Runtime;
+typedef i64 (*RunFunction)(void** buffers, const i64* syms, const Runtime* rt, i64* error);
+typedef void (*SizesFunction)(const i64* syms, i64* out);
+
+/* Entries of Runtime.blas: the CBLAS routines with 64-bit integer arguments. */
+enum {
+  DYNCOMP_BLAS_SGEMM = 0,
+  DYNCOMP_BLAS_DGEMM = 1,
+  DYNCOMP_BLAS_CGEMM = 2,
+  DYNCOMP_BLAS_ZGEMM = 3,
+  DYNCOMP_BLAS_SGEMV = 4,
+  DYNCOMP_BLAS_DGEMV = 5,
+  DYNCOMP_BLAS_CGEMV = 6,
+  DYNCOMP_BLAS_ZGEMV = 7,
+  DYNCOMP_BLAS_SDOT = 8,
+  DYNCOMP_BLAS_DDOT = 9,
+  DYNCOMP_BLAS_SSYRK = 10,
+  DYNCOMP_BLAS_DSYRK = 11,
+  DYNCOMP_BLAS_SET_NUM_THREADS = 12, /* int openblas_set_num_threads_local(int), or NULL */
+  DYNCOMP_BLAS_COUNT = 16
+};
+#ifdef __cplusplus
+}
+#endif
+#endif

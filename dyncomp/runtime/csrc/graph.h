@@ -1,0 +1,186 @@
+/* A parsed launch plan and the callable over it. */
+#ifndef DYNCOMP_GRAPH_H
+#define DYNCOMP_GRAPH_H
+#include <Python.h>
+
+#include <string>
+#include <vector>
+
+#include "abi.h"
+#include "numpy_api.h"
+
+namespace dyncomp {
+
+/* A size fixed in the plan, or entry `value` of what the sizes function wrote. */
+struct Size {
+  i64 value = 0;
+  bool dynamic = false;
+  i64 get(const i64* sizes) const { return dynamic ? sizes[value] : value; }
+};
+
+/* dtype, shape and strides of an array to be made. Strides are in elements until scaled by `item`. */
+struct Layout {
+  PyArray_Descr* descr = nullptr; /* owned by the plan */
+  npy_intp item = 0;
+  int ndim = 0;
+  bool has_strides = false;
+  bool dynamic = false;
+  std::vector<Size> shape;
+  std::vector<Size> strides;
+  /* Filled in at construction if nothing is dynamic. Strides in bytes. */
+  std::vector<npy_intp> fixed_shape;
+  std::vector<npy_intp> fixed_strides;
+  npy_intp fixed_bytes = 0;
+};
+
+/* A layout with its sizes worked out for one call. */
+struct Extents {
+  npy_intp shape[NPY_MAXDIMS];
+  npy_intp strides[NPY_MAXDIMS];
+  npy_intp bytes; /* product of shape times item */
+};
+
+enum class InputKind { Array, Float, Complex, Bool, Int, SymInt, Object };
+enum class OutputKind { Array, NumPyScalar, PythonScalar };
+enum class SymbolKind { Value, Shape, Stride };
+enum class ResultKind { Output, Input, View, Constant };
+
+constexpr i64 kUnchecked = INT64_MIN;
+
+struct Input {
+  InputKind kind = InputKind::Array;
+  PyArray_Descr* descr = nullptr;
+  npy_intp item = 0;
+  int ndim = 0;
+  bool writable = false;
+  std::vector<i64> shape;   /* kUnchecked where any; empty if nothing is checked */
+  std::vector<i64> strides; /* bytes */
+};
+
+struct Symbol {
+  SymbolKind kind;
+  int input;
+  int dim;
+};
+
+struct Output {
+  Layout layout;
+  OutputKind kind;
+};
+
+struct BufferView {
+  int buffer;
+  Layout layout;
+  Size offset;
+};
+
+struct Step {
+  RunFunction run = nullptr; /* a kernel, or */
+  PyObject* callable = nullptr;
+  std::vector<BufferView> inputs;
+  std::vector<BufferView> outputs;
+};
+
+struct Result {
+  ResultKind kind;
+  int index = 0;
+  bool of_input = false; /* a view's base */
+  bool writeable = true;
+  Layout layout;
+  Size offset;
+  PyObject* constant = nullptr;
+};
+
+struct Constant {
+  PyObject* owner;
+  void* data;
+};
+
+struct Error {
+  PyObject* type;
+  PyObject* message;
+};
+
+struct TensorApi;
+
+struct Plan {
+  std::string name;
+  std::vector<Input> inputs;
+  std::vector<Symbol> symbols;
+  int size_count = 0;
+  SizesFunction sizes = nullptr;
+  std::vector<Output> outputs;
+  std::vector<Size> arena;
+  Size arena_bytes;
+  std::vector<Constant> constants;
+  std::vector<Step> steps;
+  std::vector<Result> results;
+  std::vector<Error> errors;
+  bool single = true;
+  bool release_gil = false;
+  TensorApi* tensors = nullptr; /* NULL: NumPy */
+
+  int buffer_count() const {
+    return static_cast<int>(inputs.size() + outputs.size() + arena.size() + constants.size());
+  }
+  int first_output() const { return static_cast<int>(inputs.size()); }
+  int first_arena() const { return first_output() + static_cast<int>(outputs.size()); }
+  int first_constant() const { return first_arena() + static_cast<int>(arena.size()); }
+};
+
+/* Reads the tuple that launch.build makes. NULL with ValueError or TypeError set. */
+Plan* parse_plan(PyObject* spec);
+void free_plan(Plan* plan);
+int traverse_plan(Plan* plan, visitproc visit, void* arg);
+
+/* Scratch memory of one call; arrays over it hold a reference. */
+struct ArenaBlock {
+  PyObject_HEAD
+  void* data;
+  size_t size;
+};
+extern PyTypeObject ArenaBlockType;
+ArenaBlock* make_arena(size_t bytes);
+
+/* Everything of one call. Pointers are borrowed unless said. */
+struct Frame {
+  const Plan* plan;
+  PyObject* const* args;
+  void** buffers;
+  i64* syms;
+  i64* sizes;
+  PyObject** outputs; /* owned; NULL for a scalar not made yet */
+  char* scalars;      /* 16 bytes per input, then per output */
+  ArenaBlock* arena;  /* owned */
+  PyObject* const* tensors;
+};
+
+/* False with ValueError set if a size from the sizes function is negative or overflows. */
+bool resolve(const Layout& layout, const i64* sizes, Extents* out);
+
+/* results.cpp: NumPy arrays and scalars. All return new references, NULL with an exception set. */
+PyObject* make_fresh_array(const Layout& layout, const i64* sizes, void** data);
+PyObject* make_view(PyObject* base, const Layout& layout, const i64* sizes, i64 offset, bool writeable);
+PyObject* make_scalar(const Output& output, void* data);
+PyObject* make_result(Frame& frame, const Result& result);
+
+/* inputs.cpp: false with an exception set. */
+bool read_inputs(Frame& frame);
+
+/* pycall.cpp */
+bool run_pycall(Frame& frame, const Step& step);
+
+/* tensors.cpp: arrays of another library. */
+TensorApi* make_tensor_api(PyObject* spec);
+void free_tensor_api(TensorApi* api);
+int traverse_tensor_api(TensorApi* api, visitproc visit, void* arg);
+bool read_tensor(Frame& frame, int index);
+PyObject* make_fresh_tensor(const Plan* plan, const Layout& layout, const i64* sizes, void** data);
+PyObject* make_tensor_view(const Plan* plan, PyObject* base, const Layout& layout, const i64* sizes, i64 offset);
+PyObject* tensor_scalar(const Plan* plan, PyObject* tensor);
+
+extern PyTypeObject CompiledGraphType;
+size_t release_idle_arenas();
+
+}  // namespace dyncomp
+#endif

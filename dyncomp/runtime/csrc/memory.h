@@ -1,0 +1,34 @@
+/* Large blocks that are kept for reuse, and NumPy's view of them. */
+#ifndef DYNCOMP_MEMORY_H
+#define DYNCOMP_MEMORY_H
+#include <Python.h>
+
+#include <cstddef>
+
+namespace dyncomp {
+
+constexpr size_t kLargeBlock = 1u << 20;    /* from here on blocks are cached */
+constexpr size_t kHugePageFrom = 4u << 20;  /* from here on huge pages are asked for */
+constexpr size_t kAlignment = 64;
+
+/* Page-aligned memory, from the free lists if they have it. NULL when the system has none left. Thread-safe. */
+void* block_allocate(size_t bytes);
+
+/* Back to the free lists, or to the system above the limit. */
+void block_free(void* data);
+
+/* Bytes usable at `data`, or 0 if it is not a block of ours. */
+size_t block_size(void* data);
+
+size_t cached_bytes();
+size_t cache_limit();
+void set_cache_limit(size_t limit);
+
+/* Give every cached block back to the system; the number of bytes. */
+size_t release_cached_blocks();
+
+/* A borrowed PyDataMem_Handler capsule over block_allocate and block_free; NULL with an exception set. */
+PyObject* numpy_memory_handler();
+
+}  // namespace dyncomp
+#endif

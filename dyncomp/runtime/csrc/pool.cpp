@@ -1,0 +1,276 @@
+/* A persistent pool with static shares and stealing.
+ *
+ * [0, n) is cut into grain-aligned chunks; each participant owns a contiguous share of them (so that
+ * successive kernels find their data in the same core's cache) and steals from the others' shares when its
+ * own is done. Workers spin briefly after work, then sleep on a futex. A job that a sleeping or descheduled
+ * worker never joined ends without it: the caller does the rest, closes the job, and waits only for workers
+ * that hold a chunk.
+ */
+#include "pool.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <new>
+
+namespace dyncomp {
+
+Runtime runtime_table = {parallel_for, 1, {}};
+
+namespace {
+
+constexpr i64 kSpinNanoseconds = 30000;
+constexpr i64 kChunksPerShare = 4;
+constexpr size_t kWorkerStackBytes = 8u << 20;
+
+void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+i64 now_nanoseconds() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<i64>(t.tv_sec) * 1000000000 + t.tv_nsec;
+}
+
+void futex_wait(std::atomic<uint32_t>* word, uint32_t expected) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+void futex_wake(std::atomic<uint32_t>* word, int count) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+/* Spin on `done` for a short while, then sleep on `word` until it leaves the value it had. */
+template <class Done>
+bool spin_until(Done done) {
+  const i64 start = now_nanoseconds();
+  for (;;) {
+    for (int i = 0; i < 64; ++i) {
+      if (done()) return true;
+      cpu_relax();
+    }
+    if (now_nanoseconds() - start > kSpinNanoseconds) return done();
+  }
+}
+
+struct alignas(64) Share {
+  std::atomic<i64> next;
+  i64 end;
+};
+
+/* `gate` is (epoch << 10) | (open << 9) | active workers: joining a job and closing it are one CAS each, so
+ * no worker can enter a job that its caller has left. */
+constexpr uint32_t kOpen = 1u << 9;
+constexpr uint32_t kActiveMask = kOpen - 1;
+constexpr uint32_t kEpochStep = 1u << 10;
+
+struct Pool {
+  std::atomic<int> busy{0};
+  alignas(64) std::atomic<uint32_t> gate{0};
+  alignas(64) std::atomic<uint32_t> sleepers{0};
+  alignas(64) std::atomic<uint32_t> caller_asleep{0};
+
+  BodyFunction body = nullptr;
+  void* ctx = nullptr;
+  i64 n = 0;
+  i64 chunk = 0;
+  int participants = 0;
+  int started = 0; /* workers created so far; workers have ids 1..started */
+  Share shares[kMaxThreads];
+};
+
+Pool* pool = nullptr;
+thread_local bool inside_body = false;
+
+void run_share(Pool* p, Share& share, int tid) {
+  for (;;) {
+    if (share.next.load(std::memory_order_relaxed) >= share.end) return;
+    const i64 index = share.next.fetch_add(1, std::memory_order_relaxed);
+    if (index >= share.end) return;
+    const i64 lo = index * p->chunk;
+    const i64 hi = p->n - lo < p->chunk ? p->n : lo + p->chunk;
+    p->body(p->ctx, lo, hi, tid);
+  }
+}
+
+void participate(Pool* p, int tid) {
+  inside_body = true;
+  const int count = p->participants;
+  for (int k = 0; k < count; ++k) {
+    int victim = tid + k;
+    if (victim >= count) victim -= count;
+    run_share(p, p->shares[victim], tid);
+  }
+  inside_body = false;
+}
+
+bool try_join(Pool* p, uint32_t seen) {
+  if (!(seen & kOpen)) return false;
+  return p->gate.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire, std::memory_order_relaxed);
+}
+
+void leave(Pool* p) {
+  const uint32_t before = p->gate.fetch_sub(1, std::memory_order_seq_cst);
+  const bool last = (before & kActiveMask) == 1;
+  if (last && !(before & kOpen) && p->caller_asleep.load(std::memory_order_seq_cst)) futex_wake(&p->gate, INT_MAX);
+}
+
+struct WorkerArguments {
+  Pool* pool;
+  int tid;
+};
+
+void* worker_main(void* raw) {
+  WorkerArguments* arguments = static_cast<WorkerArguments*>(raw);
+  Pool* const p = arguments->pool;
+  const int tid = arguments->tid;
+  delete arguments;
+  uint32_t done_epoch = 0;
+  for (;;) {
+    uint32_t seen = p->gate.load(std::memory_order_acquire);
+    auto has_work = [&] {
+      seen = p->gate.load(std::memory_order_acquire);
+      return (seen & kOpen) && seen / kEpochStep != done_epoch;
+    };
+    if (!has_work() && !spin_until(has_work)) {
+      p->sleepers.fetch_add(1, std::memory_order_seq_cst);
+      seen = p->gate.load(std::memory_order_seq_cst);
+      if (!((seen & kOpen) && seen / kEpochStep != done_epoch)) futex_wait(&p->gate, seen);
+      p->sleepers.fetch_sub(1, std::memory_order_seq_cst);
+      continue;
+    }
+    if (!try_join(p, seen)) continue;
+    done_epoch = seen / kEpochStep;
+    /* Participants may be fewer than workers after set_num_threads. */
+    if (tid < p->participants) participate(p, tid);
+    leave(p);
+  }
+  return nullptr;
+}
+
+bool start_worker(Pool* p, int tid) {
+  WorkerArguments* arguments = new (std::nothrow) WorkerArguments{p, tid};
+  if (!arguments) return false;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, kWorkerStackBytes);
+  /* Signals belong to the main thread, as Python expects. */
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  pthread_t thread;
+  const int failed = pthread_create(&thread, &attributes, worker_main, arguments);
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (failed) delete arguments;
+  return !failed;
+}
+
+/* Under `busy`. The number of threads that can take part: fewer than asked if the system refuses more. */
+int ensure_workers(Pool* p, int threads) {
+  while (p->started < threads - 1) {
+    if (!start_worker(p, p->started + 1)) break;
+    p->started += 1;
+  }
+  return p->started + 1 < threads ? p->started + 1 : threads;
+}
+
+void deal_shares(Pool* p, i64 chunks, int threads) {
+  const i64 each = chunks / threads;
+  const i64 extra = chunks % threads;
+  i64 begin = 0;
+  for (int t = 0; t < threads; ++t) {
+    const i64 end = begin + each + (t < extra ? 1 : 0);
+    p->shares[t].next.store(begin, std::memory_order_relaxed);
+    p->shares[t].end = end;
+    begin = end;
+  }
+}
+
+void wait_for_workers(Pool* p) {
+  uint32_t seen = 0;
+  auto idle = [&] {
+    seen = p->gate.load(std::memory_order_acquire);
+    return (seen & kActiveMask) == 0;
+  };
+  if (idle() || spin_until(idle)) return;
+  p->caller_asleep.store(1, std::memory_order_seq_cst);
+  while (!idle()) futex_wait(&p->gate, seen);
+  p->caller_asleep.store(0, std::memory_order_seq_cst);
+}
+
+void run_parallel(Pool* p, BodyFunction body, void* ctx, i64 n, i64 grain, int threads) {
+  const i64 blocks = (n - 1) / grain + 1;
+  i64 blocks_per_chunk = blocks / (threads * kChunksPerShare);
+  if (blocks_per_chunk < 1) blocks_per_chunk = 1;
+  const i64 chunk = blocks_per_chunk * grain;
+  const i64 chunks = (n - 1) / chunk + 1;
+  if (threads > chunks) threads = static_cast<int>(chunks);
+  p->body = body;
+  p->ctx = ctx;
+  p->n = n;
+  p->chunk = chunk;
+  p->participants = threads;
+  deal_shares(p, chunks, threads);
+  /* Opening publishes the job: nothing is active here, so the new value is exact. */
+  const uint32_t epoch = p->gate.load(std::memory_order_relaxed) / kEpochStep;
+  p->gate.store((epoch + 1) * kEpochStep | kOpen, std::memory_order_seq_cst);
+  if (p->sleepers.load(std::memory_order_seq_cst)) futex_wake(&p->gate, INT_MAX);
+  participate(p, 0);
+  p->gate.fetch_and(~kOpen, std::memory_order_seq_cst);
+  wait_for_workers(p);
+}
+
+/* The child has only the forking thread: a new pool starts its workers when first used. The old one leaks;
+ * its memory may be in any state. */
+void after_fork_in_child() {
+  pool = new (std::nothrow) Pool();
+  inside_body = false;
+}
+
+}  // namespace
+
+void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain) {
+  if (n <= 0) return;
+  if (grain < 1) grain = 1;
+  Pool* const p = pool;
+  const int wanted = runtime_table.num_threads;
+  if (n <= grain || wanted <= 1 || inside_body || !p || p->busy.exchange(1, std::memory_order_acquire)) {
+    body(ctx, 0, n, 0);
+    return;
+  }
+  const int threads = ensure_workers(p, wanted);
+  if (threads <= 1)
+    body(ctx, 0, n, 0);
+  else
+    run_parallel(p, body, ctx, n, grain, threads);
+  p->busy.store(0, std::memory_order_release);
+}
+
+int num_threads() { return runtime_table.num_threads; }
+
+void set_num_threads(int count) { runtime_table.num_threads = count; }
+
+void initialize_pool() {
+  if (pool) return;
+  pool = new (std::nothrow) Pool();
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  runtime_table.num_threads = default_num_threads();
+}
+
+}  // namespace dyncomp

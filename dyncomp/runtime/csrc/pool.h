@@ -1,0 +1,26 @@
+/* The thread pool behind Runtime.parallel_for. */
+#ifndef DYNCOMP_POOL_H
+#define DYNCOMP_POOL_H
+#include "abi.h"
+
+namespace dyncomp {
+
+constexpr int kMaxThreads = 256;
+
+void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain);
+
+/* Threads used by parallel_for, the caller included. */
+int num_threads();
+void set_num_threads(int count);
+
+/* DYNCOMP_NUM_THREADS, else OMP_NUM_THREADS, capped by the affinity mask and the cgroup's CPU limit. */
+int default_num_threads();
+
+/* Registers the fork handler; called once, at import. */
+void initialize_pool();
+
+/* The table handed to generated code. */
+extern Runtime runtime_table;
+
+}  // namespace dyncomp
+#endif
