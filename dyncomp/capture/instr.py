@@ -8,7 +8,7 @@ The rules that make it small:
 * **No NULL on the stack.** ``CALL`` takes ``[callable, arg1 … argn]``; the NULL or *self* slots of each
   version are made anew on encoding. So a break between any two instructions sees plain values only. The
   single exception: ``LOAD_FAST_AND_CLEAR`` (inlined comprehensions of 3.12+) pushes the *unbound* mark
-  when the local was unbound.
+  when the local was unbound; only ``SWAP`` and ``STORE_FAST`` (which unbinds the local again) ever touch it.
 * **No superinstructions, no caches, no EXTENDED_ARG, no prologue.** ``COPY_FREE_VARS`` and the ``MAKE_CELL``
   of the function's own cells are implied by ``cellvars``/``freevars``: at entry every name of ``cellvars``
   gets a cell, holding the argument of that name if there is one.
@@ -113,7 +113,6 @@ MATCH_KEYS                   -                              v, keys -> v, keys, 
 MATCH_CLASS                  n                              v, class, names -> attrs or None
 CALL_INTRINSIC_1, _2         name                           a -> v;  a, b -> v
 SETUP_ANNOTATIONS            -                              (nothing)
-PUSH_NULL                    -                              -> unbound mark (prologues of continuations)
 LASTI                        index                          -> int: the address of instruction ``index`` in
                                                             the encoded code (prologues of continuations)
 ===========================  =============================  ==========================================
@@ -266,7 +265,6 @@ NEVER_RAISES = frozenset(
         "LOAD_FAST_AND_CLEAR",
         "LOAD_CLOSURE",
         "MAKE_CELL",
-        "PUSH_NULL",
         "LASTI",
         "JUMP_NO_INTERRUPT",
         "RETURN_VALUE",
@@ -368,7 +366,6 @@ _FIXED: dict[str, tuple[int, int]] = {
     "CALL_INTRINSIC_1": (1, 1),
     "CALL_INTRINSIC_2": (2, 1),
     "SETUP_ANNOTATIONS": (0, 0),
-    "PUSH_NULL": (0, 1),
     "LASTI": (0, 1),
 }
 

@@ -19,27 +19,28 @@ CONSTANT_TYPES = (int, float, complex, str, bytes, bool, type(None), type(...), 
 _SINGLETONS: dict[str, object] = {"None": None, "...": ..., "NotImplemented": NotImplemented}
 
 
-def is_constant(value: object) -> bool:
+def is_constant(value: Any) -> bool:
     """Whether ``value`` can be guarded by value: the scalar constants, NumPy number scalars, dtypes, and
     tuples, slices, ranges and one-type sets of such (exact types only)."""
     kind = type(value)
-    if kind in CONSTANT_TYPES or isinstance(value, np.dtype):
+    if kind in CONSTANT_TYPES or issubclass(kind, np.dtype):
         return True
     if kind is tuple:
-        return all(map(is_constant, value))  # type: ignore[arg-type]
+        return all(map(is_constant, value))
     if kind is slice:
-        return is_constant((value.start, value.stop, value.step))  # type: ignore[attr-defined]
+        return is_constant((value.start, value.stop, value.step))
     if kind in (frozenset, set):
-        kinds = set(map(type, value))  # type: ignore[call-overload]
+        kinds = set(map(type, value))
         return len(kinds) <= 1 and kinds <= {int, str, bytes, type(None)}
     return kind is range or is_numpy_number(value)
 
 
-def is_numpy_number(value: object) -> bool:
+def is_numpy_number(value: Any) -> bool:
     """Exact NumPy scalars of numbers and bool, without ``longdouble`` (its padding is undefined)."""
-    if not isinstance(value, np.generic) or isinstance(value, (np.longdouble, np.clongdouble)):
+    kind = type(value)  # never ``isinstance``: it asks the object for its class
+    if not issubclass(kind, np.generic) or issubclass(kind, (np.longdouble, np.clongdouble)):
         return False
-    return type(value) is value.dtype.type and value.dtype.kind in "biufc"
+    return kind is np.dtype(kind).type and np.dtype(kind).kind in "biufc"
 
 
 def pack_constant(value: Any) -> tuple[Any, ...]:
@@ -59,7 +60,11 @@ def pack_constant(value: Any) -> tuple[Any, ...]:
         return (kind.__name__, *map(pack_constant, items))
     if kind in (slice, range):
         return (kind.__name__, *map(pack_constant, (value.start, value.stop, value.step)))
-    if isinstance(value, np.dtype) and value.isbuiltin == 1 or kind in (np.dtypes.StrDType, np.dtypes.BytesDType):
+    if (
+        isinstance(value, np.dtype)
+        and value.isbuiltin == 1
+        or kind in (np.dtypes.StrDType, np.dtypes.BytesDType)
+    ):
         return ("dtype", value.str)
     if isinstance(value, np.dtype) and value.kind in "biufcmM" and not value.metadata:
         return ("dtype", value.str)

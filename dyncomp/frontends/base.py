@@ -130,6 +130,15 @@ class Frontend(Protocol):
         at least one of them an ArrayRef of this frontend (kind ``"python"`` ones count for any)."""
         ...
 
+    def accepts(self, pytype: type) -> bool:
+        """Whether objects of this exact type are the library's arrays or scalars, also where ``describe`` will
+        refuse them (so that capture can say why)."""
+        ...
+
+    def pytype(self, ref: ArrayRef) -> type:
+        """The exact Python type that a traced value will have."""
+        ...
+
     def is_constant(self, obj: Any) -> bool:
         """Library objects that are immutable constants to capture (dtypes, ``np.newaxis``, enums)."""
         ...

@@ -183,18 +183,25 @@ class ViewOf:
 @dataclass(frozen=True, slots=True)
 class GraphOutput:
     """An output: its value, how it is returned, and after functionalization what it is a view of.
-    ``hidden`` outputs exist only as the base of views and are not returned."""
+
+    Where ``view`` is set, ``var`` is the value of what is viewed (the input's own value, or the value of
+    the output number ``view.index``): the view itself is not computed by any node. An output without a
+    view is memory of its own. ``hidden`` outputs exist only as the base of views, come last, and are not
+    returned. ``readonly``: handed out with the writeable flag cleared."""
 
     var: Var
     kind: str = "array"
     view: ViewOf | None = None
     hidden: bool = False
+    readonly: bool = False
 
 
 @dataclass(frozen=True)
 class Graph:
     """See the module's docstring. ``mutations``: pairs (input number, value of the same type) to be
-    written back when, and only when, the whole graph has run without an error."""
+    written back when, and only when, the whole graph has run without an error. ``functional``: set by
+    functionalization; then nodes are pure values and only ``view`` outputs share memory, whereas before
+    it the results of view ops alias their inputs and an output may alias an input."""
 
     name: str
     inputs: tuple[GraphInput, ...]
@@ -202,6 +209,7 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[GraphOutput, ...]
     mutations: tuple[tuple[int, Var], ...] = ()
+    functional: bool = False
     env: ShapeEnv = field(default_factory=ShapeEnv, compare=False, repr=False)
 
     @property
@@ -332,13 +340,14 @@ def same_type(a: ArrayType, b: ArrayType, *, strides: bool = False) -> bool:
     return equal and (not strides or same_shape(a.strides, b.strides))
 
 
-def verify(graph: Graph, table: OpTable, *, functional: bool = False) -> Graph:
+def verify(graph: Graph, table: OpTable, *, functional: bool | None = None) -> Graph:
     """Check the rules of the IR and return the graph; raises :class:`VerifyError` naming the node.
 
     Every value is defined once and before it is used; every node's op exists and its outputs have the
     types its ``meta`` gives; symbols in types are bound; with ``functional`` no ``copy_`` is left and
-    mutated inputs get values of their own type.
+    mutated inputs get values of their own type. ``functional`` defaults to the graph's own field.
     """
+    functional = graph.functional if functional is None else functional
     defined: dict[str, Var] = {}
     bound = {s.name for s in graph.symbols}
     for inp in graph.inputs:
@@ -361,11 +370,24 @@ def verify(graph: Graph, table: OpTable, *, functional: bool = False) -> Graph:
     for out in graph.outputs:
         if out.var.name not in defined:
             raise VerifyError(f"output {out.var.name} is not defined")
+        if out.view is not None:
+            _check_view(graph, out.var, out.view)
     for index, value in graph.mutations:
         target = graph.inputs[index].var
         if value.name not in defined or not same_type(value.type, target.type):
             raise VerifyError(f"mutation of {target.name}: {value.name} is undefined or of another type")
     return graph
+
+
+def _check_view(graph: Graph, value: Var, view: ViewOf) -> None:
+    if view.kind == "input":
+        bases: tuple[Var, ...] = graph.input_vars
+    else:
+        bases = tuple(o.var for o in graph.outputs)
+    if not 0 <= view.index < len(bases) or bases[view.index].name != value.name:
+        raise VerifyError(f"output view of {view.kind} {view.index}: {value.name} is not its value")
+    if view.kind == "output" and graph.outputs[view.index].view is not None:
+        raise VerifyError(f"output view of output {view.index}, which is itself a view")
 
 
 def _define(defined: dict[str, Var], value: Var, bound: set[str], where: str) -> None:

@@ -11,6 +11,7 @@ elements of the buffer's own dtype**, not bytes; only arena offsets and sizes ar
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dyncomp.dtypes import DType
+from dyncomp.dtypes import DType, int64
 from dyncomp.runtime import _launch
 
 ABI_VERSION: int = _launch.ABI_VERSION
@@ -36,13 +37,10 @@ struct Runtime {
 };
 """
 
-# Index into Runtime.blas of each CBLAS routine (64-bit integer arguments).
-BLAS_INDEX = {
-    name: index
-    for index, name in enumerate(
-        "sgemm dgemm cgemm zgemm sgemv dgemv cgemv zgemv sdot ddot ssyrk dsyrk set_num_threads".split()
-    )
-}
+# Index into Runtime.blas of each CBLAS routine (64-bit integer arguments), and of
+# ``int set_num_threads(int)``, which bounds the BLAS's own threads for the calling thread.
+_BLAS_NAMES = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "cgemv", "zgemv", "sdot", "ddot")
+BLAS_INDEX = {name: index for index, name in enumerate((*_BLAS_NAMES, "ssyrk", "dsyrk", "set_num_threads"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,17 +174,18 @@ Result = OutputResult | InputResult | ViewOutput | ConstantResult
 class TensorOwner:
     """How to handle arrays that are not NumPy's when the type has no DLPack exchange table.
 
-    ``type``: the exact array type. ``describe(array) -> (pointer, shape, strides, dtype name)``;
+    ``type``: the array type (subclasses are taken too).
+    ``describe(array) -> (pointer, shape, strides, dtype name)``;
     ``empty(shape, strides, dtype name) -> array``;
-    ``as_strided(base, shape, strides, offset from the base's own first element, dtype name) -> array``.
-    ``as_strided`` and ``scalar(array) -> object`` are used with the table too.
+    ``as_strided(base, shape, strides, offset from the base's own first element, dtype name) -> array``,
+    used with the table too. ``use_table=False`` ignores the table.
     """
 
     type: type
     describe: Callable[[Any], tuple[int, tuple[int, ...], tuple[int, ...], str]]
     empty: Callable[..., Any]
     as_strided: Callable[..., Any]
-    scalar: Callable[[Any], Any]
+    use_table: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +214,135 @@ class LaunchPlan:
     name: str = "graph"
 
 
+_INPUT_KINDS = ("array", "float", "complex", "bool", "int", "symint", "object")
+_SYMBOL_KINDS = ("value", "shape", "stride")
+_OUTPUT_KINDS = ("array", "numpy_scalar", "python_scalar")
+
+
+class Library:
+    """A loaded library of kernels; it stays loaded as long as the process. ``OSError`` if it cannot be."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        load_math_libraries()
+        self._handle = _launch.load_library(str(path))
+
+    def symbol(self, name: str) -> int:
+        """Address of an exported function; ``LookupError`` if there is none of that name."""
+        return _launch.symbol(self._handle, name)
+
+
+@functools.cache
+def load_math_libraries() -> None:
+    """Make libm and libmvec visible to libraries that were linked with ``-nostdlib``."""
+    _launch.load_global("libm.so.6")
+    try:
+        _launch.load_global("libmvec.so.1")
+    except OSError:
+        # glibc has it on x86-64 and AArch64 only; code that needs it then fails to load, with its name
+        return
+
+
+def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledGraph:
+    """The callable for ``plan``. ``library`` may be absent if no step is a kernel and no size is symbolic.
+
+    Raises ``ValueError`` for a plan that contradicts itself and ``LookupError`` for a missing symbol.
+    """
+    return _launch.CompiledGraph(
+        (
+            plan.name,
+            tuple(_input(slot) for slot in plan.inputs),
+            tuple((_SYMBOL_KINDS.index(s.kind), s.input, s.dim) for s in plan.symbols),
+            plan.size_count,
+            _address(library, plan.sizes_symbol) if plan.size_count else 0,
+            tuple(_output(slot) for slot in plan.outputs),
+            tuple(_size(slot.offset) for slot in plan.arena),
+            _size(plan.arena_bytes),
+            tuple((value, _data_pointer(value)) for value in plan.constants),
+            tuple(_step(step, library) for step in plan.steps),
+            tuple(_result(result) for result in plan.results),
+            plan.errors,
+            plan.single,
+            plan.release_gil,
+            _owner(plan.owner),
+        )
+    )
+
+
+def _address(library: Library | None, name: str) -> int:
+    if library is None:
+        raise ValueError(f"launch plan: {name!r} is wanted but there is no library")
+    return library.symbol(name)
+
+
+def _size(size: Size) -> int | tuple[int]:
+    return (size.index,) if isinstance(size, SizeRef) else int(size)
+
+
+def _sizes(sizes: Sequence[Size] | None) -> tuple[int | tuple[int], ...] | None:
+    return None if sizes is None else tuple(_size(size) for size in sizes)
+
+
+def _input(slot: InputSlot) -> tuple[Any, ...]:
+    dtype = slot.dtype
+    if slot.kind == "symint":
+        dtype = int64
+    elif dtype is None and slot.kind != "object":
+        raise ValueError(f"launch plan: an input of kind {slot.kind!r} has no dtype")
+    descr = None if dtype is None else dtype.numpy
+    return (_INPUT_KINDS.index(slot.kind), descr, slot.ndim, slot.writable, slot.shape, slot.strides)
+
+
+def _output(slot: OutputSlot) -> tuple[Any, ...]:
+    return (slot.dtype.numpy, _sizes(slot.shape), _sizes(slot.strides), _OUTPUT_KINDS.index(slot.kind))
+
+
+def _data_pointer(value: Any) -> int:
+    return value.ctypes.data if isinstance(value, np.ndarray) else value.data_ptr()
+
+
+def _buffer(ref: BufferRef) -> tuple[Any, ...]:
+    return (ref.buffer, ref.dtype.numpy, _sizes(ref.shape), _sizes(ref.strides), _size(ref.offset))
+
+
+def _step(step: Step, library: Library | None) -> tuple[Any, ...]:
+    if isinstance(step, KernelStep):
+        return (_address(library, step.symbol),)
+    func = resolve_name(step.func) if isinstance(step.func, str) else step.func
+    return (func, tuple(_buffer(ref) for ref in step.inputs), tuple(_buffer(ref) for ref in step.outputs))
+
+
+def _result(result: Result) -> tuple[Any, ...]:
+    if isinstance(result, OutputResult):
+        return (0, result.index)
+    if isinstance(result, InputResult):
+        return (1, result.index)
+    if isinstance(result, ConstantResult):
+        return (3, result.value)
+    return (
+        2,
+        result.base == "input",
+        result.index,
+        result.dtype.numpy,
+        _sizes(result.shape),
+        _sizes(result.strides),
+        _size(result.offset),
+        result.writeable,
+    )
+
+
+def _owner(owner: TensorOwner | None) -> tuple[Any, ...] | None:
+    if owner is None:
+        return None
+    return (owner.type, owner.describe, owner.empty, owner.as_strided, owner.use_table)
+
+
+def resolve_name(name: str) -> Callable[..., Any]:
+    """The object called ``"module:qualified.name"``; ``ValueError`` for any other text."""
+    module, colon, qualified = name.partition(":")
+    if not colon:
+        raise ValueError(f"not of the form module:qualified.name: {name!r}")
+    found: Any = importlib.import_module(module)
+    for part in qualified.split("."):
+        found = getattr(found, part)
+    return found

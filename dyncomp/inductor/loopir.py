@@ -4,6 +4,18 @@ A :class:`Kernel` is a perfect nest of axes; each statement says on which of the
 (``axes``), so that the loop structure follows from the list: a statement over ``(i, j)`` is inside both
 loops, the result of a reduction over ``j`` depends on ``(i,)`` only. A value used on both sides of a
 reduction over its own axes is computed again in each pass unless it is stored (``stage`` decides).
+
+What lowering guarantees and renderers may rely upon (``loop_verify`` checks it):
+
+- A value's ``axes`` are in the kernel's order. A ``store`` or ``scatter`` is over all axes of the kernel, or
+  over exactly its parallel axes.
+- All reductions and scans of a kernel are over the same set of axes, those of kind ``"reduce"``. A kernel
+  with a scan has one reduce axis and no other reduction.
+- A buffer that is both read and written (``mode`` ``"inout"``) is read at the very index that it is written
+  at, and every read comes before the write in the list; a ``scatter`` into it is the one exception (it
+  combines in place). Nothing is written twice, except by ``scatter``.
+- ``argmax``/``argmin`` reduce one axis; the result is the position along it (int64).
+- A kernel without axes computes one point. Sizes may be 0 where they are symbolic.
 """
 
 from __future__ import annotations
@@ -66,9 +78,12 @@ class Stmt:
     reduce     (combiner, reduced axes)              over the axes that ``args[0]`` has and ``out``
                                                      has not
     scan       (combiner, axis)                      inclusive scan along an axis, in order
+    check      (sizes, wrap)                         sets the error flag where a position ``args[k]`` is out
+                                                     of bounds for ``sizes[k]`` (``out`` is "")
     store      (buffer, Index)                       ``args[0]`` to memory (``out`` is "")
     scatter    (buffer, Index, strides, sizes, wrap, ``args[0]`` to memory at positions
-               combiner)                             ``args[1:]``, in order, combined
+               combiner)                             ``args[1:]``, in order, combined by
+                                                     ``set add multiply max min``
     ========== ===================================== ==========================================
     """
 

@@ -58,9 +58,10 @@ class Update:
 class Gather:
     """``out[i] = x[address(i)]`` with integer array inputs giving (some of) the address.
 
-    ``address(s, load, out_index, **params) -> in_index``: ``load(k, index)`` is the integer scalar of
-    index input number ``k``. Negative indices wrap; an index out of bounds makes the whole graph raise
-    before any of its effects.
+    ``address(s, load, out_index, types, **params) -> in_index``: ``load(k, index)`` is the integer scalar
+    of index input number ``k`` (0 is the first after ``x``); ``types`` are the node's input types, ``x``
+    first. Entries of ``in_index`` are affine or loaded. Negative indices wrap; an index out of bounds
+    makes the whole graph raise before any of its effects.
     """
 
     address: Callable[..., Any]
@@ -68,12 +69,19 @@ class Gather:
 
 @dataclass(frozen=True)
 class Scatter:
-    """``out = base`` combined at ``address(i)`` with ``value[i]``; ``combine`` is ``set add max min``.
+    """``out = base`` combined at ``address(i)`` with ``value[i]``; ``combine`` is ``set add multiply max
+    min``, or empty where the node's ``params["combine"]`` says it. ``address`` as in :class:`Gather`
+    (``types[0]`` is the base's, ``out_index`` runs over ``value``).
     Inputs: base, value, then index arrays. Iteration is in C order of ``value``, so that for ``set``
     the last writer wins, as in NumPy."""
 
     combine: str
     address: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The data of ``params["literal"]``, embedded in the compiled code."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,9 @@ class Control:
     kind: str
 
 
-Lowering = Pointwise | Reduce | View | Update | Gather | Scatter | Contract | Scan | Extern | Control
+Lowering = (
+    Pointwise | Reduce | View | Update | Gather | Scatter | Constant | Contract | Scan | Extern | Control
+)
 
 
 @dataclass(frozen=True)
@@ -114,9 +124,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Largest difference from the reference: relative, in units of the result dtype's epsilon."""
+    """Largest difference from the reference, in units of the result dtype's epsilon: ``eps`` relative
+    plus ``absolute`` (for functions that cancel). An ``eps`` of 0 means equal, signed zeros included."""
 
     eps: float = 8.0
+    absolute: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -150,6 +162,11 @@ class OpDef:
     @property
     def is_view(self) -> bool:
         return isinstance(self.lower, View)
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether running it can raise: an index out of bounds, or a library routine's own error."""
+        return isinstance(self.lower, (Gather, Scatter, Extern))
 
 
 class OpTableBuilder:

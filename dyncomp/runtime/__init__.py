@@ -1,1 +1,11 @@
-""""""
+"""What compiled code runs on: launcher, thread pool, caching allocator (C++, in ``_launch``)."""
+
+from dyncomp.runtime._launch import (
+    cached_bytes,
+    num_threads,
+    release_memory,
+    set_cache_limit,
+    set_num_threads,
+)
+
+__all__ = ["cached_bytes", "num_threads", "release_memory", "set_cache_limit", "set_num_threads"]

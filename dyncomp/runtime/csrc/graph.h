@@ -142,6 +142,15 @@ struct ArenaBlock {
 extern PyTypeObject ArenaBlockType;
 ArenaBlock* make_arena(size_t bytes);
 
+/* What a call learnt of one tensor. Strides in elements. */
+struct TensorFacts {
+  void* data = nullptr;
+  int ndim = 0;
+  const int64_t* shape = nullptr;
+  const int64_t* strides = nullptr; /* NULL: C order */
+  std::vector<int64_t> storage;     /* where no exchange table lends them */
+};
+
 /* Everything of one call. Pointers are borrowed unless said. */
 struct Frame {
   const Plan* plan;
@@ -152,7 +161,7 @@ struct Frame {
   PyObject** outputs; /* owned; NULL for a scalar not made yet */
   char* scalars;      /* 16 bytes per input, then per output */
   ArenaBlock* arena;  /* owned */
-  PyObject* const* tensors;
+  TensorFacts* facts; /* per input, if the plan's arrays are tensors */
 };
 
 /* False with ValueError set if a size from the sizes function is negative or overflows. */
@@ -163,6 +172,9 @@ PyObject* make_fresh_array(const Layout& layout, const i64* sizes, void** data);
 PyObject* make_view(PyObject* base, const Layout& layout, const i64* sizes, i64 offset, bool writeable);
 PyObject* make_scalar(const Output& output, void* data);
 PyObject* make_result(Frame& frame, const Result& result);
+
+/* Raises TypeError about argument `index`; false. (inputs.cpp) */
+bool mismatch(const Frame& frame, int index, const char* what);
 
 /* inputs.cpp: false with an exception set. */
 bool read_inputs(Frame& frame);
@@ -175,9 +187,9 @@ TensorApi* make_tensor_api(PyObject* spec);
 void free_tensor_api(TensorApi* api);
 int traverse_tensor_api(TensorApi* api, visitproc visit, void* arg);
 bool read_tensor(Frame& frame, int index);
-PyObject* make_fresh_tensor(const Plan* plan, const Layout& layout, const i64* sizes, void** data);
-PyObject* make_tensor_view(const Plan* plan, PyObject* base, const Layout& layout, const i64* sizes, i64 offset);
-PyObject* tensor_scalar(const Plan* plan, PyObject* tensor);
+bool tensor_symbol(const Frame& frame, const Symbol& symbol, i64* out);
+PyObject* make_fresh_tensor(const Plan& plan, const Layout& layout, const i64* sizes, void** data);
+PyObject* make_tensor_view(const Plan& plan, PyObject* base, const Layout& layout, const i64* sizes, i64 offset);
 
 extern PyTypeObject CompiledGraphType;
 size_t release_idle_arenas();

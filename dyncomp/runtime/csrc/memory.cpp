@@ -20,6 +20,10 @@
 #define NO_IMPORT_ARRAY
 #include "numpy_api.h"
 
+/* Up to CPython 3.13 its header declares these without extern "C", so C++ would look for mangled names. */
+extern "C" int trace_block(unsigned int domain, uintptr_t block, size_t size) __asm__("PyTraceMalloc_Track");
+extern "C" int untrace_block(unsigned int domain, uintptr_t block) __asm__("PyTraceMalloc_Untrack");
+
 namespace dyncomp {
 namespace {
 
@@ -196,13 +200,13 @@ void* block_allocate(size_t bytes) {
   Cache& c = cache();
   std::lock_guard<std::mutex> hold(c.mutex);
   void* data = allocate_locked(c, size);
-  if (data) PyTraceMalloc_Track(kNumPyTraceDomain, reinterpret_cast<uintptr_t>(data), bytes);
+  if (data) trace_block(kNumPyTraceDomain, reinterpret_cast<uintptr_t>(data), bytes);
   return data;
 }
 
 void block_free(void* data) {
   if (!data) return;
-  PyTraceMalloc_Untrack(kNumPyTraceDomain, reinterpret_cast<uintptr_t>(data));
+  untrace_block(kNumPyTraceDomain, reinterpret_cast<uintptr_t>(data));
   Cache& c = cache();
   std::lock_guard<std::mutex> hold(c.mutex);
   free_locked(c, data);

@@ -8,5 +8,4 @@
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 #include <numpy/arrayscalars.h>
-#include <numpy/halffloat.h>
 #endif

@@ -1,0 +1,180 @@
+"""What users call: ``compile``, ``disable``, ``reset``, ``stats``."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import weakref
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import pipeline
+from .capture import _hook
+from .capture.config import CaptureConfig, hook_should_capture
+from .capture.convert import on_miss
+from .capture.records import Records
+from .frontends.base import Frontend
+from .options import Options, make_options
+
+
+class _Session:
+    """What all ``compile`` calls of the process share: counters, frontends, live configurations."""
+
+    def __init__(self) -> None:
+        self.counters: Counter[str] = Counter()
+        self.configs: weakref.WeakSet[CaptureConfig] = weakref.WeakSet()
+        self._frontends: dict[str, Frontend] = {}
+        self._listed: tuple[Frontend, ...] = ()
+
+    def frontends(self) -> Sequence[Frontend]:
+        """NumPy's frontend, and those of the other array libraries that the program has imported."""
+        wanted = 2 if "torch" in sys.modules else 1
+        if len(self._listed) != wanted:
+            self._listed = tuple(self._load(name) for name in ("numpy", "torch")[:wanted])
+        return self._listed
+
+    def _load(self, name: str) -> Frontend:
+        if name not in self._frontends:
+            if name == "numpy":
+                from .frontends.numpy import NumpyFrontend
+
+                self._frontends[name] = NumpyFrontend()
+            else:
+                from .frontends.torch import TorchFrontend
+
+                self._frontends[name] = TorchFrontend()
+        return self._frontends[name]
+
+    def new_config(self, options: Options) -> CaptureConfig:
+        pipeline.check_options(options)
+        config = CaptureConfig(
+            options, self.frontends, pipeline.op_table(), pipeline.run_pipeline, Records(self.counters)
+        )
+        config.on_miss = on_miss
+        config.should_capture = hook_should_capture
+        self.configs.add(config)
+        return config
+
+
+SESSION = _Session()
+
+
+def compile(
+    f: Any = None,
+    *,
+    mode: str = "default",
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] = "inductor",
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """A compiled version of ``f`` that behaves exactly as ``f``: same results, exceptions and effects.
+
+    ``f``: a function, a method, a callable object, or nothing (then this is a decorator with arguments).
+    Compilation happens at the first call, and again when an assumption (a *guard*) fails.
+
+    ``mode``: ``"default"``; ``"reduce-overhead"`` and ``"max-autotune"`` are accepted and for the present
+    compile as ``"default"`` does. ``fullgraph``: raise :class:`~dyncomp.errors.GraphBreakError`, naming
+    the user's file and line, instead of breaking the graph. ``dynamic``: ``None`` makes a size symbolic
+    when it is seen to change, ``True`` from the start, ``False`` never. ``backend``: ``"inductor"``
+    (C++), ``"eager"`` (interprets the captured graphs), or a callable ``backend(graph, example_inputs)``
+    that returns a callable. ``options``: see :class:`~dyncomp.options.Options`.
+
+    Raises ``ValueError`` for unknown modes, options and backends, ``TypeError`` where ``f`` is not callable.
+    """
+    made = make_options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=dynamic, options=options)
+    config = SESSION.new_config(made)
+    if f is None:
+        return lambda function: compile_with(function, config)
+    return compile_with(f, config)
+
+
+def compile_with(f: Any, config: CaptureConfig) -> Any:
+    """Compile any callable under a configuration."""
+    if isinstance(f, _hook.Dispatcher):
+        return _hook.Dispatcher(f.__wrapped__, config)
+    if isinstance(f, types.FunctionType):
+        return _hook.Dispatcher(f, config)
+    if isinstance(f, types.MethodType) and isinstance(f.__func__, types.FunctionType):
+        return _hook.Dispatcher(f.__func__, config).__get__(f.__self__, type(f.__self__))
+    if isinstance(f, type):
+        raise TypeError(f"cannot compile the class {f.__qualname__}; compile a method or an instance")
+    if not callable(f):
+        raise TypeError(f"cannot compile an object of type {type(f).__qualname__}: it is not callable")
+    call = getattr(type(f), "__call__", None)
+    if isinstance(call, types.FunctionType):
+        return CompiledObject(f, _hook.Dispatcher(call, config).__get__(f, type(f)))
+    return CompiledObject(f, _hook.Dispatcher(_calling(f), config))
+
+
+def _calling(f: Callable[..., Any]) -> types.FunctionType:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return f(*args, **kwargs)
+
+    return call
+
+
+class CompiledObject:
+    """A callable object whose calls are compiled; all attributes are the object's own."""
+
+    def __init__(self, obj: Any, call: Callable[..., Any]) -> None:
+        object.__setattr__(self, "__wrapped__", obj)
+        object.__setattr__(self, "_call", call)
+        functools.update_wrapper(self, obj, assigned=("__doc__", "__name__"), updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "__wrapped__"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__wrapped__, name, value)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.__wrapped__!r}>"
+
+
+def disable(f: Any) -> Any:
+    """Mark a function so that it is never captured: it is called as plain Python. Also a decorator."""
+    function = f.__wrapped__ if isinstance(f, _hook.Dispatcher) else f
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"cannot disable an object of type {type(f).__qualname__}: not a Python function")
+    function._dyncomp_disabled = True  # type: ignore[attr-defined]
+    _hook.mark(function.__code__, "skip")
+    return function
+
+
+def reset() -> None:
+    """Forget all compiled code in this process and all counters (the on-disk kernel cache stays)."""
+    _hook.clear_all()
+    _hook.reset_stats()
+    for config in list(SESSION.configs):
+        config.forget()
+    SESSION.counters.clear()
+
+
+def stats() -> dict[str, Any]:
+    """Counters since :func:`reset`.
+
+    ``frames_captured``, ``frames_skipped`` (run as plain Python, see ``explain``), ``graphs``,
+    ``breaks`` (a dict by break id), ``recompiles``, ``cache_hits``, ``cache_misses``, ``fallbacks``
+    (calls in which the original ran because the graph raised), ``internal_errors``.
+    """
+    counters = SESSION.counters
+    low = _hook.stats()
+    breaks = {k.partition(":")[2]: n for k, n in counters.items() if k.startswith("break:")}
+    return {
+        "frames_seen": low["frames_seen"] + counters["misses"],
+        "frames_captured": counters["captured"],
+        "frames_skipped": counters["skipped"],
+        "graphs": counters["graphs"],
+        "breaks": breaks,
+        "recompiles": counters["recompiles"],
+        "cache_hits": low["hits"],
+        "cache_misses": low["misses"],
+        "fallbacks": counters["fallbacks"],
+        "internal_errors": counters["internal_errors"],
+    }

@@ -1,0 +1,301 @@
+/* dyncomp.capture._hook: the module. The parts are in csrc/. */
+#define DYNCOMP_IMPORT_ARRAY
+#include "csrc/hook.h"
+
+/* -- functions ------------------------------------------------------------------------------- */
+static int
+parse_code_config(PyObject *args, const char *format, PyObject **code, PyObject **config)
+{
+    *config = Py_None;
+    if (!PyArg_ParseTuple(args, format, &PyCode_Type, code, config)) {
+        return -1;
+    }
+    if (*config != Py_None && !PyObject_TypeCheck(*config, &HookConfig_Type)) {
+        PyErr_SetString(PyExc_TypeError, "config must be a HookConfig or None");
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *
+set_active(PyObject *module, PyObject *config)
+{
+    if (config != Py_None && !PyObject_TypeCheck(config, &HookConfig_Type)) {
+        PyErr_SetString(PyExc_TypeError, "config must be a HookConfig or None");
+        return NULL;
+    }
+    HookConfig *previous = activate(&thread_state, config == Py_None ? NULL : (HookConfig *)config);
+    return previous == NULL ? Py_NewRef(Py_None) : (PyObject *)previous;
+}
+
+static PyObject *
+get_active(PyObject *module, PyObject *unused)
+{
+    HookConfig *active = thread_state.active;
+    return Py_NewRef(active == NULL ? Py_None : (PyObject *)active);
+}
+
+static PyObject *
+cache_entries(PyObject *module, PyObject *args)
+{
+    PyObject *code, *config;
+    if (parse_code_config(args, "O!O", &code, &config) < 0) {
+        return NULL;
+    }
+    CodeCache *cache = config == Py_None ? NULL : cache_find(code, (HookConfig *)config);
+    Py_ssize_t n = cache == NULL ? 0 : cache->size;
+    PyObject *entries = PyList_New(n);
+    for (Py_ssize_t i = 0; entries != NULL && i < n; i++) {
+        PyList_SET_ITEM(entries, i, Py_NewRef((PyObject *)cache->entries[i]));
+    }
+    return entries;
+}
+
+static PyObject *
+add_entry(PyObject *module, PyObject *args)
+{
+    PyObject *code, *config, *entry;
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyCode_Type, &code, &HookConfig_Type, &config, &Entry_Type, &entry)) {
+        return NULL;
+    }
+    CodeCache *cache = cache_obtain(code, (HookConfig *)config);
+    if (cache == NULL) {
+        return NULL;
+    }
+    int result = cache_append(cache, (Entry *)entry);
+    Py_DECREF(cache);
+    return result < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static int
+mark_hook(PyObject *code, const char *what)
+{
+    CodeExtra *extra = code_extra(code, true);
+    if (extra == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (what != NULL && strcmp(what, "skip") != 0) {
+        PyErr_SetString(PyExc_ValueError, "without a config the only mark is \"skip\"");
+        return -1;
+    }
+    extra->skip = what != NULL;
+    if (what == NULL) {
+        extra->asked = false;
+    }
+    return 0;
+}
+
+static int
+mark_cache(PyObject *code, HookConfig *config, const char *what)
+{
+    if (what != NULL && strcmp(what, "skip") != 0 && strcmp(what, "frozen") != 0) {
+        PyErr_SetString(PyExc_ValueError, "a mark is \"skip\", \"frozen\" or None");
+        return -1;
+    }
+    CodeCache *cache = cache_obtain(code, config);
+    if (cache == NULL) {
+        return -1;
+    }
+    cache->skip = what != NULL && strcmp(what, "skip") == 0;
+    cache->frozen = what != NULL && strcmp(what, "frozen") == 0;
+    Py_DECREF(cache);
+    return 0;
+}
+
+static PyObject *
+mark(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"code", "what", "config", NULL};
+    PyObject *code, *config = Py_None;
+    const char *what;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!z|O", names, &PyCode_Type, &code, &what, &config)) {
+        return NULL;
+    }
+    if (config != Py_None && !PyObject_TypeCheck(config, &HookConfig_Type)) {
+        PyErr_SetString(PyExc_TypeError, "config must be a HookConfig or None");
+        return NULL;
+    }
+    int result = config == Py_None ? mark_hook(code, what) : mark_cache(code, (HookConfig *)config, what);
+    return result < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *
+get_mark(PyObject *module, PyObject *args)
+{
+    PyObject *code, *config;
+    if (parse_code_config(args, "O!|O", &code, &config) < 0) {
+        return NULL;
+    }
+    const char *what = NULL;
+    if (config == Py_None) {
+        CodeExtra *extra = code_extra(code, false);
+        what = extra != NULL && extra->skip ? "skip" : NULL;
+    }
+    else {
+        CodeCache *cache = cache_find(code, (HookConfig *)config);
+        what = cache == NULL ? NULL : cache->skip ? "skip" : cache->frozen ? "frozen" : NULL;
+    }
+    return what == NULL ? Py_NewRef(Py_None) : PyUnicode_FromString(what);
+}
+
+static PyObject *
+clear(PyObject *module, PyObject *args)
+{
+    PyObject *code, *config;
+    if (parse_code_config(args, "O!|O", &code, &config) < 0) {
+        return NULL;
+    }
+    if (config != Py_None) {
+        config_clear_code((HookConfig *)config, code);
+        Py_RETURN_NONE;
+    }
+    CodeExtra *extra = code_extra(code, false);
+    for (int i = 0; extra != NULL && i < extra->size; i++) {
+        HookConfig *owner = (HookConfig *)Py_NewRef((PyObject *)extra->caches[i]->config);
+        config_clear_code(owner, code);
+        Py_DECREF(owner);
+        extra = code_extra(code, false);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+clear_all(PyObject *module, PyObject *unused)
+{
+    return clear_all_configs() < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+#define COUNTER(name) #name, (unsigned long long)counters.name
+static PyObject *
+stats(PyObject *module, PyObject *unused)
+{
+    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsK}", COUNTER(hits), COUNTER(misses), COUNTER(frames_seen),
+                         COUNTER(skipped), COUNTER(captures), COUNTER(fresh_misses), COUNTER(fallbacks),
+                         COUNTER(patched), COUNTER(vectorcalled), COUNTER(deep));
+}
+
+static PyObject *
+reset_stats(PyObject *module, PyObject *unused)
+{
+    counters = (Counters){0};
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+attr_kind(PyObject *module, PyObject *args)
+{
+    PyObject *obj, *name;
+    if (!PyArg_ParseTuple(args, "OU", &obj, &name)) {
+        return NULL;
+    }
+    if (!PyUnicode_CheckExact(name)) {
+        PyErr_SetString(PyExc_TypeError, "name must be a str");
+        return NULL;
+    }
+    Py_INCREF(name);
+    PyUnicode_InternInPlace(&name);
+    const char *kind = access_kind(obj, name);
+    Py_DECREF(name);
+    return PyUnicode_FromString(kind);
+}
+
+static PyObject *
+hook_installed(PyObject *module, PyObject *unused)
+{
+    return PyBool_FromLong(hook_is_installed());
+}
+
+static PyObject *
+errstate(PyObject *module, PyObject *unused)
+{
+    long mask = errstate_read();
+    return mask < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(mask);
+}
+
+static PyMethodDef functions[] = {
+    {"set_active", set_active, METH_O, "set_active(config or None) -> what was active in this thread"},
+    {"get_active", get_active, METH_NOARGS, "get_active() -> config or None"},
+    {"cache_entries", cache_entries, METH_VARARGS, "cache_entries(code, config) -> list of entries"},
+    {"add_entry", add_entry, METH_VARARGS, "add_entry(code, config, entry)"},
+    {"mark", (PyCFunction)(void (*)(void))mark, METH_VARARGS | METH_KEYWORDS, "mark(code, what, config=None)"},
+    {"get_mark", get_mark, METH_VARARGS, "get_mark(code, config=None) -> str or None"},
+    {"clear", clear, METH_VARARGS, "clear(code, config=None)"},
+    {"clear_all", clear_all, METH_NOARGS, "clear_all()"},
+    {"stats", stats, METH_NOARGS, "stats() -> dict of counters"},
+    {"reset_stats", reset_stats, METH_NOARGS, "reset_stats()"},
+    {"attr_kind", attr_kind, METH_VARARGS, "attr_kind(obj, name) -> str"},
+    {"hook_installed", hook_installed, METH_NOARGS, "hook_installed() -> bool"},
+    {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
+    {NULL},
+};
+
+/* -- module ---------------------------------------------------------------------------------- */
+static void
+release_extra(void *value)
+{
+    CodeExtra *extra = value;
+    if (extra != NULL) {
+        PyMem_RawFree(extra->caches);
+        PyMem_RawFree(extra);
+    }
+}
+
+static int
+add_types(PyObject *module)
+{
+    static PyTypeObject *const types[] = {&GuardProgram_Type, &Entry_Type,         &CodeCache_Type,
+                                          &HookConfig_Type,   &Dispatcher_Type, &ResumeFunction_Type};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (PyModule_AddType(module, types[i]) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int
+module_exec(PyObject *module)
+{
+    if (hook_setup() < 0) {
+        return -1;
+    }
+    if (extra_index < 0) {
+        import_array1(-1);
+        extra_index = code_extra_request(release_extra);
+        if (extra_index < 0 || state_setup() != 0) {
+            PyErr_SetString(PyExc_ImportError, "no code extra index left");
+            return -1;
+        }
+        errstate_setup();
+    }
+    PyObject *ops = guard_opcodes();
+    if (ops == NULL || PyModule_AddObjectRef(module, "OPS", ops) < 0) {
+        Py_XDECREF(ops);
+        return -1;
+    }
+    Py_DECREF(ops);
+    return add_types(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, module_exec},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "dyncomp.capture._hook",
+    .m_doc = "CPython frame hook, C dispatcher and guard programs.",
+    .m_methods = functions,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC
+PyInit__hook(void)
+{
+    return PyModuleDef_Init(&definition);
+}

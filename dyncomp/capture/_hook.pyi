@@ -1,0 +1,128 @@
+"""CPython hook, C dispatcher and guard programs (``csrc/*.c``). See DESIGN §5 and FACTS §3.
+
+All state is per process, under the GIL; importing into a subinterpreter raises ``ImportError``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, FunctionType
+from typing import Any, final
+
+OPS: Mapping[str, int]
+"""Opcode numbers of guard programs."""
+
+@final
+class GuardProgram:
+    """A flat guard program. Made by ``guards.compile_guards``; ``instructions`` are tuples
+    ``(opcode, register, a, b, object, guard_index)``. ``ValueError``/``TypeError`` for a malformed one."""
+
+    guards: tuple[Any, ...]
+    num_outputs: int
+    def __init__(
+        self,
+        instructions: Sequence[tuple[int, int, int, int, Any, int]],
+        num_registers: int,
+        guards: tuple[Any, ...] = ...,
+        outputs: Sequence[int] = ...,
+    ) -> None: ...
+    def check(self, args: tuple[Any, ...], globals: dict[str, Any], builtins: dict[str, Any],
+              closure: tuple[Any, ...] | None = ...) -> bool:
+        """Whether all guards hold. ``args`` is the bound argument array in ``co_varnames`` order."""
+    def first_failure(self, args: tuple[Any, ...], globals: dict[str, Any], builtins: dict[str, Any],
+                      closure: tuple[Any, ...] | None = ...) -> int | None:
+        """Index (into ``guards``) of the first guard that fails, ``None`` when all hold, -1 for an output
+        that cannot be read."""
+    def read(self, args: tuple[Any, ...], globals: dict[str, Any], builtins: dict[str, Any],
+             closure: tuple[Any, ...] | None = ...) -> tuple[Any, ...] | None:
+        """Values of the outputs when all guards hold, else ``None``."""
+
+class HookConfig:
+    """Identity of one ``dyncomp.compile`` (subclass it freely); owns the cache entries made under it.
+
+    ``on_miss(func, bound_args, config) -> Entry | None`` is called when no entry's guards hold; the entry
+    returned is appended to the cache of ``(func.__code__, config)`` and run if its guards hold; ``None``
+    runs the original this time. An exception propagates to the caller. While it runs, hook and
+    dispatchers in this thread run plain Python.
+    ``should_capture(code) -> bool`` is asked once per code object that the frame hook meets; false marks
+    the code as skipped (for all configs). ``None`` means always.
+    """
+
+    on_miss: Callable[[FunctionType, tuple[Any, ...], Any], Entry | None] | None
+    should_capture: Callable[[CodeType], bool] | None
+    def __init__(self, on_miss: Any = ..., should_capture: Any = ...) -> None: ...
+
+@final
+class Entry:
+    """What runs when ``guards`` hold; ``guards=None`` always hits.
+
+    Give ``target`` (a callable, best a C one: called with the bound arguments selected by ``arg_order``:
+    ``i >= 0`` is bound argument i, ``-1 - k`` is output k of the guard program; ``None`` means the outputs
+    if there are any, else all bound arguments), or ``code`` (replacement with the same signature flags,
+    argument names prefix and free variables as the original; it sees the function's globals and closure),
+    or both (the target is used where possible), or neither (the original runs).
+    ``needs_hook``: while it runs, the frame hook is on in this thread under the entry's config.
+    ``payload`` is anything the Python side wants to keep with the entry. ``hits`` counts.
+    """
+
+    guards: GuardProgram | None
+    code: CodeType | None
+    target: Any
+    needs_hook: bool
+    arg_order: tuple[int, ...] | None
+    payload: Any
+    hits: int
+    def __init__(self, guards: GuardProgram | None, code: CodeType | None = ..., target: Any = ...,
+                 needs_hook: bool = ..., arg_order: Sequence[int] | None = ..., payload: Any = ...) -> None: ...
+
+class Dispatcher:
+    """The compiled function: a C callable. ``on_miss=None`` uses ``config.on_miss``.
+
+    Binds arguments as CPython would (binding errors raise the function's own ``TypeError``), checks the
+    entries of ``(func.__code__, config)`` and runs the first that holds. Binds as a method; forwards unknown
+    attributes to ``func``; pickles by qualified name.
+    """
+
+    __wrapped__: FunctionType
+    config: HookConfig
+    def __init__(self, func: FunctionType, config: HookConfig, on_miss: Any = ...) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __get__(self, obj: Any, owner: Any = ...) -> Any: ...
+
+class ResumeFunction(Dispatcher):
+    """The continuation after a graph break: a dispatcher made from ``code`` (positional arguments only).
+    With free variables, ``bind(cells)`` gives the callable; without, call it directly."""
+
+    def __init__(self, code: CodeType, globals: dict[str, Any], name: str, qualname: str,
+                 config: HookConfig, on_miss: Any = ...) -> None: ...
+    def bind(self, cells: tuple[Any, ...]) -> Dispatcher: ...
+
+def set_active(config: HookConfig | None) -> HookConfig | None:
+    """Turn the frame hook on (or off) in this thread; returns what was active before."""
+
+def get_active() -> HookConfig | None: ...
+def cache_entries(code: CodeType, config: HookConfig) -> list[Entry]: ...
+def mark(code: CodeType, what: str | None, config: HookConfig | None = ...) -> None:
+    """``"skip"``: without config, the frame hook never looks at the code again; with one, its dispatcher
+    always runs the original. ``"frozen"`` (with config): entries are used, ``on_miss`` is called no more.
+    ``None`` clears the mark."""
+
+def get_mark(code: CodeType, config: HookConfig | None = ...) -> str | None: ...
+def clear(code: CodeType, config: HookConfig | None = ...) -> None:
+    """Drop entries and marks of the code under config (or all configs)."""
+
+def clear_all() -> None:
+    """Drop every entry and mark of every config."""
+
+def stats() -> dict[str, int]:
+    """Counters since ``reset_stats()``: hits, misses, frames_seen, skipped, captures, fresh_misses (new
+    entry whose own guards failed), fallbacks (original ran), patched, vectorcalled, deep."""
+
+def reset_stats() -> None: ...
+def attr_kind(obj: Any, name: str) -> str:
+    """How ``obj.name`` would be found, without running user code: "instance", "class" (plain value on the
+    type), "static" (staticmethod), "classmethod", "method" (function on the type), "slot", "getset" (C level),
+    "property", "descriptor" (other), "custom" (``__getattribute__`` in Python or unknown C), "getattr" (missing,
+    but there is a ``__getattr__``), "missing". Types: attributes of the class itself by the same words."""
+
+def hook_installed() -> bool: ...
+def errstate() -> int | None:
+    """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""

@@ -1,0 +1,354 @@
+"""Calls: inlining of Python functions, classes, library functions through frontends, attributes of
+classes and functions."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from typing import Any
+
+from . import builtin_calls, containers, frames, machine
+from .breaks import Break
+from .source import AttrSource, CellContentsSource, ItemSource, Source
+from .values.array import ArrayValue
+from .values.base import Tracer, Value
+from .values.func import (
+    BuiltinMethodValue,
+    CellValue,
+    FunctionValue,
+    NestedFunctionValue,
+    PartialValue,
+    SuperValue,
+)
+from .values.mapping import DictValue
+from .values.number import ConstValue, NumberValue
+from .values.obj import InstanceValue, bind
+from .values.seq import ListValue, TupleValue
+from .wrap import is_plain_class
+
+_MISSING = object()
+_GENERATOR_FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+# -- Python functions -----------------------------------------------------------------------------
+def call_function(
+    tracer: Tracer, function: FunctionValue | NestedFunctionValue, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """Inline a Python function: run its bytecode symbolically in a frame of its own."""
+    direct = tracer.take_direct()
+    if isinstance(function, FunctionValue):
+        override = library_rule(tracer, function.function, args, kwargs)
+        if override is not None:
+            return override
+    code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
+    refuse_inlining(tracer, code, function)
+    bound = bind_arguments(tracer, function, code, args, kwargs)
+    closure = closure_of(tracer, function)
+    frame = frames.Frame.make(tracer, code, function_globals(function), bound, closure, direct)
+    return machine.run_inlined(tracer, frame)
+
+
+def refuse_inlining(tracer: Tracer, code: types.CodeType, function: Value) -> None:
+    """Break where a function is better called than inlined."""
+    if code.co_flags & _GENERATOR_FLAGS:
+        raise Break("generator", f"{function.describe()} is a generator or coroutine")
+    if len(tracer.frames) > tracer.config.options.inline_depth:
+        raise Break("inline-refused", f"{function.describe()}: calls nested too deeply")
+    if sum(frame.raw_code is code for frame in tracer.frames) >= 3:
+        raise Break("inline-refused", f"{function.describe()} is recursive")
+    if isinstance(function, FunctionValue) and getattr(function.function, "_dyncomp_disabled", False):
+        raise Break("inline-refused", f"{function.describe()} is disabled")
+
+
+def function_globals(function: FunctionValue | NestedFunctionValue) -> Any:
+    """What a frame reads globals from: ``(dict, source of the dict or None for the root's)``."""
+    if isinstance(function, NestedFunctionValue):
+        return function.globals_of
+    return (function.function.__globals__, function.source)
+
+
+def closure_of(tracer: Tracer, function: FunctionValue | NestedFunctionValue) -> list[CellValue]:
+    if isinstance(function, NestedFunctionValue):
+        return function.closure
+    cells = function.function.__closure__ or ()
+    assert function.source is not None
+    found: list[CellValue] = []
+    for index, (name, cell) in enumerate(zip(function.function.__code__.co_freevars, cells)):
+        source = ItemSource(AttrSource(function.source, "__closure__"), index)
+        found.append(outside_cell(tracer, cell, source, name))
+    return found
+
+
+def outside_cell(tracer: Tracer, cell: types.CellType, source: Source, name: str) -> CellValue:
+    """The one value of a cell object that exists outside of the frame."""
+    known = tracer.by_id.get(id(cell))
+    if known is not None:
+        return known[0]
+    try:
+        contents: Value | None = tracer.child(cell.cell_contents, CellContentsSource(source))
+    except ValueError:
+        contents = None
+    value = CellValue(name, contents, source)
+    tracer.by_id[id(cell)] = (value, cell)
+    return value
+
+
+def bind_arguments(
+    tracer: Tracer,
+    function: FunctionValue | NestedFunctionValue,
+    code: types.CodeType,
+    args: list[Value],
+    kwargs: dict[str, Value],
+) -> dict[str, Value]:
+    """Arguments by name, as CPython binds them; breaks where that would raise ``TypeError``."""
+    positional = code.co_varnames[: code.co_argcount]
+    keyword_only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    rest = code.co_argcount + code.co_kwonlyargcount
+    bound: dict[str, Value] = dict(zip(positional, args))
+    extra = args[len(positional) :]
+    remaining = dict(kwargs)
+    for name in (*positional[code.co_posonlyargcount :], *keyword_only):
+        if name in remaining:
+            if name in bound:
+                raise Break("would-raise", f"{function.describe()} got several values for {name!r}")
+            bound[name] = remaining.pop(name)
+    _fill_defaults(tracer, function, positional, keyword_only, bound)
+    if code.co_flags & inspect.CO_VARARGS:
+        bound[code.co_varnames[rest]] = TupleValue(extra)
+        rest += 1
+    elif extra:
+        raise Break("would-raise", f"{function.describe()} takes {len(positional)} arguments")
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        bound[code.co_varnames[rest]] = DictValue(dict(remaining))
+    elif remaining:
+        raise Break(
+            "would-raise", f"{function.describe()} got an unexpected keyword {next(iter(remaining))!r}"
+        )
+    return bound
+
+
+def _fill_defaults(
+    tracer: Tracer,
+    function: FunctionValue | NestedFunctionValue,
+    positional: tuple[str, ...],
+    keyword_only: tuple[str, ...],
+    bound: dict[str, Value],
+) -> None:
+    missing = [name for name in positional if name not in bound]
+    if missing:
+        defaults = positional_defaults(tracer, function)
+        by_name = dict(zip(reversed(positional), reversed(defaults)))
+        for name in missing:
+            if name not in by_name:
+                raise Break("would-raise", f"{function.describe()} misses argument {name!r}")
+            bound[name] = by_name[name]
+    missing = [name for name in keyword_only if name not in bound]
+    if missing:
+        keyword_defaults = keyword_only_defaults(tracer, function)
+        for name in missing:
+            if name not in keyword_defaults:
+                raise Break("would-raise", f"{function.describe()} misses keyword argument {name!r}")
+            bound[name] = keyword_defaults[name]
+
+
+def positional_defaults(tracer: Tracer, function: FunctionValue | NestedFunctionValue) -> list[Value]:
+    if isinstance(function, NestedFunctionValue):
+        return function.defaults.items(tracer) if function.defaults is not None else []
+    assert function.source is not None
+    base = AttrSource(function.source, "__defaults__")
+    return [tracer.child(v, ItemSource(base, i)) for i, v in enumerate(function.function.__defaults__ or ())]
+
+
+def keyword_only_defaults(tracer: Tracer, function: FunctionValue | NestedFunctionValue) -> dict[str, Value]:
+    if isinstance(function, NestedFunctionValue):
+        if function.kwdefaults is None:
+            return {}
+        assert isinstance(function.kwdefaults, DictValue)
+        return function.kwdefaults.contents(tracer)
+    assert function.source is not None
+    base = AttrSource(function.source, "__kwdefaults__")
+    given = function.function.__kwdefaults__ or {}
+    return {k: tracer.child(v, ItemSource(base, k)) for k, v in given.items()}
+
+
+# -- everything else that is called -----------------------------------------------------------------
+def library_rule(tracer: Tracer, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+    """The result by a frontend's rule, ``None`` where no frontend knows the callable."""
+    for frontend in tracer.config.frontends:
+        rule = frontend.find_function(fn)
+        if rule is not None:
+            name = getattr(fn, "__name__", repr(fn))
+            return tracer.apply_rule(rule, args, kwargs, f"{frontend.name}.{name}")
+    return None
+
+
+def call_object(
+    tracer: Tracer, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """Call of a constant: a library function, a builtin, or a class."""
+    found = library_rule(tracer, obj, args, kwargs)
+    if found is not None:
+        tracer.take_direct()
+        return found
+    handler = builtin_calls.find(obj)
+    if handler is not None:
+        tracer.take_direct()
+        return handler(tracer, args, kwargs)
+    if isinstance(obj, type):
+        return call_class(tracer, obj, args, kwargs)
+    folded = builtin_calls.fold_call(tracer, obj, args, kwargs)
+    if folded is not None:
+        tracer.take_direct()
+        return folded
+    if obj is print:
+        raise Break("print", "a call of print")
+    inner = wrapped_library_function(tracer, obj, args, kwargs)
+    if inner is not None:
+        return call_function(tracer, inner, args, kwargs)
+    raise Break("unsupported-call", f"call of {_callable_name(obj)}")
+
+
+def _callable_name(obj: Any) -> str:
+    module = getattr(obj, "__module__", None)
+    name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or repr(obj)
+    return f"{module}.{name}" if module and module != "builtins" else str(name)
+
+
+def wrapped_library_function(
+    tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]
+) -> FunctionValue | None:
+    """The Python implementation behind a library's C-level dispatcher (NumPy's ``__array_function__``
+    wrappers), where the arguments are such that the dispatcher would call just that."""
+    for frontend in tracer.config.frontends:
+        unwrap = getattr(frontend, "implementation_of", None)
+        inner = unwrap(obj) if unwrap is not None else None
+        if inner is not None and all(_plain_argument(v) for v in (*args, *kwargs.values())):
+            return tracer.child_or_constant(inner, None)
+    return None
+
+
+def _plain_argument(value: Value) -> bool:
+    if isinstance(value, (ListValue, TupleValue)):
+        return all(_plain_argument(v) for v in value.children())
+    return isinstance(value, (ArrayValue, NumberValue, SuperValue)) or value.is_const or hasattr(value, "sym")
+
+
+def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """Make an instance of a user's class: ``__init__`` is inlined."""
+    direct = tracer.take_direct()
+    if cls is functools.partial and args:
+        return PartialValue(args[0], args[1:], kwargs, None)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__new__ is not tuple.__new__:
+        return _call_namedtuple(tracer, cls, args, kwargs)
+    machine_made = type(cls) is type and cls.__new__ is object.__new__ and is_plain_class(cls)
+    if not machine_made:
+        raise Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
+    instance = InstanceValue(cls)
+    init = inspect.getattr_static(cls, "__init__", None)
+    if init is object.__init__:
+        if args or kwargs:
+            raise Break("would-raise", f"{cls.__qualname__}() takes no arguments")
+        return instance
+    if not isinstance(init, types.FunctionType):
+        raise Break("unsupported-call", f"construction of {cls.__qualname__}")
+    function = tracer.child_or_constant(init, None)
+    if direct is not None:
+        tracer.call_direct(frames.Resumption(direct, instance), function, [instance, *args], kwargs)
+    else:
+        tracer.call_value(function, [instance, *args], kwargs)
+    return instance
+
+
+def _call_namedtuple(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    values = dict(zip(cls._fields, args))
+    values.update(kwargs)
+    for name, default in cls._field_defaults.items():
+        values.setdefault(name, tracer.wrap_result(default))
+    if set(values) != set(cls._fields) or len(args) > len(cls._fields):
+        raise Break("would-raise", f"wrong arguments for {cls.__qualname__}")
+    return TupleValue([values[name] for name in cls._fields], None, cls)
+
+
+# -- attributes ---------------------------------------------------------------------------------------
+def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
+    """Attribute of a constant: class attributes, methods of strings and numbers, dtype fields."""
+    obj = value.const
+    if isinstance(obj, type):
+        return _class_member(tracer, value, obj, name)
+    if isinstance(obj, (str, bytes, int, float, complex)) and not isinstance(obj, bool | type):
+        member = inspect.getattr_static(type(obj), name, _MISSING)
+        if isinstance(member, types.MethodDescriptorType):
+            return BuiltinMethodValue(value, name)
+    if any(f.is_constant(obj) for f in tracer.config.frontends) or isinstance(obj, (int, float, complex)):
+        found = tracer.fold(getattr, obj, name)
+        if callable(found) and not isinstance(found, type):
+            return tracer.child_or_constant(found, None)
+        return tracer.wrap_result(found)
+    if isinstance(obj, (types.BuiltinFunctionType, type(len))) or callable(obj):
+        found = tracer.fold(getattr, obj, name)
+        if isinstance(found, (str, int, type(None))) or callable(found):
+            return tracer.wrap_result(found)
+    if hasattr(type(obj), "__members__"):
+        found = tracer.fold(getattr, obj, name)
+        if isinstance(found, (str, int, float)):
+            return tracer.wrap_result(found)
+    raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")
+
+
+def _class_member(tracer: Tracer, value: ConstValue, cls: type, name: str) -> Value:
+    if name in ("__name__", "__qualname__", "__module__"):
+        return ConstValue(getattr(cls, name))
+    found = inspect.getattr_static(cls, name, _MISSING)
+    if found is _MISSING:
+        raise Break("unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__}")
+    trusted = tracer.config.is_trusted(str(cls.__module__))
+    source = None if trusted or value.source is None else AttrSource(value.source, name)
+    if isinstance(found, staticmethod):
+        return tracer.child_or_constant(found.__func__, None)
+    if isinstance(found, classmethod):
+        return bind(tracer, found, InstanceValue(cls), None, name)
+    if isinstance(found, (property, types.GetSetDescriptorType)):
+        raise Break("unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__}")
+    actual = tracer.fold(getattr, cls, name)
+    return tracer.child_or_constant(actual, source)
+
+
+def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
+    """Attribute of an instance that only its class can have (methods of namedtuples)."""
+    found = inspect.getattr_static(value.pytype, name, _MISSING)
+    if found is _MISSING:
+        raise Break("would-raise", f"{value.describe()} has no attribute {name!r}")
+    return bind(tracer, found, value, None, name)
+
+
+def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
+    order = value.owner.pytype.__mro__
+    for cls in order[order.index(value.cls) + 1 :]:
+        if name in vars(cls):
+            found = vars(cls)[name]
+            if cls is object and name == "__init__":
+                return ConstValue(builtin_calls.ignore_arguments)
+            return bind(tracer, found, value.owner, None, name)
+    raise Break("would-raise", f"super object has no attribute {name!r}")
+
+
+def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value:
+    if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        return ConstValue(getattr(value.function, name))
+    if name in vars(value.function):
+        assert value.source is not None
+        return tracer.child(vars(value.function)[name], AttrSource(value.source, name))
+    raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")
+
+
+def container_method(tracer: Tracer, owner: Value, name: str) -> Value:
+    if not containers.has_method(owner, name):
+        raise Break("unsupported-attribute", f"attribute {name!r} of {owner.describe()}")
+    return BuiltinMethodValue(owner, name)
+
+
+def call_container_method(
+    tracer: Tracer, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    return containers.call_method(tracer, owner, name, args, kwargs)

@@ -1,0 +1,281 @@
+"""The function that replaces a captured frame, written as Python source.
+
+It loads what the graph needs, calls the compiled graph, rebuilds the objects that are still needed, replays
+effects and returns, or executes the breaking instruction and calls a continuation. Objects of this process
+(the graph, continuations, classes) are named ``__k…`` in the source and become constants of the code.
+
+Loading and the graph are all-or-nothing: whatever raises there has had no effect yet, and the original code
+then runs instead from the start (``except``), so that exceptions are exactly the original's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import keyword
+import sys
+import types
+from typing import Any
+
+from ..symint import SymInt
+from .breaks import Skip
+from .instr import CO_VARARGS, CO_VARKEYWORDS
+from .source import (
+    AttrSource,
+    BuiltinSource,
+    CellContentsSource,
+    CellSource,
+    ConstSource,
+    DictKeySource,
+    DictValueSource,
+    FreeCellSource,
+    GlobalSource,
+    GlobalsSource,
+    InstanceDictSource,
+    ItemSource,
+    LocalSource,
+    ModuleDictSource,
+    ModuleSource,
+    Source,
+    TypeAttrSource,
+    TypeSource,
+)
+from .values.array import ArrayValue
+from .values.base import Tracer, Value
+from .values.func import CellValue
+from .values.number import ConstValue, NumberValue, SymIntValue
+
+_INLINE = (int, str, bool, type(None), bytes)
+
+
+class Codegen:
+    """Collects the lines of one replacement function."""
+
+    def __init__(self, tracer: Tracer, code: types.CodeType) -> None:
+        self.tracer = tracer
+        self.code = code
+        self.constants: dict[str, Any] = {}
+        self._constant_names: dict[int, str] = {}
+        self.prelude: list[str] = []
+        self.body: list[tuple[str, int]] = []
+        self.outputs: list[ArrayValue] = []
+        self._memo: dict[int, str] = {}
+        self._kept: list[Value] = []
+        self._loads: dict[Source, str] = {}
+        self._symbols: set[str] = set()
+        self._building: set[int] = set()
+        self._count = 0
+        self.line_number = code.co_firstlineno
+        self.parameters = _parameter_names(code)
+        self._taken = set(self.parameters) | set(code.co_freevars)
+
+    # -- names ----------------------------------------------------------------------------------
+    def fresh(self, prefix: str = "t") -> str:
+        self._count += 1
+        return f"__{prefix}{self._count}"
+
+    def constant(self, obj: Any) -> str:
+        """An expression for an object that is fixed in the code."""
+        if type(obj) in _INLINE or (type(obj) is float and obj == obj and abs(obj) != float("inf")):
+            return repr(obj) if not isinstance(obj, (int, float)) or obj >= 0 else f"({obj!r})"
+        name = self._constant_names.get(id(obj))
+        if name is None:
+            label = getattr(obj, "__name__", type(obj).__name__)
+            clean = "".join(c if c.isalnum() else "_" for c in str(label))
+            name = f"__k{len(self.constants)}_{clean}"
+            self._constant_names[id(obj)] = name
+            self.constants[name] = obj
+        return name
+
+    def line(self, text: str) -> None:
+        self.body.append((text, self.line_number))
+
+    def temporary(self, text: str) -> str:
+        """Assign an expression to a fresh name, after the graph."""
+        name = self.fresh()
+        self.line(f"{name} = {text}")
+        return name
+
+    def remember(self, value: Value, name: str) -> None:
+        """``name`` holds the object of ``value`` from here on (objects that contain themselves)."""
+        self._memo[id(value)] = name
+        self._kept.append(value)
+
+    # -- values -----------------------------------------------------------------------------------
+    def value(self, value: Value) -> str:
+        """An expression without side effects for the object of ``value``; the same object each time."""
+        known = self._memo.get(id(value))
+        if known is not None:
+            return known
+        if id(value) in self._building:
+            raise Skip(f"{value.describe()} contains itself")
+        self._building.add(id(value))
+        text = value.reconstruct(self)
+        self._building.discard(id(value))
+        if id(value) in self._memo:
+            return self._memo[id(value)]
+        if not isinstance(value, (ConstValue, SymIntValue)) and not text.isidentifier():
+            text = self.temporary(text)
+        self.remember(value, text)
+        return text
+
+    def graph_output(self, value: ArrayValue) -> str:
+        for index, known in enumerate(self.outputs):
+            if known is value:
+                return f"__g{index}"
+        self.outputs.append(value)
+        return f"__g{len(self.outputs) - 1}"
+
+    def number(self, value: NumberValue) -> str:
+        """A Python number, computed before the graph."""
+        known = self._memo.get(id(value))
+        if known is None:
+            parts = [p if isinstance(p, str) else self._number_part(p) for p in value.parts]
+            known = self.fresh("n")
+            self.prelude.append(f"{known} = {''.join(parts)}")
+            self.remember(value, known)
+        return known
+
+    def _number_part(self, part: Value) -> str:
+        if isinstance(part, NumberValue):
+            return self.load(part.source) if part.source is not None else self.number(part)
+        return part.reconstruct(self)
+
+    def symbolic(self, value: Any) -> str:
+        """A Python expression for an integer that may be symbolic."""
+        if not isinstance(value, SymInt):
+            return self.constant(int(value))
+        for name in sorted(value.symbols()):
+            self._symbol(name)
+        text = str(value).replace("min(", f"{self.constant(min)}(").replace("max(", f"{self.constant(max)}(")
+        return text if text.isidentifier() else f"({text})"
+
+    def _symbol(self, name: str) -> None:
+        if name in self._symbols:
+            return
+        self._symbols.add(name)
+        place = self.tracer.places[name]
+        base = self.load(place.source)
+        if place.what == "dim":
+            base = f"{base}.shape[{place.axis}]"
+        elif place.what == "stride":
+            base = f"{self.constant(element_stride)}({base}, {place.axis})"
+        self.prelude.append(f"{name} = {base}")
+
+    def cell_object(self, value: CellValue) -> str:
+        assert value.source is not None
+        return self.load(value.source)
+
+    def globals_dict(self, globals_of: tuple[dict[str, Any], Source | None]) -> str:
+        """The globals dict of a frame."""
+        namespace, function = globals_of
+        if namespace is self.tracer.root_globals:
+            return f"{self.constant(globals)}()"
+        module = sys.modules.get(namespace.get("__name__", ""))
+        if module is not None and vars(module) is namespace:
+            return self.load(ModuleDictSource(module.__name__))
+        assert function is not None
+        return self.load(AttrSource(function, "__globals__"))
+
+    # -- sources ------------------------------------------------------------------------------------
+    def load(self, source: Source) -> str:
+        """The object found at ``source`` when the function is entered."""
+        if isinstance(source, LocalSource):
+            return self.parameters[source.index]
+        if isinstance(source, (ConstSource, BuiltinSource, ModuleSource)):
+            return self._fixed(source)
+        known = self._loads.get(source)
+        if known is None:
+            text = self._source_text(source)
+            known = self.fresh("in")
+            self.prelude.append(f"{known} = {text}")
+            self._loads[source] = known
+        return known
+
+    def _fixed(self, source: Source) -> str:
+        if isinstance(source, BuiltinSource):
+            return self.constant(getattr(builtins, source.key))
+        if isinstance(source, ModuleSource):
+            return self.constant(sys.modules[source.module])
+        assert isinstance(source, ConstSource)
+        return self.constant(source.obj)
+
+    def _source_text(self, source: Source) -> str:
+        if isinstance(source, CellSource):
+            return source.local
+        if isinstance(source, FreeCellSource):
+            return f"(lambda: {source.local}).__closure__[0]"
+        if isinstance(source, GlobalSource):
+            if source.key in self._taken or not source.key.isidentifier():
+                return f"{self.constant(globals)}()[{source.key!r}]"
+            return source.key
+        if isinstance(source, GlobalsSource):
+            return f"{self.constant(globals)}()"
+        if isinstance(source, ModuleDictSource):
+            return f"{self.constant(sys.modules[source.module])}.__dict__"
+        parent = source.parent
+        assert parent is not None, source
+        base = self.load(parent)
+        if isinstance(source, AttrSource):
+            return f"{base}.{source.attr}"
+        if isinstance(source, TypeAttrSource):
+            return f"{self.constant(inspect.getattr_static)}({base}, {source.attr!r})"
+        if isinstance(source, InstanceDictSource):
+            return f"{base}.__dict__[{source.attr!r}]"
+        if isinstance(source, ItemSource):
+            return f"{base}[{self.constant(source.key)}]"
+        if isinstance(source, TypeSource):
+            return f"{self.constant(type)}({base})"
+        if isinstance(source, CellContentsSource):
+            return f"{base}.cell_contents"
+        if isinstance(source, (DictKeySource, DictValueSource)):
+            which = "" if isinstance(source, DictKeySource) else ".values()"
+            return f"{self.constant(list)}({base}{which})[{source.index}]"
+        raise Skip(f"a value read from {source.expr()}")
+
+    # -- effects ------------------------------------------------------------------------------------
+    def replay_effects(self) -> None:
+        """Bring objects from outside up to date: containers, attributes, cells, globals."""
+        for value in list(self.tracer.mutated):
+            for text in value.replay(self):
+                self.line(text)
+        for globals_of, name, value in self.tracer.global_writes.values():
+            target = self.globals_dict(globals_of)
+            if value is None:
+                self.line(f"del {target}[{name!r}]")
+            else:
+                self.line(f"{target}[{name!r}] = {self.value(value)}")
+
+    # -- the whole function -----------------------------------------------------------------------------
+    def arguments_again(self) -> str:
+        """The call arguments that pass everything on to the original."""
+        code = self.code
+        names = list(self.parameters)
+        positional = names[: code.co_argcount]
+        keyword_only = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        rest = names[code.co_argcount + code.co_kwonlyargcount :]
+        parts = list(positional)
+        if code.co_flags & CO_VARARGS:
+            parts.append(f"*{rest.pop(0)}")
+        originals = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        parts += [f"{original}={name}" for original, name in zip(originals, keyword_only)]
+        if code.co_flags & CO_VARKEYWORDS:
+            parts.append(f"**{rest.pop(0)}")
+        return ", ".join(parts)
+
+
+def element_stride(array: Any, axis: int) -> int:
+    """Stride of an array in elements."""
+    stride = array.strides[axis] // array.itemsize if hasattr(array, "strides") else array.stride(axis)
+    return int(stride)
+
+
+def _parameter_names(code: types.CodeType) -> list[str]:
+    total = code.co_argcount + code.co_kwonlyargcount
+    total += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+    names = []
+    for index, name in enumerate(code.co_varnames[:total]):
+        usable = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
+        usable = usable and name not in ("min", "max")
+        names.append(name if usable else f"__arg{index}")
+    return names

@@ -1,0 +1,117 @@
+"""What one ``dyncomp.compile`` call gives to capture: options, frontends, how to compile a graph."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..frontends.base import Frontend
+from ..graph.ir import Graph, OpTable
+from ..options import Options
+from . import _hook
+from .records import Records
+
+# Libraries whose module members and functions are constants to compiled code: nobody reassigns
+# ``np.sqrt``. Members of all other modules are guarded.
+TRUSTED = frozenset({"numpy", "math", "cmath", "operator", "functools", "itertools", "torch", "builtins"})
+
+
+@dataclass
+class FrameState:
+    """What was seen of a code object's inputs: by the source's text, the last value or shape, and which
+    are to be symbolic from now on."""
+
+    seen: dict[str, Any] = field(default_factory=dict)
+    dynamic: set[str] = field(default_factory=set)
+    dynamic_dims: dict[str, set[int]] = field(default_factory=dict)
+    captures: int = 0
+    empty_run: int = 0
+
+
+class CaptureConfig(_hook.HookConfig):
+    """One compile configuration; C knows it as the key of cache entries."""
+
+    def __init__(
+        self,
+        options: Options,
+        frontends: Callable[[], Sequence[Frontend]],
+        table: OpTable,
+        compile_graph: Callable[[Graph, Options, tuple[Any, ...]], Any],
+        records: Records,
+    ) -> None:
+        super().__init__()
+        self.options = options
+        self.table = table
+        self.compile_graph = compile_graph
+        self.records = records
+        self._find_frontends = frontends
+        self._states: dict[types.CodeType, FrameState] = {}
+        self._varying: dict[types.CodeType, frozenset[str]] = {}
+        self.code_infos: dict[types.CodeType, Any] = {}
+        self.resume_functions: dict[Any, Any] = {}
+
+    @property
+    def frontends(self) -> Sequence[Frontend]:
+        """The array libraries in use; the first one owns plain Python numbers."""
+        return self._find_frontends()
+
+    def frontend_named(self, name: str) -> Frontend:
+        for frontend in self.frontends:
+            if frontend.name == name:
+                return frontend
+        raise KeyError(name)
+
+    def state_of(self, code: types.CodeType) -> FrameState:
+        return self._states.setdefault(code, FrameState())
+
+    def forget(self) -> None:
+        """Drop all that is remembered about code objects."""
+        self._states.clear()
+
+    def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:
+        """Arguments of a loop body that change from one iteration to the next."""
+        self._varying[code] = names
+
+    def varying_of(self, code: types.CodeType) -> frozenset[str]:
+        return self._varying.get(code, frozenset())
+
+    def is_loop_body(self, code: types.CodeType) -> bool:
+        return code in self._varying
+
+    def is_trusted(self, module: str) -> bool:
+        return module.partition(".")[0] in TRUSTED
+
+
+_LIBRARY_FOLDERS = tuple(
+    os.path.realpath(path) + os.sep
+    for path in {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"]}
+)
+_SITE = ("site-packages", "dist-packages")
+_OWN = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+
+
+def hook_should_capture(code: types.CodeType) -> bool:
+    """Which frames the hook captures while a partly captured function runs: the user's own and other
+    packages' code, not the standard library, array libraries' insides, nor dyncomp itself."""
+    filename = code.co_filename
+    if filename.startswith("<"):
+        return filename.startswith("<ipython") or filename.startswith("<stdin")
+    path = os.path.realpath(filename)
+    if path.startswith(_OWN):
+        return False
+    in_site = any(part in path for part in _SITE)
+    if not in_site and path.startswith(_LIBRARY_FOLDERS):
+        return False
+    packages = [
+        f"{os.sep}{name}{os.sep}" for name in ("numpy", "torch", "triton", "sympy", "pytest", "_pytest")
+    ]
+    return not (in_site and any(package in path for package in packages)) and code.co_name != "<module>"
+
+
+def base_module(name: str) -> types.ModuleType | None:
+    return sys.modules.get(name)

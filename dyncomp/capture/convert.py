@@ -1,0 +1,268 @@
+"""From a call that no cache entry serves to a new entry: capture, compile, write the replacement."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+from ..errors import GraphBreakError, LoweringError, ToolchainError, Unsupported
+from ..graph.ir import COPY, Graph, GraphOutput, Loc
+from . import _hook, handlers, machine
+from .breaks import Break, BreakRecord, Skip
+from .codegen import Codegen
+from .config import CaptureConfig
+from .endings import emit_end
+from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
+from .facts import NoOverlap, SymBinding, SymCondition
+from .frames import root_frame
+from .guards import Guard, GuardRefused, Kind, compile_guards, describe_failure
+from .records import EntryRecord
+from .replace_source import build_function
+from .tracer import Decisions, Restart, Tracer
+from .values.array import ArrayValue
+from .values.mapping import DictValue
+from .values.obj import InstanceValue
+from .values.seq import ListValue
+from .wrap import refuse_overlaps
+
+MAX_ATTEMPTS = 60
+assert handlers.data, "importing the package registers the handlers"
+
+
+def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
+    """What C calls when no entry's guards hold: a new entry, or ``None`` to run the original this once."""
+    code = function.__code__
+    records = config.records
+    records.counters["misses"] += 1
+    loc = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
+    missed = _why_missed(function, args, config)
+    state = config.state_of(code)
+    if state.captures > config.options.recompile_limit:
+        _hook.mark(code, "frozen", config)
+        records.add_skip(
+            code.co_qualname, loc, f"more than {config.options.recompile_limit} recompilations: {missed}"
+        )
+        return None
+    state.captures += 1
+    start = time.perf_counter()
+    try:
+        entry, record = _capture(function, args, config)
+    except GraphBreakError:
+        raise
+    except (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError) as error:
+        reason = getattr(error, "reason", None) or str(error)
+        records.add_skip(code.co_qualname, loc, reason)
+        _hook.mark(code, "skip", config)
+        return None
+    except Exception as error:  # a bug in dyncomp must never change what the program does
+        if config.options.debug_verify:
+            raise
+        records.counters["internal_errors"] += 1
+        records.add_skip(code.co_qualname, loc, f"internal error: {type(error).__name__}: {error}")
+        _hook.mark(code, "skip", config)
+        return None
+    record.missed = missed
+    record.seconds = time.perf_counter() - start
+    records.add_entry(record)
+    return entry
+
+
+def _why_missed(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> str:
+    """Which guard of the newest entry failed, in words; empty for the first capture."""
+    entries = _hook.cache_entries(function.__code__, config)
+    guarded = [e for e in entries if e.guards is not None]
+    if not guarded:
+        return ""
+    program = guarded[0].guards
+    return (
+        describe_failure(program, args, function.__globals__, _builtins(function), function.__closure__) or ""
+    )
+
+
+def _builtins(function: Any) -> dict[str, Any]:
+    found = function.__builtins__
+    return found if isinstance(found, dict) else vars(found)
+
+
+def _capture(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> tuple[_hook.Entry, EntryRecord]:
+    decisions = Decisions()
+    code = function.__code__
+    for _ in range(MAX_ATTEMPTS):
+        tracer = Tracer(config, decisions, code)
+        try:
+            end = machine.run_root(tracer, root_frame(tracer, code, args, function))
+            return _finish(tracer, end, function, args)
+        except Restart:
+            continue
+    raise Skip(f"capture did not settle after {MAX_ATTEMPTS} attempts")
+
+
+def _finish(
+    tracer: Tracer, end: Any, function: Any, args: tuple[Any, ...]
+) -> tuple[_hook.Entry, EntryRecord]:
+    code = function.__code__
+    mutated = _mutated_inputs(tracer)
+    refuse_overlaps(tracer, mutated)
+    _guard_aliasing(tracer, mutated)
+    useful = bool(tracer.builder.nodes)
+    _limit_empty_continuations(tracer, end, useful)
+    cg = Codegen(tracer, code)
+    emit_end(cg, end)
+    graph, compiled = _compile_graph(tracer, cg, useful)
+    program = _guard_program(tracer, function, args)
+    breaks = _break_records(end)
+    loc = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
+    if graph is None and isinstance(end, ReturnEnd):
+        record = EntryRecord(
+            code.co_qualname,
+            loc,
+            None,
+            None,
+            tuple(tracer.guards),
+            "",
+            breaks,
+            instructions=tracer.instructions,
+        )
+        return _hook.Entry(program), record
+    replacement, text = build_function(cg, compiled.call if compiled is not None else None, code)
+    record = EntryRecord(
+        code.co_qualname,
+        loc,
+        graph,
+        compiled,
+        tuple(tracer.guards),
+        text,
+        breaks,
+        instructions=tracer.instructions,
+    )
+    needs_hook = isinstance(end, BreakEnd) and end.problem.break_id in ("inline-refused", "generator")
+    return _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record), record
+
+
+def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
+    """Code that breaks again and again with no array work between is better run as it is."""
+    if useful or isinstance(end, (ReturnEnd, LoopEnd)):
+        return
+    if not _has_array_prospect(end):
+        raise Skip("no array operation before or after the graph break")
+
+
+def _has_array_prospect(end: Any) -> bool:
+    """Whether what follows a break may still hold work worth capturing: some call, operator or loop."""
+    if isinstance(end, PlainEnd):
+        return False
+    frames = end.frames
+    total = 0
+    for frame in frames:
+        rest = frame.code.instructions[frame.current + 1 :]
+        total += sum(
+            i.op in ("CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER") for i in rest
+        )
+    return total > 1
+
+
+# -- the graph ------------------------------------------------------------------------------------
+def _mutated_inputs(tracer: Tracer) -> set[str]:
+    """Names of graph inputs whose memory the graph writes."""
+    root = {i.var.name: i.var.name for i in tracer.builder.inputs}
+    written: set[str] = set()
+    table = tracer.config.table
+    for node in tracer.builder.nodes:
+        if node.op == COPY:
+            base = root.get(node.inputs[0].name)
+            if base is not None:
+                written.add(base)
+        elif table[node.op].is_view:  # type: ignore[attr-defined]
+            base = root.get(node.inputs[0].name)
+            if base is not None:
+                root[node.outputs[0].name] = base
+    return written
+
+
+def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | None, Any]:
+    if not useful and not cg.outputs:
+        return None, None
+    outputs = tuple(GraphOutput(value.ref.var, value.ref.kind) for value in cg.outputs)
+    mutates = bool(_mutated_inputs(tracer))
+    if not outputs and not mutates:
+        return None, None
+    graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
+    examples = _example_inputs(tracer)
+    compiled = tracer.config.compile_graph(graph, tracer.config.options, examples)
+    return graph, compiled
+
+
+def _graph_name(tracer: Tracer) -> str:
+    name = tracer.code.co_name
+    return name if name.isidentifier() else "graph"
+
+
+def _example_inputs(tracer: Tracer) -> tuple[Any, ...]:
+    examples: list[Any] = []
+    for value in tracer.inputs:
+        found = tracer.input_objects.get(value.ref.var.name) if isinstance(value, ArrayValue) else None
+        examples.append(found if found is not None else getattr(value, "hint", None))
+    return tuple(examples)
+
+
+# -- guards -----------------------------------------------------------------------------------------
+def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
+    """Guard what was assumed of identity and overlap: only where something is written does it matter."""
+    arrays = [
+        v
+        for v in tracer.inputs
+        if isinstance(v, ArrayValue) and v.source is not None and v.ref.kind == "array"
+    ]
+    if mutated and len(arrays) > 1:
+        sources = tuple(v.source for v in arrays)
+        written = tuple(i for i, v in enumerate(arrays) if v.ref.var.name in mutated)
+        tracer.guard(None, Kind.NO_OVERLAP, NoOverlap(sources, written))  # type: ignore[arg-type]
+    changed = [v for v in tracer.mutated if isinstance(v, (ListValue, DictValue, InstanceValue))]
+    others = [v for v, _ in tracer.by_id.values() if isinstance(v, (ListValue, DictValue, InstanceValue))]
+    for value in changed:
+        for other in others:
+            if other is not value and other.pytype is value.pytype and other.source is not None:
+                tracer.guard(value.source, Kind.NOT_SAME_OBJECT, other.source)
+
+
+def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
+    guards = list(tracer.guards)
+    bindings = {
+        name: SymBinding(name, place.source, place.what, place.axis) for name, place in tracer.places.items()
+    }
+    scale = {name: place.itemsize for name, place in tracer.places.items() if place.what == "stride"}
+    for recorded in tracer.env.guards:
+        condition = SymCondition.of(recorded, bindings)
+        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale)))
+    if "numpy-errstate" in tracer.tx.assumptions:
+        mask = _hook.errstate()
+        if mask is not None:
+            guards.append(Guard(None, Kind.ERRSTATE, mask))
+    tracer.guards = guards
+    env = (args, function.__globals__, _builtins(function), function.__closure__)
+    return compile_guards(guards, env=env)
+
+
+def _strides_in_elements(condition: SymCondition, scale: dict[str, int]) -> SymCondition:
+    """C reads strides of NumPy arrays in bytes; conditions speak of elements."""
+    if not any(b.what == "stride" for b in condition.bindings):
+        return condition
+    program: list[int | str] = []
+    for item in condition.program:
+        program.append(item)
+        if isinstance(item, str) and item in scale:
+            program += [scale[item], "floordiv"]
+    return dataclasses.replace(condition, program=tuple(program))
+
+
+# -- records ------------------------------------------------------------------------------------------
+def _break_records(end: Any) -> tuple[BreakRecord, ...]:
+    if isinstance(end, ReturnEnd):
+        return ()
+    stack = tuple(frame.loc for frame in end.frames)
+    if isinstance(end, BreakEnd):
+        return (BreakRecord(end.problem.break_id, end.problem.reason, stack[-1], stack),)
+    if isinstance(end, LoopEnd):
+        return (BreakRecord("loop", f"a {end.loop.kind} loop that is not unrolled", stack[-1], stack),)
+    return (BreakRecord("loop-not-extracted", end.reason, stack[-1], stack),)

@@ -1,0 +1,423 @@
+/* Reading attributes and items without running user code.
+ *
+ * "Not found" and "only reachable through user code" are the same answer here: a guard misses either way.
+ * No function of this file leaves an exception set.
+ */
+#include "hook.h"
+
+static bool
+same_name(PyObject *a, PyObject *b)
+{
+    if (a == b) {
+        return true;
+    }
+    if (!PyUnicode_CheckExact(a) || !PyUnicode_CheckExact(b)) {
+        return false;
+    }
+    if (PyUnicode_CHECK_INTERNED(a) && PyUnicode_CHECK_INTERNED(b)) {
+        return false;
+    }
+    return PyUnicode_Compare(a, b) == 0;
+}
+
+static bool
+name_is(PyObject *name, const char *text)
+{
+    return PyUnicode_CompareWithASCIIString(name, text) == 0;
+}
+
+static PyObject *
+inline_value(PyObject *obj, PyDictValues *values, PyObject *name)
+{
+    PyDictKeysObject *keys = ((PyHeapTypeObject *)Py_TYPE(obj))->ht_cached_keys;
+    if (keys == NULL || !DK_IS_UNICODE(keys)) {
+        return NULL;
+    }
+    PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
+    Py_ssize_t n = keys->dk_nentries;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (entries[i].me_key == name) {
+            return Py_XNewRef(values->values[i]);
+        }
+    }
+    if (PyUnicode_CHECK_INTERNED(name)) {
+        /* a key that is not interned gets into shared keys only by unusual ways: still, compare */
+        for (Py_ssize_t i = 0; i < n; i++) {
+            PyObject *key = entries[i].me_key;
+            if (key != NULL && !PyUnicode_CHECK_INTERNED(key) && same_name(key, name)) {
+                return Py_XNewRef(values->values[i]);
+            }
+        }
+    }
+    return NULL;
+}
+
+static PyObject *
+dict_get(PyObject *dict, PyObject *key)
+{
+    PyObject *value = PyDict_GetItemWithError(dict, key);
+    if (value == NULL) {
+        PyErr_Clear();
+    }
+    return Py_XNewRef(value);
+}
+
+/* The instance's dictionary if it has a real one. Borrowed. */
+static PyObject *
+plain_dict(PyObject *obj)
+{
+    PyTypeObject *type = Py_TYPE(obj);
+    if (has_managed_dict(type)) {
+        return instance_managed_dict(obj);
+    }
+    if (type->tp_dictoffset == 0) {
+        return NULL;
+    }
+    PyObject **slot = _PyObject_GetDictPtr(obj); /* makes nothing for types without managed dictionaries */
+    return slot == NULL ? NULL : *slot;
+}
+
+PyObject *
+access_instance(PyObject *obj, PyObject *name)
+{
+    if (PyType_Check(obj)) {
+        return NULL;
+    }
+    if (has_managed_dict(Py_TYPE(obj))) {
+        PyDictValues *values = instance_inline_values(obj);
+        if (values != NULL) {
+            return inline_value(obj, values, name);
+        }
+    }
+    PyObject *dict = plain_dict(obj);
+    if (dict == NULL || !PyDict_Check(dict)) {
+        return NULL;
+    }
+    return dict_get(dict, name);
+}
+
+static bool
+is_c_descriptor(PyObject *descr)
+{
+    PyTypeObject *type = Py_TYPE(descr);
+    return type == &PyMemberDescr_Type || type == &PyGetSetDescr_Type;
+}
+
+/* Fields of functions and methods, read directly: their getters raise audit events. */
+static PyObject *
+function_field(PyObject *obj, PyObject *name, bool *known)
+{
+    *known = true;
+    if (PyFunction_Check(obj)) {
+        PyFunctionObject *f = (PyFunctionObject *)obj;
+        PyObject *value = NULL;
+        if (name_is(name, "__code__")) {
+            value = f->func_code;
+        }
+        else if (name_is(name, "__defaults__")) {
+            value = f->func_defaults ? f->func_defaults : Py_None;
+        }
+        else if (name_is(name, "__kwdefaults__")) {
+            value = f->func_kwdefaults ? f->func_kwdefaults : Py_None;
+        }
+        else if (name_is(name, "__closure__")) {
+            value = f->func_closure ? f->func_closure : Py_None;
+        }
+        else if (name_is(name, "__globals__")) {
+            value = f->func_globals;
+        }
+        if (value != NULL) {
+            return Py_NewRef(value);
+        }
+    }
+    if (PyMethod_Check(obj)) {
+        if (name_is(name, "__self__")) {
+            return Py_NewRef(PyMethod_GET_SELF(obj));
+        }
+        if (name_is(name, "__func__")) {
+            return Py_NewRef(PyMethod_GET_FUNCTION(obj));
+        }
+    }
+    *known = false;
+    return NULL;
+}
+
+/* Whether plain attribute lookup on instances of `type` starts with CPython's own algorithm. */
+static bool
+has_generic_getattr(PyTypeObject *type)
+{
+    getattrofunc get = type->tp_getattro;
+    if (get == PyObject_GenericGetAttr || get == PyModule_Type.tp_getattro) {
+        return true;
+    }
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type->tp_getattr != NULL) {
+        return false;
+    }
+    /* a Python class with __getattr__ only: generic lookup comes first */
+    static PyObject *getattribute = NULL;
+    if (getattribute == NULL) {
+        getattribute = PyUnicode_InternFromString("__getattribute__");
+        if (getattribute == NULL) {
+            PyErr_Clear();
+            return false;
+        }
+    }
+    static PyObject *generic = NULL;
+    if (generic == NULL) {
+        generic = _PyType_Lookup(&PyBaseObject_Type, getattribute);
+    }
+    PyObject *found = _PyType_Lookup(type, getattribute);
+    if (found != generic) {
+        return false;
+    }
+    /* the slot itself must be the interpreter's wrapper for __getattr__, not a C function of its own */
+    static PyObject *getattr_name = NULL;
+    if (getattr_name == NULL) {
+        getattr_name = PyUnicode_InternFromString("__getattr__");
+        if (getattr_name == NULL) {
+            PyErr_Clear();
+            return false;
+        }
+    }
+    return _PyType_Lookup(type, getattr_name) != NULL;
+}
+
+static PyObject *
+call_getter(PyObject *descr, PyObject *obj, PyTypeObject *type)
+{
+    PyObject *value = Py_TYPE(descr)->tp_descr_get(descr, obj, (PyObject *)type);
+    if (value == NULL) {
+        PyErr_Clear();
+    }
+    return value;
+}
+
+/* A class attribute as `cls.name` gives it, for entries whose binding runs no user code. */
+static PyObject *
+unbound_value(PyObject *found, PyObject *cls)
+{
+    PyTypeObject *type = Py_TYPE(found);
+    if (type->tp_descr_get == NULL) {
+        return Py_NewRef(found);
+    }
+    if (type == &PyStaticMethod_Type) {
+        return call_getter(found, NULL, (PyTypeObject *)cls);
+    }
+    if (type == &PyFunction_Type || type == &PyProperty_Type || type == &PyMemberDescr_Type
+        || type == &PyGetSetDescr_Type || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type) {
+        return Py_NewRef(found); /* they return themselves when read on the class */
+    }
+    return NULL;
+}
+
+static PyObject *
+class_attr(PyObject *cls, PyObject *name)
+{
+    PyTypeObject *meta = Py_TYPE(cls);
+    if (meta->tp_getattro != PyType_Type.tp_getattro) {
+        return NULL;
+    }
+    PyObject *descr = _PyType_Lookup(meta, name);
+    if (descr != NULL && Py_TYPE(descr)->tp_descr_set != NULL) {
+        return is_c_descriptor(descr) ? call_getter(descr, cls, meta) : NULL;
+    }
+    PyObject *found = _PyType_Lookup((PyTypeObject *)cls, name);
+    return found == NULL ? NULL : unbound_value(found, cls);
+}
+
+PyObject *
+access_attr(PyObject *obj, PyObject *name)
+{
+    PyTypeObject *type = Py_TYPE(obj);
+    if (PyFunction_Check(obj) || PyMethod_Check(obj)) {
+        bool known;
+        PyObject *value = function_field(obj, name, &known);
+        if (known) {
+            return value;
+        }
+    }
+    if (PyType_Check(obj)) {
+        return class_attr(obj, name);
+    }
+    if (!has_generic_getattr(type)) {
+        return NULL;
+    }
+    PyObject *descr = _PyType_Lookup(type, name);
+    if (descr != NULL && Py_TYPE(descr)->tp_descr_set != NULL) {
+        return is_c_descriptor(descr) ? call_getter(descr, obj, type) : NULL;
+    }
+    PyObject *value = access_instance(obj, name);
+    if (value != NULL || descr == NULL) {
+        return value;
+    }
+    if (Py_TYPE(descr)->tp_descr_get == NULL) {
+        return Py_NewRef(descr);
+    }
+    if (is_c_descriptor(descr) || Py_IS_TYPE(descr, &PyStaticMethod_Type)) {
+        return call_getter(descr, obj, type);
+    }
+    return NULL;
+}
+
+PyObject *
+access_type_attr(PyObject *type, PyObject *name)
+{
+    if (!PyType_Check(type)) {
+        return NULL;
+    }
+    return Py_XNewRef(_PyType_Lookup((PyTypeObject *)type, name));
+}
+
+int
+access_has_attr(PyObject *obj, PyObject *name)
+{
+    PyObject *value = access_attr(obj, name);
+    if (value != NULL) {
+        Py_DECREF(value);
+        return 1;
+    }
+    const char *kind = access_kind(obj, name);
+    return strcmp(kind, "missing") == 0 ? 0 : -1;
+}
+
+/* -- items -------------------------------------------------------------------------------- */
+PyObject *
+access_item(PyObject *obj, PyObject *key, Py_ssize_t index)
+{
+    if (PyTuple_Check(obj)) {
+        return index >= 0 && index < PyTuple_GET_SIZE(obj) ? Py_NewRef(PyTuple_GET_ITEM(obj, index)) : NULL;
+    }
+    if (PyList_Check(obj)) {
+        return index >= 0 && index < PyList_GET_SIZE(obj) ? Py_NewRef(PyList_GET_ITEM(obj, index)) : NULL;
+    }
+    return PyDict_Check(obj) ? dict_get(obj, key) : NULL;
+}
+
+PyObject *
+access_dict_nth(PyObject *dict, Py_ssize_t index, bool want_value)
+{
+    if (!PyDict_Check(dict) || Py_IS_TYPE(dict, &PyODict_Type)) {
+        return NULL;
+    }
+    Py_ssize_t position = 0;
+    PyObject *key = NULL, *value = NULL;
+    for (Py_ssize_t i = 0; PyDict_Next(dict, &position, &key, &value); i++) {
+        if (i == index) {
+            return Py_NewRef(want_value ? value : key);
+        }
+    }
+    return NULL;
+}
+
+int
+access_in_dict(PyObject *dict, PyObject *key)
+{
+    if (!PyDict_Check(dict)) {
+        return -1;
+    }
+    int found = PyDict_Contains(dict, key);
+    if (found < 0) {
+        PyErr_Clear();
+    }
+    return found;
+}
+
+/* -- classification ----------------------------------------------------------------------- */
+static const char *
+descriptor_kind(PyObject *descr)
+{
+    PyTypeObject *type = Py_TYPE(descr);
+    if (type == &PyMemberDescr_Type) {
+        return "slot";
+    }
+    if (type == &PyGetSetDescr_Type) {
+        return "getset";
+    }
+    if (PyType_IsSubtype(type, &PyProperty_Type)) {
+        return "property";
+    }
+    if (type == &PyStaticMethod_Type) {
+        return "static";
+    }
+    if (type == &PyClassMethod_Type || type == &PyClassMethodDescr_Type) {
+        return "classmethod";
+    }
+    if (type == &PyFunction_Type || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type) {
+        return "method";
+    }
+    return type->tp_descr_get == NULL ? "class" : "descriptor";
+}
+
+static const char *
+class_kind(PyObject *cls, PyObject *name)
+{
+    PyTypeObject *meta = Py_TYPE(cls);
+    if (meta->tp_getattro != PyType_Type.tp_getattro) {
+        return "custom";
+    }
+    PyObject *descr = _PyType_Lookup(meta, name);
+    if (descr != NULL && Py_TYPE(descr)->tp_descr_set != NULL) {
+        return descriptor_kind(descr);
+    }
+    PyObject *found = _PyType_Lookup((PyTypeObject *)cls, name);
+    if (found != NULL) {
+        return descriptor_kind(found);
+    }
+    return descr != NULL ? descriptor_kind(descr) : "missing";
+}
+
+static bool
+type_defines(PyTypeObject *type, const char *name)
+{
+    PyObject *text = PyUnicode_InternFromString(name);
+    if (text == NULL) {
+        PyErr_Clear();
+        return false;
+    }
+    bool found = _PyType_Lookup(type, text) != NULL;
+    Py_DECREF(text);
+    return found;
+}
+
+static const char *
+missing_kind(PyObject *obj)
+{
+    if (PyModule_Check(obj)) {
+        PyObject *dict = PyModule_GetDict(obj);
+        PyObject *hook = dict == NULL ? NULL : PyDict_GetItemString(dict, "__getattr__");
+        if (hook != NULL) {
+            return "getattr";
+        }
+    }
+    return type_defines(Py_TYPE(obj), "__getattr__") ? "getattr" : "missing";
+}
+
+const char *
+access_kind(PyObject *obj, PyObject *name)
+{
+    PyTypeObject *type = Py_TYPE(obj);
+    if (PyFunction_Check(obj) || PyMethod_Check(obj)) {
+        bool known;
+        PyObject *value = function_field(obj, name, &known);
+        Py_XDECREF(value);
+        if (known) {
+            return "getset";
+        }
+    }
+    if (PyType_Check(obj)) {
+        return class_kind(obj, name);
+    }
+    if (!has_generic_getattr(type)) {
+        return "custom";
+    }
+    PyObject *descr = _PyType_Lookup(type, name);
+    if (descr != NULL && Py_TYPE(descr)->tp_descr_set != NULL) {
+        return descriptor_kind(descr);
+    }
+    PyObject *value = access_instance(obj, name);
+    if (value != NULL) {
+        Py_DECREF(value);
+        return "instance";
+    }
+    return descr != NULL ? descriptor_kind(descr) : missing_kind(obj);
+}

@@ -1,0 +1,418 @@
+/* Facts of NumPy arrays and of tensors with a DLPack exchange table; overlap; sizes; error state. */
+#include "hook.h"
+
+#define FREE_DIM (-1)
+#define FREE_STRIDE NPY_MIN_INTP
+
+/* -- NumPy arrays ------------------------------------------------------------------------- */
+typedef struct {
+    PyTypeObject *type; /* borrowed from the specification, which the instruction keeps alive */
+    PyArray_Descr *descr;
+    int ndim;
+    int flags_on, flags_off;
+    bool all_dims, all_strides, any_stride;
+    npy_intp values[]; /* shape, then strides */
+} ArrayFacts;
+
+/* A tuple of ints or None into `out`; reports whether all or any are fixed. */
+static bool
+read_sizes(PyObject *sizes, Py_ssize_t n, npy_intp *out, npy_intp free_value, bool *all, bool *any)
+{
+    *all = sizes != Py_None;
+    *any = false;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = sizes == Py_None ? Py_None : PyTuple_GET_ITEM(sizes, i);
+        if (item == Py_None) {
+            out[i] = free_value;
+            *all = false;
+            continue;
+        }
+        out[i] = PyLong_AsSsize_t(item);
+        if (out[i] == -1 && PyErr_Occurred()) {
+            return false;
+        }
+        *any = true;
+    }
+    return true;
+}
+
+/* spec: (type, dtype, shape, strides or None, flags_on, flags_off) */
+void *
+array_facts_new(PyObject *spec)
+{
+    PyObject *type, *dtype, *shape, *strides;
+    int on, off;
+    if (!PyArg_ParseTuple(spec, "O!O!O!Oii", &PyType_Type, &type, &PyArrayDescr_Type, &dtype, &PyTuple_Type,
+                          &shape, &strides, &on, &off)) {
+        return NULL;
+    }
+    Py_ssize_t ndim = PyTuple_GET_SIZE(shape);
+    bool bad = strides != Py_None && (!PyTuple_Check(strides) || PyTuple_GET_SIZE(strides) != ndim);
+    if (bad || ndim > NPY_MAXDIMS || !PyType_IsSubtype((PyTypeObject *)type, &PyArray_Type)) {
+        PyErr_SetString(PyExc_ValueError, "malformed array facts");
+        return NULL;
+    }
+    ArrayFacts *facts = PyMem_Calloc(1, sizeof(ArrayFacts) + 2 * (size_t)ndim * sizeof(npy_intp));
+    if (facts == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    facts->type = (PyTypeObject *)type;
+    facts->descr = (PyArray_Descr *)dtype;
+    facts->ndim = (int)ndim;
+    facts->flags_on = on;
+    facts->flags_off = off;
+    bool any;
+    if (!read_sizes(shape, ndim, facts->values, FREE_DIM, &facts->all_dims, &any)
+        || !read_sizes(strides, ndim, facts->values + ndim, FREE_STRIDE, &facts->all_strides,
+                       &facts->any_stride)) {
+        PyMem_Free(facts);
+        return NULL;
+    }
+    return facts;
+}
+
+static bool
+descr_matches(PyArray_Descr *found, PyArray_Descr *wanted)
+{
+    if (found == wanted) {
+        return true;
+    }
+    if (found->type_num != wanted->type_num || found->type_num >= NPY_USERDEF) {
+        return false;
+    }
+    if (PyTypeNum_ISNUMBER(found->type_num) || found->type_num == NPY_BOOL) {
+        return PyArray_ISNBO(found->byteorder) == PyArray_ISNBO(wanted->byteorder);
+    }
+    bool same = PyArray_EquivTypes(found, wanted);
+    PyErr_Clear();
+    return same;
+}
+
+static inline bool
+sizes_match(const npy_intp *found, const npy_intp *wanted, int n, npy_intp free_value)
+{
+    for (int i = 0; i < n; i++) {
+        if (wanted[i] != free_value && wanted[i] != found[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static inline bool
+sizes_equal(const npy_intp *found, const npy_intp *wanted, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (wanted[i] != found[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+array_matches(const void *data, PyObject *value)
+{
+    const ArrayFacts *facts = data;
+    if (Py_TYPE(value) != facts->type) {
+        return false;
+    }
+    PyArrayObject *array = (PyArrayObject *)value;
+    int n = facts->ndim;
+    if (PyArray_NDIM(array) != n || !descr_matches(PyArray_DESCR(array), facts->descr)) {
+        return false;
+    }
+    int flags = PyArray_FLAGS(array);
+    if ((flags & facts->flags_on) != facts->flags_on || (flags & facts->flags_off) != 0) {
+        return false;
+    }
+    const npy_intp *dims = PyArray_DIMS(array), *strides = PyArray_STRIDES(array);
+    bool same = facts->all_dims ? sizes_equal(dims, facts->values, n)
+                                : sizes_match(dims, facts->values, n, FREE_DIM);
+    if (!same || !facts->any_stride) {
+        return same;
+    }
+    return facts->all_strides ? sizes_equal(strides, facts->values + n, n)
+                              : sizes_match(strides, facts->values + n, n, FREE_STRIDE);
+}
+
+static void
+extent(PyArrayObject *array, uintptr_t *low, uintptr_t *high)
+{
+    uintptr_t first = (uintptr_t)PyArray_DATA(array);
+    uintptr_t last = first + (uintptr_t)PyArray_ITEMSIZE(array);
+    for (int i = 0; i < PyArray_NDIM(array); i++) {
+        npy_intp n = PyArray_DIM(array, i), span;
+        if (n == 0) {
+            *low = *high = first;
+            return;
+        }
+        span = (n - 1) * PyArray_STRIDE(array, i);
+        if (span < 0) {
+            first += (uintptr_t)span;
+        }
+        else {
+            last += (uintptr_t)span;
+        }
+    }
+    *low = first;
+    *high = last;
+}
+
+bool
+arrays_disjoint(PyObject *a, PyObject *b)
+{
+    if (!PyArray_Check(a) || !PyArray_Check(b)) {
+        return false;
+    }
+    uintptr_t a_low, a_high, b_low, b_high;
+    extent((PyArrayObject *)a, &a_low, &a_high);
+    extent((PyArrayObject *)b, &b_low, &b_high);
+    return a_high <= b_low || b_high <= a_low || a_low == a_high || b_low == b_high;
+}
+
+/* -- tensors through DLPack's C exchange table (dlpack.h, version 1) ------------------------ */
+typedef struct {
+    void *data;
+    int32_t device_type, device_id;
+    int32_t ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+} DLTensor;
+
+typedef struct ExchangeHeader {
+    uint32_t major, minor;
+    struct ExchangeHeader *previous;
+} ExchangeHeader;
+
+typedef struct {
+    ExchangeHeader header;
+    void *allocate, *from_object, *to_object;
+    int (*view)(void *object, DLTensor *out); /* may be NULL */
+    void *current_stream;
+} ExchangeTable;
+
+typedef int (*TensorView)(void *, DLTensor *);
+
+static TensorView
+tensor_view_function(PyObject *type)
+{
+    PyObject *capsule = PyObject_GetAttrString(type, "__dlpack_c_exchange_api__");
+    if (capsule == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    ExchangeTable *table = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+    Py_DECREF(capsule); /* the table is static data of the library */
+    if (table == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    ExchangeHeader *header = &table->header;
+    while (header != NULL && header->major != 1) {
+        header = header->previous;
+    }
+    return header == NULL ? NULL : ((ExchangeTable *)header)->view;
+}
+
+typedef struct {
+    PyTypeObject *type;
+    TensorView view;
+    int code, bits, lanes, device_type, device_id;
+    int ndim;
+    bool all_dims, all_strides, any_stride;
+    npy_intp values[];
+} TensorFacts;
+
+/* spec: (type, (code, bits, lanes), shape, strides or None, (device type, id)) */
+void *
+tensor_facts_new(PyObject *spec)
+{
+    PyObject *type, *shape, *strides;
+    int code, bits, lanes, device_type, device_id;
+    if (!PyArg_ParseTuple(spec, "O!(iii)O!O(ii)", &PyType_Type, &type, &code, &bits, &lanes, &PyTuple_Type,
+                          &shape, &strides, &device_type, &device_id)) {
+        return NULL;
+    }
+    Py_ssize_t ndim = PyTuple_GET_SIZE(shape);
+    TensorView view = tensor_view_function(type);
+    if (view == NULL) {
+        PyErr_SetString(PyExc_ValueError, "the tensor type has no DLPack C exchange table");
+        return NULL;
+    }
+    if (ndim > 64 || (strides != Py_None && (!PyTuple_Check(strides) || PyTuple_GET_SIZE(strides) != ndim))) {
+        PyErr_SetString(PyExc_ValueError, "malformed tensor facts");
+        return NULL;
+    }
+    TensorFacts *facts = PyMem_Calloc(1, sizeof(TensorFacts) + 2 * (size_t)ndim * sizeof(npy_intp));
+    if (facts == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    *facts = (TensorFacts){.type = (PyTypeObject *)type, .view = view, .code = code, .bits = bits,
+                           .lanes = lanes, .device_type = device_type, .device_id = device_id,
+                           .ndim = (int)ndim};
+    bool any;
+    if (!read_sizes(shape, ndim, facts->values, FREE_DIM, &facts->all_dims, &any)
+        || !read_sizes(strides, ndim, facts->values + ndim, FREE_STRIDE, &facts->all_strides,
+                       &facts->any_stride)) {
+        PyMem_Free(facts);
+        return NULL;
+    }
+    return facts;
+}
+
+bool
+tensor_matches(const void *data, PyObject *value)
+{
+    const TensorFacts *facts = data;
+    DLTensor t;
+    if (Py_TYPE(value) != facts->type) {
+        return false;
+    }
+    if (facts->view(value, &t) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    if (t.code != facts->code || t.bits != facts->bits || t.lanes != facts->lanes || t.ndim != facts->ndim
+        || t.device_type != facts->device_type || t.device_id != facts->device_id) {
+        return false;
+    }
+    int n = facts->ndim;
+    if (!sizes_match((const npy_intp *)t.shape, facts->values, n, FREE_DIM)) {
+        return false;
+    }
+    if (!facts->any_stride) {
+        return true;
+    }
+    return t.strides != NULL && sizes_match((const npy_intp *)t.strides, facts->values + n, n, FREE_STRIDE);
+}
+
+/* -- integers for symbolic conditions ------------------------------------------------------- */
+static bool
+tensor_size(PyObject *obj, bool stride, int axis, int64_t *value)
+{
+    static PyObject *last_type = NULL; /* strong: its address cannot be reused */
+    static TensorView last_view = NULL;
+    PyObject *type = (PyObject *)Py_TYPE(obj);
+    if (type != last_type) {
+        TensorView view = tensor_view_function(type);
+        if (view == NULL) {
+            return false;
+        }
+        Py_XSETREF(last_type, Py_NewRef(type));
+        last_view = view;
+    }
+    DLTensor t;
+    if (last_view(obj, &t) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    const int64_t *sizes = stride ? t.strides : t.shape;
+    if (sizes == NULL || axis < 0 || axis >= t.ndim) {
+        return false;
+    }
+    *value = sizes[axis];
+    return true;
+}
+
+/* what: 0 int, 1 dim, 2 stride (bytes), 3 size, 4 len, 5 tensor dim, 6 tensor stride (elements) */
+bool
+symbol_value(PyObject *obj, int what, int axis, int64_t *value)
+{
+    if (what == 0) {
+        if (!PyLong_CheckExact(obj)) {
+            return false;
+        }
+        int overflow;
+        *value = PyLong_AsLongLongAndOverflow(obj, &overflow);
+        return overflow == 0;
+    }
+    if (what == 4) {
+        return length_of(obj, value);
+    }
+    if (what >= 5) {
+        return tensor_size(obj, what == 6, axis, value);
+    }
+    if (!PyArray_Check(obj)) {
+        return false;
+    }
+    PyArrayObject *array = (PyArrayObject *)obj;
+    if (what == 3) {
+        *value = PyArray_SIZE(array);
+        return true;
+    }
+    if (axis < 0 || axis >= PyArray_NDIM(array)) {
+        return false;
+    }
+    *value = what == 1 ? PyArray_DIM(array, axis) : PyArray_STRIDE(array, axis);
+    return true;
+}
+
+/* -- NumPy's floating-point error state ------------------------------------------------------ */
+/* NumPy keeps {int errmask; ...} in a capsule in a context variable; the layout is checked once below
+   against a capsule with known modes, and the state counts as unknown where it differs. */
+static PyObject *errstate_variable = NULL;
+
+static const int *
+errstate_mask_of(PyObject *capsule)
+{
+    if (!PyCapsule_IsValid(capsule, "numpy.ufunc.extobj")) {
+        return NULL;
+    }
+    return PyCapsule_GetPointer(capsule, "numpy.ufunc.extobj");
+}
+
+int
+errstate_setup(void)
+{
+    PyObject *umath = PyImport_ImportModule("numpy._core.umath");
+    PyObject *variable = NULL, *make = NULL, *capsule = NULL, *none = NULL, *words = NULL;
+    if (umath == NULL) {
+        goto unknown;
+    }
+    variable = PyObject_GetAttrString(umath, "_extobj_contextvar");
+    make = PyObject_GetAttrString(umath, "_make_extobj");
+    none = PyTuple_New(0);
+    words = Py_BuildValue("{s:s,s:s,s:s,s:s}", "divide", "raise", "over", "ignore", "under", "warn", "invalid",
+                          "print");
+    if (variable == NULL || make == NULL || none == NULL || words == NULL || !PyContextVar_CheckExact(variable)) {
+        goto unknown;
+    }
+    capsule = PyObject_Call(make, none, words);
+    if (capsule != NULL) {
+        const int *mask = errstate_mask_of(capsule);
+        if (mask != NULL && *mask == (2 | 0 << 3 | 1 << 6 | 4 << 9)) {
+            errstate_variable = Py_NewRef(variable);
+        }
+    }
+unknown:
+    PyErr_Clear();
+    Py_XDECREF(umath);
+    Py_XDECREF(variable);
+    Py_XDECREF(make);
+    Py_XDECREF(none);
+    Py_XDECREF(words);
+    Py_XDECREF(capsule);
+    return 0;
+}
+
+long
+errstate_read(void)
+{
+    if (errstate_variable == NULL) {
+        return -1;
+    }
+    PyObject *capsule;
+    if (PyContextVar_Get(errstate_variable, NULL, &capsule) < 0 || capsule == NULL) {
+        PyErr_Clear();
+        return -1;
+    }
+    const int *mask = errstate_mask_of(capsule);
+    long answer = mask == NULL ? -1 : *mask;
+    Py_DECREF(capsule);
+    return answer;
+}

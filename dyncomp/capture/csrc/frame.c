@@ -1,0 +1,320 @@
+/* The frame hook (PEP 523): look a fresh frame up and run its replacement by patching the frame in place.
+ *
+ * Rules (FACTS §3): only fresh frames of plain functions; the replacement has the same arguments and free
+ * variables; a larger replacement needs a larger frame. Tools that watch the program see the original. */
+#include "hook.h"
+
+static _PyFrameEvalFunction previous_hook = NULL; /* another tool's, under ours */
+
+/* -- installing ------------------------------------------------------------------------------ */
+void
+hook_install(void)
+{
+    PyInterpreterState *interp = PyInterpreterState_Main();
+    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interp);
+    if (current != hook_frame) {
+        previous_hook = current == _PyEval_EvalFrameDefault ? NULL : current;
+        _PyInterpreterState_SetEvalFrameFunc(interp, hook_frame);
+    }
+}
+
+void
+hook_uninstall(void)
+{
+    PyInterpreterState *interp = PyInterpreterState_Main();
+    if (_PyInterpreterState_GetEvalFrameFunc(interp) == hook_frame) {
+        _PyInterpreterState_SetEvalFrameFunc(interp, previous_hook ? previous_hook : _PyEval_EvalFrameDefault);
+    }
+}
+
+bool
+hook_is_installed(void)
+{
+    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Main()) == hook_frame;
+}
+
+/* -- running a frame --------------------------------------------------------------------------- */
+/* Every Python call goes through C while a hook is installed. Far down the stack the hook is taken off, so
+   that the interpreter calls Python functions without C recursion again, as it would on its own. */
+static PyObject *
+evaluate(PyThreadState *tstate, Frame *frame, int throwflag, bool patched)
+{
+    ThreadState *ts = &thread_state;
+    _PyFrameEvalFunction run = previous_hook == NULL || patched ? _PyEval_EvalFrameDefault : previous_hook;
+    char here;
+    if (ts->stack_soft == NULL) {
+        stack_limits(ts);
+    }
+    if (&here > ts->stack_soft) {
+        c_recursion_refund(tstate, C_RECURSION_PER_CALL);
+        PyObject *result = run(tstate, frame, throwflag);
+        c_recursion_refund(tstate, -C_RECURSION_PER_CALL);
+        return result;
+    }
+    if (previous_hook != NULL) {
+        return run(tstate, frame, throwflag);
+    }
+    counters.deep++;
+    hook_suspend(ts);
+    PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+    hook_resume(ts);
+    return result;
+}
+
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+/* 3.12 leaves clearing a frame to the evaluator and exports nothing that does it: let the evaluator run a
+   code object that returns at once. */
+#define MAX_EMPTY 256
+
+static PyCodeObject *
+empty_code(int nargs)
+{
+    static PyCodeObject *codes[MAX_EMPTY];
+    if (nargs < MAX_EMPTY && codes[nargs] != NULL) {
+        return (PyCodeObject *)Py_NewRef((PyObject *)codes[nargs]);
+    }
+    PyObject *names = PyTuple_New(nargs), *globals = PyDict_New(), *code = NULL;
+    for (int i = 0; names != NULL && i < nargs; i++) {
+        PyTuple_SET_ITEM(names, i, PyUnicode_FromFormat("a%d", i));
+    }
+    if (names != NULL && globals != NULL) {
+        PyObject *joined = PyUnicode_FromString(", ");
+        PyObject *list = joined == NULL ? NULL : PyUnicode_Join(joined, names);
+        PyObject *source = list == NULL ? NULL : PyUnicode_FromFormat("lambda %U: None", list);
+        PyObject *function = NULL;
+        if (source != NULL) {
+            function = PyRun_String(PyUnicode_AsUTF8(source), Py_eval_input, globals, globals);
+        }
+        if (function != NULL) {
+            code = Py_NewRef(PyFunction_GET_CODE(function));
+        }
+        Py_XDECREF(function);
+        Py_XDECREF(source);
+        Py_XDECREF(list);
+        Py_XDECREF(joined);
+    }
+    Py_XDECREF(names);
+    Py_XDECREF(globals);
+    if (code != NULL && nargs < MAX_EMPTY) {
+        codes[nargs] = (PyCodeObject *)Py_NewRef(code);
+    }
+    return (PyCodeObject *)code;
+}
+#endif
+
+/* Whether finish() will work for a frame with so many arguments. */
+static bool
+can_finish(int nargs)
+{
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+    ThreadState *ts = &thread_state;
+    ts->compiling++; /* making the code object runs Python */
+    PyCodeObject *code = empty_code(nargs);
+    ts->compiling--;
+    if (code == NULL) {
+        PyErr_Clear();
+        return false;
+    }
+    Py_DECREF(code);
+    return nargs < MAX_EMPTY;
+#else
+    (void)nargs;
+    return true;
+#endif
+}
+
+/* Get rid of a fresh frame whose result (or exception, if NULL) is already there. */
+static PyObject *
+finish(PyThreadState *tstate, Frame *frame, int nargs, PyObject *result)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    (void)nargs;
+    _PyEval_FrameClearAndPop(tstate, frame);
+    return result;
+#elif PY_VERSION_HEX >= 0x030C0000
+    PyObject *error = PyErr_GetRaisedException();
+    PyCodeObject *code = empty_code(nargs);
+    frame_set_code(frame, code); /* made by can_finish before anything else was tried */
+    Py_DECREF(code);
+    c_recursion_refund(tstate, 2);
+    PyObject *none = _PyEval_EvalFrameDefault(tstate, frame, 0);
+    c_recursion_refund(tstate, -2);
+    Py_XDECREF(none);
+    if (error != NULL) {
+        PyErr_Clear();
+        PyErr_SetRaisedException(error);
+    }
+    else if (none == NULL) { /* a signal handler raised */
+        Py_CLEAR(result);
+    }
+    return result;
+#else
+    (void)tstate; /* the caller clears the frame */
+    (void)frame;
+    (void)nargs;
+    return result;
+#endif
+}
+
+static bool
+patch(PyThreadState *tstate, Frame *frame, PyCodeObject *replacement, int nargs)
+{
+    PyCodeObject *code = frame_code(frame);
+    /* the frame was pushed before room was reserved if the entry is new: trust the stack, not the code */
+    Py_ssize_t have = tstate->datastack_top - (PyObject **)frame;
+    Py_ssize_t wanted = code_frame_slots(replacement);
+    bool on_top = (PyObject **)frame >= &tstate->datastack_chunk->data[0]
+        && have >= (Py_ssize_t)FRAME_SPECIALS_SIZE + code->co_nlocalsplus;
+    if (!on_top || !frame_grow(tstate, frame, have, wanted)) {
+        return false;
+    }
+    for (int i = nargs; i < replacement->co_nlocalsplus; i++) {
+        frame->localsplus[i] = NULL;
+    }
+    frame_set_code(frame, replacement);
+    return true;
+}
+
+static PyObject *
+run_hit(PyThreadState *tstate, Frame *frame, Hit *hit, const GuardEnv *env)
+{
+    int nargs = (int)env->nargs;
+    Entry *entry = hit->entry;
+    if (entry->target != NULL) {
+        PyObject *result = entry_call_target(hit, env);
+        hit_release(hit);
+        return finish(tstate, frame, nargs, result);
+    }
+    if (entry->code == NULL) {
+        hit_release(hit);
+        return evaluate(tstate, frame, 0, false);
+    }
+    PyCodeObject *replacement = (PyCodeObject *)Py_NewRef(entry->code);
+    hit_release(hit);
+    PyObject *result;
+    if (patch(tstate, frame, replacement, nargs)) {
+        counters.patched++;
+        result = evaluate(tstate, frame, 0, true);
+    }
+    else {
+        counters.vectorcalled++;
+        result = call_bound(replacement, frame_function(frame), env);
+        result = finish(tstate, frame, nargs, result);
+    }
+    Py_DECREF(replacement);
+    return result;
+}
+
+/* -- deciding ---------------------------------------------------------------------------------- */
+static bool
+is_plain_function(PyCodeObject *code)
+{
+    const int wanted = CO_OPTIMIZED | CO_NEWLOCALS;
+    const int refused = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+    return (code->co_flags & wanted) == wanted && !(code->co_flags & refused);
+}
+
+/* 1 yes, 0 no, -1 exception. Asked once per code object. */
+static int
+should_capture(PyObject *code, HookConfig *config, CodeExtra *extra)
+{
+    if (extra != NULL && extra->asked) {
+        return 1;
+    }
+    PyObject *ask = config->should_capture;
+    int answer = 1;
+    if (ask != NULL && ask != Py_None) {
+        ThreadState *ts = &thread_state;
+        Py_INCREF(ask);
+        ts->compiling++;
+        PyObject *result = PyObject_CallOneArg(ask, code);
+        ts->compiling--;
+        Py_DECREF(ask);
+        answer = result == NULL ? -1 : PyObject_IsTrue(result);
+        Py_XDECREF(result);
+    }
+    if (answer >= 0) {
+        extra = code_extra(code, true);
+        if (extra != NULL) {
+            extra->asked = answer == 1;
+            extra->skip = extra->skip || answer == 0;
+        }
+    }
+    return answer;
+}
+
+static GuardEnv
+frame_env(Frame *frame)
+{
+    PyCodeObject *code = frame_code(frame);
+    int n = code->co_argcount + code->co_kwonlyargcount;
+    n += (code->co_flags & CO_VARARGS) != 0;
+    n += (code->co_flags & CO_VARKEYWORDS) != 0;
+    return (GuardEnv){.args = frame->localsplus, .nargs = n, .globals = frame->f_globals,
+                      .builtins = frame->f_builtins, .closure = frame_function(frame)->func_closure};
+}
+
+static PyObject *
+look_up(PyThreadState *tstate, Frame *frame, ThreadState *ts)
+{
+    PyObject *code = (PyObject *)frame_code(frame);
+    HookConfig *config = (HookConfig *)Py_NewRef((PyObject *)ts->active);
+    GuardEnv env = frame_env(frame);
+    Hit hit;
+    int found = can_finish((int)env.nargs) ? should_capture(code, config, code_extra(code, false)) : 0;
+    if (found > 0) {
+        CodeCache *cache = cache_obtain(code, config);
+        found = cache == NULL ? -1 : cache->skip ? 0 : cache_lookup(cache, &env, &hit);
+        if (found == 0 && !cache->skip) {
+            PyObject *on_miss = Py_XNewRef(config->on_miss);
+            found = cache_miss(cache, on_miss, frame_function(frame), &env, &hit);
+            Py_XDECREF(on_miss);
+        }
+        Py_XDECREF(cache);
+    }
+    Py_DECREF(config);
+    if (found > 0) {
+        return run_hit(tstate, frame, &hit, &env);
+    }
+    if (found < 0) {
+        return finish(tstate, frame, (int)env.nargs, NULL);
+    }
+    counters.fallbacks++;
+    return evaluate(tstate, frame, 0, false);
+}
+
+PyObject *
+hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
+{
+    ThreadState *ts = &thread_state;
+    if (ts->active == NULL || ts->compiling || throwflag || !frame_has_code(frame)) {
+        return evaluate(tstate, frame, throwflag, false);
+    }
+    PyCodeObject *code = frame_code(frame);
+    counters.frames_seen++;
+    if (ts->bypass == code) {
+        ts->bypass = NULL;
+        return evaluate(tstate, frame, 0, false);
+    }
+    CodeExtra *extra = code_extra((PyObject *)code, false);
+    if (extra != NULL && extra->skip) {
+        counters.skipped++;
+        return evaluate(tstate, frame, 0, false);
+    }
+    char here;
+    bool deep = ts->stack_soft != NULL && &here <= ts->stack_soft;
+    if (deep || !is_plain_function(code) || is_traced(tstate) || is_finalizing() || !frame_is_fresh(frame)) {
+        return evaluate(tstate, frame, 0, false);
+    }
+    return look_up(tstate, frame, ts);
+}
+
+int
+hook_setup(void)
+{
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError, "dyncomp.capture._hook does not support subinterpreters");
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,213 @@
+/* Declarations shared by the C files of dyncomp.capture._hook. */
+#ifndef DYNCOMP_HOOK_H
+#define DYNCOMP_HOOK_H
+
+#include "pycompat.h"
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL dyncomp_hook_array_api
+#ifndef DYNCOMP_IMPORT_ARRAY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+#include <numpy/arrayscalars.h>
+
+/* -- access.c: reading values without running user code ------------------------------------- */
+/* New reference, or NULL for "not found / not readable without user code"; no exception is set. */
+PyObject *access_attr(PyObject *obj, PyObject *name);
+PyObject *access_instance(PyObject *obj, PyObject *name);
+PyObject *access_type_attr(PyObject *type, PyObject *name);
+PyObject *access_item(PyObject *obj, PyObject *key, Py_ssize_t index);
+PyObject *access_dict_nth(PyObject *dict, Py_ssize_t index, bool want_value);
+/* 1 present, 0 absent, -1 cannot tell. */
+int access_has_attr(PyObject *obj, PyObject *name);
+int access_in_dict(PyObject *dict, PyObject *key);
+const char *access_kind(PyObject *obj, PyObject *name);
+
+/* -- constants.c ---------------------------------------------------------------------------- */
+bool const_equal(PyObject *value, PyObject *expected);
+bool length_is(PyObject *value, PyObject *type, Py_ssize_t length);
+bool length_of(PyObject *value, int64_t *length);
+bool dict_keys_are(PyObject *dict, PyObject *keys);
+
+/* -- arrays.c ------------------------------------------------------------------------------- */
+void *array_facts_new(PyObject *spec);
+bool array_matches(const void *facts, PyObject *value);
+void *tensor_facts_new(PyObject *spec);
+bool tensor_matches(const void *facts, PyObject *value);
+bool arrays_disjoint(PyObject *a, PyObject *b);
+bool symbol_value(PyObject *obj, int what, int axis, int64_t *value);
+int errstate_setup(void);
+long errstate_read(void);
+
+/* -- program.c ------------------------------------------------------------------------------ */
+typedef struct {
+    PyObject *const *args;
+    Py_ssize_t nargs;
+    PyObject *globals;
+    PyObject *builtins;
+    PyObject *closure; /* tuple or NULL */
+} GuardEnv;
+
+typedef struct Instr Instr;
+
+typedef struct {
+    PyObject_HEAD
+    Py_ssize_t num_instrs;
+    Instr *instrs;
+    int num_registers;
+    int num_symbols;
+    PyObject *guards; /* tuple, for people */
+    int num_outputs;
+    int *outputs; /* register numbers */
+} GuardProgram;
+
+extern PyTypeObject GuardProgram_Type;
+/* Run the program. Returns -1 if all guards hold, else the number of the failing instruction.
+   registers[0 .. *filled) hold strong references that the caller releases, whatever the answer. */
+Py_ssize_t guard_run(GuardProgram *program, const GuardEnv *env, PyObject **registers, int *filled);
+PyObject *guard_opcodes(void);
+/* Index of the guard that an instruction belongs to (-1: an output). */
+int guard_of_instr(GuardProgram *program, Py_ssize_t number);
+PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+int program_traverse(GuardProgram *self, visitproc visit, void *arg);
+int program_clear(GuardProgram *self);
+void program_dealloc(GuardProgram *self);
+
+#define STACK_REGISTERS 64
+
+static inline void
+release_registers(PyObject **registers, int filled)
+{
+    for (int i = 0; i < filled; i++) {
+        Py_DECREF(registers[i]);
+    }
+}
+
+/* -- cache.c -------------------------------------------------------------------------------- */
+typedef struct {
+    PyObject_HEAD
+    GuardProgram *guards; /* or NULL: always */
+    PyObject *code;       /* code object or NULL */
+    PyObject *target;     /* callable or NULL */
+    PyObject *payload;
+    int num_order; /* -1: the outputs if any, else all bound arguments */
+    int *order;
+    bool needs_hook;
+    uint64_t hits;
+} Entry;
+
+typedef struct HookConfig HookConfig;
+
+/* Entries of one (code, config). Owned by the config; code extras point here without a reference. */
+typedef struct {
+    PyObject_HEAD
+    PyCodeObject *code;
+    HookConfig *config; /* borrowed; NULL once the config is gone */
+    Py_ssize_t size;
+    Py_ssize_t capacity;
+    Entry **entries;
+    bool frozen;
+    bool skip;
+} CodeCache;
+
+struct HookConfig {
+    PyObject_HEAD
+    PyObject *on_miss;
+    PyObject *should_capture;
+    PyObject *caches; /* dict: code by identity -> CodeCache */
+    PyObject *weakrefs;
+};
+
+/* What a code object carries in co_extra. */
+typedef struct {
+    bool skip;    /* for the frame hook */
+    bool asked;   /* should_capture said yes */
+    int size;
+    int capacity;
+    CodeCache **caches; /* borrowed */
+} CodeExtra;
+
+extern PyTypeObject Entry_Type, CodeCache_Type, HookConfig_Type;
+extern Py_ssize_t extra_index;
+CodeExtra *code_extra(PyObject *code, bool create);
+CodeCache *cache_find(PyObject *code, HookConfig *config);   /* borrowed or NULL */
+CodeCache *cache_obtain(PyObject *code, HookConfig *config); /* new reference or NULL with exception */
+int cache_append(CodeCache *cache, Entry *entry);
+int config_clear_code(HookConfig *config, PyObject *code);
+int clear_all_configs(void);
+bool code_compatible(PyCodeObject *original, PyCodeObject *replacement, bool raise);
+
+/* A hit, with the registers that its guards filled. */
+typedef struct {
+    Entry *entry; /* strong */
+    int filled;
+    PyObject **registers;
+    PyObject **heap; /* to free, or NULL */
+    PyObject *stack[STACK_REGISTERS];
+} Hit;
+
+/* Looks through the cache. 1 hit, 0 miss, -1 out of memory. */
+int cache_lookup(CodeCache *cache, const GuardEnv *env, Hit *hit);
+void hit_release(Hit *hit);
+PyObject *entry_call_target(Hit *hit, const GuardEnv *env);
+/* Ask on_miss for an entry and test it: 1 hit, 0 run the original, -1 exception. */
+int cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const GuardEnv *env, Hit *hit);
+
+/* -- state.c: per-thread state, counters, recursion ------------------------------------------ */
+typedef struct {
+    HookConfig *active;    /* strong */
+    PyCodeObject *bypass;  /* next frame with this code is left alone */
+    int compiling;         /* on_miss depth */
+    int suspended;         /* frames of this thread that run without the hook */
+    char *stack_soft;      /* below: run without the hook */
+    char *stack_hard;      /* below: RecursionError */
+} ThreadState;
+
+extern __thread ThreadState thread_state;
+
+typedef struct {
+    uint64_t hits, misses, frames_seen, skipped, captures, fresh_misses, fallbacks, patched, vectorcalled, deep;
+} Counters;
+
+extern Counters counters;
+int state_setup(void);
+void stack_limits(ThreadState *ts);
+/* Whether the C stack has room for one more Python call; sets RecursionError if not. */
+static inline bool
+stack_ok(ThreadState *ts)
+{
+    char here;
+    if (ts->stack_hard == NULL) {
+        stack_limits(ts);
+    }
+    if (&here > ts->stack_hard) {
+        return true;
+    }
+    PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded (C stack)");
+    return false;
+}
+
+/* Activate `config` (may be NULL) in this thread; returns what was active (the reference moves). */
+HookConfig *activate(ThreadState *ts, HookConfig *config);
+/* Give back what activate returned. */
+void reactivate(ThreadState *ts, HookConfig *previous);
+
+/* Take the hook off (for all threads) while a frame deep in the C stack runs. */
+void hook_suspend(ThreadState *ts);
+void hook_resume(ThreadState *ts);
+
+/* -- frame.c -------------------------------------------------------------------------------- */
+PyObject *hook_frame(PyThreadState *tstate, Frame *frame, int throwflag);
+void hook_install(void);
+void hook_uninstall(void);
+bool hook_is_installed(void);
+int hook_setup(void);
+
+/* -- dispatch.c ----------------------------------------------------------------------------- */
+extern PyTypeObject Dispatcher_Type, ResumeFunction_Type;
+/* Call `code` with the globals, defaults and closure of `func` on bound arguments. */
+PyObject *call_bound(PyCodeObject *code, PyFunctionObject *func, const GuardEnv *env);
+
+#endif

@@ -1,0 +1,256 @@
+/* The only place in C that knows CPython versions: frames, instance dictionaries, code extras.
+ *
+ * Fields and rules: FACTS §3. 3.11, 3.12 and 3.13, with the GIL.
+ */
+#ifndef DYNCOMP_PYCOMPAT_H
+#define DYNCOMP_PYCOMPAT_H
+
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE
+#endif
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+#undef _PyGC_FINALIZED
+#include <internal/pycore_pystate.h>
+#include <internal/pycore_frame.h>
+#include <internal/pycore_code.h>
+#include <internal/pycore_dict.h>
+#include <internal/pycore_object.h>
+#if PY_VERSION_HEX >= 0x030D0000
+#include <internal/pycore_ceval.h>
+#include <internal/pycore_setobject.h>
+#endif
+#if PY_VERSION_HEX >= 0x030C0000
+#include <internal/pycore_interp.h>
+#endif
+#include <structmember.h>
+
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
+#error "dyncomp.capture._hook supports CPython 3.11, 3.12 and 3.13"
+#endif
+#ifdef Py_GIL_DISABLED
+#error "dyncomp.capture._hook needs the GIL"
+#endif
+
+typedef _PyInterpreterFrame Frame;
+
+/* -- frames ------------------------------------------------------------------------------- */
+static inline PyCodeObject *
+frame_code(Frame *f)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (PyCodeObject *)f->f_executable;
+#else
+    return f->f_code;
+#endif
+}
+
+static inline bool
+frame_has_code(Frame *f)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return f->f_executable != NULL && PyCode_Check(f->f_executable);
+#else
+    return f->f_code != NULL;
+#endif
+}
+
+static inline PyFunctionObject *
+frame_function(Frame *f)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return (PyFunctionObject *)f->f_funcobj;
+#else
+    return f->f_func;
+#endif
+}
+
+/* Whether the frame was just pushed and nothing of it has run. */
+static inline bool
+frame_is_fresh(Frame *f)
+{
+    if (f->owner != FRAME_OWNED_BY_THREAD || f->frame_obj != NULL) {
+        return false;
+    }
+    PyCodeObject *code = frame_code(f);
+#if PY_VERSION_HEX >= 0x030D0000
+    return f->instr_ptr == _PyCode_CODE(code) && f->stacktop == code->co_nlocalsplus;
+#else
+    return f->prev_instr == _PyCode_CODE(code) - 1 && f->stacktop == code->co_nlocalsplus;
+#endif
+}
+
+static inline Py_ssize_t
+code_frame_slots(PyCodeObject *code)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return code->co_framesize;
+#else
+    return code->co_nlocalsplus + code->co_stacksize + (Py_ssize_t)FRAME_SPECIALS_SIZE;
+#endif
+}
+
+/* Let frames of `code` be pushed with room for frames of `wanted` from now on. Frames that are running
+   are not affected: they are popped by address, not by size. */
+static inline void
+code_reserve_frame(PyCodeObject *code, PyCodeObject *wanted)
+{
+    Py_ssize_t missing = code_frame_slots(wanted) - code_frame_slots(code);
+    if (missing > 0) {
+        code->co_stacksize += (int)missing;
+#if PY_VERSION_HEX >= 0x030C0000
+        code->co_framesize += (int)missing;
+#endif
+    }
+}
+
+/* Make sure that the frame on top of the data stack has `slots` slots, the pushed ones being `have`. */
+static inline bool
+frame_grow(PyThreadState *tstate, Frame *f, Py_ssize_t have, Py_ssize_t slots)
+{
+    if (slots <= have) {
+        return true;
+    }
+    PyObject **base = (PyObject **)f;
+    if (tstate->datastack_top != base + have || tstate->datastack_limit - base < slots) {
+        return false;
+    }
+    tstate->datastack_top = base + slots;
+    return true;
+}
+
+static inline void
+frame_set_code(Frame *f, PyCodeObject *code)
+{
+    PyCodeObject *old = frame_code(f);
+    Py_INCREF(code);
+#if PY_VERSION_HEX >= 0x030D0000
+    f->f_executable = (PyObject *)code;
+    f->instr_ptr = _PyCode_CODE(code);
+#else
+    f->f_code = code;
+    f->prev_instr = _PyCode_CODE(code) - 1;
+#endif
+    f->stacktop = code->co_nlocalsplus;
+    Py_DECREF(old);
+}
+
+/* -- tracing ------------------------------------------------------------------------------ */
+/* Whether a debugger, profiler or monitoring tool is watching this thread. */
+static inline bool
+is_traced(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    if (tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL) {
+        return true;
+    }
+    const _Py_GlobalMonitors *monitors = &tstate->interp->monitors;
+    for (size_t i = 0; i < sizeof(monitors->tools) / sizeof(monitors->tools[0]); i++) {
+        if (monitors->tools[i]) {
+            return true;
+        }
+    }
+    return false;
+#else
+    return tstate->cframe->use_tracing != 0;
+#endif
+}
+
+/* -- C recursion -------------------------------------------------------------------------- */
+/* A Python call that goes through C costs two units of the C recursion budget on 3.12 and 3.13 (measured),
+   which is far too small for programs that recurse to the Python limit: hand them back, the stack address
+   being checked. */
+#define C_RECURSION_PER_CALL 2
+
+static inline void
+c_recursion_refund(PyThreadState *tstate, int units)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    tstate->c_recursion_remaining += units;
+#else
+    (void)tstate;
+    (void)units;
+#endif
+}
+
+/* -- code extras -------------------------------------------------------------------------- */
+static inline Py_ssize_t
+code_extra_request(freefunc release)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyUnstable_Eval_RequestCodeExtraIndex(release);
+#else
+    return _PyEval_RequestCodeExtraIndex(release);
+#endif
+}
+
+static inline int
+code_extra_get(PyObject *code, Py_ssize_t index, void **value)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyUnstable_Code_GetExtra(code, index, value);
+#else
+    return _PyCode_GetExtra(code, index, value);
+#endif
+}
+
+static inline int
+code_extra_set(PyObject *code, Py_ssize_t index, void *value)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyUnstable_Code_SetExtra(code, index, value);
+#else
+    return _PyCode_SetExtra(code, index, value);
+#endif
+}
+
+static inline bool
+is_finalizing(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
+/* -- instance dictionaries ---------------------------------------------------------------- */
+/* Values stored inline in the object (NULL if it has a real dictionary), without making a dictionary. */
+static inline PyDictValues *
+instance_inline_values(PyObject *obj)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    if (!(Py_TYPE(obj)->tp_flags & Py_TPFLAGS_INLINE_VALUES)) {
+        return NULL;
+    }
+    PyDictValues *values = _PyObject_InlineValues(obj);
+    return values->valid ? values : NULL;
+#elif PY_VERSION_HEX >= 0x030C0000
+    PyDictOrValues dorv = *_PyObject_DictOrValuesPointer(obj);
+    return _PyDictOrValues_IsValues(dorv) ? _PyDictOrValues_GetValues(dorv) : NULL;
+#else
+    return *_PyObject_ValuesPointer(obj);
+#endif
+}
+
+/* The real dictionary of an object whose type has a managed one, or NULL. Borrowed. */
+static inline PyObject *
+instance_managed_dict(PyObject *obj)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (PyObject *)_PyObject_GetManagedDict(obj);
+#elif PY_VERSION_HEX >= 0x030C0000
+    return _PyDictOrValues_GetDict(*_PyObject_DictOrValuesPointer(obj));
+#else
+    return *_PyObject_ManagedDictPointer(obj);
+#endif
+}
+
+static inline bool
+has_managed_dict(PyTypeObject *type)
+{
+    return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
+}
+
+#endif

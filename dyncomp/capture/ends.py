@@ -1,0 +1,151 @@
+"""How a capture ends: at a return, a break, a loop that is not unrolled, or in plain Python."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import GraphBreakError
+from .breaks import Break, Skip
+from .frames import Frame
+from .instr import Instr
+from .loops import Loop
+from .values.base import Tracer, Value
+
+
+class TraceEnd(Exception):
+    """The capture is complete; ``end`` says how."""
+
+    def __init__(self, end: Any) -> None:
+        super().__init__()
+        self.end = end
+
+
+@dataclass(eq=False)
+class ReturnEnd:
+    """The root frame returned ``value``."""
+
+    value: Value
+
+
+@dataclass(eq=False)
+class BreakEnd:
+    """The innermost of ``frames`` cannot execute ``instr``; its stack is as before the instruction."""
+
+    frames: list[Frame]
+    instr: Instr
+    problem: Break
+
+
+@dataclass(eq=False)
+class LoopEnd:
+    """The innermost of ``frames`` is at the header of ``loop``, which is to be run iteration by iteration."""
+
+    frames: list[Frame]
+    loop: Loop
+
+
+@dataclass(eq=False)
+class PlainEnd:
+    """The innermost of ``frames`` goes on as plain Python from where it is."""
+
+    frames: list[Frame]
+    reason: str
+
+
+# -- ends -----------------------------------------------------------------------------------------
+def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> None:
+    """Turn a break into the end of the capture, or restart it with a decision under which the break can be
+    resumed."""
+    if tracer.frames[-1] is not frame:
+        raise AssertionError("a break was caught by a frame that is not the innermost")
+    if tracer.config.options.fullgraph:
+        raise GraphBreakError(_fullgraph_message(tracer, problem))
+    check_outer_frames(tracer, frame)
+    loop = frame.info.outermost_loop(instr.index)
+    if loop is not None:
+        _break_loop(tracer, frame, loop, problem)
+    raise TraceEnd(BreakEnd(list(tracer.frames), instr, problem))
+
+
+def _fullgraph_message(tracer: Tracer, problem: Break) -> str:
+    stack = "".join(f"\n  at {f.loc} in {f.code.qualname}" for f in reversed(tracer.frames))
+    return f"fullgraph=True, but the graph breaks: [{problem.break_id}] {problem.reason}{stack}"
+
+
+def check_outer_frames(tracer: Tracer, innermost: Frame) -> None:
+    """Restart where a caller of the innermost frame could not be resumed: the call is then not inlined, or
+    the caller's loop is broken at its header first."""
+    frames = tracer.frames
+    for position, frame in enumerate(frames[:-1]):
+        callee = frames[position + 1]
+        if (
+            callee.resumption is None
+            or callee.resumption.frame is not frame
+            or frame.info.in_try[frame.current]
+        ):
+            _restart(tracer, no_inline=(frame.raw_code, frame.current))
+        loop = frame.info.outermost_loop(frame.current)
+        if loop is not None:
+            _break_loop(tracer, frame, loop, None)
+
+
+def _break_loop(tracer: Tracer, frame: Frame, loop: Loop, problem: Break | None) -> None:
+    why = frame.info.loop_problem(loop)
+    if why is None:
+        _restart(tracer, loop_break=(frame.raw_code, loop.header))
+    detail = f" (the break inside: {problem.reason})" if problem is not None else ""
+    _restart(tracer, plain=((frame.raw_code, loop.header), f"{why}{detail}"))
+
+
+def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
+    """The innermost frame is at the header of a loop that must not be unrolled."""
+    check_outer_frames(tracer, frame)
+    loop = frame.info.loop_at(header)
+    outermost = frame.info.outermost_loop(header)
+    if loop is None or outermost is None:
+        raise Skip(f"no loop at instruction {header} of {frame.code.qualname}")
+    if outermost is not loop and outermost.header != header:
+        _break_loop(tracer, frame, outermost, None)
+    if tracer.config.options.fullgraph:
+        problem = Break("loop", f"a loop at {frame.loc} is not unrolled")
+        raise GraphBreakError(_fullgraph_message(tracer, problem))
+    problem_of_loop = frame.info.loop_problem(loop)
+    if problem_of_loop is not None:
+        raise TraceEnd(PlainEnd(list(tracer.frames), problem_of_loop))
+    raise TraceEnd(LoopEnd(list(tracer.frames), loop))
+
+
+def _restart(
+    tracer: Tracer,
+    *,
+    no_inline: tuple[types.CodeType, int] | None = None,
+    loop_break: tuple[types.CodeType, int] | None = None,
+    plain: tuple[tuple[types.CodeType, int], str] | None = None,
+) -> None:
+    decisions = tracer.decisions
+    if no_inline is not None:
+        decisions.no_inline.add(no_inline)
+    if loop_break is not None:
+        decisions.loop_breaks.add(loop_break)
+    if plain is not None:
+        decisions.plain[plain[0]] = plain[1]
+    raise tracer.restart
+
+
+def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
+    """A jump backwards: count the trips of a loop that is being unrolled."""
+    trips = frame.trips.get(target, 0) + 1
+    frame.trips[target] = trips
+    options = tracer.config.options
+    if trips <= options.unroll_limit and len(tracer.builder.nodes) <= options.unroll_ops:
+        return
+    loop = frame.info.loop_at(target) or frame.info.outermost_loop(target)
+    if loop is None:
+        raise Skip("a loop with several entries")
+    if loop.header != target and (frame.raw_code, loop.header) in tracer.decisions.loop_breaks:
+        raise Skip("a loop that never reaches its header")
+    frame_start = frame.info.outermost_loop(target)
+    assert frame_start is not None
+    _break_loop(tracer, frame, frame_start, None)

@@ -1,0 +1,165 @@
+"""Frames of the symbolic machine, and what is known of their code."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Unsupported
+from ..graph.ir import Loc
+from .breaks import Break
+from .flow import handlers_of
+from .instr import CanonicalCode
+from .loops import Loop, find_loops, make_loop_body
+from .pyver import decode
+from .source import CellSource, FreeCellSource, LocalSource, Source
+from .values.base import LazyValue, Tracer, Value
+from .values.func import CellValue
+
+
+@dataclass(eq=False)
+class CodeInfo:
+    """What is derived from a code object once."""
+
+    code: CanonicalCode
+    loops: list[Loop]
+    in_try: list[bool]
+    problems: dict[int, str | None] = field(default_factory=dict)
+
+    @staticmethod
+    def of(raw: types.CodeType) -> CodeInfo:
+        code = decode(raw)
+        return CodeInfo(code, find_loops(code), [entry is not None for entry in handlers_of(code)])
+
+    def outermost_loop(self, index: int) -> Loop | None:
+        """The largest loop that contains instruction ``index``."""
+        around = [loop for loop in self.loops if index in loop.body]
+        return max(around, key=lambda loop: len(loop.body)) if around else None
+
+    def loop_problem(self, loop: Loop) -> str | None:
+        """Why the loop's body cannot be made a function of its own; ``None`` where it can."""
+        if loop.header not in self.problems:
+            try:
+                make_loop_body(self.code, loop, self.code.arg_names)
+                self.problems[loop.header] = None
+            except Unsupported as error:
+                self.problems[loop.header] = error.reason
+        return self.problems[loop.header]
+
+    def loop_at(self, header: int) -> Loop | None:
+        for loop in self.loops:
+            if loop.header == header:
+                return loop
+        return None
+
+
+def code_info(config: Any, raw: types.CodeType) -> CodeInfo:
+    """The :class:`CodeInfo` of a code object, kept in the configuration."""
+    known = config.code_infos.get(raw)
+    if known is None:
+        known = config.code_infos[raw] = CodeInfo.of(raw)
+    return known
+
+
+@dataclass(eq=False)
+class Resumption:
+    """How a caller goes on after a callee that broke: with the callee's result, or with ``value``."""
+
+    frame: Frame
+    value: Value | None = None
+
+
+@dataclass(eq=False)
+class Frame:
+    """One Python frame being executed symbolically. ``resumption`` is set where a break inside can be
+    resumed in the caller; ``globals`` is ``(dict, source of the function or None for the root)``."""
+
+    raw_code: types.CodeType
+    info: CodeInfo
+    globals: tuple[dict[str, Any], Source | None]
+    locals: dict[str, Value]
+    cells: dict[str, CellValue]
+    resumption: Resumption | None
+    stack: list[Value] = field(default_factory=list)
+    ip: int = 0
+    current: int = 0
+    trips: dict[int, int] = field(default_factory=dict)
+    result: Value | None = None
+
+    @staticmethod
+    def make(
+        tracer: Tracer,
+        raw: types.CodeType,
+        globals_of: tuple[dict[str, Any], Source | None],
+        bound: dict[str, Value],
+        closure: list[CellValue],
+        direct: Any,
+    ) -> Frame:
+        """A frame at its first instruction. ``direct``: the calling frame, or a :class:`Resumption`, where
+        a break inside can be resumed."""
+        info = code_info(tracer.config, raw)
+        cells = dict(zip(info.code.freevars, closure))
+        for name in info.code.cellvars:
+            cells[name] = CellValue(name, bound.pop(name, None))
+        resumption = Resumption(direct) if isinstance(direct, Frame) else direct
+        return Frame(raw, info, globals_of, bound, cells, resumption)
+
+    @property
+    def code(self) -> CanonicalCode:
+        return self.info.code
+
+    # -- the stack ----------------------------------------------------------------------------
+    def push(self, value: Value) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> Value:
+        return self.stack.pop()
+
+    def popn(self, count: int) -> list[Value]:
+        if not count:
+            return []
+        values = self.stack[-count:]
+        del self.stack[-count:]
+        return values
+
+    def jump(self, target: int) -> None:
+        self.ip = target
+
+    # -- places ---------------------------------------------------------------------------------
+    @property
+    def loc(self) -> Loc:
+        line = self.code.instructions[self.current].loc.line or self.code.firstlineno
+        return Loc(self.code.filename, line, self.code.qualname)
+
+    def first_argument(self, tracer: Tracer) -> Value:
+        """What ``super()`` without arguments binds to."""
+        name = self.code.varnames[0]
+        found = self.cells[name].contents if name in self.cells else self.locals.get(name)
+        if found is None:
+            raise Break("would-raise", "super(): arg[0] deleted")
+        return tracer.realize(found)
+
+
+def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], function: Any) -> Frame:
+    """The frame of the function being captured, with its arguments not yet looked at."""
+    info = code_info(tracer.config, raw)
+    names = info.code.arg_names
+    bound: dict[str, Value] = {}
+    for index, (name, obj) in enumerate(zip(names, args)):
+        bound[name] = LazyValue(obj, LocalSource(name, index))
+    closure = []
+    for index, (name, cell) in enumerate(zip(info.code.freevars, function.__closure__ or ())):
+        closure.append(_root_cell(tracer, cell, name, index, FreeCellSource(name, index)))
+    tracer.root_globals = function.__globals__
+    return Frame.make(tracer, raw, (function.__globals__, None), bound, closure, None)
+
+
+def _root_cell(tracer: Tracer, cell: types.CellType, name: str, index: int, source: Source) -> CellValue:
+    try:
+        contents: Value | None = LazyValue(cell.cell_contents, CellSource(name, index))
+    except ValueError:
+        contents = None
+    value = CellValue(name, contents, source)
+    tracer.by_id[id(cell)] = (value, cell)
+    return value

@@ -1,0 +1,177 @@
+"""Instructions that make or take apart containers, strings and functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..breaks import Break
+from ..values.func import CellValue, NestedFunctionValue
+from ..values.mapping import DictValue, SetValue
+from ..values.number import ConstValue
+from ..values.seq import ListValue, SliceValue, TupleValue
+from .registry import handles
+
+_NONE = ConstValue(None)
+
+
+@handles("BUILD_TUPLE")
+def build_tuple(tracer: Any, frame: Any, count: int) -> None:
+    frame.push(TupleValue(frame.popn(count)))
+
+
+@handles("BUILD_LIST")
+def build_list(tracer: Any, frame: Any, count: int) -> None:
+    frame.push(ListValue(frame.popn(count)))
+
+
+@handles("BUILD_SET")
+def build_set(tracer: Any, frame: Any, count: int) -> None:
+    result = SetValue({})
+    for item in frame.popn(count):
+        result.add(tracer, item)
+    frame.push(result)
+
+
+@handles("BUILD_MAP")
+def build_map(tracer: Any, frame: Any, count: int) -> None:
+    flat = frame.popn(2 * count)
+    result = DictValue({})
+    for key, value in zip(flat[::2], flat[1::2]):
+        result.setitem(tracer, key, value)
+    frame.push(result)
+
+
+@handles("BUILD_CONST_KEY_MAP")
+def build_const_key_map(tracer: Any, frame: Any, count: int) -> None:
+    keys = frame.pop().const
+    values = frame.popn(count)
+    result = DictValue({})
+    for key, value in zip(keys, values):
+        result.setitem(tracer, ConstValue(key), value)
+    frame.push(result)
+
+
+@handles("BUILD_SLICE")
+def build_slice(tracer: Any, frame: Any, count: int) -> None:
+    parts = frame.popn(count)
+    frame.push(SliceValue(*parts, *[_NONE] * (3 - count)))
+
+
+@handles("LIST_APPEND")
+def list_append(tracer: Any, frame: Any, depth: int) -> None:
+    value = frame.pop()
+    frame.stack[-depth].append(tracer, value)
+
+
+@handles("SET_ADD")
+def set_add(tracer: Any, frame: Any, depth: int) -> None:
+    value = frame.pop()
+    frame.stack[-depth].add(tracer, value)
+
+
+@handles("MAP_ADD")
+def map_add(tracer: Any, frame: Any, depth: int) -> None:
+    key, value = frame.popn(2)
+    frame.stack[-depth].setitem(tracer, key, value)
+
+
+@handles("LIST_EXTEND")
+def list_extend(tracer: Any, frame: Any, depth: int) -> None:
+    values = frame.pop().items(tracer)
+    target = frame.stack[-depth]
+    for value in values:
+        target.append(tracer, tracer.realize(value))
+
+
+@handles("SET_UPDATE")
+def set_update(tracer: Any, frame: Any, depth: int) -> None:
+    source = frame.pop()
+    constant = source.const if source.is_const else None
+    values = [ConstValue(v) for v in constant] if isinstance(constant, frozenset) else source.items(tracer)
+    for value in values:
+        frame.stack[-depth].add(tracer, tracer.realize(value))
+
+
+@handles("DICT_UPDATE", "DICT_MERGE")
+def dict_update(tracer: Any, frame: Any, depth: int) -> None:
+    source = frame.pop()
+    if not isinstance(source, DictValue):
+        raise Break("unsupported-operation", f"unpacking of {source.describe()} into a dict")
+    for key, value in source.contents(tracer).items():
+        frame.stack[-depth].store(tracer, key, value)
+
+
+@handles("LIST_TO_TUPLE")
+def list_to_tuple(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.push(TupleValue(frame.pop().items(tracer)))
+
+
+@handles("UNPACK_SEQUENCE")
+def unpack_sequence(tracer: Any, frame: Any, count: int) -> None:
+    items = frame.pop().items(tracer)
+    if len(items) != count:
+        raise Break("would-raise", f"{len(items)} values to unpack, expected {count}")
+    for item in reversed(items):
+        frame.push(tracer.realize(item))
+
+
+@handles("UNPACK_EX")
+def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
+    before, after = arg
+    items = [tracer.realize(v) for v in frame.pop().items(tracer)]
+    if len(items) < before + after:
+        raise Break("would-raise", f"{len(items)} values to unpack, expected at least {before + after}")
+    end = len(items) - after
+    for item in reversed(items[end:]):
+        frame.push(item)
+    frame.push(ListValue(items[before:end]))
+    for item in reversed(items[:before]):
+        frame.push(item)
+
+
+# -- strings ----------------------------------------------------------------------------------------
+@handles("FORMAT_VALUE")
+def format_value(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
+    conversion, has_spec = arg
+    spec = tracer.constant_of(frame.pop(), "a format") if has_spec else ""
+    value = _printable(tracer, frame.pop())
+    if conversion:
+        value = tracer.fold({"s": str, "r": repr, "a": ascii}[conversion], value)
+    frame.push(ConstValue(tracer.fold(format, value, spec)))
+
+
+def _printable(tracer: Any, value: Any) -> Any:
+    constant = tracer.constant_of(value, "a formatted value")
+    if not isinstance(constant, (str, int, float, complex, bool, type(None), tuple, bytes)):
+        raise Break("unsupported-operation", f"formatting of {value.describe()}")
+    return constant
+
+
+@handles("CONVERT_VALUE")
+def convert_value(tracer: Any, frame: Any, arg: str) -> None:
+    value = _printable(tracer, frame.pop())
+    frame.push(ConstValue(tracer.fold({"s": str, "r": repr, "a": ascii}[arg], value)))
+
+
+@handles("BUILD_STRING")
+def build_string(tracer: Any, frame: Any, count: int) -> None:
+    frame.push(ConstValue("".join(v.const for v in frame.popn(count))))
+
+
+# -- functions ----------------------------------------------------------------------------------------
+@handles("MAKE_FUNCTION")
+def make_function(tracer: Any, frame: Any, flags: tuple[str, ...]) -> None:
+    code = frame.pop().const
+    given = dict(zip(flags, frame.popn(len(flags))))
+    closure = given.get("closure")
+    cells: list[CellValue] = closure.items(tracer) if closure is not None else []
+    frame.push(
+        NestedFunctionValue(
+            code,
+            frame.globals,
+            given.get("defaults"),
+            given.get("kwdefaults"),
+            given.get("annotations"),
+            cells,
+        )
+    )

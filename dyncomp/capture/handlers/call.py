@@ -1,0 +1,93 @@
+"""Operators and calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import operators
+from ..breaks import Break
+from ..values.array import ArrayValue
+from ..values.mapping import DictValue
+from ..values.number import ConstValue, NumberValue
+from .registry import handles
+
+
+@handles("BINARY_OP")
+def binary_op(tracer: Any, frame: Any, op: str) -> None:
+    a, b = frame.popn(2)
+    frame.push(tracer.binary(op, a, b))
+
+
+@handles("COMPARE_OP")
+def compare_op(tracer: Any, frame: Any, op: str) -> None:
+    a, b = frame.popn(2)
+    frame.push(tracer.binary(op, a, b))
+
+
+@handles("IS_OP")
+def is_op(tracer: Any, frame: Any, invert: bool) -> None:
+    a, b = frame.popn(2)
+    frame.push(ConstValue(operators.identical(a, b) != invert))
+
+
+@handles("CONTAINS_OP")
+def contains_op(tracer: Any, frame: Any, invert: bool) -> None:
+    item, container = frame.popn(2)
+    found = container.contains(tracer, item).truth(tracer)
+    frame.push(ConstValue(found != invert))
+
+
+@handles("UNARY_NEGATIVE")
+def unary_negative(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.push(tracer.unary("-", frame.pop()))
+
+
+@handles("UNARY_POSITIVE")
+def unary_positive(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.push(tracer.unary("+", frame.pop()))
+
+
+@handles("UNARY_INVERT")
+def unary_invert(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.push(tracer.unary("~", frame.pop()))
+
+
+@handles("UNARY_NOT")
+def unary_not(tracer: Any, frame: Any, arg: Any) -> None:
+    value = frame.pop()
+    if isinstance(value, NumberValue):
+        frame.push(NumberValue(not value.hint, ("(not ", value, ")")))
+        return
+    if isinstance(value, ArrayValue):
+        raise Break("data-dependent-branch", f"the truth of {value.describe()}")
+    frame.push(ConstValue(not value.truth(tracer)))
+
+
+@handles("CALL")
+def call(tracer: Any, frame: Any, arg: tuple[int, tuple[str, ...]]) -> None:
+    count, names = arg
+    args = frame.popn(count)
+    function = frame.pop()
+    split = count - len(names)
+    kwargs = dict(zip(names, args[split:]))
+    frame.push(tracer.call_direct(frame, function, args[:split], kwargs))
+
+
+@handles("CALL_FUNCTION_EX")
+def call_function_ex(tracer: Any, frame: Any, has_kwargs: bool) -> None:
+    kwargs: dict[str, Any] = {}
+    if has_kwargs:
+        given = frame.pop()
+        if not isinstance(given, DictValue):
+            raise Break("unsupported-call", f"** of {given.describe()}")
+        kwargs = dict(given.contents(tracer))
+    positional = frame.pop()
+    args = [tracer.realize(v) for v in positional.items(tracer)]
+    function = frame.pop()
+    frame.push(tracer.call_direct(frame, function, args, kwargs))
+
+
+@handles("CALL_INTRINSIC_1")
+def call_intrinsic_1(tracer: Any, frame: Any, name: str) -> None:
+    value = frame.pop()
+    raise Break("unsupported-opcode", f"intrinsic {name} of {value.describe()}")

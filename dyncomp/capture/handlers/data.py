@@ -1,0 +1,200 @@
+"""Instructions on the stack, locals, cells, globals and attributes."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import Any
+
+from ..breaks import Break
+from ..guards import Kind
+from ..source import AttrSource, BuiltinSource, GlobalSource, ItemSource, ModuleDictSource, Source
+from ..values.base import Value
+from ..values.number import ConstValue
+from .registry import handles
+
+
+@handles("NOP", "RESUME")
+def nop(tracer: Any, frame: Any, arg: Any) -> None:
+    pass
+
+
+@handles("POP_TOP")
+def pop_top(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.pop()
+
+
+@handles("COPY")
+def copy(tracer: Any, frame: Any, arg: int) -> None:
+    frame.push(frame.stack[-arg])
+
+
+@handles("SWAP")
+def swap(tracer: Any, frame: Any, arg: int) -> None:
+    stack = frame.stack
+    stack[-1], stack[-arg] = stack[-arg], stack[-1]
+
+
+@handles("LOAD_CONST")
+def load_const(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.push(ConstValue(arg))
+
+
+@handles("LOAD_ASSERTION_ERROR")
+def load_assertion_error(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.push(ConstValue(AssertionError))
+
+
+# -- locals and cells -------------------------------------------------------------------------------
+@handles("LOAD_FAST")
+def load_fast(tracer: Any, frame: Any, name: str) -> None:
+    found = frame.locals.get(name)
+    if found is None:
+        if name in frame.cells:
+            frame.push(frame.cells[name])
+            return
+        raise Break("would-raise", f"local variable {name!r} is unbound")
+    frame.push(found)
+
+
+@handles("STORE_FAST")
+def store_fast(tracer: Any, frame: Any, name: str) -> None:
+    if name in frame.cells:
+        raise Break("unsupported-opcode", "a comprehension that shares a cell's name")
+    frame.locals[name] = frame.pop()
+
+
+@handles("DELETE_FAST")
+def delete_fast(tracer: Any, frame: Any, name: str) -> None:
+    if name not in frame.locals:
+        raise Break("would-raise", f"local variable {name!r} is unbound")
+    del frame.locals[name]
+
+
+@handles("LOAD_CLOSURE")
+def load_closure(tracer: Any, frame: Any, name: str) -> None:
+    frame.push(frame.cells[name])
+
+
+@handles("LOAD_DEREF")
+def load_deref(tracer: Any, frame: Any, name: str) -> None:
+    contents = frame.cells[name].contents
+    if contents is None:
+        raise Break("would-raise", f"free variable {name!r} is unbound")
+    frame.push(contents)
+
+
+@handles("STORE_DEREF")
+def store_deref(tracer: Any, frame: Any, name: str) -> None:
+    frame.cells[name].store(tracer, frame.pop())
+
+
+@handles("DELETE_DEREF")
+def delete_deref(tracer: Any, frame: Any, name: str) -> None:
+    if frame.cells[name].contents is None:
+        raise Break("would-raise", f"free variable {name!r} is unbound")
+    frame.cells[name].store(tracer, None)
+
+
+# -- globals ----------------------------------------------------------------------------------------
+def globals_source(tracer: Any, frame: Any) -> Source | None:
+    """Where the frame's globals dict is found; ``None`` for the root function's own."""
+    namespace, function = frame.globals
+    if namespace is tracer.root_globals:
+        return None
+    module = sys.modules.get(namespace.get("__name__", ""))
+    if module is not None and vars(module) is namespace:
+        return ModuleDictSource(module.__name__)
+    if function is None:
+        raise Break("unsupported-opcode", "globals of a function without a module")
+    return AttrSource(function, "__globals__")
+
+
+@handles("LOAD_GLOBAL")
+def load_global(tracer: Any, frame: Any, name: str) -> None:
+    frame.push(read_global(tracer, frame, name))
+
+
+def read_global(tracer: Any, frame: Any, name: str) -> Value:
+    namespace, _ = frame.globals
+    written = tracer.global_writes.get((id(namespace), name))
+    if written is not None:
+        if written[2] is None:
+            raise Break("would-raise", f"name {name!r} is not defined")
+        return written[2]
+    base = globals_source(tracer, frame)
+    if name in namespace:
+        source = GlobalSource(name) if base is None else ItemSource(base, name)
+        if tracer.config.is_trusted(str(namespace.get("__name__", ""))):
+            return tracer.child_or_constant(namespace[name], None if callable(namespace[name]) else source)
+        return tracer.child(namespace[name], source)
+    if base is None:
+        tracer.guard(None, Kind.GLOBAL_MISSING, name)
+    else:
+        tracer.guard(base, Kind.DICT_LACKS, name)
+    found = vars(builtins).get(name, _MISSING)
+    if found is _MISSING:
+        raise Break("would-raise", f"name {name!r} is not defined")
+    return ConstValue(found, BuiltinSource(name)) if not isinstance(found, (int, str)) else ConstValue(found)
+
+
+_MISSING = object()
+
+
+@handles("STORE_GLOBAL")
+def store_global(tracer: Any, frame: Any, name: str) -> None:
+    namespace, _ = frame.globals
+    tracer.global_writes[(id(namespace), name)] = (frame.globals, name, frame.pop())
+
+
+# -- attributes and items ------------------------------------------------------------------------------
+@handles("LOAD_ATTR", "LOAD_METHOD")
+def load_attr(tracer: Any, frame: Any, name: str) -> None:
+    owner = frame.pop()
+    frame.push(owner.getattr(tracer, name))
+
+
+@handles("LOAD_SUPER_ATTR")
+def load_super_attr(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
+    function, cls, first = frame.popn(3)
+    owner = tracer.call_value(function, [cls, first], {})
+    frame.push(owner.getattr(tracer, arg[0]))
+
+
+@handles("STORE_ATTR")
+def store_attr(tracer: Any, frame: Any, name: str) -> None:
+    value, owner = frame.popn(2)
+    owner.setattr(tracer, name, value)
+
+
+@handles("BINARY_SUBSCR")
+def binary_subscr(tracer: Any, frame: Any, arg: Any) -> None:
+    owner, key = frame.popn(2)
+    frame.push(owner.getitem(tracer, key))
+
+
+@handles("STORE_SUBSCR")
+def store_subscr(tracer: Any, frame: Any, arg: Any) -> None:
+    value, owner, key = frame.popn(3)
+    owner.setitem(tracer, key, value)
+
+
+@handles("DELETE_SUBSCR")
+def delete_subscr(tracer: Any, frame: Any, arg: Any) -> None:
+    owner, key = frame.popn(2)
+    owner.delitem(tracer, key)
+
+
+# -- imports ------------------------------------------------------------------------------------------
+@handles("IMPORT_NAME")
+def import_name(tracer: Any, frame: Any, name: str) -> None:
+    level, fromlist = frame.popn(2)
+    if level.const != 0 or name not in sys.modules:
+        raise Break("unsupported-call", f"import of {name}")
+    top = name if fromlist.const else name.partition(".")[0]
+    frame.push(tracer.child_or_constant(sys.modules[top], None))
+
+
+@handles("IMPORT_FROM")
+def import_from(tracer: Any, frame: Any, name: str) -> None:
+    frame.push(frame.stack[-1].getattr(tracer, name))

@@ -1,0 +1,108 @@
+"""Branches, loops and returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ends
+from ..breaks import Break
+from ..values.base import OpaqueValue
+from ..values.iterator import IteratorValue
+from ..values.number import ConstValue
+from .registry import handles
+
+
+def _go(tracer: Any, frame: Any, target: int) -> None:
+    if target <= frame.current:
+        ends.back_edge(tracer, frame, target)
+    frame.jump(target)
+
+
+@handles("JUMP", "JUMP_NO_INTERRUPT")
+def jump(tracer: Any, frame: Any, target: int) -> None:
+    _go(tracer, frame, target)
+
+
+@handles("POP_JUMP_IF_TRUE")
+def pop_jump_if_true(tracer: Any, frame: Any, target: int) -> None:
+    if frame.pop().truth(tracer):
+        _go(tracer, frame, target)
+
+
+@handles("POP_JUMP_IF_FALSE")
+def pop_jump_if_false(tracer: Any, frame: Any, target: int) -> None:
+    if not frame.pop().truth(tracer):
+        _go(tracer, frame, target)
+
+
+def _is_none(value: Any) -> bool:
+    if isinstance(value, OpaqueValue):
+        raise Break("opaque-object", f"comparison of {value.describe()} with None")
+    return value.is_const and value.const is None
+
+
+@handles("POP_JUMP_IF_NONE")
+def pop_jump_if_none(tracer: Any, frame: Any, target: int) -> None:
+    if _is_none(frame.pop()):
+        _go(tracer, frame, target)
+
+
+@handles("POP_JUMP_IF_NOT_NONE")
+def pop_jump_if_not_none(tracer: Any, frame: Any, target: int) -> None:
+    if not _is_none(frame.pop()):
+        _go(tracer, frame, target)
+
+
+@handles("GET_ITER")
+def get_iter(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.push(frame.pop().iterate(tracer))
+
+
+@handles("GET_LEN")
+def get_len(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.push(frame.stack[-1].length(tracer))
+
+
+@handles("FOR_ITER")
+def for_iter(tracer: Any, frame: Any, target: int) -> None:
+    iterator = frame.stack[-1]
+    if not _unrolls(tracer, frame, iterator):
+        ends.end_at_loop(tracer, frame, frame.current)
+    item = iterator.next(tracer)
+    if item is None:
+        frame.pop()
+        frame.jump(target)
+        return
+    frame.push(item)
+
+
+def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
+    """Whether the loop is short and its trip count known."""
+    if not isinstance(iterator, IteratorValue):
+        return False
+    if frame.trips.get(frame.current):
+        return True  # decided at the first trip
+    count = iterator.remaining(tracer)
+    options = tracer.config.options
+    loop = frame.info.loop_at(frame.current)
+    if count is None or loop is None:
+        return False
+    if count <= options.unroll_limit:
+        return True
+    # a loop that cannot be made a function of its own is unrolled somewhat further
+    return frame.info.loop_problem(loop) is not None and count * len(loop.body) <= 4 * options.unroll_ops
+
+
+@handles("RETURN_VALUE")
+def return_value(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.result = frame.pop()
+
+
+@handles("TO_BOOL")
+def to_bool(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.push(ConstValue(frame.pop().truth(tracer)))
+
+
+@handles("RAISE_VARARGS")
+def raise_varargs(tracer: Any, frame: Any, count: int) -> None:
+    raise Break("raise", "the program raises an exception")

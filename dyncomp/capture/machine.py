@@ -1,0 +1,92 @@
+"""The symbolic machine: the loop over canonical instructions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .breaks import Break
+from .ends import PlainEnd, ReturnEnd, TraceEnd, check_outer_frames, end_at_break, end_at_loop
+from .frames import Frame
+from .handlers.registry import HANDLERS
+from .instr import Instr, pops_pushes
+from .values.base import LazyValue, Tracer, Value
+
+
+def run_root(tracer: Tracer, frame: Frame) -> Any:
+    """Execute the root frame; returns how the capture ended."""
+    try:
+        return ReturnEnd(_run(tracer, frame))
+    except TraceEnd as done:
+        return done.end
+
+
+def run_inlined(tracer: Tracer, frame: Frame) -> Value:
+    """Execute an inlined call to its end and return its result."""
+    if tracer.decisions.no_inline and tracer.frames:
+        caller = tracer.frames[-1]
+        if (caller.raw_code, caller.current) in tracer.decisions.no_inline:
+            raise Break(
+                "inline-refused", f"a break inside {frame.code.qualname} cannot be resumed in its caller"
+            )
+    return _run(tracer, frame)
+
+
+def _run(tracer: Tracer, frame: Frame) -> Value:
+    tracer.frames.append(frame)
+    instructions = frame.code.instructions
+    decisions = tracer.decisions
+    checked = tracer.config.options.debug_verify
+    while frame.result is None:
+        index = frame.ip
+        instr = instructions[index]
+        frame.current = index
+        if decisions.loop_breaks or decisions.plain:
+            _check_decisions(tracer, frame, index)
+        before = frame.stack.copy()
+        frame.ip = index + 1
+        tracer.loc = None
+        tracer.instructions += 1
+        try:
+            handler = HANDLERS.get(instr.op)
+            if handler is None:
+                raise Break("unsupported-opcode", f"instruction {instr.op}")
+            tracer.loc = frame.loc
+            handler(tracer, frame, instr.arg)
+        except Break as problem:
+            frame.stack[:] = before
+            frame.ip = index
+            end_at_break(tracer, frame, instr, problem)
+        if frame.stack and isinstance(frame.stack[-1], LazyValue):
+            frame.stack[-1] = _realized(tracer, frame, instr, before)
+        if checked and frame.result is None:
+            _check_stack_effect(instr, before, frame)
+    tracer.frames.pop()
+    return frame.result
+
+
+def _realized(tracer: Tracer, frame: Frame, instr: Instr, before: list[Value]) -> Value:
+    try:
+        return tracer.realize(frame.stack[-1])
+    except Break as problem:
+        frame.stack[:] = before
+        frame.ip = frame.current
+        end_at_break(tracer, frame, instr, problem)
+        raise
+
+
+def _check_stack_effect(instr: Instr, before: list[Value], frame: Frame) -> None:
+    jumped = frame.ip != instr.index + 1
+    pops, pushes = pops_pushes(instr.op, instr.arg, jumped)
+    expected = len(before) - pops + pushes
+    if len(frame.stack) != expected:
+        raise AssertionError(f"{instr}: stack has {len(frame.stack)} values, expected {expected}")
+
+
+def _check_decisions(tracer: Tracer, frame: Frame, index: int) -> None:
+    key = (frame.raw_code, index)
+    reason = tracer.decisions.plain.get(key)
+    if reason is not None:
+        check_outer_frames(tracer, frame)
+        raise TraceEnd(PlainEnd(list(tracer.frames), reason))
+    if key in tracer.decisions.loop_breaks:
+        end_at_loop(tracer, frame, index)

@@ -1,0 +1,149 @@
+"""The raw layer: lossless disassembly and assembly of the running version's own bytecode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import CodeType
+from typing import NamedTuple
+
+from dyncomp.capture.instr import Loc
+from dyncomp.capture.pyver import tables
+from dyncomp.capture.pyver.lines import encode_exceptions, encode_locations, parse_exceptions
+from dyncomp.errors import VerifyError
+
+
+class RawInstr(NamedTuple):
+    """One real instruction: caches and EXTENDED_ARG folded in, jump targets as instruction indices.
+
+    ``target`` is -1 for what does not jump; ``arg`` of a jump is recomputed by :func:`assemble`.
+    ``extended`` is the least number of EXTENDED_ARG prefixes (CPython sometimes leaves a redundant one).
+    """
+
+    op: str
+    arg: int
+    target: int
+    loc: Loc
+    extended: int
+
+
+class RawException(NamedTuple):
+    """Instructions ``start <= i < end`` are handled at ``target``."""
+
+    start: int
+    end: int
+    target: int
+    depth: int
+    lasti: bool
+
+
+class Assembled(NamedTuple):
+    """What :func:`assemble` makes; ``addresses[i]`` is the code unit of instruction i past its prefixes."""
+
+    code: bytes
+    linetable: bytes
+    exceptiontable: bytes
+    addresses: list[int]
+
+
+def disassemble(code: CodeType) -> tuple[list[RawInstr], list[RawException]]:
+    """The raw instructions and exception table of ``code``."""
+    data = code.co_code
+    opname, caches, jump_sign = tables.OPNAME, tables.CACHES, tables.JUMP_SIGN
+    extended_arg = tables.EXTENDED_ARG
+    locations = list(code.co_positions())
+    total = len(data) // 2
+    index_of = [-1] * (total + 1)
+    found: list[tuple[str, int, int, Loc, int]] = []
+    unit = 0
+    start = 0
+    arg = 0
+    while unit < total:
+        opcode = data[2 * unit]
+        arg = (arg << 8) | data[2 * unit + 1]
+        unit += 1
+        if opcode == extended_arg:
+            continue
+        index_of[start] = len(found)
+        loc = Loc(*locations[unit - 1])
+        prefixes = unit - 1 - start
+        unit += caches[opcode]
+        sign = jump_sign[opcode]
+        target = unit + sign * arg if sign else -1
+        found.append((opname[opcode], arg, target, loc, prefixes))
+        start = unit
+        arg = 0
+    index_of[total] = len(found)
+    instructions = [
+        RawInstr(op, arg, -1 if target < 0 else index_of[target], loc, prefixes)
+        for op, arg, target, loc, prefixes in found
+    ]
+    exceptions = [
+        RawException(index_of[a], index_of[b], index_of[target], depth, lasti)
+        for a, b, target, depth, lasti in parse_exceptions(code.co_exceptiontable)
+    ]
+    return instructions, exceptions
+
+
+def _prefixes_for(arg: int) -> int:
+    if arg < 0x100:
+        return 0
+    if arg < 0x10000:
+        return 1
+    return 2 if arg < 0x1000000 else 3
+
+
+def _layout(instructions: Sequence[RawInstr], opcodes: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Start unit, prefixes and argument of every instruction; grows jumps until all arguments fit."""
+    caches, jump_sign = tables.CACHES, tables.JUMP_SIGN
+    prefixes = [
+        max(item.extended, 0 if item.target >= 0 else _prefixes_for(item.arg)) for item in instructions
+    ]
+    args = [item.arg for item in instructions]
+    jumps = [i for i, item in enumerate(instructions) if item.target >= 0]
+    while True:
+        starts = [0]
+        position = 0
+        for opcode, count in zip(opcodes, prefixes):
+            position += count + 1 + caches[opcode]
+            starts.append(position)
+        grown = False
+        for i in jumps:
+            distance = jump_sign[opcodes[i]] * (starts[instructions[i].target] - starts[i + 1])
+            if distance < 0:
+                raise VerifyError(f"{instructions[i].op} at {i} jumps the wrong way")
+            args[i] = distance
+            needed = _prefixes_for(distance)
+            if needed > prefixes[i]:
+                prefixes[i] = needed
+                grown = True
+        if not grown:
+            return starts, prefixes, args
+
+
+def assemble(
+    instructions: Sequence[RawInstr], exceptions: Sequence[RawException], firstlineno: int
+) -> Assembled:
+    """Bytes of the code, of the location table and of the exception table.
+
+    Raises VerifyError when a jump points the wrong way for its opcode.
+    """
+    opmap, caches = tables.OPMAP, tables.CACHES
+    opcodes = [opmap[item.op] for item in instructions]
+    starts, prefixes, args = _layout(instructions, opcodes)
+    out = bytearray()
+    addresses = []
+    for i, opcode in enumerate(opcodes):
+        arg = args[i]
+        for k in range(prefixes[i], 0, -1):
+            out.append(tables.EXTENDED_ARG)
+            out.append((arg >> (8 * k)) & 0xFF)
+        addresses.append(len(out) >> 1)
+        out.append(opcode)
+        out.append(arg & 0xFF)
+        out.extend(bytes(2 * caches[opcode]))
+    runs = [(item.loc, starts[i + 1] - starts[i]) for i, item in enumerate(instructions)]
+    table = encode_exceptions(
+        (starts[entry.start], starts[entry.end], starts[entry.target], entry.depth, entry.lasti)
+        for entry in exceptions
+    )
+    return Assembled(bytes(out), encode_locations(runs, firstlineno), table, addresses)

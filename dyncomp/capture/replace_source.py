@@ -1,0 +1,151 @@
+"""From the lines of a :class:`~.codegen.Codegen` to a code object that can stand in for the original."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import types
+from typing import Any
+
+from .codegen import Codegen
+from .instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode, Instr
+from .pyver import decode, encode
+
+_INDENT = "    "
+
+
+def build_function(cg: Codegen, graph_call: Any, code: types.CodeType) -> tuple[types.CodeType, str]:
+    """The replacement of ``code`` and its source text."""
+    lines = _function_lines(cg, graph_call, code)
+    text = "\n".join(line for line, _ in lines)
+    return _compile(cg, lines, code), text
+
+
+def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[tuple[str, int]]:
+    first = code.co_firstlineno
+    lines: list[tuple[str, int]] = [(f"def {_name(code)}({_signature(cg, code)}):", first)]
+    if code.co_freevars:
+        lines.append((f"{_INDENT}if 0: ({', '.join(code.co_freevars)},)", first))
+    guarded = [*cg.prelude]
+    if graph_call is not None:
+        guarded.append(_graph_line(cg, graph_call))
+    if guarded:
+        lines += _all_or_nothing(cg, guarded, code)
+    lines += [(_INDENT + text, number) for text, number in cg.body]
+    return lines
+
+
+def _name(code: types.CodeType) -> str:
+    return code.co_name if code.co_name.isidentifier() else "compiled"
+
+
+def _graph_line(cg: Codegen, graph_call: Any) -> str:
+    args = [_input_text(cg, value) for value in cg.tracer.inputs]
+    args += [cg.load(source) for source in cg.tracer.integers]
+    call = f"{_graph_constant(cg, graph_call)}({', '.join(args)})"
+    names = [f"__g{i}" for i in range(len(cg.outputs))]
+    if not names:
+        return call
+    target = names[0] if len(names) == 1 else f"({', '.join(names)})"
+    return f"{target} = {call}"
+
+
+def _input_text(cg: Codegen, value: Any) -> str:
+    return cg.load(value.source) if value.source is not None else cg.number(value)
+
+
+def _graph_constant(cg: Codegen, graph_call: Any) -> str:
+    name = "__graph"
+    cg.constants[name] = graph_call
+    return name
+
+
+def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> list[tuple[str, int]]:
+    first = code.co_firstlineno
+    # rendering the graph's arguments may have added loads: they come first
+    ordered = [*cg.prelude, *[text for text in guarded if text not in set(cg.prelude)]]
+    lines = [(f"{_INDENT}try:", first)]
+    lines += [(_INDENT * 2 + text, first) for text in ordered]
+    lines.append((f"{_INDENT}except {cg.constant(Exception)}:", first))
+    lines.append((f"{_INDENT * 2}return {_original_call(cg, code)}", first))
+    return lines
+
+
+def _original_call(cg: Codegen, code: types.CodeType) -> str:
+    """Run the original from the start, as plain Python."""
+    plain = code.replace(co_consts=(*code.co_consts, "dyncomp: plain copy"))
+    cells = ", ".join(f"(lambda: {name}).__closure__[0]" for name in code.co_freevars)
+    closure = f"({cells},)" if cells else "None"
+    make = cg.constant(cg.tracer.config.records.plain_function)
+    return f"{make}({cg.constant(plain)}, {cg.constant(globals)}(), {closure})({cg.arguments_again()})"
+
+
+def _signature(cg: Codegen, code: types.CodeType) -> str:
+    names = list(cg.parameters)
+    parts = names[: code.co_argcount]
+    if code.co_posonlyargcount:
+        parts.insert(code.co_posonlyargcount, "/")
+    rest = names[code.co_argcount + code.co_kwonlyargcount :]
+    keyword_only = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    if code.co_flags & CO_VARARGS:
+        parts.append(f"*{rest.pop(0)}")
+    elif keyword_only:
+        parts.append("*")
+    parts += keyword_only
+    if code.co_flags & CO_VARKEYWORDS:
+        parts.append(f"**{rest.pop(0)}")
+    return ", ".join(parts)
+
+
+def _compile(cg: Codegen, lines: list[tuple[str, int]], code: types.CodeType) -> types.CodeType:
+    head: list[tuple[str, int]] = []
+    if code.co_freevars:
+        head = [("def __outer():", 1), (f"{_INDENT}{' = '.join(code.co_freevars)} = None", 1)]
+        lines = head + [(_INDENT + text, number) for text, number in lines]
+    tree = ast.parse("\n".join(text for text, _ in lines))
+    _move_lines(tree, [number for _, number in lines])
+    module = compile(tree, code.co_filename, "exec", dont_inherit=True)
+    inner = _find_code(module, _name(code))
+    return encode(_fit(decode(inner), cg, code))
+
+
+def _move_lines(tree: ast.AST, numbers: list[int]) -> None:
+    """Give every node the line of the user's program that it stands for."""
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            line = numbers[node.lineno - 1]
+            node.lineno = line
+            node.end_lineno = line
+            node.col_offset = 0
+            node.end_col_offset = 0
+
+
+def _find_code(module: types.CodeType, name: str) -> types.CodeType:
+    for const in module.co_consts:
+        if isinstance(const, types.CodeType):
+            return const if const.co_name == name else _find_code(const, name)
+    raise AssertionError(f"no function {name} in generated source")
+
+
+def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCode:
+    """Constants for their names, and the original's argument names, free variables and identity."""
+    renamed = dict(zip(made.arg_names, code.co_varnames))
+    instructions = tuple(_fit_instruction(instr, cg.constants, renamed) for instr in made.instructions)
+    return dataclasses.replace(
+        made,
+        instructions=instructions,
+        varnames=tuple(renamed.get(name, name) for name in made.varnames),
+        freevars=code.co_freevars,
+        name=code.co_name,
+        qualname=code.co_qualname,
+        filename=code.co_filename,
+        firstlineno=code.co_firstlineno,
+    )
+
+
+def _fit_instruction(instr: Instr, constants: dict[str, Any], renamed: dict[str, str]) -> Instr:
+    if instr.op == "LOAD_GLOBAL" and instr.arg in constants:
+        return instr._replace(op="LOAD_CONST", arg=constants[instr.arg])
+    if instr.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST") and instr.arg in renamed:
+        return instr._replace(arg=renamed[instr.arg])
+    return instr

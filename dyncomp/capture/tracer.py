@@ -1,0 +1,298 @@
+"""The state of one capture: graph under construction, guards, symbols, memo of objects, effects.
+
+A :class:`Tracer` lives for one attempt. Attempts may be restarted with further *decisions* (break this
+loop, do not inline that call), which is how capture avoids ever having to undo what it has executed.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Unsupported
+from ..frontends.base import ArrayRef, Frontend, TraceContext
+from ..graph.ir import GraphBuilder, Loc
+from ..symint import ShapeEnv, SymInt
+from . import calls, operators, wrap
+from .breaks import Break
+from .config import CaptureConfig
+from .guards import Guard, Kind
+from .places import SymbolPlace
+from .source import Source
+from .values.array import ArrayValue
+from .values.base import LazyValue, Value
+from .values.iterator import SequenceIterator
+from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
+from .values.seq import ListValue, SliceValue, TupleValue
+
+
+class Restart(Exception):
+    """Begin the capture again: a decision was added."""
+
+
+@dataclass
+class Decisions:
+    """What earlier attempts at the same frame found out; keys are (code, instruction index)."""
+
+    loop_breaks: set[tuple[types.CodeType, int]] = field(default_factory=set)
+    no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
+    plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
+
+
+class Tracer:
+    """See the module's docstring."""
+
+    def __init__(self, config: CaptureConfig, decisions: Decisions, code: types.CodeType) -> None:
+        self.config = config
+        self.decisions = decisions
+        self.code = code
+        self.env = ShapeEnv()
+        self.builder = GraphBuilder(config.table, self.env)
+        self.tx = TraceContext(self.builder)
+        self.guards: list[Guard] = []
+        self._guard_keys: set[Any] = set()
+        self.by_source: dict[Source, Value] = {}
+        self.by_id: dict[int, tuple[Value, Any]] = {}
+        self.by_ref: dict[ArrayRef, ArrayValue] = {}
+        self.inputs: list[Value] = []  # graph inputs, parallel to builder.inputs
+        self.input_objects: dict[str, Any] = {}  # name of an array input's variable -> the array
+        self.integers: list[Source] = []  # symbolic int arguments of the graph
+        self.places: dict[str, SymbolPlace] = {}
+        self.mutated: list[Value] = []
+        self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
+        self.frames: list[Any] = []
+        self.varying: frozenset[str] = config.varying_of(code)
+        self.root_globals: dict[str, Any] = {}
+        self.loc: Loc | None = None
+        self._direct: Any = None
+        self.instructions = 0
+        self.restart = Restart()
+
+    # -- guards -----------------------------------------------------------------------------
+    def guard(self, source: Source | None, kind: Kind, expected: Any = None, why: str = "") -> None:
+        key = (source, kind, _guard_key(expected))
+        if key in self._guard_keys:
+            return
+        self._guard_keys.add(key)
+        self.guards.append(Guard(source, kind, expected, self.loc, why))
+
+    def note_mutation(self, value: Value) -> None:
+        """Remember an object from outside that was changed, in the order of first changes."""
+        if value.source is not None and not any(v is value for v in self.mutated):
+            self.mutated.append(value)
+
+    # -- objects to values --------------------------------------------------------------------
+    def child(self, obj: Any, source: Source) -> Value:
+        """The value of an object found at ``source``; guards come when it is looked at."""
+        return self.by_source.get(source) or LazyValue(obj, source)
+
+    def child_or_constant(self, obj: Any, source: Source | None) -> Value:
+        if source is None:
+            return wrap.wrap_unguarded(self, obj)
+        return self.realize(self.child(obj, source))
+
+    def realize(self, value: Value) -> Value:
+        """Look at a lazy value: wrap its object and guard what that assumes."""
+        if not isinstance(value, LazyValue):
+            return value
+        assert value.source is not None
+        known = self.by_source.get(value.source)
+        if known is None:
+            known = wrap.wrap(self, value.obj, value.source)
+            self.by_source[value.source] = known
+        return known
+
+    def module_member(self, module: types.ModuleType, name: str, obj: Any, source: Source | None) -> Value:
+        """Attribute of a module: members of library modules are taken as constants, without a guard."""
+        if source is None or self.config.is_trusted(module.__name__):
+            return wrap.wrap_unguarded(self, obj, source)
+        return self.realize(self.child(obj, source))
+
+    def wrap_result(self, result: Any) -> Value:
+        """The value of what a rule or a constant computation returned."""
+        if isinstance(result, ArrayRef):
+            return self.array_value(result)
+        if isinstance(result, SymInt):
+            return SymIntValue(result)
+        if type(result) is tuple:
+            return TupleValue([self.wrap_result(r) for r in result])
+        if type(result) is list:
+            return ListValue([self.wrap_result(r) for r in result])
+        if isinstance(result, tuple) and hasattr(result, "_fields"):
+            return TupleValue([self.wrap_result(r) for r in result], None, type(result))
+        if isinstance(result, Value):
+            return result
+        return ConstValue(result)
+
+    def array_value(self, ref: ArrayRef) -> ArrayValue:
+        """The value of a graph reference; one object per reference, so that identity is kept."""
+        known = self.by_ref.get(ref)
+        if known is None:
+            known = ArrayValue(ref, self.frontend(ref).pytype(ref))
+            self.by_ref[ref] = known
+        return known
+
+    def scalar_input(self, value: NumberValue) -> ArrayRef:
+        """Pass a Python number to the graph by value."""
+        var = self.builder.add_input(scalar_type(value.hint), "scalar", value.describe())
+        self.inputs.append(value)
+        return ArrayRef(var, "python", self.config.frontends[0].name)
+
+    def new_integer(self, source: Source, hint: int) -> SymInt:
+        """A symbol for a Python int found at ``source``."""
+        symbol = self.env.new_symbol(hint)
+        self.builder.bind_symbol(symbol, "int", len(self.integers))
+        self.integers.append(source)
+        self.places[str(symbol)] = SymbolPlace(source, "int")
+        return symbol
+
+    def bind_dim(
+        self, symbol: SymInt, what: str, index: int, axis: int, source: Source, itemsize: int
+    ) -> None:
+        """A symbol for a size or stride of graph input number ``index``."""
+        self.builder.bind_symbol(symbol, what, index, axis)
+        self.places[str(symbol)] = SymbolPlace(source, what, axis, itemsize)
+
+    def sequence_iterator(self, items: list[Value], origin: Value) -> Value:
+        return SequenceIterator(items, origin)
+
+    def new_tuple(self, items: list[Value]) -> Value:
+        return TupleValue(items)
+
+    # -- frontends ----------------------------------------------------------------------------
+    def frontend(self, ref: ArrayRef) -> Frontend:
+        return self.config.frontend_named(ref.frontend)
+
+    def apply_rule(
+        self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str
+    ) -> Value:
+        """Emit a library call into the graph, or break with nothing emitted."""
+        nodes = len(self.builder.nodes)
+        try:
+            positional = [self.realize(a).for_rule(self) for a in args]
+            keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
+            self.builder.loc = self.loc
+            result = rule(self.tx, *positional, **keywords)
+        except Break:
+            del self.builder.nodes[nodes:]
+            raise
+        except Unsupported as error:
+            del self.builder.nodes[nodes:]
+            raise Break("unsupported-call", f"{what}: {error.reason}") from None
+        except Exception as error:
+            del self.builder.nodes[nodes:]
+            raise Break("would-raise", f"{what}: {type(error).__name__}: {error}") from None
+        return self.wrap_result(result)
+
+    def operator(self, name: str, values: list[Value]) -> Value:
+        """An operator with at least one array operand."""
+        return operators.array_operator(self, name, values)
+
+    # -- operations -----------------------------------------------------------------------------
+    def binary(self, op: str, a: Value, b: Value) -> Value:
+        return operators.binary(self, op, a, b)
+
+    def compare(self, op: str, a: Value, b: Value) -> Value:
+        return operators.binary(self, op, self.realize(a), self.realize(b))
+
+    def unary(self, op: str, a: Value) -> Value:
+        return operators.unary(self, op, a)
+
+    def fold(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Compute on constants; what raises is left to plain Python."""
+        try:
+            return function(*args)
+        except Exception as error:
+            raise Break("would-raise", f"{type(error).__name__}: {error}") from None
+
+    def constant_of(self, value: Value, what: str) -> Any:
+        """The constant, with symbolic integers pinned."""
+        value = self.realize(value)
+        if isinstance(value, SymIntValue):
+            return int(value.sym)
+        if isinstance(value, TupleValue) and value.cls is tuple:
+            return tuple(self.constant_of(v, what) for v in value.contents(self))
+        if not value.is_const:
+            raise Break("data-dependent-value", f"{what} that is {value.describe()}")
+        return value.const
+
+    def integer_of(self, value: Value, what: str) -> int:
+        found = self.constant_of(value, what)
+        if not hasattr(type(found), "__index__"):
+            raise Break("would-raise", f"{what} of type {type(found).__name__}")
+        return found.__index__()
+
+    def slice_of(self, value: Value) -> slice:
+        if isinstance(value, SliceValue):
+            return slice(*(self.constant_of(p, "a slice bound") for p in value.parts))
+        found = self.constant_of(value, "a slice")
+        assert isinstance(found, slice)
+        return found
+
+    def check_key(self, key: Any) -> None:
+        """Dict keys must be constants that guards can compare."""
+        if isinstance(key, tuple):
+            for part in key:
+                self.check_key(part)
+        elif not isinstance(key, (str, int, float, bytes, bool, type(None), type, types.FunctionType)):
+            raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
+
+    # -- calls ----------------------------------------------------------------------------------
+    def call_direct(self, frame: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call made by an instruction whose result is exactly the callee's return value, so that a break
+        inside the callee can be resumed."""
+        self._direct = frame
+        try:
+            return self.call_value(function, args, kwargs)
+        finally:
+            self._direct = None
+
+    def take_direct(self) -> Any:
+        """The frame whose call instruction the next Python frame answers, once; else None."""
+        frame, self._direct = self._direct, None
+        return frame
+
+    def call_value(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        function = self.realize(function)
+        return function.call(
+            self, [self.realize(a) for a in args], {k: self.realize(v) for k, v in kwargs.items()}
+        )
+
+    def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return calls.call_function(self, function, args, kwargs)
+
+    def call_object(
+        self, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        return calls.call_object(self, obj, source, args, kwargs)
+
+    def container_method(self, owner: Value, name: str) -> Value:
+        return calls.container_method(self, owner, name)
+
+    def call_container_method(
+        self, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        self.take_direct()
+        return calls.call_container_method(self, owner, name, args, kwargs)
+
+    def const_getattr(self, value: ConstValue, name: str) -> Value:
+        return calls.const_getattr(self, value, name)
+
+    def class_attribute(self, value: Value, name: str) -> Value:
+        return calls.class_attribute(self, value, name)
+
+    def super_attribute(self, value: Any, name: str) -> Value:
+        return calls.super_attribute(self, value, name)
+
+    def function_attribute(self, value: Any, name: str) -> Value:
+        return calls.function_attribute(self, value, name)
+
+
+def _guard_key(expected: Any) -> Any:
+    try:
+        hash(expected)
+    except TypeError:
+        return id(expected)
+    return (type(expected), expected) if not isinstance(expected, float) else (float, repr(expected))

@@ -1,0 +1,105 @@
+"""Array values: a frontend's reference to a graph value, seen as a Python object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...frontends.base import ArrayRef
+from ..breaks import Break
+from ..source import Source
+from .base import Codegen, Tracer, Value
+from .iterator import ArrayIterator
+from .number import ConstValue
+
+
+class ArrayValue(Value):
+    """An array, an array scalar, or a Python number computed inside the graph (``ref.kind``)."""
+
+    def __init__(self, ref: ArrayRef, pytype: type, source: Source | None = None) -> None:
+        self.ref = ref
+        self._pytype = pytype
+        self.source = source
+
+    @property
+    def pytype(self) -> type:
+        return self._pytype
+
+    def describe(self) -> str:
+        kind = {"array": "an array", "scalar": "an array scalar", "python": "a number from an array"}
+        return f"{kind[self.ref.kind]} of type {self.ref.type}"
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.source is not None:
+            return cg.load(self.source)
+        return cg.graph_output(self)
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        frontend = tracer.frontend(self.ref)
+        rule = frontend.find_attribute(self.ref, name)
+        if rule is not None:
+            return tracer.apply_rule(rule, [self], {}, f"attribute {name!r} of {self.describe()}")
+        method = frontend.find_method(self.ref, name)
+        if method is None:
+            raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
+        return MethodValue(self, name, method)
+
+    def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
+        raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
+
+    def getitem(self, tracer: Tracer, key: Value) -> Value:
+        return tracer.operator("getitem", [self, key])
+
+    def setitem(self, tracer: Tracer, key: Value, value: Value) -> None:
+        tracer.operator("setitem", [self, key, value])
+
+    def truth(self, tracer: Tracer) -> bool:
+        raise Break("data-dependent-branch", f"a branch on {self.describe()}")
+
+    def length(self, tracer: Tracer) -> Value:
+        if self.ref.ndim == 0:
+            raise Break("would-raise", "len() of an array without dimensions")
+        return tracer.wrap_result(self.ref.shape[0])
+
+    def items(self, tracer: Tracer) -> list[Value]:
+        if self.ref.ndim == 0:
+            raise Break("would-raise", "iteration over an array without dimensions")
+        count = int(self.ref.shape[0])
+        if count > tracer.config.options.unroll_ops:
+            raise Break("unsupported-operation", f"unpacking of {count} rows")
+        return [self.getitem(tracer, ConstValue(i)) for i in range(count)]
+
+    def iterate(self, tracer: Tracer) -> Value:
+        if self.ref.ndim == 0:
+            raise Break("would-raise", "iteration over an array without dimensions")
+        return ArrayIterator(self)
+
+    def contains(self, tracer: Tracer, item: Value) -> Value:
+        raise Break("data-dependent-value", f"membership test in {self.describe()}")
+
+    def for_rule(self, tracer: Tracer) -> Any:
+        return self.ref
+
+
+class MethodValue(Value):
+    """A method of an array, bound and not yet called."""
+
+    def __init__(self, owner: ArrayValue, name: str, rule: Any) -> None:
+        self.owner = owner
+        self.name = name
+        self.rule = rule
+
+    @property
+    def pytype(self) -> type:
+        return type([].append)
+
+    def describe(self) -> str:
+        return f"method {self.name!r} of {self.owner.describe()}"
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.owner,)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.value(self.owner)}.{self.name}"
+
+    def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return tracer.apply_rule(self.rule, [self.owner, *args], kwargs, self.describe())

@@ -1,0 +1,248 @@
+"""Constants and Python numbers.
+
+A number that is not constant is either a symbolic integer (sizes, loop counters) or a
+:class:`NumberValue`: an expression over the frame's inputs that compiled code evaluates *in Python*, so
+that its semantics (big integers, ``ZeroDivisionError``) are Python's own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import from_numpy
+from ...frontends.base import ArrayRef
+from ...graph.ir import array_type
+from ...symint import SymInt
+from ..breaks import Break
+from ..source import Source
+from .base import Codegen, Tracer, Value
+
+
+class ConstValue(Value):
+    """An immutable constant: number, string, ``None``, type, dtype, module constant…"""
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.value = value
+        self.source = source
+
+    @property
+    def pytype(self) -> type:
+        return type(self.value)
+
+    def describe(self) -> str:
+        return f"the constant {self.value!r:.60}"
+
+    @property
+    def is_const(self) -> bool:
+        return True
+
+    @property
+    def const(self) -> Any:
+        return self.value
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return cg.constant(self.value)
+
+    def truth(self, tracer: Tracer) -> bool:
+        return bool(self.value)
+
+    def length(self, tracer: Tracer) -> Value:
+        if not isinstance(self.value, (str, bytes, tuple, frozenset, range)):
+            raise Break("would-raise", f"len() of {self.describe()}")
+        return ConstValue(len(self.value))
+
+    def items(self, tracer: Tracer) -> list[Value]:
+        if isinstance(self.value, (str, bytes, tuple, range)):
+            return [ConstValue(item) for item in self.value]
+        raise Break("would-raise", f"unpacking of {self.describe()}")
+
+    def iterate(self, tracer: Tracer) -> Value:
+        if not isinstance(self.value, (str, bytes, tuple)):
+            raise Break("unsupported-operation", f"iteration over {self.describe()}")
+        return tracer.sequence_iterator(self.items(tracer), self)
+
+    def getitem(self, tracer: Tracer, key: Value) -> Value:
+        index = tracer.constant_of(key, "an index")
+        if not isinstance(self.value, (str, bytes, tuple, range)):
+            raise Break("unsupported-operation", f"indexing of {self.describe()}")
+        return ConstValue(tracer.fold(operator.getitem, self.value, index))
+
+    def contains(self, tracer: Tracer, item: Value) -> Value:
+        if not isinstance(self.value, (str, bytes, tuple, frozenset, range)):
+            raise Break("unsupported-operation", f"membership test in {self.describe()}")
+        if isinstance(self.value, (str, bytes)) or item.is_const:
+            return ConstValue(tracer.fold(operator.contains, self.value, item.const))
+        for candidate in self.value:
+            if tracer.compare("==", item, ConstValue(candidate)).truth(tracer):
+                return ConstValue(True)
+        return ConstValue(False)
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        return tracer.const_getattr(self, name)
+
+    def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return tracer.call_object(self.value, self.source, args, kwargs)
+
+    def for_rule(self, tracer: Tracer) -> Any:
+        return self.value
+
+
+class SymIntValue(Value):
+    """A Python ``int`` whose value is a symbolic expression."""
+
+    def __init__(self, sym: SymInt, source: Source | None = None) -> None:
+        self.sym = sym
+        self.source = source
+
+    @property
+    def pytype(self) -> type:
+        return int
+
+    def describe(self) -> str:
+        return f"the symbolic integer {self.sym}"
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return cg.symbolic(self.sym)
+
+    def truth(self, tracer: Tracer) -> bool:
+        return bool(self.sym)
+
+    def for_rule(self, tracer: Tracer) -> Any:
+        return self.sym
+
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+PYTHON_NUMBERS = (bool, int, float, complex)
+
+
+class NumberValue(Value):
+    """A Python number that compiled code computes in Python from its inputs.
+
+    ``hint`` is its value at capture (its type is what counts), ``parts`` the template of the expression:
+    strings and the Values of its operands.
+    """
+
+    def __init__(self, hint: Any, parts: tuple[str | Value, ...], source: Source | None = None) -> None:
+        self.hint = hint
+        self.parts = parts
+        self.source = source
+        self._ref: ArrayRef | None = None
+
+    @property
+    def pytype(self) -> type:
+        return type(self.hint)
+
+    def describe(self) -> str:
+        return f"a Python {type(self.hint).__name__} known only at run time"
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.source is not None:
+            return cg.load(self.source)
+        return cg.number(self)
+
+    def truth(self, tracer: Tracer) -> bool:
+        raise Break("data-dependent-branch", f"a branch on {self.describe()}")
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name == "real" and not isinstance(self.hint, complex):
+            return self
+        raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
+
+    def for_rule(self, tracer: Tracer) -> Any:
+        if self._ref is None:
+            self._ref = tracer.scalar_input(self)
+        return self._ref
+
+
+def number_operand(value: Value) -> bool:
+    """Whether the value is a Python number of any kind that expressions can be made of."""
+    if isinstance(value, (SymIntValue, NumberValue)):
+        return True
+    return value.is_const and type(value.const) in PYTHON_NUMBERS
+
+
+def hint_of(value: Value) -> Any:
+    """The number's value at capture."""
+    if isinstance(value, SymIntValue):
+        return value.sym.hint
+    return value.hint if isinstance(value, NumberValue) else value.const
+
+
+def binary_number(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
+    """``a op b`` for Python numbers, at least one of them not constant."""
+    integers = [v.sym if isinstance(v, SymIntValue) else v.const if v.is_const else None for v in (a, b)]
+    if all(isinstance(i, (int, SymInt)) for i in integers):
+        folded = _integer(op, integers[0], integers[1])
+        if folded is not None:
+            return SymIntValue(folded) if isinstance(folded, SymInt) else ConstValue(folded)
+    try:
+        hint = _BINARY[op](hint_of(a), hint_of(b))
+    except Exception as error:
+        raise Break("would-raise", f"{op}: {error}") from None
+    return NumberValue(hint, ("(", a, f" {op} ", b, ")"))
+
+
+def _integer(op: str, a: Any, b: Any) -> Any:
+    if op in ("+", "-", "*", "<", "<=", "==", "!=", ">", ">="):
+        return _BINARY[op](a, b)
+    if op in ("//", "%") and isinstance(b, int) and b > 0:
+        return _BINARY[op](a, b)
+    if op in ("//", "%") and isinstance(b, SymInt) and b > 0:
+        return _BINARY[op](a, b)
+    if op == "**" and type(b) is int and 0 <= b <= 4:
+        result: Any = 1
+        for _ in range(b):
+            result = result * a
+        return result
+    if op == "<<" and type(b) is int and 0 <= b < 62:
+        return a * (1 << b)
+    if op == ">>" and type(b) is int and 0 <= b < 62:
+        return a // (1 << b)
+    return None
+
+
+def unary_number(tracer: Tracer, op: str, a: Value) -> Value:
+    """``-a``, ``+a``, ``~a`` for a Python number that is not constant."""
+    if isinstance(a, SymIntValue):
+        result = {"-": -a.sym, "+": a.sym, "~": -a.sym - 1}[op]
+        return SymIntValue(result) if isinstance(result, SymInt) else ConstValue(result)
+    functions: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
+    try:
+        hint = functions[op](hint_of(a))
+    except Exception as error:
+        raise Break("would-raise", f"{op}: {error}") from None
+    return NumberValue(hint, ("(", op, a, ")"))
+
+
+def scalar_type(hint: Any) -> Any:
+    """The graph type of a by-value Python number."""
+    dtype = from_numpy(np.asarray(hint).dtype) if not isinstance(hint, int) else None
+    if isinstance(hint, bool):
+        dtype = from_numpy(np.bool_)
+    elif isinstance(hint, int):
+        dtype = from_numpy(np.int64)
+    assert dtype is not None
+    return array_type(dtype, ())

@@ -1,0 +1,297 @@
+"""Tuples, lists, ranges and slices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...symint import SymInt
+from ..breaks import Break
+from ..guards import Kind
+from ..source import ItemSource, Source
+from .base import Codegen, Tracer, Value
+from .iterator import RangeIterator, SequenceIterator
+from .number import ConstValue, SymIntValue
+
+
+def index_of(tracer: Tracer, key: Value, length: int) -> int:
+    """A list index as a non-negative int; breaks where plain Python would raise."""
+    index = tracer.integer_of(key, "a sequence index")
+    if index < 0:
+        index += length
+    if not 0 <= index < length:
+        raise Break("would-raise", f"index {index} out of range for length {length}")
+    return index
+
+
+class SequenceValue(Value):
+    """What tuples and lists share; ``contents`` gives the items."""
+
+    def contents(self, tracer: Tracer) -> list[Value]:
+        raise NotImplementedError
+
+    def rebuild(self, items: list[Value]) -> Value:
+        """A value of the same kind with other items (slicing, concatenation)."""
+        raise NotImplementedError
+
+    def items(self, tracer: Tracer) -> list[Value]:
+        return list(self.contents(tracer))
+
+    def truth(self, tracer: Tracer) -> bool:
+        return bool(self.contents(tracer))
+
+    def length(self, tracer: Tracer) -> Value:
+        return ConstValue(len(self.contents(tracer)))
+
+    def iterate(self, tracer: Tracer) -> Value:
+        return SequenceIterator(self.contents(tracer), self)
+
+    def getitem(self, tracer: Tracer, key: Value) -> Value:
+        items = self.contents(tracer)
+        if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
+            return self.rebuild(items[tracer.slice_of(key)])
+        return items[index_of(tracer, key, len(items))]
+
+    def contains(self, tracer: Tracer, item: Value) -> Value:
+        for candidate in self.contents(tracer):
+            if candidate is item or tracer.compare("==", candidate, item).truth(tracer):
+                return ConstValue(True)
+        return ConstValue(False)
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        return tracer.container_method(self, name)
+
+
+class TupleValue(SequenceValue):
+    """A tuple, or an instance of a plain namedtuple class (``cls``)."""
+
+    def __init__(self, items: list[Value], source: Source | None = None, cls: type = tuple) -> None:
+        self._items = items
+        self.source = source
+        self.cls = cls
+
+    @property
+    def pytype(self) -> type:
+        return self.cls
+
+    def contents(self, tracer: Tracer) -> list[Value]:
+        return self._items
+
+    def children(self) -> tuple[Value, ...]:
+        return tuple(self._items)
+
+    def rebuild(self, items: list[Value]) -> Value:
+        return TupleValue(items)
+
+    @property
+    def is_const(self) -> bool:
+        return self.cls is tuple and all(v.is_const for v in self._items)
+
+    @property
+    def const(self) -> Any:
+        return tuple(v.const for v in self._items)
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        fields = getattr(self.cls, "_fields", ())
+        if name in fields:
+            return self._items[fields.index(name)]
+        if self.cls is not tuple:
+            return tracer.class_attribute(self, name)
+        return super().getattr(tracer, name)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.source is not None:
+            return cg.load(self.source)
+        inner = ", ".join(cg.value(v) for v in self._items)
+        text = f"({inner}{',' if len(self._items) == 1 else ''})"
+        if self.cls is not tuple:
+            return f"{cg.constant(tuple.__new__)}({cg.constant(self.cls)}, {text})"
+        return text
+
+    def for_rule(self, tracer: Tracer) -> Any:
+        values = [v.for_rule(tracer) for v in self._items]
+        return tuple(values) if self.cls is tuple else tuple.__new__(self.cls, values)
+
+
+class ListValue(SequenceValue):
+    """A list. One that came from outside is not looked into (nor its length guarded) until it has to be:
+    appending to it only records the appended items."""
+
+    def __init__(self, items: list[Value] | None, source: Source | None = None, obj: Any = None) -> None:
+        self._items = items
+        self._obj = obj
+        self._size = len(obj) if obj is not None else 0
+        self.source = source
+        self.appended: list[Value] = []
+        self.mutated = False
+
+    @property
+    def pytype(self) -> type:
+        return list
+
+    @property
+    def looked_into(self) -> bool:
+        return self._items is not None
+
+    def contents(self, tracer: Tracer) -> list[Value]:
+        if self._items is None:
+            assert self.source is not None
+            tracer.guard(self.source, Kind.LEN, (list, self._size))
+            children = [tracer.child(self._obj[i], ItemSource(self.source, i)) for i in range(self._size)]
+            self._items = children + self.appended
+            self.appended = []
+        return self._items
+
+    def children(self) -> tuple[Value, ...]:
+        return tuple(self.appended if self._items is None else self._items)
+
+    def rebuild(self, items: list[Value]) -> Value:
+        return ListValue(items)
+
+    def append(self, tracer: Tracer, value: Value) -> None:
+        self.touch(tracer)
+        (self.appended if self._items is None else self._items).append(value)
+
+    def touch(self, tracer: Tracer) -> None:
+        """Note that the list is about to change."""
+        self.mutated = True
+        tracer.note_mutation(self)
+
+    def setitem(self, tracer: Tracer, key: Value, value: Value) -> None:
+        items = self.contents(tracer)
+        if isinstance(key, SliceValue):
+            replacement = value.items(tracer)
+            where = tracer.slice_of(key)
+            tracer.fold(lambda: list(range(len(items))).__setitem__(where, list(range(len(replacement)))))
+            self.touch(tracer)
+            items[where] = replacement
+            return
+        index = index_of(tracer, key, len(items))
+        self.touch(tracer)
+        items[index] = value
+
+    def delitem(self, tracer: Tracer, key: Value) -> None:
+        items = self.contents(tracer)
+        if isinstance(key, SliceValue):
+            where: Any = tracer.slice_of(key)
+        else:
+            where = index_of(tracer, key, len(items))
+        self.touch(tracer)
+        del items[where]
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.source is not None:
+            return cg.load(self.source)
+        assert self._items is not None
+        return f"[{', '.join(cg.value(v) for v in self._items)}]"
+
+    def replay(self, cg: Codegen) -> list[str]:
+        """Statements that bring the outside list up to date."""
+        target = cg.value(self)
+        if self._items is None:
+            return [f"{target}.append({cg.value(v)})" for v in self.appended]
+        return [f"{target}[:] = [{', '.join(cg.value(v) for v in self._items)}]"]
+
+    def for_rule(self, tracer: Tracer) -> Any:
+        return [v.for_rule(tracer) for v in self.contents(tracer)]
+
+
+class RangeValue(SequenceValue):
+    """``range(start, stop, step)`` with integers that may be symbolic."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start = start
+        self.stop = stop
+        self.step = step
+
+    @property
+    def pytype(self) -> type:
+        return range
+
+    @property
+    def is_const(self) -> bool:
+        return not any(isinstance(v, SymInt) for v in (self.start, self.stop, self.step))
+
+    @property
+    def const(self) -> Any:
+        return range(self.start, self.stop, self.step)
+
+    def contents(self, tracer: Tracer) -> list[Value]:
+        count = self.count()
+        if count > tracer.config.options.unroll_ops:
+            raise Break("unsupported-operation", f"expansion of a range of {count}")
+        return [tracer.wrap_result(self.start + i * self.step) for i in range(count)]
+
+    def count(self) -> int:
+        """Number of items (specialises symbolic bounds)."""
+        if self.is_const:
+            return len(self.const)
+        return len(range(int(self.start), int(self.stop), int(self.step)))
+
+    def length(self, tracer: Tracer) -> Value:
+        if not self.is_const and self.step == 1 and self.start <= self.stop:
+            return tracer.wrap_result(self.stop - self.start)
+        return ConstValue(self.count())
+
+    def truth(self, tracer: Tracer) -> bool:
+        if self.step > 0:
+            return bool(self.start < self.stop)
+        return bool(self.start > self.stop)
+
+    def rebuild(self, items: list[Value]) -> Value:
+        raise Break("unsupported-operation", "slicing of a range")
+
+    def iterate(self, tracer: Tracer) -> Value:
+        return RangeIterator(self.start, self.stop, self.step)
+
+    def contains(self, tracer: Tracer, item: Value) -> Value:
+        if self.is_const and item.is_const:
+            return ConstValue(item.const in self.const)
+        return super().contains(tracer, item)
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name in ("start", "stop", "step"):
+            return tracer.wrap_result(getattr(self, name))
+        raise Break("unsupported-attribute", f"attribute {name!r} of a range")
+
+    def reconstruct(self, cg: Codegen) -> str:
+        parts = ", ".join(cg.symbolic(v) for v in (self.start, self.stop, self.step))
+        return f"{cg.constant(range)}({parts})"
+
+
+class SliceValue(Value):
+    """``slice(start, stop, step)``."""
+
+    def __init__(self, start: Value, stop: Value, step: Value) -> None:
+        self.parts = (start, stop, step)
+
+    @property
+    def pytype(self) -> type:
+        return slice
+
+    @property
+    def is_const(self) -> bool:
+        return all(p.is_const for p in self.parts)
+
+    @property
+    def const(self) -> Any:
+        return slice(*(p.const for p in self.parts))
+
+    def children(self) -> tuple[Value, ...]:
+        return self.parts
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name in ("start", "stop", "step"):
+            return self.parts[("start", "stop", "step").index(name)]
+        raise Break("unsupported-attribute", f"attribute {name!r} of a slice")
+
+    def reconstruct(self, cg: Codegen) -> str:
+        inner = ", ".join(cg.value(p) for p in self.parts)
+        return f"{cg.constant(slice)}({inner})"
+
+    def for_rule(self, tracer: Tracer) -> Any:
+        parts = []
+        for part in self.parts:
+            if not (part.is_const or isinstance(part, SymIntValue)):
+                raise Break("data-dependent-value", f"a slice bound that is {part.describe()}")
+            parts.append(part.for_rule(tracer))
+        return slice(*parts)

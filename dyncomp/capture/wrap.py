@@ -1,0 +1,421 @@
+"""From an object of the running program to a traced value, with the guards that this assumes."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import Unsupported
+from ..frontends.base import ArrayFacts as Facts
+from ..frontends.base import ArrayRef
+from ..graph.ir import ArrayType, contiguous_strides
+from ..symint import Dim, SymGuard, SymInt
+from . import _hook
+from .breaks import Break
+from .facts import ArrayFacts, CodeFacts, TensorFacts
+from .guards import Kind
+from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
+from .values.array import ArrayValue
+from .values.base import LazyValue, OpaqueValue, Tracer, Value
+from .values.func import BoundMethodValue, CellValue, FunctionValue, PartialValue
+from .values.mapping import DictValue
+from .values.number import ConstValue, NumberValue, SymIntValue
+from .values.obj import InstanceValue, ModuleValue
+from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
+
+_BY_IDENTITY = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MethodWrapperType,
+    type(np.sin),
+    type(np.sum),
+    type,
+)
+IDENTITY_TRACKED = (list, dict)
+
+
+def wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
+    """The value of ``obj`` found at ``source``; guards are added to the tracer."""
+    known = tracer.by_id.get(id(obj))
+    if known is not None:
+        value, _ = known
+        if value.source is not None and value.source != source:
+            tracer.guard(source, Kind.SAME_OBJECT, value.source)
+        return value
+    value = _wrap(tracer, obj, source)
+    if isinstance(value, (ArrayValue, ListValue, DictValue, InstanceValue)):
+        tracer.by_id[id(obj)] = (value, obj)
+    return value
+
+
+def _wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
+    exact = _EXACT.get(type(obj))
+    if exact is not None:
+        return exact(tracer, obj, source)
+    for frontend in tracer.config.frontends:
+        if type(obj) in frontend.array_types or frontend.accepts(type(obj)):
+            return wrap_array(tracer, frontend, obj, source)
+        if frontend.is_constant(obj):
+            tracer.guard(source, Kind.IS, obj)
+            return ConstValue(obj, source)
+    return _wrap_by_class(tracer, obj, source)
+
+
+def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
+    if isinstance(obj, (type, enum.Enum)) or type(obj) in _BY_IDENTITY:
+        tracer.guard(source, Kind.IS, obj)
+        return ConstValue(obj, source)
+    if isinstance(obj, types.ModuleType):
+        tracer.guard(source, Kind.IS, obj)
+        return ModuleValue(obj, source)
+    if isinstance(obj, _hook.Dispatcher):
+        tracer.guard(source, Kind.IS, obj)
+        inner = obj.__wrapped__
+        return FunctionValue(inner, source)
+    if isinstance(obj, tuple) and hasattr(type(obj), "_fields") and type(obj).__new__ is not tuple.__new__:
+        tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
+        return TupleValue(
+            [tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source, type(obj)
+        )
+    if is_plain_class(type(obj)):
+        tracer.guard(source, Kind.TYPE_IS, type(obj))
+        return InstanceValue(type(obj), obj, source)
+    return OpaqueValue(obj, source)
+
+
+def wrap_unguarded(tracer: Tracer, obj: Any, source: Source | None = None) -> Value:
+    """The value of an object that is taken as it is: members of library modules, class attributes of
+    classes made here. Mutable objects without a source stay opaque."""
+    if isinstance(obj, types.FunctionType):
+        from_where = source if source is not None else pinned(obj)
+        return FunctionValue(obj, from_where)
+    if isinstance(obj, types.ModuleType):
+        return ModuleValue(obj, source)
+    if type(obj) in (int, float, complex, bool, str, bytes, type(None), type(Ellipsis)):
+        return ConstValue(obj)
+    if isinstance(obj, type) or type(obj) in _BY_IDENTITY or isinstance(obj, enum.Enum):
+        return ConstValue(obj)
+    if any(f.is_constant(obj) for f in tracer.config.frontends):
+        return ConstValue(obj)
+    return tracer.realize(tracer.child(obj, source if source is not None else pinned(obj)))
+
+
+def pinned(obj: Any) -> Source:
+    return ConstSource(obj, getattr(obj, "__name__", type(obj).__name__))
+
+
+def is_plain_class(cls: type) -> bool:
+    """An ordinary Python class: all bases but ``object`` are written in Python."""
+    return all(base is object or base.__flags__ & (1 << 9) for base in cls.__mro__) and not issubclass(
+        cls, (tuple, list, dict, set, str, int, float, BaseException)
+    )
+
+
+# -- numbers and other constants ----------------------------------------------------------------
+def _wrap_none(tracer: Tracer, obj: Any, source: Source) -> Value:
+    tracer.guard(source, Kind.NONE)
+    return ConstValue(None, source)
+
+
+def _wrap_bool(tracer: Tracer, obj: Any, source: Source) -> Value:
+    tracer.guard(source, Kind.BOOL, obj)
+    return ConstValue(obj, source)
+
+
+def _wrap_equal(tracer: Tracer, obj: Any, source: Source) -> Value:
+    tracer.guard(source, Kind.EQUALS, obj)
+    return ConstValue(obj, source)
+
+
+def _wrap_same(tracer: Tracer, obj: Any, source: Source) -> Value:
+    tracer.guard(source, Kind.IS, obj)
+    return ConstValue(obj, source)
+
+
+def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
+    """Whether a Python number is to be symbolic: a loop's changing variable, ``dynamic=True``, or one that
+    an earlier capture saw with another value."""
+    root = source.root()
+    if isinstance(root, LocalSource) and root.local in tracer.varying:
+        return True
+    dynamic = tracer.config.options.dynamic
+    if dynamic is not None:
+        return dynamic and isinstance(source, LocalSource)
+    state = tracer.config.state_of(tracer.code)
+    key = source.expr()
+    if key in state.dynamic:
+        return True
+    if key in state.seen and (type(state.seen[key]) is not type(obj) or state.seen[key] != obj):
+        if type(state.seen[key]) is type(obj):
+            state.dynamic.add(key)
+            return True
+    state.seen[key] = obj
+    return False
+
+
+def _wrap_int(tracer: Tracer, obj: int, source: Source) -> Value:
+    if is_dynamic(tracer, obj, source) and -(2**63) <= obj < 2**63:
+        tracer.guard(source, Kind.PYINT_FITS_INT64)
+        return SymIntValue(tracer.new_integer(source, obj), source)
+    return _wrap_equal(tracer, obj, source)
+
+
+def _wrap_float(tracer: Tracer, obj: Any, source: Source) -> Value:
+    if is_dynamic(tracer, obj, source):
+        tracer.guard(source, Kind.TYPE_IS, type(obj))
+        return NumberValue(obj, (), source)
+    return _wrap_equal(tracer, obj, source)
+
+
+# -- containers -----------------------------------------------------------------------------------
+def _wrap_tuple(tracer: Tracer, obj: tuple[Any, ...], source: Source) -> Value:
+    tracer.guard(source, Kind.LEN, (tuple, len(obj)))
+    return TupleValue([tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source)
+
+
+def _wrap_list(tracer: Tracer, obj: list[Any], source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, list)
+    return ListValue(None, source, obj)
+
+
+def _wrap_dict(tracer: Tracer, obj: dict[Any, Any], source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, dict)
+    return DictValue(None, source, obj)
+
+
+def _wrap_range(tracer: Tracer, obj: range, source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, range)
+    parts = [
+        tracer.realize(tracer.child(getattr(obj, n), AttrSource(source, n)))
+        for n in ("start", "stop", "step")
+    ]
+    return RangeValue(*(p.for_rule(tracer) for p in parts))
+
+
+def _wrap_slice(tracer: Tracer, obj: slice, source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, slice)
+    parts = [
+        tracer.realize(tracer.child(getattr(obj, n), AttrSource(source, n)))
+        for n in ("start", "stop", "step")
+    ]
+    return SliceValue(*parts)
+
+
+# -- functions ------------------------------------------------------------------------------------
+def _wrap_function(tracer: Tracer, obj: types.FunctionType, source: Source) -> Value:
+    tracer.guard(source, Kind.CODE_IS, CodeFacts.of(obj))
+    return FunctionValue(obj, source)
+
+
+def _wrap_method(tracer: Tracer, obj: types.MethodType, source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, types.MethodType)
+    owner = tracer.realize(tracer.child(obj.__self__, AttrSource(source, "__self__")))
+    function = tracer.realize(tracer.child(obj.__func__, AttrSource(source, "__func__")))
+    return BoundMethodValue(owner, function, source)
+
+
+def _wrap_partial(tracer: Tracer, obj: functools.partial[Any], source: Source) -> Value:
+    tracer.guard(source, Kind.IS, obj)
+    function = tracer.child_or_constant(obj.func, AttrSource(source, "func"))
+    args = [tracer.child(v, ItemSource(AttrSource(source, "args"), i)) for i, v in enumerate(obj.args)]
+    keywords = AttrSource(source, "keywords")
+    kwargs = {k: tracer.child(v, ItemSource(keywords, k)) for k, v in obj.keywords.items()}
+    return PartialValue(function, args, kwargs, source)
+
+
+def _wrap_cell(tracer: Tracer, obj: types.CellType, source: Source) -> Value:
+    try:
+        contents: Value | None = LazyValue(obj.cell_contents, CellContentsSource(source))
+    except ValueError:
+        contents = None
+    return CellValue("cell", contents, source)
+
+
+_EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
+    type(None): _wrap_none,
+    bool: _wrap_bool,
+    int: _wrap_int,
+    float: _wrap_float,
+    complex: _wrap_float,
+    str: _wrap_equal,
+    bytes: _wrap_equal,
+    type(Ellipsis): _wrap_same,
+    type(NotImplemented): _wrap_same,
+    tuple: _wrap_tuple,
+    list: _wrap_list,
+    dict: _wrap_dict,
+    range: _wrap_range,
+    slice: _wrap_slice,
+    types.FunctionType: _wrap_function,
+    types.MethodType: _wrap_method,
+    functools.partial: _wrap_partial,
+    types.CellType: _wrap_cell,
+}
+
+
+# -- arrays -----------------------------------------------------------------------------------------
+def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value:
+    """Make an array or an array scalar an input of the graph."""
+    try:
+        facts: Facts = frontend.describe(obj)
+    except Unsupported as error:
+        tracer.config.records.counters["unsupported_arrays"] += 1
+        value = OpaqueValue(obj, source)
+        reason = error.reason
+        value.describe = lambda: reason  # type: ignore[method-assign]
+        return value
+    if facts.kind == "scalar":
+        return _wrap_scalar(tracer, frontend, obj, facts, source)
+    if not facts.aligned:
+        return OpaqueValue(obj, source)
+    index = len(tracer.builder.inputs)
+    shape, strides = _array_dims(tracer, facts, source, index)
+    type_ = ArrayType(facts.dtype, shape, strides, facts.device)
+    var = tracer.builder.add_input(type_, "array", source.expr())
+    ref = ArrayRef(var, "array", frontend.name, not facts.writeable)
+    value = ArrayValue(ref, facts.pytype, source)
+    tracer.inputs.append(value)
+    tracer.input_objects[var.name] = obj
+    tracer.by_ref[ref] = value
+    _guard_array(tracer, obj, facts, type_, source)
+    return value
+
+
+def _wrap_scalar(tracer: Tracer, frontend: Any, obj: Any, facts: Facts, source: Source) -> Value:
+    tracer.guard(source, Kind.NUMPY_SCALAR, facts.pytype)
+    type_ = ArrayType(facts.dtype, (), (), facts.device)
+    var = tracer.builder.add_input(type_, "scalar", source.expr())
+    ref = ArrayRef(var, "scalar", frontend.name)
+    value = ArrayValue(ref, facts.pytype, source)
+    tracer.inputs.append(value)
+    tracer.by_ref[ref] = value
+    return value
+
+
+def _dynamic_dims(tracer: Tracer, facts: Facts, source: Source) -> set[int]:
+    """Which dimensions are to be symbolic: those that an earlier capture saw with another size."""
+    dynamic = tracer.config.options.dynamic
+    if dynamic is not None:
+        return set(range(len(facts.shape))) if dynamic else set()
+    state = tracer.config.state_of(tracer.code)
+    key = f"{source.expr()}.shape"
+    chosen = state.dynamic_dims.setdefault(key, set())
+    seen = state.seen.get(key)
+    if seen is not None and len(seen) == len(facts.shape):
+        chosen |= {i for i, (a, b) in enumerate(zip(seen, facts.shape)) if a != b}
+    state.seen[key] = facts.shape
+    return chosen
+
+
+def _array_dims(
+    tracer: Tracer, facts: Facts, source: Source, index: int
+) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
+    chosen = {i for i in _dynamic_dims(tracer, facts, source) if i < len(facts.shape) and facts.shape[i] >= 2}
+    if not chosen:
+        return facts.shape, facts.strides
+    shape: list[Dim] = list(facts.shape)
+    for axis in sorted(chosen):
+        symbol = tracer.env.new_symbol(facts.shape[axis], low=2)
+        tracer.bind_dim(symbol, "dim", index, axis, source, 1)
+        shape[axis] = symbol
+    strides = _symbolic_strides(tracer, facts, tuple(shape), index, source)
+    return tuple(shape), strides
+
+
+def _symbolic_strides(
+    tracer: Tracer, facts: Facts, shape: tuple[Dim, ...], index: int, source: Source
+) -> tuple[Dim, ...]:
+    """Strides in terms of the symbolic sizes where the array is C-contiguous, else symbols of their own."""
+    packed = contiguous_strides(shape)
+    contiguous = all(
+        n == 1 or s == (p.hint if isinstance(p, SymInt) else p)
+        for n, s, p in zip(facts.shape, facts.strides, packed)
+    )
+    strides: list[Dim] = []
+    for axis, (actual, expected) in enumerate(zip(facts.strides, packed)):
+        if contiguous and not isinstance(expected, SymInt):
+            strides.append(expected if facts.shape[axis] != 1 else actual)
+            continue
+        if not contiguous and abs(actual) <= 1:
+            strides.append(actual)
+            continue
+        symbol = tracer.env.new_symbol(actual)
+        tracer.bind_dim(symbol, "stride", index, axis, source, facts.dtype.itemsize)
+        if contiguous:
+            difference = symbol - expected
+            assert isinstance(difference, SymInt)
+            tracer.env.guards.append(SymGuard(difference, "=="))
+            strides.append(expected)
+        else:
+            strides.append(symbol)
+    return tuple(strides)
+
+
+def _guard_array(tracer: Tracer, obj: Any, facts: Facts, type_: ArrayType, source: Source) -> None:
+    shape = tuple(None if isinstance(d, SymInt) else d for d in type_.shape)
+    symbolic = any(d is None for d in shape)
+    strides: list[int | None] = []
+    for size, stride, actual in zip(shape, type_.strides, facts.strides):
+        free = size == 1 or isinstance(stride, SymInt) or (size == 0)
+        strides.append(None if free else actual)
+    if any(n == 0 for n in facts.shape) and not symbolic:
+        strides = [None] * len(strides)
+    if hasattr(facts.pytype, "__dlpack_c_exchange_api__"):
+        device = {"cpu": 1, "cuda": 2}[facts.device.kind]
+        expected = TensorFacts(
+            facts.pytype, _dlpack_dtype(facts), shape, tuple(strides), (device, facts.device.index)
+        )
+        tracer.guard(source, Kind.TORCH_TENSOR, expected)
+    else:
+        itemsize = facts.dtype.itemsize
+        in_bytes = tuple(None if s is None else s * itemsize for s in strides)
+        tracer.guard(
+            source,
+            Kind.ARRAY,
+            ArrayFacts(obj.dtype, shape, in_bytes, None, True, facts.writeable, facts.pytype),
+        )
+    for name, expected_value in facts.extra:
+        tracer.guard(AttrSource(source, name), Kind.EQUALS, expected_value)
+
+
+def _dlpack_dtype(facts: Facts) -> tuple[int, int, int]:
+    codes = {"bool": 6, "int": 0, "uint": 1, "float": 2, "complex": 5}
+    code = 4 if facts.dtype.name == "bfloat16" else codes[facts.dtype.kind]
+    return (code, facts.dtype.bits, 1)
+
+
+def refuse_overlaps(tracer: Tracer, mutated: set[str]) -> None:
+    """Break off (the original runs) when an array that the graph writes shares memory with another."""
+    objects = list(tracer.input_objects.items())
+    for name in mutated:
+        target = tracer.input_objects.get(name)
+        for other, obj in objects:
+            if other != name and target is not None and _overlap(target, obj):
+                raise Break("unsupported-operation", "two arguments share memory and one of them is written")
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return bool(np.may_share_memory(a, b))
+    return _extent_overlap(a, b)
+
+
+def _extent_overlap(a: Any, b: Any) -> bool:
+    if not (hasattr(a, "data_ptr") and hasattr(b, "data_ptr")):
+        return False
+    first, second = (_extent(a), _extent(b))
+    return first[0] < second[1] and second[0] < first[1]
+
+
+def _extent(tensor: Any) -> tuple[int, int]:
+    span = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()) if n) + 1
+    start = tensor.data_ptr()
+    return start, start + span * tensor.element_size()

@@ -1,0 +1,88 @@
+"""The NumPy frontend: finds the rule of a callable, method, attribute or operator."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ..base import ArrayFacts, ArrayRef, Rule
+from .facts import ARRAY_TYPES, describe
+from .rules import RuleTable
+
+_MODULES = (
+    "ufuncs",
+    "ufunc_methods",
+    "operators",
+    "indexing",
+    "index_functions",
+    "reductions",
+    "statistics",
+    "nan_functions",
+    "creation",
+    "shape",
+    "join",
+    "linalg",
+    "lapack",
+    "einsum",
+    "fft",
+    "sorting",
+    "math_functions",
+    "calculus",
+    "methods",
+    "attributes",
+    "types",
+)
+
+_CONSTANT_TYPES = (np.dtype, np.finfo, np.iinfo, np.generic, np.ufunc)
+
+
+class NumpyFrontend:
+    """Implements :class:`~dyncomp.frontends.base.Frontend` for ``numpy``."""
+
+    name = "numpy"
+    array_types: tuple[type, ...] = ARRAY_TYPES
+
+    @cached_property
+    def rules(self) -> RuleTable:
+        """All rules, collected at first use."""
+        collected = RuleTable()
+        for name in _MODULES:
+            collected.update(import_module(f"{__package__}.{name}").TABLE)
+        return collected
+
+    def describe(self, obj: Any) -> ArrayFacts:
+        return describe(obj)
+
+    def find_function(self, fn: Any) -> Rule | None:
+        try:
+            return self.rules.functions.get(fn)
+        except TypeError:  # unhashable
+            return None
+
+    def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
+        return self.rules.methods.get(name)
+
+    def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
+        return self.rules.attributes.get(name)
+
+    def find_operator(self, name: str) -> Rule | None:
+        return self.rules.operators.get(name)
+
+    def accepts(self, pytype: type) -> bool:
+        return issubclass(pytype, (np.ndarray, np.generic))
+
+    def pytype(self, ref: ArrayRef) -> type:
+        if ref.kind == "array":
+            return np.ndarray
+        scalar = ref.dtype.numpy.type
+        return scalar if ref.kind == "scalar" else type(scalar().item())
+
+    def is_constant(self, obj: Any) -> bool:
+        return obj is np.newaxis or isinstance(obj, _CONSTANT_TYPES) or _is_numpy_type(obj)
+
+
+def _is_numpy_type(obj: Any) -> bool:
+    return isinstance(obj, type) and (issubclass(obj, np.generic) or obj is np.ndarray)

@@ -1,0 +1,260 @@
+"""Subscripts: from what stands between the brackets to one item per indexed dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...symint import Dim, SymInt, same
+from ..base import ArrayRef, TraceContext
+from .operands import emit, from_nested, literal
+
+
+@dataclass(frozen=True)
+class IntItem:
+    """An integer: selects one position and drops the dimension."""
+
+    position: Dim
+
+
+@dataclass(frozen=True)
+class SliceItem:
+    """A slice with known parts."""
+
+    slice: slice
+
+
+@dataclass(frozen=True)
+class NewAxis:
+    """``None``: a new dimension of size one."""
+
+
+@dataclass(frozen=True)
+class ArrayItem:
+    """An integer array (a scalar whose value is not known included)."""
+
+    var: Var
+    kind: str
+
+
+@dataclass(frozen=True)
+class MaskItem:
+    """A boolean array of one or more dimensions."""
+
+    var: Var
+
+
+Item = IntItem | SliceItem | NewAxis | ArrayItem | MaskItem
+
+
+@dataclass(frozen=True)
+class Subscript:
+    """A subscript for an array of known ndim: items in order, the Ellipsis replaced by full slices.
+
+    ``fancy``: positions of the items that are advanced indices. ``ellipsis``: one was written, so that
+    the result is an array even with no dimensions.
+    """
+
+    items: tuple[Item, ...]
+    ellipsis: bool
+
+    @property
+    def fancy(self) -> tuple[int, ...]:
+        return tuple(i for i, item in enumerate(self.items) if isinstance(item, (ArrayItem, MaskItem)))
+
+    @property
+    def masks(self) -> tuple[int, ...]:
+        return tuple(i for i, item in enumerate(self.items) if isinstance(item, MaskItem))
+
+    @property
+    def all_integers(self) -> bool:
+        return not self.ellipsis and all(isinstance(item, IntItem) for item in self.items)
+
+
+FULL = SliceItem(slice(None))
+
+
+def parse(tx: TraceContext, key: Any, ndim: int) -> Subscript:
+    """The subscript ``key`` of an array of ``ndim`` dimensions."""
+    entries = key if isinstance(key, tuple) else (key,)
+    found: list[Item | None] = []
+    for entry in entries:
+        found += _items(tx, entry)
+    if sum(item is None for item in found) > 1:
+        raise Unsupported("an index can only have a single ellipsis ('...')")
+    consumed = sum(_consumes(item) for item in found)
+    if consumed > ndim:
+        raise Unsupported(f"too many indices: array is {ndim}-dimensional, but {consumed} were indexed")
+    rest = [FULL] * (ndim - consumed)
+    ellipsis = None in found
+    if not ellipsis:
+        return Subscript((*found, *rest), False)  # type: ignore[arg-type]
+    place = found.index(None)
+    return Subscript((*found[:place], *rest, *found[place + 1 :]), True)  # type: ignore[arg-type]
+
+
+def _consumes(item: Item | None) -> int:
+    if item is None or isinstance(item, NewAxis):
+        return 0
+    return item.var.ndim if isinstance(item, MaskItem) else 1
+
+
+def _items(tx: TraceContext, entry: Any) -> list[Item | None]:
+    if entry is None:
+        return [NewAxis()]
+    if entry is Ellipsis:
+        return [None]
+    if isinstance(entry, slice):
+        return [SliceItem(_known_slice(entry))]
+    if isinstance(entry, (bool, np.bool_)):
+        raise Unsupported("a boolean scalar as an index")
+    if isinstance(entry, (int, np.integer)):
+        return [IntItem(int(entry))]
+    if isinstance(entry, SymInt):
+        return [IntItem(entry)]
+    if isinstance(entry, ArrayRef):
+        return [_array_item(entry)]
+    if isinstance(entry, (list, tuple, np.ndarray)):
+        return list(_constant_items(tx, entry))
+    raise Unsupported(f"a {type(entry).__name__} as an index")
+
+
+def _known_slice(entry: slice) -> slice:
+    parts = []
+    for part in (entry.start, entry.stop, entry.step):
+        if part is None or isinstance(part, SymInt):
+            parts.append(part)
+        elif isinstance(part, (int, np.integer)):
+            parts.append(int(part))
+        else:
+            raise Unsupported("a slice whose bounds are known at run time only", break_id="data-dependent-shape")
+    return slice(*parts)
+
+
+def _array_item(ref: ArrayRef) -> Item:
+    if ref.dtype.is_bool:
+        if ref.ndim == 0:
+            raise Unsupported("a boolean scalar as an index")
+        return MaskItem(ref.var)
+    if not ref.dtype.is_integer:
+        raise Unsupported("arrays used as indices must be of integer (or boolean) type")
+    return ArrayItem(ref.var, ref.kind)
+
+
+def _constant_items(tx: TraceContext, entry: Any) -> list[Item]:
+    if not isinstance(entry, np.ndarray) and _holds_values(entry):
+        return [_array_item(ArrayRef(from_nested(tx, entry, None)))]
+    array = np.asarray(entry)
+    if array.size == 0 and not isinstance(entry, np.ndarray):
+        array = array.astype(np.int64)
+    if array.dtype == np.bool_:
+        # a mask that is known selects known positions
+        return [ArrayItem(literal(tx, part), "array") for part in np.nonzero(array)]
+    if array.dtype.kind not in "iu":
+        raise Unsupported("arrays used as indices must be of integer (or boolean) type")
+    return [ArrayItem(literal(tx, array), "array")]
+
+
+def _holds_values(entry: Any) -> bool:
+    if isinstance(entry, (list, tuple)):
+        return any(_holds_values(item) for item in entry)
+    return isinstance(entry, (ArrayRef, SymInt))
+
+
+# -- basic indexing ---------------------------------------------------------------------------
+def slice_extent(part: slice, size: Dim) -> tuple[Dim, Dim, int]:
+    """``(start, number of elements, step)`` of a slice over ``size`` elements, as ``slice.indices``.
+
+    Comparisons of symbolic integers become guards.
+    """
+    step = 1 if part.step is None else int(part.step)
+    if step == 0:
+        raise Unsupported("slice step cannot be zero")
+    if step > 0:
+        start = _clamp(part.start, size, 0, size, 0)
+        stop = _clamp(part.stop, size, 0, size, size)
+        if same(start, 0) and same(stop, size):
+            return start, _ceil_div(stop, step), step
+        if stop <= start:
+            return 0, 0, step
+        return start, _ceil_div(stop - start, step), step
+    start = _clamp(part.start, size, -1, size - 1, size - 1)
+    stop = _clamp(part.stop, size, -1, size - 1, -1)
+    if start <= stop:
+        return 0, 0, step
+    return start, _ceil_div(start - stop, -step), step
+
+
+def _ceil_div(number: Dim, step: int) -> Dim:
+    return number if step == 1 else (number + (step - 1)) // step
+
+
+def _clamp(bound: Dim | None, size: Dim, low: Dim, high: Dim, default: Dim) -> Dim:
+    if bound is None:
+        return default
+    if bound < 0:
+        bound = bound + size
+        return low if bound < low else bound
+    if same(bound, high):
+        return high
+    return high if bound > high else bound
+
+
+def int_position(position: Dim, size: Dim) -> Dim:
+    """An integer index as a position; raises ``Unsupported`` where NumPy raises ``IndexError``."""
+    if position < 0:
+        if position < -size:
+            raise Unsupported(f"index {position} is out of bounds for axis with size {size}")
+        return position + size
+    if not position < size:
+        raise Unsupported(f"index {position} is out of bounds for axis with size {size}")
+    return position
+
+
+@dataclass(frozen=True)
+class Basic:
+    """The basic part of a subscript applied: a view, and for every item the dimension of the view at
+    which it stands (an integer's: the dimension before which it stood)."""
+
+    var: Var
+    dims: tuple[int, ...]
+
+
+def apply_basic(tx: TraceContext, x: Var, items: Sequence[Item]) -> Basic:
+    """Apply integers, slices and new axes; dimensions of arrays and masks are kept whole."""
+    starts: list[Dim] = []
+    sizes: list[Dim] = []
+    steps: list[int] = []
+    shape: list[Dim] = []
+    dims: list[int] = []
+    axis = 0
+    for item in items:
+        dims.append(len(shape))
+        if isinstance(item, NewAxis):
+            shape.append(1)
+            continue
+        for _ in range(_consumes(item)):
+            start, size, step = _extent(item, x.shape[axis])
+            starts.append(start)
+            sizes.append(size)
+            steps.append(step)
+            if not isinstance(item, IntItem):
+                shape.append(size)
+            axis += 1
+    view = emit(tx, "strided_slice", x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+    if len(shape) != len(sizes) or any(isinstance(item, (NewAxis, IntItem)) for item in items):
+        view = emit(tx, "reshape", view, shape=tuple(shape))
+    return Basic(view, tuple(dims))
+
+
+def _extent(item: Item, size: Dim) -> tuple[Dim, Dim, int]:
+    if isinstance(item, IntItem):
+        return int_position(item.position, size), 1, 1
+    if isinstance(item, SliceItem):
+        return slice_extent(item.slice, size)
+    return 0, size, 1

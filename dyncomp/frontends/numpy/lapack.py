@@ -1,0 +1,145 @@
+"""Decompositions and solutions of linear systems, by LAPACK."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...dtypes import DType
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ..base import ArrayRef, TraceContext
+from . import promote
+from .linalg import matmul
+from .operands import array_of, as_ref, broadcast_shapes, broadcast_to, convert, emit, value_of
+from .reductions import max_, sum_
+from .rules import RuleTable, resolve
+from .shape import swapaxes
+from .traced import Traced
+
+TABLE = RuleTable()
+
+def lapack_operand(tx: TraceContext, value: Any, *others: ArrayRef, square: bool = True) -> Var:
+    """A matrix operand in the dtype that ``numpy.linalg`` computes in."""
+    x = as_ref(tx, value)
+    if x.ndim < 2 or (square and not x.shape[-1] == x.shape[-2]):
+        raise Unsupported("Last 2 dimensions of the array must be square")
+    return convert(tx, x.var, lapack_dtype(x, *others))
+
+
+def lapack_dtype(*refs: ArrayRef) -> DType:
+    for ref in refs:
+        if ref.dtype in (dtypes.float16, dtypes.bfloat16):
+            raise Unsupported(f"array type {ref.dtype} is unsupported in linalg")
+    kinds = [r.dtype.numpy if r.dtype.is_inexact else np.dtype(np.float64) for r in refs]
+    return promote.from_np(np.result_type(*kinds))
+
+
+@TABLE.function("linalg.solve")
+def solve(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+    """``b`` is a vector only where it has one dimension (NumPy 2)."""
+    x, y = as_ref(tx, a), as_ref(tx, b)
+    left = lapack_operand(tx, x, y)
+    right = convert(tx, y.var, left.dtype)
+    if y.ndim == 0 or (y.ndim == 1 and x.ndim > 2):
+        raise Unsupported("numpy.linalg.solve of a stack of matrices with one vector")
+    if y.ndim > 1:
+        stack = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        left = broadcast_to(tx, left, (*stack, *left.shape[-2:]))
+        right = broadcast_to(tx, right, (*stack, *right.shape[-2:]))
+    return array_of(emit(tx, "solve", left, right))
+
+
+@TABLE.function("linalg.inv")
+def inv(tx: TraceContext, a: Any) -> ArrayRef:
+    return array_of(emit(tx, "inv", lapack_operand(tx, a)))
+
+
+@TABLE.function("linalg.det")
+def det(tx: TraceContext, a: Any) -> ArrayRef:
+    return value_of(emit(tx, "det", lapack_operand(tx, a)))
+
+
+@TABLE.function("linalg.cholesky")
+def cholesky(tx: TraceContext, a: Any, /, *, upper: bool = False) -> ArrayRef:
+    return array_of(emit(tx, "cholesky", lapack_operand(tx, a), upper=bool(upper)))
+
+
+def _named(path: str, parts: tuple[Var, ...]) -> Any:
+    """The parts as NumPy's own named tuple."""
+    values = [value_of(part) for part in parts]
+    kind = resolve(f"linalg._linalg.{path}")
+    return tuple(values) if kind is None else kind(*values)
+
+
+@TABLE.function("linalg.slogdet")
+def slogdet(tx: TraceContext, a: Any) -> Any:
+    return _named("SlogdetResult", emit(tx, "slogdet", lapack_operand(tx, a)))
+
+
+@TABLE.function("linalg.qr")
+def qr(tx: TraceContext, a: Any, mode: str = "reduced") -> Any:
+    if mode == "r":
+        return array_of(emit(tx, "qr", lapack_operand(tx, a, square=False), mode="reduced")[1])
+    if mode not in ("reduced", "complete"):
+        raise Unsupported(f"numpy.linalg.qr with mode={mode!r}")
+    return _named("QRResult", emit(tx, "qr", lapack_operand(tx, a, square=False), mode=mode))
+
+
+@TABLE.function("linalg.svd")
+def svd(
+    tx: TraceContext, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    if hermitian:
+        raise Unsupported("numpy.linalg.svd(hermitian=True)")
+    x = lapack_operand(tx, a, square=False)
+    if not compute_uv:
+        return array_of(emit(tx, "svdvals", x))
+    return _named("SVDResult", emit(tx, "svd", x, full_matrices=bool(full_matrices)))
+
+
+@TABLE.function("linalg.svdvals")
+def svdvals(tx: TraceContext, x: Any, /) -> ArrayRef:
+    return array_of(emit(tx, "svdvals", lapack_operand(tx, x, square=False)))
+
+
+@TABLE.function("linalg.eigh")
+def eigh(tx: TraceContext, a: Any, UPLO: str = "L") -> Any:
+    return _named("EighResult", emit(tx, "eigh", lapack_operand(tx, a), uplo=UPLO.upper()))
+
+
+@TABLE.function("linalg.eigvalsh")
+def eigvalsh(tx: TraceContext, a: Any, UPLO: str = "L") -> ArrayRef:
+    return array_of(emit(tx, "eigvalsh", lapack_operand(tx, a), uplo=UPLO.upper()))
+
+
+@TABLE.function("linalg.matrix_rank")
+def matrix_rank(tx: TraceContext, A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ArrayRef:
+    x = as_ref(tx, A)
+    if tol is not None or rtol is not None or hermitian or x.ndim < 2:
+        raise Unsupported("numpy.linalg.matrix_rank with a tolerance, or of a vector")
+    values = Traced(tx, svdvals(tx, x))
+    relative = max(int(d) for d in x.shape[-2:]) * float(np.finfo(values.dtype.numpy).eps)
+    bound = Traced(tx, max_(tx, values.ref, -1, keepdims=True)) * relative
+    return sum_(tx, (values > bound).ref, -1)
+
+
+@TABLE.function("linalg.pinv")
+def pinv(tx: TraceContext, a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ArrayRef:
+    x = as_ref(tx, a)
+    if rtol is not None or hermitian or isinstance(rcond, ArrayRef):
+        raise Unsupported("numpy.linalg.pinv with rtol= or hermitian=")
+    source = lapack_operand(tx, x, square=False)
+    if source.dtype.is_complex:
+        source = emit(tx, "conj", source)
+    left, values, right = emit(tx, "svd", source, full_matrices=False)
+    bound = 1e-15 if rcond is None else float(rcond)
+    singular = Traced(tx, array_of(values))
+    largest = Traced(tx, max_(tx, singular.ref, -1, keepdims=True))
+    large = (singular > largest * bound).var
+    zeros = broadcast_to(tx, (singular * 0.0).var, singular.shape)
+    inverse = emit(tx, "where", large, (1.0 / singular).var, zeros)
+    scaled = Traced(tx, array_of(inverse))[..., None] * Traced(tx, swapaxes(tx, array_of(left), -1, -2))
+    return matmul(tx, swapaxes(tx, array_of(right), -1, -2), scaled.ref)

@@ -1,0 +1,388 @@
+"""Elementwise functions that are not ufuncs: where, clip, round, isclose, nan_to_num…"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...dtypes import DType
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ..base import ArrayRef, TraceContext
+from . import promote
+from .operands import (
+    NO,
+    array_of,
+    as_ref,
+    broadcast_shapes,
+    broadcast_to,
+    convert,
+    emit,
+    integer,
+    operand,
+    shape_of,
+    to_var,
+    value_of,
+    write,
+)
+from .reductions import all_
+from .rules import RuleTable
+from .traced import Traced
+from .ufunc_emit import full_like
+from .ufunc_methods import single_out
+from .ufuncs import call_ufunc
+
+TABLE = RuleTable()
+
+_CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]
+
+
+@TABLE.function("where")
+def where(tx: TraceContext, condition: Any, x: Any = NO, y: Any = NO, /) -> ArrayRef:
+    """``np.where(condition, x, y)``; the one-argument form depends on the data."""
+    if x is NO or y is NO:
+        raise Unsupported("numpy.where with one argument gives a size that depends on the data",
+                          break_id="data-dependent-shape")
+    operands = [operand(tx, x), operand(tx, y)]
+    dtype = promote.result_dtype(*operands)
+    test = to_var(tx, operand(tx, condition), dtypes.bool_)
+    shape = broadcast_shapes(test.shape, *map(shape_of, operands))
+    ready = [broadcast_to(tx, to_var(tx, v, dtype), shape) for v in operands]
+    return array_of(emit(tx, "where", broadcast_to(tx, test, shape), *ready))
+
+
+def _is_none(value: Any) -> bool:
+    return value is None or value is NO
+
+
+@TABLE.function("clip")
+def clip(
+    tx: TraceContext,
+    a: Any,
+    a_min: Any = NO,
+    a_max: Any = NO,
+    out: Any = None,
+    *,
+    min: Any = NO,
+    max: Any = NO,
+    **kwargs: Any,
+) -> Any:
+    """``np.clip``: ``minimum(maximum(a, low), high)`` in the common dtype."""
+    low = a_min if a_min is not NO else min
+    high = a_max if a_max is not NO else max
+    if _is_none(low) and _is_none(high):
+        return call_ufunc(tx, np.positive, as_ref(tx, a), out=out, **kwargs)
+    if _is_none(low):
+        return call_ufunc(tx, np.minimum, a, high, out=out, **kwargs)
+    if _is_none(high):
+        return call_ufunc(tx, np.maximum, a, low, out=out, **kwargs)
+    _check_bound(a, low)
+    _check_bound(a, high)
+    return call_ufunc(tx, _CLIP, a, low, high, out=out, **kwargs)
+
+
+def _check_bound(a: Any, bound: Any) -> None:
+    """NumPy ignores Python integers beyond the range of an integer array; here they are refused."""
+    if isinstance(a, ArrayRef) and a.dtype.is_integer and type(bound) is int:
+        info = np.iinfo(a.dtype.numpy)
+        if not info.min <= bound <= info.max:
+            raise Unsupported(f"clipping {a.dtype} at {bound}")
+
+
+@TABLE.method("clip")
+def clip_method(
+    tx: TraceContext, x: ArrayRef, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any
+) -> Any:
+    return clip(tx, x, min, max, out, **kwargs)
+
+
+# -- rounding ---------------------------------------------------------------------------------
+@TABLE.function("round", "around")
+def round_(tx: TraceContext, a: Any, decimals: Any = 0, out: Any = None) -> ArrayRef:
+    """``np.round``: multiply by a power of ten, ``rint``, divide."""
+    x = as_ref(tx, a)
+    places = int(integer(decimals))
+    target = single_out(out)
+    if x.dtype.is_complex:
+        raise Unsupported("numpy.round of complex numbers")
+    if not x.dtype.is_float:
+        if places < 0 or x.dtype.is_bool:
+            raise Unsupported(f"numpy.round of {x.dtype} to {places} decimals")
+        result = emit(tx, "copy", x.var)
+    else:
+        result = _round_float(tx, x.var, places)
+    if target is not None:
+        return write(tx, target, convert(tx, result, target.dtype))
+    return value_of(result)
+
+
+def _round_float(tx: TraceContext, x: Var, places: int) -> Var:
+    tx.assume("numpy-errstate")
+    if places == 0:
+        return emit(tx, "rint", x)
+    # NumPy multiplies by the weak Python float 10**|places|
+    factor = full_like(tx, x, _power_of_ten(x.dtype, abs(places)))
+    first, last = ("multiply", "divide") if places > 0 else ("divide", "multiply")
+    return emit(tx, last, emit(tx, "rint", emit(tx, first, x, factor)), factor)
+
+
+def _power_of_ten(dtype: DType, places: int) -> float:
+    with np.errstate(all="ignore"):
+        factor = np.asarray(10.0**places if places <= 300 else np.inf).astype(dtype.numpy).item()
+    if not np.isfinite(factor):
+        raise Unsupported(f"numpy.round of {dtype} to {places} decimals")
+    return factor
+
+
+@TABLE.method("round", "__round__")
+def round_method(tx: TraceContext, x: ArrayRef, decimals: Any = 0, out: Any = None) -> ArrayRef:
+    if x.kind == "python":
+        raise Unsupported("round of a Python number known at run time only")
+    return round_(tx, x, decimals, out)
+
+
+@TABLE.function("fix")
+def fix(tx: TraceContext, x: Any, out: Any = None) -> Any:
+    return call_ufunc(tx, np.trunc, as_ref(tx, x), out=out)
+
+
+# -- complex numbers --------------------------------------------------------------------------
+def real_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    """``x.real``; of real arrays the array itself. Of complex arrays NumPy gives a view, here it is a
+    read-only copy, and later writes to ``x`` are refused (see ``operands.write``)."""
+    if not x.dtype.is_complex:
+        return x
+    return ArrayRef(emit(tx, "real", x.var), x.kind, readonly=True)
+
+
+def imag_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    """``x.imag``: zeros (read-only) of real arrays; see :func:`real_part`."""
+    if x.dtype.is_complex:
+        return ArrayRef(emit(tx, "imag", x.var), x.kind, readonly=True)
+    zeros = emit(tx, "copy", full_like(tx, x.var, 0))
+    return ArrayRef(zeros, x.kind, readonly=True)
+
+
+@TABLE.function("real")
+def real(tx: TraceContext, val: Any) -> ArrayRef:
+    return real_part(tx, as_ref(tx, val))
+
+
+@TABLE.function("imag")
+def imag(tx: TraceContext, val: Any) -> ArrayRef:
+    return imag_part(tx, as_ref(tx, val))
+
+
+@TABLE.method("conj", "conjugate")
+def conj_method(tx: TraceContext, x: ArrayRef, out: Any = None) -> Any:
+    """``x.conj()``: of a real array the array itself."""
+    if not x.dtype.is_complex and out is None:
+        return x
+    return call_ufunc(tx, np.conjugate, x, out=out)
+
+
+@TABLE.function("angle")
+def angle(tx: TraceContext, z: Any, deg: bool = False) -> ArrayRef:
+    x = Traced(tx, z)
+    if x.dtype.is_complex:
+        real = Traced(tx, value_of(emit(tx, "real", x.var)))
+        imag = Traced(tx, value_of(emit(tx, "imag", x.var)))
+    else:
+        real = x
+        imag = Traced(tx, value_of(full_like(tx, x.var, 0)))
+    result = imag.call(np.arctan2, real)
+    return (result * (180 / np.pi)).ref if deg else result.ref
+
+
+def _iscomplex_rule(ufunc: np.ufunc) -> Any:
+    def rule(tx: TraceContext, x: Any) -> ArrayRef:
+        ref = as_ref(tx, x)
+        return call_ufunc(tx, ufunc, imag_part(tx, ref), 0)
+
+    return rule
+
+
+TABLE.function("isreal")(_iscomplex_rule(np.equal))
+TABLE.function("iscomplex")(_iscomplex_rule(np.not_equal))
+
+
+# -- special values ---------------------------------------------------------------------------
+@TABLE.function("nan_to_num")
+def nan_to_num(
+    tx: TraceContext, x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> ArrayRef:
+    ref = as_ref(tx, x)
+    if ref.dtype.is_complex:
+        raise Unsupported("numpy.nan_to_num of complex numbers")
+    if not ref.dtype.is_float:
+        result = emit(tx, "copy", ref.var)
+    else:
+        result = _replace_special(tx, ref.var, nan, posinf, neginf)
+    if not copy:
+        return write(tx, ref, result)
+    return value_of(result)
+
+
+def _replace_special(tx: TraceContext, x: Var, nan: Any, posinf: Any, neginf: Any) -> Var:
+    info = np.finfo(x.dtype.numpy)
+    high = info.max.item() if posinf is None else posinf
+    low = info.min.item() if neginf is None else neginf
+
+    def spread(value: Any) -> Var:
+        return broadcast_to(tx, to_var(tx, operand(tx, value), x.dtype), x.shape)
+
+    missing = emit(tx, "isnan", x)
+    infinite = emit(tx, "isinf", x)
+    negative = emit(tx, "signbit", x)
+    replaced = emit(tx, "where", negative, spread(low), spread(high))
+    result = emit(tx, "where", infinite, replaced, x)
+    return emit(tx, "where", missing, spread(nan), result)
+
+
+def _infinite_rule(negative: bool) -> Any:
+    def rule(tx: TraceContext, x: Any, out: Any = None) -> Any:
+        ref = as_ref(tx, x)
+        if ref.dtype.is_complex:
+            raise Unsupported("isposinf of complex numbers")
+        sign = call_ufunc(tx, np.signbit, ref)
+        if not negative:
+            sign = call_ufunc(tx, np.logical_not, sign)
+        return call_ufunc(tx, np.logical_and, call_ufunc(tx, np.isinf, ref), sign, out=out)
+
+    return rule
+
+
+TABLE.function("isposinf")(_infinite_rule(False))
+TABLE.function("isneginf")(_infinite_rule(True))
+
+
+# -- comparison of arrays ---------------------------------------------------------------------
+@TABLE.function("isclose")
+def isclose(
+    tx: TraceContext, a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False
+) -> ArrayRef:
+    x = Traced(tx, a)
+    y = _inexact(tx, Traced(tx, b))
+    finite = y.call(np.isfinite)
+    near = abs(x - y) <= (atol + rtol * abs(y))
+    result = (near & finite) | (x == y)
+    if equal_nan:
+        result = result | (x.call(np.isnan) & y.call(np.isnan))
+    return result.ref
+
+
+def _inexact(tx: TraceContext, y: Traced) -> Traced:
+    dtype = promote.from_np(np.result_type(y.dtype.numpy, 1.0))
+    return Traced(tx, ArrayRef(convert(tx, y.var, dtype), y.ref.kind))
+
+
+@TABLE.function("allclose")
+def allclose(
+    tx: TraceContext, a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False
+) -> ArrayRef:
+    close = all_(tx, isclose(tx, a, b, rtol, atol, equal_nan))
+    return ArrayRef(close.var, "python")
+
+
+@TABLE.function("array_equal")
+def array_equal(tx: TraceContext, a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    x, y = Traced(tx, a1), Traced(tx, a2)
+    if x.ndim != y.ndim or not all(m == n for m, n in zip(x.shape, y.shape)):
+        return False
+    same = x == y
+    if equal_nan:
+        same = same | (x.call(np.isnan) & y.call(np.isnan))
+    return ArrayRef(all_(tx, same.ref).var, "python")
+
+
+@TABLE.function("array_equiv")
+def array_equiv(tx: TraceContext, a1: Any, a2: Any) -> Any:
+    x, y = Traced(tx, a1), Traced(tx, a2)
+    try:
+        broadcast_shapes(x.shape, y.shape)
+    except Unsupported:
+        return False
+    return ArrayRef(all_(tx, (x == y).ref).var, "python")
+
+
+# -- choices ----------------------------------------------------------------------------------
+@TABLE.function("select")
+def select(tx: TraceContext, condlist: Any, choicelist: Any, default: Any = 0) -> ArrayRef:
+    if not isinstance(condlist, (list, tuple)) or len(condlist) != len(choicelist) or not condlist:
+        raise Unsupported("list of cases must be same length as list of conditions")
+    conditions = [as_ref(tx, c) for c in condlist]
+    if any(not c.dtype.is_bool for c in conditions):
+        raise Unsupported("numpy.select with conditions that are not boolean")
+    choices = [operand(tx, c) for c in (*choicelist, default)]
+    dtype = promote.result_dtype(*choices)
+    refs = [to_var(tx, c, dtype) for c in choices]
+    shape = broadcast_shapes(*(c.shape for c in conditions), *(r.shape for r in refs))
+    result = broadcast_to(tx, refs[-1], shape)
+    for condition, choice in zip(conditions[::-1], refs[-2::-1]):
+        test = broadcast_to(tx, condition.var, shape)
+        result = emit(tx, "where", test, broadcast_to(tx, choice, shape), result)
+    return value_of(emit(tx, "contiguous", result))
+
+
+@TABLE.function("choose")
+def choose(tx: TraceContext, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ArrayRef:
+    """``np.choose`` from a list of arrays, for ``mode`` ``clip`` and ``wrap`` (``raise`` would have to
+    check every index)."""
+    if mode == "raise" or out is not None or not isinstance(choices, (list, tuple)):
+        raise Unsupported("numpy.choose raises for indices out of range")
+    refs = [as_ref(tx, c) for c in choices]
+    index = Traced(tx, a)
+    count = len(refs)
+    index = index % count if mode == "wrap" else Traced(tx, clip(tx, index.ref, 0, count - 1))
+    dtype = promote.from_np(np.result_type(*(r.dtype.numpy for r in refs)))
+    shape = broadcast_shapes(index.shape, *(r.shape for r in refs))
+    result = broadcast_to(tx, convert(tx, refs[-1].var, dtype), shape)
+    for number in reversed(range(count - 1)):
+        test = broadcast_to(tx, (index == number).var, shape)
+        choice = broadcast_to(tx, convert(tx, refs[number].var, dtype), shape)
+        result = emit(tx, "where", test, choice, result)
+    return value_of(emit(tx, "contiguous", result))
+
+
+@TABLE.function("copyto")
+def copyto(tx: TraceContext, dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    if not isinstance(dst, ArrayRef):
+        raise Unsupported("copyto() argument 1 must be a numpy.ndarray")
+    call_ufunc(tx, np.positive, _positive_source(tx, src, dst.dtype, casting), out=dst, where=where)
+
+
+def _positive_source(tx: TraceContext, src: Any, dtype: DType, casting: str) -> ArrayRef:
+    value = operand(tx, src)
+    kind = promote.operand_type(value)
+    source = promote.promote(kind, dtype.numpy) if isinstance(kind, type) else kind
+    if not np.can_cast(source, dtype.numpy, casting) or dtype.is_bool:
+        raise Unsupported(f"Cannot cast array data to {dtype} according to the rule {casting!r}")
+    return value_of(to_var(tx, value, dtype))
+
+
+@TABLE.function("putmask")
+def putmask(tx: TraceContext, a: Any, mask: Any, values: Any) -> None:
+    value = as_ref(tx, values)
+    if not isinstance(a, ArrayRef) or (value.ndim and value.shape != a.shape):
+        raise Unsupported("numpy.putmask with values that are repeated")
+    test = to_var(tx, operand(tx, mask), dtypes.bool_)
+    if len(test.shape) != a.ndim or not all(m == n for m, n in zip(test.shape, a.shape)):
+        raise Unsupported("putmask: mask and data must be the same size")
+    ready = broadcast_to(tx, to_var(tx, operand(tx, values), a.dtype), a.shape)
+    write(tx, a, emit(tx, "where", test, ready, a.var))
+
+
+# -- waves ------------------------------------------------------------------------------------
+@TABLE.function("sinc")
+def sinc(tx: TraceContext, x: Any) -> ArrayRef:
+    value = Traced(tx, x)
+    if not value.dtype.is_inexact:
+        value = Traced(tx, value_of(convert(tx, value.var, dtypes.float64)))
+    scaled = value * np.pi
+    tiny = np.finfo(value.dtype.numpy).eps.item()
+    nonzero = Traced(tx, where(tx, (scaled == 0).ref, tiny, scaled.ref))
+    result = nonzero.call(np.sin) / nonzero
+    return value_of(result.var)
+

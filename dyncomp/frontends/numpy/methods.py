@@ -1,0 +1,210 @@
+"""Methods of arrays and scalars that are not functions as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...dtypes import DType
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.layout import is_c_contiguous, is_f_contiguous
+from ...symint import Dim, product
+from ..base import ArrayRef, TraceContext
+from . import promote
+from .indexing import assigned_value, getitem
+from .operands import broadcast_to, convert, emit, write
+from .promote import parse_dtype
+from .rules import RuleTable, resolve
+from .sorting import sort
+from .views import reshape_var, reversed_axes
+
+TABLE = RuleTable()
+
+
+@TABLE.method("astype")
+def astype(
+    tx: TraceContext,
+    x: ArrayRef,
+    dtype: Any,
+    order: str = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: Any = True,
+) -> ArrayRef:
+    """``x.astype(dtype)``: a copy unless ``copy=False`` and nothing changes."""
+    wanted = parse_dtype(dtype)
+    if not np.can_cast(x.dtype.numpy, wanted.numpy, casting):
+        raise Unsupported(f"Cannot cast array data from {x.dtype} to {wanted} according to {casting!r}")
+    if x.dtype == wanted and not copy and x.kind == "array" and _has_order(x.var, order):
+        return x
+    var = convert(tx, x.var, wanted)
+    if var is x.var:
+        var = emit(tx, "copy", var)
+    return ArrayRef(_in_order(tx, var, order), "array" if x.kind == "array" else "scalar")
+
+
+@TABLE.function("astype")
+def astype_function(
+    tx: TraceContext, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None
+) -> ArrayRef:
+    if not isinstance(x, ArrayRef) or device is not None or x.kind != "array":
+        raise Unsupported("Input should be a NumPy array.")
+    return astype(tx, x, dtype, copy=copy)
+
+
+def _has_order(x: Var, order: str) -> bool:
+    strides = x.type.strides
+    if order == "C":
+        return is_c_contiguous(x.shape, strides)
+    if order == "F":
+        return is_f_contiguous(x.shape, strides)
+    return order in ("K", "A")
+
+
+def _in_order(tx: TraceContext, x: Var, order: str) -> Var:
+    if order not in ("K", "A", "C", "F"):
+        raise Unsupported(f"order={order!r}")
+    if _has_order(x, order):
+        return x
+    if order == "C":
+        return emit(tx, "contiguous", x)
+    return reversed_axes(tx, emit(tx, "contiguous", reversed_axes(tx, x)))
+
+
+_PYTHON_TYPES: dict[str, DType] = {
+    "bool": dtypes.bool_,
+    "int": dtypes.int64,
+    "uint": dtypes.int64,
+    "float": dtypes.float64,
+    "complex": dtypes.complex128,
+}
+
+
+def _python_value(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    """The only element as a Python number."""
+    if not product(x.shape) == 1:
+        raise Unsupported("can only convert an array of size 1 to a Python scalar")
+    if x.dtype == dtypes.uint64:
+        raise Unsupported("a Python integer above 63 bits")
+    var = reshape_var(tx, x.var, ())
+    wide = convert(tx, var, _PYTHON_TYPES[x.dtype.kind])
+    return ArrayRef(emit(tx, "copy", wide) if wide is var else wide, "python")
+
+
+@TABLE.method("item")
+def item(tx: TraceContext, x: ArrayRef, *args: Any) -> ArrayRef:
+    if not args:
+        return _python_value(tx, x)
+    key = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+    if len(key) == 1 and x.ndim != 1:
+        x = ArrayRef(reshape_var(tx, x.var, (product(x.shape),)))
+    if len(key) != x.ndim:
+        raise Unsupported("incorrect number of indices for array")
+    return _python_value(tx, getitem(tx, x, tuple(key)))
+
+
+@TABLE.method("tolist")
+def tolist(tx: TraceContext, x: ArrayRef) -> Any:
+    if x.ndim == 0:
+        return _python_value(tx, x)
+    if x.ndim > 1 or not x.shape[0] <= 8:
+        raise Unsupported("a list of Python numbers from a large array")
+    return [_python_value(tx, getitem(tx, x, i)) for i in range(int(x.shape[0]))]
+
+
+@TABLE.method("__float__")
+def to_float(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    if x.dtype.is_complex or x.ndim:
+        raise Unsupported("float() of a complex number or an array with dimensions")
+    value = convert(tx, x.var, dtypes.float64)
+    return ArrayRef(emit(tx, "copy", value) if value is x.var else value, "python")
+
+
+@TABLE.method("__int__")
+def to_int(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    """Of integers only: ``int`` of a float is unbounded and raises for NaN."""
+    if x.ndim or x.dtype.is_inexact or x.dtype == dtypes.uint64:
+        raise Unsupported("int() of a value that may not fit 64 bits")
+    value = convert(tx, x.var, dtypes.int64)
+    return ArrayRef(emit(tx, "copy", value) if value is x.var else value, "python")
+
+
+@TABLE.method("__complex__")
+def to_complex(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    if x.ndim:
+        raise Unsupported("complex() of an array with dimensions")
+    value = convert(tx, x.var, dtypes.complex128)
+    return ArrayRef(emit(tx, "copy", value) if value is x.var else value, "python")
+
+
+@TABLE.method("__len__")
+def length(tx: TraceContext, x: ArrayRef) -> Dim:
+    if not x.ndim:
+        raise Unsupported("len() of unsized object")
+    return x.shape[0]
+
+
+@TABLE.method("fill")
+def fill(tx: TraceContext, x: ArrayRef, value: Any) -> None:
+    var = assigned_value(tx, value, x.dtype)
+    if var.ndim:
+        raise Unsupported("fill with an array that has dimensions")
+    write(tx, x, broadcast_to(tx, var, x.shape))
+
+
+@TABLE.method("view")
+def view(tx: TraceContext, x: ArrayRef, *args: Any, **kwargs: Any) -> ArrayRef:
+    dtype = kwargs.get("dtype", args[0] if args else None)
+    if dtype is None or (not isinstance(dtype, type) or issubclass(dtype, np.generic)):
+        if dtype is None or promote.parse_dtype(dtype) == x.dtype:
+            return getitem(tx, x, Ellipsis) if x.kind == "array" else x
+    raise Unsupported("reinterpreting memory with view()")
+
+
+# methods that are a function of the same name with the array first
+_AS_FUNCTIONS = (
+    "argsort",
+    "argpartition",
+    "dot",
+    "searchsorted",
+    "take",
+    "trace",
+    "choose",
+    "compress",
+    "put",
+    "nonzero",
+)
+
+
+def function_methods(functions: dict[Any, Any]) -> dict[str, Any]:
+    """The methods that are given by rules of functions."""
+    found = {}
+    for name in _AS_FUNCTIONS:
+        rule = functions.get(resolve(name))
+        if rule is not None:
+            found[name] = rule
+    return found
+
+
+@TABLE.method("sort")
+def sort_in_place(tx: TraceContext, x: ArrayRef, axis: Any = -1, kind: Any = None, order: Any = None) -> None:
+    if order is not None:
+        raise Unsupported("sort with order=")
+    write(tx, x, sort(tx, x, axis, kind).var)
+
+
+@TABLE.method("tobytes", "tofile", "dump", "byteswap", "setflags", "resize", "partition")
+def not_captured(tx: TraceContext, x: ArrayRef, *args: Any, **kwargs: Any) -> Any:
+    raise Unsupported("a method that deals with raw memory")
+
+
+@TABLE.method("__array__")
+def to_array(tx: TraceContext, x: ArrayRef, dtype: Any = None, *, copy: Any = None) -> ArrayRef:
+    if dtype is not None or copy is not None or x.kind != "array":
+        raise Unsupported("__array__ with arguments")
+    return x
+
+

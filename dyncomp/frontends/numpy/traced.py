@@ -1,0 +1,87 @@
+"""A traced value with operators, so that rules written in array arithmetic read like it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...graph.ir import Var
+from ..base import ArrayRef, TraceContext
+from .indexing import getitem
+from .operands import as_ref
+from .operators import TABLE as OPERATORS
+from .ufuncs import call_ufunc
+
+
+class Traced:
+    """An :class:`ArrayRef` with Python's operators, each emitting what NumPy's would compute."""
+
+    __slots__ = ("tx", "ref")
+    __array_ufunc__ = None
+
+    def __init__(self, tx: TraceContext, value: Any) -> None:
+        self.tx = tx
+        self.ref: ArrayRef = as_ref(tx, value)
+
+    @property
+    def var(self) -> Var:
+        return self.ref.var
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.ref.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.ref.ndim
+
+    @property
+    def dtype(self) -> Any:
+        return self.ref.dtype
+
+    def __getitem__(self, key: Any) -> Traced:
+        return Traced(self.tx, getitem(self.tx, self.ref, key))
+
+    def call(self, ufunc: np.ufunc, *others: Any, **kwargs: Any) -> Traced:
+        """``ufunc(self, *others)``."""
+        rest = [plain(other) for other in others]
+        return Traced(self.tx, call_ufunc(self.tx, ufunc, self.ref, *rest, **kwargs))
+
+    def then(self, rule: Callable[..., Any], *args: Any, **kwargs: Any) -> Traced:
+        """``rule(tx, self, *args)``."""
+        rest = [plain(arg) for arg in args]
+        return Traced(self.tx, rule(self.tx, self.ref, *rest, **kwargs))
+
+
+def plain(value: Any) -> Any:
+    """The ArrayRef of a traced value; anything else as it is."""
+    return value.ref if isinstance(value, Traced) else value
+
+
+def _operator(name: str) -> Any:
+    rule = OPERATORS.operators[name]
+
+    def apply(self: Traced, *others: Any) -> Traced:
+        return Traced(self.tx, rule(self.tx, self.ref, *map(plain, others)))
+
+    return apply
+
+
+def _reflected(name: str) -> Any:
+    rule = OPERATORS.operators[name]
+
+    def apply(self: Traced, other: Any) -> Traced:
+        return Traced(self.tx, rule(self.tx, plain(other), self.ref))
+
+    return apply
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    setattr(Traced, f"__{_name}__", _operator(_name))
+    setattr(Traced, f"__r{_name}__", _reflected(_name))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert"):
+    setattr(Traced, f"__{_name}__", _operator(_name))
+for _name in ("and", "or"):
+    setattr(Traced, f"__{_name}__", _operator(f"{_name}_"))

@@ -1,0 +1,131 @@
+"""Scalar types as functions, and questions about dtypes and shapes that are answered at capture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...errors import Unsupported
+from ...prims.layout import is_c_contiguous, is_f_contiguous
+from ...symint import Dim, product
+from ..base import ArrayRef, TraceContext
+from . import promote
+from .facts import SCALAR_TYPES
+from .operands import as_ref, convert, emit, normalize_axis, value_of
+from .operands import broadcast_shapes as common
+from .rules import RuleTable, resolve
+
+TABLE = RuleTable()
+
+
+def _scalar_type_rule(kind: type) -> Any:
+    dtype = promote.from_np(np.dtype(kind))
+
+    def rule(tx: TraceContext, value: Any = 0, /) -> Any:
+        """``np.float32(x)``: a scalar of a scalar, an array of an array."""
+        if not isinstance(value, ArrayRef) and isinstance(value, (bool, int, float, complex, str, np.generic)):
+            return kind(value)
+        ref = as_ref(tx, value)
+        if ref.kind == "python" and ref.dtype == dtypes.int64 and dtype.is_integer and dtype != ref.dtype:
+            raise Unsupported(f"a Python integer known at run time only may not fit {dtype}")
+        if ref.kind == "python" and ref.dtype.is_float and dtype.is_integer:
+            raise Unsupported("converting a Python float known at run time only to an integer may raise")
+        var = convert(tx, ref.var, dtype)
+        return value_of(emit(tx, "copy", var) if var is ref.var else var)
+
+    return rule
+
+
+for _kind in dict.fromkeys(SCALAR_TYPES):
+    TABLE.functions[_kind] = _scalar_type_rule(_kind)
+
+
+def _question_rule(function: Any) -> Any:
+    """A question about dtypes: arrays stand for their dtype, Python scalars known at run time for
+    their type's zero."""
+
+    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        concrete = [_representative(a) for a in args]
+        return function(*concrete, **{name: _representative(v) for name, v in kwargs.items()})
+
+    return rule
+
+
+def _representative(value: Any) -> Any:
+    if isinstance(value, ArrayRef):
+        if value.kind == "python":
+            return value.dtype.numpy.type(0).item()
+        return value.dtype.numpy
+    if isinstance(value, (list, tuple)):
+        return type(value)(_representative(v) for v in value)
+    return value
+
+
+for _path in ("result_type", "promote_types", "can_cast", "issubdtype", "isdtype", "min_scalar_type"):
+    _function = resolve(_path)
+    if _function is not None:
+        TABLE.functions[_function] = _question_rule(_function)
+for _function in (np.dtype, np.finfo, np.iinfo):
+    TABLE.functions[_function] = _question_rule(_function)
+
+
+@TABLE.function("shape")
+def shape(tx: TraceContext, a: Any) -> tuple[Dim, ...]:
+    return as_ref(tx, a).shape
+
+
+@TABLE.function("ndim")
+def ndim(tx: TraceContext, a: Any) -> int:
+    return as_ref(tx, a).ndim
+
+
+@TABLE.function("size")
+def size(tx: TraceContext, a: Any, axis: Any = None) -> Dim:
+    ref = as_ref(tx, a)
+    return product(ref.shape) if axis is None else ref.shape[normalize_axis(axis, ref.ndim)]
+
+
+@TABLE.function("iscomplexobj")
+def iscomplexobj(tx: TraceContext, x: Any) -> bool:
+    return as_ref(tx, x).dtype.is_complex
+
+
+@TABLE.function("isrealobj")
+def isrealobj(tx: TraceContext, x: Any) -> bool:
+    return not as_ref(tx, x).dtype.is_complex
+
+
+@TABLE.function("isscalar")
+def isscalar(tx: TraceContext, element: Any) -> bool:
+    if isinstance(element, ArrayRef):
+        return element.kind != "array"
+    return bool(np.isscalar(element))
+
+
+@TABLE.function("isfortran")
+def isfortran(tx: TraceContext, a: Any) -> bool:
+
+
+    x = as_ref(tx, a)
+    return is_f_contiguous(x.shape, x.strides) and not is_c_contiguous(x.shape, x.strides)
+
+
+@TABLE.function("iterable")
+def iterable(tx: TraceContext, y: Any) -> bool:
+    if isinstance(y, ArrayRef):
+        return y.kind == "array" and y.ndim > 0
+    return bool(np.iterable(y))
+
+
+@TABLE.function("broadcast_shapes")
+def broadcast_shapes(tx: TraceContext, *args: Any) -> tuple[Dim, ...]:
+
+
+    return common(*(a if isinstance(a, tuple) else (a,) for a in args))
+
+
+@TABLE.function("may_share_memory", "shares_memory")
+def shares_memory(tx: TraceContext, a: Any, b: Any, max_work: Any = None) -> bool:
+    raise Unsupported("questions about shared memory")

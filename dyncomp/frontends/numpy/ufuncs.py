@@ -1,0 +1,195 @@
+"""Calls of universal functions: promotion, broadcasting, ``out=``, ``where=``, ``dtype=``, ``casting=``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ..base import ArrayRef, TraceContext
+from . import promote
+from .operands import (
+    NO,
+    broadcast_shapes,
+    broadcast_to,
+    convert,
+    emit,
+    exact_value,
+    fill,
+    operand,
+    shape_of,
+    to_var,
+    value_of,
+    write,
+)
+from .rules import RuleTable
+from .ufunc_emit import Loop, emitter, sets_flags
+
+TABLE = RuleTable()
+
+
+def call_ufunc(
+    tx: TraceContext,
+    ufunc: np.ufunc,
+    *args: Any,
+    out: Any = None,
+    where: Any = True,
+    dtype: Any = None,
+    casting: str = "same_kind",
+    order: str = "K",
+    subok: bool = True,
+    signature: Any = None,
+    sig: Any = None,
+) -> Any:
+    """``ufunc(*args, ...)`` with NumPy's meaning of every argument. Results of zero dimensions are
+    scalars, unless written to ``out``."""
+    if order not in ("K", "C") or signature is not None or sig is not None:
+        raise Unsupported("a ufunc call with order= or signature=")
+    inputs, outs = _split_arguments(ufunc, args, out)
+    operands = [operand(tx, value) for value in inputs]
+    shortcut = _out_of_range_comparison(tx, ufunc, operands)
+    if shortcut is not None and not any(outs) and where is True:
+        return shortcut
+    loop = _resolve(ufunc, operands, outs, dtype, casting)
+    if sets_flags(ufunc, loop):
+        tx.assume("numpy-errstate")
+    shape = broadcast_shapes(*map(shape_of, (*operands, where, *outs)))
+    _check_outs(shape, outs)
+    results = _run(tx, ufunc, loop, operands, shape)
+    if order == "C" and not all(r.type.is_contiguous for r in results):
+        results = [emit(tx, "contiguous", r) for r in results]
+    mask = _mask(tx, where, outs)
+    finished = [_deliver(tx, r, o, mask) for r, o in zip(results, outs)]
+    return finished[0] if len(finished) == 1 else tuple(finished)
+
+
+def _split_arguments(
+    ufunc: np.ufunc, args: tuple[Any, ...], out: Any
+) -> tuple[tuple[Any, ...], list[ArrayRef | None]]:
+    inputs = args[: ufunc.nin]
+    if len(inputs) < ufunc.nin or len(args) > ufunc.nin + ufunc.nout:
+        raise Unsupported(f"numpy.{ufunc.__name__} called with {len(args)} positional arguments")
+    given = args[ufunc.nin :]
+    if given and out is not None:
+        raise Unsupported("out given both by position and by name")
+    outs: tuple[Any, ...] = given or (out if isinstance(out, tuple) else (out,))
+    padded = [*outs, *[None] * (ufunc.nout - len(outs))]
+    for item in padded:
+        if item is not None and not (isinstance(item, ArrayRef) and item.kind == "array"):
+            raise Unsupported("out= must be an array")
+    return inputs, padded
+
+
+def _resolve(
+    ufunc: np.ufunc, operands: list[Any], outs: list[ArrayRef | None], dtype: Any, casting: str
+) -> Loop:
+    kinds = [promote.operand_type(value) for value in operands]
+    out_dtypes = [None if o is None else o.dtype.numpy for o in outs]
+    signature = None
+    if dtype is not None:
+        wanted = promote.parse_dtype(dtype).numpy
+        signature = (*[None] * ufunc.nin, *[wanted] * ufunc.nout)
+    found = promote.resolve(ufunc, kinds, out_dtypes, casting, signature)
+    names = [promote.from_np(d) for d in found]
+    return Loop(tuple(names[: ufunc.nin]), tuple(names[ufunc.nin :]))
+
+
+def _check_outs(shape: tuple[Any, ...], outs: list[ArrayRef | None]) -> None:
+    for out in outs:
+        if out is None:
+            continue
+        if len(out.shape) != len(shape) or not all(a == b for a, b in zip(out.shape, shape)):
+            raise Unsupported("non-broadcastable output operand")
+
+
+def _run(
+    tx: TraceContext, ufunc: np.ufunc, loop: Loop, operands: list[Any], shape: tuple[Any, ...]
+) -> list[Var]:
+    run = emitter(ufunc)
+    if run is None:
+        raise Unsupported(f"numpy.{ufunc.__name__} has no rule")
+    ready = [broadcast_to(tx, to_var(tx, v, d), shape) for v, d in zip(operands, loop.ins)]
+    results = run(tx, loop, *ready)
+    return [convert(tx, r, d) for r, d in zip(results if isinstance(results, tuple) else (results,), loop.outs)]
+
+
+def _mask(tx: TraceContext, where: Any, outs: list[ArrayRef | None]) -> Any:
+    if where is True or where is NO:
+        return None
+    if any(out is None for out in outs):
+        raise Unsupported("where= without out= leaves elements undefined")
+    mask = operand(tx, where)
+    if promote.default_dtype(promote.operand_type(mask)) != np.dtype(np.bool_):
+        raise Unsupported("where= must be boolean")
+    return to_var(tx, mask, dtypes.bool_)
+
+
+def _deliver(tx: TraceContext, result: Var, out: ArrayRef | None, mask: Var | None) -> ArrayRef:
+    if out is None:
+        return value_of(result)
+    ready = convert(tx, result, out.dtype)
+    if mask is not None:
+        ready = emit(tx, "where", broadcast_to(tx, mask, out.shape), ready, out.var)
+    return write(tx, out, ready)
+
+
+# -- comparisons with Python integers that do not fit ------------------------------------------
+_COMPARE = {
+    "equal": (False, False),
+    "not_equal": (True, True),
+    "less": (False, True),
+    "less_equal": (False, True),
+    "greater": (True, False),
+    "greater_equal": (True, False),
+}
+
+
+def _out_of_range_comparison(tx: TraceContext, ufunc: np.ufunc, operands: list[Any]) -> ArrayRef | None:
+    """``uint8_array < -1``: NumPy compares Python integers that do not fit exactly."""
+    if ufunc.__name__ not in _COMPARE or len(operands) != 2:
+        return None
+    x, y = operands
+    mirrored = isinstance(y, ArrayRef)
+    array, number = (y, x) if mirrored else (x, y)
+    if not isinstance(array, ArrayRef) or type(number) is not int or not array.dtype.is_integer:
+        return None
+    info = np.iinfo(array.dtype.numpy)
+    if array.kind == "python" or info.min <= number <= info.max:
+        return None
+    above = number > info.max
+    below_answer, above_answer = _COMPARE[ufunc.__name__]
+    answer = above_answer if above != mirrored else below_answer
+    value = exact_value(answer, dtypes.bool_)
+    like = emit(tx, "equal", array.var, array.var) if value else emit(tx, "not_equal", array.var, array.var)
+    return value_of(like) if array.shape else value_of(fill(tx, (), value, dtypes.bool_))
+
+
+# -- registration -----------------------------------------------------------------------------
+def elementwise_ufuncs() -> Iterator[np.ufunc]:
+    """The ufuncs of this NumPy that have a rule."""
+    seen: set[int] = set()
+    for name in dir(np):
+        ufunc = getattr(np, name)
+        if not isinstance(ufunc, np.ufunc) or id(ufunc) in seen or ufunc.signature is not None:
+            continue
+        seen.add(id(ufunc))
+        if emitter(ufunc) is not None:
+            yield ufunc
+
+
+def ufunc_rule(ufunc: np.ufunc) -> Any:
+    """The rule of calling ``ufunc``."""
+
+    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        return call_ufunc(tx, ufunc, *args, **kwargs)
+
+    return rule
+
+
+for _ufunc in elementwise_ufuncs():
+    TABLE.functions[_ufunc] = ufunc_rule(_ufunc)
+

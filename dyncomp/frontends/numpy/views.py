@@ -1,0 +1,64 @@
+"""Emitting views: reshapes, permutations, slices along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.layout import reshape_strides
+from ...symint import Dim, product
+from ..base import TraceContext
+from .operands import emit
+
+
+def reshapes_in_place(x: Var, shape: Sequence[Dim]) -> bool:
+    """Whether a C-order reshape of ``x`` is a view; raises ``Unsupported`` where the sizes differ."""
+    try:
+        return reshape_strides(x.shape, x.type.strides, tuple(shape)) is not None
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
+
+
+def reshape_var(tx: TraceContext, x: Var, shape: Sequence[Dim]) -> Var:
+    """C-order reshape: a view where NumPy gives one, else of a copy."""
+    if not reshapes_in_place(x, shape):
+        x = emit(tx, "contiguous", x)
+    return emit(tx, "reshape", x, shape=tuple(shape))
+
+
+def flatten_view(tx: TraceContext, x: Var) -> Var:
+    """The elements in C order as one dimension; a view where that is possible."""
+    return reshape_var(tx, x, (product(x.shape),))
+
+
+def transpose_var(tx: TraceContext, x: Var, perm: Sequence[int]) -> Var:
+    return emit(tx, "transpose", x, perm=tuple(perm))
+
+
+def reversed_axes(tx: TraceContext, x: Var) -> Var:
+    return transpose_var(tx, x, range(x.ndim)[::-1])
+
+
+def moved_last(tx: TraceContext, x: Var, axis: int) -> Var:
+    """``axis`` as the last one; the same value where it is."""
+    if axis == x.ndim - 1:
+        return x
+    return transpose_var(tx, x, [*(i for i in range(x.ndim) if i != axis), axis])
+
+
+def moved_back(tx: TraceContext, x: Var, axis: int) -> Var:
+    """The last axis moved to ``axis``: the inverse of :func:`moved_last`."""
+    if axis == x.ndim - 1:
+        return x
+    order = list(range(x.ndim - 1))
+    order.insert(axis, x.ndim - 1)
+    return transpose_var(tx, x, order)
+
+
+def slice_axis(tx: TraceContext, x: Var, axis: int, start: Dim, size: Dim, step: int = 1) -> Var:
+    """``size`` elements along ``axis`` from ``start`` on."""
+    starts = tuple(start if i == axis else 0 for i in range(x.ndim))
+    sizes = tuple(size if i == axis else d for i, d in enumerate(x.shape))
+    steps = tuple(step if i == axis else 1 for i in range(x.ndim))
+    return emit(tx, "strided_slice", x, starts=starts, sizes=sizes, steps=steps)

@@ -1,0 +1,93 @@
+"""Constant folding: nodes whose inputs are all constants are computed once, by their references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..interp import has_symbols
+from ..ir import ArrayType, Graph, Literal, Node, OpTable, Var, same_type
+from ..rewrite import Rebuilder, Transformer
+
+MAX_ELEMENTS = 256
+
+_CREATION = ("full", "constant")
+
+
+def fold_constants(graph: Graph, table: OpTable) -> Graph:
+    """Fold nodes of constants with up to ``MAX_ELEMENTS`` elements (a uniform result of any size)."""
+    if not graph.functional or not any(node.op in _CREATION for node in graph.nodes):
+        return graph
+    return _Folder(graph, table).run()
+
+
+class _Folder(Transformer):
+    def __init__(self, graph: Graph, table: OpTable) -> None:
+        super().__init__(graph, table)
+        self.values: dict[str, np.ndarray[Any, Any]] = {}
+        # creation nodes, evaluated when first needed
+        self.sources: dict[str, Node] = {}
+
+    def node(self, node: Node, inputs: tuple[Var, ...]) -> Any:
+        if node.op in _CREATION or not self._foldable(node, inputs):
+            result = self.keep(node, inputs)
+            if node.op in _CREATION and _is_small(node.out.type) and not has_symbols(node.params):
+                self.sources[node.out.name] = node
+            return result
+        try:
+            value = self._evaluate(node, inputs)
+        except Exception:  # whatever the reference raises, it shall raise at run time
+            return self.keep(node, inputs)
+        folded = emit_constant(self.builder, node.out.type, value)
+        if folded is None:
+            return self.keep(node, inputs)
+        self.values[folded.name] = value
+        return folded
+
+    def _foldable(self, node: Node, inputs: tuple[Var, ...]) -> bool:
+        row = self.table[node.op]
+        return (
+            bool(inputs)
+            and len(node.outputs) == 1
+            and _is_small(node.out.type)
+            and all(v.name in self.values or v.name in self.sources for v in inputs)
+            and not getattr(row, "may_raise", False)
+            and not has_symbols(node.params)
+        )
+
+    def _value(self, var: Var) -> np.ndarray[Any, Any]:
+        if var.name not in self.values:
+            self.values[var.name] = self._evaluate(self.sources[var.name], ())
+        return self.values[var.name]
+
+    def _evaluate(self, node: Node, inputs: tuple[Var, ...]) -> np.ndarray[Any, Any]:
+        with np.errstate(all="ignore"):
+            arrays = [self._value(v) for v in inputs]
+            return np.asarray(self.table[node.op].ref(*arrays, **node.kwargs))  # type: ignore[attr-defined]
+
+
+def _is_small(type: ArrayType) -> bool:
+    return isinstance(type.size, int) and 0 < type.size <= MAX_ELEMENTS
+
+
+def emit_constant(builder: Rebuilder, type: ArrayType, value: np.ndarray[Any, Any]) -> Var | None:
+    """``full`` where all elements are the same, else ``constant``; ``None`` where neither has ``type``."""
+    if value.dtype != type.dtype.numpy or value.dtype.name == "bfloat16":
+        return None
+    data = np.ascontiguousarray(value).tobytes()
+    item = value.itemsize
+    uniform = data == data[:item] * value.size
+    # NaNs keep their sign and payload only as literals
+    if uniform and not np.isnan(value).any():
+        params: dict[str, Any] = {"shape": type.shape, "value": value.flat[0].item(), "dtype": type.dtype}
+        return _emit_if(builder, type, "full", {**params, "device": type.device})
+    return _emit_if(builder, type, "constant", {"literal": Literal.of(value, type.dtype)})
+
+
+def _emit_if(builder: Rebuilder, type: ArrayType, op: str, params: dict[str, Any]) -> Var | None:
+    """Emit a creation op where that gives exactly ``type``."""
+    if not same_type(builder.table[op].meta(**params), type, strides=True):
+        return None
+    result: Var = builder.emit(op, **params)
+    return result

@@ -1,0 +1,193 @@
+"""The inductor: a functional graph of prims to a callable, as one readable list of passes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ..errors import LoweringError, VerifyError
+from ..graph.ir import Graph
+from ..options import Options
+from ..prims.table import TABLE
+from ..symint import hint
+from .codecache import open_cache
+from .fuse import Cluster, LibraryCall, StepItem
+from .launch import LaunchPlan, Library, build
+from .loop_text import kernel_text
+from .loop_verify import verify_kernel
+from .loopir import Kernel
+from .lower import Lowering
+from .lower_emit import ClusterEmitter, Emitted
+from .lower_values import Storage, place_of
+from .memory import MemoryPlan, plan_memory
+from .plan import Planned, Planner
+from .render.cpp import render_module
+from .schedule import CallBlas, LaunchKernel, Module
+
+T = TypeVar("T")
+Item = Emitted | LibraryCall
+
+
+@dataclass
+class CompiledArtifact:
+    """What :func:`compile_graph` makes.
+
+    ``call(*inputs, *integers)``: the visible outputs (the bare value where there is one). ``kernels``: the
+    distinct kernels. ``source``: the C++ translation unit. ``seconds``: by pass.
+    """
+
+    call: Callable[..., Any]
+    graph: Graph
+    kernels: tuple[Kernel, ...]
+    module: Module
+    plan: LaunchPlan
+    source: str = ""
+    arena_bytes: int = 0
+    temp_bytes: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        """Steps, memory and kernels in words and as Python."""
+        lines = [f"{self.graph.name}: {_count(self.module)}"]
+        if self.temp_bytes:
+            lines.append(f"temporaries: {self.temp_bytes:,} bytes in an arena of {self.arena_bytes:,}")
+        for segment in self.module.segments:
+            lines.append(f"{segment.symbol}:")
+            for step in segment.steps:
+                lines.append(f"  {_describe_step(step)}")
+        lines += ["", *(kernel_text(k) for k in self.kernels)]
+        return "\n".join(lines)
+
+
+def _count(module: Module) -> str:
+    steps = [step for segment in module.segments for step in segment.steps]
+    kernels = sum(isinstance(s, LaunchKernel) for s in steps)
+    products = len(steps) - kernels
+    return f"{kernels} kernels, {products} matrix products"
+
+
+def _describe_step(step: LaunchKernel | CallBlas) -> str:
+    if isinstance(step, CallBlas):
+        return f"{step.dtype} matrix product {step.m} x {step.k} x {step.n}"
+    slots = ", ".join(map(str, step.slots))
+    where = f"  # {', '.join(step.kernel.origin)}" if step.kernel.origin else ""
+    return f"{step.kernel.name}({slots}): {step.points} points{where}"
+
+
+# -- passes -----------------------------------------------------------------------------------
+class _Timer:
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def __call__(self, name: str, run: Callable[[], T]) -> T:
+        start = time.perf_counter()
+        try:
+            return run()
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+def compile_graph(graph: Graph, options: Options) -> CompiledArtifact:
+    """Compile a functional graph of prims for the CPU.
+
+    Raises ``LoweringError`` for what cannot be lowered and ``ToolchainError`` without a compiler.
+    """
+    timed = _Timer()
+    lowering = timed("lower", lambda: Lowering(graph, TABLE).run())
+    items = timed("emit", lambda: emit_steps(lowering))
+    if options.debug_verify:
+        timed("verify", lambda: _verify(items))
+    memory = timed("memory", lambda: plan_memory([touched(item) for item in items]))
+    planned = timed("schedule", lambda: Planner(lowering, memory).run(items))
+    source = ""
+    library: Library | None = None
+    if planned.module.segments or planned.module.sizes:
+        source = timed("render", lambda: render_module(planned.module, options.serial_threshold_us * 1e3))
+        library = timed("build", lambda: open_cache().load(source))
+    call = timed("launch", lambda: build(planned.plan, library))
+    return _artifact(graph, call, planned, memory, source, items, timed.seconds)
+
+
+def _artifact(
+    graph: Graph,
+    call: Callable[..., Any],
+    planned: Planned,
+    memory: MemoryPlan,
+    source: str,
+    items: list[Item],
+    seconds: dict[str, float],
+) -> CompiledArtifact:
+    kernels: dict[str, Kernel] = {}
+    for item in items:
+        if isinstance(item, Emitted):
+            kernels[item.kernel.name] = item.kernel
+    return CompiledArtifact(
+        call,
+        graph,
+        tuple(kernels.values()),
+        planned.module,
+        planned.plan,
+        source,
+        hint(memory.size),
+        memory.total,
+        seconds,
+    )
+
+
+def emit_steps(lowering: Lowering) -> list[Item]:
+    """The steps with clusters as kernels; equal kernels share a name."""
+    items: list[Item] = []
+    names: dict[Any, str] = {}
+    for step in lowering.fuser.steps:
+        item = _emit(step, lowering)
+        if item is None:
+            continue
+        if isinstance(item, Emitted):
+            item = _named(item, names)
+        items.append(item)
+    return items
+
+
+def _emit(step: StepItem, lowering: Lowering) -> Item | None:
+    if isinstance(step, LibraryCall):
+        return step
+    emitted = ClusterEmitter(step, lowering.table).run("")
+    if not emitted.kernel.body or _does_nothing(step):
+        return None
+    return emitted
+
+
+def _does_nothing(cluster: Cluster) -> bool:
+    """Whether no result has an element."""
+    return any(isinstance(a.size, int) and a.size == 0 for a in cluster.parallel_axes)
+
+
+def _named(item: Emitted, names: dict[Any, str]) -> Emitted:
+    kernel = item.kernel
+    key = kernel_text(Kernel("", kernel.axes, kernel.buffers, kernel.body))
+    name = names.setdefault(key, f"k{len(names)}")
+    named = Kernel(name, kernel.axes, kernel.buffers, kernel.body, kernel.origin)
+    return Emitted(named, item.storages, item.raises, item.ordered, item.points)
+
+
+def _verify(items: list[Item]) -> None:
+    for item in items:
+        if isinstance(item, Emitted):
+            try:
+                verify_kernel(item.kernel)
+            except VerifyError as error:
+                error.add_note(kernel_text(item.kernel))
+                raise
+
+
+def touched(item: Item) -> list[Storage]:
+    """The storages that a step reads or writes."""
+    if isinstance(item, Emitted):
+        return list(item.storages)
+    values = (*item.operands, *item.results)
+    return [place_of(v).storage for v in values]
+
+
+__all__ = ["CompiledArtifact", "LoweringError", "compile_graph", "emit_steps", "touched"]

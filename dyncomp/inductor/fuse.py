@@ -1,0 +1,399 @@
+"""Which computations share a loop nest.
+
+Steps (clusters and library calls) are in a total order, the order of execution. A new computation joins
+an existing cluster or opens one at the end; it may join any cluster that does not come before what it
+reads, so the order stays right without searching for cycles, and fusion is linear in the size of the
+graph. Vertical: a reader joins its producer's cluster where it reads the producer at the producer's own
+index. Horizontal: computations over equal axes that share memory, or are small, join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..graph.ir import Loc
+from ..symint import Dim, SymInt, hint, product, same
+from .deps import Read
+from .index import AxisVar, Expr, Index, axis_expr
+from .lower_values import Place, Storage, Value, is_stored, type_place
+
+MAX_WEIGHT = 96
+MAX_BUFFERS = 20
+HORIZONTAL_CANDIDATES = 4
+# Below this many points a kernel's launch costs more than its work: fuse whatever fits.
+SMALL_POINTS = 16384
+# A kernel with fewer parallel iterations than this splits its reductions over the threads, and so
+# cannot use their results in the same loop nest.
+FEW_PARALLEL = 24
+
+
+@dataclass(eq=False)
+class Root:
+    """One computation over the axes ``dims``.
+
+    ``kind``: ``"compute"`` (of ``value``), ``"write"`` (of ``value`` at ``source_index`` to ``target`` at
+    ``target_index``), ``"scatter"`` (``value`` is the update) or ``"check"`` (of a gather's positions).
+    ``reduced``: names of the axes that are reduced or scanned.
+    """
+
+    kind: str
+    value: Value
+    dims: tuple[AxisVar, ...]
+    reads: list[Read]
+    reduced: frozenset[str] = frozenset()
+    scan: bool = False
+    target: Place | None = None
+    target_index: Index = ()
+    weight: int = 1
+    cost: float = 1.0
+    raises: bool = False
+    loc: Loc | None = None
+    mapping: dict[str, Expr] = field(default_factory=dict)
+    parallel_level: bool = False
+    rank: int = 0
+
+    @property
+    def leaves(self) -> frozenset[int]:
+        """Identities of the values that are read, not computed."""
+        return frozenset(id(r.root) for r in self.reads)
+
+
+@dataclass(eq=False)
+class Cluster:
+    """A kernel in the making."""
+
+    position: int
+    axes: tuple[AxisVar, ...]
+    reduced: frozenset[str] = frozenset()
+    roots: list[Root] = field(default_factory=list)
+    weight: int = 0
+    buffers: set[int] = field(default_factory=set)
+    exclusive: bool = False
+    raises: bool = False
+
+    @property
+    def points(self) -> int:
+        return hint(product(a.size for a in self.axes))
+
+    @property
+    def parallel_axes(self) -> tuple[AxisVar, ...]:
+        return tuple(a for a in self.axes if a.name not in self.reduced)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether reductions run as blocks spread over the threads."""
+        return splits(self.axes, self.reduced)
+
+
+@dataclass(eq=False)
+class LibraryCall:
+    """A step that is not a loop nest: an extern op (``kind`` ``"extern"``) or a BLAS call (``"blas"``)."""
+
+    position: int
+    kind: str
+    value: Value
+    operands: tuple[Value, ...]
+    results: tuple[Value, ...]
+    detail: Any = None
+
+
+StepItem = Cluster | LibraryCall
+
+
+def splits(axes: Sequence[AxisVar], reduced: frozenset[str]) -> bool:
+    if not reduced:
+        return False
+    total = hint(product(a.size for a in axes))
+    parallel = hint(product(a.size for a in axes if a.name not in reduced))
+    return total > SMALL_POINTS and parallel < FEW_PARALLEL
+
+
+def _size_key(size: Dim) -> Any:
+    return size.key if isinstance(size, SymInt) else size
+
+
+def proper(dims: Sequence[AxisVar]) -> list[AxisVar]:
+    """The axes that are not of size 1."""
+    return [d for d in dims if not (isinstance(d.size, int) and d.size == 1)]
+
+
+class Fuser:
+    """Owns the steps and puts roots into clusters."""
+
+    def __init__(self) -> None:
+        self.steps: list[StepItem] = []
+        self._by_sizes: dict[Any, list[Cluster]] = {}
+        self.input_writes: list[int] = []
+        self.raising: list[int] = []
+
+    # -- entry --------------------------------------------------------------------------------
+    def place(self, root: Root) -> Cluster:
+        """Put a root into a cluster; fills ``root.mapping`` (its axes in the cluster's)."""
+        for cluster in self._candidates(root):
+            mapping = self._try(cluster, root)
+            if mapping is not None:
+                self._join(cluster, root, mapping)
+                return cluster
+        return self._open(root)
+
+    def add_call(
+        self, kind: str, value: Value, operands: Sequence[Value], results: Sequence[Value]
+    ) -> LibraryCall:
+        call = LibraryCall(len(self.steps), kind, value, tuple(operands), tuple(results))
+        self.steps.append(call)
+        for operand in operands:
+            place = operand.root.place
+            assert place is not None
+            place.storage.reads.append((call.position, None))
+        return call
+
+    def store(self, value: Value, storage: Storage | None = None) -> None:
+        """Have the home of a computed value write it to memory."""
+        if value.place is not None:
+            return
+        assert value.home is not None
+        if storage is None:
+            storage = Storage(value.dtype, product(value.shape), "temp")
+        storage.writes.append(value.home.position)
+        value.place = type_place(value, storage)
+        value.home.buffers.add(id(storage))
+
+    # -- candidates ---------------------------------------------------------------------------
+    def _earliest(self, root: Root) -> int:
+        """The first step at which everything that is read exists (as values of that very step)."""
+        first = 0
+        for read in root.reads:
+            if read.root.home is not None:
+                first = max(first, read.root.home.position)
+            elif read.root.place is not None:
+                first = max(first, max(read.root.place.storage.writes, default=-1) + 1)
+        if root.target is not None:
+            storage = root.target.storage
+            first = max(first, max(storage.writes, default=-1) + 1)
+            first = max(first, max((p for p, _ in storage.reads), default=0))
+            if storage.role == "input":
+                first = max(first, max(self.raising, default=-1) + 1)
+        if root.raises:
+            first = max(first, max(self.input_writes, default=-1) + 1)
+        return first
+
+    def _candidates(self, root: Root) -> list[Cluster]:
+        if root.kind == "scatter" or root.scan:
+            return []
+        first = self._earliest(root)
+        found: list[Cluster] = []
+        for read in root.reads:
+            home = read.root.home
+            if home is not None and home.position >= first and home not in found:
+                found.append(home)
+        same_axes = self._by_sizes.get(tuple(_size_key(d.size) for d in proper(root.dims)), ())
+        for cluster in reversed(same_axes[-HORIZONTAL_CANDIDATES:]):
+            if cluster.position >= first and cluster not in found:
+                found.append(cluster)
+        return found
+
+    # -- joining ------------------------------------------------------------------------------
+    def _try(self, cluster: Cluster, root: Root) -> dict[str, Expr] | None:
+        if cluster.exclusive or cluster.weight + root.weight > MAX_WEIGHT:
+            return None
+        if len(cluster.buffers | _buffers_of(root)) > MAX_BUFFERS:
+            return None
+        inside = [r for r in root.reads if r.root.home is cluster]
+        bound = _bind(inside, root.dims)
+        if bound is None:
+            return None
+        mapping = self._complete(cluster, root, bound)
+        if mapping is None:
+            return None
+        if not inside and not _worthwhile(cluster, root):
+            return None
+        if not _reads_match(inside, mapping) or not self._order_allows(cluster, root, mapping):
+            return None
+        return mapping if self._reductions_allow(cluster, root, mapping, inside) else None
+
+    def _complete(self, cluster: Cluster, root: Root, bound: dict[str, AxisVar]) -> dict[str, Expr] | None:
+        """Bind the remaining axes of the root, in order, to unused axes of equal size."""
+        dims = proper(root.dims)
+        if len(dims) == len(cluster.axes):
+            targets = list(cluster.axes)
+        elif cluster.reduced and len(dims) == len(cluster.parallel_axes) and not root.reduced:
+            targets = list(cluster.parallel_axes)
+        else:
+            return None
+        free = [a for a in targets if all(a.name != b.name for b in bound.values())]
+        if len(free) + len(bound) != len(targets):
+            return None
+        complete: dict[str, Expr] = {}
+        for d in dims:
+            axis = bound.get(d.name)
+            if axis is None:
+                axis = free.pop(0)
+            if not same(axis.size, d.size):
+                return None
+            complete[d.name] = axis_expr(axis)
+        return complete
+
+    def _order_allows(self, cluster: Cluster, root: Root, mapping: Mapping[str, Expr]) -> bool:
+        here = cluster.position
+        for read in root.reads:
+            if read.root.home is not None:
+                if read.root.home is not cluster and read.root.home.position >= here:
+                    return False
+            elif read.root.place is not None:
+                if any(w >= here for w in read.root.place.storage.writes):
+                    return False
+        if root.raises and any(w >= here for w in self.input_writes):
+            return False
+        return root.target is None or self._write_allowed(cluster, root, mapping)
+
+    def _write_allowed(self, cluster: Cluster, root: Root, mapping: Mapping[str, Expr]) -> bool:
+        assert root.target is not None
+        storage = root.target.storage
+        here = cluster.position
+        if any(w >= here for w in storage.writes) or any(p > here for p, _ in storage.reads):
+            return False
+        if storage.role == "input" and any(p >= here for p in self.raising):
+            return False
+        read_here = [address for p, address in storage.reads if p == here]
+        read_here += [_mapped(r.address, mapping) for r in root.reads if _storage_of(r) is storage]
+        if not read_here:
+            return True
+        if cluster.reduced:
+            return False
+        address = root.target.address(root.target_index).substitute(mapping)
+        return all(a is not None and a == address for a in read_here)
+
+    def _reductions_allow(
+        self, cluster: Cluster, root: Root, mapping: Mapping[str, Expr], inside: Sequence[Read]
+    ) -> bool:
+        reduced = _mapped_names(root.reduced, mapping)
+        if reduced and cluster.reduced and reduced != cluster.reduced:
+            return False
+        if reduced and not cluster.reduced and not self._may_reduce(cluster, reduced):
+            return False
+        full = len(proper(root.dims)) == len(cluster.axes)
+        rank = max((_rank_after(r.root) for r in inside), default=0)
+        merged = reduced or cluster.reduced
+        return not (full and rank and splits(cluster.axes, merged))
+
+    def _may_reduce(self, cluster: Cluster, reduced: frozenset[str]) -> bool:
+        """Whether a cluster without reductions may get one: in-place writes stay with simple loops."""
+        stored = {id(r.target.storage) for r in cluster.roots if r.target is not None}
+        return not any(id(_storage_of(r)) in stored for root in cluster.roots for r in root.reads)
+
+    def _join(self, cluster: Cluster, root: Root, mapping: dict[str, Expr]) -> None:
+        root.mapping = mapping
+        inside = [r for r in root.reads if r.root.home is cluster]
+        root.parallel_level = len(proper(root.dims)) < len(cluster.axes)
+        root.rank = max((_rank_after(r.root) for r in inside), default=0)
+        reduced = _mapped_names(root.reduced, mapping)
+        cluster.reduced = cluster.reduced | reduced
+        self._enter(cluster, root)
+
+    def _open(self, root: Root) -> Cluster:
+        axes = tuple(AxisVar(f"i{k}", d.size) for k, d in enumerate(proper(root.dims)))
+        cluster = Cluster(len(self.steps), axes)
+        self.steps.append(cluster)
+        root.mapping = {d.name: axis_expr(a) for d, a in zip(proper(root.dims), axes)}
+        cluster.reduced = _mapped_names(root.reduced, root.mapping)
+        cluster.exclusive = root.scan or root.kind == "scatter"
+        self._enter(cluster, root)
+        self._by_sizes.setdefault(tuple(_size_key(a.size) for a in axes), []).append(cluster)
+        return cluster
+
+    def _enter(self, cluster: Cluster, root: Root) -> None:
+        """Record what joining means for memory and order."""
+        cluster.roots.append(root)
+        cluster.weight += root.weight
+        for read in root.reads:
+            if read.root.home is cluster:
+                continue
+            if read.root.place is None:
+                self.store(read.root)
+            place = read.root.place
+            assert place is not None
+            place.storage.reads.append((cluster.position, _mapped(read.address, root.mapping)))
+            cluster.buffers.add(id(place.storage))
+        if root.target is not None:
+            storage = root.target.storage
+            storage.writes.append(cluster.position)
+            cluster.buffers.add(id(storage))
+            if storage.role == "input":
+                self.input_writes.append(cluster.position)
+        if root.raises:
+            cluster.raises = True
+            self.raising.append(cluster.position)
+
+
+# -- pieces -----------------------------------------------------------------------------------
+def _mapped(address: Expr | None, mapping: Mapping[str, Expr]) -> Expr | None:
+    return None if address is None else address.substitute(mapping)
+
+
+def _mapped_names(names: frozenset[str], mapping: Mapping[str, Expr]) -> frozenset[str]:
+    found: set[str] = set()
+    for name in names:
+        if name in mapping:
+            found |= mapping[name].axes()
+    return frozenset(found)
+
+
+def _storage_of(read: Read) -> Storage | None:
+    return read.root.place.storage if read.root.place is not None else None
+
+
+def _buffers_of(root: Root) -> set[int]:
+    found = {id(_storage_of(r) or r.root) for r in root.reads}
+    if root.target is not None:
+        found.add(id(root.target.storage))
+    return found
+
+
+def _rank_after(value: Value) -> int:
+    """How many reductions a reader of the value, in the value's own cluster, waits for."""
+    return value.rank + 1 if value.kind in ("reduce", "contract") else value.rank
+
+
+def _bind(inside: Sequence[Read], dims: Sequence[AxisVar]) -> dict[str, AxisVar] | None:
+    """Which cluster axes the root's axes must be for its reads of values of that cluster to be at those
+    values' own indices; ``None`` where they cannot be."""
+    names = {d.name for d in dims}
+    bound: dict[str, AxisVar] = {}
+    for read in inside:
+        if read.index is None:
+            return None
+        for mine, theirs in zip(read.index, read.root.canon):
+            axis = theirs.single_axis
+            if axis is None:
+                continue
+            d = mine.single_axis
+            if d is None or d.name not in names:
+                return None
+            if bound.setdefault(d.name, axis) != axis:
+                return None
+    if len({a.name for a in bound.values()}) != len(bound):
+        return None
+    return bound
+
+
+def _reads_match(inside: Sequence[Read], mapping: Mapping[str, Expr]) -> bool:
+    for read in inside:
+        assert read.index is not None
+        at = tuple(e.substitute(mapping) for e in read.index)
+        if at != tuple(read.root.canon):
+            return False
+    return True
+
+
+def _worthwhile(cluster: Cluster, root: Root) -> bool:
+    """Whether to fuse computations that do not feed each other: they share memory or are small."""
+    if cluster.points <= SMALL_POINTS:
+        return True
+    return bool(cluster.buffers & _buffers_of(root))
+
+
+def is_kept(value: Value) -> bool:
+    """Whether anything outside the value's own cluster needs it."""
+    return is_stored(value)

@@ -1,0 +1,447 @@
+"""Lowering: a functional graph of prims to clusters of computations, one function per kind of op.
+
+Values are taken in the order of the graph. A pointwise value is left to its readers (fused into them) or
+gets a home: a cluster that computes it once (``_keeps_home``). Reductions, scans, updates and library
+calls always have one. Views are index arithmetic on whatever reads them, never a step. Memory is given to
+a computed value when something outside its cluster reads it.
+"""
+
+from __future__ import annotations
+
+from ..errors import LoweringError
+from ..graph.ir import Graph, Node, Var, array_type, contiguous_strides, same_shape
+from ..prims import opdef
+from ..prims.scalar import REDUCERS
+from ..symint import Dim, hint, product, same
+from .deps import reads_at, reads_inside
+from .fuse import Cluster, Fuser, Root, proper
+from .index import Index, axis_vars, canonical
+from .lower_contract import lower_contract
+from .lower_update import Updates
+from .lower_values import (
+    NotAffine,
+    Place,
+    Storage,
+    Table,
+    Use,
+    Value,
+    map_index,
+    place_of,
+    span,
+    type_place,
+)
+
+# A value whose readers repeat it in inner loops is computed once if it costs more than this.
+REPEAT_COST = 1.5
+# A value with several readers is computed by each if it costs at most this and reads at most one value.
+SHARE_COST = 1.0
+SCALAR_COST = 24.0
+MAX_INLINE_WEIGHT = 64
+EXPENSIVE = frozenset(
+    ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "erf", "erfc", "lgamma", "power", "fmod", "remainder", "floor_divide", "arctan2", "hypot", "cbrt", "logaddexp", "logaddexp2", "gcd", "lcm", "angle"]
+)
+MODERATE = frozenset(["divide", "sqrt", "reciprocal"])
+
+
+class Lowering:
+    """The state of lowering one graph. After :meth:`run`: ``fuser.steps`` in order, ``values`` by name,
+    ``storages``, and ``constants`` (arrays)."""
+
+    def __init__(self, graph: Graph, table: Table) -> None:
+        self.graph = graph
+        self.table = table
+        self.fuser = Fuser()
+        self.values: dict[str, Value] = {}
+        self.constants: list[object] = []
+        self.pending: list[Value] = []
+        self.inputs: list[Storage] = []
+        self.outputs: dict[int, Storage] = {}
+        self.mutated = {index for index, _ in graph.mutations}
+        self.last_raise = -1
+        self.updates = Updates(self)
+
+    def run(self) -> Lowering:
+        self._add_inputs()
+        for position, node in enumerate(self.graph.nodes):
+            self._add_node(position, node)
+        self._count_uses()
+        for node in self.graph.nodes:
+            for var in node.outputs:
+                self._lower(self.values[var.name])
+        self._finish_outputs()
+        self.updates.finish_mutations()
+        return self
+
+    # -- values -------------------------------------------------------------------------------
+    def _add_inputs(self) -> None:
+        for number, inp in enumerate(self.graph.inputs):
+            storage = Storage(inp.var.dtype, span(inp.var.shape, inp.var.type.strides), "input", number)
+            value = Value(inp.var, None, -1, "memory")
+            value.place = type_place(value, storage)
+            self.inputs.append(storage)
+            self.values[inp.var.name] = value
+
+    def _add_node(self, position: int, node: Node) -> None:
+        row = self.table.get(node.op)
+        if row is None or row.lower is None:
+            raise LoweringError(f"{node.op} is no prim")
+        kind = _kind(row, node)
+        inputs = tuple(self.values[v.name] for v in node.inputs)
+        for var in node.outputs:
+            self.values[var.name] = Value(var, node, position, kind, row, inputs)
+        if isinstance(row.lower, opdef.Gather | opdef.Scatter | opdef.Extern):
+            self.last_raise = position
+
+    def _count_uses(self) -> None:
+        for value in self.values.values():
+            if value.node is None or value.kind == "view":
+                continue
+            for number, source in enumerate(value.inputs):
+                self._use(value, number, source)
+        end = len(self.graph.nodes)
+        for k, out in enumerate(self.graph.outputs):
+            if out.view is not None and out.view.kind == "input":
+                continue
+            root = self.values[out.var.name].root
+            root.uses.append(Use(end, 0))
+            root.forced = True
+            if root.output is None and out.view is None and _covers(self.values[out.var.name]):
+                root.output = k
+        for _, var in self.graph.mutations:
+            root = self.values[var.name].root
+            root.uses.append(Use(end, 0))
+            root.forced = root.forced or root is self.values[var.name]
+
+    def _use(self, reader: Value, number: int, source: Value) -> None:
+        root = source.root
+        needs_memory = reader.kind == "memory" or (number == 0 and reader.kind in ("gather", "update"))
+        root.forced = root.forced or needs_memory
+        points = reader.points if reader.kind in ("point", "gather") else source.points
+        root.uses.append(Use(reader.position, points, self._repeats(reader, source)))
+
+    def _repeats(self, reader: Value, source: Value) -> bool:
+        """Whether a reader's inner loops compute the source's root again and again."""
+        if source is source.root and reader.kind != "gather":
+            return False
+        if reader.kind in ("gather", "contract"):
+            return source.points < reader.points
+        dims = source.axes
+        index: Index = canonical(dims)
+        try:
+            while source.kind == "view":
+                index = map_index(source, index)
+                source = source.inputs[0]
+        except NotAffine:
+            return False
+        used = frozenset().union(*(e.axes() for e in index))
+        order = [d.name in used for d in proper(dims)]
+        return False in order and True in order[order.index(False) :]
+
+    # -- lowering by kind ---------------------------------------------------------------------
+    def _lower(self, value: Value) -> None:
+        if value.kind == "view":
+            return
+        if value.points == 0 and self.is_static(value) and value.kind not in ("memory", "update"):
+            self._empty(value)
+            return
+        if not value.uses and value.kind not in ("memory", "update"):
+            return
+        if value.kind in ("point", "gather"):
+            self._point(value)
+        elif value.kind in ("reduce", "scan"):
+            self._reduce(value)
+        elif value.kind == "contract":
+            lower_contract(self, value)
+        elif value.kind == "update":
+            self.updates.lower(value)
+        else:
+            self._memory(value)
+
+    def is_static(self, value: Value) -> bool:
+        """Whether the shape is known."""
+        return all(isinstance(d, int) for d in value.shape)
+
+    def _empty(self, value: Value) -> None:
+        """A value without elements: memory that nobody touches."""
+        self.give_memory(value)
+
+    def _point(self, value: Value) -> None:
+        _sum_up(value)
+        if self._keeps_home(value):
+            self.home_point(value)
+        else:
+            self.pending.append(value)
+
+    def _keeps_home(self, value: Value) -> bool:
+        if value.forced or value.weight > MAX_INLINE_WEIGHT:
+            return True
+        if value.points <= 1:
+            return len(value.uses) > 1 and value.cost > SCALAR_COST
+        if len(value.uses) == 1:
+            (use,) = value.uses
+            return use.repeats and use.points > 1.5 * value.points and value.cost > REPEAT_COST
+        return not (value.cost <= SHARE_COST and value.loads <= 1)
+
+    def home_point(self, value: Value) -> None:
+        """Give a pointwise or gathered value a cluster of its own or of others."""
+        dims = value.axes
+        reads = reads_inside(self, value, canonical(dims))
+        root = Root("compute", value, dims, reads, weight=value.weight, cost=value.cost, raises=value.raises)
+        self.enter(root, value, canonical(dims))
+
+    def enter(self, root: Root, value: Value, index: Index) -> Cluster:
+        """Place a computing root; ``index``: the value's own index in the root's axes."""
+        root.loc = value.node.loc if value.node is not None else None
+        cluster = self.fuser.place(root)
+        value.home = cluster
+        value.canon = tuple(e.substitute(root.mapping) for e in index)
+        value.rank = root.rank
+        value.leaves = frozenset()
+        if value.output is not None:
+            self.fuser.store(value, self.output_storage(value, value.output))
+        elif value.forced:
+            self.fuser.store(value)
+        return cluster
+
+    def constant(self, value: Value, number: object) -> None:
+        """Make of a value an array of one number."""
+        params = (("shape", value.shape), ("value", number), ("dtype", value.dtype))
+        value.node = Node(
+            "full", (), params, (value.var,), value.node.loc if value.node is not None else None
+        )
+        value.row = self.table["full"]
+        value.kind = "point"
+        value.inputs = ()
+        self._point(value)
+
+    def _reduce(self, value: Value) -> None:
+        (source,) = value.inputs
+        if source.points == 0 and self.is_static(source) and value.kind == "reduce":
+            assert value.row is not None
+            assert isinstance(value.row.lower, opdef.Reduce)
+            self.constant(value, REDUCERS[value.row.lower.combine].identity(value.dtype))
+            return
+        dims = source.axes
+        axes = (value.params["axis"],) if "axis" in value.params else tuple(value.params["axes"])
+        reads = reads_at(self, (source, canonical(dims)))
+        reduced = frozenset(dims[a].name for a in axes)
+        scan = value.kind == "scan"
+        weight, cost, raises = _tree(value.inputs)
+        root = Root(
+            "compute", value, dims, reads, reduced, scan, weight=weight + 1, cost=cost + 1, raises=raises
+        )
+        index = canonical(dims) if scan else canonical(d for k, d in enumerate(dims) if k not in axes)
+        self.enter(root, value, index)
+
+    def _memory(self, value: Value) -> None:
+        """Constants and results of library calls."""
+        assert value.node is not None
+        assert value.row is not None
+        if isinstance(value.row.lower, opdef.Constant):
+            storage = Storage(value.dtype, product(value.shape), "constant", len(self.constants))
+            self.constants.append(value.params["literal"].to_numpy())
+            value.place = type_place(value, storage)
+            return
+        results = [self.values[v.name] for v in value.node.outputs]
+        if value is not results[0]:
+            return
+        for source in value.inputs:
+            self.need_memory(source)
+        for result in results:
+            self.give_memory(result)
+        call = self.fuser.add_call("extern", value, value.inputs, results)
+        self.fuser.raising.append(call.position)
+        self._written(results, call.position)
+
+    def _written(self, results: list[Value], position: int) -> None:
+        for result in results:
+            assert result.place is not None
+            result.place.storage.writes.append(position)
+
+    # -- memory -------------------------------------------------------------------------------
+    def output_storage(self, value: Value, number: int) -> Storage:
+        storage = Storage(value.dtype, product(value.shape), "output", number)
+        self.outputs[number] = storage
+        return storage
+
+    def give_memory(self, value: Value) -> Place:
+        """Memory for a value that is not computed by a cluster."""
+        if value.output is not None:
+            storage = self.output_storage(value, value.output)
+        else:
+            storage = Storage(value.dtype, product(value.shape), "temp")
+        value.kind = "memory" if value.kind != "update" else value.kind
+        value.place = type_place(value, storage)
+        return value.place
+
+    def materialise(self, value: Value) -> None:
+        """Put a value that readers would compute into memory."""
+        if value.inline:
+            if not value.weight:
+                _sum_up(value)
+            self.home_point(value)
+            if value in self.pending:
+                self.pending.remove(value)
+        if value.place is None:
+            self.fuser.store(value)
+
+    def need_memory(self, value: Value) -> None:
+        """Have a value's root in memory."""
+        root = value.root
+        if root.place is None:
+            self.materialise(root)
+
+    def lower_copy(self, copy: Value) -> None:
+        """Compute a copy made by lowering itself."""
+        self._point(copy)
+
+    def snapshot(self, value: Value) -> Value:
+        """The same values in memory of their own, read now."""
+        if value.inline and value.root is value:
+            self.materialise(value)
+            return value
+        type = array_type(value.dtype, value.shape)
+        copy = Value(
+            Var(f"{value.var.name}_copy{len(self.fuser.steps)}", type), None, value.position, "point"
+        )
+        copy.inputs = (value,)
+        copy.forced = True
+        self._point(copy)
+        return copy
+
+    # -- outputs ------------------------------------------------------------------------------
+    def _finish_outputs(self) -> None:
+        for k, out in enumerate(self.graph.outputs):
+            if out.view is not None or k in self.outputs:
+                continue
+            value = self.values[out.var.name]
+            place = value.root.place
+            if place is not None and _covers(value) and _is_whole_temp(value.root, place):
+                place.storage.role = "output"
+                place.storage.number = k
+                self.outputs[k] = place.storage
+                continue
+            self._copy_out(k, value)
+
+    def _copy_out(self, number: int, value: Value) -> None:
+        storage = self.output_storage(value, number)
+        self.write(value, Place(storage, output_strides(value), 0), value.shape)
+
+    def write(self, value: Value, target: Place, shape: tuple[Dim, ...]) -> None:
+        """Write all of a value to memory."""
+        if hint(product(shape)) == 0 and all(isinstance(d, int) for d in shape):
+            return
+        dims = axis_vars(shape)
+        index = canonical(dims)
+        reads = reads_at(self, (value, index))
+        weight, cost, raises = _tree((value,))
+        root = Root("write", value, dims, reads, target=target, target_index=index)
+        root.weight = weight + 1
+        root.cost = cost + 1
+        root.raises = raises
+        self.fuser.place(root)
+
+
+def output_strides(value: Value) -> tuple[Dim, ...]:
+    """The layout of a fresh output: the value's own where it is dense, else C order."""
+    return (
+        value.type.strides if is_dense(value.shape, value.type.strides) else contiguous_strides(value.shape)
+    )
+
+
+def is_dense(shape: tuple[Dim, ...], strides: tuple[Dim, ...]) -> bool:
+    """Whether strides are those of a permuted contiguous array, structurally."""
+    order = sorted(range(len(shape)), key=lambda k: (-hint(strides[k]), k))
+    wanted = contiguous_strides(tuple(shape[k] for k in order))
+    return all(same(shape[k], 1) or same(strides[k], w) for k, w in zip(order, wanted))
+
+
+def _covers(value: Value) -> bool:
+    """Whether a value is its root, or a view with all of the root's elements in the value's own layout."""
+    if value.kind != "view":
+        return True
+    if not same(product(value.shape), product(value.root.shape)):
+        return False
+    try:
+        place = place_of(value)
+    except NotAffine:
+        return False
+    return same(place.offset, 0) and same_shape(place.strides, value.type.strides)
+
+
+def _is_whole_temp(value: Value, place: Place) -> bool:
+    """Whether a place is all of a temporary storage, in the value's own layout."""
+    at_start = isinstance(place.offset, int) and place.offset == 0
+    return place.storage.role == "temp" and at_start and same_shape(place.strides, value.type.strides)
+
+
+def _kind(row: opdef.OpDef, node: Node) -> str:
+    lower = row.lower
+    for cls, kind in _KINDS.items():
+        if isinstance(lower, cls):
+            if kind == "memory" and isinstance(lower, opdef.Constant) and hint(node.out.type.size) == 1:
+                return "point"
+            return kind
+    raise LoweringError(f"{node.op}: lowering of {type(lower).__name__} is not supported")
+
+
+_KINDS: dict[type, str] = {
+    opdef.Pointwise: "point",
+    opdef.View: "view",
+    opdef.Update: "update",
+    opdef.Scatter: "update",
+    opdef.Reduce: "reduce",
+    opdef.Scan: "scan",
+    opdef.Gather: "gather",
+    opdef.Contract: "contract",
+    opdef.Constant: "memory",
+    opdef.Extern: "memory",
+}
+
+
+def own_cost(value: Value) -> float:
+    """Rough scalar operations per element of the op itself."""
+    name = value.node.op if value.node is not None else "copy"
+    if name in EXPENSIVE:
+        return 10.0
+    if name in MODERATE:
+        return 3.0
+    if value.kind == "gather":
+        return 4.0
+    if name in ("full", "iota", "constant", "copy", "contiguous", "symint", "empty"):
+        return 0.0
+    return 4.0 if value.dtype.is_complex else 1.0
+
+
+def _sum_up(value: Value) -> None:
+    """Fill in the cost figures and leaves of a pointwise value."""
+    weight, cost, raises = _tree(value.inputs)
+    value.weight = weight + 1
+    value.cost = cost + own_cost(value)
+    value.raises = raises or value.kind == "gather"
+    loads = 0
+    leaves: set[Value] = set()
+    for source in {id(v.root): v.root for v in value.inputs}.values():
+        if source.inline:
+            loads += source.loads
+            leaves |= source.leaves
+        else:
+            loads += 1
+            leaves.add(source)
+    value.loads = loads
+    value.leaves = frozenset(leaves)
+
+
+def _tree(inputs: tuple[Value, ...]) -> tuple[int, float, bool]:
+    """Weight, cost and whether it may raise, of what reading these values computes."""
+    weight = 0
+    cost = 0.0
+    raises = False
+    for root in {id(v.root): v.root for v in inputs}.values():
+        if root.inline:
+            weight += root.weight
+            cost += root.cost
+            raises = raises or root.raises
+        else:
+            weight += 1
+    return weight, cost, raises

@@ -1,0 +1,248 @@
+"""From lowered steps to the schedule (what the renderer takes) and the launch plan (what the runtime takes)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..errors import LoweringError
+from ..graph.interp import has_symbols
+from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
+from ..symint import Dim, SymInt, hint
+from .fuse import LibraryCall
+from .launch import (
+    ArenaSlot,
+    BufferRef,
+    InputSlot,
+    KernelStep,
+    LaunchPlan,
+    OutputResult,
+    OutputSlot,
+    PyCallStep,
+    Result,
+    Size,
+    SizeRef,
+    SymbolSlot,
+    ViewOutput,
+)
+from .launch import Step as PlanStep
+from .lower import Lowering, output_strides
+from .lower_contract import Operand, Product
+from .lower_emit import Emitted, work_of
+from .lower_values import Storage, Value, place_of
+from .memory import MemoryPlan
+from .schedule import CallBlas, LaunchKernel, Matrix, Module, Segment, Step
+
+# Above this much estimated work a call lets other Python threads run.
+RELEASE_GIL_NS = 50_000.0
+ERRORS = ((IndexError, "index {0} is out of bounds for axis with size {1}"),)
+
+
+class Sizes:
+    """Sizes for the plan: integers, or references to what the library's ``sizes`` function computes."""
+
+    def __init__(self) -> None:
+        self.dims: list[Dim] = []
+        self._index: dict[object, int] = {}
+
+    def __call__(self, dim: Dim) -> Size:
+        if not isinstance(dim, SymInt):
+            return dim
+        index = self._index.get(dim.key)
+        if index is None:
+            index = len(self.dims)
+            self._index[dim.key] = index
+            self.dims.append(dim)
+        return SizeRef(index)
+
+    def all(self, dims: Sequence[Dim]) -> tuple[Size, ...]:
+        return tuple(self(d) for d in dims)
+
+
+@dataclass
+class Planned:
+    """The two halves: ``module`` for the renderer, ``plan`` for the launcher; ``work_ns``: estimated time
+    of the kernels on one core."""
+
+    module: Module
+    plan: LaunchPlan
+    work_ns: float
+
+
+@dataclass
+class Planner:
+    """Numbers buffers and splits the steps at library calls."""
+
+    lowering: Lowering
+    memory: MemoryPlan
+    sizes: Sizes = field(default_factory=Sizes)
+    segments: list[Segment] = field(default_factory=list)
+    steps: list[PlanStep] = field(default_factory=list)
+    current: list[Step] = field(default_factory=list)
+    work_ns: float = 0.0
+
+    @property
+    def graph(self) -> Graph:
+        return self.lowering.graph
+
+    def run(self, items: Sequence[Emitted | LibraryCall]) -> Planned:
+        self._number_buffers()
+        for item in items:
+            if isinstance(item, Emitted):
+                self._launch(item)
+            elif item.kind == "blas":
+                self.current.append(self._blas(item))
+            else:
+                self._extern(item)
+        self._close_segment()
+        plan = self._plan()
+        names = tuple(s.name for s in self.graph.symbols)
+        module = Module(self.graph.name, tuple(self.segments), names, tuple(self.sizes.dims))
+        return Planned(module, plan, self.work_ns)
+
+    # -- buffers ------------------------------------------------------------------------------
+    def _number_buffers(self) -> None:
+        self.integers = _integer_count(self.graph.symbols)
+        self.fresh = [k for k, out in enumerate(self.graph.outputs) if out.view is None]
+        first_output = len(self.graph.inputs) + self.integers
+        first_arena = first_output + len(self.fresh)
+        self.output_slot = {k: slot for slot, k in enumerate(self.fresh)}
+        self.output_number = {k: first_output + slot for slot, k in enumerate(self.fresh)}
+        self.arena_number = {id(s): first_arena + k for k, s in enumerate(self.memory.order)}
+        self.first_constant = first_arena + len(self.memory.order)
+
+    def number(self, storage: Storage) -> int:
+        """The plan's number of a storage's buffer."""
+        if storage.role == "input":
+            return storage.number
+        if storage.role == "output":
+            return self.output_number[storage.number]
+        if storage.role == "constant":
+            return self.first_constant + storage.number
+        return self.arena_number[id(storage)]
+
+    # -- steps --------------------------------------------------------------------------------
+    def _launch(self, item: Emitted) -> None:
+        slots = tuple(self.number(s) for s in item.storages)
+        point_ns = work_of(item.kernel)
+        self.work_ns += point_ns * hint(item.points)
+        self.current.append(
+            LaunchKernel(item.kernel, slots, item.points, point_ns, not item.ordered, item.raises)
+        )
+
+    def _blas(self, call: LibraryCall) -> CallBlas:
+        product = call.detail
+        assert isinstance(product, Product)
+        self.work_ns += 0.02 * hint(product.m * product.n) * hint(product.k)
+        dtype = call.value.dtype
+        a, b, c = (self._matrix(x) for x in (product.a, product.b, product.c))
+        return CallBlas(dtype, product.m, product.n, product.k, a, b, c, product.batch)
+
+    def _matrix(self, operand: Operand) -> Matrix:
+        place = place_of(operand.value)
+        return Matrix(
+            self.number(place.storage),
+            place.offset,
+            operand.row_stride,
+            operand.col_stride,
+            operand.batch_strides,
+        )
+
+    def _extern(self, call: LibraryCall) -> None:
+        self._close_segment()
+        value = call.value
+        assert value.row is not None
+        if has_symbols(tuple(value.params.values())):
+            raise LoweringError(f"{value.row.name} with symbolic parameters")
+        function = functools.partial(value.row.ref, **value.params)
+        inputs = tuple(self._reference(v) for v in call.operands)
+        outputs = tuple(self._reference(v) for v in call.results)
+        self.steps.append(PyCallStep(function, inputs, outputs))
+
+    def _reference(self, value: Value) -> BufferRef:
+        place = place_of(value)
+        strides = self.sizes.all(place.strides)
+        shape = self.sizes.all(value.shape)
+        return BufferRef(self.number(place.storage), value.dtype, shape, strides, self.sizes(place.offset))
+
+    def _close_segment(self) -> None:
+        if not self.current:
+            return
+        symbol = "run" if not self.segments else f"run{len(self.segments)}"
+        self.segments.append(Segment(symbol, tuple(self.current)))
+        self.steps.append(KernelStep(symbol))
+        self.current = []
+
+    # -- the launch plan ----------------------------------------------------------------------
+    def _plan(self) -> LaunchPlan:
+        outputs = tuple(self._output(self.graph.outputs[k]) for k in self.fresh)
+        results = tuple(self._result(k, out) for k, out in enumerate(self.graph.outputs) if not out.hidden)
+        arena = tuple(ArenaSlot(self.sizes(self.memory.offset(s))) for s in self.memory.order)
+        arena_bytes = self.sizes(self.memory.size)
+        return LaunchPlan(
+            inputs=self._inputs(),
+            outputs=outputs,
+            results=results,
+            steps=tuple(self.steps),
+            symbols=tuple(self._symbol(s) for s in self.graph.symbols),
+            size_count=len(self.sizes.dims),
+            arena=arena,
+            arena_bytes=arena_bytes,
+            constants=tuple(self.lowering.constants),
+            errors=ERRORS if self.lowering.last_raise >= 0 else (),
+            release_gil=self.work_ns > RELEASE_GIL_NS,
+            name=self.graph.name,
+        )
+
+    def _inputs(self) -> tuple[InputSlot, ...]:
+        mutated = self.lowering.mutated
+        slots = [_input_slot(inp, k in mutated) for k, inp in enumerate(self.graph.inputs)]
+        return (*slots, *[InputSlot("symint")] * self.integers)
+
+    def _output(self, out: GraphOutput) -> OutputSlot:
+        type = out.var.type
+        layout = output_strides(self.lowering.values[out.var.name])
+        dense = same_shape(layout, contiguous_strides(type.shape))
+        strides = None if dense else self.sizes.all(layout)
+        return OutputSlot(type.dtype, self.sizes.all(type.shape), strides, _OUTPUT_KINDS[out.kind])
+
+    def _result(self, number: int, out: GraphOutput) -> Result:
+        if out.view is None:
+            return OutputResult(self.output_slot[number])
+        view = out.view
+        index = view.index if view.kind == "input" else self.output_slot[view.index]
+        return ViewOutput(
+            "input" if view.kind == "input" else "output",
+            index,
+            out.var.dtype,
+            self.sizes.all(view.shape),
+            self.sizes.all(view.strides),
+            self.sizes(view.offset),
+        )
+
+    def _symbol(self, symbol: SymbolBinding) -> SymbolSlot:
+        if symbol.kind == "int":
+            return SymbolSlot("value", len(self.graph.inputs) + symbol.index)
+        return SymbolSlot("shape" if symbol.kind == "dim" else "stride", symbol.index, symbol.axis)
+
+
+_OUTPUT_KINDS = {"array": "array", "scalar": "numpy_scalar", "python": "python_scalar"}
+_SCALAR_KINDS = {"bool": "bool", "int": "int", "uint": "int", "float": "float", "complex": "complex"}
+
+
+def _integer_count(symbols: Sequence[SymbolBinding]) -> int:
+    return max((s.index + 1 for s in symbols if s.kind == "int"), default=0)
+
+
+def _input_slot(inp: GraphInput, mutated: bool) -> InputSlot:
+    type = inp.var.type
+    if inp.kind != "array":
+        return InputSlot(_SCALAR_KINDS[type.dtype.kind], type.dtype)
+    shape = tuple(d if isinstance(d, int) else None for d in type.shape)
+    empty = any(isinstance(d, int) and d == 0 for d in type.shape)
+    strides = tuple(
+        None if empty or not isinstance(s, int) or (isinstance(d, int) and d == 1) else s
+        for s, d in zip(type.strides, type.shape)
+    )
+    return InputSlot("array", type.dtype, type.ndim, mutated, shape, strides)

@@ -1,0 +1,262 @@
+// Complex numbers as pairs. Transcendental functions of complex64 go through complex128.
+
+// @ dc_add_[c64 c128]
+DC_INLINE TYPE dc_add_SUFFIX(TYPE a, TYPE b) { return {a.re + b.re, a.im + b.im}; }
+// @ dc_sub_[c64 c128]
+DC_INLINE TYPE dc_sub_SUFFIX(TYPE a, TYPE b) { return {a.re - b.re, a.im - b.im}; }
+// @ dc_mul_[c64 c128]
+DC_INLINE TYPE dc_mul_SUFFIX(TYPE a, TYPE b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+// @ dc_neg_[c64 c128]
+DC_INLINE TYPE dc_neg_SUFFIX(TYPE a) { return {-a.re, -a.im}; }
+// @ dc_conj_[c64 c128]
+DC_INLINE TYPE dc_conj_SUFFIX(TYPE a) { return {a.re, -a.im}; }
+// R. L. Smith's division, as NumPy's
+// @ dc_div_[c64 c128]
+DC_INLINE TYPE dc_div_SUFFIX(TYPE a, TYPE b) {
+  const UNSIGNED re = b.re < 0 ? -b.re : b.re;
+  const UNSIGNED im = b.im < 0 ? -b.im : b.im;
+  if (re >= im) {
+    if (re == 0 && im == 0) return {a.re / re, a.im / re};
+    const UNSIGNED ratio = b.im / b.re;
+    const UNSIGNED scale = (UNSIGNED)1 / (b.re + b.im * ratio);
+    return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
+  }
+  const UNSIGNED ratio = b.re / b.im;
+  const UNSIGNED scale = (UNSIGNED)1 / (b.im + b.re * ratio);
+  return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
+}
+// @ dc_equal_[c64 c128]
+DC_INLINE bool dc_equal_SUFFIX(TYPE a, TYPE b) { return (a.re == b.re) & (a.im == b.im); }
+// @ dc_not_equal_[c64 c128]
+DC_INLINE bool dc_not_equal_SUFFIX(TYPE a, TYPE b) { return (a.re != b.re) | (a.im != b.im); }
+// @ dc_less_[c64 c128]
+DC_INLINE bool dc_less_SUFFIX(TYPE a, TYPE b) {
+  return ((a.re < b.re) & (a.im == a.im) & (b.im == b.im)) | ((a.re == b.re) & (a.im < b.im));
+}
+// @ dc_less_equal_[c64 c128]
+DC_INLINE bool dc_less_equal_SUFFIX(TYPE a, TYPE b) {
+  return ((a.re < b.re) & (a.im == a.im) & (b.im == b.im)) | ((a.re == b.re) & (a.im <= b.im));
+}
+// @ dc_greater_[c64 c128]
+DC_INLINE bool dc_greater_SUFFIX(TYPE a, TYPE b) { return dc_less_SUFFIX(b, a); }
+// @ dc_greater_equal_[c64 c128]
+DC_INLINE bool dc_greater_equal_SUFFIX(TYPE a, TYPE b) { return dc_less_equal_SUFFIX(b, a); }
+// @ dc_max_[c64 c128]
+DC_INLINE TYPE dc_max_SUFFIX(TYPE a, TYPE b) {
+  const bool nan = (a.re != a.re) | (a.im != a.im);
+  return nan | dc_greater_equal_SUFFIX(a, b) ? a : b;
+}
+// @ dc_min_[c64 c128]
+DC_INLINE TYPE dc_min_SUFFIX(TYPE a, TYPE b) {
+  const bool nan = (a.re != a.re) | (a.im != a.im);
+  return nan | dc_less_equal_SUFFIX(a, b) ? a : b;
+}
+// @ dc_isinf_[c64 c128]
+DC_INLINE bool dc_isinf_SUFFIX(TYPE a) {
+  return (__builtin_fabs(a.re) == __builtin_inf()) | (__builtin_fabs(a.im) == __builtin_inf());
+}
+// @ dc_isfinite_[c64 c128]
+DC_INLINE bool dc_isfinite_SUFFIX(TYPE a) {
+  return (__builtin_fabs(a.re) < __builtin_inf()) & (__builtin_fabs(a.im) < __builtin_inf());
+}
+// @ dc_rint_[c64 c128]
+DC_INLINE TYPE dc_rint_SUFFIX(TYPE a) { return {(UNSIGNED)__builtin_rint(a.re), (UNSIGNED)__builtin_rint(a.im)}; }
+// @ dc_abs_c64
+DC_INLINE float dc_abs_c64(c64 a) { return dc_hypot_f32(a.re, a.im); }
+// @ dc_abs_c128
+DC_INLINE double dc_abs_c128(c128 a) { return dc_hypot_f64(a.re, a.im); }
+// @ dc_sign_c128
+DC_INLINE c128 dc_sign_c128(c128 a) {
+  const double r = dc_abs_c128(a);
+  if (r == 0) return a;
+  if (r == __builtin_inf()) {
+    const bool re = __builtin_fabs(a.re) == r, im = __builtin_fabs(a.im) == r;
+    if (re && im) return {__builtin_nan(""), __builtin_nan("")};
+    return {re ? __builtin_copysign(1.0, a.re) : 0.0, im ? __builtin_copysign(1.0, a.im) : 0.0};
+  }
+  return {a.re / r, a.im / r};
+}
+// @ dc_exp_c128
+DC_INLINE c128 dc_exp_c128(c128 a) {
+  if (a.im == 0) return {dc_exp_f64(a.re), a.im};
+  const bool finite = __builtin_fabs(a.im) < __builtin_inf();
+  if (!finite && a.re == -__builtin_inf()) return {0.0, 0.0};
+  if (!finite && a.re == __builtin_inf()) return {a.re, __builtin_nan("")};
+  const double c = dc_full_cos_f64(a.im), s = dc_full_sin_f64(a.im);
+  if (a.re > 709.0) {
+    const double e = dc_exp_f64(a.re - 709.0), big = dc_exp_f64(709.0);
+    return {e * c * big, e * s * big};
+  }
+  const double e = dc_exp_f64(a.re);
+  return {e * c, e * s};
+}
+// @ dc_log_c128
+DC_INLINE c128 dc_log_c128(c128 a) {
+  const double x = __builtin_fabs(a.re), y = __builtin_fabs(a.im);
+  const double big = x > y ? x : y, small = x > y ? y : x;
+  double re = dc_log_f64(dc_abs_c128(a));
+  // near the unit circle: log1p of the squared modulus minus one
+  if (big > 0.5 && big < 2.0) re = 0.5 * dc_log1p_f64(__builtin_fma(small, small, (big - 1.0) * (big + 1.0)));
+  if (big < 0x1p-1000 && big > 0) re = dc_log_f64(dc_abs_c128({a.re * 0x1p200, a.im * 0x1p200})) - 200 * 0x1.62e42fefa39efp-1;
+  if (big > 0x1p1000 && big < __builtin_inf()) re = dc_log_f64(dc_abs_c128({a.re * 0x1p-200, a.im * 0x1p-200})) + 200 * 0x1.62e42fefa39efp-1;
+  return {re, dc_arctan2_f64(a.im, a.re)};
+}
+// @ dc_sqrt_c128
+DC_INLINE c128 dc_sqrt_c128(c128 a) {
+  if (a.re == 0 && a.im == 0) return {0.0, a.im};
+  if (__builtin_fabs(a.im) == __builtin_inf()) return {__builtin_inf(), a.im};
+  if (a.re != a.re) return {a.re, a.re};
+  if (__builtin_fabs(a.re) == __builtin_inf()) {
+    const double rest = a.im != a.im ? a.im : 0.0;
+    if (a.re < 0) return {rest, __builtin_copysign(__builtin_inf(), a.im)};
+    return {a.re, a.im != a.im ? a.im : __builtin_copysign(0.0, a.im)};
+  }
+  double re = a.re, im = a.im, back = 1.0;
+  const double big = __builtin_fabs(re) > __builtin_fabs(im) ? __builtin_fabs(re) : __builtin_fabs(im);
+  if (big > 0x1p1000) { re *= 0.0625; im *= 0.0625; back = 4.0; }
+  if (big < 0x1p-900) { re *= 0x1p100; im *= 0x1p100; back = 0x1p-50; }
+  const double t = __builtin_sqrt((__builtin_fabs(re) + dc_hypot_f64(re, im)) * 0.5);
+  if (re >= 0) return {t * back, im / (2.0 * t) * back};
+  return {__builtin_fabs(im) / (2.0 * t) * back, __builtin_copysign(t, im) * back};
+}
+// @ dc_sinh_c128
+DC_INLINE c128 dc_sinh_c128(c128 a) {
+  if (a.im == 0) return {dc_sinh_f64(a.re), a.im};
+  return {dc_sinh_f64(a.re) * dc_full_cos_f64(a.im), dc_cosh_f64(a.re) * dc_full_sin_f64(a.im)};
+}
+// @ dc_cosh_c128
+DC_INLINE c128 dc_cosh_c128(c128 a) {
+  if (a.im == 0) return {dc_cosh_f64(a.re), a.re * a.im};
+  return {dc_cosh_f64(a.re) * dc_full_cos_f64(a.im), dc_sinh_f64(a.re) * dc_full_sin_f64(a.im)};
+}
+// @ dc_tanh_c128
+DC_INLINE c128 dc_tanh_c128(c128 a) {
+  if (__builtin_fabs(a.re) > 22.0) {
+    const double turn = dc_full_sin_f64(a.im) * dc_full_cos_f64(a.im);
+    const double e = dc_exp_f64(-__builtin_fabs(a.re));
+    return {__builtin_copysign(1.0, a.re), 4.0 * turn * e * e};
+  }
+  // W. Kahan's form, which does not cancel near the poles
+  const double t = dc_full_tan_f64(a.im);
+  const double beta = 1.0 + t * t;
+  const double s = dc_sinh_f64(a.re);
+  const double rho = __builtin_sqrt(1.0 + s * s);
+  const double denominator = 1.0 + beta * s * s;
+  return {beta * rho * s / denominator, t / denominator};
+}
+// @ dc_sin_c128
+DC_INLINE c128 dc_sin_c128(c128 a) {
+  const c128 r = dc_sinh_c128({-a.im, a.re});
+  return {r.im, -r.re};
+}
+// @ dc_cos_c128
+DC_INLINE c128 dc_cos_c128(c128 a) { return dc_cosh_c128({-a.im, a.re}); }
+// @ dc_tan_c128
+DC_INLINE c128 dc_tan_c128(c128 a) {
+  const c128 r = dc_tanh_c128({-a.im, a.re});
+  return {r.im, -r.re};
+}
+// @ dc_exp2_c128
+DC_INLINE c128 dc_exp2_c128(c128 a) {
+  return dc_exp_c128({a.re * 0x1.62e42fefa39efp-1, a.im * 0x1.62e42fefa39efp-1});
+}
+// @ dc_log2_c128
+DC_INLINE c128 dc_log2_c128(c128 a) {
+  const c128 r = dc_log_c128(a);
+  return {r.re * 0x1.71547652b82fep+0, r.im * 0x1.71547652b82fep+0};
+}
+// @ dc_log10_c128
+DC_INLINE c128 dc_log10_c128(c128 a) {
+  const c128 r = dc_log_c128(a);
+  return {r.re * 0x1.bcb7b1526e50ep-2, r.im * 0x1.bcb7b1526e50ep-2};
+}
+// Small whole exponents by multiplication, as NumPy's
+// @ dc_pow_c128
+DC_INLINE c128 dc_pow_c128(c128 x, c128 y) {
+  if (y.re == 0 && y.im == 0) return {1.0, 0.0};
+  if (x.re == 0 && x.im == 0) {
+    if (y.re > 0 && y.im == 0) return {0.0, 0.0};
+    if (y.re > 0) return {0.0, 0.0};
+    return {__builtin_nan(""), __builtin_nan("")};
+  }
+  if (y.im == 0 && y.re == __builtin_floor(y.re) && __builtin_fabs(y.re) < 100.0) {
+    c128 result = {1.0, 0.0};
+    c128 base = x;
+    for (int n = (int)__builtin_fabs(y.re); n; n >>= 1) {
+      if (n & 1) result = dc_mul_c128(result, base);
+      base = dc_mul_c128(base, base);
+    }
+    return y.re < 0 ? dc_div_c128({1.0, 0.0}, result) : result;
+  }
+  return dc_exp_c128(dc_mul_c128(y, dc_log_c128(x)));
+}
+// @ dc_sign_c64
+DC_INLINE c64 dc_sign_c64(c64 a) {
+  const c128 r = dc_sign_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_exp_c64
+DC_INLINE c64 dc_exp_c64(c64 a) {
+  const c128 r = dc_exp_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_log_c64
+DC_INLINE c64 dc_log_c64(c64 a) {
+  const c128 r = dc_log_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_sqrt_c64
+DC_INLINE c64 dc_sqrt_c64(c64 a) {
+  const c128 r = dc_sqrt_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_sinh_c64
+DC_INLINE c64 dc_sinh_c64(c64 a) {
+  const c128 r = dc_sinh_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_cosh_c64
+DC_INLINE c64 dc_cosh_c64(c64 a) {
+  const c128 r = dc_cosh_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_tanh_c64
+DC_INLINE c64 dc_tanh_c64(c64 a) {
+  const c128 r = dc_tanh_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_sin_c64
+DC_INLINE c64 dc_sin_c64(c64 a) {
+  const c128 r = dc_sin_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_cos_c64
+DC_INLINE c64 dc_cos_c64(c64 a) {
+  const c128 r = dc_cos_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_tan_c64
+DC_INLINE c64 dc_tan_c64(c64 a) {
+  const c128 r = dc_tan_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_exp2_c64
+DC_INLINE c64 dc_exp2_c64(c64 a) {
+  const c128 r = dc_exp2_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_log2_c64
+DC_INLINE c64 dc_log2_c64(c64 a) {
+  const c128 r = dc_log2_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_log10_c64
+DC_INLINE c64 dc_log10_c64(c64 a) {
+  const c128 r = dc_log10_c128({a.re, a.im});
+  return {(float)r.re, (float)r.im};
+}
+// @ dc_pow_c64
+DC_INLINE c64 dc_pow_c64(c64 x, c64 y) {
+  const c128 r = dc_pow_c128({x.re, x.im}, {y.re, y.im});
+  return {(float)r.re, (float)r.im};
+}

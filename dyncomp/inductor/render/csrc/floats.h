@@ -1,0 +1,167 @@
+// Floating-point helpers that are not transcendental.
+
+// @ dc_abs_f32
+DC_INLINE float dc_abs_f32(float x) { return __builtin_fabsf(x); }
+// @ dc_abs_f64
+DC_INLINE double dc_abs_f64(double x) { return __builtin_fabs(x); }
+// @ dc_sign_[f32 f64]
+DC_INLINE TYPE dc_sign_SUFFIX(TYPE x) {
+  const TYPE step = (TYPE)((x > 0) - (x < 0));
+  return x != x ? x : step;
+}
+// @ dc_signbit_f32
+DC_INLINE bool dc_signbit_f32(float x) { return (dc_bits_f32(x) >> 31) != 0; }
+// @ dc_signbit_f64
+DC_INLINE bool dc_signbit_f64(double x) { return (dc_bits_f64(x) >> 63) != 0; }
+// Exact for quotients below 2^53: the remainder of a rounded quotient is exact, then corrected by one.
+// @ dc_fmod_fast
+DC_INLINE double dc_fmod_fast(double a, double b) {
+  const double x = __builtin_fabs(a);
+  const double y = __builtin_fabs(b);
+  const double q = __builtin_trunc(x / y);
+  double r = __builtin_fma(-q, y, x);
+  r = r < 0 ? r + y : r;
+  r = r >= y ? r - y : r;
+  r = y == __builtin_inf() && x < y ? x : r;
+  return __builtin_copysign(r, a);
+}
+// @ dc_fmod_f64
+DC_INLINE double dc_fmod_f64(double a, double b) { return dc_fmod_fast(a, b); }
+// @ dc_fmod_f32
+DC_INLINE float dc_fmod_f32(float a, float b) { return (float)dc_fmod_fast((double)a, (double)b); }
+// @ dc_far_fmod_f64
+DC_INLINE int dc_far_fmod_f64(double a, double b) {
+  return (__builtin_fabs(a) >= __builtin_fabs(b) * 0x1p52) & (__builtin_fabs(a) < __builtin_inf()) & (b != 0);
+}
+// @ dc_far_fmod_f32
+DC_INLINE int dc_far_fmod_f32(float a, float b) { return dc_far_fmod_f64((double)a, (double)b); }
+// @ dc_full_fmod_f64
+extern "C" double fmod(double, double) noexcept;
+DC_INLINE double dc_full_fmod_f64(double a, double b) {
+  return dc_far_fmod_f64(a, b) ? fmod(a, b) : dc_fmod_fast(a, b);
+}
+// @ dc_full_fmod_f32
+DC_INLINE float dc_full_fmod_f32(float a, float b) { return (float)dc_full_fmod_f64((double)a, (double)b); }
+// NumPy's divmod: the quotient is rounded from (a - mod) / b, and zero results carry the right sign.
+// @ dc_remainder_from
+DC_INLINE double dc_remainder_from(double mod, double b) {
+  const double moved = ((b < 0) != (mod < 0)) ? mod + b : mod;
+  return mod != 0 ? moved : __builtin_copysign(0.0, b);
+}
+// @ dc_floordiv_from
+DC_INLINE double dc_floordiv_from(double a, double b, double mod) {
+  const double shift = (mod != 0) & ((b < 0) != (mod < 0)) ? 1.0 : 0.0;
+  const double div = (a - mod) / b - shift;
+  const double down = __builtin_floor(div);
+  const double rounded = div - down > 0.5 ? down + 1.0 : down;
+  const double result = div != 0 ? rounded : __builtin_copysign(0.0, a / b);
+  return b == 0 ? a / b : result;
+}
+// @ dc_remainder_f64
+DC_INLINE double dc_remainder_f64(double a, double b) {
+  const double r = dc_remainder_from(dc_fmod_fast(a, b), b);
+  return b == 0 ? __builtin_nan("") : r;
+}
+// @ dc_full_remainder_f64
+DC_INLINE double dc_full_remainder_f64(double a, double b) {
+  const double r = dc_remainder_from(dc_full_fmod_f64(a, b), b);
+  return b == 0 ? __builtin_nan("") : r;
+}
+// In float, as NumPy: the sum of remainder and divisor is rounded once.
+// @ dc_remainder_f32_from
+DC_INLINE float dc_remainder_f32_from(float mod, float b) {
+  const float moved = ((b < 0) != (mod < 0)) ? mod + b : mod;
+  const float r = mod != 0 ? moved : __builtin_copysignf(0.0f, b);
+  return b == 0 ? __builtin_nanf("") : r;
+}
+// @ dc_remainder_f32
+DC_INLINE float dc_remainder_f32(float a, float b) { return dc_remainder_f32_from(dc_fmod_f32(a, b), b); }
+// @ dc_full_remainder_f32
+DC_INLINE float dc_full_remainder_f32(float a, float b) { return dc_remainder_f32_from(dc_full_fmod_f32(a, b), b); }
+// @ dc_far_remainder_f64
+DC_INLINE int dc_far_remainder_f64(double a, double b) { return dc_far_fmod_f64(a, b); }
+// @ dc_far_remainder_f32
+DC_INLINE int dc_far_remainder_f32(float a, float b) { return dc_far_fmod_f32(a, b); }
+// @ dc_floordiv_f64
+DC_INLINE double dc_floordiv_f64(double a, double b) { return dc_floordiv_from(a, b, dc_fmod_fast(a, b)); }
+// @ dc_full_floordiv_f64
+DC_INLINE double dc_full_floordiv_f64(double a, double b) { return dc_floordiv_from(a, b, dc_full_fmod_f64(a, b)); }
+// Steps in float, each of which rounds as NumPy's does.
+// @ dc_floordiv_f32_from
+DC_INLINE float dc_floordiv_f32_from(float a, float b, float mod) {
+  const float shift = (mod != 0) & ((b < 0) != (mod < 0)) ? 1.0f : 0.0f;
+  const float div = (a - mod) / b - shift;
+  const float down = __builtin_floorf(div);
+  const float rounded = div - down > 0.5f ? down + 1.0f : down;
+  const float result = div != 0 ? rounded : __builtin_copysignf(0.0f, a / b);
+  return b == 0 ? a / b : result;
+}
+// @ dc_floordiv_f32
+DC_INLINE float dc_floordiv_f32(float a, float b) { return dc_floordiv_f32_from(a, b, dc_fmod_f32(a, b)); }
+// @ dc_full_floordiv_f32
+DC_INLINE float dc_full_floordiv_f32(float a, float b) { return dc_floordiv_f32_from(a, b, dc_full_fmod_f32(a, b)); }
+// @ dc_far_floordiv_f64
+DC_INLINE int dc_far_floordiv_f64(double a, double b) { return dc_far_fmod_f64(a, b); }
+// @ dc_far_floordiv_f32
+DC_INLINE int dc_far_floordiv_f32(float a, float b) { return dc_far_fmod_f32(a, b); }
+// @ dc_nextafter_f32
+DC_INLINE float dc_nextafter_f32(float x, float y) {
+  const unsigned int u = dc_bits_f32(x);
+  const bool away = (x < y) == ((u >> 31) == 0);
+  const unsigned int step = away ? u + 1u : u - 1u;
+  const unsigned int from_zero = (dc_bits_f32(y) & 0x80000000u) | 1u;
+  const float moved = dc_from_bits_f32(x == 0 ? from_zero : step);
+  const float result = x == y ? y : moved;
+  return (x != x) | (y != y) ? x + y : result;
+}
+// @ dc_nextafter_f64
+DC_INLINE double dc_nextafter_f64(double x, double y) {
+  const u64 u = dc_bits_f64(x);
+  const bool away = (x < y) == ((u >> 63) == 0);
+  const u64 step = away ? u + 1u : u - 1u;
+  const u64 from_zero = (dc_bits_f64(y) & 0x8000000000000000ULL) | 1u;
+  const double moved = dc_from_bits_f64(x == 0 ? from_zero : step);
+  const double result = x == y ? y : moved;
+  return (x != x) | (y != y) ? x + y : result;
+}
+// Three steps reach every result from every argument; the last one alone may round.
+// @ dc_ldexp_f64
+DC_INLINE double dc_ldexp_f64(double x, i64 n) {
+  i64 k = n > 2200 ? 2200 : n;
+  k = k < -2200 ? -2200 : k;
+  const i64 first = k > 1000 ? 1000 : k < -960 ? -960 : k;
+  const i64 left = k - first;
+  const i64 second = left > 1000 ? 1000 : left < -960 ? -960 : left;
+  const i64 third = left - second;
+  const double a = dc_from_bits_f64((u64)(first + 1023) << 52);
+  const double b = dc_from_bits_f64((u64)(second + 1023) << 52);
+  const double c = dc_from_bits_f64((u64)(third + 1023) << 52);
+  return x * a * b * c;
+}
+// @ dc_ldexp_f32
+DC_INLINE float dc_ldexp_f32(float x, i64 n) {
+  i64 k = n > 400 ? 400 : n;
+  k = k < -400 ? -400 : k;
+  return (float)((double)x * dc_from_bits_f64((u64)(k + 1023) << 52));
+}
+// @ dc_hypot_f64
+DC_INLINE double dc_hypot_f64(double x, double y) {
+  const double a = __builtin_fabs(x);
+  const double b = __builtin_fabs(y);
+  const double big = a > b ? a : b;
+  const double small = a > b ? b : a;
+  const double scale = big > 0x1p500 ? 0x1p-600 : big < 0x1p-400 ? 0x1p600 : 1.0;
+  const double back = big > 0x1p500 ? 0x1p600 : big < 0x1p-400 ? 0x1p-600 : 1.0;
+  const double u = big * scale;
+  const double v = small * scale;
+  const double r = __builtin_sqrt(__builtin_fma(u, u, v * v)) * back;
+  const double any = (a != a) | (b != b) ? a + b : r;
+  return (a == __builtin_inf()) | (b == __builtin_inf()) ? __builtin_inf() : any;
+}
+// @ dc_hypot_f32
+DC_INLINE float dc_hypot_f32(float x, float y) {
+  const double u = x, v = y;
+  const double r = __builtin_sqrt(u * u + v * v);
+  const float inf = __builtin_inff();
+  return (__builtin_fabsf(x) == inf) | (__builtin_fabsf(y) == inf) ? inf : (float)r;
+}

@@ -1,0 +1,71 @@
+// float16 and bfloat16 by integer operations on float32, which vectorise where conversions do not.
+
+// @ dc_bits_f32
+DC_INLINE unsigned int dc_bits_f32(float x) {
+  unsigned int u;
+  __builtin_memcpy(&u, &x, 4);
+  return u;
+}
+// @ dc_from_bits_f32
+DC_INLINE float dc_from_bits_f32(unsigned int u) {
+  float x;
+  __builtin_memcpy(&x, &u, 4);
+  return x;
+}
+// @ dc_bits_f64
+DC_INLINE u64 dc_bits_f64(double x) {
+  u64 u;
+  __builtin_memcpy(&u, &x, 8);
+  return u;
+}
+// @ dc_from_bits_f64
+DC_INLINE double dc_from_bits_f64(u64 u) {
+  double x;
+  __builtin_memcpy(&x, &u, 8);
+  return x;
+}
+// Scaling by 2^112 turns the half exponent into a float one, denormals included.
+// @ dc_load_f16
+DC_INLINE float dc_load_f16(unsigned short h) {
+  const unsigned int magnitude = (h & 0x7fffu) << 13;
+  const float scaled = dc_from_bits_f32(magnitude) * 0x1p112f;
+  const unsigned int special = magnitude | 0x7f800000u;
+  const unsigned int bits = magnitude >= 0x0f800000u ? special : dc_bits_f32(scaled);
+  return dc_from_bits_f32(bits | ((h & 0x8000u) << 16));
+}
+// Rounds to nearest even; overflow gives infinity, NaN stays NaN.
+// @ dc_store_f16
+DC_INLINE unsigned short dc_store_f16(float x) {
+  const unsigned int u = dc_bits_f32(x);
+  const unsigned int sign = (u >> 16) & 0x8000u;
+  const unsigned int magnitude = u & 0x7fffffffu;
+  // below the smallest normal half: adding 0.5 aligns the last bit with float32's rounding position
+  const unsigned int denormal = dc_bits_f32(dc_from_bits_f32(magnitude) + 0.5f) - 0x3f000000u;
+  const unsigned int normal = (magnitude + 0xc8000fffu + ((magnitude >> 13) & 1u)) >> 13;
+  const unsigned int special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  const unsigned int finite = magnitude < 0x38800000u ? denormal : normal;
+  return (unsigned short)(sign | (magnitude >= 0x47800000u ? special : finite));
+}
+// @ dc_round_f16
+DC_INLINE float dc_round_f16(float x) { return dc_load_f16(dc_store_f16(x)); }
+// @ dc_load_bf16
+DC_INLINE float dc_load_bf16(unsigned short h) { return dc_from_bits_f32((unsigned int)h << 16); }
+// @ dc_store_bf16
+DC_INLINE unsigned short dc_store_bf16(float x) {
+  const unsigned int u = dc_bits_f32(x);
+  const unsigned int rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  const unsigned int nan = (u >> 16) | 0x40u;
+  return (unsigned short)(x != x ? nan : rounded);
+}
+// @ dc_round_bf16
+DC_INLINE float dc_round_bf16(float x) { return dc_load_bf16(dc_store_bf16(x)); }
+// A double as a float rounded to odd: rounding that once more to a half type rounds only once.
+// @ dc_round_to_odd
+DC_INLINE float dc_round_to_odd(double x) {
+  const float nearest = (float)x;
+  const unsigned int u = dc_bits_f32(nearest);
+  const bool away = __builtin_fabs((double)nearest) > __builtin_fabs(x);
+  const unsigned int odd = (away ? u - 1u : u) | 1u;
+  const bool inexact = ((double)nearest != x) & (x == x);
+  return dc_from_bits_f32(inexact ? odd : u);
+}

@@ -1,0 +1,145 @@
+// Single-precision functions. The most used are computed in single precision; the others in double.
+
+// @ dc_pow2_f32
+DC_INLINE float dc_pow2_f32(int n) { return dc_from_bits_f32((unsigned int)(n + 127) << 23); }
+// @ dc_exp_f32
+DC_INLINE float dc_exp_f32(float x0) {
+  float x = x0 > 89.0f ? 89.0f : x0;
+  x = x < -104.0f ? -104.0f : x;
+  const float n = __builtin_rintf(x * 0x1.715476p+0f);
+  float r = __builtin_fmaf(-n, 0x1.62e43p-1f, x);
+  r = __builtin_fmaf(-n, -0x1.05c61p-29f, r);
+  POLY(p, r, 0.5f, 0.166665766661f, 0.041666554213f, 0.00836323288368f, 0.00139262508315f);
+  const float y = 1.0f + __builtin_fmaf(r * r, p, r);
+  const int k = (int)n;
+  const int half = k >> 1;
+  return y * dc_pow2_f32(half) * dc_pow2_f32(k - half);
+}
+// @ dc_log_f32
+DC_INLINE float dc_log_f32(float x) {
+  const bool tiny = x < 0x1p-126f;
+  const unsigned int u = dc_bits_f32(tiny ? x * 0x1p25f : x);
+  const int k = (int)(u - 0x3f3504f3u) >> 23;
+  const float f = dc_from_bits_f32(u - ((unsigned int)k << 23)) - 1.0f;
+  const float e = (float)(tiny ? k - 25 : k);
+  POLY(p, f, 0.3333333118f, -0.24999996958f, 0.200007157489f, -0.166678023195f, 0.142490576457f, -0.124256873315f, 0.116854199235f, -0.114797338466f, 0.0697161147145f);
+  const float z = f * f;
+  const float low = __builtin_fmaf(e, -0x1.05c61p-29f, __builtin_fmaf(z * f, p, -0.5f * z));
+  const float y = __builtin_fmaf(e, 0x1.62e43p-1f, low + f);
+  const float end = x == 0 ? -__builtin_inff() : __builtin_nanf("");
+  const float top = x < __builtin_inff() ? y : x;
+  return x > 0 ? top : end;
+}
+// The remainder of x by pi/2 and the quadrant, for |x| <= 2^16.
+// @ dc_turn_f32
+struct dc_turn_f32 { float r; int quadrant; };
+DC_INLINE dc_turn_f32 dc_local_turn_f32(float x) {
+  const float n = __builtin_rintf(x * 0x1.45f306p-1f);
+  float r = __builtin_fmaf(-n, 0x1.921fb6p+0f, x);
+  r = __builtin_fmaf(-n, -0x1.777a5cp-25f, r);
+  r = __builtin_fmaf(-n, -0x1.ee59dap-50f, r);
+  return {r, (int)n};
+}
+// @ dc_sin_kernel_f32
+DC_INLINE float dc_sin_kernel_f32(float r) {
+  const float z = r * r;
+  POLY(p, z, -0.166666666636f, 0.00833333178522f, -0.000198400388726f, 2.72437814095e-6f);
+  return __builtin_fmaf(r * z, p, r);
+}
+// @ dc_cos_kernel_f32
+DC_INLINE float dc_cos_kernel_f32(float r) {
+  const float z = r * r;
+  POLY(p, z, 0.0416666645363f, -0.00138882793306f, 2.45428711109e-5f);
+  return __builtin_fmaf(z * z, p, __builtin_fmaf(-0.5f, z, 1.0f));
+}
+// @ dc_sin_f32
+DC_INLINE float dc_sin_f32(float x) {
+  const dc_turn_f32 t = dc_local_turn_f32(x);
+  const float y = (t.quadrant & 1) ? dc_cos_kernel_f32(t.r) : dc_sin_kernel_f32(t.r);
+  const float signed_y = (t.quadrant & 2) ? -y : y;
+  return x == 0 ? x : signed_y;
+}
+// @ dc_cos_f32
+DC_INLINE float dc_cos_f32(float x) {
+  const dc_turn_f32 t = dc_local_turn_f32(x);
+  const float y = (t.quadrant & 1) ? dc_sin_kernel_f32(t.r) : dc_cos_kernel_f32(t.r);
+  return ((t.quadrant + 1) & 2) ? -y : y;
+}
+// @ dc_tan_f32
+DC_INLINE float dc_tan_f32(float x) { return (float)dc_tan_f64((double)x); }
+// @ dc_far_sin_f32
+DC_INLINE int dc_far_sin_f32(float x) { return (__builtin_fabsf(x) > 0x1p16f) & (__builtin_fabsf(x) < __builtin_inff()); }
+// @ dc_far_cos_f32
+DC_INLINE int dc_far_cos_f32(float x) { return dc_far_sin_f32(x); }
+// @ dc_far_tan_f32
+DC_INLINE int dc_far_tan_f32(float x) { return dc_far_sin_f64((double)x); }
+// @ dc_full_sin_f32
+DC_INLINE float dc_full_sin_f32(float x) { return dc_far_sin_f32(x) ? (float)dc_full_sin_f64((double)x) : dc_sin_f32(x); }
+// @ dc_full_cos_f32
+DC_INLINE float dc_full_cos_f32(float x) { return dc_far_sin_f32(x) ? (float)dc_full_cos_f64((double)x) : dc_cos_f32(x); }
+// @ dc_full_tan_f32
+DC_INLINE float dc_full_tan_f32(float x) { return (float)dc_full_tan_f64((double)x); }
+// @ dc_tanh_f32
+DC_INLINE float dc_tanh_f32(float x) {
+  const float a = __builtin_fabsf(x);
+  const float z = a * a;
+  POLY(p, z, -0.333333289441f, 0.13332769737f, -0.0538509095785f, 0.0209971789991f, -0.00609671416591f);
+  const float small = __builtin_fmaf(a * z, p, a);
+  const float e = dc_exp_f32(2.0f * (a > 20.0f ? 20.0f : a));
+  const float large = 1.0f - 2.0f / (e + 1.0f);
+  return __builtin_copysignf(a < 0.625f ? small : large, x);
+}
+// @ dc_sigmoid_f32
+DC_INLINE float dc_sigmoid_f32(float x) {
+  const float z = dc_exp_f32(-__builtin_fabsf(x));
+  return (x < 0 ? z : 1.0f) / (1.0f + z);
+}
+// @ dc_erf_f32
+DC_INLINE float dc_erf_f32(float x) {
+  const float a = __builtin_fabsf(x) > 4.0f ? 4.0f : __builtin_fabsf(x);
+  const float z = a * a;
+  POLY(p, z, 1.12837916585f, -0.376126266667f, 0.112835947152f, -0.0268542120106f, 0.00518908742343f, -0.000801686428717f, 7.87587506269e-5f);
+  const float u = (a - 2.0f) / (a + 2.0f);
+  POLY(q, u, 0.2553956763057505f, -0.42718598976848670f, 0.24165820152556020f, -0.07896830612793473f, 0.003732371758939545f, 0.006811140131085635f, -0.0008379754387023134f);
+  const float y = a < 1.0f ? a * p : 1.0f - dc_exp_f32(-z) * q;
+  return x != x ? x : __builtin_copysignf(y, x);
+}
+
+// Through double precision: the error is that of the final rounding.
+// @ dc_exp2_f32
+DC_INLINE float dc_exp2_f32(float x) { return (float)dc_exp2_f64((double)x); }
+// @ dc_expm1_f32
+DC_INLINE float dc_expm1_f32(float x) { return (float)dc_expm1_f64((double)x); }
+// @ dc_log2_f32
+DC_INLINE float dc_log2_f32(float x) { return (float)dc_log2_f64((double)x); }
+// @ dc_log10_f32
+DC_INLINE float dc_log10_f32(float x) { return (float)dc_log10_f64((double)x); }
+// @ dc_log1p_f32
+DC_INLINE float dc_log1p_f32(float x) { return (float)dc_log1p_f64((double)x); }
+// @ dc_arcsin_f32
+DC_INLINE float dc_arcsin_f32(float x) { return (float)dc_arcsin_f64((double)x); }
+// @ dc_arccos_f32
+DC_INLINE float dc_arccos_f32(float x) { return (float)dc_arccos_f64((double)x); }
+// @ dc_arctan_f32
+DC_INLINE float dc_arctan_f32(float x) { return (float)dc_arctan_f64((double)x); }
+// @ dc_sinh_f32
+DC_INLINE float dc_sinh_f32(float x) { return (float)dc_sinh_f64((double)x); }
+// @ dc_cosh_f32
+DC_INLINE float dc_cosh_f32(float x) { return (float)dc_cosh_f64((double)x); }
+// @ dc_arcsinh_f32
+DC_INLINE float dc_arcsinh_f32(float x) { return (float)dc_arcsinh_f64((double)x); }
+// @ dc_arccosh_f32
+DC_INLINE float dc_arccosh_f32(float x) { return (float)dc_arccosh_f64((double)x); }
+// @ dc_arctanh_f32
+DC_INLINE float dc_arctanh_f32(float x) { return (float)dc_arctanh_f64((double)x); }
+// @ dc_cbrt_f32
+DC_INLINE float dc_cbrt_f32(float x) { return (float)dc_cbrt_f64((double)x); }
+// @ dc_arctan2_f32
+DC_INLINE float dc_arctan2_f32(float y, float x) { return (float)dc_arctan2_f64((double)y, (double)x); }
+// @ dc_pow_f32
+DC_INLINE float dc_pow_f32(float x, float y) {
+  const double a = __builtin_fabs((double)x);
+  const bool usable = (a > 0) & (a < __builtin_inf());
+  const double r = dc_exp_f64((double)y * dc_log_f64(usable ? a : 1.0));
+  return (float)dc_pow_ends((double)x, (double)y, r);
+}

@@ -1,0 +1,351 @@
+"""From statements over axes to a loop tree, shared by the renderers.
+
+:class:`Plan` says in which order loops are opened, which of them run in parallel and which one is the
+vector loop; :func:`build` opens them one after another. A value that a reduction over a loop needs is
+computed inside it; one that needs the reduction's result goes into a later pass over the same loop, and
+what both need is computed again in each pass, or kept in a :class:`LocalArray` where that is cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...errors import LoweringError
+from ...prims.scalar import SCALARS
+from .nest import EFFECTS, Accumulator, LocalArray, Nest, Node
+
+# A value that costs more operations than this is kept between passes rather than computed again.
+RECOMPUTE_COST = 10
+# Elements of a local array: small enough for the first-level cache and any thread's stack.
+LOCAL_ELEMENTS = 4096
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``order``: loops from outermost to innermost; ``parallel``: a prefix of it that runs as one flat
+    parallel loop; ``vector``: the innermost loop if its iterations may run as vector lanes."""
+
+    order: tuple[str, ...]
+    parallel: tuple[str, ...] = ()
+    vector: str = ""
+
+
+@dataclass(frozen=True)
+class Compute:
+    """One node, once."""
+
+    node: Node
+
+
+@dataclass(frozen=True)
+class Declare:
+    """An accumulator starts: a scalar, or an array over ``axes``."""
+
+    acc: Accumulator
+    axes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Done:
+    """All contributions to an accumulator have been made."""
+
+    acc: Accumulator
+
+
+@dataclass(frozen=True)
+class DeclareArray:
+    """Memory for a value kept between passes."""
+
+    array: LocalArray
+
+
+@dataclass(frozen=True)
+class Loop:
+    """``kind``: ``"parallel"`` (flat over ``axes``), ``"vector"`` or ``"serial"``. ``carries``: scans whose
+    state starts before the loop, with the axes of that state."""
+
+    axes: tuple[str, ...]
+    kind: str
+    items: tuple[Item, ...]
+    carries: tuple[tuple[Node, tuple[str, ...]], ...] = ()
+
+
+Item = Compute | Declare | Done | DeclareArray | Loop
+
+
+def _done_mark(acc: Accumulator) -> str:
+    return f"#done:{acc.value}"
+
+
+@dataclass
+class _Builder:
+    nest: Nest
+    plan: Plan
+    by_name: dict[str, Node] = field(default_factory=dict)
+    accumulate_of: dict[str, Node] = field(default_factory=dict)
+    save_of: dict[str, Node] = field(default_factory=dict)
+    position: dict[int, float] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)
+    extra: list[Node] = field(default_factory=list)
+    arrays: int = 0
+
+    def __post_init__(self) -> None:
+        for place, node in enumerate(self.nest.nodes):
+            self.position[id(node)] = place
+            if node.out:
+                self.by_name[node.out] = node
+            if node.op == "accumulate":
+                self.accumulate_of[node.arg.value] = node
+            if node.op == "save":
+                self.save_of[node.arg.name] = node
+
+    # -- dependencies -------------------------------------------------------------------------
+    def dependencies(self, node: Node, available: Iterable[str]) -> list[Node]:
+        """Nodes that must come first and have not."""
+        needed = [self.by_name[name] for name in node.args if name not in available]
+        if node.op == "finish" and _done_mark(node.arg) not in available:
+            needed.append(self.accumulate_of[node.arg.value])
+        if node.op == "fetch":
+            save = self.save_of.get(node.arg.name)
+            if save is not None and f"#saved:{node.arg.name}" not in available:
+                needed.append(save)
+        return needed
+
+    def closure(self, roots: Iterable[Node], available: frozenset[str]) -> list[Node]:
+        """``roots`` and all they need that is not available, in program order."""
+        found: dict[int, Node] = {}
+        waiting = list(roots)
+        while waiting:
+            node = waiting.pop()
+            if id(node) in found:
+                continue
+            found[id(node)] = node
+            waiting.extend(self.dependencies(node, available))
+        return sorted(found.values(), key=lambda n: self.position[id(n)])
+
+    # -- the recursion ------------------------------------------------------------------------
+    def build(
+        self, opened: frozenset[str], order: tuple[str, ...], roots: Sequence[Node], available: frozenset[str]
+    ) -> tuple[list[Item], frozenset[str]]:
+        """Items that perform ``roots`` with the axes ``opened`` in scope, and what is available after."""
+        if not order:
+            return self.straight(roots, available)
+        group = self.plan.parallel if order[0] in self.plan.parallel else order[:1]
+        rest = order[len(group) :]
+        members = frozenset(group)
+        needed = self.closure(roots, available)
+        if not any(node.axes & members for node in needed):
+            return self.build(opened, rest, roots, available)
+        stages = self.stages(needed, members, available)
+        passes = self.passes(needed, stages, members, roots)
+        declarations, overridden = self.keep_between_passes(passes, opened, members, rest, available)
+        items: list[Item] = list(declarations)
+        for stage in range(max(stages.values()) + 1):
+            outside = [n for n in needed if stages[id(n)] == stage and not n.axes & members]
+            wanted = [n for n in outside if n.op in EFFECTS or n.axes <= opened]
+            if wanted:
+                more, available = self.build(opened, rest, wanted, available)
+                items += more
+            if passes.get(stage):
+                more, available = self.loops(opened, group, rest, passes[stage], available)
+                items += more
+        self.by_name.update(overridden)
+        return items, available
+
+    def straight(self, roots: Sequence[Node], available: frozenset[str]) -> tuple[list[Item], frozenset[str]]:
+        needed = self.closure(roots, available)
+        items: list[Item] = [Compute(node) for node in needed]
+        return items, available | {node.out for node in needed if node.out}
+
+    def stages(
+        self, needed: list[Node], members: frozenset[str], available: frozenset[str]
+    ) -> dict[int, int]:
+        """In which pass over the loop each node runs (inside), or after how many passes (outside)."""
+        stages: dict[int, int] = {}
+        for node in needed:
+            inside = bool(node.axes & members)
+            stage = 0
+            for dependency in self.dependencies(node, available):
+                before = stages[id(dependency)]
+                if dependency.axes & members and (not inside or self.is_barrier(node, members)):
+                    before += 1
+                stage = max(stage, before)
+            stages[id(node)] = stage
+        return stages
+
+    def is_barrier(self, node: Node, members: frozenset[str]) -> bool:
+        """A fetch of what other iterations of this loop saved."""
+        return node.op == "fetch" and not members <= node.axes
+
+    def passes(
+        self, needed: list[Node], stages: Mapping[int, int], members: frozenset[str], roots: Sequence[Node]
+    ) -> dict[int, list[Node]]:
+        """Per stage, the nodes for whose sake there is a pass over the loop."""
+        wanted = {id(r) for r in roots}
+        passes: dict[int, list[Node]] = {}
+        for node in needed:
+            if not node.axes & members or node.op not in EFFECTS:
+                continue
+            finished_inside = node.op == "accumulate" and not members & set(node.arg.reduced)
+            if finished_inside and id(node) not in wanted:
+                continue
+            passes.setdefault(stages[id(node)], []).append(node)
+        return passes
+
+    def loops(
+        self,
+        opened: frozenset[str],
+        group: tuple[str, ...],
+        rest: tuple[str, ...],
+        roots: list[Node],
+        available: frozenset[str],
+    ) -> tuple[list[Item], frozenset[str]]:
+        """One pass: a loop for each subset of the group's axes that its roots use."""
+        subsets: dict[tuple[str, ...], list[Node]] = {}
+        for node in roots:
+            used = tuple(a for a in group if a in node.axes)
+            subsets.setdefault(used, []).append(node)
+        items: list[Item] = []
+        finished: set[str] = set()
+        for used, members in subsets.items():
+            more, marks = self.one_loop(opened, used, rest, members, available)
+            items += more
+            finished |= marks
+        return items, available | finished
+
+    def one_loop(
+        self,
+        opened: frozenset[str],
+        used: tuple[str, ...],
+        rest: tuple[str, ...],
+        roots: list[Node],
+        available: frozenset[str],
+    ) -> tuple[list[Item], set[str]]:
+        items: list[Item] = []
+        here: list[Accumulator] = []
+        for node in roots:
+            if node.op == "accumulate" and node.arg.value not in self.declared:
+                axes = tuple(a for a in rest if a in node.arg.axes)
+                items.append(Declare(node.arg, axes))
+                here.append(node.arg)
+                self.declared.add(node.arg.value)
+        inner, _ = self.build(opened | set(used), rest, roots, available)
+        carries = tuple(
+            (node, tuple(a for a in rest if a in node.axes))
+            for node in self.closure(roots, available)
+            if node.op == "scan" and node.arg[1] in used
+        )
+        items.append(Loop(used, self.kind(used), tuple(inner), carries))
+        marks = {_done_mark(acc) for acc in here}
+        marks |= {f"#saved:{n.arg.name}" for n in roots if n.op == "save"}
+        items += [Done(acc) for acc in here]
+        self.declared -= {acc.value for acc in here}
+        return items, marks
+
+    def kind(self, used: tuple[str, ...]) -> str:
+        if used[0] in self.plan.parallel:
+            return "parallel"
+        return "vector" if used == (self.plan.vector,) else "serial"
+
+    # -- values kept between passes -----------------------------------------------------------
+    def keep_between_passes(
+        self,
+        passes: dict[int, list[Node]],
+        opened: frozenset[str],
+        members: frozenset[str],
+        rest: tuple[str, ...],
+        available: frozenset[str],
+    ) -> tuple[list[Item], dict[str, Node]]:
+        """Choose expensive values that several passes need; save each in the first and fetch it in the
+        later ones. Returns declarations and the nodes to restore in ``by_name`` afterwards."""
+        declarations: list[Item] = []
+        overridden: dict[str, Node] = {}
+        if len(passes) < 2 or members & set(self.plan.parallel):
+            return declarations, overridden
+        seen: dict[str, int] = {}
+        for stage in sorted(passes):
+            for node in reversed(self.closure(passes[stage], available)):
+                first = seen.get(node.out)
+                if first is None or not self.worth_keeping(node, opened, members, rest, available):
+                    continue
+                declarations.append(self.keep(node, passes[first], members, rest))
+                overridden[node.out] = node
+            for node in self.closure(passes[stage], available):
+                if node.out and node.op not in ("fetch", "finish"):
+                    seen.setdefault(node.out, stage)
+        return declarations, overridden
+
+    def keep(
+        self, node: Node, first_pass: list[Node], members: frozenset[str], rest: tuple[str, ...]
+    ) -> DeclareArray:
+        axes = tuple(a for a in (*sorted(members), *rest) if a in node.axes)
+        array = LocalArray(f"kept{self.arrays}_{node.out}", node.dtype, axes)
+        self.arrays += 1
+        place = self.position[id(node)]
+        # in the first pass: compute under another name, save, fetch (which the C compiler forwards)
+        source = Node(f"{node.out}_c", node.op, node.args, node.axes, node.arg, node.dtype)
+        save = Node("", "save", (source.out,), node.axes, array, node.dtype)
+        fetch = Node(node.out, "fetch", (), node.axes, array, node.dtype)
+        for later, made in enumerate((source, save, fetch)):
+            self.extra.append(made)  # alive as long as positions are keyed by id
+            self.position[id(made)] = place + later / 4
+        first_pass.append(save)
+        self.by_name[source.out] = source
+        self.by_name[node.out] = fetch
+        self.save_of[array.name] = save
+        return DeclareArray(array)
+
+    def worth_keeping(
+        self,
+        node: Node,
+        opened: frozenset[str],
+        members: frozenset[str],
+        rest: tuple[str, ...],
+        available: frozenset[str],
+    ) -> bool:
+        if not node.out or node.op in ("load", "const", "axis", "symbol", "fetch", "finish"):
+            return False
+        if not node.axes & members or not node.axes <= opened | members | set(rest):
+            return False
+        total = 1
+        for name in node.axes - opened:
+            size = self.nest.axes[name].static
+            if size is None:
+                return False
+            total *= size
+        if total > LOCAL_ELEMENTS:
+            return False
+        cost = 0
+        for needed in self.closure_inside([node], members, available):
+            if needed.op in ("accumulate", "finish", "scan", "gather", "scatter"):
+                return False
+            row = SCALARS.get(needed.op)
+            cost += row.cost if row is not None else 1
+        return cost > RECOMPUTE_COST
+
+    def closure_inside(
+        self, roots: Iterable[Node], members: frozenset[str], available: frozenset[str]
+    ) -> list[Node]:
+        """The part of the closure that is computed in the loop over ``members``."""
+        found: dict[int, Node] = {}
+        waiting = list(roots)
+        while waiting:
+            node = waiting.pop()
+            if id(node) in found or not node.axes & members or node.op == "save":
+                continue
+            found[id(node)] = node
+            waiting.extend(self.dependencies(node, available))
+        return list(found.values())
+
+
+def build(nest: Nest, plan: Plan, roots: Sequence[Node] | None = None) -> list[Item]:
+    """The loop tree that performs every store and scatter of ``nest`` (or just ``roots``)."""
+    builder = _Builder(nest, plan)
+    if roots is None:
+        roots = [node for node in nest.nodes if node.op in ("store", "scatter")]
+    missing = {axis for node in nest.nodes for axis in node.axes} - set(plan.order)
+    if missing:
+        raise LoweringError(f"no loop is planned for axes {sorted(missing)}")
+    items, _ = builder.build(frozenset(), plan.order, roots, frozenset())
+    return items

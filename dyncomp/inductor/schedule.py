@@ -1,0 +1,87 @@
+"""The schedule: which kernels and library calls run, in which order, on which buffers, as plain data.
+
+A :class:`Module` is what the renderer turns into one translation unit: one exported function per
+:class:`Segment` (the steps between two Python calls) and, where sizes are symbolic, ``sizes``. Buffers are
+numbered as in the launch plan (inputs, integers, fresh outputs, arena slots, constants).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dtypes import DType
+from ..symint import Dim
+from .loopir import Kernel
+
+# Errors that kernels raise, by the value that the exported function returns (0: none). The renderer stores
+# the offending index and the size of its dimension in the error details 0 and 1.
+INDEX_ERROR = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchKernel:
+    """Run ``kernel`` on plan buffers ``slots`` (one per entry of ``kernel.buffers``).
+
+    ``point_ns``: estimated nanoseconds per point of the whole iteration space on one core; the renderer
+    derives the grain of its parallel loop from it, so that small problems run serially whatever the sizes
+    turn out to be. ``points``: number of points (may be symbolic). ``parallel``: false where iterations must
+    run in order (scatter). ``raises``: the kernel may set the error flag; the exported function must return
+    the error code right after it, before any later step.
+    """
+
+    kernel: Kernel
+    slots: tuple[int, ...]
+    points: Dim
+    point_ns: float
+    parallel: bool = True
+    raises: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """An operand of a matrix product: plan buffer, element offset of its first entry, strides in elements
+    of rows and columns (one of them is 1; the other is at least the extent) and of each batch axis."""
+
+    slot: int
+    offset: Dim
+    row_stride: Dim
+    col_stride: Dim
+    batch_strides: tuple[Dim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallBlas:
+    """``c[b] = a[b] @ b[b]`` for every index of ``batch``, by ``cblas_?gemm`` of ``dtype`` (float32,
+    float64, complex64, complex128); ``a`` is m×k, ``b`` k×n, ``c`` m×n with ``col_stride`` 1.
+    ``k`` may be 0 (the result is zero); ``m`` and ``n`` too (nothing happens)."""
+
+    dtype: DType
+    m: Dim
+    n: Dim
+    k: Dim
+    a: Matrix
+    b: Matrix
+    c: Matrix
+    batch: tuple[Dim, ...] = ()
+
+
+Step = LaunchKernel | CallBlas
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The exported function ``symbol``: its steps, in order."""
+
+    symbol: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One translation unit. ``symbols[k]`` is the name of ``syms[k]``; ``sizes[i]`` is the expression that
+    the exported function ``sizes(syms, out)`` writes to ``out[i]`` (no such function where empty)."""
+
+    name: str
+    segments: tuple[Segment, ...]
+    symbols: tuple[str, ...] = ()
+    sizes: tuple[Dim, ...] = ()

@@ -1,0 +1,227 @@
+"""The journey of a captured graph, as one list of named passes (DESIGN §2), and the backends.
+
+``options.stop_after`` names a pass after which the rest is left out; the graph reached so far is then
+interpreted, which is how the bisector finds the pass that breaks a program.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from .aot_autograd.functionalize import functionalize
+from .errors import LoweringError, ToolchainError
+from .graph.interp import as_callable
+from .graph.ir import Graph, OpTable, verify
+from .graph.passes.cse import eliminate_common_subexpressions
+from .graph.passes.dce import eliminate_dead_code
+from .graph.passes.decompose import decompose
+from .graph.passes.fold import fold_constants
+from .graph.passes.outputs import own_outputs
+from .graph.passes.rules import simplify
+from .options import Options
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A named step from graph to graph."""
+
+    name: str
+    run: Callable[[Graph, OpTable], Graph]
+    doc: str
+
+
+PASSES: tuple[Pass, ...] = (
+    Pass("functionalize", functionalize, "views and in-place writes become pure values and mutations"),
+    Pass("decompose", decompose, "composites become prims"),
+    Pass("fold", fold_constants, "nodes of constants are computed"),
+    Pass("simplify", simplify, "rules that are exact in IEEE arithmetic"),
+    Pass("cse", eliminate_common_subexpressions, "equal expressions are computed once"),
+    Pass("dce", eliminate_dead_code, "values that nothing uses are not computed"),
+    Pass("own", own_outputs, "every output and mutation gets a value of its own"),
+)
+
+# After the graph passes; its own passes are listed in inductor.compile.
+BACKEND_PASS = "inductor"
+
+
+@dataclass
+class Compiled:
+    """A graph made runnable.
+
+    ``call(*inputs, *integers)`` returns the visible outputs: the bare value where there is one, else a
+    tuple (``()`` for none). ``graph_before`` is as captured, ``graph_after`` as the backend got it.
+    ``artifact``: what the backend returned (for the inductor: kernels, source, plan). ``seconds``: by
+    pass. ``rewrites``: how many nodes there were after each pass.
+    """
+
+    call: Callable[..., Any]
+    graph_before: Graph
+    graph_after: Graph
+    backend: str
+    artifact: Any = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        """Passes with node counts and milliseconds, one line each."""
+        lines = [f"{'captured':<14}{len(self.graph_before.nodes):>6} nodes"]
+        for name, seconds in self.seconds.items():
+            count = f"{self.nodes[name]:>6} nodes" if name in self.nodes else " " * 12
+            lines.append(f"{name:<14}{count}{seconds * 1e3:>10.2f} ms")
+        return "\n".join(lines)
+
+
+def op_table() -> OpTable:
+    """The table of all ops (imported at first use)."""
+    from .prims.table import TABLE
+
+    return TABLE
+
+
+def run_passes(
+    graph: Graph,
+    table: OpTable,
+    options: Options,
+    on_pass: Callable[[str, Graph, float], None] | None = None,
+) -> Graph:
+    """Run :data:`PASSES` up to ``options.stop_after``, each verified under ``options.debug_verify``."""
+    for step in PASSES:
+        start = time.perf_counter()
+        graph = step.run(graph, table)
+        if options.debug_verify:
+            _verify_after(step.name, graph, table)
+        if on_pass is not None:
+            on_pass(step.name, graph, time.perf_counter() - start)
+        if options.stop_after == step.name:
+            break
+    return graph
+
+
+def _verify_after(name: str, graph: Graph, table: OpTable) -> None:
+    try:
+        verify(graph, table)
+    except Exception as error:
+        error.add_note(f"after the pass {name!r}")
+        raise
+
+
+# -- backends ---------------------------------------------------------------------------------
+Backend = Callable[[Graph, OpTable, Options, Sequence[Any], Compiled], None]
+
+
+def _eager(
+    graph: Graph, table: OpTable, options: Options, examples: Sequence[Any], compiled: Compiled
+) -> None:
+    """Interpret the functional graph with NumPy, without decomposing anything."""
+    compiled.graph_after = _timed(compiled, "functionalize", lambda: functionalize(graph, table))
+    if options.debug_verify:
+        _verify_after("functionalize", compiled.graph_after, table)
+    compiled.call = as_callable(compiled.graph_after, table)
+
+
+def _inductor(
+    graph: Graph, table: OpTable, options: Options, examples: Sequence[Any], compiled: Compiled
+) -> None:
+    """All passes, then C++ (or Triton) code."""
+
+    def note(name: str, reached: Graph, seconds: float) -> None:
+        compiled.graph_after = reached
+        compiled.seconds[name] = seconds
+        compiled.nodes[name] = len(reached.nodes)
+
+    final = run_passes(graph, table, options, note)
+    if options.stop_after in {step.name for step in PASSES}:
+        compiled.call = as_callable(final, table)
+        return
+    from .inductor.compile import compile_graph
+
+    compiled.artifact = _timed(compiled, BACKEND_PASS, lambda: compile_graph(final, options))
+    compiled.call = compiled.artifact.call
+
+
+def _timed(compiled: Compiled, name: str, run: Callable[[], Any]) -> Any:
+    start = time.perf_counter()
+    result = run()
+    compiled.seconds[name] = time.perf_counter() - start
+    return result
+
+
+_BACKENDS: MappingProxyType[str, Backend] = MappingProxyType({"eager": _eager, "inductor": _inductor})
+
+
+def list_backends() -> list[str]:
+    """Names that ``dyncomp.compile(backend=...)`` accepts besides a callable."""
+    return sorted(_BACKENDS)
+
+
+def run_pipeline(graph: Graph, options: Options, example_inputs: Sequence[Any] = ()) -> Compiled:
+    """Make a captured graph runnable with ``options.backend``.
+
+    A callable backend gets ``(captured graph, example inputs)`` and returns a callable of the graph's
+    inputs and integers that returns the list of outputs, as ``graph.interp.Interpreter(graph, table).run``
+    does. Raises ``Unsupported``, ``LoweringError`` or ``ToolchainError`` where the graph cannot be
+    compiled: the caller then runs the original function. ``ValueError`` for an unknown backend or pass.
+    """
+    check_options(options)
+    compiled = Compiled(_not_compiled, graph, graph, _backend_name(options))
+    table = op_table()
+    if options.debug_verify:
+        _verify_after("capture", graph, table)
+    if callable(options.backend):
+        _run_custom(options.backend, graph, example_inputs, compiled)
+        return compiled
+    try:
+        _BACKENDS[options.backend](graph, table, options, example_inputs, compiled)
+    except (LoweringError, ToolchainError) as error:
+        error.add_note(f"while compiling {graph.name} with {options.backend!r}: the original runs instead")
+        raise
+    return compiled
+
+
+def check_options(options: Options) -> None:
+    """Raise ``ValueError`` for a backend or a pass name that does not exist."""
+    if isinstance(options.backend, str) and options.backend not in _BACKENDS:
+        raise ValueError(f"unknown backend {options.backend!r}; known: {', '.join(list_backends())}")
+    names = [step.name for step in PASSES] + [BACKEND_PASS]
+    if options.stop_after and options.stop_after not in names:
+        raise ValueError(f"unknown pass {options.stop_after!r} in stop_after; known: {', '.join(names)}")
+
+
+def _backend_name(options: Options) -> str:
+    if isinstance(options.backend, str):
+        return options.backend
+    return getattr(options.backend, "__name__", type(options.backend).__name__)
+
+
+def _not_compiled(*args: Any) -> Any:
+    raise LoweringError("this graph was not compiled")
+
+
+def _run_custom(
+    backend: Callable[..., Any], graph: Graph, example_inputs: Sequence[Any], compiled: Compiled
+) -> None:
+    run = _timed(compiled, compiled.backend, lambda: backend(graph, list(example_inputs)))
+    if not callable(run):
+        raise TypeError(f"backend {compiled.backend} returned {type(run).__name__}, not a callable")
+    compiled.artifact = run
+    visible = sum(not out.hidden for out in graph.outputs)
+
+    def call(*args: Any) -> Any:
+        results = run(*args)
+        if not isinstance(results, (tuple, list)):
+            return results
+        if len(results) != visible:
+            raise TypeError(f"backend {compiled.backend} gave {len(results)} outputs, not {visible}")
+        return results[0] if visible == 1 else tuple(results)
+
+    compiled.call = call
+
+
+def op_counts(graph: Graph) -> Counter[str]:
+    """How often each op occurs."""
+    return Counter(node.op for node in graph.nodes)

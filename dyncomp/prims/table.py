@@ -1,0 +1,52 @@
+"""The finished op table: every prim and composite, read-only."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from . import (
+    contract,
+    create,
+    elementwise,
+    elementwise_binary,
+    fft,
+    index,
+    linalg,
+    reduce,
+    shape,
+    sort,
+)
+from .composite import joins, linear, math, reductions, transforms
+from .composite.kit import meta_by_decomposition
+from .opdef import OpDef, OpTableBuilder
+
+PRIM_FAMILIES = (
+    elementwise,
+    elementwise_binary,
+    create,
+    shape,
+    reduce,
+    index,
+    contract,
+    sort,
+    fft,
+    linalg,
+)
+COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms)
+
+
+def _build() -> Mapping[str, OpDef]:
+    builder = OpTableBuilder()
+    for family in PRIM_FAMILIES:
+        for row in family.ROWS:
+            builder.add(row)
+    for family in COMPOSITE_FAMILIES:
+        for row in family.ROWS:
+            assert row.decomp is not None
+            builder.add(dataclasses.replace(row, meta=meta_by_decomposition(builder.rows, row.decomp)))
+    return MappingProxyType(builder.rows)
+
+
+TABLE: Mapping[str, OpDef] = _build()

@@ -1,0 +1,346 @@
+/* CompiledGraph: the vectorcall object that runs one launch plan. */
+#include <cstddef>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#define NO_IMPORT_ARRAY
+#include "graph.h"
+#include "memory.h"
+#include "pool.h"
+
+namespace dyncomp {
+namespace {
+
+struct CompiledGraph {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  Plan* plan;
+  ArenaBlock* idle; /* a small (or very large) arena waiting for the next call; taken and returned under the GIL */
+  CompiledGraph* previous;
+  CompiledGraph* next;
+  size_t frame_bytes;
+};
+
+CompiledGraph* all_graphs = nullptr;
+
+constexpr size_t kStackFrame = 4096;
+
+size_t frame_bytes(const Plan& plan) {
+  const size_t values = plan.inputs.size() + plan.outputs.size();
+  return 16 * values + sizeof(void*) * static_cast<size_t>(plan.buffer_count()) +
+         sizeof(i64) * (plan.symbols.size() + static_cast<size_t>(plan.size_count)) +
+         sizeof(PyObject*) * plan.outputs.size();
+}
+
+/* Cuts the frame's arrays out of one piece of memory (16-byte aligned). */
+void lay_out_frame(const Plan& plan, char* memory, Frame* frame) {
+  frame->scalars = memory;
+  memory += 16 * (plan.inputs.size() + plan.outputs.size());
+  frame->buffers = reinterpret_cast<void**>(memory);
+  memory += sizeof(void*) * static_cast<size_t>(plan.buffer_count());
+  frame->syms = reinterpret_cast<i64*>(memory);
+  memory += sizeof(i64) * plan.symbols.size();
+  frame->sizes = reinterpret_cast<i64*>(memory);
+  memory += sizeof(i64) * static_cast<size_t>(plan.size_count);
+  frame->outputs = reinterpret_cast<PyObject**>(memory);
+  for (size_t i = 0; i < plan.outputs.size(); ++i) frame->outputs[i] = nullptr;
+}
+
+bool make_outputs(Frame& frame) {
+  const Plan& plan = *frame.plan;
+  void** data = frame.buffers + plan.first_output();
+  const size_t count = plan.outputs.size();
+  for (size_t i = 0; i < count; ++i) {
+    const Output& output = plan.outputs[i];
+    if (output.kind != OutputKind::Array) {
+      data[i] = frame.scalars + 16 * (plan.inputs.size() + i);
+      continue;
+    }
+    frame.outputs[i] = plan.tensors ? make_fresh_tensor(plan, output.layout, frame.sizes, &data[i])
+                                    : make_fresh_array(output.layout, frame.sizes, &data[i]);
+    if (!frame.outputs[i]) return false;
+  }
+  return true;
+}
+
+/* Small arenas stay with the graph; large ones go through the caching allocator, which shares them between
+ * graphs, unless they are too large for it to keep. */
+bool keep_with_graph(size_t bytes) { return bytes < kLargeBlock || bytes > cache_limit() / 2; }
+
+bool take_arena(CompiledGraph* self, Frame& frame) {
+  const Plan& plan = *frame.plan;
+  const i64 bytes = plan.arena_bytes.get(frame.sizes);
+  if (bytes < 0) {
+    PyErr_SetString(PyExc_ValueError, "compiled graph: the arena's size is negative");
+    return false;
+  }
+  ArenaBlock* arena = self->idle;
+  self->idle = nullptr;
+  if (arena && arena->size < static_cast<size_t>(bytes)) Py_CLEAR(arena);
+  if (!arena) arena = make_arena(static_cast<size_t>(bytes));
+  if (!arena) return false;
+  frame.arena = arena;
+  void** data = frame.buffers + plan.first_arena();
+  for (size_t i = 0; i < plan.arena.size(); ++i) {
+    const i64 offset = plan.arena[i].get(frame.sizes);
+    if (offset < 0 || offset > bytes) {
+      PyErr_SetString(PyExc_ValueError, "compiled graph: an arena slot lies outside the arena");
+      return false;
+    }
+    data[i] = static_cast<char*>(arena->data) + offset;
+  }
+  return true;
+}
+
+void return_arena(CompiledGraph* self, ArenaBlock* arena) {
+  /* Another reference: a library function kept an array over it. */
+  const bool ours = Py_REFCNT(arena) == 1;
+  if (ours && !self->idle && keep_with_graph(arena->size)) {
+    self->idle = arena;
+    return;
+  }
+  Py_DECREF(arena);
+}
+
+bool raise_kernel_error(const Plan& plan, i64 code, const i64* details) {
+  if (code < 1 || code > static_cast<i64>(plan.errors.size())) {
+    PyErr_Format(PyExc_RuntimeError, "%s: a kernel failed with unknown code %lld", plan.name.c_str(), code);
+    return false;
+  }
+  const Error& error = plan.errors[static_cast<size_t>(code - 1)];
+  PyObject* message = PyObject_CallMethod(error.message, "format", "LLLL", details[0], details[1], details[2], details[3]);
+  if (!message) return false;
+  PyErr_SetObject(error.type, message);
+  Py_DECREF(message);
+  return false;
+}
+
+bool run_kernel(Frame& frame, RunFunction run) {
+  i64 details[4] = {0, 0, 0, 0};
+  i64 code;
+  if (frame.plan->release_gil) {
+    PyThreadState* state = PyEval_SaveThread();
+    code = run(frame.buffers, frame.syms, &runtime_table, details);
+    PyEval_RestoreThread(state);
+  } else {
+    code = run(frame.buffers, frame.syms, &runtime_table, details);
+  }
+  return code == 0 || raise_kernel_error(*frame.plan, code, details);
+}
+
+bool run_steps(Frame& frame) {
+  for (const Step& step : frame.plan->steps) {
+    if (!(step.run ? run_kernel(frame, step.run) : run_pycall(frame, step))) return false;
+  }
+  return true;
+}
+
+PyObject* collect_results(Frame& frame) {
+  const Plan& plan = *frame.plan;
+  if (plan.single) return make_result(frame, plan.results[0]);
+  const Py_ssize_t count = static_cast<Py_ssize_t>(plan.results.size());
+  PyObject* tuple = PyTuple_New(count);
+  if (!tuple) return nullptr;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* result = make_result(frame, plan.results[static_cast<size_t>(i)]);
+    if (!result) {
+      Py_DECREF(tuple);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(tuple, i, result);
+  }
+  return tuple;
+}
+
+PyObject* run_frame(CompiledGraph* self, Frame& frame) {
+  const Plan& plan = *frame.plan;
+  if (!read_inputs(frame)) return nullptr;
+  if (plan.sizes) plan.sizes(frame.syms, frame.sizes);
+  if (!make_outputs(frame)) return nullptr;
+  if (!plan.arena.empty() && !take_arena(self, frame)) return nullptr;
+  void** constants = frame.buffers + plan.first_constant();
+  for (size_t i = 0; i < plan.constants.size(); ++i) constants[i] = plan.constants[i].data;
+  if (!run_steps(frame)) return nullptr;
+  return collect_results(frame);
+}
+
+PyObject* run_in(CompiledGraph* self, PyObject* const* args, char* memory, TensorFacts* facts) {
+  Frame frame;
+  frame.plan = self->plan;
+  frame.args = args;
+  frame.arena = nullptr;
+  frame.facts = facts;
+  lay_out_frame(*self->plan, memory, &frame);
+  PyObject* result = run_frame(self, frame);
+  for (size_t i = 0; i < self->plan->outputs.size(); ++i) Py_XDECREF(frame.outputs[i]);
+  if (frame.arena) return_arena(self, frame.arena);
+  return result;
+}
+
+PyObject* run_with_memory(CompiledGraph* self, PyObject* const* args, char* memory) {
+  if (!self->plan->tensors) return run_in(self, args, memory, nullptr);
+  try {
+    std::vector<TensorFacts> facts(self->plan->inputs.size());
+    return run_in(self, args, memory, facts.data());
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
+}
+
+PyObject* run_on_heap(CompiledGraph* self, PyObject* const* args) {
+  char* memory = static_cast<char*>(malloc(self->frame_bytes));
+  if (!memory) return PyErr_NoMemory();
+  PyObject* result = run_with_memory(self, args, memory);
+  free(memory);
+  return result;
+}
+
+PyObject* graph_vectorcall(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  CompiledGraph* self = reinterpret_cast<CompiledGraph*>(object);
+  const size_t count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  if (count != self->plan->inputs.size() || (kwnames && PyTuple_GET_SIZE(kwnames))) {
+    PyErr_Format(PyExc_TypeError, "%s takes %zu positional arguments", self->plan->name.c_str(),
+                 self->plan->inputs.size());
+    return nullptr;
+  }
+  /* The plan, and with it everything the call uses, stays even if the call drops the last reference. */
+  Py_INCREF(object);
+  PyObject* result;
+  if (self->frame_bytes <= kStackFrame) {
+    alignas(16) char memory[kStackFrame];
+    result = run_with_memory(self, args, memory);
+  } else {
+    result = run_on_heap(self, args);
+  }
+  Py_DECREF(object);
+  return result;
+}
+
+PyObject* graph_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* spec;
+  static const char* names[] = {"spec", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:CompiledGraph", const_cast<char**>(names), &PyTuple_Type, &spec))
+    return nullptr;
+  Plan* plan = parse_plan(spec);
+  if (!plan) return nullptr;
+  CompiledGraph* self = reinterpret_cast<CompiledGraph*>(type->tp_alloc(type, 0));
+  if (!self) {
+    free_plan(plan);
+    return nullptr;
+  }
+  self->vectorcall = graph_vectorcall;
+  self->plan = plan;
+  self->frame_bytes = frame_bytes(*plan);
+  self->idle = nullptr;
+  self->previous = nullptr;
+  self->next = all_graphs;
+  if (all_graphs) all_graphs->previous = self;
+  all_graphs = self;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+int graph_traverse(PyObject* object, visitproc visit, void* arg) {
+  return traverse_plan(reinterpret_cast<CompiledGraph*>(object)->plan, visit, arg);
+}
+
+void graph_dealloc(PyObject* object) {
+  CompiledGraph* self = reinterpret_cast<CompiledGraph*>(object);
+  PyObject_GC_UnTrack(object);
+  if (self->previous)
+    self->previous->next = self->next;
+  else
+    all_graphs = self->next;
+  if (self->next) self->next->previous = self->previous;
+  Py_CLEAR(self->idle);
+  free_plan(self->plan);
+  Py_TYPE(object)->tp_free(object);
+}
+
+PyObject* graph_repr(PyObject* object) {
+  return PyUnicode_FromFormat("<CompiledGraph %s>", reinterpret_cast<CompiledGraph*>(object)->plan->name.c_str());
+}
+
+PyObject* graph_name(PyObject* object, void*) {
+  return PyUnicode_FromString(reinterpret_cast<CompiledGraph*>(object)->plan->name.c_str());
+}
+
+PyObject* graph_num_inputs(PyObject* object, void*) {
+  return PyLong_FromSize_t(reinterpret_cast<CompiledGraph*>(object)->plan->inputs.size());
+}
+
+PyGetSetDef graph_getset[] = {
+    {"name", graph_name, nullptr, "The plan's name.", nullptr},
+    {"num_inputs", graph_num_inputs, nullptr, "Number of positional arguments.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+void arena_dealloc(PyObject* object) {
+  ArenaBlock* self = reinterpret_cast<ArenaBlock*>(object);
+  if (self->size >= kLargeBlock)
+    block_free(self->data);
+  else
+    free(self->data);
+  Py_TYPE(object)->tp_free(object);
+}
+
+PyTypeObject make_arena_type() {
+  PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  type.tp_name = "dyncomp.runtime._launch.ArenaBlock";
+  type.tp_basicsize = sizeof(ArenaBlock);
+  type.tp_dealloc = arena_dealloc;
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  type.tp_doc = "Scratch memory of a compiled graph.";
+  return type;
+}
+
+PyTypeObject make_graph_type() {
+  PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  type.tp_name = "dyncomp.runtime._launch.CompiledGraph";
+  type.tp_basicsize = sizeof(CompiledGraph);
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_IMMUTABLETYPE;
+  type.tp_doc = "A compiled graph, called with its inputs positionally.";
+  type.tp_new = graph_new;
+  type.tp_dealloc = graph_dealloc;
+  type.tp_traverse = graph_traverse;
+  type.tp_repr = graph_repr;
+  type.tp_call = PyVectorcall_Call;
+  type.tp_vectorcall_offset = offsetof(CompiledGraph, vectorcall);
+  type.tp_getset = graph_getset;
+  return type;
+}
+
+}  // namespace
+
+PyTypeObject ArenaBlockType = make_arena_type();
+PyTypeObject CompiledGraphType = make_graph_type();
+
+ArenaBlock* make_arena(size_t bytes) {
+  const size_t size = (bytes + kAlignment) / kAlignment * kAlignment;
+  void* data = size >= kLargeBlock ? block_allocate(size) : aligned_alloc(kAlignment, size);
+  if (!data) {
+    PyErr_NoMemory();
+    return nullptr;
+  }
+  ArenaBlock* arena = PyObject_New(ArenaBlock, &ArenaBlockType);
+  if (!arena) {
+    size >= kLargeBlock ? block_free(data) : free(data);
+    return nullptr;
+  }
+  arena->data = data;
+  arena->size = size;
+  return arena;
+}
+
+size_t release_idle_arenas() {
+  size_t released = 0;
+  for (CompiledGraph* graph = all_graphs; graph; graph = graph->next) {
+    if (!graph->idle) continue;
+    released += graph->idle->size;
+    Py_CLEAR(graph->idle);
+  }
+  return released;
+}
+
+}  // namespace dyncomp

@@ -1,0 +1,155 @@
+/* dyncomp.runtime._launch */
+#include "numpy_api.h"
+
+#include <dlfcn.h>
+
+#include "blas.h"
+#include "graph.h"
+#include "memory.h"
+#include "pool.h"
+
+namespace {
+
+using namespace dyncomp;
+
+PyObject* open_library(PyObject* argument, int flags) {
+  PyObject* bytes = nullptr;
+  if (!PyUnicode_FSConverter(argument, &bytes)) return nullptr;
+  void* handle;
+  Py_BEGIN_ALLOW_THREADS;
+  handle = dlopen(PyBytes_AS_STRING(bytes), flags);
+  Py_END_ALLOW_THREADS;
+  Py_DECREF(bytes);
+  if (handle) return PyLong_FromVoidPtr(handle);
+  PyErr_SetString(PyExc_OSError, dlerror());
+  return nullptr;
+}
+
+PyObject* load_library(PyObject*, PyObject* path) { return open_library(path, RTLD_NOW | RTLD_LOCAL); }
+
+PyObject* load_global(PyObject*, PyObject* path) { return open_library(path, RTLD_NOW | RTLD_GLOBAL); }
+
+PyObject* symbol(PyObject*, PyObject* args) {
+  PyObject* handle_object;
+  const char* name;
+  if (!PyArg_ParseTuple(args, "O!s:symbol", &PyLong_Type, &handle_object, &name)) return nullptr;
+  void* handle = PyLong_AsVoidPtr(handle_object);
+  if (!handle) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "symbol: the handle is 0");
+    return nullptr;
+  }
+  void* address = dlsym(handle, name);
+  if (address) return PyLong_FromVoidPtr(address);
+  PyErr_Format(PyExc_LookupError, "the library has no symbol %s", name);
+  return nullptr;
+}
+
+PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
+
+PyObject* set_threads(PyObject*, PyObject* argument) {
+  const long count = PyLong_AsLong(argument);
+  if (count == -1 && PyErr_Occurred()) return nullptr;
+  if (count < 1 || count > kMaxThreads)
+    return PyErr_Format(PyExc_ValueError, "the number of threads must be in [1, %d], not %ld", kMaxThreads, count);
+  set_num_threads(static_cast<int>(count));
+  Py_RETURN_NONE;
+}
+
+PyObject* get_default_threads(PyObject*, PyObject*) { return PyLong_FromLong(default_num_threads()); }
+
+PyObject* runtime_address(PyObject*, PyObject*) { return PyLong_FromVoidPtr(&runtime_table); }
+
+PyObject* blas_available(PyObject*, PyObject*) {
+  return PyBool_FromLong(runtime_table.blas[DYNCOMP_BLAS_SGEMM] != nullptr);
+}
+
+PyObject* release_memory(PyObject*, PyObject*) {
+  const size_t arenas = release_idle_arenas();
+  return PyLong_FromSize_t(arenas + release_cached_blocks());
+}
+
+PyObject* get_cached_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(cached_bytes()); }
+
+PyObject* set_limit(PyObject*, PyObject* argument) {
+  const size_t limit = PyLong_AsSize_t(argument);
+  if (limit == static_cast<size_t>(-1) && PyErr_Occurred()) return nullptr;
+  set_cache_limit(limit);
+  Py_RETURN_NONE;
+}
+
+/* A Python body, for tests of the pool. The first exception is raised after all ranges ran. */
+struct PythonBody {
+  PyObject* function;
+  PyObject* error;
+};
+
+void call_python_body(void* raw, i64 lo, i64 hi, int tid) {
+  PythonBody* body = static_cast<PythonBody*>(raw);
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* result = PyObject_CallFunction(body->function, "LLi", lo, hi, tid);
+  Py_XDECREF(result);
+  if (!result) {
+    PyObject* type;
+    PyObject* value;
+    PyObject* traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    if (!body->error)
+      body->error = value;
+    else
+      Py_XDECREF(value);
+  }
+  PyGILState_Release(state);
+}
+
+PyObject* python_parallel_for(PyObject*, PyObject* args) {
+  PythonBody body = {nullptr, nullptr};
+  long long n;
+  long long grain;
+  if (!PyArg_ParseTuple(args, "OLL:parallel_for", &body.function, &n, &grain)) return nullptr;
+  Py_BEGIN_ALLOW_THREADS;
+  parallel_for(call_python_body, &body, n, grain);
+  Py_END_ALLOW_THREADS;
+  if (!body.error) Py_RETURN_NONE;
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(body.error)), body.error);
+  Py_DECREF(body.error);
+  return nullptr;
+}
+
+PyMethodDef methods[] = {
+    {"load_library", load_library, METH_O, "dlopen a kernel library; its handle."},
+    {"load_global", load_global, METH_O, "dlopen with RTLD_GLOBAL; the handle."},
+    {"symbol", symbol, METH_VARARGS, "symbol(handle, name): address of an exported symbol."},
+    {"num_threads", get_num_threads, METH_NOARGS, "Threads that parallel_for uses, the caller included."},
+    {"set_num_threads", set_threads, METH_O, "Set the number of threads, 1 to 256."},
+    {"default_num_threads", get_default_threads, METH_NOARGS, "What environment, affinity and cgroup allow."},
+    {"runtime_address", runtime_address, METH_NOARGS, "Address of the process's Runtime struct."},
+    {"blas_available", blas_available, METH_NOARGS, "Whether Runtime.blas is filled."},
+    {"release_memory", release_memory, METH_NOARGS, "Free cached blocks and idle arenas; bytes given back."},
+    {"cached_bytes", get_cached_bytes, METH_NOARGS, "Bytes in the caching allocator's free lists."},
+    {"set_cache_limit", set_limit, METH_O, "Most bytes the free lists may hold."},
+    {"parallel_for", python_parallel_for, METH_VARARGS, "parallel_for(body, n, grain) with a Python body (tests)."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef module = {PyModuleDef_HEAD_INIT, "dyncomp.runtime._launch", "The launcher of compiled graphs.", -1,
+                      methods, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__launch() {
+  import_array();
+  if (PyType_Ready(&ArenaBlockType) < 0 || PyType_Ready(&CompiledGraphType) < 0) return nullptr;
+  initialize_pool();
+  find_blas();
+  PyObject* made = PyModule_Create(&module);
+  if (!made) return nullptr;
+  if (PyModule_AddIntConstant(made, "ABI_VERSION", DYNCOMP_ABI_VERSION) < 0 ||
+      PyModule_AddObjectRef(made, "CompiledGraph", reinterpret_cast<PyObject*>(&CompiledGraphType)) < 0) {
+    Py_DECREF(made);
+    return nullptr;
+  }
+  return made;
+}

@@ -1,0 +1,153 @@
+/* Steps that call a Python function (library routines: FFT, solve, sort) between kernels. */
+#include <cstring>
+
+#define NO_IMPORT_ARRAY
+#include "graph.h"
+
+namespace dyncomp {
+namespace {
+
+enum class Region { Input, Output, Arena, Constant };
+
+Region region_of(const Plan& plan, int buffer) {
+  if (buffer < plan.first_output()) return Region::Input;
+  if (buffer < plan.first_arena()) return Region::Output;
+  return buffer < plan.first_constant() ? Region::Arena : Region::Constant;
+}
+
+/* Who keeps the buffer's memory alive; NULL for values that live in the call's own frame. */
+PyObject* keeper_of(const Frame& frame, int buffer) {
+  const Plan& plan = *frame.plan;
+  switch (region_of(plan, buffer)) {
+    case Region::Input:
+      return plan.inputs[buffer].kind == InputKind::Array ? frame.args[buffer] : nullptr;
+    case Region::Output:
+      return frame.outputs[buffer - plan.first_output()];
+    case Region::Arena:
+      return reinterpret_cast<PyObject*>(frame.arena);
+    case Region::Constant:
+      return plan.constants[buffer - plan.first_constant()].owner;
+  }
+  return nullptr;
+}
+
+bool inside_arena(const Frame& frame, const char* data, const Layout& layout, const Extents& extents) {
+  i64 low = 0;
+  i64 high = extents.bytes ? layout.item : 0;
+  for (int d = 0; d < layout.ndim && extents.bytes; ++d) {
+    const i64 reach = (static_cast<i64>(extents.shape[d]) - 1) * extents.strides[d];
+    (reach < 0 ? low : high) += reach;
+  }
+  const char* begin = static_cast<char*>(frame.arena->data);
+  return data + low >= begin && data + high <= begin + frame.arena->size;
+}
+
+bool read_only(const Frame& frame, int buffer) {
+  const Plan& plan = *frame.plan;
+  const Region region = region_of(plan, buffer);
+  if (region == Region::Constant) return true;
+  if (region != Region::Input || plan.tensors || plan.inputs[buffer].kind != InputKind::Array) return false;
+  return !PyArray_ISWRITEABLE(reinterpret_cast<PyArrayObject*>(frame.args[buffer]));
+}
+
+PyObject* array_over(const Frame& frame, const BufferView& view) {
+  Extents extents;
+  if (!resolve(view.layout, frame.sizes, &extents)) return nullptr;
+  char* data = static_cast<char*>(frame.buffers[view.buffer]) + view.offset.get(frame.sizes) * view.layout.item;
+  if (region_of(*frame.plan, view.buffer) == Region::Arena && !inside_arena(frame, data, view.layout, extents)) {
+    PyErr_SetString(PyExc_ValueError, "compiled graph: a step's array runs outside the arena");
+    return nullptr;
+  }
+  const int flags = read_only(frame, view.buffer) ? 0 : NPY_ARRAY_WRITEABLE;
+  Py_INCREF(view.layout.descr);
+  return PyArray_NewFromDescr(&PyArray_Type, view.layout.descr, view.layout.ndim, extents.shape, extents.strides, data,
+                              flags, nullptr);
+}
+
+/* An argument may outlive the call (the function may keep it), so it holds its memory's keeper; values in the
+ * frame are copied. */
+PyObject* make_argument(const Frame& frame, const BufferView& view) {
+  PyObject* array = array_over(frame, view);
+  if (!array) return nullptr;
+  PyObject* keeper = keeper_of(frame, view.buffer);
+  if (!keeper) {
+    PyObject* copy = PyArray_NewCopy(reinterpret_cast<PyArrayObject*>(array), NPY_CORDER);
+    Py_DECREF(array);
+    return copy;
+  }
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), Py_NewRef(keeper)) < 0) {
+    Py_DECREF(array);
+    return nullptr;
+  }
+  return array;
+}
+
+bool check_result(PyArrayObject* result, PyArrayObject* target) {
+  const int ndim = PyArray_NDIM(target);
+  if (PyArray_NDIM(result) != ndim || !PyArray_CompareLists(PyArray_DIMS(result), PyArray_DIMS(target), ndim)) {
+    PyErr_SetString(PyExc_ValueError, "compiled graph: a library call returned another shape than planned");
+    return false;
+  }
+  if (PyArray_CanCastArrayTo(result, PyArray_DESCR(target), NPY_SAME_KIND_CASTING)) return true;
+  PyErr_SetString(PyExc_TypeError, "compiled graph: a library call returned another dtype than planned");
+  return false;
+}
+
+/* The target is never seen by Python code, so it needs no keeper. */
+bool copy_result(const Frame& frame, const BufferView& view, PyObject* value) {
+  PyObject* result = PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr);
+  if (!result) return false;
+  PyObject* target = array_over(frame, view);
+  bool copied = false;
+  if (target) {
+    PyArrayObject* from = reinterpret_cast<PyArrayObject*>(result);
+    PyArrayObject* to = reinterpret_cast<PyArrayObject*>(target);
+    copied = check_result(from, to) && PyArray_CopyInto(to, from) == 0;
+  }
+  Py_XDECREF(target);
+  Py_DECREF(result);
+  return copied;
+}
+
+/* An array or scalar for one output; a tuple or list of them for another number. */
+bool copy_results(const Frame& frame, const Step& step, PyObject* returned) {
+  const size_t count = step.outputs.size();
+  const bool several = PyTuple_Check(returned) || PyList_Check(returned);
+  if (count == 1 && !several) return copy_result(frame, step.outputs[0], returned);
+  if (count == 0) return true;
+  PyObject* items = several ? PySequence_Tuple(returned) : nullptr;
+  if (!items || static_cast<size_t>(PyTuple_GET_SIZE(items)) != count) {
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_ValueError, "compiled graph: a library call returned another number of arrays");
+    Py_XDECREF(items);
+    return false;
+  }
+  bool copied = true;
+  for (size_t i = 0; i < count && copied; ++i)
+    copied = copy_result(frame, step.outputs[i], PyTuple_GET_ITEM(items, static_cast<Py_ssize_t>(i)));
+  Py_DECREF(items);
+  return copied;
+}
+
+}  // namespace
+
+bool run_pycall(Frame& frame, const Step& step) {
+  const Py_ssize_t count = static_cast<Py_ssize_t>(step.inputs.size());
+  PyObject* arguments = PyTuple_New(count);
+  if (!arguments) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* argument = make_argument(frame, step.inputs[static_cast<size_t>(i)]);
+    if (!argument) {
+      Py_DECREF(arguments);
+      return false;
+    }
+    PyTuple_SET_ITEM(arguments, i, argument);
+  }
+  PyObject* returned = PyObject_Call(step.callable, arguments, nullptr);
+  bool copied = returned && copy_results(frame, step, returned);
+  Py_XDECREF(returned);
+  Py_DECREF(arguments);
+  return copied;
+}
+
+}  // namespace dyncomp

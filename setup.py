@@ -1,0 +1,68 @@
+"""Build of the C extensions; everything else is in pyproject.toml.
+
+``DYNCOMP_DEBUG=1`` builds without optimisation, ``DYNCOMP_SANITIZE=1`` with address and undefined-behaviour
+sanitizers (run Python with libasan preloaded).
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+
+import numpy
+from setuptools import Extension, setup
+
+DEBUG = os.environ.get("DYNCOMP_DEBUG") == "1"
+SANITIZE = os.environ.get("DYNCOMP_SANITIZE") == "1"
+
+
+def flags() -> tuple[list[str], list[str]]:
+    """Compiler and linker flags."""
+    compile_flags = ["-O0", "-g", "-UNDEBUG"] if DEBUG else ["-O2", "-g0"]
+    compile_flags += ["-Wall", "-Wno-missing-field-initializers", "-fvisibility=hidden"]
+    link_flags: list[str] = []
+    if SANITIZE:
+        sanitizers = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g"]
+        compile_flags += sanitizers
+        link_flags += sanitizers
+    return compile_flags, link_flags
+
+
+def extension(
+    name: str, sources: list[str], depends: list[str], extra: list[str], libraries: list[str]
+) -> Extension:
+    compile_flags, link_flags = flags()
+    return Extension(
+        name,
+        sources=sources,
+        depends=depends,
+        include_dirs=[numpy.get_include()],
+        extra_compile_args=compile_flags + extra,
+        extra_link_args=link_flags,
+        libraries=libraries,
+    )
+
+
+def extensions() -> list[Extension]:
+    """The extension modules whose sources are there."""
+    found = [
+        extension(
+            "dyncomp.capture._hook",
+            ["dyncomp/capture/_hook.c", *sorted(glob.glob("dyncomp/capture/csrc/*.c"))],
+            sorted(glob.glob("dyncomp/capture/csrc/*.h")),
+            ["-std=gnu11"],
+            [],
+        )
+    ]
+    runtime = "dyncomp/runtime/csrc"
+    sources = sorted(glob.glob(f"{runtime}/*.c") + glob.glob(f"{runtime}/*.cpp"))
+    if sources:
+        found.append(
+            extension(
+                "dyncomp.runtime._launch", sources, sorted(glob.glob(f"{runtime}/*.h")), [], ["dl", "pthread"]
+            )
+        )
+    return found
+
+
+setup(ext_modules=extensions())

@@ -1,0 +1,153 @@
+"""Guards and sources as plain data: the round trip keeps their meaning."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+
+import numpy as np
+import pytest
+
+from dyncomp.capture.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition
+from dyncomp.capture.guard_store import guard_from_tuple, guard_to_tuple
+from dyncomp.capture.guards import Guard, Kind, compile_guards
+from dyncomp.capture.serial import code_hash, pack_object, unpack_object
+from dyncomp.capture.source import (
+    AttrSource,
+    CellContentsSource,
+    CellSource,
+    ConstSource,
+    DictKeySource,
+    GlobalSource,
+    ItemSource,
+    LocalSource,
+    ModuleDictSource,
+    TypeAttrSource,
+    TypeSource,
+    source_from_tuple,
+    source_to_tuple,
+)
+
+X = LocalSource("x", 0)
+Y = LocalSource("y", 1)
+
+
+def helper(x):
+    return x + 1
+
+
+def is_positive(value, expected):
+    return value > expected
+
+
+SOURCES = [
+    X,
+    CellSource("c", 2),
+    GlobalSource("np"),
+    AttrSource(AttrSource(X, "layers"), "w"),
+    ItemSource(AttrSource(X, "d"), "key"),
+    ItemSource(X, 0),
+    ItemSource(X, 0.0),
+    ItemSource(X, (1, "a", None)),
+    DictKeySource(X, 3),
+    TypeAttrSource(TypeSource(X), "method"),
+    CellContentsSource(ItemSource(AttrSource(X, "__closure__"), 0)),
+    ItemSource(ModuleDictSource("math"), "pi"),
+]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.expr())
+def test_sources_round_trip(source):
+    data = source_to_tuple(source)
+    assert ast.literal_eval(repr(data)) == data
+    back = source_from_tuple(data)
+    assert back == source
+    assert back.expr() == source.expr()
+    assert hash(back) == hash(source)
+
+
+def test_equal_looking_keys_differ():
+    assert len({ItemSource(X, 0), ItemSource(X, 0.0), ItemSource(X, False)}) == 3
+
+
+def test_bad_sources():
+    with pytest.raises(ValueError):
+        source_to_tuple(AttrSource(ConstSource(object(), "obj"), "x"))
+    for data in ((), ("nothing",), ("local", "x"), ("local", 1, "x"), ("attr", ("nothing",), "x")):
+        with pytest.raises(ValueError):
+            source_from_tuple(data)
+
+
+GUARDS = [
+    (Guard(X, Kind.TYPE_IS, np.ndarray, ("file.py", 3), "why"), (np.ones(2),), (3,)),
+    (Guard(X, Kind.IS, math), (math,), (np,)),
+    (Guard(X, Kind.IS, helper), (helper,), (is_positive,)),
+    (Guard(X, Kind.EQUALS, -0.0), (-0.0,), (0.0,)),
+    (Guard(X, Kind.EQUALS, (1, "a", 2.5, None, np.float32(3))), ((1, "a", 2.5, None, np.float32(3)),), ((),)),
+    (Guard(X, Kind.EQUALS, slice(1, None)), (slice(1, None),), (slice(1, 2),)),
+    (Guard(X, Kind.BOOL, True), (True,), (1,)),
+    (Guard(X, Kind.NONE), (None,), (0,)),
+    (Guard(X, Kind.LEN, (list, 2)), ([1, 2],), ([1],)),
+    (Guard(X, Kind.DICT_KEYS, ("a", int, 3)), ({"a": 1, int: 2, 3: 4},), ({},)),
+    (Guard(X, Kind.HASATTR, "shape"), (np.ones(1),), (3,)),
+    (Guard(X, Kind.CODE_IS, CodeFacts.of(helper)), (helper,), (is_positive,)),
+    (Guard(X, Kind.ARRAY, ArrayFacts.of(np.ones((2, 3)))), (np.ones((2, 3)),), (np.ones((3, 2)),)),
+    (
+        Guard(X, Kind.ARRAY, ArrayFacts(np.dtype(">i4"), (None,), layout="C")),
+        (np.ones(3, ">i4"),),
+        (np.ones(3, "i4"),),
+    ),
+    (
+        Guard(
+            None, Kind.SYM, SymCondition(("n", -3, "add"), "<=", (SymBinding("n", X, "dim", 0),), "n <= 3")
+        ),
+        (np.ones(3),),
+        (np.ones(4),),
+    ),
+    (Guard(None, Kind.NO_OVERLAP, NoOverlap((X, Y), (1,))), (np.ones(2), np.ones(2)), (1, 2)),
+    (Guard(X, Kind.NOT_SAME_OBJECT, Y), (1, 2), (1, 1)),
+    (Guard(X, Kind.CUSTOM_ARRAY, CustomCheck(is_positive, 0)), (1,), (-1,)),
+]
+
+
+@pytest.mark.parametrize(
+    ("guard", "good", "bad"), GUARDS, ids=lambda g: str(g)[:40] if isinstance(g, Guard) else ""
+)
+def test_guards_round_trip(guard, good, bad):
+    data = guard_to_tuple(guard)
+    assert ast.literal_eval(repr(data)) == data
+    back = guard_from_tuple(data)
+    assert str(back) == str(guard)
+    assert guard_to_tuple(back) == data
+    for one in (guard, back):
+        program = compile_guards([one])
+        assert program.check(good, {}, builtins.__dict__)
+        assert not program.check(bad, {}, builtins.__dict__)
+
+
+def test_objects_without_a_name_are_refused():
+    def local():
+        return None
+
+    for value in (object(), local, lambda: 1):
+        with pytest.raises(ValueError):
+            pack_object(value)
+
+
+def test_changed_code_is_noticed():
+    data = pack_object(helper)
+    assert unpack_object(data) is helper
+    with pytest.raises(ValueError, match="changed"):
+        unpack_object((*data[:3], "0" * 64))
+    with pytest.raises(ValueError):
+        unpack_object(("object", "no_such_module_here", "f", ""))
+
+
+def test_code_hash_ignores_lines_and_sees_constants():
+    first, second, third = {}, {}, {}
+    exec(compile("def f(x): return x + 1", "a.py", "exec"), first)
+    exec(compile("\n\n\ndef f(x): return x + 1", "b.py", "exec"), second)
+    exec(compile("def f(x): return x + 1.0", "a.py", "exec"), third)
+    assert code_hash(first["f"].__code__) == code_hash(second["f"].__code__)
+    assert code_hash(first["f"].__code__) != code_hash(third["f"].__code__)

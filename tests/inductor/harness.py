@@ -1,0 +1,199 @@
+"""Runs lowered graphs two ways: by the loop IR's NumPy reference, and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dyncomp.graph.interp import Interpreter, bind_symbols, strided_window
+from dyncomp.graph.ir import ArrayType, Graph, GraphBuilder, GraphOutput, array_type, verify
+from dyncomp.inductor.compile import compile_graph, emit_steps, touched
+from dyncomp.inductor.launch import BufferRef, KernelStep, OutputResult, SizeRef
+from dyncomp.inductor.loop_ref import Memory, run_kernel
+from dyncomp.inductor.loop_text import kernel_text, parse_kernel
+from dyncomp.inductor.loop_verify import verify_kernel
+from dyncomp.inductor.lower import Lowering
+from dyncomp.inductor.memory import plan_memory
+from dyncomp.inductor.plan import Planned, Planner
+from dyncomp.inductor.schedule import CallBlas, LaunchKernel, Matrix
+from dyncomp.options import Options
+from dyncomp.prims.kit import type_of
+from dyncomp.prims.table import TABLE
+from dyncomp.symint import SymInt
+
+OPTIONS = Options(debug_verify=True)
+GARBAGE = 0xA5
+
+
+def graph_of(op: str, types: Sequence[ArrayType], params: dict[str, Any]) -> Graph:
+    """A graph of one node."""
+    builder = GraphBuilder(TABLE)
+    inputs = [builder.add_input(t) for t in types]
+    out = builder.emit(op, *inputs, **params)
+    several = out if isinstance(out, tuple) else (out,)
+    # the functional form never returns views without saying so
+    outputs = tuple(GraphOutput(v) for v in several)
+    return verify(builder.finish(outputs), TABLE)
+
+
+def plan_of(graph: Graph) -> Planned:
+    lowering = Lowering(graph, TABLE).run()
+    items = emit_steps(lowering)
+    for item in items:
+        kernel = getattr(item, "kernel", None)
+        if kernel is not None:
+            verify_kernel(kernel)
+            text = kernel_text(kernel)
+            assert kernel_text(parse_kernel(text, graph.env)) == text
+    return Planner(lowering, plan_memory([touched(i) for i in items])).run(items)
+
+
+class Reference:
+    """A planned graph run on NumPy memory by ``loop_ref``. ``run`` returns the fresh outputs in order."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.planned = plan_of(graph)
+
+    def run(self, *args: Any) -> list[Any]:
+        plan = self.planned.plan
+        count = len(self.graph.inputs)
+        inputs = [np.asarray(a) for a in args[:count]]
+        self.symbols = bind_symbols(self.graph, inputs, args[count:])
+        self.sizes = [self.dim(d) for d in self.planned.module.sizes]
+        self.memory = [flat_memory(a) for a in inputs]
+        self.memory += [Memory(np.array([i], np.int64)) for i in args[count:]]
+        outputs = [self._fresh(slot) for slot in plan.outputs]
+        self.memory += [Memory(flat) for flat, _ in outputs]
+        arena = np.full(self.size(plan.arena_bytes) + 64, GARBAGE, np.uint8)
+        self.memory += [Memory(arena[self.size(s.offset) :]) for s in plan.arena]
+        self.memory += [flat_memory(np.asarray(c)) for c in plan.constants]
+        segments = {s.symbol: s for s in self.planned.module.segments}
+        for step in plan.steps:
+            if isinstance(step, KernelStep):
+                for inner in segments[step.symbol].steps:
+                    self._blas(inner) if isinstance(inner, CallBlas) else self._launch(inner)
+            else:
+                self._call(step)
+        return [self._result(r, inputs, outputs) for r in plan.results]
+
+    def dim(self, value: Any) -> int:
+        return value.evaluate(self.symbols) if isinstance(value, SymInt) else value
+
+    def size(self, value: Any) -> int:
+        return self.sizes[value.index] if isinstance(value, SizeRef) else value
+
+    def _fresh(self, slot: Any) -> tuple[Any, Any]:
+        shape = tuple(map(self.size, slot.shape))
+        count = int(np.prod(shape))
+        flat = np.full(count * slot.dtype.itemsize, GARBAGE, np.uint8).view(slot.dtype.numpy)
+        strides = None if slot.strides is None else tuple(map(self.size, slot.strides))
+        if count == 0 or strides is None:
+            return flat, flat.reshape(shape)
+        return flat, strided_window(flat, shape, strides, 0)
+
+    def _typed(self, number: int, dtype: Any) -> Memory:
+        memory = self.memory[number]
+        if memory.data.dtype == dtype.numpy:
+            return memory
+        usable = memory.data.size // dtype.itemsize * dtype.itemsize
+        return Memory(memory.data[:usable].view(dtype.numpy), memory.origin)
+
+    def _launch(self, step: LaunchKernel) -> None:
+        buffers = zip(step.kernel.buffers, step.slots)
+        run_kernel(step.kernel, {b.name: self._typed(slot, b.dtype) for b, slot in buffers}, self.symbols)
+
+    def _matrix(self, m: Matrix, dtype: Any, rows: int, cols: int, batch: tuple[int, ...]) -> Any:
+        memory = self._typed(m.slot, dtype)
+        strides = (*map(self.dim, m.batch_strides), self.dim(m.row_stride), self.dim(m.col_stride))
+        shape = (*batch, rows, cols)
+        if 0 in shape:
+            return np.zeros(shape, dtype.numpy)
+        return strided_window(memory.data, shape, strides, memory.origin + self.dim(m.offset))
+
+    def _blas(self, step: CallBlas) -> None:
+        m, n, k = (self.dim(d) for d in (step.m, step.n, step.k))
+        batch = tuple(map(self.dim, step.batch))
+        a = self._matrix(step.a, step.dtype, m, k, batch)
+        b = self._matrix(step.b, step.dtype, k, n, batch)
+        self._matrix(step.c, step.dtype, m, n, batch)[...] = a @ b
+
+    def _window(self, ref: BufferRef) -> Any:
+        memory = self._typed(ref.buffer, ref.dtype)
+        shape = tuple(map(self.size, ref.shape))
+        if 0 in shape:
+            return np.zeros(shape, ref.dtype.numpy)
+        strides = tuple(map(self.size, ref.strides))
+        return strided_window(memory.data, shape, strides, memory.origin + self.size(ref.offset))
+
+    def _call(self, step: Any) -> None:
+        found = step.func(*[self._window(r) for r in step.inputs])
+        several = found if isinstance(found, (tuple, list)) else (found,)
+        for ref, value in zip(step.outputs, several, strict=True):
+            self._window(ref)[...] = value
+
+    def _result(self, result: Any, inputs: list[Any], outputs: list[Any]) -> Any:
+        if isinstance(result, OutputResult):
+            return outputs[result.index][1]
+        base = inputs[result.index] if result.base == "input" else outputs[result.index][1]
+        shape = tuple(map(self.size, result.shape))
+        return strided_window(base, shape, tuple(map(self.size, result.strides)), self.size(result.offset))
+
+
+def flat_memory(array: Any) -> Memory:
+    """An array's memory as one line, writing through."""
+    if array.size == 0:
+        return Memory(np.zeros(0, array.dtype))
+    steps = [(n - 1) * s // array.itemsize for n, s in zip(array.shape, array.strides)]
+    low = sum(s for s in steps if s < 0)
+    high = sum(s for s in steps if s > 0)
+    return Memory(strided_window(array, (high - low + 1,), (1,), low), -low)
+
+
+def copies(args: Sequence[Any]) -> list[Any]:
+    """Copies of arrays that keep their strides."""
+    return [copy_strided(a) if isinstance(a, np.ndarray) else a for a in args]
+
+
+def copy_strided(array: Any) -> Any:
+    """A copy in memory of its own with the same strides."""
+    if array.size == 0:
+        return array.copy()
+    memory = flat_memory(array)
+    data = np.array(memory.data)
+    strides = tuple(s // array.itemsize for s in array.strides)
+    return strided_window(data, array.shape, strides, memory.origin)
+
+
+def expected(graph: Graph, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Outputs, and arguments afterwards, by the graph interpreter."""
+    own = copies(args)
+    return Interpreter(graph, TABLE).run(*own), own
+
+
+def by_reference(graph: Graph, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    own = copies(args)
+    return Reference(graph).run(*own), own
+
+
+def by_code(graph: Graph, args: Sequence[Any], options: Options = OPTIONS) -> tuple[list[Any], list[Any]]:
+    own = copies(args)
+    artifact = compile_graph(graph, options)
+    out = artifact.call(*own)
+    visible = sum(not o.hidden for o in graph.outputs)
+    return [out] if visible == 1 else list(out), own
+
+
+__all__ = [
+    "Lowering",
+    "array_type",
+    "by_code",
+    "by_reference",
+    "emit_steps",
+    "expected",
+    "graph_of",
+    "kernel_text",
+    "type_of",
+]

@@ -1,0 +1,138 @@
+"""Every row of the scalar table in C++ against its NumPy definition, on every dtype it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dyncomp import dtypes
+from dyncomp.errors import LoweringError
+from dyncomp.prims.scalar import SCALARS, evaluate, result_dtype
+
+from .render_util import compile_kernels, pointwise
+
+N = 1037
+# Differences from NumPy, in units of the result's epsilon relative to its size, that are both's rounding.
+LOOSE = {"power": 8, "tan": 4, "exp": 6, "lgamma": 40, "log": 8, "cbrt": 4}
+SLACK = 6
+
+
+def values(dtype: dtypes.DType, seed: int, op: str) -> np.ndarray:
+    """Ordinary values, then special ones."""
+    rng = np.random.default_rng(seed)
+    if dtype.is_bool:
+        return rng.integers(0, 2, N).astype(bool)
+    if dtype.is_integer:
+        info = np.iinfo(dtype.numpy)
+        small = rng.integers(max(-9, info.min), 10, N).astype(dtype.numpy)
+        wide = rng.integers(info.min, info.max, N, dtype=dtype.numpy, endpoint=True)
+        out = np.where(rng.random(N) < 0.5, small, wide)
+        out[:4] = [info.min, info.max, 0, 1]
+        return out
+    if dtype.is_complex:
+        part = rng.standard_normal((2, N)) * 2
+        return (part[0] + 1j * part[1]).astype(dtype.numpy)
+    out = (rng.standard_normal(N) * rng.choice([0.1, 1.0, 10.0], N)).astype(dtype.numpy)
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.5], np.float64)
+    grid = np.repeat(special, 10) if seed % 2 else np.tile(special, 10)
+    out[-100:] = grid.astype(dtype.numpy)
+    return out
+
+
+def arguments(op: str, dtype: dtypes.DType) -> list[np.ndarray]:
+    row = SCALARS[op]
+    args = [values(dtype, seed, op) for seed in range(row.arity)]
+    if op == "where":
+        args[0] = values(dtypes.bool_, 5, op)
+    if op == "ldexp":
+        args[1] = np.random.default_rng(3).integers(-40, 40, N)
+    if op == "power" and dtype.is_integer:
+        args[1] = np.random.default_rng(3).integers(0, 9, N).astype(dtype.numpy)
+    if op in ("left_shift", "right_shift"):
+        args[1] = np.random.default_rng(3).integers(0, 2 * dtype.bits, N).astype(dtype.numpy)
+    return args
+
+
+def dtype_of(array: np.ndarray) -> dtypes.DType:
+    found = dtypes.from_numpy(array.dtype)
+    return dtypes.bfloat16 if found is None else found
+
+
+def unsupported(op: str, dtype: dtypes.DType) -> bool:
+    """Half types lack neighbours (they are computed in float32)."""
+    return op == "nextafter" and dtype.itemsize == 2
+
+
+# complex functions that C++ has no spelling of: a graph with one falls back
+NOT_COMPLEX = set("expm1 log1p arcsin arccos arctan arcsinh arccosh arctanh".split())
+
+
+def close(op: str, got: np.ndarray, want: np.ndarray, dtype: dtypes.DType) -> np.ndarray:
+    if got.dtype.kind in "biu":
+        return got == want
+    if dtype.name == "bfloat16":
+        got, want, eps = got.astype(np.float32), want.astype(np.float32), 2.0**-7
+    else:
+        eps = float(np.finfo(got.dtype).eps)
+    if dtype.itemsize == 2:
+        slack = 1.01  # one rounding of a result that is accurate in float32
+    else:
+        slack = LOOSE.get(op, SLACK) * (4 if dtype.is_complex else 1)
+    got, want = got.astype(np.complex128), want.astype(np.complex128)
+    same_nan = np.isnan(got) & np.isnan(want)
+    tiny = np.finfo(np.float32).tiny if dtype.name == "bfloat16" else 0.0
+    with np.errstate(all="ignore"):
+        near = np.abs(got - want) <= slack * eps * np.abs(want) + tiny + 1e-30 * (dtype.itemsize > 2) + 6e-8 * (dtype.name == "float16")
+    return same_nan | near | (got == want)
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
+def test_rows_against_numpy(dtype):
+    kernels, cases = [], []
+    for op, row in SCALARS.items():
+        if dtype.kind not in row.kind_names or unsupported(op, dtype):
+            continue
+        if dtype.is_complex and op in NOT_COMPLEX:
+            continue
+        if op == "complex" and dtype.itemsize < 4:
+            continue
+        args = arguments(op, dtype)
+        result = result_dtype(op, [dtype_of(a) for a in args])
+        kernels.append(pointwise(op, [dtype_of(a) for a in args], result, N))
+        cases.append((op, args, result))
+    compiled = compile_kernels(kernels)
+    wrong = []
+    for k, (op, args, result) in enumerate(cases):
+        out = np.zeros(N, result.numpy)
+        assert compiled.run([*args, out], f"run_{k}" if len(cases) > 1 else "run")[0] == 0
+        want = evaluate(op, args, result)
+        good = close(op, out, want, result if not dtype.is_complex else dtype)
+        if not good.all():
+            bad = np.flatnonzero(~good)[:3]
+            wrong.append((op, [[a[i] for a in args] + [out[i], want[i]] for i in bad], int((~good).sum())))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("op", sorted(NOT_COMPLEX))
+def test_functions_without_spelling_are_refused(op):
+    with pytest.raises(LoweringError, match="C\\+\\+"):
+        compile_kernels([pointwise(op, [dtypes.complex128], dtypes.complex128, 8)])
+
+
+@pytest.mark.parametrize("source", dtypes.ALL, ids=str)
+def test_casts_against_numpy(source):
+    targets = [d for d in dtypes.ALL]
+    kernels = [pointwise("cast", [source], target, N) for target in targets]
+    compiled = compile_kernels(kernels)
+    data = values(source, 0, "cast")
+    for k, target in enumerate(targets):
+        x = data
+        if not (source.is_integer or source.is_bool) and not target.is_inexact and not target.is_bool:
+            # out of range is undefined in C; NumPy's own answer depends on its build
+            real = np.nan_to_num(x.real.astype(np.float64), nan=0.0, posinf=9.0, neginf=-9.0)
+            low = -128.0 if target.kind == "int" else 0.0
+            x = np.clip(real, low, 127.0).astype(source.numpy)
+        out = np.zeros(N, target.numpy)
+        compiled.run([x, out], f"run_{k}")
+        want = evaluate("cast", [x], target)
+        np.testing.assert_array_equal(out, want, err_msg=str(target))

@@ -1,0 +1,143 @@
+"""Finding the compiler, its errors, and what its flags promise."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import shutil
+
+import pytest
+
+from dyncomp.errors import ToolchainError
+from dyncomp.inductor.launch import Library
+from dyncomp.inductor.toolchain import find_toolchain
+
+
+def build(tmp_path, text):
+    source = tmp_path / "unit.cpp"
+    source.write_text(text)
+    output = tmp_path / "unit.so"
+    find_toolchain().compile(source, output)
+    return output
+
+
+def test_version_and_fingerprint():
+    toolchain = find_toolchain()
+    assert os.access(toolchain.compiler, os.X_OK)
+    assert any(character.isdigit() for character in toolchain.version())
+    assert len(toolchain.fingerprint) == 64
+    assert find_toolchain() is toolchain
+
+
+def test_missing_compiler(tmp_path):
+    with pytest.raises(ToolchainError, match="no C\\+\\+ compiler: none of"):
+        find_toolchain({"PATH": str(tmp_path)})
+    with pytest.raises(ToolchainError, match="DYNCOMP_CXX='/nowhere/g\\+\\+'"):
+        find_toolchain({"DYNCOMP_CXX": "/nowhere/g++"})
+    with pytest.raises(ToolchainError, match="CXX='absent'"):
+        find_toolchain({"CXX": "absent"})
+
+
+def test_chosen_compiler(tmp_path):
+    real = shutil.which("g++")
+    if real is None:
+        pytest.skip("no g++")
+    own = tmp_path / "my-compiler"
+    own.write_text(f'#!/bin/sh\nexec {real} "$@"\n')
+    own.chmod(0o755)
+    chosen = find_toolchain({"DYNCOMP_CXX": str(own), "CXX": "absent"})
+    assert chosen.compiler == str(own)
+    assert chosen.fingerprint != find_toolchain().fingerprint
+    with_flag = find_toolchain({"CXX": f"{own} -DX=1"})
+    assert with_flag.flags[0] == "-DX=1"
+    assert with_flag.fingerprint != chosen.fingerprint
+
+
+def test_compiler_failure_names_the_source(tmp_path):
+    with pytest.raises(ToolchainError, match=r"unit\.cpp(.|\n)*undeclared_thing"):
+        build(tmp_path, "int f() { return undeclared_thing; }\n")
+
+
+def test_crashing_and_lying_compilers(tmp_path):
+    for script, message in (("kill -9 $$", "failed"), ("exit 0", "failed")):
+        own = tmp_path / "compiler"
+        own.write_text(f"#!/bin/sh\n{script}\n")
+        own.chmod(0o755)
+        toolchain = find_toolchain({"DYNCOMP_CXX": str(own)})
+        with pytest.raises(ToolchainError, match=message):
+            toolchain.compile(tmp_path / "x.cpp", tmp_path / "absent.so")
+
+
+def test_compiler_that_vanished(tmp_path):
+    own = tmp_path / "gone"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    toolchain = find_toolchain({"DYNCOMP_CXX": str(own)})
+    own.unlink()
+    with pytest.raises(ToolchainError, match="cannot run"):
+        toolchain.compile(tmp_path / "x.cpp", tmp_path / "absent.so")
+
+
+def test_math_and_compiler_helpers_resolve(tmp_path):
+    text = """
+extern "C" double pow(double, double) noexcept;
+extern "C" __attribute__((simd("notinbranch"))) double exp(double) noexcept;
+extern "C" double power(double x, double y) { return pow(x, y); }
+extern "C" void exps(double* x, long n) {
+#pragma omp simd
+  for (long i = 0; i < n; ++i) x[i] = exp(x[i]);
+}
+extern "C" void product(double _Complex* z) { z[0] *= z[1]; }
+extern "C" long wide(long a, long b) { return (long)((__int128)a * b / 1000000007); }
+struct Big { double x[600]; };
+extern "C" void copy(Big* a, const Big* b) { *a = *b; }
+"""
+    path = build(tmp_path, text)
+    library = Library(path)
+    double = ctypes.c_double
+    assert ctypes.CFUNCTYPE(double, double, double)(library.symbol("power"))(2, 10) == 1024
+    values = (double * 16)(*[i / 4 for i in range(16)])
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_long)(library.symbol("exps"))(values, 16)
+    assert all(math.isclose(v, math.exp(i / 4), rel_tol=1e-14) for i, v in enumerate(values))
+    z = (double * 4)(1, 2, 3, 4)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.symbol("product"))(z)
+    assert list(z)[:2] == [-5, 10]
+    wide = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long, ctypes.c_long)(library.symbol("wide"))
+    assert wide(2**60, 2**30) == ctypes.c_long(2**90 // 1000000007).value
+
+
+def test_floats_keep_their_meaning(tmp_path):
+    text = """
+extern "C" double fused(double a, double b, double c) { return a * b + c; }
+extern "C" int not_equal(double a) { return a != a; }
+extern "C" double plus_zero(double a) { return a + 0.0; }
+extern "C" double sum(const double* x, long n) {
+  double s = 0;
+  for (long i = 0; i < n; ++i) s += x[i];
+  return s;
+}
+"""
+    library = Library(build(tmp_path, text))
+    double = ctypes.c_double
+    fused = ctypes.CFUNCTYPE(double, double, double, double)(library.symbol("fused"))
+    x = 1 + 2.0**-30
+    assert fused(x, x, -1.0) == x * x - 1.0
+    assert ctypes.CFUNCTYPE(ctypes.c_int, double)(library.symbol("not_equal"))(math.nan) == 1
+    zero = ctypes.CFUNCTYPE(double, double)(library.symbol("plus_zero"))(-0.0)
+    assert math.copysign(1, zero) == 1
+    values = (double * 9)(1e16, 1.0, 1.0, -1e16, 1.0, 1.0, 1.0, 1.0, 1.0)
+    total = ctypes.CFUNCTYPE(double, ctypes.c_void_p, ctypes.c_long)(library.symbol("sum"))
+    assert total(values, 9) == 5.0
+
+
+def test_unloadable_library(tmp_path):
+    broken = tmp_path / "broken.so"
+    broken.write_bytes(b"not an ELF file")
+    with pytest.raises(OSError, match="broken"):
+        Library(broken)
+    path = build(
+        tmp_path, 'extern "C" int absent_function(); extern "C" int f() { return absent_function(); }'
+    )
+    with pytest.raises(OSError, match="absent_function"):
+        Library(path)
