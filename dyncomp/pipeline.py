@@ -55,8 +55,8 @@ class Compiled:
 
     ``call(*inputs, *integers)`` returns the visible outputs: the bare value where there is one, else a
     tuple (``()`` for none). ``graph_before`` is as captured, ``graph_after`` as the backend got it.
-    ``artifact``: what the backend returned (for the inductor: kernels, source, plan). ``seconds``: by
-    pass. ``rewrites``: how many nodes there were after each pass.
+    ``artifact``: what the backend returned (for the inductor: kernels, source, plan). ``seconds`` and
+    ``nodes``: the time of each pass and how many nodes there were after it.
     """
 
     call: Callable[..., Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,14 @@ import numpy as np
 import pytest
 
 from dyncomp import dtypes
-from dyncomp.errors import VerifyError
+from dyncomp.errors import Unsupported, VerifyError
 from dyncomp.graph.interp import as_callable
 from dyncomp.graph.ir import Graph, GraphBuilder, GraphOutput, array_type
 from dyncomp.options import Options
 from dyncomp.pipeline import PASSES, check_options, list_backends, op_table, run_pipeline
+
+from .aot_autograd.programs import Seeded, make_program
+from .aot_autograd.test_functionalize import compare_calls
 
 F8 = dtypes.float64
 
@@ -66,10 +70,45 @@ def test_stop_after_every_pass(name: str) -> None:
 
 
 def test_inductor_backend() -> None:
-    pytest.importorskip("dyncomp.inductor.compile")
     compiled = run_pipeline(small_graph(), Options(debug_verify=True))
     check(compiled.call)
     assert list(compiled.seconds)[-1] == "inductor"
+
+
+def check_compiled(seeds: range, steps: int, symbolic: bool) -> int:
+    """Random programs with views and writes, compiled: how many of them."""
+    compiled = 0
+    for seed in seeds:
+        program = make_program(Seeded(seed), steps, symbolic)
+        try:
+            call = run_pipeline(program.graph, Options(debug_verify=True)).call
+        except Unsupported:
+            continue
+        compiled += 1
+        try:
+            compare_calls(as_callable(program.graph, op_table()), call, program.inputs(), program.inputs())
+        except Exception as error:
+            error.add_note(f"make_program(Seeded({seed}), {steps}, {symbolic})")
+            raise
+    return compiled
+
+
+@pytest.fixture
+def own_cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_random_programs_compiled(symbolic: bool) -> None:
+    assert check_compiled(range(200, 212), 14, symbolic) > 6
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_many_random_programs_compiled(symbolic: bool) -> None:
+    assert check_compiled(range(1000, 1300), 16, symbolic) > 150
 
 
 def test_callable_backend_gets_the_captured_graph() -> None:

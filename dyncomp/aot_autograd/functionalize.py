@@ -125,17 +125,22 @@ class _Functionalizer:
     # -- reading --------------------------------------------------------------------------------
     def read(self, alias: _Alias) -> Var:
         """The alias's contents now, as a value of the new graph."""
-        if alias.parent is None:
-            return alias.base.value
-        if alias.cached is None or alias.version != alias.base.version:
-            alias.cached = self._view(alias)
-            alias.version = alias.base.version
-        return alias.cached
+        stale: list[_Alias] = []
+        while alias.parent is not None and (alias.cached is None or alias.version != alias.base.version):
+            stale.append(alias)
+            alias = alias.parent
+        value = alias.base.value if alias.parent is None else alias.cached
+        assert value is not None
+        for view in reversed(stale):
+            value = self._view(view, value)
+            view.cached = value
+            view.version = view.base.version
+        return value
 
-    def _view(self, alias: _Alias) -> Var:
+    def _view(self, alias: _Alias, value: Var) -> Var:
+        """The window of ``alias`` on ``value``, its parent's contents."""
         node, parent = alias.node, alias.parent
         assert node is not None and parent is not None
-        value = self.read(parent)
         if value == node.inputs[0] and alias.cached is None:
             self.builder.keep(node)
             return node.out
@@ -143,7 +148,8 @@ class _Functionalizer:
             return emit_reshape(self.builder, value, node.out.shape)
         if node.op == "as_strided":
             value = with_strides(self.builder, value, parent.var.type.strides)
-        return self.builder.emit(node.op, value, loc=node.loc, **node.kwargs)
+        made: Var = self.builder.emit(node.op, value, loc=node.loc, **node.kwargs)
+        return made
 
     # -- writing --------------------------------------------------------------------------------
     def _write(self, target: _Alias, value: Var) -> None:

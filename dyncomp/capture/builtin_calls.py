@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
 import inspect
 import math
@@ -11,6 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .. import dtypes
 from . import operators
 from .breaks import Break
 from .containers import sorted_values
@@ -332,7 +334,24 @@ def _convert(tracer: Tracer, obj: ArrayValue, cls: type) -> Value:
     """``float(x)`` of a one-element array: a Python number that the graph computes."""
     if obj.ref.kind == "python" and obj.pytype is cls:
         return obj
+    target = _exact_conversion(obj, cls)
+    if target is not None and obj.ref.ndim == 0:
+        ops = tracer.tx.ops
+        var = obj.ref.var if obj.ref.dtype == target else ops.convert(obj.ref.var, dtype=target)
+        return tracer.wrap_result(dataclasses.replace(obj.ref, var=var, kind="python", readonly=False))
     raise Break("data-dependent-value", f"{cls.__name__}() of {obj.describe()}")
+
+
+def _exact_conversion(obj: ArrayValue, cls: type) -> dtypes.DType | None:
+    """The dtype whose Python number ``cls(obj)`` is, where the conversion cannot raise."""
+    given = obj.ref.dtype
+    if cls is float and not given.is_complex:
+        return dtypes.float64
+    if cls is int and (given.is_bool or (given.is_integer and given is not dtypes.uint64)):
+        return dtypes.int64
+    if cls is complex:
+        return dtypes.complex128
+    return dtypes.bool_ if cls is bool and given.is_bool else None
 
 
 @_builtin(abs)

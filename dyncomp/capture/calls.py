@@ -13,6 +13,7 @@ from .breaks import Break
 from .source import AttrSource, CellContentsSource, ItemSource, Source
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
+from .values.context import InertContextValue
 from .values.func import (
     BuiltinMethodValue,
     CellValue,
@@ -21,6 +22,7 @@ from .values.func import (
     PartialValue,
     SuperValue,
 )
+from .values.generator import GeneratorValue
 from .values.mapping import DictValue
 from .values.number import ConstValue, NumberValue
 from .values.obj import InstanceValue, bind
@@ -28,7 +30,7 @@ from .values.seq import ListValue, TupleValue
 from .wrap import is_plain_class
 
 _MISSING = object()
-_GENERATOR_FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 # -- Python functions -----------------------------------------------------------------------------
@@ -46,13 +48,16 @@ def call_function(
     bound = bind_arguments(tracer, function, code, args, kwargs)
     closure = closure_of(tracer, function)
     frame = frames.Frame.make(tracer, code, function_globals(function), bound, closure, direct)
+    if code.co_flags & inspect.CO_GENERATOR:
+        frame.resumption = None
+        return GeneratorValue(function, args, kwargs, frame)
     return machine.run_inlined(tracer, frame)
 
 
 def refuse_inlining(tracer: Tracer, code: types.CodeType, function: Value) -> None:
     """Break where a function is better called than inlined."""
-    if code.co_flags & _GENERATOR_FLAGS:
-        raise Break("generator", f"{function.describe()} is a generator or coroutine")
+    if code.co_flags & _COROUTINE_FLAGS:
+        raise Break("generator", f"{function.describe()} is a coroutine")
     if len(tracer.frames) > tracer.config.options.inline_depth:
         raise Break("inline-refused", f"{function.describe()}: calls nested too deeply")
     if sum(frame.raw_code is code for frame in tracer.frames) >= 3:
@@ -195,12 +200,13 @@ def call_object(
     if handler is not None:
         tracer.take_direct()
         return handler(tracer, args, kwargs)
-    if isinstance(obj, type):
-        return call_class(tracer, obj, args, kwargs)
     folded = builtin_calls.fold_call(tracer, obj, args, kwargs)
     if folded is not None:
         tracer.take_direct()
         return folded
+    if isinstance(obj, type):
+        inert = inert_context(tracer, obj, args, kwargs)
+        return inert if inert is not None else call_class(tracer, obj, args, kwargs)
     if obj is print:
         raise Break("print", "a call of print")
     inner = wrapped_library_function(tracer, obj, args, kwargs)
@@ -232,6 +238,20 @@ def _plain_argument(value: Value) -> bool:
     if isinstance(value, (ListValue, TupleValue)):
         return all(_plain_argument(v) for v in value.children())
     return isinstance(value, (ArrayValue, NumberValue, SuperValue)) or value.is_const or hasattr(value, "sym")
+
+
+def inert_context(
+    tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]
+) -> Value | None:
+    """A library's context manager that changes nothing for graphs, ``None`` where it is not one."""
+    if args or not all(v.is_const for v in kwargs.values()):
+        return None
+    constants = {k: v.const for k, v in kwargs.items()}
+    for frontend in tracer.config.frontends:
+        if frontend.is_inert_context(cls, constants):
+            tracer.take_direct()
+            return InertContextValue(cls, constants)
+    return None
 
 
 def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -41,10 +41,12 @@ from .source import (
     TypeSource,
 )
 from .values.array import ArrayValue
-from .values.base import Tracer, Value
+from .values.base import Tracer, UnboundValue, Value
 from .values.func import CellValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 
+# the text of a stack slot that holds no value
+UNBOUND_SLOT = "<unbound>"
 _INLINE = (int, str, bool, type(None), bytes)
 
 
@@ -104,6 +106,8 @@ class Codegen:
     # -- values -----------------------------------------------------------------------------------
     def value(self, value: Value) -> str:
         """An expression without side effects for the object of ``value``; the same object each time."""
+        if isinstance(value, UnboundValue):
+            return UNBOUND_SLOT
         known = self._memo.get(id(value))
         if known is not None:
             return known

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _hook
 from .breaks import Skip
-from .codegen import Codegen
+from .codegen import UNBOUND_SLOT, Codegen
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
 from .frames import Frame
 from .instr import JUMPS, Instr, pops_pushes
@@ -47,7 +47,7 @@ def resume_call(
         return direct
     if bound is None:
         bound = needed_locals(frame.code, at, set(frame.locals))
-    made = cached_continuation(cg, frame, at, len(stack), bound)
+    made = cached_continuation(cg, frame, at, len(stack), bound, unbound_slots(stack))
     return call_target(cg, frame, resume_function(cg, frame, made), made.args, made.freevars, stack, local)
 
 
@@ -98,14 +98,19 @@ def _trivial_rest(cg: Codegen, frame: Frame, at: int, stack: list[str]) -> str |
     return None
 
 
+def unbound_slots(stack: list[str]) -> tuple[int, ...]:
+    """Slots that hold no value (the saved variables of inlined comprehensions)."""
+    return tuple(slot for slot, text in enumerate(stack) if text == UNBOUND_SLOT)
+
+
 def cached_continuation(
-    cg: Codegen, frame: Frame, at: int, depth: int, bound: tuple[str, ...]
+    cg: Codegen, frame: Frame, at: int, depth: int, bound: tuple[str, ...], unbound: tuple[int, ...]
 ) -> Continuation:
     cache = cg.tracer.config.resume_functions
-    key = ("continuation", id(frame.raw_code), at, depth, bound)
+    key = ("continuation", id(frame.raw_code), at, depth, bound, unbound)
     found = cache.get(key)
     if found is None:
-        made = make_continuation(frame.code, at, stack_depth=depth, bound=bound)
+        made = make_continuation(frame.code, at, stack_depth=depth, bound=bound, unbound_slots=unbound)
         found = cache[key] = (made, frame.raw_code)
     made = found[0]
     assert isinstance(made, Continuation)
@@ -203,8 +208,15 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
     stack = unwinding.stacks[-1]
     resumes = {}
     for at in _after(instr):
-        resumes[at] = _resume_target(cg, frame, instr, at, bound, len(stack))
-    tail = make_break_tail(frame.code, instr.index, resumes, stack_depth=len(stack), bound=bound)
+        resumes[at] = _resume_target(cg, frame, instr, at, bound, stack)
+    tail = make_break_tail(
+        frame.code,
+        instr.index,
+        resumes,
+        stack_depth=len(stack),
+        bound=bound,
+        unbound_slots=unbound_slots(stack),
+    )
     function = plain_function(cg, frame, tail)
     cg.line_number = frame.loc.line
     text = call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame))
@@ -212,7 +224,7 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
 
 
 def _resume_target(
-    cg: Codegen, frame: Frame, instr: Instr, at: int, bound: tuple[str, ...], depth: int
+    cg: Codegen, frame: Frame, instr: Instr, at: int, bound: tuple[str, ...], stack: list[str]
 ) -> ResumeTarget:
     jumped = at != instr.index + 1
     pops, pushes = pops_pushes(instr.op, instr.arg, jumped)
@@ -222,7 +234,9 @@ def _resume_target(
     if instr.op == "STORE_FAST":
         still.add(instr.arg)
     after = needed_locals(frame.code, at, still)
-    made = cached_continuation(cg, frame, at, depth - pops + pushes, after)
+    kept = len(stack) - pops
+    unbound = unbound_slots(stack[:kept])
+    made = cached_continuation(cg, frame, at, kept + pushes, after, unbound)
     return ResumeTarget.of(made, resume_function(cg, frame, made))
 
 
@@ -252,7 +266,8 @@ def _emit_plain(cg: Codegen, end: PlainEnd) -> None:
     unwinding.prepare([at])
     bound = needed_locals(frame.code, at, set(frame.locals))
     stack = unwinding.stacks[-1]
-    made = make_continuation(frame.code, at, stack_depth=len(stack), bound=bound)
+    unbound = unbound_slots(stack)
+    made = make_continuation(frame.code, at, stack_depth=len(stack), bound=bound, unbound_slots=unbound)
     function = plain_function(cg, frame, made)
     cg.line_number = frame.loc.line
     unwinding.leave(call_target(cg, frame, function, made.args, made.freevars, stack, unwinding.local(frame)))

@@ -86,6 +86,7 @@ class Frame:
     current: int = 0
     trips: dict[int, int] = field(default_factory=dict)
     result: Value | None = None
+    yielded: Value | None = None
 
     @staticmethod
     def make(

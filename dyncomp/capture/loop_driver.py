@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .codegen import Codegen
+from .codegen import UNBOUND_SLOT, Codegen
 from .frames import Frame
 from .loops import UNBOUND, Loop, LoopBody, make_loop_body
 from .resume import make_continuation, needed_locals
@@ -121,12 +121,14 @@ class LoopEmitter:
         if not unsure:
             cg.line(f"    {answer} = {call}")
             return
+        unbound = tuple(slot for slot, text in enumerate(stack) if text == UNBOUND_SLOT)
+        passed = [text for text in stack if text != UNBOUND_SLOT]
         test = " or ".join(f"{self.local(n)} is {cg.constant(UNBOUND)}" for n in unsure)
-        rest = PartlyBound(self.frame, target, len(stack))
+        rest = PartlyBound(self.frame, target, len(stack), unbound)
         pairs = ", ".join(f"{n!r}: {self.local(n)}" for n in needed)
         cells = ", ".join(f"{n!r}: {cg.value(c)}" for n, c in self.frame.cells.items())
         cg.line(f"    if {test}:")
-        cg.line(f"        {answer} = {cg.constant(rest)}([{', '.join(stack)}], {{{pairs}}}, {{{cells}}})")
+        cg.line(f"        {answer} = {cg.constant(rest)}([{', '.join(passed)}], {{{pairs}}}, {{{cells}}})")
         cg.line("    else:")
         cg.line(f"        {answer} = {call}")
 
@@ -134,22 +136,26 @@ class LoopEmitter:
 class PartlyBound:
     """Goes on after a loop, as plain Python, where some locals turned out to be unbound."""
 
-    def __init__(self, frame: Frame, at: int, depth: int) -> None:
+    def __init__(self, frame: Frame, at: int, depth: int, unbound: tuple[int, ...]) -> None:
         self.code = frame.code
         self.namespace = frame.globals[0]
         self.at = at
         self.depth = depth
+        self.unbound = unbound
         self.__name__ = "partly_bound"
 
     def __call__(self, stack: list[Any], local: dict[str, Any], cells: dict[str, types.CellType]) -> Any:
         bound = {name: value for name, value in local.items() if value is not UNBOUND}
-        made = make_continuation(self.code, self.at, stack_depth=self.depth, bound=tuple(bound))
+        made = make_continuation(
+            self.code, self.at, stack_depth=self.depth, bound=tuple(bound), unbound_slots=self.unbound
+        )
         closure = tuple(cells[name] for name in made.freevars)
         function = types.FunctionType(made.code, self.namespace, self.code.name, None, closure)
         args = []
+        values = iter(stack)
         for arg in made.args:
             if arg.kind == "stack":
-                args.append(stack[arg.key])
+                args.append(next(values))
             elif arg.kind == "cell":
                 args.append(cells[arg.key].cell_contents)
             else:

@@ -22,9 +22,9 @@ class Loop:
     ``body`` assigns or deletes, and reads. ``in_try``: an exception handler of the same function covers the
     header. ``suspends``: the loop contains a yield or await. ``level`` is 0 for loops in no other loop.
 
-    CPython tests a while loop's condition at two places, so a ``while`` with ``continue`` is two natural
-    loops. The outer one, which only tests again after ``continue``, has the header of the real one in
-    ``retests`` (else -1) and is of no interest of its own.
+    CPython has a while loop's condition at two places, so a ``while`` with ``continue`` is two natural
+    loops: they are merged here. ``header`` is that of the inner one; ``body`` then also holds the other
+    copy of the condition, through which the loop is entered.
     """
 
     header: int
@@ -37,7 +37,6 @@ class Loop:
     in_try: bool
     suspends: bool
     level: int
-    retests: int
 
 
 class _Blocks:
@@ -83,10 +82,10 @@ class _Blocks:
         return self.code.instructions[self.starts[block] : self.ends[block] + 1]
 
     def first_real(self, block: int) -> Instr | None:
-        return next((instr for instr in self._instructions(block) if instr.op != "NOP"), None)
+        return next((i for i in self._instructions(block) if i.op not in ("NOP", "JUMP")), None)
 
-    def only_jumps(self, block: int) -> bool:
-        return all(instr.op in ("NOP", "JUMP") for instr in self._instructions(block))
+    def is_for(self, block: int) -> bool:
+        return self.code.instructions[self.starts[block]].op == "FOR_ITER"
 
     def repeats(self, block: int, wanted: Instr) -> bool:
         """Whether ``block`` has a copy of ``wanted``: same op, argument and source position."""
@@ -172,28 +171,36 @@ def find_loops(code: CanonicalCode) -> list[Loop]:
             if _dominates(dominator, target, block):
                 body = bodies.setdefault(target, {target})
                 _add_backward(body, block, predecessors)
+    _merge_retests(blocks, bodies)
     loops = []
     for header, body in bodies.items():
         level = sum(header in other for start, other in bodies.items() if start != header)
-        back = [block for block in predecessors[header] if block in body]
-        retests = _retested(blocks, header, bodies, back)
-        loops.append(_loop(blocks, flow, depths, header, body, level, retests))
+        loops.append(_loop(blocks, flow, depths, header, body, level))
     return sorted(loops, key=lambda loop: (loop.level, loop.header))
 
 
-def _retested(blocks: _Blocks, header: int, bodies: dict[int, set[int]], back: list[int]) -> int:
-    """The block of the inner loop if the loop at ``header`` only tests that one's condition again, else -1.
+def _merge_retests(blocks: _Blocks, bodies: dict[int, set[int]]) -> None:
+    for header in sorted(bodies, key=lambda start: len(bodies[start])):
+        inner = _retested(blocks, header, bodies)
+        if inner >= 0:
+            bodies[inner] |= bodies.pop(header)
 
-    That is so if every way back comes straight from the inner loop, or if the inner loop holds the other
-    copy of the first instruction (they have the same source position).
+
+def _retested(blocks: _Blocks, header: int, bodies: dict[int, set[int]]) -> int:
+    """The block of the inner while loop if ``header`` only starts another copy of its condition, else -1.
+
+    The copies have the same source positions; of ``while True`` nothing is left but a NOP.
     """
     first = blocks.first_real(header)
+    if first is not None and first.op == "FOR_ITER":
+        return -1
     for inner, members in bodies.items():
-        if inner == header or inner not in bodies[header] or header in members:
+        if inner == header or inner not in bodies[header] or header in members or blocks.is_for(inner):
             continue
-        if all(block in members or blocks.only_jumps(block) for block in back):
-            return inner
-        if first is not None and any(blocks.repeats(block, first) for block in members):
+        if first is None:
+            if blocks.successors[header] == [inner]:
+                return inner
+        elif any(blocks.repeats(block, first) for block in members):
             return inner
     return -1
 
@@ -207,9 +214,7 @@ def _add_backward(body: set[int], block: int, predecessors: list[list[int]]) -> 
             work.extend(predecessors[found])
 
 
-def _loop(
-    blocks: _Blocks, flow: Flow, depths: list[int], header: int, members: set[int], level: int, retests: int
-) -> Loop:
+def _loop(blocks: _Blocks, flow: Flow, depths: list[int], header: int, members: set[int], level: int) -> Loop:
     instructions = flow.code.instructions
     body = {index for block in members for index in range(blocks.starts[block], blocks.ends[block] + 1)}
     exits = {after for index in body for after in successors(instructions[index]) if after not in body}
@@ -229,5 +234,4 @@ def _loop(
         in_try=flow.handlers[start] is not None,
         suspends=any(i.op in SUSPENDS for i in inside),
         level=level,
-        retests=-1 if kind == "for" or retests < 0 else blocks.starts[retests],
     )

@@ -10,12 +10,15 @@ from .frames import Frame
 from .handlers.registry import HANDLERS
 from .instr import Instr, pops_pushes
 from .values.base import LazyValue, Tracer, Value
+from .values.number import ConstValue
 
 
 def run_root(tracer: Tracer, frame: Frame) -> Any:
     """Execute the root frame; returns how the capture ended."""
     try:
-        return ReturnEnd(_run(tracer, frame))
+        result = _run(tracer, frame)
+        assert result is not None
+        return ReturnEnd(result)
     except TraceEnd as done:
         return done.end
 
@@ -28,15 +31,32 @@ def run_inlined(tracer: Tracer, frame: Frame) -> Value:
             raise Break(
                 "inline-refused", f"a break inside {frame.code.qualname} cannot be resumed in its caller"
             )
-    return _run(tracer, frame)
+    result = _run(tracer, frame)
+    assert result is not None
+    return result
 
 
-def _run(tracer: Tracer, frame: Frame) -> Value:
+def run_generator(tracer: Tracer, frame: Frame) -> Value | None:
+    """Run a generator's frame to its next ``yield``; ``None`` when it has returned."""
+    if frame.result is not None:
+        return None
+    if tracer.frames and tracer.decisions.no_inline:
+        caller = tracer.frames[-1]
+        if (caller.raw_code, caller.current) in tracer.decisions.no_inline:
+            raise Break("generator", f"a break inside {frame.code.qualname} cannot be resumed in its consumer")
+    if frame.ip:
+        frame.push(ConstValue(None))  # what ``yield`` evaluates to
+    frame.yielded = None
+    _run(tracer, frame)
+    return frame.yielded
+
+
+def _run(tracer: Tracer, frame: Frame) -> Value | None:
     tracer.frames.append(frame)
     instructions = frame.code.instructions
     decisions = tracer.decisions
     checked = tracer.config.options.debug_verify
-    while frame.result is None:
+    while frame.result is None and frame.yielded is None:
         index = frame.ip
         instr = instructions[index]
         frame.current = index
@@ -58,7 +78,7 @@ def _run(tracer: Tracer, frame: Frame) -> Value:
             end_at_break(tracer, frame, instr, problem)
         if frame.stack and isinstance(frame.stack[-1], LazyValue):
             frame.stack[-1] = _realized(tracer, frame, instr, before)
-        if checked and frame.result is None:
+        if checked and frame.result is None and frame.yielded is None:
             _check_stack_effect(instr, before, frame)
     tracer.frames.pop()
     return frame.result

@@ -15,7 +15,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import calls, operators, wrap
+from . import calls, machine, operators, wrap
 from .breaks import Break
 from .config import CaptureConfig
 from .guards import Guard, Kind
@@ -142,7 +142,7 @@ class Tracer:
 
     def new_integer(self, source: Source, hint: int) -> SymInt:
         """A symbol for a Python int found at ``source``."""
-        symbol = self.env.new_symbol(hint)
+        symbol = self.env.new_symbol(hint, low=-(2**63), high=2**63 - 1)
         self.builder.bind_symbol(symbol, "int", len(self.integers))
         self.integers.append(source)
         self.places[str(symbol)] = SymbolPlace(source, "int")
@@ -262,6 +262,9 @@ class Tracer:
 
     def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return calls.call_function(self, function, args, kwargs)
+
+    def run_generator(self, frame: Any) -> Value | None:
+        return machine.run_generator(self, frame)
 
     def call_object(
         self, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]

@@ -139,6 +139,14 @@ class Frontend(Protocol):
         """The exact Python type that a traced value will have."""
         ...
 
+    def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
+        """Whether ``with cls(**kwargs)`` changes nothing for graphs (``np.errstate(all="ignore")``)."""
+        ...
+
+    def implementation_of(self, fn: Any) -> Any:
+        """The Python function behind a C-level dispatcher of the library, ``None`` where there is none."""
+        ...
+
     def is_constant(self, obj: Any) -> bool:
         """Library objects that are immutable constants to capture (dtypes, ``np.newaxis``, enums)."""
         ...

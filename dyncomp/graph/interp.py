@@ -242,8 +242,10 @@ def _plan_frees(graph: Graph, steps: list[_Step]) -> None:
 
 def _wrap(inp: GraphInput, value: Any) -> Array:
     """An argument as an array; scalars become zero-dimensional arrays of the input's dtype."""
-    if inp.kind == "array" and isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and inp.kind == "array":
         return value
+    if inp.kind == "array":
+        raise TypeError(f"input {inp.label or inp.var.name} is a {type(value).__name__}, not a numpy array")
     return np.asarray(value, inp.var.dtype.numpy)
 
 

@@ -37,9 +37,14 @@ REPEAT_COST = 1.5
 SHARE_COST = 1.0
 SCALAR_COST = 24.0
 MAX_INLINE_WEIGHT = 64
-EXPENSIVE = frozenset(
-    ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "erf", "erfc", "lgamma", "power", "fmod", "remainder", "floor_divide", "arctan2", "hypot", "cbrt", "logaddexp", "logaddexp2", "gcd", "lcm", "angle"]
-)
+# fmt: off
+EXPENSIVE = frozenset((
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos",
+    "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "erf", "erfc", "lgamma", "power",
+    "fmod", "remainder", "floor_divide", "arctan2", "hypot", "cbrt", "logaddexp", "logaddexp2", "gcd",
+    "lcm", "angle",
+))
+# fmt: on
 MODERATE = frozenset(["divide", "sqrt", "reciprocal"])
 
 
@@ -146,7 +151,9 @@ class Lowering:
             return
         if not value.uses and value.kind not in ("memory", "update"):
             return
-        if value.kind in ("point", "gather"):
+        if value.node is not None and value.node.op == "empty":
+            self.give_memory(value)
+        elif value.kind in ("point", "gather"):
             self._point(value)
         elif value.kind in ("reduce", "scan"):
             self._reduce(value)

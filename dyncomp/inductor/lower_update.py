@@ -15,7 +15,7 @@ from ..symint import hint, product
 from .deps import Read, ReadWalker, read_all, walk_address
 from .fuse import Cluster, Root
 from .index import AxisVar, Index, axis_vars, canonical
-from .lower_values import Place, Storage, Value, place_of, type_place
+from .lower_values import Place, Storage, Value, place_of, span, type_place
 
 if TYPE_CHECKING:
     from .lower import Lowering
@@ -54,8 +54,6 @@ class Updates:
             return False
         if not self._dense(base):
             return False
-        if _is_empty(root) and root.place is None:
-            self.lowering.give_memory(root)
         self.lowering.need_memory(base)
         assert root.place is not None
         storage = root.place.storage
@@ -83,9 +81,21 @@ class Updates:
                 self.lowering.materialise(value)
 
     def _copy_base(self, value: Value, base: Value) -> None:
-        place = self.lowering.give_memory(value)
-        if not (base.root.inline and _is_empty(base.root)):
+        if value.row is not None and value.row.name == "update_strided":
+            place = self._same_memory(value, base)
+        else:
+            place = self.lowering.give_memory(value)
+        if not _is_empty(base.root):
             self.lowering.write(base, place, value.shape)
+
+    def _same_memory(self, value: Value, base: Value) -> Place:
+        """Memory in the base's own layout, which the strides of the window refer to."""
+        strides = base.type.strides
+        if any(hint(s) < 0 for s in strides):
+            raise LoweringError("update_strided of a reversed base")
+        storage = Storage(value.dtype, span(base.shape, strides), "temp")
+        value.place = Place(storage, strides, 0)
+        return value.place
 
     def _region(self, value: Value, source: Value, place: Place) -> None:
         dims = axis_vars(source.shape)

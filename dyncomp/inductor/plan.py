@@ -1,4 +1,4 @@
-"""From lowered steps to the schedule (what the renderer takes) and the launch plan (what the runtime takes)."""
+"""From lowered steps to the schedule (for the renderer) and the launch plan (for the runtime)."""
 
 from __future__ import annotations
 
@@ -191,6 +191,7 @@ class Planner:
             arena_bytes=arena_bytes,
             constants=tuple(self.lowering.constants),
             errors=ERRORS if self.lowering.last_raise >= 0 else (),
+            single=len(results) == 1,
             release_gil=self.work_ns > RELEASE_GIL_NS,
             name=self.graph.name,
         )

@@ -98,8 +98,8 @@ def scan_ref(fn: np.ufunc) -> Callable[..., Array]:
 def _axes_choices(x: Array) -> Iterator[Axes]:
     every = tuple(range(x.ndim))
     yield every
-    for axis in every:
-        yield (axis,)
+    if x.ndim > 1:
+        yield from ((axis,) for axis in every)
     if x.ndim == 3:
         yield (0, 2)
     if x.ndim:

@@ -31,6 +31,11 @@ def _lgamma(x: float) -> float:
         return math.inf
 
 
+def _sigmoid_definition(x: Any) -> Any:
+    x = np.asarray(x)
+    return (1 / (1 + np.exp(-x.astype(np.float64)))).astype(x.dtype)
+
+
 def _rint(x: Any) -> Any:
     return np.rint(x) if np.asarray(x).dtype.kind in "fcV" else np.asarray(x)
 
@@ -111,7 +116,7 @@ SPECIAL = (
         "sigmoid",
         1,
         "f",
-        lambda x: 1 / (1 + np.exp(-x)),
+        _sigmoid_definition,
         cpp={"f": "dc_sigmoid_{t}({0})"},
         decomp=lambda s, x: _sigmoid(s, x),
         cost=16,
@@ -129,7 +134,7 @@ def _angle(s: Any, x: Any) -> Any:
     if s.dtype(x).is_complex:
         return s.arctan2(s.imag(x), s.real(x))
     zero = s.const(0, s.dtype(x))
-    turned = s.where(s.less(x, zero), s.const(math.pi, s.dtype(x)), zero)
+    turned = s.where(s.signbit(x), s.const(math.pi, s.dtype(x)), zero)
     return s.where(s.isnan(x), x, turned)
 
 

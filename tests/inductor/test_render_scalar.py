@@ -15,6 +15,8 @@ N = 1037
 # Differences from NumPy, in units of the result's epsilon relative to its size, that are both's rounding.
 LOOSE = {"power": 8, "tan": 4, "exp": 6, "lgamma": 40, "log": 8, "cbrt": 4}
 SLACK = 6
+# Results near a zero of the function lose relative accuracy in both; they are held to an absolute one.
+CANCELS = {"lgamma", "logaddexp", "logaddexp2"}
 
 
 def values(dtype: dtypes.DType, seed: int, op: str) -> np.ndarray:
@@ -80,9 +82,11 @@ def close(op: str, got: np.ndarray, want: np.ndarray, dtype: dtypes.DType) -> np
         slack = LOOSE.get(op, SLACK) * (4 if dtype.is_complex else 1)
     got, want = got.astype(np.complex128), want.astype(np.complex128)
     same_nan = np.isnan(got) & np.isnan(want)
-    tiny = np.finfo(np.float32).tiny if dtype.name == "bfloat16" else 0.0
+    floor = {"bfloat16": 2e-38, "float16": 6e-8}.get(dtype.name, 1e-30)
+    if op in CANCELS:
+        floor = slack * eps
     with np.errstate(all="ignore"):
-        near = np.abs(got - want) <= slack * eps * np.abs(want) + tiny + 1e-30 * (dtype.itemsize > 2) + 6e-8 * (dtype.name == "float16")
+        near = np.abs(got - want) <= slack * eps * np.abs(want) + floor
     return same_nan | near | (got == want)
 
 
@@ -121,7 +125,7 @@ def test_functions_without_spelling_are_refused(op):
 
 @pytest.mark.parametrize("source", dtypes.ALL, ids=str)
 def test_casts_against_numpy(source):
-    targets = [d for d in dtypes.ALL]
+    targets = dtypes.ALL
     kernels = [pointwise("cast", [source], target, N) for target in targets]
     compiled = compile_kernels(kernels)
     data = values(source, 0, "cast")
@@ -135,4 +139,6 @@ def test_casts_against_numpy(source):
         out = np.zeros(N, target.numpy)
         compiled.run([x, out], f"run_{k}")
         want = evaluate("cast", [x], target)
+        if target.name == "bfloat16":
+            out, want = out.astype(np.float32), want.astype(np.float32)
         np.testing.assert_array_equal(out, want, err_msg=str(target))

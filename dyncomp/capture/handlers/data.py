@@ -9,7 +9,8 @@ from typing import Any
 from ..breaks import Break
 from ..guards import Kind
 from ..source import AttrSource, BuiltinSource, GlobalSource, ItemSource, ModuleDictSource, Source
-from ..values.base import Value
+from ..values.base import UnboundValue, Value
+from ..values.func import CellValue
 from ..values.number import ConstValue
 from .registry import handles
 
@@ -59,9 +60,13 @@ def load_fast(tracer: Any, frame: Any, name: str) -> None:
 
 @handles("STORE_FAST")
 def store_fast(tracer: Any, frame: Any, name: str) -> None:
+    value = frame.pop()
     if name in frame.cells:
-        raise Break("unsupported-opcode", "a comprehension that shares a cell's name")
-    frame.locals[name] = frame.pop()
+        frame.cells[name] = value
+    elif isinstance(value, UnboundValue):
+        frame.locals.pop(name, None)
+    else:
+        frame.locals[name] = value
 
 
 @handles("DELETE_FAST")
@@ -69,6 +74,19 @@ def delete_fast(tracer: Any, frame: Any, name: str) -> None:
     if name not in frame.locals:
         raise Break("would-raise", f"local variable {name!r} is unbound")
     del frame.locals[name]
+
+
+@handles("LOAD_FAST_AND_CLEAR")
+def load_fast_and_clear(tracer: Any, frame: Any, name: str) -> None:
+    if name in frame.cells:
+        frame.push(frame.cells[name])
+        return
+    frame.push(frame.locals.pop(name, None) or UnboundValue())
+
+
+@handles("MAKE_CELL")
+def make_cell(tracer: Any, frame: Any, name: str) -> None:
+    frame.cells[name] = CellValue(name, None)
 
 
 @handles("LOAD_CLOSURE")

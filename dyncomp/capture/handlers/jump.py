@@ -7,8 +7,10 @@ from typing import Any
 from .. import ends
 from ..breaks import Break
 from ..values.base import OpaqueValue
+from ..values.context import InertContextValue, InertExitValue
 from ..values.iterator import IteratorValue
 from ..values.number import ConstValue
+from ..values.obj import InstanceValue
 from .registry import handles
 
 
@@ -96,6 +98,35 @@ def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
 @handles("RETURN_VALUE")
 def return_value(tracer: Any, frame: Any, arg: Any) -> None:
     frame.result = frame.pop()
+
+
+@handles("RETURN_GENERATOR")
+def return_generator(tracer: Any, frame: Any, arg: Any) -> None:
+    if frame.resumption is not None or len(tracer.frames) < 2:
+        raise Break("generator", "a generator runs as plain Python")
+    frame.push(ConstValue(None))
+
+
+@handles("YIELD_VALUE")
+def yield_value(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.yielded = tracer.realize(frame.pop())
+
+
+@handles("BEFORE_WITH")
+def before_with(tracer: Any, frame: Any, arg: Any) -> None:
+    manager = frame.pop()
+    if isinstance(manager, InertContextValue):
+        frame.push(InertExitValue(manager))
+        frame.push(ConstValue(None))
+        return
+    if not isinstance(manager, InstanceValue):
+        raise Break("with-block", f"with {manager.describe()}")
+    enter = manager.special(tracer, "__enter__")
+    leave = manager.special(tracer, "__exit__")
+    if enter is None or leave is None:
+        raise Break("with-block", f"with {manager.describe()}")
+    frame.push(leave)
+    frame.push(tracer.call_direct(frame, enter, [], {}))
 
 
 @handles("TO_BOOL")

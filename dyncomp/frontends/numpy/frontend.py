@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,19 @@ _MODULES = (
     "types",
 )
 
+# methods whose rule is that of the function of the same name
+FUNCTION_METHODS = (
+    "argsort",
+    "choose",
+    "compress",
+    "dot",
+    "nonzero",
+    "put",
+    "searchsorted",
+    "take",
+    "trace",
+)
+
 _CONSTANT_TYPES = (np.dtype, np.finfo, np.iinfo, np.generic, np.ufunc)
 
 
@@ -51,6 +65,10 @@ class NumpyFrontend:
         collected = RuleTable()
         for name in _MODULES:
             collected.update(import_module(f"{__package__}.{name}").TABLE)
+        for name in FUNCTION_METHODS:
+            rule = collected.functions.get(getattr(np, name))
+            if rule is not None:
+                collected.methods[name] = rule
         return collected
 
     def describe(self, obj: Any) -> ArrayFacts:
@@ -79,6 +97,13 @@ class NumpyFrontend:
             return np.ndarray
         scalar = ref.dtype.numpy.type
         return scalar if ref.kind == "scalar" else type(scalar().item())
+
+    def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
+        return cls is np.errstate and all(mode in ("ignore", "warn") for mode in kwargs.values())
+
+    def implementation_of(self, fn: Any) -> Any:
+        inner = getattr(fn, "_implementation", None)
+        return inner if isinstance(inner, FunctionType) else None
 
     def is_constant(self, obj: Any) -> bool:
         return obj is np.newaxis or isinstance(obj, _CONSTANT_TYPES) or _is_numpy_type(obj)

@@ -17,7 +17,7 @@ from . import promote
 from .indexing import assigned_value, getitem
 from .operands import broadcast_to, convert, emit, write
 from .promote import parse_dtype
-from .rules import RuleTable, resolve
+from .rules import RuleTable
 from .sorting import sort
 from .views import reshape_var, reversed_axes
 
@@ -162,31 +162,6 @@ def view(tx: TraceContext, x: ArrayRef, *args: Any, **kwargs: Any) -> ArrayRef:
         if dtype is None or promote.parse_dtype(dtype) == x.dtype:
             return getitem(tx, x, Ellipsis) if x.kind == "array" else x
     raise Unsupported("reinterpreting memory with view()")
-
-
-# methods that are a function of the same name with the array first
-_AS_FUNCTIONS = (
-    "argsort",
-    "argpartition",
-    "dot",
-    "searchsorted",
-    "take",
-    "trace",
-    "choose",
-    "compress",
-    "put",
-    "nonzero",
-)
-
-
-def function_methods(functions: dict[Any, Any]) -> dict[str, Any]:
-    """The methods that are given by rules of functions."""
-    found = {}
-    for name in _AS_FUNCTIONS:
-        rule = functions.get(resolve(name))
-        if rule is not None:
-            found[name] = rule
-    return found
 
 
 @TABLE.method("sort")

@@ -520,7 +520,9 @@ def _triangle(op: str) -> Any:
         x = as_ref(tx, m)
         if x.ndim < 1:
             raise Unsupported(f"numpy.{op} of a scalar")
-        source = broadcast_to(tx, x.var, (x.shape[0], x.shape[0])) if x.ndim == 1 else x.var
+        source = x.var
+        if x.ndim == 1:
+            source = emit(tx, "contiguous", broadcast_to(tx, source, (x.shape[0], x.shape[0])))
         return array_of(emit(tx, op, source, k=integer(k)))
 
     return rule

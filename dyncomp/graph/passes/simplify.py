@@ -20,6 +20,8 @@ from ..rewrite import Rebuilder, Transformer
 
 # Rules applied to one node before it is called a cycle.
 STEP_LIMIT = 32
+# Views looked through in search of a constant.
+VIEW_LIMIT = 8
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,9 @@ class Rewrite:
     def constant(self, var: Var) -> Any:
         """The number that every element of ``var`` is, or ``None``. Sees through views of ``full``."""
         node = self.builder.producer(var)
-        while node is not None and node.op in ("broadcast_in_dim", "reshape", "transpose", "strided_slice"):
+        for _ in range(VIEW_LIMIT):
+            if node is None or node.op not in ("broadcast_in_dim", "reshape", "transpose", "strided_slice"):
+                break
             node = self.builder.producer(node.inputs[0])
         if node is None or node.op != "full":
             return None

@@ -182,13 +182,22 @@ def _spellable(node: Node, known: dict[str, Node], target: str) -> list[Node]:
     if row.decomp is None:
         raise LoweringError(f"{target} has no {node.op} for {principal}")
     builder = _Expander(dict(known), node.out)
-    result = row.decomp(builder, *node.args)
+    result = _decompose(row, builder, node)
     final = _rename_last(builder.made, result, node)
     done: list[Node] = []
     for made in final:
         for piece in _spellable(made, {**known, **{n.out: n for n in done}}, target):
             done.append(piece)
     return done
+
+
+def _decompose(row: scalar.ScalarOp, builder: _Expander, node: Node) -> str:
+    """The row in other rows; of half types in float32, so that only the result is rounded."""
+    wide = any(builder.dtype(a).name in ("float16", "bfloat16") for a in node.args)
+    if not wide or row.cost <= 4:
+        return row.decomp(builder, *node.args)  # type: ignore[misc]
+    args = [builder.cast(a, dtypes.float32) for a in node.args]
+    return builder.cast(row.decomp(builder, *args), node.dtype)  # type: ignore[misc]
 
 
 def _rename_last(made: list[Node], result: str, node: Node) -> list[Node]:

@@ -73,7 +73,9 @@ def _infinite(sign: str) -> Callable[..., Var]:
 
 def nan_to_num(ops: Any, x: Var, *, nan: float, posinf: float | None, neginf: float | None) -> Var:
     if x.dtype.is_complex:
-        parts = [nan_to_num(ops, p, nan=nan, posinf=posinf, neginf=neginf) for p in (ops.real(x), ops.imag(x))]
+        parts = [
+            nan_to_num(ops, p, nan=nan, posinf=posinf, neginf=neginf) for p in (ops.real(x), ops.imag(x))
+        ]
         return ops.complex(*parts)
     limits = np.finfo(x.dtype.numpy)
     high = float(limits.max) if posinf is None else posinf
@@ -148,12 +150,15 @@ def _isclose_samples() -> Iterator[Sample]:
 
 def _nan_samples() -> Iterator[Sample]:
     for dtype in (*_NATIVE_FLOAT, *COMPLEX):
-        for params in ({"nan": 0.0, "posinf": None, "neginf": None}, {"nan": 2.0, "posinf": 5.0, "neginf": -5.0}):
+        for params in (
+            {"nan": 0.0, "posinf": None, "neginf": None},
+            {"nan": 2.0, "posinf": 5.0, "neginf": -5.0},
+        ):
             (x,) = special_operands(dtype, 1)
-            yield Sample((x,), params, f"{dtype}-special")
+            yield Sample((x,), params, f"{dtype}-special-{params['nan']}")
             if dtype.is_complex:
                 bad = np.array([complex(np.nan, 1), complex(np.inf, -np.inf)], dtype.numpy)
-                yield Sample((bad,), params, f"{dtype}-bad")
+                yield Sample((bad,), params, f"{dtype}-bad-{params['nan']}")
 
 
 def _real(name: str, decomp: Callable[..., Any], ref: Callable[..., Any], doc: str, **kw: Any) -> OpDef:
@@ -171,21 +176,60 @@ ROWS: tuple[OpDef, ...] = (
     _real("sinc", sinc, widening(np.sinc), "sin(pi x)/(pi x), 1 at 0.", extremes=False, absolute=32.0),
     _real("relu", relu, widening(lambda x: np.maximum(x, x.dtype.type(0))), "maximum(x, 0)."),
     _real("silu", silu, widening(lambda x: x * (1 / (1 + np.exp(-x)))), "x*sigmoid(x).", extremes=False),
-    _real("softplus", softplus, widening(lambda x: np.logaddexp(x, x.dtype.type(0))), "log(1 + exp(x)) without overflow."),
-    _real("logit", logit, widening(lambda x: np.log(x / (1 - x))), "log(x/(1 - x)).", low=0.05, high=0.95,
-          absolute=16.0),
+    _real(
+        "softplus",
+        softplus,
+        widening(lambda x: np.logaddexp(x, x.dtype.type(0))),
+        "log(1 + exp(x)) without overflow.",
+    ),
+    _real(
+        "logit",
+        logit,
+        widening(lambda x: np.log(x / (1 - x))),
+        "log(x/(1 - x)).",
+        low=0.05,
+        high=0.95,
+        absolute=16.0,
+    ),
     _real("rsqrt", rsqrt, _rsqrt, "1/sqrt(x).", low=0.1),
     _real("xlogy", xlogy, _xlogy, "x*log(y), 0 where x is 0.", count=2, low=0.0),
-    _real("isposinf", _infinite("+"), np.isposinf, "Whether positive infinity."),
-    _real("isneginf", _infinite("-"), np.isneginf, "Whether negative infinity."),
-    _real("divmod", divmod_, _pairwise(np.divmod), "floor_divide and remainder.", count=2,
-          dtypes=(*INTEGER, *_NATIVE_FLOAT)),
+    _real("isposinf", _infinite("+"), widening(np.isposinf), "Whether positive infinity."),
+    _real("isneginf", _infinite("-"), widening(np.isneginf), "Whether negative infinity."),
+    _real(
+        "divmod",
+        divmod_,
+        _pairwise(np.divmod),
+        "floor_divide and remainder.",
+        count=2,
+        dtypes=(*INTEGER, *_NATIVE_FLOAT),
+    ),
     _real("modf", modf, _pairwise(np.modf), "Fractional and integral parts.", absolute=2.0),
-    _real("lerp", lerp, widening(lambda x, y, w: x + w * (y - x)), "x + w*(y - x).", count=3, extremes=False,
-          absolute=64.0),
-    composite("nan_to_num", ("nan", "posinf", "neginf"), nan_to_num, _nan_to_num, _nan_samples,
-              "NaN and infinities replaced by numbers (`None`: the largest finite ones).",
-              dtypes=(*_NATIVE_FLOAT, *COMPLEX), eps=0.5),
-    composite("isclose", ("rtol", "atol", "equal_nan"), isclose, _isclose, _isclose_samples,
-              "Whether abs(x - y) <= atol + rtol*abs(y), as `np.isclose` on one dtype.", dtypes=REAL),
+    _real(
+        "lerp",
+        lerp,
+        widening(lambda x, y, w: x + w * (y - x)),
+        "x + w*(y - x).",
+        count=3,
+        extremes=False,
+        absolute=64.0,
+    ),
+    composite(
+        "nan_to_num",
+        ("nan", "posinf", "neginf"),
+        nan_to_num,
+        _nan_to_num,
+        _nan_samples,
+        "NaN and infinities replaced by numbers (`None`: the largest finite ones).",
+        dtypes=(*_NATIVE_FLOAT, *COMPLEX),
+        eps=0.5,
+    ),
+    composite(
+        "isclose",
+        ("rtol", "atol", "equal_nan"),
+        isclose,
+        _isclose,
+        _isclose_samples,
+        "Whether abs(x - y) <= atol + rtol*abs(y), as `np.isclose` on one dtype.",
+        dtypes=REAL,
+    ),
 )

@@ -226,20 +226,21 @@ def axes_samples(
                 for axes in _axes(x):
                     if not empty and any(x.shape[a] == 0 for a in axes):
                         continue
-                    for params in choices or ({},):
-                        yield Sample((_holes(x) if with_nan else x,), {"axes": axes, **params}, f"{dtype}-{label}-{axes}")
+                    for number_, params in enumerate(choices or ({},)):
+                        array = _holes(x) if with_nan else x
+                        yield Sample((array,), {"axes": axes, **params}, f"{dtype}-{label}-{axes}-{number_}")
         large = data(float32, (300, 37))
         for axes in ((0,), (1,), (0, 1)):
-            for params in choices or ({},):
-                yield Sample((large,), {"axes": axes, **params}, f"large-{axes}")
+            for number_, params in enumerate(choices or ({},)):
+                yield Sample((large,), {"axes": axes, **params}, f"large-{axes}-{number_}")
 
     return samples
 
 
 def _axes(x: Array) -> Iterator[Axes]:
     yield tuple(range(x.ndim))
-    for axis in range(x.ndim):
-        yield (axis,)
+    if x.ndim > 1:
+        yield from ((axis,) for axis in range(x.ndim))
     if x.ndim == 3:
         yield (0, 2)
 
@@ -269,40 +270,105 @@ _DDOF = ({"ddof": 0}, {"ddof": 1})
 _ORDERS = tuple({"ord": o} for o in (2, 1, 3, 0, float("inf"), float("-inf")))
 
 
-def _row(name: str, decomp: Any, ref: Any, doc: str, dtypes: Any, *choices: dict[str, Any], **kw: Any) -> OpDef:
+def _row(
+    name: str, decomp: Any, ref: Any, doc: str, dtypes: Any, *choices: dict[str, Any], **kw: Any
+) -> OpDef:
     absolute = kw.pop("absolute", 256.0)
     params = ("axes", *(choices[0] if choices else ()))
     return composite(
-        name, params, decomp, ref, axes_samples(dtypes, *choices, **kw), doc, dtypes=dtypes, eps=64.0, absolute=absolute
+        name,
+        params,
+        decomp,
+        ref,
+        axes_samples(dtypes, *choices, **kw),
+        doc,
+        dtypes=dtypes,
+        eps=64.0,
+        absolute=absolute,
     )
 
 
 _NATIVE_SOME = tuple(d for d in NATIVE if d in (*_FLOAT, int8, int64))
 
 ROWS: tuple[OpDef, ...] = (
-    _row("mean", mean, _over_axes(np.mean), "Arithmetic mean of inexact numbers; NaN for none.", _INEXACT,
-         empty=True),
-    _row("var", var, _quiet_nan(np.var), "Variance, divided by n - ddof (at least 0).", _INEXACT, *_DDOF, empty=True),
+    _row(
+        "mean",
+        mean,
+        _over_axes(np.mean),
+        "Arithmetic mean of inexact numbers; NaN for none.",
+        _INEXACT,
+        empty=True,
+    ),
+    _row(
+        "var",
+        var,
+        _quiet_nan(np.var),
+        "Variance, divided by n - ddof (at least 0).",
+        _INEXACT,
+        *_DDOF,
+        empty=True,
+    ),
     _row("std", std, _quiet_nan(np.std), "Square root of the variance.", _INEXACT, *_DDOF, empty=True),
     _row("softmax", softmax, _over_axes(_softmax), "exp(x)/sum(exp(x)), shifted by the maximum.", _FLOAT),
     _row("log_softmax", log_softmax, _over_axes(_log_softmax), "log(softmax(x)).", _FLOAT),
     _row("logsumexp", logsumexp, _over_axes(_logsumexp), "log(sum(exp(x))) without overflow.", _FLOAT),
     _row("ptp", ptp, _over_axes(np.ptp), "Maximum minus minimum.", _NATIVE_SOME),
-    _row("count_nonzero", count_nonzero, _over_axes(_count), "int64 number of elements that are not 0.",
-         (*_NATIVE_SOME, complex64), empty=True),
-    _row("nansum", nansum, _quiet_nan(np.nansum), "Sum of what is not NaN.", _FLOAT, with_nan=True, empty=True),
+    _row(
+        "count_nonzero",
+        count_nonzero,
+        _over_axes(_count),
+        "int64 number of elements that are not 0.",
+        (*_NATIVE_SOME, complex64),
+        empty=True,
+    ),
+    _row(
+        "nansum", nansum, _quiet_nan(np.nansum), "Sum of what is not NaN.", _FLOAT, with_nan=True, empty=True
+    ),
     _row("nanprod", nanprod, _quiet_nan(np.nanprod), "Product of what is not NaN.", _FLOAT, with_nan=True),
-    _row("nanmax", _nan_extreme("reduce_max", float("-inf")), _quiet_nan(np.nanmax),
-         "Largest of what is not NaN; NaN where all are.", _FLOAT, with_nan=True),
-    _row("nanmin", _nan_extreme("reduce_min", float("inf")), _quiet_nan(np.nanmin),
-         "Smallest of what is not NaN; NaN where all are.", _FLOAT, with_nan=True),
+    _row(
+        "nanmax",
+        _nan_extreme("reduce_max", float("-inf")),
+        _quiet_nan(np.nanmax),
+        "Largest of what is not NaN; NaN where all are.",
+        _FLOAT,
+        with_nan=True,
+    ),
+    _row(
+        "nanmin",
+        _nan_extreme("reduce_min", float("inf")),
+        _quiet_nan(np.nanmin),
+        "Smallest of what is not NaN; NaN where all are.",
+        _FLOAT,
+        with_nan=True,
+    ),
     _row("nanmean", nanmean, _quiet_nan(np.nanmean), "Mean of what is not NaN.", _FLOAT, with_nan=True),
-    _row("nanvar", nanvar, _quiet_nan(np.nanvar), "Variance of what is not NaN.", _FLOAT, *_DDOF, with_nan=True),
-    _row("nanstd", nanstd, _quiet_nan(np.nanstd), "Standard deviation of what is not NaN.", _FLOAT, *_DDOF,
-         with_nan=True),
-    _row("vector_norm", vector_norm, _over_axes(_vector_norm),
-         "Norm of order `ord` over axes: 2, 1, 0 (count), inf, -inf or any other.",
-         (float32, float64, complex64, complex128), *_ORDERS),
-    composite("median", ("axis",), median, _median, median_samples, "Median along an axis; NaN if there is a NaN.",
-              dtypes=_FLOAT),
+    _row(
+        "nanvar", nanvar, _quiet_nan(np.nanvar), "Variance of what is not NaN.", _FLOAT, *_DDOF, with_nan=True
+    ),
+    _row(
+        "nanstd",
+        nanstd,
+        _quiet_nan(np.nanstd),
+        "Standard deviation of what is not NaN.",
+        _FLOAT,
+        *_DDOF,
+        with_nan=True,
+    ),
+    _row(
+        "vector_norm",
+        vector_norm,
+        _over_axes(_vector_norm),
+        "Norm of order `ord` over axes: 2, 1, 0 (count), inf, -inf or any other.",
+        (float32, float64, complex64, complex128),
+        *_ORDERS,
+    ),
+    composite(
+        "median",
+        ("axis",),
+        median,
+        _median,
+        median_samples,
+        "Median along an axis; NaN if there is a NaN.",
+        dtypes=_FLOAT,
+    ),
 )

@@ -73,14 +73,14 @@ class Tracer:
                 self.proxies[id(value)] = Proxy(self, value)
             return self.proxies[id(value)]
         if isinstance(value, (tuple, list)):
-            return type(value)(self.wrap(v) for v in value)
+            return _rebuilt(value, [self.wrap(v) for v in value])
         return value
 
     def unwrap(self, value: Any) -> Any:
         if isinstance(value, Proxy):
             return value._ref
         if isinstance(value, (tuple, list)):
-            return type(value)(self.unwrap(v) for v in value)
+            return _rebuilt(value, [self.unwrap(v) for v in value])
         if isinstance(value, slice):
             return slice(*map(self.unwrap, (value.start, value.stop, value.step)))
         if isinstance(value, Module):
@@ -103,11 +103,16 @@ class Tracer:
                 outputs.append(GraphOutput(value._ref.var, value._ref.kind))
                 return Slot(len(outputs) - 1)
             if isinstance(value, (tuple, list)):
-                return type(value)(place(v) for v in value)
+                return _rebuilt(value, [place(v) for v in value])
             return value
 
         template = place(result)
         return self.builder.finish(tuple(outputs)), template
+
+
+def _rebuilt(like: Any, parts: list[Any]) -> Any:
+    """A list, tuple or named tuple of the same type."""
+    return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)
 
 
 class Slot:
@@ -117,6 +122,8 @@ class Slot:
 
 class Proxy:
     """A traced array as the program sees it."""
+
+    __array_ufunc__ = None
 
     def __init__(self, tracer: Tracer, ref: ArrayRef) -> None:
         self._tracer = tracer
@@ -242,13 +249,13 @@ def _fill(template: Any, outputs: list[Any]) -> Any:
     if isinstance(template, Slot):
         return outputs[template.number]
     if isinstance(template, (tuple, list)):
-        return type(template)(_fill(t, outputs) for t in template)
+        return _rebuilt(template, [_fill(t, outputs) for t in template])
     return template
 
 
 def _compare(actual: Any, expected: Any, rtol: float, strides: bool) -> None:
     if isinstance(expected, (tuple, list)):
-        assert isinstance(actual, (tuple, list)) and len(actual) == len(expected)
+        assert type(actual) is type(expected) and len(actual) == len(expected)
         for a, e in zip(actual, expected):
             _compare(a, e, rtol, strides)
         return

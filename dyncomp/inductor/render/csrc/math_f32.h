@@ -9,7 +9,7 @@ DC_INLINE float dc_exp_f32(float x0) {
   const float n = __builtin_rintf(x * 0x1.715476p+0f);
   float r = __builtin_fmaf(-n, 0x1.62e43p-1f, x);
   r = __builtin_fmaf(-n, -0x1.05c61p-29f, r);
-  POLY(p, r, 0.5f, 0.166665766661f, 0.041666554213f, 0.00836323288368f, 0.00139262508315f);
+  POLY(p, r, 0.5f, 0.1666657667f, 0.04166655421f, 0.008363232884f, 0.001392625083f);
   const float y = 1.0f + __builtin_fmaf(r * r, p, r);
   const int k = (int)n;
   const int half = k >> 1;
@@ -22,7 +22,7 @@ DC_INLINE float dc_log_f32(float x) {
   const int k = (int)(u - 0x3f3504f3u) >> 23;
   const float f = dc_from_bits_f32(u - ((unsigned int)k << 23)) - 1.0f;
   const float e = (float)(tiny ? k - 25 : k);
-  POLY(p, f, 0.3333333118f, -0.24999996958f, 0.200007157489f, -0.166678023195f, 0.142490576457f, -0.124256873315f, 0.116854199235f, -0.114797338466f, 0.0697161147145f);
+  POLY(p, f, 0.3333333118f, -0.2499999696f, 0.2000071575f, -0.1666780232f, 0.1424905765f, -0.1242568733f, 0.1168541992f, -0.1147973385f, 0.06971611471f);
   const float z = f * f;
   const float low = __builtin_fmaf(e, -0x1.05c61p-29f, __builtin_fmaf(z * f, p, -0.5f * z));
   const float y = __builtin_fmaf(e, 0x1.62e43p-1f, low + f);
@@ -43,13 +43,13 @@ DC_INLINE dc_turn_f32 dc_local_turn_f32(float x) {
 // @ dc_sin_kernel_f32
 DC_INLINE float dc_sin_kernel_f32(float r) {
   const float z = r * r;
-  POLY(p, z, -0.166666666636f, 0.00833333178522f, -0.000198400388726f, 2.72437814095e-6f);
+  POLY(p, z, -0.1666666666f, 0.008333331785f, -0.0001984003887f, 2.724378141e-6f);
   return __builtin_fmaf(r * z, p, r);
 }
 // @ dc_cos_kernel_f32
 DC_INLINE float dc_cos_kernel_f32(float r) {
   const float z = r * r;
-  POLY(p, z, 0.0416666645363f, -0.00138882793306f, 2.45428711109e-5f);
+  POLY(p, z, 0.04166666666f, -0.00138888876f, 2.480056043e-5f, -2.729583083e-7f);
   return __builtin_fmaf(z * z, p, __builtin_fmaf(-0.5f, z, 1.0f));
 }
 // @ dc_sin_f32
@@ -83,7 +83,7 @@ DC_INLINE float dc_full_tan_f32(float x) { return (float)dc_full_tan_f64((double
 DC_INLINE float dc_tanh_f32(float x) {
   const float a = __builtin_fabsf(x);
   const float z = a * a;
-  POLY(p, z, -0.333333289441f, 0.13332769737f, -0.0538509095785f, 0.0209971789991f, -0.00609671416591f);
+  POLY(p, z, -0.3333333316f, 0.1333330131f, -0.05395873069f, 0.02176464921f, -0.008330076704f, 0.002277154837f);
   const float small = __builtin_fmaf(a * z, p, a);
   const float e = dc_exp_f32(2.0f * (a > 20.0f ? 20.0f : a));
   const float large = 1.0f - 2.0f / (e + 1.0f);
@@ -98,9 +98,9 @@ DC_INLINE float dc_sigmoid_f32(float x) {
 DC_INLINE float dc_erf_f32(float x) {
   const float a = __builtin_fabsf(x) > 4.0f ? 4.0f : __builtin_fabsf(x);
   const float z = a * a;
-  POLY(p, z, 1.12837916585f, -0.376126266667f, 0.112835947152f, -0.0268542120106f, 0.00518908742343f, -0.000801686428717f, 7.87587506269e-5f);
+  POLY(p, z, 1.128379166f, -0.3761262596f, 0.1128358542f, -0.02685377022f, 0.005188148924f, -0.0008007761015f, 7.84301924e-5f);
   const float u = (a - 2.0f) / (a + 2.0f);
-  POLY(q, u, 0.2553956763057505f, -0.42718598976848670f, 0.24165820152556020f, -0.07896830612793473f, 0.003732371758939545f, 0.006811140131085635f, -0.0008379754387023134f);
+  POLY(q, u, 0.2553956763f, -0.4271859902f, 0.2416581964f, -0.0789682863f, 0.00373252335f, 0.006810962131f, -0.0008390616633f);
   const float y = a < 1.0f ? a * p : 1.0f - dc_exp_f32(-z) * q;
   return x != x ? x : __builtin_copysignf(y, x);
 }

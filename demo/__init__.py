@@ -1,0 +1,1 @@
+"""Real NumPy programs, run with NumPy and with dyncomp: ``python -m demo``."""

@@ -1,0 +1,95 @@
+"""Tensor facts through DLPack's C exchange table."""
+
+from __future__ import annotations
+
+import pytest
+
+from dyncomp.capture.facts import CustomCheck, SymBinding, SymCondition, TensorFacts
+from dyncomp.capture.guard_store import guard_from_tuple, guard_to_tuple
+from dyncomp.capture.guards import Guard, GuardRefused, Kind, compile_guards, describe_failure
+from dyncomp.capture.source import AttrSource, LocalSource
+
+torch = pytest.importorskip("torch")
+if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+    pytest.skip("this torch has no exchange table", allow_module_level=True)
+
+X = LocalSource("x", 0)
+F32 = TensorFacts(torch.Tensor, (2, 32, 1), (3, 4), (4, 1))
+
+
+def check(guard, *args):
+    program = compile_guards([guard])
+    answer = program.check(args, {}, {})
+    assert (describe_failure(program, args, {}, {}) is None) == answer
+    return answer
+
+
+def test_tensor():
+    guard = Guard(X, Kind.TORCH_TENSOR, F32)
+    assert check(guard, torch.ones(3, 4))
+    assert check(guard, torch.ones(6, 4)[3:])
+    for other in (
+        torch.ones(4, 3).t(),
+        torch.ones(3, 5),
+        torch.ones(3, 4, dtype=torch.float64),
+        torch.ones(3, 4, dtype=torch.int32),
+        torch.ones(3),
+        torch.nn.Parameter(torch.ones(3, 4)),
+        torch.ones(3, 4).to_sparse(),
+        torch.ones(3, 4, device="meta"),
+        torch.ones(3, 4).numpy(),
+        3,
+    ):
+        assert not check(guard, other)
+    assert str(F32) == "Tensor float32 (3, 4) strides (4, 1)"
+
+
+def test_requires_grad_and_views():
+    guard = Guard(X, Kind.TORCH_TENSOR, F32)
+    grad = torch.ones(3, 4, requires_grad=True)
+    answers = {check(guard, grad), check(guard, grad * 2)}
+    assert len(answers) == 1
+    requires = Guard(AttrSource(X, "requires_grad"), Kind.BOOL, False)
+    assert check(requires, torch.ones(3, 4))
+    assert not check(requires, grad)
+
+
+def test_free_sizes_and_parameters():
+    free = TensorFacts(torch.nn.Parameter, (2, 32, 1), (None, 4), None)
+    assert check(Guard(X, Kind.TORCH_TENSOR, free), torch.nn.Parameter(torch.ones(7, 4)))
+    assert not check(Guard(X, Kind.TORCH_TENSOR, free), torch.nn.Parameter(torch.ones(7, 5)))
+    half = TensorFacts(torch.Tensor, (4, 16, 1), (2,), (1,))
+    assert check(Guard(X, Kind.TORCH_TENSOR, half), torch.ones(2, dtype=torch.bfloat16))
+    boolean = TensorFacts(torch.Tensor, (6, 8, 1), (2,), (1,))
+    assert check(Guard(X, Kind.TORCH_TENSOR, boolean), torch.ones(2, dtype=torch.bool))
+
+
+def test_symbols():
+    condition = SymCondition(
+        ("n", "s", "mul", 12, "sub"),
+        "==",
+        (SymBinding("n", X, "tdim", 0), SymBinding("s", X, "tstride", 0)),
+    )
+    guard = Guard(None, Kind.SYM, condition)
+    assert check(guard, torch.ones(3, 4))
+    assert not check(guard, torch.ones(3, 5))
+    assert not check(guard, torch.ones(()))
+    assert not check(guard, 3)
+
+
+def test_types_without_a_table_are_refused():
+    with pytest.raises(GuardRefused):
+        compile_guards([Guard(X, Kind.TORCH_TENSOR, TensorFacts(int, (2, 32, 1), (3,), None))])
+
+
+def test_store():
+    guard = Guard(X, Kind.TORCH_TENSOR, F32)
+    back = guard_from_tuple(guard_to_tuple(guard))
+    assert str(back) == str(guard)
+    assert check(back, torch.ones(3, 4))
+
+
+def test_custom():
+    guard = Guard(X, Kind.CUSTOM_ARRAY, CustomCheck(lambda t, e: t.dim() == e, 2))
+    assert check(guard, torch.ones(3, 4))
+    assert not check(guard, torch.ones(3))
