@@ -26,7 +26,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help="programs to run (default: all)")
     parser.add_argument("--list", action="store_true", help="list the programs and stop")
-    parser.add_argument("--quick", action="store_true", help="small inputs: checks results, times say nothing")
+    parser.add_argument(
+        "--quick", action="store_true", help="small inputs: checks results, times say nothing"
+    )
     parser.add_argument("--budget", type=float, default=0.3, help="seconds of repeats per program and engine")
     parser.add_argument("--explain", default=EXPLAINED, help="program to explain at the end, or 'none'")
     return parser.parse_args(arguments)
@@ -54,13 +56,13 @@ def table_of(outcomes: list[Outcome]) -> Table:
         "compile s",
         "graphs",
         "breaks",
+        "skipped",
         "fallbacks",
         "max error",
     ):
         table.add_column(name, justify="right")
     table.add_column("result")
     for outcome in outcomes:
-        right = not outcome.problems
         table.add_row(
             outcome.name,
             outcome.origin,
@@ -70,9 +72,10 @@ def table_of(outcomes: list[Outcome]) -> Table:
             f"{outcome.compile_s:.2f}",
             str(outcome.graphs),
             str(outcome.breaks),
+            str(outcome.skipped),
             str(outcome.fallbacks),
             f"{outcome.error:.0e}" if outcome.error else "0",
-            Text("right", style="green") if right else Text("WRONG", style="bold red"),
+            Text(outcome.verdict, style="bold red" if outcome.problems else "green"),
         )
     return table
 
@@ -136,7 +139,9 @@ def main(arguments: list[str]) -> int:
             console.print(f"{program.name}: left out, its package is not installed", style="yellow")
             continue
         with console.status(program.name):
-            outcomes.append(run(program, options.quick, options.budget))
+            outcome = run(program, options.quick, options.budget)
+        outcomes.append(outcome)
+        console.print(f"{program.name:20}{outcome.speed_up:8.2f}x  {outcome.verdict}", highlight=False)
     console.print(table_of(outcomes))
     summarise(console, outcomes)
     explained = [program for program in programs if program.name == options.explain]

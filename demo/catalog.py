@@ -134,9 +134,7 @@ LIBRARY: tuple[Program, ...] = (
     Program("chebval", "numpy.polynomial.chebyshev", "chebval", _series, package="numpy"),
     Program("rgb2hsv", "skimage.color", "rgb2hsv", _picture, package="scikit-image"),
     Program("rgb2lab", "skimage.color", "rgb2lab", _picture, package="scikit-image"),
-    Program(
-        "peak_snr", "skimage.metrics", "peak_signal_noise_ratio", _two_pictures, package="scikit-image"
-    ),
+    Program("peak_snr", "skimage.metrics", "peak_signal_noise_ratio", _two_pictures, package="scikit-image"),
     Program("adjust_sigmoid", "skimage.exposure", "adjust_sigmoid", _picture, package="scikit-image"),
     Program("sklearn_softmax", "sklearn.utils.extmath", "softmax", _matrix, package="scikit-learn"),
 )

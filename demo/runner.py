@@ -21,8 +21,9 @@ WARM_UP_CALLS = 3
 class Outcome:
     """What one program did. Times in milliseconds per call (the best of several), ``compile_s`` in seconds.
 
-    ``graphs`` and ``breaks`` are ``dyncomp.stats()`` of this program alone; ``fallbacks`` counts calls that
-    ran the original function. ``problems`` is empty where dyncomp gave what NumPy gave.
+    ``graphs``, ``breaks`` and ``skipped`` (functions left to plain Python) are ``dyncomp.stats()`` of this
+    program alone; ``fallbacks`` counts calls that ran the original because a graph raised, or because of an
+    error inside dyncomp. ``problems`` is empty where dyncomp gave what NumPy gave.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Outcome:
     compile_s: float = float("nan")
     graphs: int = 0
     breaks: int = 0
+    skipped: int = 0
     fallbacks: int = 0
     error: float = float("nan")
     problems: list[str] = field(default_factory=list)
@@ -39,6 +41,10 @@ class Outcome:
     @property
     def speed_up(self) -> float:
         return self.numpy_ms / self.dyncomp_ms if self.dyncomp_ms else float("nan")
+
+    @property
+    def verdict(self) -> str:
+        return "WRONG" if self.problems else "right"
 
 
 def timed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[float, Any, tuple[Any, ...]]:
@@ -97,5 +103,6 @@ def run(program: Program, quick: bool, budget: float) -> Outcome:
     counters = dyncomp.stats()
     outcome.graphs = count(counters, "graphs")
     outcome.breaks = count(counters, "breaks")
-    outcome.fallbacks = count(counters, "fallbacks")
+    outcome.skipped = count(counters, "frames_skipped")
+    outcome.fallbacks = count(counters, "fallbacks") + count(counters, "internal_errors")
     return outcome

@@ -13,7 +13,9 @@ def cumulative_normal(d):
     a4 = -1.821255978
     a5 = 1.330274429
     k = 1.0 / (1.0 + 0.2316419 * np.abs(d))
-    tail = 1 / np.sqrt(2 * np.pi) * np.exp(-0.5 * d * d) * (k * (a1 + k * (a2 + k * (a3 + k * (a4 + k * a5)))))
+    tail = (
+        1 / np.sqrt(2 * np.pi) * np.exp(-0.5 * d * d) * (k * (a1 + k * (a2 + k * (a3 + k * (a4 + k * a5)))))
+    )
     return np.where(d > 0, 1.0 - tail, tail)
 
 

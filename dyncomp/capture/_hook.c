@@ -152,7 +152,11 @@ clear(PyObject *module, PyObject *args)
     }
     CodeExtra *extra = code_extra(code, false);
     for (int i = 0; extra != NULL && i < extra->size; i++) {
-        HookConfig *owner = (HookConfig *)Py_NewRef((PyObject *)extra->caches[i]->config);
+        HookConfig *owner = extra->caches[i]->config;
+        if (Py_REFCNT(owner) == 0) {
+            continue; /* being destroyed: a destructor brought us here */
+        }
+        Py_INCREF(owner);
         config_clear_code(owner, code);
         Py_DECREF(owner);
         extra = code_extra(code, false);

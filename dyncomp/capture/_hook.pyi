@@ -24,15 +24,30 @@ class GuardProgram:
         guards: tuple[Any, ...] = ...,
         outputs: Sequence[int] = ...,
     ) -> None: ...
-    def check(self, args: tuple[Any, ...], globals: dict[str, Any], builtins: dict[str, Any],
-              closure: tuple[Any, ...] | None = ...) -> bool:
+    def check(
+        self,
+        args: tuple[Any, ...],
+        globals: dict[str, Any],
+        builtins: dict[str, Any],
+        closure: tuple[Any, ...] | None = ...,
+    ) -> bool:
         """Whether all guards hold. ``args`` is the bound argument array in ``co_varnames`` order."""
-    def first_failure(self, args: tuple[Any, ...], globals: dict[str, Any], builtins: dict[str, Any],
-                      closure: tuple[Any, ...] | None = ...) -> int | None:
+    def first_failure(
+        self,
+        args: tuple[Any, ...],
+        globals: dict[str, Any],
+        builtins: dict[str, Any],
+        closure: tuple[Any, ...] | None = ...,
+    ) -> int | None:
         """Index (into ``guards``) of the first guard that fails, ``None`` when all hold, -1 for an output
         that cannot be read."""
-    def read(self, args: tuple[Any, ...], globals: dict[str, Any], builtins: dict[str, Any],
-             closure: tuple[Any, ...] | None = ...) -> tuple[Any, ...] | None:
+    def read(
+        self,
+        args: tuple[Any, ...],
+        globals: dict[str, Any],
+        builtins: dict[str, Any],
+        closure: tuple[Any, ...] | None = ...,
+    ) -> tuple[Any, ...] | None:
         """Values of the outputs when all guards hold, else ``None``."""
 
 class HookConfig:
@@ -70,8 +85,15 @@ class Entry:
     arg_order: tuple[int, ...] | None
     payload: Any
     hits: int
-    def __init__(self, guards: GuardProgram | None, code: CodeType | None = ..., target: Any = ...,
-                 needs_hook: bool = ..., arg_order: Sequence[int] | None = ..., payload: Any = ...) -> None: ...
+    def __init__(
+        self,
+        guards: GuardProgram | None,
+        code: CodeType | None = ...,
+        target: Any = ...,
+        needs_hook: bool = ...,
+        arg_order: Sequence[int] | None = ...,
+        payload: Any = ...,
+    ) -> None: ...
 
 class Dispatcher:
     """The compiled function: a C callable. ``on_miss=None`` uses ``config.on_miss``.
@@ -91,14 +113,26 @@ class ResumeFunction(Dispatcher):
     """The continuation after a graph break: a dispatcher made from ``code`` (positional arguments only).
     With free variables, ``bind(cells)`` gives the callable; without, call it directly."""
 
-    def __init__(self, code: CodeType, globals: dict[str, Any], name: str, qualname: str,
-                 config: HookConfig, on_miss: Any = ...) -> None: ...
+    def __init__(
+        self,
+        code: CodeType,
+        globals: dict[str, Any],
+        name: str,
+        qualname: str,
+        config: HookConfig,
+        on_miss: Any = ...,
+    ) -> None: ...
     def bind(self, cells: tuple[Any, ...]) -> Dispatcher: ...
 
 def set_active(config: HookConfig | None) -> HookConfig | None:
-    """Turn the frame hook on (or off) in this thread; returns what was active before."""
+    """Turn the frame hook on (or off) in this thread; returns what was active before. Put it back in a
+    ``finally``: a thread that ends with a config active leaves the hook installed (harmless, but slow).
+    While a trace or profile function or a monitoring tool is on, frames run their originals."""
 
 def get_active() -> HookConfig | None: ...
+def add_entry(code: CodeType, config: HookConfig, entry: Entry) -> None:
+    """Append an entry made elsewhere (for instance read from disk). ``ValueError`` for incompatible code."""
+
 def cache_entries(code: CodeType, config: HookConfig) -> list[Entry]: ...
 def mark(code: CodeType, what: str | None, config: HookConfig | None = ...) -> None:
     """``"skip"``: without config, the frame hook never looks at the code again; with one, its dispatcher

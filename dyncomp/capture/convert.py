@@ -17,7 +17,7 @@ from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
 from .facts import NoOverlap, SymBinding, SymCondition
 from .frames import root_frame
 from .guards import Guard, GuardRefused, Kind, compile_guards, describe_failure
-from .records import EntryRecord
+from .records import EntryRecord, log
 from .replace_source import build_function
 from .tracer import Decisions, Restart, Tracer
 from .values.array import ArrayValue
@@ -27,7 +27,14 @@ from .values.seq import ListValue
 from .wrap import refuse_overlaps
 
 MAX_ATTEMPTS = 60
+_REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError)
 assert handlers.data, "importing the package registers the handlers"
+
+
+class _Attempt:
+    """The newest tracer of a capture, so that its guards outlive a refusal."""
+
+    tracer: Tracer | None = None
 
 
 def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
@@ -40,32 +47,55 @@ def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hoo
     state = config.state_of(code)
     if state.captures > config.options.recompile_limit:
         _hook.mark(code, "frozen", config)
+        log.warning(
+            "%s at %s: recompilation limit (%d) reached, the original runs for other inputs; last miss: %s. "
+            "Pass dynamic=True, or make what changes an argument of array type.",
+            code.co_qualname,
+            loc,
+            config.options.recompile_limit,
+            missed,
+        )
         records.add_skip(
             code.co_qualname, loc, f"more than {config.options.recompile_limit} recompilations: {missed}"
         )
         return None
     state.captures += 1
     start = time.perf_counter()
+    attempt = _Attempt()
     try:
-        entry, record = _capture(function, args, config)
+        entry, record = _capture(function, args, config, attempt)
     except GraphBreakError:
         raise
-    except (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError) as error:
-        reason = getattr(error, "reason", None) or str(error)
-        records.add_skip(code.co_qualname, loc, reason)
-        _hook.mark(code, "skip", config)
-        return None
+    except _REFUSALS as error:
+        return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except Exception as error:  # a bug in dyncomp must never change what the program does
         if config.options.debug_verify:
             raise
         records.counters["internal_errors"] += 1
-        records.add_skip(code.co_qualname, loc, f"internal error: {type(error).__name__}: {error}")
-        _hook.mark(code, "skip", config)
-        return None
+        reason = f"internal error: {type(error).__name__}: {error}"
+        return _run_original(function, args, config, attempt, reason)
     record.missed = missed
     record.seconds = time.perf_counter() - start
     records.add_entry(record)
     return entry
+
+
+def _run_original(
+    function: Any, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, reason: str
+) -> _hook.Entry | None:
+    """An entry that runs the original for arguments like these, whatever kept them from being captured."""
+    code = function.__code__
+    loc = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
+    if config.options.fullgraph:
+        raise GraphBreakError(f"fullgraph=True, but {code.co_qualname} at {loc} cannot be captured: {reason}")
+    config.records.add_skip(code.co_qualname, loc, reason)
+    if attempt.tracer is not None:
+        try:
+            return _hook.Entry(_guard_program(attempt.tracer, function, args))
+        except GuardRefused:
+            pass
+    _hook.mark(code, "skip", config)
+    return None
 
 
 def _why_missed(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> str:
@@ -85,11 +115,13 @@ def _builtins(function: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else vars(found)
 
 
-def _capture(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> tuple[_hook.Entry, EntryRecord]:
+def _capture(
+    function: Any, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt
+) -> tuple[_hook.Entry, EntryRecord]:
     decisions = Decisions()
     code = function.__code__
     for _ in range(MAX_ATTEMPTS):
-        tracer = Tracer(config, decisions, code)
+        tracer = attempt.tracer = Tracer(config, decisions, code)
         try:
             end = machine.run_root(tracer, root_frame(tracer, code, args, function))
             return _finish(tracer, end, function, args)
@@ -145,7 +177,8 @@ def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
     if useful or isinstance(end, (ReturnEnd, LoopEnd)):
         return
     if not _has_array_prospect(end):
-        raise Skip("no array operation before or after the graph break")
+        reason = end.problem.reason if isinstance(end, BreakEnd) else end.reason
+        raise Skip(f"no array operation before or after the graph break: {reason}")
 
 
 def _has_array_prospect(end: Any) -> bool:

@@ -88,6 +88,7 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
     if is_plain_class(type(obj)):
         tracer.guard(source, Kind.TYPE_IS, type(obj))
         return InstanceValue(type(obj), obj, source)
+    tracer.guard(source, Kind.TYPE_IS, type(obj))
     return OpaqueValue(obj, source)
 
 
@@ -267,15 +268,11 @@ def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value
     try:
         facts: Facts = frontend.describe(obj)
     except Unsupported as error:
-        tracer.config.records.counters["unsupported_arrays"] += 1
-        value = OpaqueValue(obj, source)
-        reason = error.reason
-        value.describe = lambda: reason  # type: ignore[method-assign]
-        return value
+        return _refused_array(tracer, obj, source, error.reason)
     if facts.kind == "scalar":
         return _wrap_scalar(tracer, frontend, obj, facts, source)
     if not facts.aligned:
-        return OpaqueValue(obj, source)
+        return _refused_array(tracer, obj, source, "an array whose memory is not aligned")
     index = len(tracer.builder.inputs)
     shape, strides = _array_dims(tracer, facts, source, index)
     type_ = ArrayType(facts.dtype, shape, strides, facts.device)
@@ -287,6 +284,16 @@ def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value
     tracer.by_ref[ref] = value
     _guard_array(tracer, obj, facts, type_, source)
     return value
+
+
+def _refused_array(tracer: Tracer, obj: Any, source: Source, reason: str) -> Value:
+    """An array that is not captured; guarded so that only arrays like it are left to plain Python."""
+    if type(obj) is np.ndarray:
+        free = (None,) * obj.ndim
+        tracer.guard(source, Kind.ARRAY, ArrayFacts(obj.dtype, free, None, None, obj.flags.aligned, None))
+    else:
+        tracer.guard(source, Kind.TYPE_IS, type(obj))
+    return OpaqueValue(obj, source, reason)
 
 
 def _wrap_scalar(tracer: Tracer, frontend: Any, obj: Any, facts: Facts, source: Source) -> Value:

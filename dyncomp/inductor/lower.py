@@ -30,6 +30,7 @@ from .lower_values import (
     span,
     type_place,
 )
+from .target import has_code
 
 # A value whose readers repeat it in inner loops is computed once if it costs more than this.
 REPEAT_COST = 1.5
@@ -91,10 +92,14 @@ class Lowering:
         if row is None or row.lower is None:
             raise LoweringError(f"{node.op} is no prim")
         kind = _kind(row, node)
+        if kind == "reduce" and node.op in ("argmax", "argmin") and node.inputs[0].dtype.is_complex:
+            kind = "memory"
+        if kind == "point" and not has_code(row, tuple(v.dtype for v in node.inputs), node.kwargs):
+            kind = "memory"
         inputs = tuple(self.values[v.name] for v in node.inputs)
         for var in node.outputs:
             self.values[var.name] = Value(var, node, position, kind, row, inputs)
-        if isinstance(row.lower, opdef.Gather | opdef.Scatter | opdef.Extern):
+        if kind == "gather" or (kind == "memory" and node.inputs) or isinstance(row.lower, opdef.Scatter):
             self.last_raise = position
 
     def _count_uses(self) -> None:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from .lower import Lowering
 
 BLAS_DTYPES = (float32, float64, complex64, complex128)
-# A product with fewer multiplications, or with a thin dimension, is a loop nest that fuses.
+# A product with fewer multiplications, with a vector, or with a tiny result is a loop nest that fuses.
 SMALL_PRODUCT = 4096
-THIN = 4
+TINY = 4
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _wants_blas(value: Value, dims: Dims) -> bool:
     m = hint(product(x.shape[k] for k in dims.x_free))
     n = hint(product(y.shape[k] for k in dims.y_free))
     k = hint(product(x.shape[k] for k in dims.x_contract))
-    return min(m, n) >= THIN and k >= THIN and m * n * k >= SMALL_PRODUCT
+    return min(m, n) > 1 and k > 1 and max(m, n) > TINY and m * n * k >= SMALL_PRODUCT
 
 
 # -- loops ------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import LoweringError
 from ..graph.ir import same_shape
 from ..prims import opdef
-from ..symint import hint, product
+from ..symint import Dim, hint, product
 from .deps import Read, ReadWalker, read_all, walk_address
 from .fuse import Cluster, Root
 from .index import AxisVar, Index, axis_vars, canonical
@@ -91,10 +91,12 @@ class Updates:
     def _same_memory(self, value: Value, base: Value) -> Place:
         """Memory in the base's own layout, which the strides of the window refer to."""
         strides = base.type.strides
-        if any(hint(s) < 0 for s in strides):
-            raise LoweringError("update_strided of a reversed base")
+        first: Dim = 0
+        for size, stride in zip(base.shape, strides):
+            if hint(stride) < 0:
+                first = first - (size - 1) * stride
         storage = Storage(value.dtype, span(base.shape, strides), "temp")
-        value.place = Place(storage, strides, 0)
+        value.place = Place(storage, strides, first)
         return value.place
 
     def _region(self, value: Value, source: Value, place: Place) -> None:

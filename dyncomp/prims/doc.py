@@ -51,7 +51,12 @@ def _row_lines(row: OpDef) -> str:
 def _section(family: ModuleType) -> list[str]:
     title = family.__name__.rsplit(".", 1)[-1].replace("_", " ")
     rows = [TABLE[row.name] for row in family.ROWS]
-    lines = [f"### {title}", "", "| op | params | kind | dtypes | derivatives | meaning |", "|---|---|---|---|---|---|"]
+    lines = [
+        f"### {title}",
+        "",
+        "| op | params | kind | dtypes | derivatives | meaning |",
+        "|---|---|---|---|---|---|",
+    ]
     return [*lines, *map(_row_lines, rows), ""]
 
 

@@ -20,6 +20,7 @@ from . import (
 )
 from .composite import joins, linear, math, reductions, transforms
 from .composite.kit import meta_by_decomposition
+from .derivatives import rules
 from .opdef import OpDef, OpTableBuilder
 
 PRIM_FAMILIES = (
@@ -41,7 +42,7 @@ def _build() -> Mapping[str, OpDef]:
     builder = OpTableBuilder()
     for family in PRIM_FAMILIES:
         for row in family.ROWS:
-            builder.add(row)
+            builder.add(dataclasses.replace(row, **rules(row.name)))  # type: ignore[arg-type]
     for family in COMPOSITE_FAMILIES:
         for row in family.ROWS:
             assert row.decomp is not None

@@ -384,13 +384,10 @@ def test_needs_hook_is_only_on_inside():
     def outer(x):
         return None
 
-    def outer2(x):
-        return inner(x)
-
     inner_code = inner.__code__
 
-    def outer2(x):  # noqa: F811
-        return INNER(x)
+    def outer2(x):
+        return INNER(x)  # noqa: F821
 
     globals()["INNER"] = inner
 
@@ -679,7 +676,8 @@ def test_subinterpreters_are_refused():
     import {name} as interpreters
     from dyncomp.capture import _hook
     i = interpreters.create()
-    code = "try:\\n    import dyncomp.capture._hook\\nexcept ImportError:\\n    pass\\nelse:\\n    raise SystemError('imported')"
+    code = "try:\\n    import dyncomp.capture._hook\\nexcept ImportError:\\n    pass\\n"
+    code += "else:\\n    raise SystemError('imported')"
     problem = interpreters.{"exec" if name == "_interpreters" else "run_string"}(i, code)
     assert problem is None, problem
     """
@@ -721,10 +719,14 @@ def test_no_leaks_through_frames():
         return x
 
     def g(x, *rest, **kw):
-        a, b, c = [1], [2], [3]
-        return x
+        lists = [1], [2], [3]
+        return x if lists else None
 
-    entries = {"code": replace(g), "target": _hook.Entry(None, target=lambda x, rest, kw: x), "original": None}
+    entries = {
+        "code": replace(g),
+        "target": _hook.Entry(None, target=lambda x, rest, kw: x),
+        "original": None,
+    }
     value = object()
     for entry in entries.values():
         with hooked({f.__code__: entry}):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pathlib
 import subprocess
 import sys
@@ -72,15 +73,30 @@ def test_the_documentation_is_up_to_date():
     assert page.read_text(encoding="utf-8") == render(), "run: python -m dyncomp.prims.doc docs/prims.md"
 
 
-def _own_milliseconds() -> float:
-    """What the modules of dyncomp.prims themselves cost at import, their imports not counted."""
-    command = [sys.executable, "-X", "importtime", "-c", "import numpy, dyncomp.prims.table"]
-    report = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stderr
-    lines = [line.split("|") for line in report.splitlines() if line.startswith("import time:")]
-    return sum(int(own.split(":")[1]) for own, _, name in lines[1:] if name.strip().startswith("dyncomp.prims")) / 1000
+TIMED_IMPORT = """
+import sys, time, types
+package = types.ModuleType("dyncomp")  # without what the package itself imports
+package.__path__ = ["dyncomp"]
+sys.modules["dyncomp"] = package
+import numpy, dyncomp.graph.ir
+start = time.process_time()
+import dyncomp.prims.table
+print((time.process_time() - start) * 1000)
+print([m for m in ("torch", "sympy", "triton", "scipy", "ml_dtypes") if m in sys.modules])
+"""
 
 
-def test_importing_the_table_is_cheap():
-    best = min(_own_milliseconds() for _ in range(3))
-    print(f"import of the table: {best:.1f} ms")
-    assert best < 150, f"importing the table took {best:.0f} ms"
+def test_importing_the_table_is_cheap(tmp_path):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
+    best = float("inf")
+    for _ in range(4):
+        command = [sys.executable, "-c", TIMED_IMPORT]
+        out = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        milliseconds, heavy = out.splitlines()
+        assert heavy == "[]"
+        best = min(best, float(milliseconds))
+    print(f"import of the table: {best:.1f} ms of processor time")
+    assert best < 60

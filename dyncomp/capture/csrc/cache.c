@@ -424,22 +424,22 @@ config_traverse(HookConfig *self, visitproc visit, void *arg)
     return 0;
 }
 
+/* No code object leads here any more. Runs no user code. */
 static void
-config_drop_caches(HookConfig *self)
+config_detach(HookConfig *self)
 {
-    PyObject *caches = self->caches, *key, *cache;
+    PyObject *key, *cache;
     Py_ssize_t position = 0;
-    self->caches = NULL;
-    while (caches != NULL && PyDict_Next(caches, &position, &key, &cache)) {
+    while (self->caches != NULL && PyDict_Next(self->caches, &position, &key, &cache)) {
         cache_detach((CodeCache *)cache);
     }
-    Py_XDECREF(caches);
 }
 
 static int
 config_clear(HookConfig *self)
 {
-    config_drop_caches(self);
+    config_detach(self);
+    Py_CLEAR(self->caches);
     Py_CLEAR(self->on_miss);
     Py_CLEAR(self->should_capture);
     return 0;
@@ -449,9 +449,7 @@ static void
 config_dealloc(HookConfig *self)
 {
     PyObject_GC_UnTrack(self);
-    if (self->weakrefs != NULL) {
-        PyObject_ClearWeakRefs((PyObject *)self);
-    }
+    config_detach(self);
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyObject *key = PyLong_FromVoidPtr(self);
@@ -461,6 +459,9 @@ config_dealloc(HookConfig *self)
     Py_XDECREF(key);
     PyErr_Clear();
     PyErr_Restore(type, value, trace);
+    if (self->weakrefs != NULL) {
+        PyObject_ClearWeakRefs((PyObject *)self);
+    }
     config_clear(self);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -527,6 +528,9 @@ clear_all_configs(void)
             continue; /* destroyed by a destructor that ran meanwhile */
         }
         HookConfig *config = PyLong_AsVoidPtr(key);
+        if (Py_REFCNT(config) == 0) {
+            continue; /* being destroyed: a destructor brought us here */
+        }
         Py_INCREF(config);
         config_reset(config);
         Py_DECREF(config);

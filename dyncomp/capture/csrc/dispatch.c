@@ -159,13 +159,13 @@ current_cache(Dispatcher *self)
 }
 
 static PyObject *
-dispatch_bound(Dispatcher *self, ThreadState *ts, CodeCache *cache, const GuardEnv *env, PyObject *const *args,
-               size_t nargsf, PyObject *kwnames)
+dispatch_bound(Dispatcher *self, ThreadState *ts, PyFunctionObject *func, CodeCache *cache, const GuardEnv *env,
+               PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Hit hit;
     int found = cache_lookup(cache, env, &hit);
     if (found == 0) {
-        found = cache_miss(cache, on_miss_of(self), self->func, env, &hit);
+        found = cache_miss(cache, on_miss_of(self), func, env, &hit);
     }
     if (found < 0) {
         return NULL;
@@ -182,7 +182,7 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
 {
     Dispatcher *self = (Dispatcher *)callable;
     ThreadState *ts = &thread_state;
-    if (self->func == NULL || self->config == NULL) {
+    if (self->func == NULL || self->config == NULL) { /* also after a collection */
         PyErr_SetString(PyExc_RuntimeError, "the compiled function is not initialised");
         return NULL;
     }
@@ -192,24 +192,27 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (ts->compiling) {
         return call_original(self, ts, args, nargsf, kwnames);
     }
-    Py_INCREF(self); /* what runs may drop the last reference to us */
+    /* what runs may drop the last reference to us, or give us another function */
+    Py_INCREF(self);
+    PyFunctionObject *func = (PyFunctionObject *)Py_NewRef((PyObject *)self->func);
     CodeCache *cache = current_cache(self);
     PyObject *result = NULL;
     Bound bound;
     if (cache == NULL) {
+        /* out of memory */
     }
-    else if (cache->skip || !bind(self->func, args, PyVectorcall_NARGS(nargsf), kwnames, &bound)) {
+    else if (cache->skip || !bind(func, args, PyVectorcall_NARGS(nargsf), kwnames, &bound)) {
         counters.fallbacks++;
         result = call_original(self, ts, args, nargsf, kwnames);
     }
     else {
-        PyFunctionObject *func = self->func;
         GuardEnv env = {.args = bound.args, .nargs = bound.n, .globals = func->func_globals,
                         .builtins = func->func_builtins, .closure = func->func_closure};
-        result = dispatch_bound(self, ts, cache, &env, args, nargsf, kwnames);
+        result = dispatch_bound(self, ts, func, cache, &env, args, nargsf, kwnames);
         bound_release(&bound);
     }
     Py_XDECREF(cache);
+    Py_DECREF(func);
     Py_DECREF(self);
     return result;
 }

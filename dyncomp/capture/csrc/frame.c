@@ -37,9 +37,8 @@ hook_is_installed(void)
 /* Every Python call goes through C while a hook is installed. Far down the stack the hook is taken off, so
    that the interpreter calls Python functions without C recursion again, as it would on its own. */
 static PyObject *
-evaluate(PyThreadState *tstate, Frame *frame, int throwflag, bool patched)
+evaluate(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag, bool patched)
 {
-    ThreadState *ts = &thread_state;
     _PyFrameEvalFunction run = previous_hook == NULL || patched ? _PyEval_EvalFrameDefault : previous_hook;
     char here;
     if (ts->stack_soft == NULL) {
@@ -66,12 +65,13 @@ evaluate(PyThreadState *tstate, Frame *frame, int throwflag, bool patched)
    code object that returns at once. */
 #define MAX_EMPTY 256
 
+static PyCodeObject *empty_codes[MAX_EMPTY]; /* by number of arguments */
+
 static PyCodeObject *
 empty_code(int nargs)
 {
-    static PyCodeObject *codes[MAX_EMPTY];
-    if (nargs < MAX_EMPTY && codes[nargs] != NULL) {
-        return (PyCodeObject *)Py_NewRef((PyObject *)codes[nargs]);
+    if (nargs < MAX_EMPTY && empty_codes[nargs] != NULL) {
+        return (PyCodeObject *)Py_NewRef((PyObject *)empty_codes[nargs]);
     }
     PyObject *names = PyTuple_New(nargs), *globals = PyDict_New(), *code = NULL;
     for (int i = 0; names != NULL && i < nargs; i++) {
@@ -96,7 +96,7 @@ empty_code(int nargs)
     Py_XDECREF(names);
     Py_XDECREF(globals);
     if (code != NULL && nargs < MAX_EMPTY) {
-        codes[nargs] = (PyCodeObject *)Py_NewRef(code);
+        empty_codes[nargs] = (PyCodeObject *)Py_NewRef(code);
     }
     return (PyCodeObject *)code;
 }
@@ -107,6 +107,9 @@ static bool
 can_finish(int nargs)
 {
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+    if (nargs < MAX_EMPTY && empty_codes[nargs] != NULL) {
+        return true;
+    }
     ThreadState *ts = &thread_state;
     ts->compiling++; /* making the code object runs Python */
     PyCodeObject *code = empty_code(nargs);
@@ -176,7 +179,7 @@ patch(PyThreadState *tstate, Frame *frame, PyCodeObject *replacement, int nargs)
 }
 
 static PyObject *
-run_hit(PyThreadState *tstate, Frame *frame, Hit *hit, const GuardEnv *env)
+run_hit(PyThreadState *tstate, ThreadState *ts, Frame *frame, Hit *hit, const GuardEnv *env)
 {
     int nargs = (int)env->nargs;
     Entry *entry = hit->entry;
@@ -187,14 +190,14 @@ run_hit(PyThreadState *tstate, Frame *frame, Hit *hit, const GuardEnv *env)
     }
     if (entry->code == NULL) {
         hit_release(hit);
-        return evaluate(tstate, frame, 0, false);
+        return evaluate(tstate, ts, frame, 0, false);
     }
     PyCodeObject *replacement = (PyCodeObject *)Py_NewRef(entry->code);
     hit_release(hit);
     PyObject *result;
     if (patch(tstate, frame, replacement, nargs)) {
         counters.patched++;
-        result = evaluate(tstate, frame, 0, true);
+        result = evaluate(tstate, ts, frame, 0, true);
     }
     else {
         counters.vectorcalled++;
@@ -254,33 +257,55 @@ frame_env(Frame *frame)
                       .builtins = frame->f_builtins, .closure = frame_function(frame)->func_closure};
 }
 
+/* The cache of (code, config). New reference, or NULL with an exception. */
+static inline CodeCache *
+find_cache(PyObject *code, HookConfig *config, CodeExtra *extra)
+{
+    for (int i = 0; extra != NULL && i < extra->size; i++) {
+        if (extra->caches[i]->config == config) {
+            return (CodeCache *)Py_NewRef((PyObject *)extra->caches[i]);
+        }
+    }
+    return cache_obtain(code, config);
+}
+
+static int
+miss(Frame *frame, CodeCache *cache, HookConfig *config, const GuardEnv *env, Hit *hit)
+{
+    if (is_finalizing()) {
+        return 0;
+    }
+    PyObject *on_miss = Py_XNewRef(config->on_miss);
+    int found = cache_miss(cache, on_miss, frame_function(frame), env, hit);
+    Py_XDECREF(on_miss);
+    return found;
+}
+
 static PyObject *
-look_up(PyThreadState *tstate, Frame *frame, ThreadState *ts)
+look_up(PyThreadState *tstate, ThreadState *ts, Frame *frame, CodeExtra *extra)
 {
     PyObject *code = (PyObject *)frame_code(frame);
     HookConfig *config = (HookConfig *)Py_NewRef((PyObject *)ts->active);
     GuardEnv env = frame_env(frame);
     Hit hit;
-    int found = can_finish((int)env.nargs) ? should_capture(code, config, code_extra(code, false)) : 0;
+    int found = can_finish((int)env.nargs) ? should_capture(code, config, extra) : 0;
     if (found > 0) {
-        CodeCache *cache = cache_obtain(code, config);
+        CodeCache *cache = find_cache(code, config, extra);
         found = cache == NULL ? -1 : cache->skip ? 0 : cache_lookup(cache, &env, &hit);
         if (found == 0 && !cache->skip) {
-            PyObject *on_miss = Py_XNewRef(config->on_miss);
-            found = cache_miss(cache, on_miss, frame_function(frame), &env, &hit);
-            Py_XDECREF(on_miss);
+            found = miss(frame, cache, config, &env, &hit);
         }
         Py_XDECREF(cache);
     }
     Py_DECREF(config);
     if (found > 0) {
-        return run_hit(tstate, frame, &hit, &env);
+        return run_hit(tstate, ts, frame, &hit, &env);
     }
     if (found < 0) {
         return finish(tstate, frame, (int)env.nargs, NULL);
     }
     counters.fallbacks++;
-    return evaluate(tstate, frame, 0, false);
+    return evaluate(tstate, ts, frame, 0, false);
 }
 
 PyObject *
@@ -288,25 +313,25 @@ hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
 {
     ThreadState *ts = &thread_state;
     if (ts->active == NULL || ts->compiling || throwflag || !frame_has_code(frame)) {
-        return evaluate(tstate, frame, throwflag, false);
+        return evaluate(tstate, ts, frame, throwflag, false);
     }
     PyCodeObject *code = frame_code(frame);
     counters.frames_seen++;
     if (ts->bypass == code) {
         ts->bypass = NULL;
-        return evaluate(tstate, frame, 0, false);
+        return evaluate(tstate, ts, frame, 0, false);
     }
     CodeExtra *extra = code_extra((PyObject *)code, false);
     if (extra != NULL && extra->skip) {
         counters.skipped++;
-        return evaluate(tstate, frame, 0, false);
+        return evaluate(tstate, ts, frame, 0, false);
     }
     char here;
     bool deep = ts->stack_soft != NULL && &here <= ts->stack_soft;
-    if (deep || !is_plain_function(code) || is_traced(tstate) || is_finalizing() || !frame_is_fresh(frame)) {
-        return evaluate(tstate, frame, 0, false);
+    if (deep || !is_plain_function(code) || is_traced(tstate) || !frame_is_fresh(frame)) {
+        return evaluate(tstate, ts, frame, 0, false);
     }
-    return look_up(tstate, frame, ts);
+    return look_up(tstate, ts, frame, extra);
 }
 
 int

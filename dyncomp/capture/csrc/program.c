@@ -232,7 +232,9 @@ code_is(Instr *i, PyObject *value)
     if (i->aux != NULL) {
         return code == (PyObject *)i->aux;
     }
+    thread_state.compiling++; /* our own Python code is not captured */
     PyObject *found = PyObject_CallOneArg(PyTuple_GET_ITEM(i->obj, 1), code);
+    thread_state.compiling--;
     PyObject *wanted = PyTuple_GET_ITEM(i->obj, 2);
     bool same = found != NULL && PyUnicode_Check(found) && PyUnicode_Compare(found, wanted) == 0;
     Py_XDECREF(found);
@@ -246,7 +248,9 @@ code_is(Instr *i, PyObject *value)
 static bool
 python_check(PyObject *pair, PyObject *value)
 {
+    thread_state.compiling++; /* nor is a frontend's check */
     PyObject *answer = PyObject_CallFunctionObjArgs(PyTuple_GET_ITEM(pair, 0), value, PyTuple_GET_ITEM(pair, 1), NULL);
+    thread_state.compiling--;
     int truth = answer == NULL ? -1 : PyObject_IsTrue(answer);
     Py_XDECREF(answer);
     PyErr_Clear();

@@ -127,15 +127,18 @@ class LazyValue(Value):
 class OpaqueValue(Value):
     """An object of a type that capture does not model: it can be passed on, and compared by identity."""
 
-    def __init__(self, obj: Any, source: Source) -> None:
+    def __init__(self, obj: Any, source: Source, reason: str = "") -> None:
         self.obj = obj
         self.source = source
+        self.reason = reason
 
     @property
     def pytype(self) -> type:
         return type(self.obj)
 
     def describe(self) -> str:
+        if self.reason:
+            return self.reason
         return f"an object of type {type(self.obj).__module__}.{type(self.obj).__qualname__}"
 
     def reconstruct(self, cg: Codegen) -> str:

@@ -266,5 +266,3 @@ def unwrap(
     first = slice_axis(tx, value.var, place, 0, 1)
     rest = along(value, place, 1, None) + total
     return concatenate(tx, [array_of(first), rest.ref], place)
-
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +13,10 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous, is_f_contiguous, sorted_axes
-from ...symint import Dim, SymInt
+from ...symint import Dim
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .operands import (
-    LITERAL_LIMIT,
     array_of,
     as_ref,
     broadcast_shapes,
@@ -31,13 +29,13 @@ from .operands import (
     from_nested,
     integer,
     is_scalar_constant,
-    literal,
+    only_defaults,
     operand,
     to_var,
     value_of,
 )
 from .promote import parse_dtype
-from .rules import RuleTable, resolve
+from .rules import RuleTable
 from .shape import parse_shape, reshape_var
 from .traced import Traced
 from .views import reversed_axes, transpose_var
@@ -64,13 +62,12 @@ def _filled(value: Any) -> Any:
         device: Any = None,
         like: Any = None,
     ) -> ArrayRef:
-        _only_defaults(device=device, like=like)
+        only_defaults(device=device, like=like)
         wanted = parse_dtype(dtype)
 
         def make(dims: tuple[Dim, ...]) -> Var:
             if value is None:
-                from_pool = emit(tx, "empty", shape=dims, dtype=wanted, device=CPU)
-                return from_pool
+                return emit(tx, "empty", shape=dims, dtype=wanted, device=CPU)
             return fill(tx, dims, exact_value(value, wanted), wanted)
 
         return array_of(in_memory_order(tx, _sizes(shape), order, make))
@@ -78,18 +75,11 @@ def _filled(value: Any) -> Any:
     return rule
 
 
-
 def _sizes(shape: Any) -> tuple[Dim, ...]:
     dims = parse_shape(shape)
     if any(d < 0 for d in dims):
         raise Unsupported("negative dimensions are not allowed")
     return dims
-
-
-def _only_defaults(**arguments: Any) -> None:
-    for name, value in arguments.items():
-        if value is not None and value != "cpu":
-            raise Unsupported(f"{name}={value!r}")
 
 
 TABLE.function("zeros")(_filled(0))
@@ -108,7 +98,7 @@ def full(
     device: Any = None,
     like: Any = None,
 ) -> ArrayRef:
-    _only_defaults(device=device, like=like)
+    only_defaults(device=device, like=like)
     dims = _sizes(shape)
     return _full(tx, dims, fill_value, None if dtype is None else parse_dtype(dtype), order)
 
@@ -147,7 +137,7 @@ def _like_rule(value: Any) -> Any:
 
 
 def _like(tx: TraceContext, a: Any, value: Any, dtype: Any, order: str, shape: Any, device: Any) -> ArrayRef:
-    _only_defaults(device=device)
+    only_defaults(device=device)
     x = as_ref(tx, a)
     wanted = x.dtype if dtype is None else parse_dtype(dtype)
     dims = x.shape if shape is None else _sizes(shape)
@@ -212,7 +202,7 @@ def eye(
     device: Any = None,
     like: Any = None,
 ) -> ArrayRef:
-    _only_defaults(device=device, like=like)
+    only_defaults(device=device, like=like)
     rows = integer(N, "a size")
     shape = (rows, rows if M is None else integer(M, "a size"))
     row = emit(tx, "iota", shape=shape, axis=0, dtype=dtypes.int64, device=CPU)
@@ -227,169 +217,8 @@ def eye(
 
 @TABLE.function("identity")
 def identity(tx: TraceContext, n: Any, dtype: Any = None, *, like: Any = None) -> ArrayRef:
-    _only_defaults(like=like)
+    only_defaults(like=like)
     return eye(tx, n, dtype=dtype)
-
-
-# -- ranges -----------------------------------------------------------------------------------
-@TABLE.function("arange")
-def arange(
-    tx: TraceContext,
-    start: Any = None,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
-    *,
-    device: Any = None,
-    like: Any = None,
-) -> ArrayRef:
-    """``np.arange``. The length must be known at capture (it may be symbolic)."""
-    _only_defaults(device=device, like=like)
-    if stop is None:
-        start, stop = 0, start
-    first = 0 if start is None else start
-    stride = 1 if step is None else step
-    values = (first, stop, stride)
-    if any(isinstance(v, ArrayRef) for v in values):
-        raise Unsupported("numpy.arange with bounds that are data", break_id="data-dependent-shape")
-    wanted = promote.result_dtype(*values) if dtype is None else parse_dtype(dtype)
-    if not any(isinstance(v, SymInt) for v in values):
-        return array_of(_known_range(tx, first, stop, stride, wanted))
-    if not all(isinstance(v, (int, np.integer, SymInt)) for v in values):
-        raise Unsupported("numpy.arange mixing floats and symbolic integers")
-    return array_of(_symbolic_range(tx, *map(integer, values), dtype=wanted))
-
-
-def _symbolic_range(tx: TraceContext, start: Dim, stop: Dim, step: Dim, dtype: DType) -> Var:
-    stride = int(step)
-    if stride == 0:
-        raise Unsupported("numpy.arange with step 0")
-    span = stop - start if stride > 0 else start - stop
-    count = (span + (abs(stride) - 1)) // abs(stride) if span > 0 else 0
-    return _affine_range(tx, count, start, stride, dtypes.int64, dtype)
-
-
-def _affine_range(tx: TraceContext, count: Dim, start: Any, step: Any, computed: DType, dtype: DType) -> Var:
-    line = emit(tx, "iota", shape=(count,), axis=0, dtype=computed, device=CPU)
-    if step != 1:
-        line = emit(tx, "multiply", line, broadcast_to(tx, to_var(tx, step, computed), (count,)))
-    if not (isinstance(start, (int, float)) and start == 0):
-        line = emit(tx, "add", line, broadcast_to(tx, to_var(tx, start, computed), (count,)))
-    return convert(tx, line, dtype)
-
-
-def _known_range(tx: TraceContext, start: Any, stop: Any, step: Any, dtype: DType) -> Var:
-    if dtype.is_complex or dtype.is_bool:
-        raise Unsupported(f"numpy.arange of {dtype}")
-    try:
-        count = max(0, math.ceil((stop - start) / step))
-        # NumPy fills from the first two elements
-        ends = np.array([start, start + step]).astype(dtype.numpy)
-    except (ArithmeticError, ValueError, OverflowError) as error:
-        raise Unsupported(f"numpy.arange: {error}") from error
-    if count <= 16:
-        return literal(tx, np.arange(start, stop, step, dtype.numpy))
-    if dtype.is_integer and not all(isinstance(v, (int, np.integer)) for v in (start, step)):
-        raise Unsupported("numpy.arange of integers with float bounds")
-    first = ends[0].item()
-    if dtype.is_integer:
-        wide = dtypes.int64 if dtype.kind == "int" else dtypes.uint64
-        return _affine_range(tx, count, first, int(step), wide if step > 0 else dtypes.int64, dtype)
-    delta = (ends[1] - ends[0]).item()
-    computed = dtypes.float32 if dtype == dtypes.float16 else dtype
-    return _affine_range(tx, count, first, delta, computed, dtype)
-
-
-@TABLE.function("linspace")
-def linspace(
-    tx: TraceContext,
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: Any = 0,
-    *,
-    device: Any = None,
-) -> Any:
-    """``np.linspace``; ``start`` and ``stop`` may be arrays, ``num`` must be known (or symbolic)."""
-    _only_defaults(device=device)
-    count = integer(num, "a number of samples")
-    if count < 0:
-        raise Unsupported("Number of samples, num, must be non-negative.")
-    if axis != 0:
-        raise Unsupported("numpy.linspace with axis=")
-    if is_scalar_constant(start) and is_scalar_constant(stop) and isinstance(count, int):
-        return _known_linspace(tx, start, stop, count, endpoint, retstep, dtype)
-    first = Traced(tx, start) * 1.0
-    last = Traced(tx, stop) * 1.0
-    computed = promote.from_np(np.result_type(first.dtype.numpy, last.dtype.numpy, np.float64))
-    result = _linspace(tx, first, last, count, endpoint, computed)
-    wanted = computed if dtype is None else parse_dtype(dtype)
-    if wanted.is_integer:
-        result = result.call(np.floor)
-    samples = array_of(convert(tx, result.var, wanted))
-    if not retstep:
-        return samples
-    div = count - 1 if endpoint else count
-    if not div > 0:
-        raise Unsupported("numpy.linspace(retstep=True) of fewer than two samples")
-    return samples, ((last - first) / _as_float(div)).ref
-
-
-def _as_float(count: Dim) -> Any:
-    return count if isinstance(count, SymInt) else float(count)
-
-
-def _linspace(
-    tx: TraceContext, first: Traced, last: Traced, count: Dim, endpoint: bool, dtype: DType
-) -> Traced:
-    rest = broadcast_shapes(first.shape, last.shape)
-    shape = (count, *rest)
-    real = dtype.real
-    line = Traced(tx, array_of(emit(tx, "iota", shape=shape, axis=0, dtype=real, device=CPU)))
-    delta = Traced(tx, value_of(convert(tx, (last - first).var, dtype)))
-    div = count - 1 if endpoint else count
-    if not div > 0:
-        return line * delta + first
-    step = delta / _as_float(div)
-    samples = line * step
-    # a step that rounds to zero: NumPy has another formula
-    fallback = line / _as_float(div) * delta
-    zero = (step == 0).then(_spread, shape)
-    samples = Traced(tx, array_of(emit(tx, "where", zero.var, fallback.var, samples.var)))
-    samples = samples + first
-    if not (endpoint and count > 1):
-        return samples
-    at_end = line == (count - 1)
-    end = Traced(tx, array_of(broadcast_to(tx, convert(tx, last.var, dtype), shape)))
-    return Traced(tx, array_of(emit(tx, "where", at_end.var, end.var, samples.var)))
-
-
-def _spread(tx: TraceContext, ref: ArrayRef, shape: tuple[Dim, ...]) -> ArrayRef:
-    return array_of(broadcast_to(tx, ref.var, shape))
-
-
-def _known_linspace(
-    tx: TraceContext, start: Any, stop: Any, count: int, endpoint: bool, retstep: bool, dtype: Any
-) -> Any:
-    """Constant ends: small results are literals, long ones a formula over positions."""
-    wanted = None if dtype is None else parse_dtype(dtype).numpy
-    probe, step = np.linspace(start, stop, count, endpoint, retstep=True, dtype=wanted)
-    if count <= 256 or step == 0 or probe.dtype != np.float64:
-        samples = array_of(literal(tx, probe))
-    else:
-        line = emit(tx, "iota", shape=(count,), axis=0, dtype=dtypes.float64, device=CPU)
-        scaled = emit(tx, "multiply", line, broadcast_to(tx, constant(tx, step, dtypes.float64), (count,)))
-        first = broadcast_to(tx, constant(tx, start, dtypes.float64), (count,))
-        filled = emit(tx, "add", scaled, first)
-        if endpoint:
-            last = broadcast_to(tx, constant(tx, count - 1, dtypes.float64), (count,))
-            end = broadcast_to(tx, constant(tx, stop, dtypes.float64), (count,))
-            filled = emit(tx, "where", emit(tx, "equal", line, last), end, filled)
-        samples = array_of(filled)
-    return (samples, step) if retstep else samples
 
 
 # -- from other arrays ------------------------------------------------------------------------
@@ -405,7 +234,7 @@ def array(
     ndmin: int = 0,
     like: Any = None,
 ) -> ArrayRef:
-    _only_defaults(like=like)
+    only_defaults(like=like)
     if copy is False:
         raise Unsupported("numpy.array(copy=False)")
     made = as_array(tx, object, dtype, order or "K", bool(copy))
@@ -456,7 +285,7 @@ def asarray(
     copy: Any = None,
     like: Any = None,
 ) -> ArrayRef:
-    _only_defaults(device=device, like=like)
+    only_defaults(device=device, like=like)
     if copy is False:
         raise Unsupported("numpy.asarray(copy=False)")
     return as_array(tx, a, dtype, order or "K", bool(copy))
@@ -464,13 +293,13 @@ def asarray(
 
 @TABLE.function("ascontiguousarray")
 def ascontiguousarray(tx: TraceContext, a: Any, dtype: Any = None, *, like: Any = None) -> ArrayRef:
-    _only_defaults(like=like)
+    only_defaults(like=like)
     return _at_least_1d(tx, as_array(tx, a, dtype, "C", False))
 
 
 @TABLE.function("asfortranarray")
 def asfortranarray(tx: TraceContext, a: Any, dtype: Any = None, *, like: Any = None) -> ArrayRef:
-    _only_defaults(like=like)
+    only_defaults(like=like)
     return _at_least_1d(tx, as_array(tx, a, dtype, "F", False))
 
 
@@ -556,51 +385,3 @@ def vander(tx: TraceContext, x: Any, N: Any = None, increasing: bool = False) ->
     ordered = columns if increasing else columns[::-1]
     parts = [emit(tx, "reshape", emit(tx, "contiguous", c.var), shape=(*ref.shape, 1)) for c in ordered]
     return array_of(emit(tx, "concatenate", *parts, axis=1))
-
-
-# -- computed by NumPy at capture -------------------------------------------------------------
-_FOLDED = (
-    "geomspace",
-    "hanning",
-    "hamming",
-    "blackman",
-    "bartlett",
-    "kaiser",
-    "tril_indices",
-    "triu_indices",
-    "diag_indices",
-    "fft.fftfreq",
-    "fft.rfftfreq",
-)
-
-
-def _folded_rule(function: Any) -> Any:
-    """The rule of a function whose arguments are constants: NumPy computes it once, at capture."""
-
-    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
-        concrete = [_pinned(a) for a in args]
-        named = {name: _pinned(value) for name, value in kwargs.items()}
-        result = function(*concrete, **named)
-        if isinstance(result, tuple):
-            return tuple(_fresh(tx, part) for part in result)
-        return _fresh(tx, result)
-
-    return rule
-
-
-def _pinned(value: Any) -> Any:
-    if isinstance(value, ArrayRef):
-        raise Unsupported("an argument that is data")
-    return int(value) if isinstance(value, SymInt) else value
-
-
-def _fresh(tx: TraceContext, value: Any) -> ArrayRef:
-    if value.size > LITERAL_LIMIT:
-        raise Unsupported("a constant array too large to hold in a graph")
-    return array_of(literal(tx, value)) if isinstance(value, np.ndarray) else as_ref(tx, value)
-
-
-for _path in _FOLDED:
-    _function = resolve(_path)
-    if _function is not None:
-        TABLE.functions[_function] = _folded_rule(_function)

@@ -54,7 +54,7 @@ def einsum(
     inputs, output = parse_subscripts(operands[0], [r.ndim for r in refs])
     natural = promote.from_np(np.result_type(*(r.dtype.numpy for r in refs)))
     wanted = natural if dtype is None else parse_dtype(dtype)
-    if wanted.is_bool or not np.can_cast(natural.numpy, wanted.numpy, casting):
+    if wanted.is_bool or not promote.can_cast(natural, wanted, casting):
         raise Unsupported("numpy.einsum of booleans, or with an unsafe dtype=")
     terms = [_term(tx, convert(tx, r.var, wanted), labels) for r, labels in zip(refs, inputs)]
     if len(terms) == 1 and set(terms[0].labels) == set(output) and out is None:

@@ -23,7 +23,10 @@ _MODULES = (
     "statistics",
     "nan_functions",
     "creation",
+    "ranges",
     "shape",
+    "diagonals",
+    "repetition",
     "join",
     "linalg",
     "lapack",
@@ -39,6 +42,7 @@ _MODULES = (
 
 # methods whose rule is that of the function of the same name
 FUNCTION_METHODS = (
+    "argpartition",
     "argsort",
     "choose",
     "compress",
@@ -81,9 +85,13 @@ class NumpyFrontend:
             return None
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
+        if ref.kind == "python" and not name.startswith("__"):
+            return None
         return self.rules.methods.get(name)
 
     def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
+        if ref.kind == "python" and name not in ("real", "imag"):
+            return None
         return self.rules.attributes.get(name)
 
     def find_operator(self, name: str) -> Rule | None:

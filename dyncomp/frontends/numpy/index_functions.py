@@ -94,7 +94,9 @@ def put(tx: TraceContext, a: Any, ind: Any, v: Any, mode: str = "raise") -> None
         raise Unsupported("numpy.put with a mode, or into several dimensions")
     index = as_index(tx, ind).var
     value = to_var(tx, as_ref(tx, v), a.dtype)
-    if value.ndim and not (len(value.shape) == index.ndim and all(m == n for m, n in zip(value.shape, index.shape))):
+    if value.ndim and not (
+        len(value.shape) == index.ndim and all(m == n for m, n in zip(value.shape, index.shape))
+    ):
         raise Unsupported("numpy.put with values that are repeated")
     ready = index_arrays(tx, [index])
     scatter(tx, a, ready, broadcast_to(tx, value, ready[0].shape), (0,), 0)
@@ -128,7 +130,9 @@ def unravel_index(tx: TraceContext, indices: Any, shape: Any, order: str = "C") 
     ref = as_ref(tx, indices)
     if order != "C" or not _is_position(tx, ref):
         raise Unsupported("numpy.unravel_index of indices that may be out of range")
-    dims: tuple[Dim, ...] = tuple(integer(d) for d in shape) if isinstance(shape, tuple) else (integer(shape),)
+    dims: tuple[Dim, ...] = (
+        tuple(integer(d) for d in shape) if isinstance(shape, tuple) else (integer(shape),)
+    )
     rest = Traced(tx, value_of(convert(tx, ref.var, dtypes.int64)))
     parts: list[ArrayRef] = []
     for place in reversed(range(len(dims))):
@@ -156,5 +160,3 @@ def ravel_multi_index(
 @TABLE.function("tril_indices_from", "triu_indices_from", "diag_indices_from")
 def indices_from(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
     raise Unsupported("indices of a matrix; use tril_indices(n) with a constant")
-
-

@@ -125,14 +125,16 @@ def _items(tx: TraceContext, entry: Any) -> list[Item | None]:
 
 
 def _known_slice(entry: slice) -> slice:
-    parts = []
+    parts: list[Dim | None] = []
     for part in (entry.start, entry.stop, entry.step):
         if part is None or isinstance(part, SymInt):
             parts.append(part)
         elif isinstance(part, (int, np.integer)):
             parts.append(int(part))
         else:
-            raise Unsupported("a slice whose bounds are known at run time only", break_id="data-dependent-shape")
+            raise Unsupported(
+                "a slice whose bounds are known at run time only", break_id="data-dependent-shape"
+            )
     return slice(*parts)
 
 

@@ -55,7 +55,8 @@ def getitem(tx: TraceContext, x: Any, key: Any) -> ArrayRef:
     subscript = parse(tx, key, x.ndim)
     if subscript.masks:
         raise Unsupported(
-            "indexing with a boolean mask gives a size that depends on the data", break_id="data-dependent-shape"
+            "indexing with a boolean mask gives a size that depends on the data",
+            break_id="data-dependent-shape",
         )
     if subscript.fancy:
         return _read_fancy(tx, x, subscript)

@@ -46,7 +46,7 @@ def join(
         wanted = parse_dtype(dtype)
     else:
         wanted = promote.from_np(np.result_type(*(r.dtype.numpy for r in refs)))
-    if any(not np.can_cast(r.dtype.numpy, wanted.numpy, casting) for r in refs):
+    if any(not promote.can_cast(r.dtype, wanted, casting) for r in refs):
         raise Unsupported(f"cannot cast to {wanted} according to the rule {casting!r}")
     target = single_out(out)
     if target is not None and dtype is not None:

@@ -21,6 +21,7 @@ from .traced import Traced
 
 TABLE = RuleTable()
 
+
 def lapack_operand(tx: TraceContext, value: Any, *others: ArrayRef, square: bool = True) -> Var:
     """A matrix operand in the dtype that ``numpy.linalg`` computes in."""
     x = as_ref(tx, value)
@@ -116,7 +117,9 @@ def eigvalsh(tx: TraceContext, a: Any, UPLO: str = "L") -> ArrayRef:
 
 
 @TABLE.function("linalg.matrix_rank")
-def matrix_rank(tx: TraceContext, A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ArrayRef:
+def matrix_rank(
+    tx: TraceContext, A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None
+) -> ArrayRef:
     x = as_ref(tx, A)
     if tol is not None or rtol is not None or hermitian or x.ndim < 2:
         raise Unsupported("numpy.linalg.matrix_rank with a tolerance, or of a vector")
@@ -127,7 +130,9 @@ def matrix_rank(tx: TraceContext, A: Any, tol: Any = None, hermitian: bool = Fal
 
 
 @TABLE.function("linalg.pinv")
-def pinv(tx: TraceContext, a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ArrayRef:
+def pinv(
+    tx: TraceContext, a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
+) -> ArrayRef:
     x = as_ref(tx, a)
     if rtol is not None or hermitian or isinstance(rcond, ArrayRef):
         raise Unsupported("numpy.linalg.pinv with rtol= or hermitian=")

@@ -12,6 +12,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
 from . import promote
+from .diagonals import diagonal
 from .operands import (
     array_of,
     as_ref,
@@ -26,7 +27,6 @@ from .operands import (
 )
 from .reductions import max_, min_, sum_
 from .rules import RuleTable
-from .shape import diagonal
 from .traced import Traced
 from .ufunc_methods import deliver, outer_ufunc, single_out
 from .ufuncs import call_ufunc
@@ -301,9 +301,7 @@ def _vector_norm(tx: TraceContext, x: Traced, ord: Any, axis: int, keepdims: Any
     return (total ** (1.0 / ord)).ref
 
 
-def _matrix_norm(
-    tx: TraceContext, x: Traced, ord: Any, axes: tuple[int, ...], keepdims: Any
-) -> ArrayRef:
+def _matrix_norm(tx: TraceContext, x: Traced, ord: Any, axes: tuple[int, ...], keepdims: Any) -> ArrayRef:
     if ord in (None, "fro", "f"):
         return _euclidean(tx, x, axes, keepdims)
     if ord not in (1, -1, np.inf, -np.inf) or isinstance(ord, str):
@@ -368,5 +366,3 @@ def multi_dot(tx: TraceContext, arrays: Any, *, out: Any = None) -> ArrayRef:
     for other in arrays[1:]:
         result = dot(tx, result, other)
     return result
-
-

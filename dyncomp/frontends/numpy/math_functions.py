@@ -43,8 +43,10 @@ _CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]
 def where(tx: TraceContext, condition: Any, x: Any = NO, y: Any = NO, /) -> ArrayRef:
     """``np.where(condition, x, y)``; the one-argument form depends on the data."""
     if x is NO or y is NO:
-        raise Unsupported("numpy.where with one argument gives a size that depends on the data",
-                          break_id="data-dependent-shape")
+        raise Unsupported(
+            "numpy.where with one argument gives a size that depends on the data",
+            break_id="data-dependent-shape",
+        )
     operands = [operand(tx, x), operand(tx, y)]
     dtype = promote.result_dtype(*operands)
     test = to_var(tx, operand(tx, condition), dtypes.bool_)
@@ -357,7 +359,7 @@ def _positive_source(tx: TraceContext, src: Any, dtype: DType, casting: str) -> 
     value = operand(tx, src)
     kind = promote.operand_type(value)
     source = promote.promote(kind, dtype.numpy) if isinstance(kind, type) else kind
-    if not np.can_cast(source, dtype.numpy, casting) or dtype.is_bool:
+    if not promote.can_cast(promote.from_np(source), dtype, casting) or dtype.is_bool:
         raise Unsupported(f"Cannot cast array data to {dtype} according to the rule {casting!r}")
     return value_of(to_var(tx, value, dtype))
 
@@ -385,4 +387,3 @@ def sinc(tx: TraceContext, x: Any) -> ArrayRef:
     nonzero = Traced(tx, where(tx, (scaled == 0).ref, tiny, scaled.ref))
     result = nonzero.call(np.sin) / nonzero
     return value_of(result.var)
-

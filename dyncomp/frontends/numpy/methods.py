@@ -18,7 +18,7 @@ from .indexing import assigned_value, getitem
 from .operands import broadcast_to, convert, emit, write
 from .promote import parse_dtype
 from .rules import RuleTable
-from .sorting import sort
+from .sorting import partition, sort
 from .views import reshape_var, reversed_axes
 
 TABLE = RuleTable()
@@ -36,7 +36,7 @@ def astype(
 ) -> ArrayRef:
     """``x.astype(dtype)``: a copy unless ``copy=False`` and nothing changes."""
     wanted = parse_dtype(dtype)
-    if not np.can_cast(x.dtype.numpy, wanted.numpy, casting):
+    if not promote.can_cast(x.dtype, wanted, casting):
         raise Unsupported(f"Cannot cast array data from {x.dtype} to {wanted} according to {casting!r}")
     if x.dtype == wanted and not copy and x.kind == "array" and _has_order(x.var, order):
         return x
@@ -171,7 +171,14 @@ def sort_in_place(tx: TraceContext, x: ArrayRef, axis: Any = -1, kind: Any = Non
     write(tx, x, sort(tx, x, axis, kind).var)
 
 
-@TABLE.method("tobytes", "tofile", "dump", "byteswap", "setflags", "resize", "partition")
+@TABLE.method("partition")
+def partition_in_place(
+    tx: TraceContext, x: ArrayRef, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+) -> None:
+    write(tx, x, partition(tx, x, kth, axis, kind, order).var)
+
+
+@TABLE.method("tobytes", "tofile", "dump", "byteswap", "setflags", "resize")
 def not_captured(tx: TraceContext, x: ArrayRef, *args: Any, **kwargs: Any) -> Any:
     raise Unsupported("a method that deals with raw memory")
 
@@ -181,5 +188,3 @@ def to_array(tx: TraceContext, x: ArrayRef, dtype: Any = None, *, copy: Any = No
     if dtype is not None or copy is not None or x.kind != "array":
         raise Unsupported("__array__ with arguments")
     return x
-
-

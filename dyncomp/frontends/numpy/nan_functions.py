@@ -107,9 +107,7 @@ def _nan_variance(tx: TraceContext, x: ArrayRef, axis: Any, ddof: Any, keepdims:
     total = sum_(tx, _replaced(tx, x, 0.0), axes, keepdims=True)
     centre = call_ufunc(tx, np.true_divide, total, _as_dtype_of(tx, count, total))
     deviation = call_ufunc(tx, np.subtract, x, centre)
-    zeroed = emit(
-        tx, "where", _missing(tx, x), full_like(tx, deviation.var, 0.0), deviation.var
-    )
+    zeroed = emit(tx, "where", _missing(tx, x), full_like(tx, deviation.var, 0.0), deviation.var)
     squares = call_ufunc(tx, np.multiply, value_of(zeroed), value_of(zeroed))
     summed = sum_(tx, squares, axes, keepdims=keepdims)
     present = _count_present(tx, x, axes, keepdims)
@@ -151,5 +149,3 @@ TABLE.function("nanstd")(_variance_rule(std, True))
 @TABLE.function("nanargmax", "nanargmin")
 def nan_positions(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
     raise Unsupported("nanargmax and nanargmin raise where a slice holds nothing but NaN")
-
-

@@ -30,6 +30,13 @@ def given(value: Any) -> bool:
     return value is not None and value is not NO
 
 
+def only_defaults(**arguments: Any) -> None:
+    """Refuse arguments (``device=``, ``like=``) that say more than their default."""
+    for name, value in arguments.items():
+        if value is not None and value != "cpu":
+            raise Unsupported(f"{name}={value!r}")
+
+
 # -- results ----------------------------------------------------------------------------------
 def value_of(var: Var) -> ArrayRef:
     """A computed result: a NumPy scalar where it has no dimensions, else an array."""
@@ -255,7 +262,7 @@ def _common_dim(dims: tuple[Dim, ...]) -> Dim:
             common = dim if isinstance(dim, int) else common
         elif common == 1:
             common = dim
-        elif not dim == 1:
+        elif dim != 1:
             raise Unsupported("operands could not be broadcast together")
     return common
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from .ufuncs import call_ufunc
 
 TABLE = RuleTable()
 
-_BINARY = {
+_BINARY: dict[str, np.ufunc] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -31,7 +30,7 @@ _BINARY = {
     "lshift": np.left_shift,
     "rshift": np.right_shift,
 }
-_COMPARE = {
+_COMPARE: dict[str, np.ufunc] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -39,7 +38,13 @@ _COMPARE = {
     "gt": np.greater,
     "ge": np.greater_equal,
 }
-_UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert, "inv": np.invert}
+_UNARY: dict[str, np.ufunc] = {
+    "neg": np.negative,
+    "pos": np.positive,
+    "abs": np.absolute,
+    "invert": np.invert,
+    "inv": np.invert,
+}
 
 
 def _is_python(value: Any) -> bool:
@@ -117,8 +122,8 @@ for _name, _ufunc in _BINARY.items():
 for _name, _ufunc in _COMPARE.items():
     TABLE.operators[_name] = _compare_rule(_name, _ufunc)
     TABLE.methods[f"__{_name}__"] = TABLE.operators[_name]
-for _name, _ufunc in _UNARY.items():
-    TABLE.operators[_name] = _unary_rule(_name, _ufunc)
+for _name in _UNARY:
+    TABLE.operators[_name] = _unary_rule(_name, _UNARY[_name])
     TABLE.methods[f"__{_name}__"] = TABLE.operators[_name]
 
 
@@ -167,7 +172,9 @@ def _python_ref(tx: TraceContext, value: Any) -> ArrayRef:
 def _python_binary(tx: TraceContext, name: str, a: Any, b: Any) -> ArrayRef:
     x, y = _python_ref(tx, a), _python_ref(tx, b)
     if x.dtype.is_bool and y.dtype.is_bool and name in ("and_", "or_", "xor"):
-        return _python_result(tx, {"and_": "logical_and", "or_": "logical_or", "xor": "logical_xor"}[name], x, y)
+        return _python_result(
+            tx, {"and_": "logical_and", "or_": "logical_or", "xor": "logical_xor"}[name], x, y
+        )
     if not (x.dtype.is_inexact or y.dtype.is_inexact):
         raise Unsupported("arithmetic on Python integers known at run time only may leave 64 bits")
     op = {"add": "add", "sub": "subtract", "mul": "multiply"}.get(name)

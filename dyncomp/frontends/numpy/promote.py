@@ -18,7 +18,11 @@ from ..base import ArrayRef
 
 Operand = Any  # np.dtype, or one of the types int, float, complex
 
-_DEFAULTS = {int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
+_DEFAULTS: dict[Any, np.dtype[Any]] = {
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    complex: np.dtype(np.complex128),
+}
 _WEAK = {"int": int, "float": float, "complex": complex}
 
 
@@ -41,7 +45,7 @@ def operand_type(value: Any) -> Operand:
 
 def default_dtype(operand: Operand) -> np.dtype[Any]:
     """The strong dtype of an operand taken alone: ``int`` is int64, ``float`` is float64."""
-    return _DEFAULTS.get(operand, operand) if isinstance(operand, type) else operand
+    return _DEFAULTS[operand] if isinstance(operand, type) else operand
 
 
 def strong(dtype: Any) -> np.dtype[Any]:
@@ -86,11 +90,18 @@ def promote(*operands: Operand) -> np.dtype[Any]:
     return np.result_type(*strong_ones, *weak)
 
 
+def can_cast(source: DType, target: DType, casting: Any) -> bool:
+    """``np.can_cast``; an unknown rule is ``Unsupported``."""
+    if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
+        raise Unsupported(f"casting={casting!r}")
+    return bool(np.can_cast(source.numpy, target.numpy, casting))
+
+
 def resolve(
     ufunc: np.ufunc,
     operands: list[Operand],
     outs: list[np.dtype[Any] | None],
-    casting: str = "same_kind",
+    casting: Any = "same_kind",
     signature: Any = None,
 ) -> tuple[np.dtype[Any], ...]:
     """The dtypes of the inner loop that ``ufunc`` runs for these operands; casting errors (also into

@@ -255,9 +255,7 @@ def average(
 
 # -- positions of extremes --------------------------------------------------------------------
 def _position_rule(op: str) -> Any:
-    def rule(
-        tx: TraceContext, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO
-    ) -> ArrayRef:
+    def rule(tx: TraceContext, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> ArrayRef:
         x = as_ref(tx, a)
         along = 0 if axis is None or x.ndim == 0 else normalize_axis(axis, x.ndim)
         flat = x.var if axis is not None and x.ndim else flatten_view(tx, x.var)

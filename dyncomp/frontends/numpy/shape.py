@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous, is_f_contiguous, sorted_axes
@@ -17,19 +15,12 @@ from .operands import (
     as_ref,
     broadcast_shapes,
     broadcast_to,
-    constant,
     emit,
-    exact_value,
     integer,
-    literal,
     normalize_axes,
     normalize_axis,
-    operand,
-    to_var,
     view_of,
-    write,
 )
-from .promote import parse_dtype
 from .rules import RuleTable
 from .views import reshape_var, reshapes_in_place, reversed_axes, transpose_var
 
@@ -66,9 +57,7 @@ def completed_shape(shape: tuple[Dim, ...], size: Dim) -> tuple[Dim, ...]:
 
 # -- reshape ----------------------------------------------------------------------------------
 @TABLE.function("reshape")
-def reshape(
-    tx: TraceContext, a: Any, /, shape: Any, order: str = "C", *, copy: Any = None
-) -> ArrayRef:
+def reshape(tx: TraceContext, a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> ArrayRef:
     """``np.reshape``: a view where NumPy gives one, else a copy."""
     x = as_ref(tx, a)
     wanted = completed_shape(parse_shape(shape), product(x.shape))
@@ -93,7 +82,9 @@ def _is_fortran(x: Var) -> bool:
 
 
 @TABLE.method("reshape")
-def reshape_method(tx: TraceContext, x: ArrayRef, *shape: Any, order: str = "C", copy: Any = None) -> ArrayRef:
+def reshape_method(
+    tx: TraceContext, x: ArrayRef, *shape: Any, order: str = "C", copy: Any = None
+) -> ArrayRef:
     """``x.reshape(2, 3)`` or ``x.reshape((2, 3))``."""
     wanted = shape[0] if len(shape) == 1 else shape
     return reshape(tx, x, wanted, order, copy=copy)
@@ -147,8 +138,8 @@ def squeeze(tx: TraceContext, a: Any, axis: Any = None) -> ArrayRef:
 @TABLE.function("expand_dims")
 def expand_dims(tx: TraceContext, a: Any, axis: Any) -> ArrayRef:
     x = as_ref(tx, a)
-    several = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = normalize_axes(tuple(several), x.ndim + len(several))
+    places = several(axis)
+    axes = normalize_axes(tuple(places), x.ndim + len(places))
     rest = iter(x.shape)
     shape = tuple(1 if i in axes else next(rest) for i in range(x.ndim + len(axes)))
     return viewed(x, emit(tx, "reshape", x.var, shape=shape))
@@ -234,8 +225,8 @@ def matrix_transpose(tx: TraceContext, x: Any, /) -> ArrayRef:
 @TABLE.function("moveaxis")
 def moveaxis(tx: TraceContext, a: Any, source: Any, destination: Any) -> ArrayRef:
     x = as_ref(tx, a)
-    sources = [normalize_axis(s, x.ndim) for s in _several(source)]
-    targets = [normalize_axis(d, x.ndim) for d in _several(destination)]
+    sources = [normalize_axis(s, x.ndim) for s in several(source)]
+    targets = [normalize_axis(d, x.ndim) for d in several(destination)]
     if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
         raise Unsupported("moveaxis needs as many distinct destinations as sources")
     order = [axis for axis in range(x.ndim) if axis not in sources]
@@ -244,7 +235,7 @@ def moveaxis(tx: TraceContext, a: Any, source: Any, destination: Any) -> ArrayRe
     return permuted(tx, x, order)
 
 
-def _several(value: Any) -> Sequence[Any]:
+def several(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (tuple, list)) else (value,)
 
 
@@ -291,11 +282,37 @@ def broadcast_arrays(tx: TraceContext, *args: Any, subok: bool = False) -> tuple
     return tuple(made)
 
 
+@TABLE.function("lib.stride_tricks.sliding_window_view")
+def sliding_window_view(
+    tx: TraceContext,
+    x: Any,
+    window_shape: Any,
+    axis: Any = None,
+    *,
+    subok: bool = False,
+    writeable: bool = False,
+) -> ArrayRef:
+    """A read-only view of all windows: the window's dimensions come last."""
+    ref = as_ref(tx, x)
+    window = parse_shape(window_shape)
+    axes = tuple(range(ref.ndim)) if axis is None else normalize_axes(axis, ref.ndim)
+    if writeable or len(axes) != len(window) or (isinstance(axis, (tuple, list)) and tuple(axis) != axes):
+        raise Unsupported("sliding_window_view with writeable=True, or axes out of order")
+    shape = list(ref.shape)
+    for place, size in zip(axes, window):
+        if size < 0 or size > shape[place]:
+            raise Unsupported("window shape cannot be larger than input array shape")
+        shape[place] = shape[place] - size + 1
+    strides = (*ref.strides, *(ref.strides[place] for place in axes))
+    view = emit(tx, "as_strided", ref.var, shape=(*shape, *window), strides=strides, offset=0)
+    return ArrayRef(view, "array", readonly=True)
+
+
 # -- order of elements ------------------------------------------------------------------------
 def flip_var(tx: TraceContext, x: Var, axes: Sequence[int]) -> Var:
     starts = []
     for axis, size in enumerate(x.shape):
-        backwards = axis in axes and not size == 0
+        backwards = axis in axes and size != 0
         starts.append(size - 1 if backwards else 0)
     steps = tuple(-1 if axis in axes else 1 for axis in range(x.ndim))
     return emit(tx, "strided_slice", x, starts=tuple(starts), sizes=x.shape, steps=steps)
@@ -344,8 +361,8 @@ def roll(tx: TraceContext, a: Any, shift: Any, axis: Any = None) -> ArrayRef:
         flat = reshape_var(tx, x.var, (product(x.shape),))
         moved = emit(tx, "roll", flat, shifts=(_total(shift),), axes=(0,))
         return array_of(emit(tx, "reshape", moved, shape=x.shape))
-    axes = [normalize_axis(i, x.ndim) for i in _several(axis)]
-    shifts = [integer(s, "a shift") for s in _several(shift)]
+    axes = [normalize_axis(i, x.ndim) for i in several(axis)]
+    shifts = [integer(s, "a shift") for s in several(shift)]
     count = max(len(axes), len(shifts))
     axes = axes * count if len(axes) == 1 else axes
     shifts = shifts * count if len(shifts) == 1 else shifts
@@ -360,198 +377,6 @@ def roll(tx: TraceContext, a: Any, shift: Any, axis: Any = None) -> ArrayRef:
 
 def _total(shift: Any) -> Dim:
     total: Dim = 0
-    for s in _several(shift):
+    for s in several(shift):
         total = total + integer(s, "a shift")
     return total
-
-
-# -- repetition -------------------------------------------------------------------------------
-@TABLE.function("tile")
-def tile(tx: TraceContext, A: Any, reps: Any) -> ArrayRef:
-    x = as_ref(tx, A)
-    counts = [integer(r, "a count") for r in _several(reps)]
-    ndim = max(x.ndim, len(counts))
-    counts = [1] * (ndim - len(counts)) + counts
-    shape = (1,) * (ndim - x.ndim) + x.shape
-    if not ndim:
-        return array_of(emit(tx, "copy", x.var))
-    apart: list[Dim] = []
-    spread: list[Dim] = []
-    for count, size in zip(counts, shape):
-        apart += [1, size]
-        spread += [count, size]
-    source = reshape_var(tx, x.var, tuple(apart))
-    fresh = emit(tx, "contiguous", broadcast_to(tx, source, spread))
-    return array_of(emit(tx, "reshape", fresh, shape=tuple(c * s for c, s in zip(counts, shape))))
-
-
-@TABLE.function("repeat")
-@TABLE.method("repeat")
-def repeat(tx: TraceContext, a: Any, repeats: Any, axis: Any = None) -> ArrayRef:
-    x = as_ref(tx, a)
-    source = reshape_var(tx, x.var, (product(x.shape),)) if axis is None or not x.ndim else x.var
-    along = 0 if axis is None else normalize_axis(axis, source.ndim)
-    if isinstance(repeats, ArrayRef):
-        raise Unsupported("numpy.repeat with counts that are data", break_id="data-dependent-shape")
-    if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
-        (repeats,) = repeats
-    if isinstance(repeats, (list, tuple, np.ndarray)):
-        return array_of(_repeat_each(tx, source, np.asarray(repeats), along))
-    count = integer(repeats, "a count")
-    before = (*source.shape[: along + 1],)
-    after = source.shape[along + 1 :]
-    split = reshape_var(tx, source, (*before, 1, *after))
-    fresh = emit(tx, "contiguous", broadcast_to(tx, split, (*before, count, *after)))
-    return array_of(emit(tx, "reshape", fresh, shape=(*before[:-1], before[-1] * count, *after)))
-
-
-def _repeat_each(tx: TraceContext, x: Var, repeats: np.ndarray[Any, Any], axis: int) -> Var:
-    size = int(x.shape[axis])
-    if repeats.shape != (size,) or repeats.dtype.kind not in "iu":
-        raise Unsupported("numpy.repeat with counts of another length than the axis")
-    positions = np.repeat(np.arange(size), repeats)
-    return emit(tx, "index", x, literal(tx, positions), dims=(axis,), position=axis)
-
-
-@TABLE.function("resize")
-def resize(tx: TraceContext, a: Any, new_shape: Any) -> ArrayRef:
-    """``np.resize``: repeated copies of ``a`` in C order."""
-    x = as_ref(tx, a)
-    shape = tuple(int(d) for d in parse_shape(new_shape))
-    size = int(product(x.shape))
-    wanted = int(product(shape))
-    if size == 0 or wanted == 0:
-        raise Unsupported("numpy.resize of or to an empty array")
-    flat = reshape_var(tx, x.var, (size,))
-    copies = [flat] * -(-wanted // size)
-    joined = emit(tx, "concatenate", *copies, axis=0)
-    kept = emit(tx, "strided_slice", joined, starts=(0,), sizes=(wanted,), steps=(1,))
-    return array_of(emit(tx, "reshape", emit(tx, "contiguous", kept), shape=shape))
-
-
-# -- padding ----------------------------------------------------------------------------------
-@TABLE.function("pad")
-def pad(tx: TraceContext, array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> ArrayRef:
-    """``np.pad`` for modes ``constant edge reflect symmetric wrap`` (and ``empty``)."""
-    x = as_ref(tx, array)
-    widths = _pad_widths(pad_width, x.ndim)
-    if mode in ("constant", "empty"):
-        return array_of(_pad_constant(tx, x.var, widths, kwargs))
-    if mode not in ("edge", "reflect", "symmetric", "wrap") or kwargs:
-        raise Unsupported(f"numpy.pad with mode={mode!r} and {sorted(kwargs)}")
-    var = x.var
-    for axis, (before, after) in enumerate(widths):
-        if before == 0 and after == 0:
-            continue
-        try:
-            positions = np.pad(np.arange(int(var.shape[axis])), (int(before), int(after)), mode)
-        except ValueError as error:
-            raise Unsupported(str(error)) from error
-        var = emit(tx, "index", var, literal(tx, positions), dims=(axis,), position=axis)
-    return array_of(emit(tx, "contiguous", var))
-
-
-def _pad_widths(pad_width: Any, ndim: int) -> tuple[tuple[Dim, Dim], ...]:
-    if isinstance(pad_width, ArrayRef):
-        raise Unsupported("numpy.pad with widths that are data", break_id="data-dependent-shape")
-    if isinstance(pad_width, dict):
-        raise Unsupported("numpy.pad with a dict of widths")
-    if not isinstance(pad_width, (tuple, list, np.ndarray)):
-        width = integer(pad_width, "a width")
-        return ((width, width),) * ndim
-    rows = list(pad_width)
-    if not isinstance(rows[0], (tuple, list, np.ndarray)):
-        before = integer(rows[0], "a width")
-        after = integer(rows[-1], "a width")
-        return ((before, after),) * ndim
-    pairs = [(integer(r[0], "a width"), integer(r[-1], "a width")) for r in rows]
-    pairs = pairs * ndim if len(pairs) == 1 else pairs
-    if len(pairs) != ndim or any(b < 0 or a < 0 for b, a in pairs):
-        raise Unsupported("widths of numpy.pad do not match the array")
-    return tuple(pairs)
-
-
-def _pad_constant(tx: TraceContext, x: Var, widths: tuple[tuple[Dim, Dim], ...], kwargs: dict[str, Any]) -> Var:
-    value = kwargs.pop("constant_values", 0)
-    if kwargs or isinstance(value, (tuple, list, ArrayRef)):
-        raise Unsupported("numpy.pad with several or computed constant_values")
-    return emit(tx, "pad", x, widths=widths, value=exact_value(value, x.dtype))
-
-
-# -- diagonals and triangles ------------------------------------------------------------------
-@TABLE.function("diagonal")
-@TABLE.method("diagonal")
-def diagonal(tx: TraceContext, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> ArrayRef:
-    """A read-only view."""
-    x = as_ref(tx, a)
-    first = normalize_axis(axis1, x.ndim)
-    second = normalize_axis(axis2, x.ndim)
-    shift = int(integer(offset))
-    return ArrayRef(emit(tx, "diagonal", x.var, offset=shift, axis1=first, axis2=second), readonly=True)
-
-
-@TABLE.function("linalg.diagonal")
-def linalg_diagonal(tx: TraceContext, x: Any, /, *, offset: Any = 0) -> ArrayRef:
-    return diagonal(tx, x, offset, -2, -1)
-
-
-@TABLE.function("diag")
-def diag(tx: TraceContext, v: Any, k: Any = 0) -> ArrayRef:
-    x = as_ref(tx, v)
-    if x.ndim == 2:
-        return diagonal(tx, x, k)
-    if x.ndim != 1:
-        raise Unsupported("Input must be 1- or 2-d.")
-    offset = int(integer(k))
-    size = x.shape[0] + abs(offset)
-    base = broadcast_to(tx, constant(tx, 0, x.dtype), (size, size))
-    base = emit(tx, "contiguous", base)
-    return array_of(emit(tx, "update_diagonal", base, x.var, offset=offset, axis1=0, axis2=1))
-
-
-@TABLE.function("diagflat")
-def diagflat(tx: TraceContext, v: Any, k: Any = 0) -> ArrayRef:
-    x = as_ref(tx, v)
-    return diag(tx, array_of(reshape_var(tx, x.var, (product(x.shape),))), k)
-
-
-def _triangle(op: str) -> Any:
-    def rule(tx: TraceContext, m: Any, k: Any = 0) -> ArrayRef:
-        x = as_ref(tx, m)
-        if x.ndim < 1:
-            raise Unsupported(f"numpy.{op} of a scalar")
-        source = x.var
-        if x.ndim == 1:
-            source = emit(tx, "contiguous", broadcast_to(tx, source, (x.shape[0], x.shape[0])))
-        return array_of(emit(tx, op, source, k=integer(k)))
-
-    return rule
-
-
-TABLE.function("tril")(_triangle("tril"))
-TABLE.function("triu")(_triangle("triu"))
-
-
-@TABLE.function("tri")
-def tri(tx: TraceContext, N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> ArrayRef:
-    rows = integer(N, "a size")
-    columns = rows if M is None else integer(M, "a size")
-    ones = emit(tx, "contiguous", broadcast_to(tx, constant(tx, 1, parse_dtype(dtype)), (rows, columns)))
-    return array_of(emit(tx, "tril", ones, k=integer(k)))
-
-
-@TABLE.function("fill_diagonal")
-def fill_diagonal(tx: TraceContext, a: Any, val: Any, wrap: bool = False) -> None:
-    """In place, for two dimensions and one value."""
-    if not isinstance(a, ArrayRef) or a.ndim != 2:
-        raise Unsupported("numpy.fill_diagonal of an array that is not two-dimensional")
-    if wrap and a.shape[0] > a.shape[1]:
-        raise Unsupported("numpy.fill_diagonal(wrap=True) of a tall matrix")
-    value = to_var(tx, operand(tx, val), a.dtype)
-    if value.ndim:
-        raise Unsupported("numpy.fill_diagonal with several values")
-    view = emit(tx, "diagonal", a.var, offset=0, axis1=0, axis2=1)
-
-    write(tx, view_of(a, view), broadcast_to(tx, value, view.shape))
-
-

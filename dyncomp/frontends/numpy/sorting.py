@@ -10,12 +10,14 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
+from .index_parse import int_position
 from .operands import (
     array_of,
     as_ref,
     broadcast_to,
     convert,
     emit,
+    integer,
     normalize_axis,
     operand,
     to_var,
@@ -59,10 +61,31 @@ def argsort(
     return array_of(emit(tx, "argsort", source, axis=along, kind=_kind(kind, stable)))
 
 
+def _partition_rule(op: str) -> Any:
+    def rule(
+        tx: TraceContext, a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+    ) -> ArrayRef:
+        x = as_ref(tx, a)
+        if order is not None or not x.ndim or x.dtype.is_complex:
+            raise Unsupported(f"numpy.{op} of scalars or complex numbers, or with order=")
+        source = flatten_view(tx, x.var) if axis is None else x.var
+        along = 0 if axis is None else normalize_axis(axis, x.ndim)
+        places = kth if isinstance(kth, (tuple, list)) else (kth,)
+        size = source.shape[along]
+        ready = tuple(int_position(integer(k, "a position"), size) for k in places)
+        return array_of(emit(tx, op, source, kth=ready, axis=along))
+
+    return rule
+
+
+partition = _partition_rule("partition")
+argpartition = _partition_rule("argpartition")
+TABLE.function("partition")(partition)
+TABLE.function("argpartition")(argpartition)
+
+
 @TABLE.function("searchsorted")
-def searchsorted(
-    tx: TraceContext, a: Any, v: Any, side: str = "left", sorter: Any = None
-) -> ArrayRef:
+def searchsorted(tx: TraceContext, a: Any, v: Any, side: str = "left", sorter: Any = None) -> ArrayRef:
     haystack = as_ref(tx, a)
     needle = as_ref(tx, v)
     if sorter is not None or haystack.ndim != 1 or side not in ("left", "right"):

@@ -13,6 +13,7 @@ from ...graph.ir import Var
 from ...symint import product
 from ..base import ArrayRef, TraceContext
 from . import promote
+from .diagonals import diagonal
 from .join import concatenate
 from .linalg import dot
 from .operands import (
@@ -29,7 +30,6 @@ from .operands import (
 )
 from .reductions import mean
 from .rules import RuleTable
-from .shape import diagonal
 from .traced import Traced
 from .ufunc_methods import deliver, keep_dims, single_out
 from .views import reshape_var, slice_axis, transpose_var
@@ -127,7 +127,15 @@ def _fractions(x: ArrayRef, q: Any, scale: float) -> np.ndarray[Any, Any]:
 
 
 def _quantiles(
-    tx: TraceContext, a: Any, q: Any, axis: Any, out: Any, method: Any, keepdims: Any, scale: float, weights: Any
+    tx: TraceContext,
+    a: Any,
+    q: Any,
+    axis: Any,
+    out: Any,
+    method: Any,
+    keepdims: Any,
+    scale: float,
+    weights: Any,
 ) -> ArrayRef:
     x = as_ref(tx, a)
     if method != "linear" or weights is not None or x.dtype.is_complex or x.dtype.is_bool or x.ndim == 0:
@@ -210,10 +218,9 @@ def cov(
     other = array_of(transpose_var(tx, centred.var, (1, 0)))
     if centred.dtype.is_complex:
         other = array_of(emit(tx, "conj", other.var))
-    scale = 1.0 / np.float64(left) if isinstance(left, int) else None
-    product_ = Traced(tx, dot(tx, centred.ref, other))
-    result = product_ * float(scale) if scale is not None else product_ / left
-    shape = tuple(d for d in result.shape if not d == 1)
+    products = Traced(tx, dot(tx, centred.ref, other))
+    result = products * float(1.0 / np.float64(left)) if isinstance(left, int) else products / left
+    shape = tuple(d for d in result.shape if d != 1)
     return array_of(emit(tx, "reshape", result.var, shape=shape))
 
 
@@ -238,5 +245,3 @@ def corrcoef(tx: TraceContext, x: Any, y: Any = None, rowvar: bool = True, *, dt
     deviation = Traced(tx, diagonal(tx, c.ref)).call(np.sqrt)
     scaled = c / deviation[:, None] / deviation[None, :]
     return scaled.call(np.maximum, -1.0).call(np.minimum, 1.0).ref
-
-

@@ -15,6 +15,24 @@ from .operators import TABLE as OPERATORS
 from .ufuncs import call_ufunc
 
 
+def _operator(name: str) -> Any:
+    rule = OPERATORS.operators[name]
+
+    def apply(self: Traced, *others: Any) -> Traced:
+        return Traced(self.tx, rule(self.tx, self.ref, *map(plain, others)))
+
+    return apply
+
+
+def _reflected(name: str) -> Any:
+    rule = OPERATORS.operators[name]
+
+    def apply(self: Traced, other: Any) -> Traced:
+        return Traced(self.tx, rule(self.tx, plain(other), self.ref))
+
+    return apply
+
+
 class Traced:
     """An :class:`ArrayRef` with Python's operators, each emitting what NumPy's would compute."""
 
@@ -54,34 +72,33 @@ class Traced:
         rest = [plain(arg) for arg in args]
         return Traced(self.tx, rule(self.tx, self.ref, *rest, **kwargs))
 
+    __add__ = _operator("add")
+    __radd__ = _reflected("add")
+    __sub__ = _operator("sub")
+    __rsub__ = _reflected("sub")
+    __mul__ = _operator("mul")
+    __rmul__ = _reflected("mul")
+    __truediv__ = _operator("truediv")
+    __rtruediv__ = _reflected("truediv")
+    __floordiv__ = _operator("floordiv")
+    __rfloordiv__ = _reflected("floordiv")
+    __mod__ = _operator("mod")
+    __rmod__ = _reflected("mod")
+    __pow__ = _operator("pow")
+    __rpow__ = _reflected("pow")
+    __lt__ = _operator("lt")
+    __le__ = _operator("le")
+    __gt__ = _operator("gt")
+    __ge__ = _operator("ge")
+    __eq__ = _operator("eq")
+    __ne__ = _operator("ne")
+    __neg__ = _operator("neg")
+    __abs__ = _operator("abs")
+    __invert__ = _operator("invert")
+    __and__ = _operator("and_")
+    __or__ = _operator("or_")
+
 
 def plain(value: Any) -> Any:
     """The ArrayRef of a traced value; anything else as it is."""
     return value.ref if isinstance(value, Traced) else value
-
-
-def _operator(name: str) -> Any:
-    rule = OPERATORS.operators[name]
-
-    def apply(self: Traced, *others: Any) -> Traced:
-        return Traced(self.tx, rule(self.tx, self.ref, *map(plain, others)))
-
-    return apply
-
-
-def _reflected(name: str) -> Any:
-    rule = OPERATORS.operators[name]
-
-    def apply(self: Traced, other: Any) -> Traced:
-        return Traced(self.tx, rule(self.tx, plain(other), self.ref))
-
-    return apply
-
-
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
-    setattr(Traced, f"__{_name}__", _operator(_name))
-    setattr(Traced, f"__r{_name}__", _reflected(_name))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert"):
-    setattr(Traced, f"__{_name}__", _operator(_name))
-for _name in ("and", "or"):
-    setattr(Traced, f"__{_name}__", _operator(f"{_name}_"))

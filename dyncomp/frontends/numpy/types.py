@@ -25,7 +25,9 @@ def _scalar_type_rule(kind: type) -> Any:
 
     def rule(tx: TraceContext, value: Any = 0, /) -> Any:
         """``np.float32(x)``: a scalar of a scalar, an array of an array."""
-        if not isinstance(value, ArrayRef) and isinstance(value, (bool, int, float, complex, str, np.generic)):
+        if not isinstance(value, ArrayRef) and isinstance(
+            value, (bool, int, float, complex, str, np.generic)
+        ):
             return kind(value)
         ref = as_ref(tx, value)
         if ref.kind == "python" and ref.dtype == dtypes.int64 and dtype.is_integer and dtype != ref.dtype:
@@ -107,7 +109,6 @@ def isscalar(tx: TraceContext, element: Any) -> bool:
 @TABLE.function("isfortran")
 def isfortran(tx: TraceContext, a: Any) -> bool:
 
-
     x = as_ref(tx, a)
     return is_f_contiguous(x.shape, x.strides) and not is_c_contiguous(x.shape, x.strides)
 
@@ -121,7 +122,6 @@ def iterable(tx: TraceContext, y: Any) -> bool:
 
 @TABLE.function("broadcast_shapes")
 def broadcast_shapes(tx: TraceContext, *args: Any) -> tuple[Dim, ...]:
-
 
     return common(*(a if isinstance(a, tuple) else (a,) for a in args))
 

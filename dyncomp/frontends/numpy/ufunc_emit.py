@@ -28,19 +28,97 @@ _RENAMED = {
     "bitwise_not": "invert",
 }
 
-_NAMESAKES = (
-    "negative sign rint sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan "
-    "sinh cosh tanh arcsinh arccosh arctanh reciprocal square signbit logical_not invert "
-    "add subtract multiply divide floor_divide remainder fmod maximum minimum fmax fmin arctan2 hypot "
-    "copysign nextafter logaddexp logaddexp2 heaviside equal not_equal less less_equal greater "
-    "greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift "
-    "right_shift gcd lcm"
-).split()
+_NAMESAKES = [
+    "negative",
+    "sign",
+    "rint",
+    "sqrt",
+    "cbrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
+    "reciprocal",
+    "square",
+    "signbit",
+    "logical_not",
+    "invert",
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "arctan2",
+    "hypot",
+    "copysign",
+    "nextafter",
+    "logaddexp",
+    "logaddexp2",
+    "heaviside",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "left_shift",
+    "right_shift",
+    "gcd",
+    "lcm",
+]
 
 # may set floating-point status flags, for which NumPy warns or raises as np.errstate says
 _QUIET = frozenset(
-    "sign signbit logical_not invert positive equal not_equal logical_and logical_or logical_xor bitwise_and "
-    "bitwise_or bitwise_xor left_shift right_shift copysign isnan isinf isfinite conjugate absolute".split()
+    [
+        "sign",
+        "signbit",
+        "logical_not",
+        "invert",
+        "positive",
+        "equal",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "left_shift",
+        "right_shift",
+        "copysign",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "conjugate",
+        "absolute",
+    ]
 )
 _INTEGER_FLAGS = frozenset(("floor_divide", "remainder", "fmod", "divmod", "divide", "power", "reciprocal"))
 
@@ -92,8 +170,7 @@ def _is_flag(op: str, of_integers: bool) -> Emit:
     def run(tx: TraceContext, loop: Loop, x: Var) -> Var:
         if x.dtype.is_inexact:
             return emit(tx, op, x)
-        fresh = emit(tx, "equal", x, x) if of_integers else emit(tx, "not_equal", x, x)
-        return fresh
+        return emit(tx, "equal" if of_integers else "not_equal", x, x)
 
     return run
 

@@ -101,7 +101,7 @@ def deliver(tx: TraceContext, var: Var, out: ArrayRef | None, casting: str = "sa
         return value_of(var)
     if len(out.shape) != var.ndim or not all(a == b for a, b in zip(out.shape, var.shape)):
         raise Unsupported("output array has the wrong shape")
-    if not np.can_cast(var.dtype.numpy, out.dtype.numpy, casting):
+    if not promote.can_cast(var.dtype, out.dtype, casting):
         raise Unsupported(f"cannot cast the result from {var.dtype} to {out.dtype} with rule {casting!r}")
     return write(tx, out, convert(tx, var, out.dtype))
 
@@ -270,4 +270,3 @@ for _ufunc in elementwise_ufuncs():
         TABLE.functions[_ufunc.reduce] = _bind(reduce_ufunc, _ufunc)
         TABLE.functions[_ufunc.accumulate] = _bind(accumulate_ufunc, _ufunc)
         TABLE.functions[_ufunc.outer] = _bind(outer_ufunc, _ufunc)
-

@@ -114,7 +114,9 @@ def _run(
         raise Unsupported(f"numpy.{ufunc.__name__} has no rule")
     ready = [broadcast_to(tx, to_var(tx, v, d), shape) for v, d in zip(operands, loop.ins)]
     results = run(tx, loop, *ready)
-    return [convert(tx, r, d) for r, d in zip(results if isinstance(results, tuple) else (results,), loop.outs)]
+    return [
+        convert(tx, r, d) for r, d in zip(results if isinstance(results, tuple) else (results,), loop.outs)
+    ]
 
 
 def _mask(tx: TraceContext, where: Any, outs: list[ArrayRef | None]) -> Any:
@@ -192,4 +194,3 @@ def ufunc_rule(ufunc: np.ufunc) -> Any:
 
 for _ufunc in elementwise_ufuncs():
     TABLE.functions[_ufunc] = ufunc_rule(_ufunc)
-

@@ -44,14 +44,16 @@ def arrange(nest: Nest) -> Plan:
 
 # -- scores -----------------------------------------------------------------------------------
 def _contiguity(nest: Nest, axis: str) -> float:
-    """Bytes per iteration that are contiguous along ``axis``, minus those that jump."""
+    """Bytes per point that are contiguous along ``axis``, minus those that jump."""
     score = 0.0
+    points = _points(nest, tuple(nest.axes))
     for node in nest.nodes:
         index = index_of(node)
         if index is None or node.op == "axis":
             continue
         step = abs(hint(coefficient(index, axis)))
         weight = node.dtype.itemsize * (1.5 if node.op == "store" else 1.0)
+        weight *= _points(nest, tuple(node.axes)) / points
         if step == 1:
             score += weight
         elif step > 1:

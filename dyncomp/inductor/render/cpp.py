@@ -64,7 +64,18 @@ class _Unit:
             body.insert(0, f"  if ({name}_check(b, s, rt, error)) return 1;")
         elif checks:
             body = [line.replace("return 1;", f"return {name}_check(b, s, rt, error);") for line in body]
+            body[:0] = self.empty_sources(kernel, name)
         return text + "\n".join([*lines, f"static i64 {name}{_PARAMETERS}", *body, "}"]) + "\n"
+
+
+    def empty_sources(self, kernel: Kernel, name: str) -> list[str]:
+        """From an array without elements not even a wild position may be read."""
+        sizes = [size for stmt in kernel.body if stmt.op == "gather" for size in stmt.arg[3]]
+        unsure = {ctext.dimension(d, self.symbols) for d in sizes if not isinstance(d, int) or d == 0}
+        if not unsure:
+            return []
+        test = " | ".join(f"({d} == 0)" for d in sorted(unsure))
+        return [f"  if ({test}) {{", f"    if ({name}_check(b, s, rt, error)) return 1;", "  }"]
 
 
 _PARAMETERS = "(void* const* b, const i64* s, const Runtime* rt, i64* error) {"

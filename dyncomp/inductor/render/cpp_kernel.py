@@ -22,6 +22,18 @@ CHUNK_NS = 12_000.0
 # Bytes of accumulator lanes in a reduction: four 512-bit vectors, one if the body is heavy.
 LANE_BYTES = 256
 HEAVY_COST = 8
+# Rows whose vector form covers ordinary arguments only, with the name of their helper functions: there is
+# a test dc_far_NAME for the others and a complete form dc_full_NAME, which calls the C library.
+GUARDED = {
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "fmod": "fmod",
+    "remainder": "remainder",
+    "floor_divide": "floordiv",
+}
+# Elements that are tested before the loop over them runs.
+STRIP = 4096
 # Results of these rows are exact in a half type if their arguments are.
 _EXACT_IN_HALF = frozenset(
     "negative abs sign floor ceil trunc rint maximum minimum fmax fmin where copysign conj real imag".split()
@@ -52,7 +64,7 @@ class Printer:
     dtype_of: dict[str, DType] = field(default_factory=dict)
     lanes: dict[str, Lanes] = field(default_factory=dict)
     lane: str = ""
-    checking: bool = False
+    full: bool = True
     bodies: int = 0
     carries: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
 
@@ -220,18 +232,66 @@ class Printer:
 
     # -- vector loops -------------------------------------------------------------------------
     def vector(self, loop: Loop, low: str, high: str) -> None:
-        spread = [
+        """A loop whose iterations may run as vector lanes."""
+        guarded = [i.node for i in loop.items if isinstance(i, Compute) and self.is_guarded(i.node)]
+        if not guarded:
+            self.simple_vector(loop, low, high)
+            return
+        axis = self.nest.axes[loop.axes[-1]]
+        if self.lanes_in(loop) > 1 or (low == "0" and axis.hint <= STRIP):
+            self.guarded_vector(loop, guarded, low, high)
+            return
+        # in strips that stay in the cache between the test and the loop
+        with self.block(f"for (i64 strip = {low}; strip < {high}; strip += {STRIP})"):
+            self.line(f"const i64 strip_end = dc_size_min(strip + {STRIP}, {high});")
+            self.guarded_vector(loop, guarded, "strip", "strip_end")
+
+    def is_guarded(self, node: Node) -> bool:
+        """The fast form covers ordinary arguments only."""
+        return node.op in GUARDED and self.dtype_of[node.args[0]].is_float
+
+    def guarded_vector(self, loop: Loop, guarded: list[Node], low: str, high: str) -> None:
+        """First look for arguments beyond the fast forms; the loop that covers them has the same results
+        for ordinary ones."""
+        name = loop.axes[-1]
+        with self.block(""):
+            self.line("int far = 0;")
+            self.line("#pragma omp simd reduction(|:far)")
+            self.full = False
+            with self.block(f"for (i64 i_{name} = {low}; i_{name} < {high}; ++i_{name})"):
+                for node in _slice(loop.items, guarded):
+                    self.compute(node)
+                for node in guarded:
+                    short = ctext.short_name(self.dtype_of[node.args[0]])
+                    args = ", ".join(self.env[a] for a in node.args)
+                    self.line(f"far |= dc_far_{GUARDED[node.op]}_{short}({args});")
+            with self.block("if (far)", "} else {"):
+                self.full = True
+                self.simple_vector(loop, low, high)
+            self.depth += 1
+            self.full = False
+            self.simple_vector(loop, low, high)
+            self.full = True
+            self.depth -= 1
+            self.line("}")
+
+    def lanes_in(self, loop: Loop) -> int:
+        """Lanes of the accumulators that a loop fills; 0 if it fills none."""
+        filled = [
             self.lanes[i.node.arg.value]
             for i in loop.items
             if isinstance(i, Compute) and i.node.op == "accumulate"
         ]
+        return max((lanes.count for lanes in filled if not lanes.axes), default=0)
+
+    def simple_vector(self, loop: Loop, low: str, high: str) -> None:
         name = loop.axes[-1]
-        count = max((lanes.count for lanes in spread if not lanes.axes), default=0)
+        count = self.lanes_in(loop)
         if count > 1:
             with self.block(""):
                 self.lane_loop(loop, name, count, high)
             return
-        pragma = self.pragma(loop, bool(spread) and count == 1)
+        pragma = self.pragma(loop, count == 1)
         if pragma:
             self.line(pragma)
         with self.block(f"for (i64 i_{name} = {low}; i_{name} < {high}; ++i_{name})"):
@@ -239,6 +299,8 @@ class Printer:
 
     def pragma(self, loop: Loop, serial: bool) -> str:
         if serial:
+            return ""
+        if self.full and any(isinstance(i, Compute) and self.is_guarded(i.node) for i in loop.items):
             return ""
         # every gather of this kernel is affected: one flag serves all
         flag = " reduction(|:bad)" if self._has_gather(loop) else ""
@@ -252,7 +314,7 @@ class Printer:
         self.line(f"const i64 n_{name} = {high};") if not high.isdigit() else None
         bound = high if high.isdigit() else f"n_{name}"
         self.line(f"i64 {base} = 0;")
-        pragma = self.pragma(loop, False)
+        pragma = self.pragma(loop, False) or "// element by element"
         self.lane = "lane"
         with self.block(f"for (; {base} + {count} <= {bound}; {base} += {count})"):
             self.line(pragma)
@@ -279,15 +341,26 @@ class Printer:
         if size == 1:
             self.line(f"{kind} {name} = {start};")
             if positions:
-                self.line(f"i64 {name}_at = DC_NOWHERE;")
+                self.line(f"{self.position_type(acc)} {name}_at = {self.nowhere(acc)};")
             return
         self.line(f"{kind} {name}[{size}];")
         if positions:
-            self.line(f"i64 {name}_at[{size}];")
+            self.line(f"{self.position_type(acc)} {name}_at[{size}];")
         with self.block(f"for (int k = 0; k < {size}; ++k)"):
             self.line(f"{name}[k] = {start};")
             if positions:
-                self.line(f"{name}_at[k] = DC_NOWHERE;")
+                self.line(f"{name}_at[k] = {self.nowhere(acc)};")
+
+    def position_type(self, acc: Accumulator) -> str:
+        """Positions as wide as the values, where they fit, keep one number of lanes."""
+        total = 1
+        for _, size in acc.position:
+            total *= size if isinstance(size, int) else 2**31
+        return "int" if total < 2**31 and acc.dtype.itemsize <= 4 else "i64"
+
+    def nowhere(self, acc: Accumulator) -> str:
+        """The position of no element: greater than every other."""
+        return "0x7fffffff" if self.position_type(acc) == "int" else "DC_NOWHERE"
 
     def identity(self, acc: Accumulator) -> str:
         value = REDUCERS[acc.combiner].identity(acc.dtype)
@@ -314,7 +387,9 @@ class Printer:
         return max(count, 4)
 
     def lane_bytes(self, acc: Accumulator) -> int:
-        return 8 if REDUCERS[acc.combiner].position else max(acc.dtype.itemsize, 4)
+        if REDUCERS[acc.combiner].position and self.position_type(acc) == "i64":
+            return 8
+        return max(acc.dtype.itemsize, 4)
 
     def done(self, acc: Accumulator) -> None:
         lanes = self.lanes[acc.value]
@@ -370,9 +445,9 @@ class Printer:
             return
         with self.block(""):
             # positions only grow within a lane, so equal values never win
-            self.line(f"const i64 here = {self.position_text(acc)};")
-            first = f"({self.beats(acc, value, f'{name}{place}')})"
-            self.line(f"const bool take = {first} | ({name}_at{place} == DC_NOWHERE);")
+            kind = self.position_type(acc)
+            self.line(f"const {kind} here = ({kind})({self.position_text(acc)});")
+            self.line(f"const bool take = {self.beats(acc, value, f'{name}{place}')};")
             self.line(f"{name}{place} = take ? {value} : {name}{place};")
             self.line(f"{name}_at{place} = take ? here : {name}_at{place};")
 
@@ -395,7 +470,8 @@ class Printer:
         elif lanes.count > 1:
             place = "[0]"
         if REDUCERS[acc.combiner].position:
-            return f"{name}{place}"
+            # nothing beat the identity: every element equals it
+            return f"{name}{place} == {self.nowhere(acc)} ? 0 : {name}{place}"
         return ctext.convert(f"{name}{place}", _register_dtype(acc.dtype), node.dtype)
 
     # -- scans --------------------------------------------------------------------------------
@@ -477,6 +553,8 @@ class Printer:
         template = SCALARS[op].spelling("cpp", dtype)
         if template is None:
             raise LoweringError(f"C++ has no {op} for {dtype}")
+        if self.full and op in GUARDED and dtype.is_float:
+            template = template.replace(f"dc_{GUARDED[op]}_", f"dc_full_{GUARDED[op]}_")
         short = ctext.short_name(dtype)
         suffix = "f" if short == "f32" else ""
         unsigned = "u64" if dtype.itemsize == 8 else "unsigned int"
@@ -495,14 +573,12 @@ class Printer:
         return ctext.loaded(self.element(buffer, place), node.dtype)
 
     def positions(
-        self, out: str, names: Iterable[str], sizes: Iterable[Dim], wraps: Iterable[bool] | bool
+        self, out: str, names: Iterable[str], sizes: Iterable[Dim], wraps: Iterable[bool]
     ) -> tuple[list[str], str]:
         """Wrapped positions (in variables) and the condition that all are in bounds."""
-        sizes = list(sizes)
-        flags = [wraps] * len(sizes) if isinstance(wraps, bool) else list(wraps)
         positions = []
         tests = []
-        for k, (name, size, wrap) in enumerate(zip(names, sizes, flags)):
+        for k, (name, size, wrap) in enumerate(zip(names, sizes, wraps)):
             raw = self.env[name]
             place = f"p{k}_{variable(out)}"
             bound = self.dim(size)
@@ -530,8 +606,7 @@ class Printer:
 
     def check(self, node: Node) -> None:
         sizes, wraps = node.arg
-        flags = [wraps] * len(sizes) if isinstance(wraps, bool) else list(wraps)
-        for name, size, wrap in zip(node.args, sizes, flags):
+        for name, size, wrap in zip(node.args, sizes, wraps):
             value = self.env[name]
             bound = self.dim(size)
             low = f"-({bound})" if wrap else "0"
@@ -577,6 +652,22 @@ def _all_items(items: Iterable[Item]) -> Iterator[Item]:
         yield item
         if isinstance(item, Loop):
             yield from _all_items(item.items)
+
+
+def _slice(items: Iterable[Item], targets: list[Node]) -> list[Node]:
+    """The nodes of a loop that the arguments of ``targets`` need, in order."""
+    nodes = [i.node for i in items if isinstance(i, Compute)]
+    saves = {n.arg.name: n for n in nodes if n.op == "save"}
+    wanted = {a for t in targets for a in t.args}
+    chosen: list[Node] = []
+    for node in reversed(nodes):
+        is_source = node.op == "save" and node.arg.name in wanted
+        if node.out in wanted or is_source:
+            chosen.append(node)
+            wanted |= set(node.args)
+            if node.op == "fetch" and node.arg.name in saves:
+                wanted.add(node.arg.name)
+    return chosen[::-1]
 
 
 def _cost_of_filling(acc: Accumulator, items: list[Item]) -> int:

@@ -206,14 +206,13 @@ def _rename_last(made: list[Node], result: str, node: Node) -> list[Node]:
     return [*made, Node(node.out, "cast", (result,), node.axes, None, node.dtype)]
 
 
-_SQUARE_ROOT = {0.5: "sqrt"}
-
-
 def _strength_reduced(node: Node, known: Mapping[str, Node]) -> Node:
-    """``x ** 2`` as ``x * x``, as NumPy does."""
+    """``x ** 2`` as ``x * x`` and ``x ** 0.5`` as a square root, as NumPy does."""
     if node.op != "power":
         return node
     exponent = known[node.args[1]]
+    if exponent.op == "cast":
+        exponent = known[exponent.args[0]]
     if exponent.op == "const" and exponent.arg == 2:
         return replace(node, op="multiply", args=(node.args[0], node.args[0]))
     if exponent.op == "const" and exponent.arg == 0.5 and node.dtype.is_float:

@@ -294,7 +294,7 @@ ROWS: tuple[OpDef, ...] = (
     _row(
         "mean",
         mean,
-        _over_axes(np.mean),
+        _quiet_nan(np.mean),
         "Arithmetic mean of inexact numbers; NaN for none.",
         _INEXACT,
         empty=True,

@@ -156,12 +156,26 @@ def _install(dunder: str, name: str, reflected: bool = False) -> None:
     setattr(Proxy, dunder, apply)
 
 
-for _name in "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split():
+for _name in [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+    "matmul",
+]:
     _operator = {"and": "and_", "or": "or_"}.get(_name, _name)
     _install(f"__{_name}__", _operator)
     _install(f"__r{_name}__", _operator, reflected=True)
     _install(f"__i{_name}__", f"i{_name}")
-for _name in "neg pos abs invert lt le gt ge eq ne getitem setitem".split():
+for _name in ["neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "eq", "ne", "getitem", "setitem"]:
     _install(f"__{_name}__", _name)
 
 
@@ -174,8 +188,10 @@ class Module:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._object, name)
-        return Module(self._tracer, found) if callable(found) or hasattr(found, "__path__") else _submodule(
-            self._tracer, found
+        return (
+            Module(self._tracer, found)
+            if callable(found) or hasattr(found, "__path__")
+            else _submodule(self._tracer, found)
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Small NumPy programs, one or more for every function, method and attribute with a rule.
 
 Written as text so that test ids read as the program; ``X`` below gives the arguments. ``loose``: the
@@ -180,6 +181,8 @@ np.result_type(x, f), np.promote_types('f4', 'i8'), np.finfo(x.dtype).eps * x, n
 s + 1, s * k, k ** 2, -s, abs(s), s > 1, k & 3, s // k, np.sqrt(s), np.exp(k), s + x, zero + 1, zero * zero
 x.sum() / x.size, (x - x.mean()) / x.std(), x[x.argmax(1) * 0, 0], x.max() - x
 np.einsum('ij,j->i', x, y), np.einsum('ij->j', x), np.einsum('ij->', x), np.einsum('ij,ij', x, x), np.einsum('i,j->ij', y, y), np.einsum('i,i', y, y)
+np.partition(y, 2), np.partition(x, [0, 1], axis=0), np.argpartition(y, 1), x.argpartition(-1), np.logspace(0, 2, 5)
+np.lib.stride_tricks.sliding_window_view(y, 3), np.lib.stride_tricks.sliding_window_view(x, (2, 2)).sum(axis=(2, 3)), np.lib.stride_tricks.sliding_window_view(x, 2, axis=1)
 np.bartlett(4), np.kaiser(5, 2.0), np.tril_indices(3), np.triu_indices(3, 1), np.iterable(x), np.broadcast_shapes((3, 1), (4,))
 """
 
@@ -252,6 +255,7 @@ np.subtract.at(y, [0, 0, 1], 2)
 np.maximum.at(y, i, 0.5)
 x.fill(2.5)
 x.sort(); n.sort(axis=0)
+y.partition(2)
 y[:] = y[::-1].copy()
 v = x[1:]; v += 1; v[0] = 2
 v = x.T; v[0] = 1; r = v.reshape(-1)

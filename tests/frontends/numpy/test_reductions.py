@@ -15,12 +15,31 @@ from dyncomp.errors import Unsupported
 from .harness import check
 
 DTYPES = "? b u1 i2 i4 u4 i8 u8 f2 f4 f8 F D".replace(" b ", " i1 ").split()
-NAMES = "sum prod max min any all mean var std argmax argmin ptp median cumsum cumprod count_nonzero".split()
+NAMES = [
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "any",
+    "all",
+    "mean",
+    "var",
+    "std",
+    "argmax",
+    "argmin",
+    "ptp",
+    "median",
+    "cumsum",
+    "cumprod",
+    "count_nonzero",
+]
 
 
 def _array(shape: tuple[int, ...], dtype: str, order: str, seed: int) -> np.ndarray[Any, Any]:
     rng = np.random.default_rng(seed)
-    values = rng.integers(0, 5, shape).astype(dtype) if dtype[0] in "?iu" else rng.normal(size=shape).astype(dtype)
+    values = (
+        rng.integers(0, 5, shape).astype(dtype) if dtype[0] in "?iu" else rng.normal(size=shape).astype(dtype)
+    )
     values = np.asarray(values, order="F" if order == "F" else "C")
     return values[..., ::-1] if order == "flipped" and shape else values
 
@@ -65,7 +84,10 @@ def _known_limit(name: str, x: Any, kwargs: dict[str, Any], reason: str) -> bool
     if name == "median":
         return x.dtype.kind == "c" or not x.ndim or not x.size
     if x.dtype.kind == "c":
-        return name in ("max", "min", "ptp", "argmax", "argmin", "mean", "var", "std") or "complex" in reason.lower()
+        return (
+            name in ("max", "min", "ptp", "argmax", "argmin", "mean", "var", "std")
+            or "complex" in reason.lower()
+        )
     return name == "mean" and kwargs.get("dtype") == "i4"
 
 
@@ -91,7 +113,12 @@ def test_out(name: str) -> None:
 def test_empty() -> None:
     e = np.zeros((0, 3))
     check(lambda np, e: (e.sum(), e.sum(0), e.prod(0), e.any(), e.all(0), e.max(1), np.cumsum(e)), e)
-    for program in (lambda np, e: e.max(), lambda np, e: e.mean(0), lambda np, e: e.argmax(), lambda np, e: e.min(0)):
+    for program in (
+        lambda np, e: e.max(),
+        lambda np, e: e.mean(0),
+        lambda np, e: e.argmax(),
+        lambda np, e: e.min(0),
+    ):
         with pytest.raises(Unsupported):
             check(program, e)
 

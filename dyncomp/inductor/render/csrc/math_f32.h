@@ -98,10 +98,10 @@ DC_INLINE float dc_sigmoid_f32(float x) {
 DC_INLINE float dc_erf_f32(float x) {
   const float a = __builtin_fabsf(x) > 4.0f ? 4.0f : __builtin_fabsf(x);
   const float z = a * a;
-  POLY(p, z, 1.128379166f, -0.3761262596f, 0.1128358542f, -0.02685377022f, 0.005188148924f, -0.0008007761015f, 7.84301924e-5f);
+  POLY(p, z, 0.12837916709f, -0.3761262596f, 0.1128358542f, -0.02685377022f, 0.005188148924f, -0.0008007761015f, 7.84301924e-5f);
   const float u = (a - 2.0f) / (a + 2.0f);
   POLY(q, u, 0.2553956763f, -0.4271859902f, 0.2416581964f, -0.0789682863f, 0.00373252335f, 0.006810962131f, -0.0008390616633f);
-  const float y = a < 1.0f ? a * p : 1.0f - dc_exp_f32(-z) * q;
+  const float y = a < 1.0f ? __builtin_fmaf(a, p, a) : 1.0f - dc_exp_f32(-z) * q;
   return x != x ? x : __builtin_copysignf(y, x);
 }
 

@@ -30,7 +30,14 @@ DC_INLINE double dc_exp_sum_f64(double x0, double low) {
   return dc_scale_f64(p, n);
 }
 // @ dc_exp_f64
-DC_INLINE double dc_exp_f64(double x) { return dc_exp_sum_f64(x, 0.0); }
+DC_INLINE double dc_exp_f64(double x0) {
+  double x = x0 > 711.0 ? 711.0 : x0;
+  x = x < -746.0 ? -746.0 : x;
+  const double n = (x * 0x1.71547652b82fep+0 + 0x1.8p52) - 0x1.8p52;
+  double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
+  r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
+  return dc_scale_f64(1.0 + __builtin_fma(r * r, dc_exp_tail_f64(r), r), n);
+}
 // @ dc_exp2_f64
 DC_INLINE double dc_exp2_f64(double x0) {
   double x = x0 > 1025.0 ? 1025.0 : x0;
@@ -303,14 +310,14 @@ DC_INLINE double dc_arcsinh_f64(double x) {
   const bool huge = a > 0x1p28;
   const double b = huge ? 1.0 : a;
   const double square = b * b;
-  const double y = dc_log1p_f64(huge ? a : b + square / (1.0 + __builtin_sqrt(1.0 + square)));
+  const double y = dc_log1p_f64(huge ? a - 1.0 : b + square / (1.0 + __builtin_sqrt(1.0 + square)));
   return __builtin_copysign(huge ? y + 0x1.62e42fefa39efp-1 : y, x);
 }
 // @ dc_arccosh_f64
 DC_INLINE double dc_arccosh_f64(double x) {
   const bool huge = x > 0x1p28;
   const double t = huge ? 1.0 : x - 1.0;
-  const double y = dc_log1p_f64(huge ? x : t + __builtin_sqrt(2.0 * t + t * t));
+  const double y = dc_log1p_f64(huge ? x - 1.0 : t + __builtin_sqrt(2.0 * t + t * t));
   return huge ? y + 0x1.62e42fefa39efp-1 : y;
 }
 // @ dc_arctanh_f64
@@ -328,10 +335,10 @@ DC_INLINE double dc_sigmoid_f64(double x) {
 DC_INLINE double dc_erf_f64(double x) {
   const double a = __builtin_fabs(x) > 6.0 ? 6.0 : __builtin_fabs(x);
   const double z = a * a;
-  POLY(p, z, 0x1.20dd750429b6dp+0, -0x1.812746b0379e7p-2, 0x1.ce2f21a042bddp-4, -0x1.b82ce3128898dp-6, 0x1.565bcd0e647acp-8, -0x1.c02db3fecced0p-11, 0x1.f9a326bdd9420p-14, -0x1.f4d255b078cd5p-17, 0x1.b9e649a9fe69bp-20, -0x1.5f6d42f218e51p-23, 0x1.fc3e8f0b390c0p-27, -0x1.4e48c9d4074f1p-30, 0x1.7e7e8e7125a0cp-34, -0x1.285e44d97b878p-38);
+  POLY(p, z, 0.1283791670955125739, -0x1.812746b0379e7p-2, 0x1.ce2f21a042bddp-4, -0x1.b82ce3128898dp-6, 0x1.565bcd0e647acp-8, -0x1.c02db3fecced0p-11, 0x1.f9a326bdd9420p-14, -0x1.f4d255b078cd5p-17, 0x1.b9e649a9fe69bp-20, -0x1.5f6d42f218e51p-23, 0x1.fc3e8f0b390c0p-27, -0x1.4e48c9d4074f1p-30, 0x1.7e7e8e7125a0cp-34, -0x1.285e44d97b878p-38);
   const double u = (a - 2.5) / (a + 2.5);
   POLY(q, u, 0x1.afbb3f3b7343ap-3, -0x1.7ca88dec217a5p-2, 0x1.01c11a735ce1cp-2, -0x1.0011543716facp-3, 0x1.470ba1f6600d3p-5, -0x1.05bb2fe43111cp-8, -0x1.5a571677cc641p-9, 0x1.cb3b606245652p-11, 0x1.def251d8beb83p-13, -0x1.0e4620742f1f4p-13, -0x1.1ea77884579a3p-15, 0x1.383dd2783dbb9p-16, 0x1.f62d630ec8a38p-18, -0x1.335805abf46a8p-19, -0x1.a29583037b514p-20, 0x1.86a4eb34711a4p-24);
-  const double y = a < 1.0 ? a * p : 1.0 - dc_exp_f64(-z) * q;
+  const double y = a < 1.0 ? __builtin_fma(a, p, a) : 1.0 - dc_exp_f64(-z) * q;
   return x != x ? x : __builtin_copysign(y, x);
 }
 // exp(log|x| / 3), then one step of Newton's method in a form whose correction is small

@@ -1,0 +1,77 @@
+# `make demo` and `make test` do all their set-up from a fresh clone; see README.md.
+#
+# PYTHON=...   the interpreter to make the environment with (default: the first of 3.11, 3.12, 3.13 found)
+# VENV=...     where the environment goes (default: .venv)
+
+SHELL := /bin/bash
+PYTHON ?= $(shell ./.ci/find-python 3.11 3.12 3.13)
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml setup.py $(shell find dyncomp -name '*.c' -o -name '*.cpp' -o -name '*.h')
+TORCH := torch==2.13.0
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.NOTPARALLEL:
+.PHONY: help demo test test-core test-slow lint bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo       run real NumPy programs with NumPy and with dyncomp, compare, print a table"
+	@echo "make test       ruff, mypy and the default test suite"
+	@echo "make test-core  the test suite alone, on PYTHON"
+	@echo "make test-slow  the heavier suites"
+	@echo "make bench      measure against NumPy, Numba, JAX and torch.compile; writes bench/RESULTS.md"
+
+demo: $(VENV)/.demo
+	$(BIN)/python -m demo
+
+# The tests run even where the checks complain, so that the closing line is pytest's.
+test: $(VENV)/.demo $(VENV)/.dev $(VENV)/.torch
+	@status=0; \
+	$(MAKE) --no-print-directory lint VENV=$(VENV) || status=1; \
+	$(BIN)/python -m pytest || status=1; \
+	exit $$status
+
+test-core: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.demo $(VENV)/.dev $(VENV)/.torch
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.dev
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+bench: $(VENV)/.bench $(VENV)/.torch
+	$(BIN)/python -m bench
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "dyncomp needs CPython 3.11, 3.12 or 3.13; set PYTHON=" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+
+# An editable install: builds the C extensions next to their sources.
+$(VENV)/.core: $(SOURCES) | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.core
+	$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.core
+	$(PIP) --editable '.[bench]'
+	@touch $@
+
+# PyTorch is the second frontend; where no wheel fits, its tests are left out, and pytest says so.
+$(VENV)/.torch: $(VENV)/.core
+	$(PIP) '$(TORCH)' || echo "$(TORCH) is not available here: the tests of the torch frontend are left out"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .venv-3.* build dyncomp.egg-info
+	find dyncomp -name '*.so' -delete

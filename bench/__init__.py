@@ -1,0 +1,1 @@
+"""Measurements against NumPy and the peers: ``python -m bench`` writes ``bench/RESULTS.md``."""

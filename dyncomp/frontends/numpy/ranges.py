@@ -1,0 +1,248 @@
+"""Ranges of numbers, and arrays that NumPy computes once, at capture."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...device import CPU
+from ...dtypes import DType
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...symint import Dim, SymInt
+from ..base import ArrayRef, TraceContext
+from . import promote
+from .operands import (
+    LITERAL_LIMIT,
+    array_of,
+    as_ref,
+    broadcast_shapes,
+    broadcast_to,
+    constant,
+    convert,
+    emit,
+    integer,
+    is_scalar_constant,
+    literal,
+    only_defaults,
+    to_var,
+    value_of,
+)
+from .promote import parse_dtype
+from .rules import RuleTable, resolve
+from .traced import Traced
+
+TABLE = RuleTable()
+
+
+@TABLE.function("arange")
+def arange(
+    tx: TraceContext,
+    start: Any = None,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> ArrayRef:
+    """``np.arange``. The length must be known at capture (it may be symbolic)."""
+    only_defaults(device=device, like=like)
+    if stop is None:
+        start, stop = 0, start
+    first = 0 if start is None else start
+    stride = 1 if step is None else step
+    values = (first, stop, stride)
+    if any(isinstance(v, ArrayRef) for v in values):
+        raise Unsupported("numpy.arange with bounds that are data", break_id="data-dependent-shape")
+    wanted = promote.result_dtype(*values) if dtype is None else parse_dtype(dtype)
+    if not any(isinstance(v, SymInt) for v in values):
+        return array_of(_known_range(tx, first, stop, stride, wanted))
+    if not all(isinstance(v, (int, np.integer, SymInt)) for v in values):
+        raise Unsupported("numpy.arange mixing floats and symbolic integers")
+    low, high, by = map(integer, values)
+    return array_of(_symbolic_range(tx, low, high, by, wanted))
+
+
+def _symbolic_range(tx: TraceContext, start: Dim, stop: Dim, step: Dim, dtype: DType) -> Var:
+    stride = int(step)
+    if stride == 0:
+        raise Unsupported("numpy.arange with step 0")
+    span = stop - start if stride > 0 else start - stop
+    count = (span + (abs(stride) - 1)) // abs(stride) if span > 0 else 0
+    return _affine_range(tx, count, start, stride, dtypes.int64, dtype)
+
+
+def _affine_range(tx: TraceContext, count: Dim, start: Any, step: Any, computed: DType, dtype: DType) -> Var:
+    line = emit(tx, "iota", shape=(count,), axis=0, dtype=computed, device=CPU)
+    if step != 1:
+        line = emit(tx, "multiply", line, broadcast_to(tx, to_var(tx, step, computed), (count,)))
+    if not (isinstance(start, (int, float)) and start == 0):
+        line = emit(tx, "add", line, broadcast_to(tx, to_var(tx, start, computed), (count,)))
+    return convert(tx, line, dtype)
+
+
+def _known_range(tx: TraceContext, start: Any, stop: Any, step: Any, dtype: DType) -> Var:
+    if dtype.is_complex or dtype.is_bool:
+        raise Unsupported(f"numpy.arange of {dtype}")
+    try:
+        count = max(0, math.ceil((stop - start) / step))
+        # NumPy fills from the first two elements
+        ends = np.array([start, start + step]).astype(dtype.numpy)
+    except (ArithmeticError, ValueError, OverflowError) as error:
+        raise Unsupported(f"numpy.arange: {error}") from error
+    if count <= 16:
+        return literal(tx, np.arange(start, stop, step, dtype=dtype.numpy))
+    if dtype.is_integer and not all(isinstance(v, (int, np.integer)) for v in (start, step)):
+        raise Unsupported("numpy.arange of integers with float bounds")
+    first = ends[0].item()
+    if dtype.is_integer:
+        wide = dtypes.int64 if dtype.kind == "int" else dtypes.uint64
+        return _affine_range(tx, count, first, int(step), wide if step > 0 else dtypes.int64, dtype)
+    delta = (ends[1] - ends[0]).item()
+    computed = dtypes.float32 if dtype == dtypes.float16 else dtype
+    return _affine_range(tx, count, first, delta, computed, dtype)
+
+
+@TABLE.function("linspace")
+def linspace(
+    tx: TraceContext,
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """``np.linspace``; ``start`` and ``stop`` may be arrays, ``num`` must be known (or symbolic)."""
+    only_defaults(device=device)
+    count = integer(num, "a number of samples")
+    if count < 0:
+        raise Unsupported("Number of samples, num, must be non-negative.")
+    if axis != 0:
+        raise Unsupported("numpy.linspace with axis=")
+    if is_scalar_constant(start) and is_scalar_constant(stop) and isinstance(count, int):
+        return _known_linspace(tx, start, stop, count, endpoint, retstep, dtype)
+    first = Traced(tx, start) * 1.0
+    last = Traced(tx, stop) * 1.0
+    computed = promote.from_np(np.result_type(first.dtype.numpy, last.dtype.numpy, np.float64))
+    result = _linspace(tx, first, last, count, endpoint, computed)
+    wanted = computed if dtype is None else parse_dtype(dtype)
+    if wanted.is_integer:
+        result = result.call(np.floor)
+    samples = array_of(convert(tx, result.var, wanted))
+    if not retstep:
+        return samples
+    div = count - 1 if endpoint else count
+    if not div > 0:
+        raise Unsupported("numpy.linspace(retstep=True) of fewer than two samples")
+    return samples, ((last - first) / _as_float(div)).ref
+
+
+def _as_float(count: Dim) -> Any:
+    return count if isinstance(count, SymInt) else float(count)
+
+
+def _linspace(
+    tx: TraceContext, first: Traced, last: Traced, count: Dim, endpoint: bool, dtype: DType
+) -> Traced:
+    rest = broadcast_shapes(first.shape, last.shape)
+    shape = (count, *rest)
+    real = dtype.real
+    line = Traced(tx, array_of(emit(tx, "iota", shape=shape, axis=0, dtype=real, device=CPU)))
+    delta = Traced(tx, value_of(convert(tx, (last - first).var, dtype)))
+    div = count - 1 if endpoint else count
+    if not div > 0:
+        return line * delta + first
+    step = delta / _as_float(div)
+    samples = line * step
+    # a step that rounds to zero: NumPy has another formula
+    fallback = line / _as_float(div) * delta
+    zero = (step == 0).then(_spread, shape)
+    samples = Traced(tx, array_of(emit(tx, "where", zero.var, fallback.var, samples.var)))
+    samples = samples + first
+    if not (endpoint and count > 1):
+        return samples
+    at_end = line == (count - 1)
+    end = Traced(tx, array_of(broadcast_to(tx, convert(tx, last.var, dtype), shape)))
+    return Traced(tx, array_of(emit(tx, "where", at_end.var, end.var, samples.var)))
+
+
+def _spread(tx: TraceContext, ref: ArrayRef, shape: tuple[Dim, ...]) -> ArrayRef:
+    return array_of(broadcast_to(tx, ref.var, shape))
+
+
+def _known_linspace(
+    tx: TraceContext, start: Any, stop: Any, count: int, endpoint: bool, retstep: bool, dtype: Any
+) -> Any:
+    """Constant ends: small results are literals, long ones a formula over positions."""
+    wanted = None if dtype is None else parse_dtype(dtype).numpy
+    probe, step = np.linspace(start, stop, count, endpoint, retstep=True, dtype=wanted)
+    if count <= 256 or step == 0 or probe.dtype != np.float64:
+        samples = array_of(literal(tx, probe))
+    else:
+        line = emit(tx, "iota", shape=(count,), axis=0, dtype=dtypes.float64, device=CPU)
+        scaled = emit(tx, "multiply", line, broadcast_to(tx, constant(tx, step, dtypes.float64), (count,)))
+        first = broadcast_to(tx, constant(tx, start, dtypes.float64), (count,))
+        filled = emit(tx, "add", scaled, first)
+        if endpoint:
+            last = broadcast_to(tx, constant(tx, count - 1, dtypes.float64), (count,))
+            end = broadcast_to(tx, constant(tx, stop, dtypes.float64), (count,))
+            filled = emit(tx, "where", emit(tx, "equal", line, last), end, filled)
+        samples = array_of(filled)
+    return (samples, step) if retstep else samples
+
+
+# -- computed by NumPy at capture -------------------------------------------------------------
+_FOLDED = (
+    "geomspace",
+    "logspace",
+    "hanning",
+    "hamming",
+    "blackman",
+    "bartlett",
+    "kaiser",
+    "tril_indices",
+    "triu_indices",
+    "diag_indices",
+    "fft.fftfreq",
+    "fft.rfftfreq",
+)
+
+
+def _folded_rule(function: Any) -> Any:
+    """The rule of a function whose arguments are constants: NumPy computes it once, at capture."""
+
+    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        concrete = [_pinned(a) for a in args]
+        named = {name: _pinned(value) for name, value in kwargs.items()}
+        result = function(*concrete, **named)
+        if isinstance(result, tuple):
+            return tuple(_fresh(tx, part) for part in result)
+        return _fresh(tx, result)
+
+    return rule
+
+
+def _pinned(value: Any) -> Any:
+    if isinstance(value, ArrayRef):
+        raise Unsupported("an argument that is data")
+    return int(value) if isinstance(value, SymInt) else value
+
+
+def _fresh(tx: TraceContext, value: Any) -> ArrayRef:
+    if value.size > LITERAL_LIMIT:
+        raise Unsupported("a constant array too large to hold in a graph")
+    return array_of(literal(tx, value)) if isinstance(value, np.ndarray) else as_ref(tx, value)
+
+
+for _path in _FOLDED:
+    _function = resolve(_path)
+    if _function is not None:
+        TABLE.functions[_function] = _folded_rule(_function)

@@ -1,0 +1,141 @@
+"""Repeating and padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...symint import Dim, product
+from ..base import ArrayRef, TraceContext
+from .operands import (
+    array_of,
+    as_ref,
+    broadcast_to,
+    emit,
+    exact_value,
+    integer,
+    literal,
+    normalize_axis,
+)
+from .rules import RuleTable
+from .shape import parse_shape, several
+from .views import reshape_var
+
+TABLE = RuleTable()
+
+
+@TABLE.function("tile")
+def tile(tx: TraceContext, A: Any, reps: Any) -> ArrayRef:
+    x = as_ref(tx, A)
+    given = [integer(r, "a count") for r in several(reps)]
+    ndim = max(x.ndim, len(given))
+    counts: list[Dim] = [*[1] * (ndim - len(given)), *given]
+    shape = (1,) * (ndim - x.ndim) + x.shape
+    if not ndim:
+        return array_of(emit(tx, "copy", x.var))
+    apart: list[Dim] = []
+    spread: list[Dim] = []
+    for count, size in zip(counts, shape):
+        apart += [1, size]
+        spread += [count, size]
+    source = reshape_var(tx, x.var, tuple(apart))
+    fresh = emit(tx, "contiguous", broadcast_to(tx, source, spread))
+    return array_of(emit(tx, "reshape", fresh, shape=tuple(c * s for c, s in zip(counts, shape))))
+
+
+@TABLE.function("repeat")
+@TABLE.method("repeat")
+def repeat(tx: TraceContext, a: Any, repeats: Any, axis: Any = None) -> ArrayRef:
+    x = as_ref(tx, a)
+    source = reshape_var(tx, x.var, (product(x.shape),)) if axis is None or not x.ndim else x.var
+    along = 0 if axis is None else normalize_axis(axis, source.ndim)
+    if isinstance(repeats, ArrayRef):
+        raise Unsupported("numpy.repeat with counts that are data", break_id="data-dependent-shape")
+    if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
+        (repeats,) = repeats
+    if isinstance(repeats, (list, tuple, np.ndarray)):
+        return array_of(_repeat_each(tx, source, np.asarray(repeats), along))
+    count = integer(repeats, "a count")
+    before = (*source.shape[: along + 1],)
+    after = source.shape[along + 1 :]
+    split = reshape_var(tx, source, (*before, 1, *after))
+    fresh = emit(tx, "contiguous", broadcast_to(tx, split, (*before, count, *after)))
+    return array_of(emit(tx, "reshape", fresh, shape=(*before[:-1], before[-1] * count, *after)))
+
+
+def _repeat_each(tx: TraceContext, x: Var, repeats: np.ndarray[Any, Any], axis: int) -> Var:
+    size = int(x.shape[axis])
+    if repeats.shape != (size,) or repeats.dtype.kind not in "iu":
+        raise Unsupported("numpy.repeat with counts of another length than the axis")
+    positions = np.repeat(np.arange(size), repeats)
+    return emit(tx, "index", x, literal(tx, positions), dims=(axis,), position=axis)
+
+
+@TABLE.function("resize")
+def resize(tx: TraceContext, a: Any, new_shape: Any) -> ArrayRef:
+    """``np.resize``: repeated copies of ``a`` in C order."""
+    x = as_ref(tx, a)
+    shape = tuple(int(d) for d in parse_shape(new_shape))
+    size = int(product(x.shape))
+    wanted = int(product(shape))
+    if size == 0 or wanted == 0:
+        raise Unsupported("numpy.resize of or to an empty array")
+    flat = reshape_var(tx, x.var, (size,))
+    copies = [flat] * -(-wanted // size)
+    joined = emit(tx, "concatenate", *copies, axis=0)
+    kept = emit(tx, "strided_slice", joined, starts=(0,), sizes=(wanted,), steps=(1,))
+    return array_of(emit(tx, "reshape", emit(tx, "contiguous", kept), shape=shape))
+
+
+# -- padding ----------------------------------------------------------------------------------
+@TABLE.function("pad")
+def pad(tx: TraceContext, array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> ArrayRef:
+    """``np.pad`` for modes ``constant edge reflect symmetric wrap`` (and ``empty``)."""
+    x = as_ref(tx, array)
+    widths = _pad_widths(pad_width, x.ndim)
+    if mode in ("constant", "empty"):
+        return array_of(_pad_constant(tx, x.var, widths, kwargs))
+    if mode not in ("edge", "reflect", "symmetric", "wrap") or kwargs:
+        raise Unsupported(f"numpy.pad with mode={mode!r} and {sorted(kwargs)}")
+    var = x.var
+    for axis, (before, after) in enumerate(widths):
+        if before == 0 and after == 0:
+            continue
+        try:
+            positions = np.pad(np.arange(int(var.shape[axis])), (int(before), int(after)), mode)
+        except ValueError as error:
+            raise Unsupported(str(error)) from error
+        var = emit(tx, "index", var, literal(tx, positions), dims=(axis,), position=axis)
+    return array_of(emit(tx, "contiguous", var))
+
+
+def _pad_widths(pad_width: Any, ndim: int) -> tuple[tuple[Dim, Dim], ...]:
+    if isinstance(pad_width, ArrayRef):
+        raise Unsupported("numpy.pad with widths that are data", break_id="data-dependent-shape")
+    if isinstance(pad_width, dict):
+        raise Unsupported("numpy.pad with a dict of widths")
+    if not isinstance(pad_width, (tuple, list, np.ndarray)):
+        width = integer(pad_width, "a width")
+        return ((width, width),) * ndim
+    rows = list(pad_width)
+    if not isinstance(rows[0], (tuple, list, np.ndarray)):
+        before = integer(rows[0], "a width")
+        after = integer(rows[-1], "a width")
+        return ((before, after),) * ndim
+    pairs = [(integer(r[0], "a width"), integer(r[-1], "a width")) for r in rows]
+    pairs = pairs * ndim if len(pairs) == 1 else pairs
+    if len(pairs) != ndim or any(b < 0 or a < 0 for b, a in pairs):
+        raise Unsupported("widths of numpy.pad do not match the array")
+    return tuple(pairs)
+
+
+def _pad_constant(
+    tx: TraceContext, x: Var, widths: tuple[tuple[Dim, Dim], ...], kwargs: dict[str, Any]
+) -> Var:
+    value = kwargs.pop("constant_values", 0)
+    if kwargs or isinstance(value, (tuple, list, ArrayRef)):
+        raise Unsupported("numpy.pad with several or computed constant_values")
+    return emit(tx, "pad", x, widths=widths, value=exact_value(value, x.dtype))
