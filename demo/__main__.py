@@ -6,11 +6,13 @@ Exit status 1 when a result is wrong, 2 for an unknown name.
 from __future__ import annotations
 
 import argparse
+import atexit
 import faulthandler
 import math
 import os
-import pathlib
+import shutil
 import sys
+import tempfile
 
 from rich.console import Console
 from rich.table import Table
@@ -108,10 +110,10 @@ def explain(console: Console, program: Program, quick: bool) -> None:
 
 def _cache_of_its_own() -> None:
     """Compile anew in each run, so that the seconds of compilation mean something."""
-    import tempfile
-
     if "DYNCOMP_CACHE_DIR" not in os.environ:
-        os.environ["DYNCOMP_CACHE_DIR"] = tempfile.mkdtemp(prefix="dyncomp-demo-")
+        directory = tempfile.mkdtemp(prefix="dyncomp-demo-")
+        os.environ["DYNCOMP_CACHE_DIR"] = directory
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
 
 
 def list_programs(console: Console) -> None:
@@ -131,8 +133,6 @@ def main(arguments: list[str]) -> int:
     except KeyError as error:
         console.print(error.args[0], style="red")
         return 2
-    faulthandler.enable()
-    _cache_of_its_own()
     outcomes = []
     for program in programs:
         if not installed(program):
@@ -151,5 +151,6 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+    faulthandler.enable()
+    _cache_of_its_own()
     sys.exit(main(sys.argv[1:]))

@@ -9,6 +9,7 @@ import inspect
 import math
 import operator
 import types
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -290,6 +291,11 @@ def _super(tracer: Tracer, *args: Value) -> Value:
     return SuperValue(tracer.constant_of(tracer.realize(cell.contents), "a class"), first)
 
 
+@_builtin(typing.cast)
+def _cast(tracer: Tracer, kind: Value, obj: Value) -> Value:
+    return obj
+
+
 # -- numbers ------------------------------------------------------------------------------------------
 @_builtin(bool)
 def _bool(tracer: Tracer, obj: Value | None = None) -> Value:
@@ -492,6 +498,8 @@ _FOLDED: frozenset[Any] = frozenset(
 
 def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     """A pure C function of constants is computed at capture; of Python numbers, in Python at run time."""
+    if isinstance(obj, functools._lru_cache_wrapper):
+        return _cached_call(tracer, obj, args, kwargs)
     try:
         if obj not in _FOLDED:
             return None
@@ -507,6 +515,16 @@ def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Val
     constants = [tracer.constant_of(v, "an argument") for v in args]
     keywords = {k: tracer.constant_of(v, "an argument") for k, v in kwargs.items()}
     return tracer.wrap_result(tracer.fold(lambda: obj(*constants, **keywords)))
+
+
+def _cached_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+    """A function under ``lru_cache`` gives the same object for the same constants: ask it at capture."""
+    if not all(v.is_const for v in (*args, *kwargs.values())):
+        return None
+    result = tracer.fold(lambda: obj(*(a.const for a in args), **{k: v.const for k, v in kwargs.items()}))
+    if isinstance(result, (int, float, complex, str, bytes, type(None), type)):
+        return tracer.wrap_result(result)
+    return tracer.child_or_constant(result, None)
 
 
 def _foldable(value: Value) -> bool:

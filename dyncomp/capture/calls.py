@@ -54,10 +54,15 @@ def call_function(
     return machine.run_inlined(tracer, frame)
 
 
-def refuse_inlining(tracer: Tracer, code: types.CodeType, function: Value) -> None:
+def refuse_inlining(
+    tracer: Tracer, code: types.CodeType, function: FunctionValue | NestedFunctionValue
+) -> None:
     """Break where a function is better called than inlined."""
     if code.co_flags & _COROUTINE_FLAGS:
         raise Break("generator", f"{function.describe()} is a coroutine")
+    module = function_globals(function)[0].get("__name__", "")
+    if not tracer.config.is_inlinable(str(module)):
+        raise Break("unsupported-call", f"{function.describe()} of module {module} is called, not inlined")
     if len(tracer.frames) > tracer.config.options.inline_depth:
         raise Break("inline-refused", f"{function.describe()}: calls nested too deeply")
     if sum(frame.raw_code is code for frame in tracer.frames) >= 3:
@@ -240,9 +245,7 @@ def _plain_argument(value: Value) -> bool:
     return isinstance(value, (ArrayValue, NumberValue, SuperValue)) or value.is_const or hasattr(value, "sym")
 
 
-def inert_context(
-    tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]
-) -> Value | None:
+def inert_context(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     """A library's context manager that changes nothing for graphs, ``None`` where it is not one."""
     if args or not all(v.is_const for v in kwargs.values()):
         return None
@@ -262,7 +265,7 @@ def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, V
     if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__new__ is not tuple.__new__:
         return _call_namedtuple(tracer, cls, args, kwargs)
     machine_made = type(cls) is type and cls.__new__ is object.__new__ and is_plain_class(cls)
-    if not machine_made:
+    if not machine_made or not tracer.config.is_inlinable(str(cls.__module__)):
         raise Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
     instance = InstanceValue(cls)
     init = inspect.getattr_static(cls, "__init__", None)

@@ -21,6 +21,17 @@ from .records import Records
 TRUSTED = frozenset({"numpy", "math", "cmath", "operator", "functools", "itertools", "torch", "builtins"})
 
 
+# Standard modules whose functions work on the interpreter's own state, text or files: they are called, not
+# inlined.
+NOT_INLINED = frozenset(
+    "warnings logging threading os posixpath re inspect importlib io json subprocess multiprocessing asyncio "
+    "unittest pickle socket traceback linecache tokenize ast dis datetime locale random typing string textwrap "
+    "pathlib tempfile shutil weakref gc contextvars concurrent queue signal platform sysconfig codecs "
+    "encodings pprint reprlib decimal fractions uuid hashlib struct zipfile csv configparser argparse "
+    "pytest _pytest hypothesis rich pandas matplotlib".split()
+)
+
+
 @dataclass
 class FrameState:
     """What was seen of a code object's inputs: by the source's text, the last value or shape, and which
@@ -82,6 +93,9 @@ class CaptureConfig(_hook.HookConfig):
 
     def is_loop_body(self, code: types.CodeType) -> bool:
         return code in self._varying
+
+    def is_inlinable(self, module: str) -> bool:
+        return module.partition(".")[0] not in NOT_INLINED
 
     def is_trusted(self, module: str) -> bool:
         return module.partition(".")[0] in TRUSTED

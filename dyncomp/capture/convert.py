@@ -216,7 +216,9 @@ def _mutated_inputs(tracer: Tracer) -> set[str]:
 def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | None, Any]:
     if not useful and not cg.outputs:
         return None, None
-    outputs = tuple(GraphOutput(value.ref.var, value.ref.kind) for value in cg.outputs)
+    outputs = tuple(
+        GraphOutput(value.ref.var, value.ref.kind, readonly=value.ref.readonly) for value in cg.outputs
+    )
     mutates = bool(_mutated_inputs(tracer))
     if not outputs and not mutates:
         return None, None

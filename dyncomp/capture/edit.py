@@ -69,7 +69,7 @@ class Assembly:
             moved[index] = count
             count += keep
         moved[len(linked)] = count
-        instructions = []
+        instructions: list[Instr] = []
         for instr, keep in zip(linked, kept):
             if not keep:
                 continue

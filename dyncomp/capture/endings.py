@@ -242,6 +242,7 @@ def _resume_target(
 
 def plain_function(cg: Codegen, frame: Frame, made: Continuation) -> Any:
     """A callable of a continuation that is never captured: a function, or an object with ``bind``."""
+    _hook.mark(made.code, "skip")
     if not made.freevars:
         return types.FunctionType(made.code, frame.globals[0])
     return PlainContinuation(made.code, frame.globals[0])

@@ -147,7 +147,7 @@ class Instr(NamedTuple):
     op: str
     arg: Any
     loc: Loc
-    index: int
+    index: int  # type: ignore[assignment]
 
     def __str__(self) -> str:
         shown = "" if self.arg is None and self.op != "LOAD_CONST" else repr(self.arg)

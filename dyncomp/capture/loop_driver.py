@@ -6,6 +6,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from . import _hook
 from .codegen import UNBOUND_SLOT, Codegen
 from .frames import Frame
 from .loops import UNBOUND, Loop, LoopBody, make_loop_body
@@ -149,6 +150,7 @@ class PartlyBound:
         made = make_continuation(
             self.code, self.at, stack_depth=self.depth, bound=tuple(bound), unbound_slots=self.unbound
         )
+        _hook.mark(made.code, "skip")
         closure = tuple(cells[name] for name in made.freevars)
         function = types.FunctionType(made.code, self.namespace, self.code.name, None, closure)
         args = []

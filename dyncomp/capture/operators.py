@@ -6,6 +6,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from .. import dtypes
+from ..device import CPU
+from ..frontends.base import ArrayRef
+from ..graph.ir import Var
 from .breaks import Break
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
@@ -55,8 +59,40 @@ def array_operator(tracer: Tracer, name: str, values: list[Value]) -> Value:
     return tracer.apply_rule(rule, values, {}, f"operator {name}")
 
 
+# operators on floats that never raise, by their prim
+_TOTAL_ON_FLOATS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "lt": "less",
+    "le": "less_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "neg": "negative",
+    "abs": "abs",
+}
+
+
 def _number_from_array(tracer: Tracer, name: str, values: list[Value]) -> Value:
+    """Python floats that the graph computes (``float(x.sum())``) stay in the graph where the operator is
+    total, as Python's float arithmetic is float64's."""
+    prim = _TOTAL_ON_FLOATS.get(name)
+    if prim is not None and all(v.pytype is float for v in values):
+        ops = tracer.tx.ops
+        operands = [_float_variable(tracer, v) for v in values]
+        var = getattr(ops, prim)(*operands)
+        return tracer.wrap_result(ArrayRef(var, "python", tracer.config.frontends[0].name))
     raise Break("data-dependent-value", f"{name} of Python numbers that come from an array")
+
+
+def _float_variable(tracer: Tracer, value: Value) -> Var:
+    if value.is_const:
+        found: Var = tracer.tx.ops.full(shape=(), value=value.const, dtype=dtypes.float64, device=CPU)
+        return found
+    ref: ArrayRef = value.for_rule(tracer)
+    return ref.var
 
 
 def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
@@ -76,6 +112,8 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
         return _compare_unlike(plain, a, b)
     if a.is_const and b.is_const:
         function = getattr(operator, BINARY_NAMES[plain])
+        if plain in ("==", "!="):
+            return ConstValue(bool(tracer.fold(function, a.const, b.const)))
         return tracer.wrap_result(tracer.fold(function, _immutable(a), _immutable(b)))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..graph.ir import Graph, Loc
+from . import _hook
 from .breaks import BreakRecord
 from .guards import Guard
 
@@ -56,9 +57,12 @@ class Records:
         self.counters["skipped"] += 1
         log.info("%s at %s runs as plain Python: %s", name, loc, reason)
 
-    def plain_function(self, code: types.CodeType, namespace: dict[str, Any], closure: Any) -> types.FunctionType:
+    def plain_function(
+        self, code: types.CodeType, namespace: dict[str, Any], closure: Any
+    ) -> types.FunctionType:
         """The original as a function that is not captured, for a call whose graph raised."""
         self.counters["fallbacks"] += 1
+        _hook.mark(code, "skip")
         log.info("the graph of %s raised: the original runs", code.co_qualname)
         return types.FunctionType(code, namespace, code.co_name, None, closure)
 

@@ -35,11 +35,12 @@ _BY_IDENTITY = (
     types.ClassMethodDescriptorType,
     types.GetSetDescriptorType,
     types.MethodWrapperType,
+    functools._lru_cache_wrapper,
     type(np.sin),
     type(np.sum),
     type,
 )
-IDENTITY_TRACKED = (list, dict)
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
@@ -70,7 +71,7 @@ def _wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
 
 
 def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
-    if isinstance(obj, (type, enum.Enum)) or type(obj) in _BY_IDENTITY:
+    if isinstance(obj, (type, enum.Enum)) or (type(obj) in _BY_IDENTITY and not _bound_in_c(obj)):
         tracer.guard(source, Kind.IS, obj)
         return ConstValue(obj, source)
     if isinstance(obj, types.ModuleType):
@@ -90,6 +91,13 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         return InstanceValue(type(obj), obj, source)
     tracer.guard(source, Kind.TYPE_IS, type(obj))
     return OpaqueValue(obj, source)
+
+
+def _bound_in_c(obj: Any) -> bool:
+    """A C method bound to an object: a new one at each look-up, so that its identity says nothing."""
+    return isinstance(getattr(obj, "__self__", None), object) and not isinstance(
+        getattr(obj, "__self__", None), (types.ModuleType, type, type(None))
+    )
 
 
 def wrap_unguarded(tracer: Tracer, obj: Any, source: Source | None = None) -> Value:
@@ -115,9 +123,18 @@ def pinned(obj: Any) -> Source:
 
 def is_plain_class(cls: type) -> bool:
     """An ordinary Python class: all bases but ``object`` are written in Python."""
-    return all(base is object or base.__flags__ & (1 << 9) for base in cls.__mro__) and not issubclass(
-        cls, (tuple, list, dict, set, str, int, float, BaseException)
-    )
+    if issubclass(cls, (tuple, list, dict, set, str, int, float, BaseException)):
+        return False
+    return all(_made_in_python(base) for base in cls.__mro__[:-1])
+
+
+def _made_in_python(cls: type) -> bool:
+    """A heap type that adds at most ``__dict__``, ``__weakref__`` and slots to its base's memory."""
+    if not cls.__flags__ & _HEAP_TYPE:
+        return False
+    slots = vars(cls).get("__slots__", ())
+    count = 1 if isinstance(slots, str) else len(tuple(slots))
+    return cls.__basicsize__ <= cls.__base__.__basicsize__ + 8 * (2 + count)
 
 
 # -- numbers and other constants ----------------------------------------------------------------
@@ -332,6 +349,8 @@ def _array_dims(
     for axis in sorted(chosen):
         symbol = tracer.env.new_symbol(facts.shape[axis], low=2)
         tracer.bind_dim(symbol, "dim", index, axis, source, 1)
+        # sizes 0 and 1 have rules of their own (broadcasting): they get entries of their own
+        tracer.env.guards.append(SymGuard(2 - symbol, "<="))
         shape[axis] = symbol
     strides = _symbolic_strides(tracer, facts, tuple(shape), index, source)
     return tuple(shape), strides

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..graph.ir import Loc
+from ..graph.ir import Loc, same_shape
 from ..symint import Dim, SymInt, hint, product, same
 from .deps import Read
-from .index import AxisVar, Expr, Index, axis_expr
+from .index import AxisVar, Expr, Index, at_most, axis_expr, value_range
 from .lower_values import Place, Storage, Value, is_stored, type_place
 
 MAX_WEIGHT = 96
@@ -138,6 +138,14 @@ class Fuser:
                 return cluster
         return self._open(root)
 
+    def cluster_of(self, value: Value) -> Cluster | None:
+        """The cluster that computes a value."""
+        if value.home is None:
+            return None
+        cluster = self.steps[value.home.position]
+        assert isinstance(cluster, Cluster)
+        return cluster
+
     def add_call(
         self, kind: str, value: Value, operands: Sequence[Value], results: Sequence[Value]
     ) -> LibraryCall:
@@ -171,8 +179,7 @@ class Fuser:
                 first = max(first, max(read.root.place.storage.writes, default=-1) + 1)
         if root.target is not None:
             storage = root.target.storage
-            first = max(first, max(storage.writes, default=-1) + 1)
-            first = max(first, max((p for p, _ in storage.reads), default=0))
+            first = max(first, *storage.writes, *(p for p, _ in storage.reads), 0)
             if storage.role == "input":
                 first = max(first, max(self.raising, default=-1) + 1)
         if root.raises:
@@ -185,7 +192,7 @@ class Fuser:
         first = self._earliest(root)
         found: list[Cluster] = []
         for read in root.reads:
-            home = read.root.home
+            home = self.cluster_of(read.root)
             if home is not None and home.position >= first and home not in found:
                 found.append(home)
         same_axes = self._by_sizes.get(tuple(_size_key(d.size) for d in proper(root.dims)), ())
@@ -252,7 +259,9 @@ class Fuser:
         assert root.target is not None
         storage = root.target.storage
         here = cluster.position
-        if any(w >= here for w in storage.writes) or any(p > here for p, _ in storage.reads):
+        if any(w > here for w in storage.writes) or any(p > here for p, _ in storage.reads):
+            return False
+        if here in storage.writes and not _disjoint_writes(cluster, root):
             return False
         if storage.role == "input" and any(p >= here for p in self.raising):
             return False
@@ -376,6 +385,34 @@ def _bind(inside: Sequence[Read], dims: Sequence[AxisVar]) -> dict[str, AxisVar]
     if len({a.name for a in bound.values()}) != len(bound):
         return None
     return bound
+
+
+def _disjoint_writes(cluster: Cluster, root: Root) -> bool:
+    """Whether a root writes elsewhere than every root of the cluster that writes to its storage."""
+    assert root.target is not None
+    for other in cluster.roots:
+        value_place = other.value.place if other.kind == "compute" else other.target
+        if value_place is None or value_place.storage is not root.target.storage:
+            continue
+        if other.target is None or not _disjoint(other, root):
+            return False
+    return True
+
+
+def _disjoint(a: Root, b: Root) -> bool:
+    """Whether two writes to windows of one array touch different elements, for certain."""
+    assert a.target is not None
+    assert b.target is not None
+    same_array = same_shape(a.target.strides, b.target.strides) and same(a.target.offset, b.target.offset)
+    if not same_array or len(a.target_index) != len(b.target_index):
+        return False
+    for x, y in zip(a.target_index, b.target_index):
+        first, second = value_range(x), value_range(y)
+        if first is None or second is None:
+            continue
+        if at_most(first[1] + 1, second[0]) or at_most(second[1] + 1, first[0]):
+            return True
+    return False
 
 
 def _reads_match(inside: Sequence[Read], mapping: Mapping[str, Expr]) -> bool:

@@ -96,7 +96,7 @@ class Expr:
     def __sub__(self, other: Expr | Dim) -> Expr:
         return self + (-other)
 
-    def __rsub__(self, other: Dim) -> Expr:
+    def __rsub__(self, other: Dim) -> Expr:  # type: ignore[misc]
         return -self + other
 
     @property
@@ -220,6 +220,22 @@ def upper_bound(expr: Expr) -> Dim | None:
                 return None
             total = total + c * (inner // atom.divisor)
     return total
+
+
+def value_range(expr: Expr) -> tuple[Dim, Dim] | None:
+    """Inclusive bounds of an affine expression over the axes' ranges, for axes that are not empty."""
+    low: Dim = expr.constant
+    high: Dim = expr.constant
+    for atom, c in expr.terms.items():
+        if not isinstance(atom, AxisVar):
+            return None
+        if at_most(0, c):
+            high = high + c * (atom.size - 1)
+        elif at_most(c, 0):
+            low = low + c * (atom.size - 1)
+        else:
+            return None
+    return low, high
 
 
 def _split(expr: Expr, divisor: Dim) -> tuple[Expr, Expr]:

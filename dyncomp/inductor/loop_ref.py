@@ -175,7 +175,7 @@ class _Run:
         reducer = REDUCERS[combiner]
         source = self.values[stmt.args[0]].dtype
         if reducer.position:
-            find = np.argmax if combiner == "argmax" else np.argmin
+            find: Any = np.argmax if combiner == "argmax" else np.argmin
             return np.expand_dims(find(value, axis=dims[0]), dims[0]).astype(np.int64)
         if 0 in (value.shape[d] for d in dims):
             identity = np.asarray(reducer.identity(stmt.dtype)).astype(stmt.dtype.numpy)
@@ -205,7 +205,7 @@ def _prod(value: Array, **kwargs: Any) -> Array:
     return np.asarray(np.multiply.reduce(value, dtype=value.dtype, **kwargs))
 
 
-_REDUCE = {
+_REDUCE: dict[str, Any] = {
     "sum": _sum,
     "prod": _prod,
     "max": np.maximum.reduce,

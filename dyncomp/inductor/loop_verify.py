@@ -28,7 +28,7 @@ class _Verifier:
         self.buffers = {b.name: b for b in kernel.buffers}
         self.values: dict[str, Stmt] = {}
         self.read_at: dict[str, list[Index | None]] = {}
-        self.written_at: dict[str, Index | None] = {}
+        self.written_at: dict[str, list[Index | None]] = {}
 
     def fail(self, number: int, why: str) -> None:
         raise VerifyError(f"kernel {self.kernel.name}, statement {number}: {why}")
@@ -169,11 +169,11 @@ class _Verifier:
         if len(stmt.args) != 1 or self.values[stmt.args[0]].dtype is not stmt.dtype:
             self.fail(number, "stores one value of the buffer's dtype")
         name = stmt.arg[0]
-        if name in self.written_at:
-            self.fail(number, f"{name} is written twice")
+        if index in self.written_at.get(name, ()):
+            self.fail(number, f"{name} is written twice at one position")
         if any(i != index for i in self.read_at.get(name, ())):
             self.fail(number, f"{name} is read elsewhere than it is written")
-        self.written_at[name] = index
+        self.written_at.setdefault(name, []).append(index)
 
     def _check_scatter(self, number: int, stmt: Stmt) -> None:
         self._buffer(number, stmt)
@@ -184,7 +184,7 @@ class _Verifier:
             self.fail(number, f"no combiner {stmt.arg[5]!r}")
         if name in self.read_at:
             self.fail(number, f"{name} is read by the kernel that scatters into it")
-        self.written_at[name] = None
+        self.written_at.setdefault(name, []).append(None)
 
     def _effect_axes(self, number: int, stmt: Stmt) -> None:
         if list(stmt.axes) not in (self.axes, self.parallel):

@@ -13,7 +13,8 @@ What lowering guarantees and renderers may rely upon (``loop_verify`` checks it)
   with a scan has one reduce axis and no other reduction.
 - A buffer that is both read and written (``mode`` ``"inout"``) is read at the very index that it is written
   at, and every read comes before the write in the list; a ``scatter`` into it is the one exception (it
-  combines in place). Nothing is written twice, except by ``scatter``.
+  combines in place). Several stores to one buffer write different elements of it (parts of a
+  concatenation). Nothing is written twice, except by ``scatter``.
 - ``argmax``/``argmin`` reduce one axis; the result is the position along it (int64).
 - A kernel without axes computes one point. Sizes may be 0 where they are symbolic.
 """

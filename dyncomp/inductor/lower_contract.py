@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..dtypes import complex64, complex128, float32, float64
 from ..graph.ir import ArrayType, Var, array_type
@@ -11,10 +10,8 @@ from ..symint import Dim, hint, product, same
 from .deps import reads_at
 from .fuse import Root
 from .index import AxisVar, Expr, Index, at_most, axis_expr, canonical
+from .lower_state import State
 from .lower_values import Place, Value, place_of
-
-if TYPE_CHECKING:
-    from .lower import Lowering
 
 BLAS_DTYPES = (float32, float64, complex64, complex128)
 # A product with fewer multiplications, with a vector, or with a tiny result is a loop nest that fuses.
@@ -42,7 +39,7 @@ def dims_of(value: Value) -> Dims:
     return Dims(tuple(xb), tuple(yb), x_free, y_free, tuple(xc), tuple(yc))
 
 
-def lower_contract(lowering: Lowering, value: Value) -> None:
+def lower_contract(lowering: State, value: Value) -> None:
     """Add the steps of a ``dot_general``."""
     dims = dims_of(value)
     if any(lowering.is_static(v) and v.points == 0 for v in value.inputs):
@@ -88,7 +85,7 @@ def loop_axes(value: Value, dims: Dims) -> tuple[tuple[AxisVar, ...], Index, Ind
     return axes, tuple(x_index), tuple(y_index), frozenset(a.name for a in axes[kept:])
 
 
-def _loops(lowering: Lowering, value: Value, dims: Dims) -> None:
+def _loops(lowering: State, value: Value, dims: Dims) -> None:
     axes, x_index, y_index, contracted = loop_axes(value, dims)
     x, y = (_cheap(lowering, v, value) for v in value.inputs)
     value.inputs = (x, y)
@@ -100,7 +97,7 @@ def _loops(lowering: Lowering, value: Value, dims: Dims) -> None:
     lowering.enter(root, value, canonical(kept))
 
 
-def _cheap(lowering: Lowering, operand: Value, value: Value) -> Value:
+def _cheap(lowering: State, operand: Value, value: Value) -> Value:
     """An operand whose elements are each read many times is computed once."""
     root = operand.root
     if root.inline and root.cost > 1 and value.points > operand.points:
@@ -133,7 +130,7 @@ class Product:
     batch: tuple[Dim, ...]
 
 
-def _call_blas(lowering: Lowering, value: Value, dims: Dims) -> None:
+def _call_blas(lowering: State, value: Value, dims: Dims) -> None:
     x, y = value.inputs
     m = product(x.shape[k] for k in dims.x_free)
     n = product(y.shape[k] for k in dims.y_free)
@@ -158,7 +155,7 @@ def _batch_strides(batch: tuple[Dim, ...], size: Dim) -> tuple[Dim, ...]:
 
 
 def _operand(
-    lowering: Lowering,
+    lowering: State,
     value: Value,
     batch: tuple[int, ...],
     rows: tuple[int, ...],
@@ -210,7 +207,7 @@ def _normal(row: Dim, col: Dim, row_count: Dim, col_count: Dim) -> tuple[Dim, Di
 
 
 def _copied(
-    lowering: Lowering,
+    lowering: State,
     value: Value,
     batch: tuple[int, ...],
     rows: tuple[int, ...],
@@ -231,7 +228,7 @@ def _copied(
     )
     copy.inputs = (value,)
     copy.forced = True
-    lowering.lower_copy(copy)
+    lowering.point(copy)
     place = place_of(copy)
     return Operand(copy, place, col_count, 1, tuple(place.strides[k] for k in batch))
 

@@ -6,8 +6,6 @@ has later readers is never overwritten: both are decided here, in the order of t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import LoweringError
 from ..graph.ir import same_shape
 from ..prims import opdef
@@ -15,10 +13,8 @@ from ..symint import Dim, hint, product
 from .deps import Read, ReadWalker, read_all, walk_address
 from .fuse import Cluster, Root
 from .index import AxisVar, Index, axis_vars, canonical
+from .lower_state import State
 from .lower_values import Place, Storage, Value, place_of, span, type_place
-
-if TYPE_CHECKING:
-    from .lower import Lowering
 
 # Views of a base through which it may be written in place.
 _DENSE_VIEWS = frozenset(("transpose", "reshape", "strided_slice"))
@@ -27,7 +23,7 @@ _DENSE_VIEWS = frozenset(("transpose", "reshape", "strided_slice"))
 class Updates:
     """Lowers ``Update`` and ``Scatter`` nodes and the graph's mutations."""
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: State) -> None:
         self.lowering = lowering
 
     # -- nodes --------------------------------------------------------------------------------
@@ -196,7 +192,7 @@ class Updates:
         """Let the cluster that computes the new value write it to the input's memory, if nothing reads
         the old contents afterwards and nothing can raise afterwards."""
         storage = self.lowering.inputs[number]
-        home = value.home
+        home = self.lowering.fuser.cluster_of(value)
         if home is None or value.root is not value or value.place is None:
             return False
         temp = value.place.storage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..dtypes import DType
 from ..errors import LoweringError
@@ -12,9 +12,6 @@ from ..graph.ir import ArrayType, Node, Var
 from ..prims.opdef import OpDef, View
 from ..symint import Dim, hint, product, same
 from .index import AxisVar, Expr, Index, axis_vars, canonical, linear, reshape_index
-
-if TYPE_CHECKING:
-    from .fuse import Cluster
 
 Table = Mapping[str, OpDef]
 
@@ -55,6 +52,13 @@ class Use:
     repeats: bool = False
 
 
+class Home(Protocol):
+    """The cluster (see ``fuse``) that computes a value."""
+
+    position: int
+    buffers: set[int]
+
+
 @dataclass(eq=False)
 class Value:
     """One graph value.
@@ -74,7 +78,7 @@ class Value:
     row: OpDef | None = None
     inputs: tuple[Value, ...] = ()
     place: Place | None = None
-    home: Cluster | None = None
+    home: Home | None = None
     canon: Index = ()
     rank: int = 0
     forced: bool = False

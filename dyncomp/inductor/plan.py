@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import LoweringError
 from ..graph.interp import has_symbols
@@ -228,8 +229,14 @@ class Planner:
         return SymbolSlot("shape" if symbol.kind == "dim" else "stride", symbol.index, symbol.axis)
 
 
-_OUTPUT_KINDS = {"array": "array", "scalar": "numpy_scalar", "python": "python_scalar"}
-_SCALAR_KINDS = {"bool": "bool", "int": "int", "uint": "int", "float": "float", "complex": "complex"}
+_OUTPUT_KINDS: dict[str, Any] = {"array": "array", "scalar": "numpy_scalar", "python": "python_scalar"}
+_SCALAR_KINDS: dict[str, Any] = {
+    "bool": "bool",
+    "int": "int",
+    "uint": "int",
+    "float": "float",
+    "complex": "complex",
+}
 
 
 def _integer_count(symbols: Sequence[SymbolBinding]) -> int:

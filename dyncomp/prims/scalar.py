@@ -114,7 +114,7 @@ class ScalarBuilder:
     ``cast``, ``const`` and ``index``. Subclasses say what a value is by ``emit`` and ``dtype``."""
 
     def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: Any = None) -> Any:
-        """The value ``op(*args)`` of ``dtype``; ``arg`` is the constant of ``const``, the axis of ``axis``."""
+        """The value ``op(*args)`` of ``dtype``; ``arg``: the constant of ``const``, the axis of ``axis``."""
         raise NotImplementedError
 
     def dtype(self, value: Any) -> DType:

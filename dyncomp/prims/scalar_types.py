@@ -21,10 +21,10 @@ class ScalarOp:
     ``"bool"``, ``"real"`` (the component type of a complex argument) or ``"complex"``.
     ``numpy``: its definition on arrays. ``cpp`` and ``triton``: spellings by kind letters, such as
     ``{"iu": "...", "f": "..."}``; ``{0}`` ``{1}`` ``{2}`` are the arguments, ``{T}`` the C type of the
-    principal argument, ``{U}`` an unsigned integer type of at least its width and ``int``'s, ``{t}`` its short
-    name (``f32``, ``i64``…), ``{fsuffix}`` the suffix of C's float functions. ``decomp(s, *args)``: what a target
-    without a spelling does. ``mixed``: arguments may differ in dtype. ``cost``: rough number of machine
-    operations, for the cost model.
+    principal argument, ``{U}`` an unsigned type of at least its width and ``int``'s, ``{t}`` its
+    short name (``f32``, ``i64``…), ``{fsuffix}`` the suffix of C's float functions. ``decomp(s, *args)``:
+    what a target without a spelling does. ``mixed``: arguments may differ in dtype. ``cost``: rough number of
+    machine operations, for the cost model.
     """
 
     name: str

@@ -276,7 +276,8 @@ def test_code_larger_than_one_byte_operands():
 
 def test_jumps_over_more_than_two_bytes():
     lines = "\n".join("            x = g(x, 1) + g(x, 2)" for _ in range(4000))
-    source = f"def f(x, g):\n    for i in range(2):\n        if i == 1:\n{lines}\n        x += 1\n    return x % 97"
+    start = "def f(x, g):\n    for i in range(2):\n        if i == 1:\n"
+    source = f"{start}{lines}\n        x += 1\n    return x % 97"
     scope: dict = {}
     exec(source, scope)
     function = scope["f"]

@@ -1,4 +1,4 @@
-"""Compile hand-written kernels and run them through a thread pool stand-in that splits every parallel loop."""
+"""Compile hand-written kernels; run them with a stand-in for the thread pool that splits every loop."""
 
 from __future__ import annotations
 
@@ -70,7 +70,11 @@ def compile_kernels(
     for k, kernel in enumerate(kernels):
         step = LaunchKernel(kernel, tuple(range(len(kernel.buffers))), 1, point_ns)
         segments.append(Segment(f"run_{k}" if len(kernels) > 1 else "run", (step,)))
-    source = render_module(Module("test", tuple(segments), tuple(symbols)), serial_ns)
+    return load_source(render_module(Module("test", tuple(segments), tuple(symbols)), serial_ns))
+
+
+def load_source(source: str) -> Compiled:
+    """Build and load one translation unit."""
     load_math_libraries()
     return Compiled(open_cache().load(source, find_toolchain()), source)
 

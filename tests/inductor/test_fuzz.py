@@ -10,7 +10,7 @@ import pytest
 from dyncomp.errors import Unsupported
 from dyncomp.graph.interp import bind_symbols
 from dyncomp.graph.ir import Graph
-from dyncomp.inductor import fuse, lower, lower_contract
+from dyncomp.inductor import fuse, lower_contract, lower_state
 from dyncomp.inductor.compile import compile_graph
 from tests.aot_autograd.programs import Layout, Seeded
 from tests.inductor.fuzz import assert_same, make_graph
@@ -42,8 +42,8 @@ def eager_to_split(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuse, "SMALL_POINTS", 0)
     monkeypatch.setattr(fuse, "FEW_PARALLEL", 3)
     monkeypatch.setattr(fuse, "MAX_WEIGHT", 8)
-    monkeypatch.setattr(lower, "MAX_INLINE_WEIGHT", 5)
-    monkeypatch.setattr(lower, "SHARE_COST", 3.0)
+    monkeypatch.setattr(lower_state, "MAX_INLINE_WEIGHT", 5)
+    monkeypatch.setattr(lower_state, "SHARE_COST", 3.0)
     monkeypatch.setattr(lower_contract, "SMALL_PRODUCT", 0)
     monkeypatch.setattr(lower_contract, "TINY", 0)
 

@@ -104,7 +104,10 @@ def heat(o: Ops, u: Var) -> Var:
         return o.strided_slice(u, starts=(i, j), sizes=(n - 2, m - 2), steps=(1, 1))
 
     near = o.add(o.add(at(0, 1), at(2, 1)), o.add(at(1, 0), at(1, 2)))
-    new = o.add(at(1, 1), o.multiply(number(o, 0.1, near), o.subtract(near, o.multiply(number(o, 4.0, near), at(1, 1)))))
+    new = o.add(
+        at(1, 1),
+        o.multiply(number(o, 0.1, near), o.subtract(near, o.multiply(number(o, 4.0, near), at(1, 1)))),
+    )
     return o.update_slice(u, new, starts=(1, 1), sizes=(n - 2, m - 2), steps=(1, 1))
 
 
@@ -198,6 +201,31 @@ def test_concatenation_writes_each_part_once() -> None:
         return (whole,), {}
 
     check(make(build), [normal(30, 5), normal(20, 5)], 2)
+
+
+def test_parts_of_equal_shape_are_one_kernel() -> None:
+    def build(o: Ops) -> Any:
+        x = source(o, 300)
+        whole = o.empty(shape=(300, 3), dtype=F64)
+        for k, part in enumerate((o.exp(x), o.negative(x), o.square(o.exp(x)))):
+            column = o.broadcast_in_dim(part, shape=(300, 1), dims=(0,))
+            whole = o.update_slice(whole, column, starts=(0, k), sizes=(300, 1), steps=(1, 1))
+        return (whole,), {}
+
+    check(make(build), [normal(300)], 1)
+
+
+def test_overlapping_parts_are_written_in_order() -> None:
+    def build(o: Ops) -> Any:
+        x = source(o, 300)
+        whole = o.update_slice(o.square(x), o.negative(x), starts=(0,), sizes=(300,), steps=(1,))
+        part = o.strided_slice(x, starts=(0,), sizes=(200,), steps=(1,))
+        for start in (0, 50, 100):
+            whole = o.update_slice(whole, o.exp(part), starts=(start,), sizes=(200,), steps=(1,))
+        return (whole,), {}
+
+    graph = make(build)
+    check(graph, [normal(300)], steps(graph))
 
 
 def test_nothing_is_written_when_an_index_is_out_of_bounds() -> None:

@@ -12,7 +12,7 @@ from dyncomp.inductor.render.cpp import render_module
 from dyncomp.inductor.schedule import CallBlas, Matrix, Module, Segment
 from dyncomp.symint import ShapeEnv
 
-from .render_util import compile_kernels, pointwise, reference
+from .render_util import compile_kernels, load_source, pointwise, reference
 
 
 def affine(strides, names="ijkl", offset=0):
@@ -57,7 +57,10 @@ def reduction(shape, reduced, combiner, dtype, strides=None):
     )
     total = int(np.prod(kept_shape))
     buffers = (Buffer("x", dtype, int(np.prod(shape)), "in"), Buffer("y", result, max(total, 1), "out"))
-    return Kernel(f"{combiner}_{dtype}", axes_of(shape, reduced), buffers, body, ("test",)), (max(total, 1), result)
+    return Kernel(f"{combiner}_{dtype}", axes_of(shape, reduced), buffers, body, ("test",)), (
+        max(total, 1),
+        result,
+    )
 
 
 def check(kernel, arrays, symbols=(), values=None, rtol=2e-5, atol=1e-5, point_ns=1.0):
@@ -202,7 +205,9 @@ def centered(size):
         Stmt("", "store", ("d",), ("i",), ("y", at), float64),
         Stmt("", "store", ("m",), (), ("z", Index()), float64),
     )
-    buffers = tuple(Buffer(n, float64, s, m) for n, s, m in (("x", size, "in"), ("y", size, "out"), ("z", 1, "out")))
+    buffers = tuple(
+        Buffer(n, float64, s, m) for n, s, m in (("x", size, "in"), ("y", size, "out"), ("z", 1, "out"))
+    )
     return Kernel("centered", (Axis("i", size, "reduce"),), buffers, body)
 
 
@@ -378,7 +383,9 @@ def make_symbol():
 def test_symbolic_sizes(n):
     size = make_symbol()
     kernel = pointwise("exp", [float32], float32, size)
-    check(kernel, [data((max(n, 1),), float32), np.zeros(max(n, 1), np.float32)], (str(size),), {str(size): n})
+    check(
+        kernel, [data((max(n, 1),), float32), np.zeros(max(n, 1), np.float32)], (str(size),), {str(size): n}
+    )
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 100, 40_000])
@@ -395,7 +402,9 @@ def test_symbolic_reductions(n, along):
     axes = tuple(Axis(a, s, "reduce" if a in along else "parallel") for a, s in (("i", size), ("j", 3)))
     buffers = (Buffer("x", float32, size * 3, "in"), Buffer("y", float32, size + 3, "out"))
     kernel = Kernel("sum", axes, buffers, body)
-    check(kernel, [data((n, 3), float32), np.zeros(n + 3, np.float32)], (str(size),), {str(size): n}, atol=1e-2)
+    check(
+        kernel, [data((n, 3), float32), np.zeros(n + 3, np.float32)], (str(size),), {str(size): n}, atol=1e-2
+    )
 
 
 # -- the module -------------------------------------------------------------------------------
@@ -413,10 +422,18 @@ def test_origin_is_shown_and_cannot_break_the_comment():
     assert "//   f at a.py:3 return /" in source
 
 
-def test_blas_call_is_rendered():
-    call = CallBlas(float64, 2, 3, 4, Matrix(0, 0, 4, 1), Matrix(1, 0, 1, 4), Matrix(2, 0, 3, 1), ())
+@pytest.mark.parametrize("dtype", [float32, float64, dtypes.complex64], ids=str)
+def test_matrix_product_without_blas(dtype):
+    """The process's BLAS is tested with the launcher; here the table has none."""
+    call = CallBlas(
+        dtype, 2, 3, 4, Matrix(0, 0, 4, 1, (8,)), Matrix(1, 0, 1, 4, (0,)), Matrix(2, 0, 3, 1, (6,)), (5,)
+    )
     source = render_module(Module("m", (Segment("run", (call,)),), (), ()))
     assert "gemm(101, 111, 112, m, n, k" in source
+    a, b = data((5, 2, 4), dtype), data((3, 4), dtype, 1)
+    c = np.zeros((5, 2, 3), dtype.numpy)
+    load_source(source).run([a, b, c])
+    np.testing.assert_allclose(c, a @ b.T, rtol=1e-4)
 
 
 def test_every_dtype_loads_and_stores():

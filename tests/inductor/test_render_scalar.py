@@ -66,7 +66,7 @@ def unsupported(op: str, dtype: dtypes.DType) -> bool:
 
 
 # complex functions that C++ has no spelling of: a graph with one falls back
-NOT_COMPLEX = set("expm1 log1p arcsin arccos arctan arcsinh arccosh arctanh".split())
+NOT_COMPLEX = {"expm1", "log1p", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"}
 
 
 def close(op: str, got: np.ndarray, want: np.ndarray, dtype: dtypes.DType) -> np.ndarray:

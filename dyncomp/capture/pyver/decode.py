@@ -444,7 +444,7 @@ def _for_iter(d: Decoder, item: RawInstr) -> None:
 def _send(d: Decoder, item: RawInstr) -> None:
     d.emit("SEND", Target(item.target))
     if VERSION < (3, 12):
-        d.send_targets.add(item.target)
+        d.send_targets[item.target] = item.loc
         d.goto(item.target, pops=1)
     else:
         d.goto(item.target)

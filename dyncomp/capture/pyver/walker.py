@@ -16,6 +16,7 @@ from dyncomp.capture.instr import (
     CanonicalCode,
     ExceptionRange,
     Instr,
+    Loc,
     pops_pushes,
 )
 from dyncomp.capture.pyver.raw import RawException, RawInstr, disassemble
@@ -49,7 +50,7 @@ class Decoder:
         self.emitted: list[list[tuple[str, Any]] | None] = [None] * count
         self.states: list[State | None] = [None] * count
         self.work: list[tuple[int, State]] = []
-        self.send_targets: set[int] = set()
+        self.send_targets: dict[int, Loc] = {}
         self.folded: set[int] = set()
         self.index = 0
         self.out: list[tuple[str, Any]] = []
@@ -192,7 +193,7 @@ class Decoder:
 
     def link(self, start: int) -> CanonicalCode:
         raw = self.raw
-        flat: list[tuple[str, Any, int]] = []
+        flat: list[tuple[str, Any, Loc]] = []
         begins = [0] * (len(raw) + 1)
         pads: dict[int, int] = {}
         for i, ops in enumerate(self.emitted):
@@ -200,17 +201,17 @@ class Decoder:
                 if flat and flat[-1][0] not in ("JUMP", "JUMP_NO_INTERRUPT"):
                     raise Unsupported("unusual layout around SEND", break_id=BREAK_ID)
                 pads[i] = len(flat)
-                flat.append(("END_SEND", None, i))
+                flat.append(("END_SEND", None, self.send_targets[i]))
             begins[i] = len(flat)
             if ops is not None:
                 for op, arg in ops:
-                    flat.append((op, arg, i))
+                    flat.append((op, arg, raw[i].loc))
         begins[len(raw)] = len(flat)
         instructions = []
-        for index, (op, arg, i) in enumerate(flat):
+        for index, (op, arg, loc) in enumerate(flat):
             if type(arg) is Target:
                 arg = pads[arg.raw] if op == "SEND" and pads else begins[arg.raw]
-            instructions.append(Instr(op, arg, raw[i].loc, index))
+            instructions.append(Instr(op, arg, loc, index))
         exceptions = self.link_exceptions(begins)
         code = self.code
         return CanonicalCode(

@@ -6,6 +6,7 @@ In promotion an operand counts as a *strong* dtype, or as one of the types ``int
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ def strong(dtype: Any) -> np.dtype[Any]:
     return np.dtype(dtype)
 
 
+@lru_cache(maxsize=64)
 def from_np(dtype: np.dtype[Any]) -> DType:
     """The :class:`DType` of a NumPy dtype; raises ``Unsupported`` where there is none."""
     found = dtypes.from_numpy(dtype)

@@ -174,8 +174,8 @@ def _out_of_range_comparison(tx: TraceContext, ufunc: np.ufunc, operands: list[A
 def elementwise_ufuncs() -> Iterator[np.ufunc]:
     """The ufuncs of this NumPy that have a rule."""
     seen: set[int] = set()
-    for name in dir(np):
-        ufunc = getattr(np, name)
+    # not dir() and getattr(), which would import NumPy's lazy submodules
+    for ufunc in vars(np).values():
         if not isinstance(ufunc, np.ufunc) or id(ufunc) in seen or ufunc.signature is not None:
             continue
         seen.add(id(ufunc))

@@ -28,7 +28,7 @@ SERIAL_POINTS = 16384
 VECTOR_BLOCK = 16384
 # Partial results of one reduction: they live on the stack.
 PARTIAL_ELEMENTS = 32768
-TRANSPOSE_TILE = 32
+TRANSPOSE_TILE = 16
 
 
 def arrange(nest: Nest) -> Plan:
@@ -74,14 +74,15 @@ def _outer_first(nest: Nest, names: list[str]) -> list[str]:
 
 def _innermost(nest: Nest, names: list[str]) -> str:
     place = {name: k for k, name in enumerate(nest.axes)}
+    reduction = bool(nest.reduced())
 
-    def key(name: str) -> tuple[float, int]:
+    def key(name: str) -> tuple[bool, float, int]:
         score = _contiguity(nest, name)
         # a handful of iterations is no vector, however contiguous
         short = nest.axes[name].hint < 8
-        return (score if not short else min(score, 0.0) / 4, place[name])
+        return (short and reduction, -(min(score, 0.0) / 4 if short else score), -place[name])
 
-    return max(names, key=key)
+    return min(names, key=key)
 
 
 def _points(nest: Nest, names: list[str] | tuple[str, ...]) -> int:
@@ -216,9 +217,7 @@ def _has_position(nest: Nest) -> bool:
 
 
 # -- reductions in blocks ---------------------------------------------------------------------
-def _block_reduction(
-    nest: Nest, name: str, least: int, most: int
-) -> tuple[str, str, str] | None:
+def _block_reduction(nest: Nest, name: str, least: int, most: int) -> tuple[str, str, str] | None:
     """Cut reduced axis ``name`` into blocks whose partial results go to memory; returns the block axis, the
     axis that combines them in order and the axis inside a block. ``None`` if there is no use in it."""
     size = nest.axes[name].size

@@ -58,7 +58,11 @@ class _Unit:
         text = ""
         if checks:
             found = check_body(kernel, self.symbols)
-            text = f"static __attribute__((noinline)) i64 {name}_check{_PARAMETERS}\n" + "\n".join(found) + "\n}\n\n"
+            text = (
+                f"static __attribute__((noinline)) i64 {name}_check{_PARAMETERS}\n"
+                + "\n".join(found)
+                + "\n}\n\n"
+            )
         if checks and scatters:
             # nothing may be written before every position is known to be good
             body.insert(0, f"  if ({name}_check(b, s, rt, error)) return 1;")
@@ -66,7 +70,6 @@ class _Unit:
             body = [line.replace("return 1;", f"return {name}_check(b, s, rt, error);") for line in body]
             body[:0] = self.empty_sources(kernel, name)
         return text + "\n".join([*lines, f"static i64 {name}{_PARAMETERS}", *body, "}"]) + "\n"
-
 
     def empty_sources(self, kernel: Kernel, name: str) -> list[str]:
         """From an array without elements not even a wild position may be read."""
@@ -108,7 +111,9 @@ def _sizes(sizes: tuple[Dim, ...], symbols: Mapping[str, str]) -> str:
 
 
 def _segment(unit: _Unit, segment: Segment) -> str:
-    lines = [f'extern "C" i64 {segment.symbol}(void** buffers, const i64* s, const Runtime* rt, i64* error) {{']
+    lines = [
+        f'extern "C" i64 {segment.symbol}(void** buffers, const i64* s, const Runtime* rt, i64* error) {{'
+    ]
     lines.append("  (void)rt;")
     for step in segment.steps:
         lines += _blas(step, unit) if isinstance(step, CallBlas) else _launch(step, unit)
@@ -131,12 +136,15 @@ _LETTER = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112
 
 
-def _operand(matrix: Matrix, unit: _Unit, dtype: DType, rows: Dim, cols: Dim, axes: list[str]) -> tuple[str, str, str]:
+def _operand(
+    matrix: Matrix, unit: _Unit, dtype: DType, rows: Dim, cols: Dim, axes: list[str]
+) -> tuple[str, str, str]:
     """(pointer, transpose flag, leading dimension) of a matrix."""
     kind = ctext.memory_type(dtype)
     parts = [ctext.dimension(matrix.offset, unit.symbols)]
     parts += [
-        f"{axis} * {ctext.dimension(stride, unit.symbols)}" for axis, stride in zip(axes, matrix.batch_strides)
+        f"{axis} * {ctext.dimension(stride, unit.symbols)}"
+        for axis, stride in zip(axes, matrix.batch_strides)
     ]
     pointer = f"({kind}*)buffers[{matrix.slot}] + {' + '.join(parts)}"
     transposed = not _is_one(matrix.col_stride)
@@ -163,7 +171,10 @@ def _blas(step: CallBlas, unit: _Unit) -> list[str]:
     by_value = not step.dtype.is_complex
     scalar = kind if by_value else "const void*"
     one, zero = ("1", "0") if by_value else ("&one", "&zero")
-    lines = ["  {", "    typedef void (*Gemm)(int, int, int, i64, i64, i64, " + scalar + ", const void*, i64,"]
+    lines = [
+        "  {",
+        "    typedef void (*Gemm)(int, int, int, i64, i64, i64, " + scalar + ", const void*, i64,",
+    ]
     lines.append(f"                         const void*, i64, {scalar}, void*, i64);")
     lines.append(f"    const Gemm gemm = (Gemm)rt->blas[{BLAS_INDEX[f'{letter}gemm']}];")
     if not by_value:
@@ -174,7 +185,35 @@ def _blas(step: CallBlas, unit: _Unit) -> list[str]:
         text = ctext.dimension(size, unit.symbols)
         lines.append(f"{depth}for (i64 {axis} = 0; {axis} < {text}; ++{axis})")
         depth += "  "
-    call = f"gemm({_ROW_MAJOR}, {a_flag}, {b_flag}, m, n, k, {one}, {a}, {a_step}, {b}, {b_step}, {zero}, {c}, {c_step});"
-    lines.append(f"{depth}if (m > 0 && n > 0) {call}")
+    operands = f"{one}, {a}, {a_step}, {b}, {b_step}, {zero}, {c}, {c_step}"
+    lines.append(f"{depth}if (gemm && m > 0 && n > 0)")
+    lines.append(f"{depth}  gemm({_ROW_MAJOR}, {a_flag}, {b_flag}, m, n, k, {operands});")
+    lines += _plain_product(step, unit, depth, (a, b, c))
     lines.append("  }")
     return lines
+
+
+def _plain_product(step: CallBlas, unit: _Unit, depth: str, pointers: tuple[str, str, str]) -> list[str]:
+    """What a process without BLAS runs instead."""
+    kind = ctext.memory_type(step.dtype)
+    steps = [
+        (ctext.dimension(x.row_stride, unit.symbols), ctext.dimension(x.col_stride, unit.symbols))
+        for x in (step.a, step.b, step.c)
+    ]
+    (a_row, a_col), (b_row, b_col), (c_row, c_col) = steps
+    a, b, c = pointers
+    left, right = f"({a})[row * {a_row} + p * {a_col}]", f"({b})[p * {b_row} + col * {b_col}]"
+    product, start = f"sum + {left} * {right}", "0"
+    if step.dtype.is_complex:
+        short = ctext.short_name(step.dtype)
+        product, start = f"dc_add_{short}(sum, dc_mul_{short}({left}, {right}))", "{0, 0}"
+    body = [
+        "else",
+        "  for (i64 row = 0; row < m; ++row)",
+        "    for (i64 col = 0; col < n; ++col) {",
+        f"      {kind} sum = {start};",
+        f"      for (i64 p = 0; p < k; ++p) sum = {product};",
+        f"      ({c})[row * {c_row} + col * {c_col}] = sum;",
+        "    }",
+    ]
+    return [depth + line for line in body]

@@ -24,11 +24,13 @@ LOCAL_ELEMENTS = 4096
 @dataclass(frozen=True)
 class Plan:
     """``order``: loops from outermost to innermost; ``parallel``: a prefix of it that runs as one flat
-    parallel loop; ``vector``: the innermost loop if its iterations may run as vector lanes."""
+    parallel loop; ``vector``: the innermost loop if its iterations may run as vector lanes; ``keep``: values
+    may be kept in memory between passes."""
 
     order: tuple[str, ...]
     parallel: tuple[str, ...] = ()
     vector: str = ""
+    keep: bool = True
 
 
 @dataclass(frozen=True)
@@ -261,7 +263,7 @@ class _Builder:
         later ones. Returns declarations and the nodes to restore in ``by_name`` afterwards."""
         declarations: list[Item] = []
         overridden: dict[str, Node] = {}
-        if len(passes) < 2 or members & set(self.plan.parallel):
+        if len(passes) < 2 or members & set(self.plan.parallel) or not self.plan.keep:
             return declarations, overridden
         seen: dict[str, int] = {}
         for stage in sorted(passes):

@@ -294,7 +294,9 @@ DC_INLINE double dc_sinh_f64(double x) {
   const double a = __builtin_fabs(x);
   const double t = dc_expm1_f64(a > 709.0 ? 709.0 : a);
   const double e = dc_exp_f64(a * 0.5);
-  const double y = a < 709.0 ? 0.5 * (t + t / (t + 1.0)) : (0.5 * e) * e;
+  const double near = t - 0.5 * (t * t) / (t + 1.0);
+  const double middle = 0.5 * (t + t / (t + 1.0));
+  const double y = a < 1.0 ? near : a < 709.0 ? middle : (0.5 * e) * e;
   return __builtin_copysign(a != a ? a : y, x);
 }
 // @ dc_cosh_f64

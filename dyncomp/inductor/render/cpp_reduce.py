@@ -1,0 +1,213 @@
+"""Reductions and scans in C++: accumulators in vector lanes, their combination, running values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...dtypes import DType, float32
+from ...prims.scalar import REDUCERS, SCALARS
+from . import ctext
+from .cpp_values import ValuePrinter, variable
+from .nest import Accumulator, Node
+from .walk import Declare
+
+# Bytes of accumulator lanes in a reduction: four 512-bit vectors, one if the body is heavy.
+LANE_BYTES = 256
+HEAVY_COST = 8
+
+
+@dataclass
+class Lanes:
+    """How an accumulator is spread: ``count`` lanes (1: a plain variable)."""
+
+    acc: Accumulator
+    count: int
+    axes: tuple[str, ...]
+
+
+@dataclass
+class ReductionPrinter(ValuePrinter):
+    """``lane``: the C++ variable that selects an accumulator's lane; ``carries``: name and axes of each
+    scan's running value."""
+
+    lanes: dict[str, Lanes] = field(default_factory=dict)
+    lane: str = ""
+    carries: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    # -- accumulators -------------------------------------------------------------------------
+    def declare(self, item: Declare, cost: int) -> None:
+        acc = item.acc
+        count = 1 if item.axes else self.lane_count(acc, cost)
+        self.lanes[acc.value] = Lanes(acc, count, item.axes)
+        kind = ctext.register_type(acc.dtype)
+        name = f"acc_{variable(acc.value)}"
+        start = self.identity(acc)
+        size = self.extent(item.axes) if item.axes else count
+        positions = REDUCERS[acc.combiner].position
+        if size == 1:
+            self.line(f"{kind} {name} = {start};")
+            if positions:
+                self.line(f"{self.position_type(acc)} {name}_at = {self.nowhere(acc)};")
+            return
+        self.line(f"{kind} {name}[{size}];")
+        if positions:
+            self.line(f"{self.position_type(acc)} {name}_at[{size}];")
+        with self.block(f"for (int k = 0; k < {size}; ++k)"):
+            self.line(f"{name}[k] = {start};")
+            if positions:
+                self.line(f"{name}_at[k] = {self.nowhere(acc)};")
+
+    def position_type(self, acc: Accumulator) -> str:
+        """Positions as wide as the values, where they fit, keep one number of lanes."""
+        total = 1
+        for _, size in acc.position:
+            total *= size if isinstance(size, int) else 2**31
+        return "int" if total < 2**31 and acc.dtype.itemsize <= 4 else "i64"
+
+    def nowhere(self, acc: Accumulator) -> str:
+        """The position of no element: greater than every other."""
+        return "0x7fffffff" if self.position_type(acc) == "int" else "DC_NOWHERE"
+
+    def identity(self, acc: Accumulator) -> str:
+        value = REDUCERS[acc.combiner].identity(acc.dtype)
+        if acc.combiner == "sum" and acc.dtype.is_float and self.nonempty(acc):
+            value = -0.0  # -0.0 + x is x for every x, the sum of negative zeros included
+        return ctext.constant(value, acc.dtype)
+
+    def nonempty(self, acc: Accumulator) -> bool:
+        sizes = [self.nest.axes[a] for a in acc.reduced]
+        return all(a.static != 0 and (a.static is not None or a.block_of is not None) for a in sizes)
+
+    def lane_count(self, acc: Accumulator, cost: int) -> int:
+        """Lanes of an accumulator: whole vectors, several where a body is too short to hide their latency."""
+        vector = self.plan.vector
+        if not vector or vector not in acc.reduced:
+            return 1
+        size = self.nest.axes[vector].hint
+        if size < 8:
+            return 1
+        widest = max((self.lane_bytes(n.arg) for n in self.nest.nodes if n.op == "accumulate"), default=4)
+        count = (LANE_BYTES if cost <= HEAVY_COST else LANE_BYTES // 4) // widest
+        while count > 4 and count * 2 > size:
+            count //= 2
+        return max(count, 4)
+
+    def lane_bytes(self, acc: Accumulator) -> int:
+        if REDUCERS[acc.combiner].position and self.position_type(acc) == "i64":
+            return 8
+        return max(acc.dtype.itemsize, 4)
+
+    def done(self, acc: Accumulator) -> None:
+        lanes = self.lanes[acc.value]
+        if lanes.axes or lanes.count == 1:
+            return
+        name = f"acc_{variable(acc.value)}"
+        width = lanes.count // 2
+        while width:
+            if width >= 4:
+                self.line("#pragma omp simd")
+            with self.block(f"for (int k = 0; k < {width}; ++k)"):
+                self.fold(acc, name, width)
+            width //= 2
+
+    def fold(self, acc: Accumulator, name: str, width: int) -> None:
+        here, there = f"{name}[k]", f"{name}[k + {width}]"
+        if not REDUCERS[acc.combiner].position:
+            self.line(f"{here} = {self.combine(acc, here, there)};")
+            return
+        here_at, there_at = f"{name}_at[k]", f"{name}_at[k + {width}]"
+        self.line(f"const bool take = {self.pick_position(acc, here, here_at, there, there_at)};")
+        self.line(f"{here} = take ? {there} : {here};")
+        self.line(f"{here_at} = take ? {there_at} : {here_at};")
+
+    def pick_position(self, acc: Accumulator, best: str, at: str, other: str, other_at: str) -> str:
+        """Whether ``other`` beats ``best``: more extreme or NaN, and among equals the earlier one."""
+        better = self.beats(acc, other, best)
+        worse = self.beats(acc, best, other)
+        return f"({better}) | (!({worse}) & ({other_at} < {at}))"
+
+    def beats(self, acc: Accumulator, x: str, y: str) -> str:
+        sign = ">" if acc.combiner == "argmax" else "<"
+        if acc.dtype.is_float:
+            return f"({x} {sign} {y}) | (({x} != {x}) & ({y} == {y}))"
+        return f"{x} {sign} {y}"
+
+    def combine(self, acc: Accumulator, x: str, y: str) -> str:
+        row = SCALARS[REDUCERS[acc.combiner].combine]
+        return self.spell(row.name, acc.dtype, (y, x) if acc.combiner in ("max", "min") else (x, y))
+
+    def accumulate(self, node: Node) -> None:
+        acc: Accumulator = node.arg
+        lanes = self.lanes[acc.value]
+        name = f"acc_{variable(acc.value)}"
+        value = self.env[node.args[0]]
+        place = ""
+        if lanes.axes:
+            place = f"[{self.array_position(lanes.axes)}]"
+        elif lanes.count > 1:
+            place = f"[{self.lane}]"
+        if not REDUCERS[acc.combiner].position:
+            self.line(f"{name}{place} = {self.combine(acc, f'{name}{place}', value)};")
+            return
+        with self.block(""):
+            # positions only grow within a lane, so equal values never win
+            kind = self.position_type(acc)
+            self.line(f"const {kind} here = ({kind})({self.position_text(acc)});")
+            self.line(f"const bool take = {self.beats(acc, value, f'{name}{place}')};")
+            self.line(f"{name}{place} = take ? {value} : {name}{place};")
+            self.line(f"{name}_at{place} = take ? here : {name}_at{place};")
+
+    def position_text(self, acc: Accumulator) -> str:
+        text = ""
+        for index, size in acc.position:
+            step = self.at(index)
+            text = f"({text}) * {self.dim(size)} + {step}" if text else step
+        return text or "0"
+
+    def finish(self, node: Node) -> str:
+        acc: Accumulator = node.arg
+        lanes = self.lanes[acc.value]
+        name = f"acc_{variable(acc.value)}"
+        if REDUCERS[acc.combiner].position:
+            name += "_at"
+        place = ""
+        if lanes.axes:
+            place = f"[{self.array_position(lanes.axes)}]"
+        elif lanes.count > 1:
+            place = "[0]"
+        if REDUCERS[acc.combiner].position:
+            # nothing beat the identity: every element equals it
+            return f"{name}{place} == {self.nowhere(acc)} ? 0 : {name}{place}"
+        return ctext.convert(f"{name}{place}", _register_dtype(acc.dtype), node.dtype)
+
+    # -- scans --------------------------------------------------------------------------------
+    def declare_carry(self, node: Node, axes: tuple[str, ...]) -> None:
+        combiner = node.arg[0]
+        name = f"carry{len(self.carries)}_{variable(node.out)}"
+        self.carries[node.out] = (name, axes)
+        identity = REDUCERS[combiner].identity(node.dtype)
+        if combiner == "sum" and node.dtype.is_float:
+            identity = -0.0
+        kind = ctext.register_type(node.dtype)
+        start = ctext.constant(identity, node.dtype)
+        if not axes:
+            self.line(f"{kind} {name} = {start};")
+            return
+        size = self.extent(axes)
+        self.line(f"{kind} {name}[{size}];")
+        with self.block(f"for (int k = 0; k < {size}; ++k)"):
+            self.line(f"{name}[k] = {start};")
+
+    def scan(self, node: Node) -> str:
+        name, axes = self.carries[node.out]
+        place = f"{name}[{self.array_position(axes)}]" if axes else name
+        combiner = REDUCERS[node.arg[0]].combine
+        value = self.env[node.args[0]]
+        pair = (value, place) if node.arg[0] in ("max", "min") else (place, value)
+        self.line(f"{place} = {self.spell(combiner, node.dtype, pair)};")
+        return place
+
+
+def _register_dtype(dtype: DType) -> DType:
+    """The dtype that a register of ``dtype`` really has: halves live in float32."""
+    return float32 if dtype.name in ctext.HALVES else dtype

@@ -1,0 +1,187 @@
+"""How values are written in C++: names, positions, spellings, memory, gathers and scatters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ...dtypes import DType
+from ...errors import LoweringError
+from ...prims.scalar import SCALARS
+from ...symint import Dim
+from ..loopir import Buffer, Index
+from . import ctext
+from .nest import LoopAxis, Nest, Node
+from .walk import Plan
+
+# Rows whose vector form covers ordinary arguments only, with the name of their helper functions: there is
+# a test dc_far_NAME for the others and a complete form dc_full_NAME, which calls the C library.
+GUARDED = {
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "fmod": "fmod",
+    "remainder": "remainder",
+    "floor_divide": "floordiv",
+}
+
+
+@dataclass
+class ValuePrinter:
+    """Prints one function body. ``symbols``: C++ expressions of the size symbols."""
+
+    nest: Nest
+    plan: Plan
+    symbols: Mapping[str, str]
+    point_ns: float
+    serial_ns: float
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+    env: dict[str, str] = field(default_factory=dict)
+    dtype_of: dict[str, DType] = field(default_factory=dict)
+    full: bool = True
+
+    def __post_init__(self) -> None:
+        for node in self.nest.nodes:
+            if node.out:
+                self.dtype_of[node.out] = node.dtype
+        self.buffers: dict[str, Buffer] = {b.name: b for b in self.nest.kernel.buffers}
+        self.gathers = any(n.op in ("gather", "scatter") for n in self.nest.nodes)
+
+    # -- text ---------------------------------------------------------------------------------
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self.depth + text)
+
+    @contextmanager
+    def block(self, head: str, tail: str = "}") -> Iterator[None]:
+        self.line(f"{head} {{" if head else "{")
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.line(tail)
+
+    def dim(self, value: Dim) -> str:
+        return ctext.dimension(value, self.symbols)
+
+    def at(self, index: Index) -> str:
+        return ctext.index_text(index.terms, index.offset, self.symbols)
+
+    def element(self, buffer: str, position: str) -> str:
+        return f"{variable(buffer)}[{position}]"
+
+    def bound(self, axis: LoopAxis) -> str:
+        """The number of iterations of a loop, in scope of its outer loops."""
+        if axis.block_of is None:
+            return self.dim(axis.size)
+        outer, block, total = axis.block_of
+        if isinstance(total, int) and isinstance(block, int) and total % block == 0:
+            return self.dim(block)
+        return f"dc_size_min({self.dim(block)}, {self.dim(total)} - i_{outer} * {self.dim(block)})"
+
+    def extent(self, axes: Iterable[str]) -> int:
+        total = 1
+        for name in axes:
+            axis = self.nest.axes[name]
+            size = axis.static if axis.static is not None else axis.most
+            if not size:
+                raise LoweringError(f"a local array over axis {name} of unknown size")
+            total *= size
+        return total
+
+    def array_position(self, axes: tuple[str, ...]) -> str:
+        text = ""
+        for name in axes:
+            axis = self.nest.axes[name]
+            size = axis.static if axis.static is not None else axis.most
+            text = f"({text}) * {size} + i_{name}" if text else f"i_{name}"
+        return text or "0"
+
+    def to_memory(self, node: Node) -> str:
+        return ctext.stored(self.env[node.args[0]], self.buffers[node.arg[0]].dtype)
+
+    def spell(self, op: str, dtype: DType, args: tuple[str, ...]) -> str:
+        template = SCALARS[op].spelling("cpp", dtype)
+        if template is None:
+            raise LoweringError(f"C++ has no {op} for {dtype}")
+        if self.full and op in GUARDED and dtype.is_float:
+            template = template.replace(f"dc_{GUARDED[op]}_", f"dc_full_{GUARDED[op]}_")
+        short = ctext.short_name(dtype)
+        suffix = "f" if short == "f32" else ""
+        unsigned = "u64" if dtype.itemsize == 8 else "unsigned int"
+        return template.format(*args, T=ctext.register_type(dtype), U=unsigned, t=short, fsuffix=suffix)
+
+    # -- gather and scatter -------------------------------------------------------------------
+    def gather(self, node: Node) -> str:
+        buffer, index, strides, sizes, wraps = node.arg
+        positions, inside = self.positions(node.out, node.args, sizes, wraps)
+        steps = [f"{p} * {self.dim(s)}" for p, s in zip(positions, strides)]
+        base = " + ".join([self.at(index), *steps])
+        self.line(f"bad |= !({inside});")
+        place = f"at_{variable(node.out)}"
+        # a wild position reads where position 0 would: always inside the buffer
+        self.line(f"const i64 {place} = ({inside}) ? {base} : {self.at(index)};")
+        return ctext.loaded(self.element(buffer, place), node.dtype)
+
+    def positions(
+        self, out: str, names: Iterable[str], sizes: Iterable[Dim], wraps: Iterable[bool]
+    ) -> tuple[list[str], str]:
+        """Wrapped positions (in variables) and the condition that all are in bounds."""
+        positions = []
+        tests = []
+        for k, (name, size, wrap) in enumerate(zip(names, sizes, wraps)):
+            raw = self.env[name]
+            place = f"p{k}_{variable(out)}"
+            bound = self.dim(size)
+            wrapped = f"{raw} < 0 ? {raw} + {bound} : {raw}" if wrap else raw
+            self.line(f"const i64 {place} = {wrapped};")
+            positions.append(place)
+            tests.append(f"((u64){place} < (u64){bound})")
+        return positions, " & ".join(tests) if tests else "true"
+
+    def scatter(self, node: Node) -> None:
+        buffer, index, strides, sizes, wraps, combiner = node.arg
+        with self.block(""):
+            positions, _ = self.positions(f"{node.args[0]}_s", node.args[1:], sizes, wraps)
+            steps = [f"{p} * {self.dim(s)}" for p, s in zip(positions, strides)]
+            dtype = self.buffers[buffer].dtype
+            self.line(f"auto& element = {self.element(buffer, ' + '.join([self.at(index), *steps]))};")
+            value = self.env[node.args[0]]
+            if combiner != "set":
+                row = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "multiply"}.get(
+                    combiner, combiner
+                )
+                value = self.spell(row, dtype, (ctext.loaded("element", dtype), value))
+                if dtype.name in ctext.HALVES:
+                    value = f"dc_round_{ctext.HALVES[dtype.name]}({value})"
+                value = f"({ctext.register_type(dtype)})({value})"
+            self.line(f"element = {ctext.stored(value, dtype)};")
+
+    def check(self, node: Node) -> None:
+        sizes, wraps = node.arg
+        for name, size, wrap in zip(node.args, sizes, wraps):
+            value = self.env[name]
+            bound = self.dim(size)
+            low = f"-({bound})" if wrap else "0"
+            with self.block(f"if ({value} < {low} || {value} >= {bound})"):
+                self.line(f"error[0] = {value};")
+                self.line(f"error[1] = {bound};")
+                self.line("return 1;")
+
+    # -- prologue -----------------------------------------------------------------------------
+    def prologue(self) -> None:
+        """Typed pointers to the kernel's buffers and local arrays."""
+        for slot, buffer in enumerate(self.nest.kernel.buffers):
+            qualifier = "const " if buffer.mode == "in" else ""
+            kind = f"{qualifier}{ctext.memory_type(buffer.dtype)}*"
+            name = variable(buffer.name)
+            self.line(f"{kind} const {name} = ({kind})b[{slot}];")
+        for array in self.nest.arrays:
+            kind = ctext.register_type(array.dtype)
+            self.line(f"{kind}* const {variable(array.name)} = memory_{variable(array.name)};")
+
+
+def variable(name: str) -> str:
+    """A C++ identifier for a name of the loop IR."""
+    return "v_" + re.sub(r"\W", "_", name)
