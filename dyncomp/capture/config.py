@@ -63,7 +63,7 @@ class CaptureConfig(_hook.HookConfig):
         self._find_frontends = frontends
         self._states: dict[types.CodeType, FrameState] = {}
         self._varying: dict[types.CodeType, frozenset[str]] = {}
-        self.code_infos: dict[types.CodeType, Any] = {}
+        self.code_infos: dict[int, Any] = {}
         self.resume_functions: dict[Any, Any] = {}
 
     @property

@@ -56,10 +56,13 @@ class CodeInfo:
 
 def code_info(config: Any, raw: types.CodeType) -> CodeInfo:
     """The :class:`CodeInfo` of a code object, kept in the configuration."""
-    known = config.code_infos.get(raw)
+    # code objects compare by value, also across files: keyed by identity, and kept so that ids stay unique
+    known = config.code_infos.get(id(raw))
     if known is None:
-        known = config.code_infos[raw] = CodeInfo.of(raw)
-    return known
+        known = config.code_infos[id(raw)] = (raw, CodeInfo.of(raw))
+    info = known[1]
+    assert isinstance(info, CodeInfo)
+    return info
 
 
 @dataclass(eq=False)

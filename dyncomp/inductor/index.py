@@ -281,21 +281,37 @@ def remainder(expr: Expr, divisor: Dim) -> Expr:
 
 
 def simplify(expr: Expr) -> Expr:
-    """Join ``c*d*(e // d) + c*(e % d)`` into ``c*e``, repeatedly."""
-    changed = True
-    while changed:
-        changed = False
-        for atom, c in expr.terms.items():
-            if not isinstance(atom, Remainder):
-                continue
-            partner = Quotient(atom.expr, atom.divisor)
-            other = expr.terms.get(partner)
-            if other is not None and same(other, c * atom.divisor):
-                terms = {a: k for a, k in expr.terms.items() if a != atom and a != partner}
-                expr = Expr(terms, expr.constant) + atom.expr * c
-                changed = True
-                break
+    """Join quotients and remainders of one expression, repeatedly:
+    ``c*d*(e // d) + c*(e % d)`` is ``c*e``, and ``c*d*((f + e // d) % m) + c*(e % d)`` is
+    ``c*((d*f + e) % (d*m))``."""
+    for _ in range(len(expr.terms)):
+        joined = _join_once(expr)
+        if joined is None:
+            break
+        expr = joined
     return expr
+
+
+def _join_once(expr: Expr) -> Expr | None:
+    for atom, c in expr.terms.items():
+        if not isinstance(atom, Remainder):
+            continue
+        high = c * atom.divisor
+        part = Quotient(atom.expr, atom.divisor)
+        for other, k in expr.terms.items():
+            if other is atom or not same(k, high):
+                continue
+            if other == part:
+                return _without(expr, atom, other) + atom.expr * c
+            if isinstance(other, Remainder) and same(other.expr.terms.get(part, 0), 1):
+                rest = other.expr - Expr({part: 1})
+                whole = remainder(rest * atom.divisor + atom.expr, atom.divisor * other.divisor)
+                return _without(expr, atom, other) + whole * c
+    return None
+
+
+def _without(expr: Expr, *atoms: Atom) -> Expr:
+    return Expr({a: k for a, k in expr.terms.items() if a not in atoms}, expr.constant)
 
 
 # -- whole indices ------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from . import (
     shape,
     sort,
 )
-from .composite import joins, linear, math, reductions, transforms
+from .composite import joins, linear, math, nn, reductions, transforms
 from .composite.kit import meta_by_decomposition
 from .derivatives import rules
 from .opdef import OpDef, OpTableBuilder
@@ -35,7 +35,7 @@ PRIM_FAMILIES = (
     fft,
     linalg,
 )
-COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms)
+COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms, nn)
 
 
 def _build() -> Mapping[str, OpDef]:

@@ -26,7 +26,7 @@ from .test_render_cpp import centered, data, reduction, softmax
 
 pytest.importorskip("triton")
 
-INTERPRET = '''
+INTERPRET = """
 import importlib.util, json, sys
 import numpy as np
 import triton
@@ -69,9 +69,9 @@ for k, job in enumerate(json.load(open(folder + "/jobs.json"))):
     with np.errstate(all="ignore"):
         getattr(module, job["name"])[(job["grid"],)](*views, *job["symbols"], **job["blocks"])
     np.savez(f"{folder}/done{k}.npz", **{f"a{n:02}": a for n, a in enumerate(arrays)})
-'''
+"""
 
-COMPILE = '''
+COMPILE = """
 import importlib.util, json, sys
 import triton
 from triton.compiler import ASTSource
@@ -89,7 +89,7 @@ for k, job in enumerate(json.load(open(folder + "/jobs.json"))):
         compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
         report.append([job["name"], arch, len(compiled.asm["cubin"])])
 json.dump(report, open(folder + "/report.json", "w"))
-'''
+"""
 
 
 def write(folder: Path, kernels, arrays=None, values=None):
@@ -147,7 +147,9 @@ def compare(kernels, arrays, results, values=None, rtol=2e-6, atol=1e-6):
             if g.dtype.kind in "biu":
                 np.testing.assert_array_equal(g, w, err_msg=message)
             else:
-                np.testing.assert_allclose(g, w, 2e-3 if half else rtol, 1e-3 if half else atol, err_msg=message)
+                np.testing.assert_allclose(
+                    g, w, 2e-3 if half else rtol, 1e-3 if half else atol, err_msg=message
+                )
 
 
 # exp2 and the like without a NumPy counterpart in the interpreter's own ops
@@ -160,7 +162,10 @@ def scalar_cases(dtype):
     for op, row in SCALARS.items():
         if dtype.kind not in row.kind_names or op in SKIPPED or op == "complex":
             continue
-        args = [np.abs(data((N,), dtype, k)) if dtype.is_inexact else data((N,), dtype, k) for k in range(row.arity)]
+        args = [
+            np.abs(data((N,), dtype, k)) if dtype.is_inexact else data((N,), dtype, k)
+            for k in range(row.arity)
+        ]
         if op == "where":
             args[0] = data((N,), bool_)
         kinds = [bool_ if a.dtype == bool else dtype for a in args]
@@ -221,7 +226,11 @@ def transposed():
         Stmt("d0", "multiply", ("c0", "q"), names, None, float32),
         Stmt("", "store", ("d0",), names, ("c", Index((("i", 20), ("j", 1)))), float32),
     )
-    buffers = (Buffer("a", float32, 600, "in"), Buffer("b", float32, 20, "in"), Buffer("c", float32, 600, "out"))
+    buffers = (
+        Buffer("a", float32, 600, "in"),
+        Buffer("b", float32, 20, "in"),
+        Buffer("c", float32, 600, "out"),
+    )
     return Kernel("transposed", (Axis("i", 30), Axis("j", 20)), buffers, body, ("f at a.py:1",))
 
 
@@ -241,7 +250,12 @@ def test_symbolic_size_interpreted(tmp_path):
 
 
 def test_compiles_for_two_gpus(tmp_path):
-    kernels = [transposed(), softmax(64, 1000), softmax(8, 20_000), reduction((5, 70), "j", "argmax", float32)[0]]
+    kernels = [
+        transposed(),
+        softmax(64, 1000),
+        softmax(8, 20_000),
+        reduction((5, 70), "j", "argmax", float32)[0],
+    ]
     kernels.append(reduction((5, 70), "j", "prod", float32)[0])
     for op in ("tanh", "power", "remainder", "arctan2", "rint", "divide", "sqrt", "maximum"):
         dtype = int32 if op == "remainder" else float32

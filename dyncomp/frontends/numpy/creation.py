@@ -235,13 +235,21 @@ def array(
     like: Any = None,
 ) -> ArrayRef:
     only_defaults(like=like)
-    if copy is False:
-        raise Unsupported("numpy.array(copy=False)")
-    made = as_array(tx, object, dtype, order or "K", bool(copy))
+    made = as_array(tx, object, dtype, order or "K", _must_copy(copy))
     if made.ndim < ndmin:
         shape = (1,) * (ndmin - made.ndim) + made.shape
         made = array_of(emit(tx, "reshape", made.var, shape=shape))
     return made
+
+
+def _must_copy(copy: Any) -> bool:
+    """A ``copy=`` argument: ``True``, ``None`` (if needed), or a member of NumPy's ``_CopyMode``."""
+    mode = getattr(copy, "value", copy)
+    if mode is None or mode == 2:
+        return False
+    if not mode:
+        raise Unsupported("copy=False raises where a copy is needed")
+    return True
 
 
 def as_array(tx: TraceContext, value: Any, dtype: Any, order: str, copy: bool) -> ArrayRef:
@@ -286,9 +294,7 @@ def asarray(
     like: Any = None,
 ) -> ArrayRef:
     only_defaults(device=device, like=like)
-    if copy is False:
-        raise Unsupported("numpy.asarray(copy=False)")
-    return as_array(tx, a, dtype, order or "K", bool(copy))
+    return as_array(tx, a, dtype, order or "K", _must_copy(copy))
 
 
 @TABLE.function("ascontiguousarray")

@@ -102,9 +102,25 @@ def put(tx: TraceContext, a: Any, ind: Any, v: Any, mode: str = "raise") -> None
     scatter(tx, a, ready, broadcast_to(tx, value, ready[0].shape), (0,), 0)
 
 
-@TABLE.function("compress", "extract", "nonzero", "argwhere", "flatnonzero", "unique", "trim_zeros", "place")
-def data_dependent(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
-    raise Unsupported("a result whose size depends on the data", break_id="data-dependent-shape")
+TABLE.refuse(
+    "a result whose size depends on the data",
+    "compress",
+    "extract",
+    "nonzero",
+    "argwhere",
+    "flatnonzero",
+    "unique",
+    "unique_values",
+    "unique_counts",
+    "unique_inverse",
+    "unique_all",
+    "trim_zeros",
+    "bincount",
+    "union1d",
+    "intersect1d",
+    "setdiff1d",
+    break_id="data-dependent-shape",
+)
 
 
 @TABLE.function("ix_")
@@ -150,13 +166,4 @@ def _is_position(tx: TraceContext, ref: ArrayRef) -> bool:
     )
 
 
-@TABLE.function("ravel_multi_index")
-def ravel_multi_index(
-    tx: TraceContext, multi_index: Any, dims: Any, mode: str = "raise", order: str = "C"
-) -> ArrayRef:
-    raise Unsupported("numpy.ravel_multi_index raises for indices out of range")
-
-
-@TABLE.function("tril_indices_from", "triu_indices_from", "diag_indices_from")
-def indices_from(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
-    raise Unsupported("indices of a matrix; use tril_indices(n) with a constant")
+TABLE.refuse("numpy.ravel_multi_index raises for indices out of range", "ravel_multi_index")

@@ -17,7 +17,7 @@ from . import promote
 from .indexing import assigned_value, getitem
 from .operands import broadcast_to, convert, emit, write
 from .promote import parse_dtype
-from .rules import RuleTable
+from .rules import RuleTable, refusal
 from .sorting import partition, sort
 from .views import reshape_var, reversed_axes
 
@@ -178,9 +178,8 @@ def partition_in_place(
     write(tx, x, partition(tx, x, kth, axis, kind, order).var)
 
 
-@TABLE.method("tobytes", "tofile", "dump", "byteswap", "setflags", "resize")
-def not_captured(tx: TraceContext, x: ArrayRef, *args: Any, **kwargs: Any) -> Any:
-    raise Unsupported("a method that deals with raw memory")
+for _name in ("tobytes", "tofile", "dump", "byteswap", "setflags", "resize"):
+    TABLE.methods[_name] = refusal("a method that deals with raw memory")
 
 
 @TABLE.method("__array__")

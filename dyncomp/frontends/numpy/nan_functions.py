@@ -146,6 +146,4 @@ TABLE.function("nanvar")(_variance_rule(var, False))
 TABLE.function("nanstd")(_variance_rule(std, True))
 
 
-@TABLE.function("nanargmax", "nanargmin")
-def nan_positions(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    raise Unsupported("nanargmax and nanargmin raise where a slice holds nothing but NaN")
+TABLE.refuse("nanargmax and nanargmin raise where a slice holds nothing but NaN", "nanargmax", "nanargmin")

@@ -320,7 +320,8 @@ def integer(value: Any, what: str = "an integer") -> Dim:
         return int(value)
     if isinstance(value, (int, np.integer)):
         return int(value)
-    raise Unsupported(f"a {type(value).__name__} where {what} known at capture is needed")
+    found = "a value known at run time only" if isinstance(value, ArrayRef) else f"a {type(value).__name__}"
+    raise Unsupported(f"{found} where {what} known at capture is needed")
 
 
 def normalize_axis(axis: Any, ndim: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ...errors import Unsupported
 from ..base import Rule
 
 R = TypeVar("R", bound=Callable[..., Any])
@@ -43,6 +44,10 @@ class RuleTable:
     def operator(self, *names: str) -> Callable[[R], R]:
         return _named(self.operators, names)
 
+    def refuse(self, reason: str, *paths: str, break_id: str = "unsupported-call") -> None:
+        """Functions that are never captured, for a reason worth telling."""
+        self.function(*paths)(refusal(reason, break_id))
+
     def update(self, other: RuleTable) -> None:
         """Add the rules of another table; no key may be given twice with different rules."""
         for mine, theirs in zip(self._parts(), other._parts()):
@@ -55,6 +60,20 @@ class RuleTable:
         yield self.methods
         yield self.attributes
         yield self.operators
+
+
+def refusal(reason: str, break_id: str = "unsupported-call") -> Rule:
+    """A rule that always refuses."""
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise Unsupported(reason, break_id=break_id)
+
+    return refused
+
+
+def refuses(rule: Rule) -> bool:
+    """Whether a rule is one made by :meth:`RuleTable.refuse`."""
+    return getattr(rule, "__name__", "") == "refused"
 
 
 def _named(part: dict[str, Rule], names: tuple[str, ...]) -> Callable[[R], R]:

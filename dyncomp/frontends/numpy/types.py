@@ -126,6 +126,4 @@ def broadcast_shapes(tx: TraceContext, *args: Any) -> tuple[Dim, ...]:
     return common(*(a if isinstance(a, tuple) else (a,) for a in args))
 
 
-@TABLE.function("may_share_memory", "shares_memory")
-def shares_memory(tx: TraceContext, a: Any, b: Any, max_work: Any = None) -> bool:
-    raise Unsupported("questions about shared memory")
+TABLE.refuse("questions about shared memory", "may_share_memory", "shares_memory")

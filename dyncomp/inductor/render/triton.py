@@ -252,17 +252,16 @@ class _Printer:
         if acc.position:
             self.done_position(acc, name)
             return
-        if acc.combiner in ("any", "all"):
-            function = "max" if acc.combiner == "any" else "min"
-            text = f"tl.{function}({name}.to(tl.int32), axis=1) != 0"
-        elif acc.combiner == "prod":
-            text = f"tl.reduce({name}, 1, dc_product)"
-        else:
-            text = f"tl.{acc.combiner}({name}, axis=1)"
-        self.line(f"{name} = ({text})[:, None].to({kind})") if acc.combiner not in (
-            "max",
-            "min",
-        ) or not acc.dtype.is_float else self.done_extreme(acc, name)
+        if acc.combiner in ("max", "min") and acc.dtype.is_float:
+            self.done_extreme(acc, name)
+            return
+        texts = {
+            "any": f"tl.max({name}.to(tl.int32), axis=1) != 0",
+            "all": f"tl.min({name}.to(tl.int32), axis=1) != 0",
+            "prod": f"tl.reduce({name}, 1, dc_product)",
+        }
+        text = texts.get(acc.combiner, f"tl.{acc.combiner}({name}, axis=1)")
+        self.line(f"{name} = ({text})[:, None].to({kind})")
 
     def done_extreme(self, acc: Accumulator, name: str) -> None:
         """tl.max and tl.min drop NaN."""

@@ -13,7 +13,7 @@ LIBDEVICE = "from triton.language.extra import libdevice as dc_libdevice\n"
 
 # Triton's // and % on integers truncate as in C.
 HELPERS: dict[str, str] = {
-    "dc_divide": '''
+    "dc_divide": """
 @triton.jit
 def dc_divide(x, y):
     if x.dtype == tl.float32:
@@ -21,8 +21,8 @@ def dc_divide(x, y):
     else:
         q = x / y
     return q
-''',
-    "dc_sqrt": '''
+""",
+    "dc_sqrt": """
 @triton.jit
 def dc_sqrt(x):
     if x.dtype == tl.float32:
@@ -30,8 +30,8 @@ def dc_sqrt(x):
     else:
         r = tl.sqrt(x)
     return r
-''',
-    "dc_signbit": '''
+""",
+    "dc_signbit": """
 @triton.jit
 def dc_signbit(x):
     if x.dtype == tl.float32:
@@ -39,8 +39,8 @@ def dc_signbit(x):
     else:
         s = x.to(tl.int64, bitcast=True) < 0
     return s
-''',
-    "dc_floordiv_int": '''
+""",
+    "dc_floordiv_int": """
 @triton.jit
 def dc_floordiv_int(x, y):
     safe = tl.where(y == 0, y + 1, y)
@@ -48,28 +48,28 @@ def dc_floordiv_int(x, y):
     r = x - q * safe
     down = (r != 0) & ((r < 0) != (safe < 0))
     return tl.where(y == 0, x * 0, q - down.to(q.dtype)).to(x.dtype)
-''',
-    "dc_remainder_int": '''
+""",
+    "dc_remainder_int": """
 @triton.jit
 def dc_remainder_int(x, y):
     safe = tl.where(y == 0, y + 1, y)
     r = x % safe
     moved = tl.where((r != 0) & ((r < 0) != (safe < 0)), r + safe, r)
     return tl.where(y == 0, x * 0, moved).to(x.dtype)
-''',
-    "dc_fmod_int": '''
+""",
+    "dc_fmod_int": """
 @triton.jit
 def dc_fmod_int(x, y):
     safe = tl.where(y == 0, y + 1, y)
     return tl.where(y == 0, x * 0, x % safe).to(x.dtype)
-''',
-    "dc_shl": '''
+""",
+    "dc_shl": """
 @triton.jit
 def dc_shl(x, n):
     inside = (n >= 0) & (n < x.dtype.primitive_bitwidth)
     return tl.where(inside, x << tl.where(inside, n, n * 0), x * 0).to(x.dtype)
-''',
-    "dc_shr": '''
+""",
+    "dc_shr": """
 @triton.jit
 def dc_shr(x, n):
     inside = (n >= 0) & (n < x.dtype.primitive_bitwidth)
@@ -80,12 +80,12 @@ def dc_shr(x, n):
     else:
         r = tl.where(inside, shifted, x * 0)
     return r.to(x.dtype)
-''',
-    "dc_product": '''
+""",
+    "dc_product": """
 @triton.jit
 def dc_product(x, y):
     return x * y
-''',
+""",
 }
 
 

@@ -202,3 +202,16 @@ def test_import_pulls_in_no_other_library() -> None:
         "assert not {'torch', 'sympy', 'triton', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_page_is_up_to_date() -> None:
+    """``docs/numpy.md`` is generated with the NumPy of the main environment."""
+    from pathlib import Path
+
+    from dyncomp.frontends.numpy.doc import render
+
+    page = Path(__file__).parents[3] / "docs" / "numpy.md"
+    stated = set(page.read_text().split("`"))
+    assert "solve" in "".join(stated)
+    missing = [name for name in render().split("`")[1::2] if name not in stated]
+    assert not missing or np.__version__ != "2.4.6"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+import numpy as np
 import pytest
 
 from .harness import FRONTEND, check
@@ -59,3 +60,21 @@ def test_enough_rules() -> None:
     """The issue asks for at least 150 callables and methods; operators and stubs not counted."""
     rules = FRONTEND.rules
     assert len(rules.functions) + len(rules.methods) + len(rules.attributes) >= 350
+
+
+def test_harness_notices() -> None:
+    """The comparison fails for another value, dtype, kind, layout, aliasing or mutation."""
+    x = np.arange(6.0).reshape(2, 3)
+    tracing = lambda np: not hasattr(np, "__version__") or np.__class__.__name__ == "Module"  # noqa: E731
+    wrong = (
+        lambda np, x: x + (1 if tracing(np) else 2),
+        lambda np, x: x.astype("f4" if tracing(np) else "f8"),
+        lambda np, x: x.sum(keepdims=tracing(np)),
+        lambda np, x: np.array(x.sum()) if tracing(np) else x.sum(),
+        lambda np, x: np.copy(x.T, order="C" if tracing(np) else "F"),
+        lambda np, x: x[1:].copy() if tracing(np) else x[1:],
+        lambda np, x: x.__setitem__(0, 1 if tracing(np) else 2),
+    )
+    for program in wrong:
+        with pytest.raises(AssertionError):
+            check(program, x)

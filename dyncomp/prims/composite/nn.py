@@ -1,0 +1,299 @@
+"""Composites of neural networks: activations, normalizations, embedding look-up, attention.
+
+float16 and bfloat16 are computed in float32 and rounded once, at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import DType, float16, float32, float64, int64
+from ...graph.ir import Var
+from ...symint import SymInt
+from ..kit import Array, widening
+from ..layout import is_c_contiguous
+from ..opdef import OpDef, Sample
+from ..samples import data, indices, layouts, pointwise_samples
+from .kit import composite, filled, spread
+
+_FLOAT = (float16, float32, float64)
+_ALPHA = math.sqrt(2.0 / math.pi)
+_CUBIC = 0.044715
+
+
+def _wide(ops: Any, x: Var) -> Var:
+    """Half precision as float32, all else as it is."""
+    return ops.convert(x, dtype=float32) if x.dtype.itemsize == 2 else x
+
+
+def _back(ops: Any, y: Var, dtype: DType) -> Var:
+    return y if y.dtype == dtype else ops.convert(y, dtype=dtype)
+
+
+def _times(ops: Any, x: Var, factor: float) -> Var:
+    return ops.multiply(x, filled(ops, x, factor))
+
+
+# -- activations ------------------------------------------------------------------------------
+def gelu(ops: Any, x: Var) -> Var:
+    """x*Phi(x) with the normal distribution function Phi by ``erf``."""
+    w = _wide(ops, x)
+    inner = ops.erf(_times(ops, w, math.sqrt(0.5)))
+    return _back(ops, ops.multiply(_times(ops, w, 0.5), ops.add(filled(ops, w, 1), inner)), x.dtype)
+
+
+def gelu_tanh(ops: Any, x: Var) -> Var:
+    """The approximation by tanh (Hendrycks and Gimpel, arXiv:1606.08415)."""
+    w = _wide(ops, x)
+    cube = ops.multiply(ops.multiply(w, w), w)
+    inner = _times(ops, ops.add(w, _times(ops, cube, _CUBIC)), _ALPHA)
+    out = ops.multiply(_times(ops, w, 0.5), ops.add(filled(ops, w, 1), ops.tanh(inner)))
+    return _back(ops, out, x.dtype)
+
+
+# -- normalization ----------------------------------------------------------------------------
+def _affine(ops: Any, y: Var, x: Var, rest: tuple[Var, ...], axes: tuple[int, ...], weight: bool) -> Var:
+    """Multiply by the first and add the last of ``rest``, which have the shape of x along ``axes``; in C
+    order."""
+    for position, factor in enumerate(rest):
+        full = ops.broadcast_in_dim(_wide(ops, factor), shape=x.shape, dims=axes)
+        y = ops.multiply(y, full) if weight and position == 0 else ops.add(y, full)
+    return y if is_c_contiguous(y.shape, y.type.strides) else ops.contiguous(y)
+
+
+def layer_norm(
+    ops: Any, x: Var, *rest: Var, axes: tuple[int, ...], eps: float, weight: bool, bias: bool
+) -> Var:
+    """(x - mean)/sqrt(var + eps) over ``axes``, times ``weight``, plus ``bias`` (those that are given)."""
+    w = _wide(ops, x)
+    deviation = ops.subtract(w, spread(ops, ops.mean(w, axes=axes), w, axes))
+    variance = ops.mean(ops.square(deviation), axes=axes)
+    scale = ops.rsqrt(ops.add(variance, filled(ops, variance, eps)))
+    y = ops.multiply(deviation, spread(ops, scale, w, axes))
+    return _back(ops, _affine(ops, y, x, rest, axes, weight), x.dtype)
+
+
+def rms_norm(ops: Any, x: Var, *rest: Var, axes: tuple[int, ...], eps: float, weight: bool) -> Var:
+    """x/sqrt(mean(x**2) + eps) over ``axes``, times ``weight`` where it is given."""
+    w = _wide(ops, x)
+    square = ops.mean(ops.square(w), axes=axes)
+    scale = ops.rsqrt(ops.add(square, filled(ops, square, eps)))
+    y = ops.multiply(w, spread(ops, scale, w, axes))
+    return _back(ops, _affine(ops, y, x, rest, axes, weight), x.dtype)
+
+
+# -- embedding --------------------------------------------------------------------------------
+def embedding(ops: Any, table: Var, positions: Var) -> Var:
+    """Rows of ``table`` at int64 ``positions``; negative ones are out of bounds (``IndexError``)."""
+    rows: Any = table.shape[0]
+    zero = filled(ops, positions, 0)
+    outside = filled(ops, positions, rows if isinstance(rows, SymInt) else int(rows))
+    checked = ops.where(ops.less(positions, zero), outside, positions)
+    return ops.index(table, checked, dims=(0,), position=0)
+
+
+# -- attention --------------------------------------------------------------------------------
+def attention(ops: Any, q: Var, k: Var, v: Var, *mask: Var, scale: float, causal: bool) -> Var:
+    """``softmax(q k^T * scale + mask) v`` over the last two dimensions; all before them are equal.
+
+    q: (..., L, E); k: (..., S, E); v: (..., S, F); mask, added: (..., L, S). ``causal``: position i sees
+    positions up to i only. A row that sees nothing (all scores -inf) is 0.
+    """
+    n = q.ndim - 2
+    batch = (tuple(range(n)), tuple(range(n)))
+    kind = q.dtype
+    left, right, values = (_wide(ops, x) for x in (q, k, v))
+    scores = ops.dot_general(_times(ops, left, scale), right, contract=((n + 1,), (n + 1,)), batch=batch)
+    lowest = filled(ops, scores, float("-inf"))
+    if causal:
+        seen = ops.tril(filled(ops, scores, 1.0), k=0)
+        scores = ops.where(ops.equal(seen, filled(ops, scores, 1.0)), scores, lowest)
+    for added in mask:
+        scores = ops.add(scores, _wide(ops, added))
+    weights = ops.softmax(scores, axes=(n + 1,))
+    if causal or mask:
+        none = ops.equal(ops.reduce_max(scores, axes=(n + 1,)), filled_rows(ops, scores))
+        weights = ops.where(spread(ops, none, scores, (n + 1,)), filled(ops, scores, 0.0), weights)
+    out = ops.dot_general(weights, values, contract=((n + 1,), (n,)), batch=batch)
+    return _back(ops, out, kind)
+
+
+def filled_rows(ops: Any, scores: Var) -> Var:
+    """-inf for each row of scores."""
+    rows = ops.full(shape=(), value=float("-inf"), dtype=scores.dtype, device=scores.type.device)
+    return ops.broadcast_in_dim(rows, shape=scores.shape[:-1], dims=())
+
+
+# -- references -------------------------------------------------------------------------------
+def _rounded(wide: Array, dtype: np.dtype[Any]) -> Array:
+    return np.asarray(wide).astype(dtype)
+
+
+def _double(x: Array) -> Array:
+    return x * np.float64(1)
+
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+def _gelu_ref(x: Array) -> Array:
+    w = _double(x)
+    phi = np.asarray(_erf(w * math.sqrt(0.5))).astype(np.float64)
+    return _rounded(0.5 * w * (1 + phi), x.dtype)
+
+
+def _gelu_tanh_ref(x: Array) -> Array:
+    w = _double(x)
+    return _rounded(0.5 * w * (1 + np.tanh(_ALPHA * (w + _CUBIC * w**3))), x.dtype)
+
+
+def _affine_ref(y: Array, x: Array, rest: tuple[Array, ...], axes: tuple[int, ...], weight: bool) -> Array:
+    for position, factor in enumerate(rest):
+        shape = [d if a in axes else 1 for a, d in enumerate(x.shape)]
+        full = _double(factor).reshape(shape)
+        y = y * full if weight and position == 0 else y + full
+    return np.asarray(y.astype(x.dtype), order="C")
+
+
+def _layer_norm_ref(
+    x: Array, *rest: Array, axes: tuple[int, ...], eps: float, weight: bool, bias: bool
+) -> Array:
+    w = _double(x)
+    center = w - w.mean(axis=axes, keepdims=True)
+    y = center / np.sqrt((center**2).mean(axis=axes, keepdims=True) + eps)
+    return _affine_ref(y, x, rest, axes, weight)
+
+
+def _rms_norm_ref(x: Array, *rest: Array, axes: tuple[int, ...], eps: float, weight: bool) -> Array:
+    w = _double(x)
+    return _affine_ref(w / np.sqrt((w**2).mean(axis=axes, keepdims=True) + eps), x, rest, axes, weight)
+
+
+def _embedding_ref(table: Array, positions: Array) -> Array:
+    if positions.size and positions.min() < 0:
+        raise IndexError("index out of range")
+    return table[positions]
+
+
+def _attention_ref(q: Array, k: Array, v: Array, *mask: Array, scale: float, causal: bool) -> Array:
+    scores = _double(q) @ np.swapaxes(_double(k), -1, -2) * scale
+    if causal:
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    for added in mask:
+        scores = scores + added
+    top = scores.max(axis=-1, keepdims=True)
+    terms = np.exp(scores - np.where(np.isinf(top), 0, top))
+    total = terms.sum(axis=-1, keepdims=True)
+    return _rounded(terms / np.where(total == 0, 1, total) @ _double(v), q.dtype)
+
+
+# -- samples ----------------------------------------------------------------------------------
+def _norm_samples(extra: dict[str, Any], flags: tuple[tuple[bool, ...], ...]) -> Any:
+    names = ("weight", "bias")
+
+    def samples() -> Iterator[Sample]:
+        for dtype in _FLOAT:
+            for label, x in layouts(dtype, 4):
+                for count in (1, 2):
+                    if x.ndim < count or not x.size:
+                        continue
+                    axes = tuple(range(x.ndim - count, x.ndim))
+                    for given in flags:
+                        rest = [data(dtype, x.shape[-count:], 7 + i) for i, g in enumerate(given) if g]
+                        params = {"axes": axes, **extra, **dict(zip(names, given))}
+                        yield Sample((x, *rest), params, f"{dtype}-{label}-{count}-{given}")
+
+    return samples
+
+
+def _embedding_samples() -> Iterator[Sample]:
+    for dtype in _FLOAT:
+        table = data(dtype, (7, 5))
+        for shape in ((), (4,), (2, 3), (0,)):
+            yield Sample((table, indices(shape, 7, 1, negative=False)), {}, f"{dtype}-{shape}")
+        yield Sample((table.T, indices((3, 2), 5, 2, negative=False)), {}, f"{dtype}-transposed")
+
+
+def _attention_samples() -> Iterator[Sample]:
+    for dtype in _FLOAT:
+        for lead in ((), (3,), (2, 3)):
+            q, k, v = (data(dtype, (*lead, *s), i) for i, s in enumerate(((4, 8), (5, 8), (5, 6))))
+            for causal in (False, True):
+                params = {"scale": 0.35, "causal": causal}
+                yield Sample((q, k, v), params, f"{dtype}-{lead}-{causal}")
+            mask = data(dtype, (*lead, 4, 5), 9)
+            mask[..., 1, :] = -np.inf
+            yield Sample((q, k, v, mask), {"scale": 0.35, "causal": False}, f"{dtype}-{lead}-mask")
+
+
+_BOTH = ((True, True), (True, False), (False, True), (False, False))
+
+ROWS: tuple[OpDef, ...] = (
+    composite(
+        "gelu",
+        (),
+        gelu,
+        widening(_gelu_ref),
+        pointwise_samples(_FLOAT, extremes=False),
+        "x times the normal distribution function of x.",
+        dtypes=_FLOAT,
+        absolute=16.0,
+    ),
+    composite(
+        "gelu_tanh",
+        (),
+        gelu_tanh,
+        widening(_gelu_tanh_ref),
+        pointwise_samples(_FLOAT, extremes=False),
+        "`gelu` with the distribution function approximated by tanh.",
+        dtypes=_FLOAT,
+        absolute=16.0,
+    ),
+    composite(
+        "layer_norm",
+        ("axes", "eps", "weight", "bias"),
+        layer_norm,
+        _layer_norm_ref,
+        _norm_samples({"eps": 1e-5}, _BOTH),
+        "(x - mean)/sqrt(var + eps) over `axes`; then times and plus arrays of the shape of x along them.",
+        dtypes=_FLOAT,
+        eps=64.0,
+        absolute=64.0,
+    ),
+    composite(
+        "rms_norm",
+        ("axes", "eps", "weight"),
+        rms_norm,
+        _rms_norm_ref,
+        _norm_samples({"eps": 1e-6}, ((True,), (False,))),
+        "x/sqrt(mean(x**2) + eps) over `axes`; then times an array of the shape of x along them.",
+        dtypes=_FLOAT,
+        eps=64.0,
+        absolute=64.0,
+    ),
+    composite(
+        "embedding",
+        (),
+        embedding,
+        _embedding_ref,
+        _embedding_samples,
+        "Rows of a matrix at int64 positions; a position outside of it raises `IndexError`, negative ones too.",
+        dtypes=(*_FLOAT, int64),
+        eps=0.0,
+    ),
+    composite(
+        "attention",
+        ("scale", "causal"),
+        attention,
+        _attention_ref,
+        _attention_samples,
+        "softmax(q k^T scale + mask) v over the last two dimensions; rows that see nothing are 0.",
+        dtypes=_FLOAT,
+        eps=64.0,
+        absolute=64.0,
+    ),
+)
