@@ -9,7 +9,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find dyncomp -name '*.c' -o -name '*.cpp' -o -name '*.h')
 TORCH := torch==2.13.0
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq install
 
 .NOTPARALLEL:
 .PHONY: help demo test test-core test-slow lint bench clean

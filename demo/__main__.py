@@ -21,7 +21,7 @@ from rich.text import Text
 from .catalog import LIBRARY, PROGRAMS, Program, installed, select
 from .runner import Outcome, run
 
-EXPLAINED = "image_filters"
+EXPLAINED = "heat"
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

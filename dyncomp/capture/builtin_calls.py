@@ -441,6 +441,14 @@ def _all(tracer: Tracer, iterable: Value) -> Value:
     return ConstValue(all(i.truth(tracer) for i in _expand(tracer, iterable)))
 
 
+@_builtin(math.prod)
+def _prod(tracer: Tracer, iterable: Value, *, start: Value | None = None) -> Value:
+    total = start if start is not None else ConstValue(1)
+    for item in _expand(tracer, iterable):
+        total = tracer.binary("*", total, item)
+    return total
+
+
 @_builtin(functools.reduce)
 def _reduce(tracer: Tracer, function: Value, iterable: Value, *initial: Value) -> Value:
     items = [*initial, *_expand(tracer, iterable)]

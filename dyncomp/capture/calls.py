@@ -3,6 +3,7 @@ classes and functions."""
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import types
@@ -43,6 +44,9 @@ def call_function(
         override = library_rule(tracer, function.function, args, kwargs)
         if override is not None:
             return override
+        handler = builtin_calls.find(function.function)
+        if handler is not None:
+            return handler(tracer, args, kwargs)
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
     refuse_inlining(tracer, code, function)
     bound = bind_arguments(tracer, function, code, args, kwargs)
@@ -334,6 +338,8 @@ def _class_member(tracer: Tracer, value: ConstValue, cls: type, name: str) -> Va
     if isinstance(found, (property, types.GetSetDescriptorType)):
         raise Break("unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__}")
     actual = tracer.fold(getattr, cls, name)
+    if isinstance(actual, enum.Enum):
+        return ConstValue(actual)
     return tracer.child_or_constant(actual, source)
 
 

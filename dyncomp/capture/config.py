@@ -28,7 +28,7 @@ NOT_INLINED = frozenset(
     "unittest pickle socket traceback linecache tokenize ast dis datetime locale random typing string textwrap "
     "pathlib tempfile shutil weakref gc contextvars concurrent queue signal platform sysconfig codecs "
     "encodings pprint reprlib decimal fractions uuid hashlib struct zipfile csv configparser argparse "
-    "pytest _pytest hypothesis rich pandas matplotlib".split()
+    "pytest _pytest hypothesis rich pandas matplotlib numpy._core._ufunc_config".split()
 )
 
 
@@ -95,7 +95,7 @@ class CaptureConfig(_hook.HookConfig):
         return code in self._varying
 
     def is_inlinable(self, module: str) -> bool:
-        return module.partition(".")[0] not in NOT_INLINED
+        return module not in NOT_INLINED and module.partition(".")[0] not in NOT_INLINED
 
     def is_trusted(self, module: str) -> bool:
         return module.partition(".")[0] in TRUSTED

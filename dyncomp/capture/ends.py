@@ -137,6 +137,8 @@ def _restart(
 def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
     """A jump backwards: count the trips of a loop that is being unrolled."""
     trips = frame.trips.get(target, 0) + 1
+    for inner in [header for header in frame.trips if header > target]:
+        del frame.trips[inner]  # loops inside begin anew
     frame.trips[target] = trips
     options = tracer.config.options
     if trips <= options.unroll_limit and len(tracer.builder.nodes) <= options.unroll_ops:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..graph.ir import COPY
 from .breaks import Break
 from .ends import PlainEnd, ReturnEnd, TraceEnd, check_outer_frames, end_at_break, end_at_loop
 from .frames import Frame
@@ -36,16 +37,18 @@ def run_inlined(tracer: Tracer, frame: Frame) -> Value:
     return result
 
 
+def check_generator(tracer: Tracer, frame: Frame) -> None:
+    """Break where an earlier attempt found that the generator cannot be run by its consumer."""
+    if tracer.frames and tracer.decisions.no_inline:
+        caller = tracer.frames[-1]
+        if (caller.raw_code, caller.current) in tracer.decisions.no_inline:
+            raise Break("generator", f"a break inside {frame.code.qualname} cannot be resumed in its consumer")
+
+
 def run_generator(tracer: Tracer, frame: Frame) -> Value | None:
     """Run a generator's frame to its next ``yield``; ``None`` when it has returned."""
     if frame.result is not None:
         return None
-    if tracer.frames and tracer.decisions.no_inline:
-        caller = tracer.frames[-1]
-        if (caller.raw_code, caller.current) in tracer.decisions.no_inline:
-            raise Break(
-                "generator", f"a break inside {frame.code.qualname} cannot be resumed in its consumer"
-            )
     if frame.ip:
         frame.push(ConstValue(None))  # what ``yield`` evaluates to
     frame.yielded = None
@@ -65,6 +68,7 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
         if decisions.loop_breaks or decisions.plain:
             _check_decisions(tracer, frame, index)
         before = frame.stack.copy()
+        progress = (tracer.steps, len(tracer.builder.nodes))
         frame.ip = index + 1
         tracer.loc = None
         tracer.instructions += 1
@@ -73,8 +77,13 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             if handler is None:
                 raise Break("unsupported-opcode", f"instruction {instr.op}")
             tracer.loc = frame.loc
+            if decisions.breaks:
+                _check_known_break(tracer, frame, index)
             handler(tracer, frame, instr.arg)
         except Break as problem:
+            if _had_effects(tracer, progress):
+                tracer.decisions.breaks[(frame.raw_code, index)] = problem
+                raise tracer.restart from None
             frame.stack[:] = before
             frame.ip = index
             end_at_break(tracer, frame, instr, problem)
@@ -84,6 +93,19 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             _check_stack_effect(instr, before, frame)
     tracer.frames.pop()
     return frame.result
+
+
+def _check_known_break(tracer: Tracer, frame: Frame, index: int) -> None:
+    """Break before anything is done where an earlier attempt broke half-way through an instruction."""
+    problem = tracer.decisions.breaks.get((frame.raw_code, index))
+    if problem is not None:
+        raise Break(problem.break_id, problem.reason)
+
+
+def _had_effects(tracer: Tracer, progress: tuple[int, int]) -> bool:
+    """Whether an instruction that breaks has advanced iterators, or changed containers or arrays before."""
+    steps, nodes = progress
+    return tracer.steps != steps or any(n.op == COPY for n in tracer.builder.nodes[nodes:])
 
 
 def _realized(tracer: Tracer, frame: Frame, instr: Instr, before: list[Value]) -> Value:

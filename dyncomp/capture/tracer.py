@@ -39,6 +39,7 @@ class Decisions:
     loop_breaks: set[tuple[types.CodeType, int]] = field(default_factory=set)
     no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
+    breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
 
 
 class Tracer:
@@ -68,6 +69,7 @@ class Tracer:
         self.loc: Loc | None = None
         self._direct: Any = None
         self.instructions = 0
+        self.steps = 0  # how many iterators were advanced and objects changed
         self.restart = Restart()
 
     # -- guards -----------------------------------------------------------------------------
@@ -80,6 +82,7 @@ class Tracer:
 
     def note_mutation(self, value: Value) -> None:
         """Remember an object from outside that was changed, in the order of first changes."""
+        self.steps += 1
         if value.source is not None and not any(v is value for v in self.mutated):
             self.mutated.append(value)
 
@@ -262,6 +265,9 @@ class Tracer:
 
     def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return calls.call_function(self, function, args, kwargs)
+
+    def check_generator(self, frame: Any) -> None:
+        machine.check_generator(self, frame)
 
     def run_generator(self, frame: Any) -> Value | None:
         return machine.run_generator(self, frame)

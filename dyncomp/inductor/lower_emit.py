@@ -14,7 +14,7 @@ from ..prims.scalar import ScalarBuilder
 from ..symint import Dim, SymInt, hint, product
 from .deps import address_params, descend
 from .fuse import Cluster, Root, proper
-from .index import AxisVar, Expr, Index, Quotient, canonical, linear
+from .index import AxisVar, Expr, Index, Quotient, at_most, axis_expr, canonical, linear
 from .loopir import Axis, Buffer, Kernel, Stmt
 from .loopir import Index as BufferIndex
 from .lower_contract import dims_of, loop_axes
@@ -291,11 +291,19 @@ class ClusterEmitter:
 
         types = tuple(v.type for v in value.inputs)
         entries = value.row.lower.address(self.builder, load, index, types, **address_params(value))
+        entries = [self._known_position(e, base.shape[k]) for k, e in enumerate(entries)]
         affine = [e if isinstance(e, Expr) else Expr({}, 0 if isinstance(e, str) else e) for e in entries]
         loaded = [k for k, e in enumerate(entries) if isinstance(e, str)]
         at = _buffer_index(linear(affine, place.strides, place.offset))
         strides = tuple(place.strides[k] for k in loaded)
         return at, [entries[k] for k in loaded], strides, tuple(base.shape[k] for k in loaded)
+
+    def _known_position(self, entry: Any, size: Dim) -> Any:
+        """A loaded position that is a loop axis within bounds is affine and needs no check."""
+        if not isinstance(entry, str) or self.builder.stmts[entry].op != "axis":
+            return entry
+        axis = next(a for a in self.cluster.axes if a.name == self.builder.stmts[entry].arg)
+        return axis_expr(axis) if at_most(axis.size, size) else entry
 
     def _gather(self, value: Value, index: Index) -> str:
         base = value.inputs[0]

@@ -160,11 +160,14 @@ _NOWHERE = Storage(DType("none", "int", 1), 0, "temp")
 def place_of(value: Value) -> Place:
     """Where a value is in memory; for a computed value not (yet) in memory: the strides that it would
     have there, in a storage of its own (compare :func:`is_stored`)."""
-    if value.place is not None:
-        return value.place
-    if value.kind != "view":
-        return Place(_NOWHERE, value.type.strides, 0)
-    return view_place(value, place_of(value.inputs[0]))
+    chain: list[Value] = []
+    while value.place is None and value.kind == "view":
+        chain.append(value)
+        value = value.inputs[0]
+    place = value.place if value.place is not None else Place(_NOWHERE, value.type.strides, 0)
+    for view in reversed(chain):
+        place = view_place(view, place)
+    return place
 
 
 def is_stored(value: Value) -> bool:

@@ -246,7 +246,7 @@ ARITHMETIC = (
         np.fmax,
         cpp={"f": "(({0} > {1}) | ({1} != {1})) ? {0} : {1}"},
         triton={"f": "tl.where(({0} > {1}) | ({1} != {1}), {0}, {1})"},
-        decomp=lambda s, x, y: s.maximum(x, y),
+        decomp=lambda s, x, y: _number_wins(s, x, y, s.maximum(x, y)),
         doc="A number wins over NaN.",
     ),
     ScalarOp(
@@ -256,7 +256,7 @@ ARITHMETIC = (
         np.fmin,
         cpp={"f": "(({0} < {1}) | ({1} != {1})) ? {0} : {1}"},
         triton={"f": "tl.where(({0} < {1}) | ({1} != {1}), {0}, {1})"},
-        decomp=lambda s, x, y: s.minimum(x, y),
+        decomp=lambda s, x, y: _number_wins(s, x, y, s.minimum(x, y)),
         doc="A number wins over NaN.",
     ),
     ScalarOp(
@@ -277,6 +277,12 @@ ARITHMETIC = (
         cost=3,
     ),
 )
+
+
+def _number_wins(s: Any, x: Any, y: Any, extreme: Any) -> Any:
+    if not s.dtype(x).is_float:
+        return extreme
+    return s.where(s.isnan(x), y, s.where(s.isnan(y), x, extreme))
 
 
 def _heaviside(s: Any, x: Any, y: Any) -> Any:

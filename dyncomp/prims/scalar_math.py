@@ -188,10 +188,13 @@ BINARY = (
         2,
         "f",
         np.nextafter,
-        cpp={"f": "dc_nextafter_{t}({0}, {1})"},
+        cpp={
+            "float16": "dc_nextafter_f16({0}, {1})",
+            "bfloat16": "dc_nextafter_bf16({0}, {1})",
+            "f": "dc_nextafter_{t}({0}, {1})",
+        },
         triton={"f": "dc_libdevice.nextafter({0}, {1})"},
         cost=10,
-        doc="Not for float16 and bfloat16 on targets that compute these in float32.",
     ),
     ScalarOp(
         "ldexp",

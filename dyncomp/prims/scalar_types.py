@@ -19,10 +19,10 @@ class ScalarOp:
 
     ``kinds``: letters of the dtype kinds it takes. ``result``: ``"same"`` (as the principal argument),
     ``"bool"``, ``"real"`` (the component type of a complex argument) or ``"complex"``.
-    ``numpy``: its definition on arrays. ``cpp`` and ``triton``: spellings by kind letters, such as
-    ``{"iu": "...", "f": "..."}``; ``{0}`` ``{1}`` ``{2}`` are the arguments, ``{T}`` the C type of the
-    principal argument, ``{U}`` an unsigned type of at least its width and ``int``'s, ``{t}`` its
-    short name (``f32``, ``i64``…), ``{fsuffix}`` the suffix of C's float functions. ``decomp(s, *args)``:
+    ``numpy``: its definition on arrays. ``cpp`` and ``triton``: spellings by kind letters or dtype
+    name, such as ``{"iu": "...", "f": "..."}``; ``{0}`` ``{1}`` ``{2}`` are the arguments, ``{T}`` the C type
+    of the principal argument, ``{U}`` an unsigned type of at least its width and ``int``'s, ``{t}`` its short
+    name (``f32``, ``i64``…), ``{fsuffix}`` the suffix of C's float functions. ``decomp(s, *args)``:
     what a target without a spelling does. ``mixed``: arguments may differ in dtype. ``cost``: rough number of
     machine operations, for the cost model.
     """
@@ -47,9 +47,11 @@ class ScalarOp:
     def spelling(self, target: str, dtype: DType) -> str | None:
         """The spelling for a principal argument of ``dtype``, or ``None``."""
         column: Mapping[str, str] = getattr(self, target)
+        if dtype.name in column:
+            return column[dtype.name]
         letter = KIND_LETTER[dtype.kind]
         for letters, text in column.items():
-            if letter in letters:
+            if letter in letters and set(letters) <= set(KINDS):
                 return text
         return None
 

@@ -315,6 +315,31 @@ def test_equal_kernels_share_code() -> None:
     check(graph, [normal(64, 64)], 8)
 
 
+def test_a_long_chain_of_views() -> None:
+    def build(o: Ops) -> Any:
+        x = source(o, 20, 20)
+        for _ in range(1500):
+            x = o.transpose(x, perm=(1, 0))
+        return (o.negative(x),), {}
+
+    check(make(build), [normal(20, 20)], 1)
+
+
+def test_positions_along_an_axis_need_no_check() -> None:
+    """``x[np.arange(n), labels]``: only the labels are checked."""
+
+    def build(o: Ops) -> Any:
+        x, labels = source(o, 30, 5), source(o, 30, dtype=dtypes.int64)
+        rows = o.iota(shape=(30,), axis=0, dtype=dtypes.int64)
+        return (o.index(x, rows, labels, dims=(0, 1), position=0),), {}
+
+    graph = make(build)
+    check(graph, [normal(30, 5), RNG.integers(-5, 5, 30)], 1)
+    (step,) = plan_of(graph).module.segments[0].steps
+    (gather,) = [s for s in step.kernel.body if s.op == "gather"]
+    assert len(gather.args) == 1
+
+
 def test_constant_array() -> None:
     def build(o: Ops) -> Any:
         x = source(o, 5)

@@ -7,6 +7,7 @@ import pytest
 
 from dyncomp import dtypes
 from dyncomp.errors import LoweringError
+from dyncomp.inductor.loopir import Kernel, Stmt
 from dyncomp.prims.scalar import SCALARS, evaluate, result_dtype
 
 from .render_util import compile_kernels, pointwise
@@ -60,11 +61,6 @@ def dtype_of(array: np.ndarray) -> dtypes.DType:
     return dtypes.bfloat16 if found is None else found
 
 
-def unsupported(op: str, dtype: dtypes.DType) -> bool:
-    """Half types lack neighbours (they are computed in float32)."""
-    return op == "nextafter" and dtype.itemsize == 2
-
-
 # complex functions that C++ has no spelling of: a graph with one falls back
 NOT_COMPLEX = {"expm1", "log1p", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"}
 
@@ -94,7 +90,7 @@ def close(op: str, got: np.ndarray, want: np.ndarray, dtype: dtypes.DType) -> np
 def test_rows_against_numpy(dtype):
     kernels, cases = [], []
     for op, row in SCALARS.items():
-        if dtype.kind not in row.kind_names or unsupported(op, dtype):
+        if dtype.kind not in row.kind_names:
             continue
         if dtype.is_complex and op in NOT_COMPLEX:
             continue
@@ -142,3 +138,21 @@ def test_casts_against_numpy(source):
         if target.name == "bfloat16":
             out, want = out.astype(np.float32), want.astype(np.float32)
         np.testing.assert_array_equal(out, want, err_msg=str(target))
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 3, 4, -1, -2, -3, 0.5, -0.5, 1.5, -1.5, 2.5, 0])
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64, dtypes.int32, dtypes.complex128], ids=str)
+def test_power_with_constant_exponent(dtype, exponent):
+    if dtype.is_integer and (exponent < 0 or exponent != int(exponent)):
+        pytest.skip("NumPy refuses it or makes it floating")
+    base = pointwise("power", [dtype, dtype], dtype, N)
+    const = Stmt("x1", "const", (), (), exponent, dtype)
+    body = tuple(const if s.out == "x1" else s for s in base.body)
+    kernel = Kernel("power", base.axes, base.buffers[:1] + base.buffers[2:], body)
+    x = values(dtype, 0, "power")
+    out = np.zeros(N, dtype.numpy)
+    compile_kernels([kernel]).run([x, out])
+    want = evaluate("power", [x, np.full(N, exponent, dtype.numpy)], dtype)
+    if exponent == 0.5:
+        want = evaluate("sqrt", [x], dtype) if dtype.is_float else want
+    assert close("power", out, want, dtype).all()

@@ -84,7 +84,8 @@ for k, job in enumerate(json.load(open(folder + "/jobs.json"))):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     for arch in (80, 90):
-        source = ASTSource(getattr(module, job["name"]), signature=job["signature"], constexprs=job["constexprs"])
+        function = getattr(module, job["name"])
+        source = ASTSource(function, signature=job["signature"], constexprs=job["constexprs"])
         options = dict(num_warps=job["warps"], enable_fp_fusion=False)
         compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
         report.append([job["name"], arch, len(compiled.asm["cubin"])])

@@ -57,28 +57,36 @@ def build_slice(tracer: Any, frame: Any, count: int) -> None:
     frame.push(SliceValue(*parts, *[_NONE] * (3 - count)))
 
 
+def _container(frame: Any, depth: int, kind: type) -> Any:
+    """The container that a comprehension or display is filling."""
+    found = frame.stack[-depth]
+    if not isinstance(found, kind):
+        raise Break("opaque-object", f"adding to {found.describe()}")
+    return found
+
+
 @handles("LIST_APPEND")
 def list_append(tracer: Any, frame: Any, depth: int) -> None:
     value = frame.pop()
-    frame.stack[-depth].append(tracer, value)
+    _container(frame, depth, ListValue).append(tracer, value)
 
 
 @handles("SET_ADD")
 def set_add(tracer: Any, frame: Any, depth: int) -> None:
     value = frame.pop()
-    frame.stack[-depth].add(tracer, value)
+    _container(frame, depth, SetValue).add(tracer, value)
 
 
 @handles("MAP_ADD")
 def map_add(tracer: Any, frame: Any, depth: int) -> None:
     key, value = frame.popn(2)
-    frame.stack[-depth].setitem(tracer, key, value)
+    _container(frame, depth, DictValue).setitem(tracer, key, value)
 
 
 @handles("LIST_EXTEND")
 def list_extend(tracer: Any, frame: Any, depth: int) -> None:
     values = frame.pop().items(tracer)
-    target = frame.stack[-depth]
+    target = _container(frame, depth, ListValue)
     for value in values:
         target.append(tracer, tracer.realize(value))
 
@@ -89,7 +97,7 @@ def set_update(tracer: Any, frame: Any, depth: int) -> None:
     constant = source.const if source.is_const else None
     values = [ConstValue(v) for v in constant] if isinstance(constant, frozenset) else source.items(tracer)
     for value in values:
-        frame.stack[-depth].add(tracer, tracer.realize(value))
+        _container(frame, depth, SetValue).add(tracer, tracer.realize(value))
 
 
 @handles("DICT_UPDATE", "DICT_MERGE")
@@ -98,7 +106,7 @@ def dict_update(tracer: Any, frame: Any, depth: int) -> None:
     if not isinstance(source, DictValue):
         raise Break("unsupported-operation", f"unpacking of {source.describe()} into a dict")
     for key, value in source.contents(tracer).items():
-        frame.stack[-depth].store(tracer, key, value)
+        _container(frame, depth, DictValue).store(tracer, key, value)
 
 
 @handles("LIST_TO_TUPLE")

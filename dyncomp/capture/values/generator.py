@@ -32,7 +32,9 @@ class GeneratorValue(IteratorValue):
         return (self.function, *self.args, *self.kwargs.values())
 
     def next(self, tracer: Tracer) -> Value | None:
+        tracer.check_generator(self.frame)
         self.started = True
+        tracer.steps += 1
         found: Value | None = tracer.run_generator(self.frame)
         return found
 

@@ -59,6 +59,7 @@ class SequenceIterator(IteratorValue):
         if self.position >= len(self.sequence):
             return None
         self.position += 1
+        tracer.steps += 1
         return self.sequence[self.position - 1]
 
     def reconstruct(self, cg: Codegen) -> str:
@@ -106,6 +107,7 @@ class RangeIterator(IteratorValue):
             return None
         value = self.current
         self.current = value + self.step
+        tracer.steps += 1
         return tracer.wrap_result(value)
 
     def reconstruct(self, cg: Codegen) -> str:
@@ -138,6 +140,7 @@ class ArrayIterator(IteratorValue):
         if self.position >= self.array.ref.shape[0]:
             return None
         self.position += 1
+        tracer.steps += 1
         return self.array.getitem(tracer, ConstValue(self.position - 1))
 
     def reconstruct(self, cg: Codegen) -> str:

@@ -191,6 +191,7 @@ class SetValue(Value):
         return ConstValue(len(self.elements))
 
     def add(self, tracer: Tracer, item: Value) -> None:
+        tracer.steps += 1
         self.elements[tracer.fold(_hashable, tracer.constant_of(item, "a set item"))] = None
 
     def getattr(self, tracer: Tracer, name: str) -> Value:

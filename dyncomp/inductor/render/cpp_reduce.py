@@ -203,8 +203,7 @@ class ReductionPrinter(ValuePrinter):
         place = f"{name}[{self.array_position(axes)}]" if axes else name
         combiner = REDUCERS[node.arg[0]].combine
         value = self.env[node.args[0]]
-        pair = (value, place) if node.arg[0] in ("max", "min") else (place, value)
-        self.line(f"{place} = {self.spell(combiner, node.dtype, pair)};")
+        self.line(f"{place} = {self.spell(combiner, node.dtype, (place, value))};")
         return place
 
 

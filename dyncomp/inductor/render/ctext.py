@@ -184,6 +184,8 @@ def _float_to_integer(text: str, target: DType) -> str:
         return f"({register_type(target)})(int)({text})"
     if target.name == "uint32":
         return f"(unsigned int)(i64)({text})"
+    if target.name == "uint64":
+        return f"dc_to_u64((double)({text}))"
     return f"({register_type(target)})({text})"
 
 

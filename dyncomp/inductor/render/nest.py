@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from ... import dtypes
 from ...dtypes import DType
 from ...errors import LoweringError
@@ -174,8 +176,12 @@ def _spellable(node: Node, known: dict[str, Node], target: str) -> list[Node]:
     row = scalar.SCALARS.get(node.op)
     if row is None:
         return [node]
-    node = _strength_reduced(node, known)
-    row = scalar.SCALARS[node.op]
+    exponent = _constant_exponent(node, known)
+    if exponent is not None:
+        simple = _Expander(dict(known), node.out)
+        result = _power(simple, node.args[0], exponent)
+        if result is not None:
+            return _rename_last(simple.made, result, node)
     principal = known[node.args[1 if node.op == "where" else 0]].dtype
     if row.spelling(target, principal) is not None:
         return [node]
@@ -206,18 +212,34 @@ def _rename_last(made: list[Node], result: str, node: Node) -> list[Node]:
     return [*made, Node(node.out, "cast", (result,), node.axes, None, node.dtype)]
 
 
-def _strength_reduced(node: Node, known: Mapping[str, Node]) -> Node:
-    """``x ** 2`` as ``x * x`` and ``x ** 0.5`` as a square root, as NumPy does."""
+def _constant_exponent(node: Node, known: Mapping[str, Node]) -> float | None:
+    """The exponent of a power if it is a constant."""
     if node.op != "power":
-        return node
+        return None
     exponent = known[node.args[1]]
     if exponent.op == "cast":
         exponent = known[exponent.args[0]]
-    if exponent.op == "const" and exponent.arg == 2:
-        return replace(node, op="multiply", args=(node.args[0], node.args[0]))
-    if exponent.op == "const" and exponent.arg == 0.5 and node.dtype.is_float:
-        return replace(node, op="sqrt", args=(node.args[0],))
-    return node
+    if exponent.op != "const" or isinstance(exponent.arg, complex):
+        return None
+    return float(exponent.arg)
+
+
+def _power(s: scalar.ScalarBuilder, x: Any, exponent: float) -> Any | None:
+    """``x ** exponent`` by products and square roots where that is as accurate; ``None`` elsewhere."""
+    dtype = s.dtype(x)
+    whole = {1.0: 0, 2.0: 1, 3.0: 2, 4.0: 2}
+    size = abs(exponent)
+    if exponent in whole or (size in whole and dtype.is_float):
+        square = s.multiply(x, x) if size > 1 else x
+        result = s.multiply(square, x) if size == 3 else s.multiply(square, square) if size == 4 else square
+    elif size in (0.5, 1.5) and dtype.is_float:
+        result = s.sqrt(x) if size == 0.5 else s.multiply(x, s.sqrt(x))
+        if exponent != 0.5:  # NumPy takes the square root itself there
+            infinity = s.const(np.inf, dtype)
+            result = s.where(s.equal(x, s.const(-np.inf, dtype)), infinity, result)
+    else:
+        return None
+    return s.divide(s.const(1, dtype), result) if exponent < 0 else result
 
 
 # -- indices ----------------------------------------------------------------------------------

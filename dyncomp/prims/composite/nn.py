@@ -192,6 +192,11 @@ def _attention_ref(q: Array, k: Array, v: Array, *mask: Array, scale: float, cau
 
 
 # -- samples ----------------------------------------------------------------------------------
+def _activation_samples() -> Iterator[Sample]:
+    yield from pointwise_samples((float32, float64), extremes=False)()
+    yield Sample((data(float16, (4, 9), 5),), {}, "float16")
+
+
 def _norm_samples(extra: dict[str, Any], flags: tuple[tuple[bool, ...], ...]) -> Any:
     names = ("weight", "bias")
 
@@ -238,7 +243,7 @@ ROWS: tuple[OpDef, ...] = (
         (),
         gelu,
         widening(_gelu_ref),
-        pointwise_samples(_FLOAT, extremes=False),
+        _activation_samples,
         "x times the normal distribution function of x.",
         dtypes=_FLOAT,
         absolute=16.0,
@@ -248,7 +253,7 @@ ROWS: tuple[OpDef, ...] = (
         (),
         gelu_tanh,
         widening(_gelu_tanh_ref),
-        pointwise_samples(_FLOAT, extremes=False),
+        _activation_samples,
         "`gelu` with the distribution function approximated by tanh.",
         dtypes=_FLOAT,
         absolute=16.0,
@@ -281,7 +286,7 @@ ROWS: tuple[OpDef, ...] = (
         embedding,
         _embedding_ref,
         _embedding_samples,
-        "Rows of a matrix at int64 positions; a position outside of it raises `IndexError`, negative ones too.",
+        "Rows of a matrix at int64 positions; `IndexError` for those outside, negative ones included.",
         dtypes=(*_FLOAT, int64),
         eps=0.0,
     ),

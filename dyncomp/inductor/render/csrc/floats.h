@@ -104,6 +104,12 @@ DC_INLINE float dc_full_floordiv_f32(float a, float b) { return dc_floordiv_f32_
 DC_INLINE int dc_far_floordiv_f64(double a, double b) { return dc_far_fmod_f64(a, b); }
 // @ dc_far_floordiv_f32
 DC_INLINE int dc_far_floordiv_f32(float a, float b) { return dc_far_fmod_f32(a, b); }
+// As the processor's conversion to signed integers does it: beyond 2^63 relative to that.
+// @ dc_to_u64
+DC_INLINE u64 dc_to_u64(double x) {
+  const u64 high = (u64)(i64)(x - 0x1p63) ^ 0x8000000000000000ULL;
+  return x >= 0x1p63 ? high : (u64)(i64)x;
+}
 // @ dc_nextafter_f32
 DC_INLINE float dc_nextafter_f32(float x, float y) {
   const unsigned int u = dc_bits_f32(x);

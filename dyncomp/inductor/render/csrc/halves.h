@@ -69,3 +69,24 @@ DC_INLINE float dc_round_to_odd(double x) {
   const bool inexact = ((double)nearest != x) & (x == x);
   return dc_from_bits_f32(inexact ? odd : u);
 }
+// Equal arguments: NumPy gives the first, C (and so the other types) the second.
+// @ dc_nextafter_f16
+DC_INLINE float dc_nextafter_f16(float x, float y) {
+  const unsigned short u = dc_store_f16(x);
+  const bool away = (x < y) == ((u >> 15) == 0);
+  const unsigned short step = (unsigned short)(away ? u + 1 : u - 1);
+  const unsigned short from_zero = (unsigned short)((dc_store_f16(y) & 0x8000) | 1);
+  const float moved = dc_load_f16(x == 0 ? from_zero : step);
+  const float result = x == y ? x : moved;
+  return (x != x) | (y != y) ? x + y : result;
+}
+// @ dc_nextafter_bf16
+DC_INLINE float dc_nextafter_bf16(float x, float y) {
+  const unsigned short u = dc_store_bf16(x);
+  const bool away = (x < y) == ((u >> 15) == 0);
+  const unsigned short step = (unsigned short)(away ? u + 1 : u - 1);
+  const unsigned short from_zero = (unsigned short)((dc_store_bf16(y) & 0x8000) | 1);
+  const float moved = dc_load_bf16(x == 0 ? from_zero : step);
+  const float result = x == y ? y : moved;
+  return (x != x) | (y != y) ? x + y : result;
+}
