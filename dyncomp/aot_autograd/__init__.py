@@ -1,1 +1,1 @@
-""""""
+"""From captured graphs to functional ones."""

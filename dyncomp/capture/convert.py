@@ -27,6 +27,7 @@ from .values.seq import ListValue
 from .wrap import refuse_overlaps
 
 MAX_ATTEMPTS = 60
+_WARN = 1  # of facts.read_errstate's modes: ignore, warn, raise, call, print, log
 _REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError)
 assert handlers.data, "importing the package registers the handlers"
 
@@ -137,6 +138,7 @@ def _finish(
     mutated = _mutated_inputs(tracer)
     refuse_overlaps(tracer, mutated)
     _guard_aliasing(tracer, mutated)
+    _refuse_error_modes(tracer)
     useful = bool(tracer.builder.nodes)
     _limit_empty_continuations(tracer, end, useful)
     cg = Codegen(tracer, code)
@@ -170,6 +172,17 @@ def _finish(
     )
     needs_hook = isinstance(end, BreakEnd) and end.problem.break_id in ("inline-refused", "generator")
     return _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record), record
+
+
+def _refuse_error_modes(tracer: Tracer) -> None:
+    """Graphs raise and warn about no floating-point error: under modes that ask for more than a warning
+    the original runs."""
+    if "numpy-errstate" not in tracer.tx.assumptions:
+        return
+    mask = _hook.errstate()
+    modes = [] if mask is None else [(mask >> shift) & 7 for shift in (0, 3, 6, 9)]
+    if mask is None or any(mode > _WARN for mode in modes):
+        raise Skip("np.errstate asks for exceptions or calls on floating-point errors")
 
 
 def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:

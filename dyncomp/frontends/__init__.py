@@ -1,1 +1,1 @@
-""""""
+"""What array libraries' callables mean in ops."""

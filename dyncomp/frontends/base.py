@@ -22,7 +22,8 @@ class ArrayFacts:
 
     ``kind`` ``"array"``: an array object, memory is shared with the caller; ``"scalar"``: an immutable
     scalar object of the library (``np.float64``), passed by value. Strides in elements. ``pytype``: the
-    exact Python type. ``extra``: further facts a frontend wants guarded (``requires_grad``…).
+    exact Python type. ``extra``: further facts a frontend wants guarded (``requires_grad``…). ``refused``:
+    why arrays of this type and these extra facts are not captured; empty where they are.
     """
 
     kind: str
@@ -34,6 +35,45 @@ class ArrayFacts:
     aligned: bool = True
     writeable: bool = True
     extra: tuple[tuple[str, Any], ...] = ()
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOwner:
+    """How compiled graphs read and make a library's arrays, where these are not NumPy's.
+
+    ``type``: the array type (subclasses are taken too). ``describe(array) -> (pointer, shape, strides, dtype
+    name)``; ``empty(shape, strides, dtype name) -> array``; ``as_strided(base, shape, strides, offset from
+    the base's own first element, dtype name) -> array``; strides and offsets in elements. ``to_numpy`` and
+    ``from_numpy`` share memory (values that are not arrays pass ``to_numpy`` as they are).
+    ``wrote(arrays)`` is called after a graph has written into its inputs.
+    """
+
+    type: type
+    describe: Callable[[Any], tuple[int, tuple[int, ...], tuple[int, ...], str]]
+    empty: Callable[..., Any]
+    as_strided: Callable[..., Any]
+    to_numpy: Callable[[Any], Any]
+    from_numpy: Callable[[Any], Any]
+    wrote: Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class StateGuard:
+    """Global state of a library that captured code relies upon: ``check(None, expected)`` says whether it
+    still holds, ``text`` what it is, in words. ``check`` is a function of a module."""
+
+    check: Callable[[Any, Any], bool]
+    expected: Any
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypedTuple:
+    """What a rule returns for an instance of a tuple's subclass: ``cls(items)`` makes it."""
+
+    cls: type
+    items: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +146,7 @@ class Frontend(Protocol):
 
     name: str
     array_types: tuple[type, ...]  # exact types of array and scalar objects that describe() accepts
+    owner: ArrayOwner | None  # None: NumPy arrays
 
     def describe(self, obj: Any) -> ArrayFacts:
         """Facts of a concrete object of one of ``array_types``; raises ``Unsupported`` (with the
@@ -145,6 +186,16 @@ class Frontend(Protocol):
 
     def implementation_of(self, fn: Any) -> Any:
         """The Python function behind a C-level dispatcher of the library, ``None`` where there is none."""
+        ...
+
+    def state_guard(self) -> StateGuard | None:
+        """The state that all captured code with this library's arrays relies upon."""
+        ...
+
+    def stored_member(self, obj: Any, name: str) -> tuple[str, ...] | None:
+        """Where the Python ``__getattr__`` of ``obj``'s class finds attribute ``name``: the instance's dicts in
+        the order in which they are searched, the last one being that which has it; ``None`` if that is not
+        known. (``nn.Module``: parameters, buffers, modules.)"""
         ...
 
     def is_constant(self, obj: Any) -> bool:

@@ -1,1 +1,1 @@
-""""""
+"""The graph IR, its text form, interpreter and passes."""

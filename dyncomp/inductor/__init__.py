@@ -1,1 +1,1 @@
-""""""
+"""From functional graphs to compiled kernels."""

@@ -7,6 +7,7 @@ up to rounding.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,7 +99,9 @@ class _Run:
         return self._position(stmt.arg)
 
     def _op_cast(self, stmt: Stmt, value: Array) -> Array:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            # complex to real drops the imaginary part, as astype does
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
             converted = value.astype(stmt.dtype.numpy)
         return np.broadcast_to(converted, self._shape(stmt.axes))
 

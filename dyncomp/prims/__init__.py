@@ -1,1 +1,1 @@
-""""""
+"""The table of ops."""

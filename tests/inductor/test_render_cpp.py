@@ -292,6 +292,18 @@ def test_zero_dimensional_kernel():
     check(kernel, [np.array([0.5], np.float32), np.zeros(1, np.float32)])
 
 
+def test_values_may_be_named_like_buffers():
+    kernel = pointwise("exp", [float32], float32, 40)
+    renamed = tuple(Buffer(n, b.dtype, b.size, b.mode) for n, b in zip(("x0", "y"), kernel.buffers))
+    load, exp, store = kernel.body
+    body = (
+        Stmt("x0", "load", (), ("i",), ("x0", load.arg[1]), float32),
+        exp,
+        Stmt("", "store", ("y",), ("i",), ("y", store.arg[1]), float32),
+    )
+    check(Kernel("names", kernel.axes, renamed, body), [data((40,), float32), np.zeros(40, np.float32)])
+
+
 def test_in_place_update():
     at = Index((("i", 1),))
     body = (

@@ -1,1 +1,1 @@
-""""""
+"""What Python objects look like while a function is captured."""

@@ -62,6 +62,7 @@ class NumpyFrontend:
 
     name = "numpy"
     array_types: tuple[type, ...] = ARRAY_TYPES
+    owner = None
 
     @cached_property
     def rules(self) -> RuleTable:
@@ -112,6 +113,12 @@ class NumpyFrontend:
     def implementation_of(self, fn: Any) -> Any:
         inner = getattr(fn, "_implementation", None)
         return inner if isinstance(inner, FunctionType) else None
+
+    def state_guard(self) -> None:
+        return None
+
+    def stored_member(self, obj: Any, name: str) -> None:
+        return None
 
     def is_constant(self, obj: Any) -> bool:
         return obj is np.newaxis or isinstance(obj, _CONSTANT_TYPES) or _is_numpy_type(obj)

@@ -27,7 +27,7 @@ ENOUGH_PARALLEL = 8
 SERIAL_POINTS = 16384
 VECTOR_BLOCK = 16384
 # Partial results of one reduction: they live on the stack.
-PARTIAL_ELEMENTS = 32768
+PARTIAL_ELEMENTS = 8192
 TRANSPOSE_TILE = 16
 
 

@@ -12,7 +12,7 @@ from ..loopir import Kernel
 from . import ctext
 from .arrange import arrange
 from .cpp_reduce import ReductionPrinter
-from .cpp_values import GUARDED, variable
+from .cpp_values import GUARDED, memory, variable
 from .nest import Accumulator, LocalArray, LoopAxis, Node, make_nest
 from .walk import Compute, Declare, DeclareArray, Done, Item, Loop, Plan, build
 
@@ -50,7 +50,7 @@ class Printer(ReductionPrinter):
 
     def declare_array(self, array: LocalArray) -> None:
         total = self.extent(array.axes)
-        self.line(f"{ctext.register_type(array.dtype)} {variable(array.name)}[{total}];")
+        self.line(f"{ctext.register_type(array.dtype)} {memory(array.name)}[{total}];")
 
     def loop(self, loop: Loop) -> None:
         for node, axes in loop.carries:
@@ -116,6 +116,7 @@ class Printer(ReductionPrinter):
             with self.block(f"for (i64 i_{name} = lo; i_{name} < hi; ++i_{name})"):
                 self.items(loop.items)
             return
+        self.line("if (lo >= hi) return;  // sizes may be 0")
         self.line("i64 at = lo;")
         for axis in reversed(axes[1:]):
             self.line(f"i64 i_{axis.name} = at % {self.dim(axis.size)};")
@@ -245,7 +246,7 @@ class Printer(ReductionPrinter):
         elif node.op == "store":
             self.line(f"{self.element(node.arg[0], self.at(node.arg[1]))} = {self.to_memory(node)};")
         elif node.op == "save":
-            place = f"{variable(node.arg.name)}[{self.array_position(node.arg.axes)}]"
+            place = f"{memory(node.arg.name)}[{self.array_position(node.arg.axes)}]"
             self.line(f"{place} = {self.env[node.args[0]]};")
         elif node.op == "scatter":
             self.scatter(node)
@@ -274,7 +275,7 @@ class Printer(ReductionPrinter):
         if node.op == "finish":
             return self.finish(node)
         if node.op == "fetch":
-            return f"{variable(node.arg.name)}[{self.array_position(node.arg.axes)}]"
+            return f"{memory(node.arg.name)}[{self.array_position(node.arg.axes)}]"
         if node.op == "scan":
             return self.scan(node)
         principal = self.dtype_of[node.args[1 if node.op == "where" else 0]]
@@ -343,7 +344,7 @@ def kernel_body(
     printer = Printer(nest, plan, symbols, point_ns, serial_ns)
     for array in nest.arrays:
         kind = ctext.register_type(array.dtype)
-        printer.line(f"{kind} memory_{variable(array.name)}[{printer.extent(array.axes)}];")
+        printer.line(f"{kind} stack_{memory(array.name)}[{printer.extent(array.axes)}];")
     printer.prologue()
     if printer.gathers:
         printer.line("int bad = 0;")

@@ -28,6 +28,10 @@ GUARDED = {
 }
 
 
+# Elements of the largest array that a kernel keeps on the stack.
+STACK_ELEMENTS = 65536
+
+
 @dataclass
 class ValuePrinter:
     """Prints one function body. ``symbols``: C++ expressions of the size symbols."""
@@ -69,7 +73,7 @@ class ValuePrinter:
         return ctext.index_text(index.terms, index.offset, self.symbols)
 
     def element(self, buffer: str, position: str) -> str:
-        return f"{variable(buffer)}[{position}]"
+        return f"{memory(buffer)}[{position}]"
 
     def bound(self, axis: LoopAxis) -> str:
         """The number of iterations of a loop, in scope of its outer loops."""
@@ -88,6 +92,8 @@ class ValuePrinter:
             if not size:
                 raise LoweringError(f"a local array over axis {name} of unknown size")
             total *= size
+        if total > STACK_ELEMENTS:
+            raise LoweringError(f"a local array of {total} elements")
         return total
 
     def array_position(self, axes: tuple[str, ...]) -> str:
@@ -175,13 +181,18 @@ class ValuePrinter:
         for slot, buffer in enumerate(self.nest.kernel.buffers):
             qualifier = "const " if buffer.mode == "in" else ""
             kind = f"{qualifier}{ctext.memory_type(buffer.dtype)}*"
-            name = variable(buffer.name)
+            name = memory(buffer.name)
             self.line(f"{kind} const {name} = ({kind})b[{slot}];")
         for array in self.nest.arrays:
             kind = ctext.register_type(array.dtype)
-            self.line(f"{kind}* const {variable(array.name)} = memory_{variable(array.name)};")
+            self.line(f"{kind}* const {memory(array.name)} = stack_{memory(array.name)};")
 
 
 def variable(name: str) -> str:
     """A C++ identifier for a name of the loop IR."""
     return "v_" + re.sub(r"\W", "_", name)
+
+
+def memory(name: str) -> str:
+    """A C++ identifier for a buffer or local array: values may have the same names."""
+    return "m_" + re.sub(r"\W", "_", name)

@@ -1,1 +1,1 @@
-""""""
+"""Ops written in other ops."""

@@ -1,0 +1,61 @@
+"""What guards check of a tensor, and torch's names of element types."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from ... import dtypes
+from ...dtypes import DType
+from ...errors import Unsupported
+from ..base import ArrayFacts
+from . import state
+
+ARRAY_TYPES: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
+
+FROM_TORCH: MappingProxyType[Any, DType] = MappingProxyType(
+    {
+        getattr(torch, d.name): d
+        for d in dtypes.ALL
+        if hasattr(torch, d.name) and d.name not in ("uint16", "uint32", "uint64")
+    }
+)
+TO_TORCH: MappingProxyType[DType, Any] = MappingProxyType({d: t for t, d in FROM_TORCH.items()})
+
+
+def from_torch(dtype: Any) -> DType:
+    """The element type; raises ``Unsupported`` where dyncomp has none."""
+    found = FROM_TORCH.get(dtype)
+    if found is None or found.is_complex:
+        raise Unsupported(f"tensors of dtype {dtype} are not compiled", break_id="array-dtype")
+    return found
+
+
+def describe(obj: Any) -> ArrayFacts:
+    """:class:`ArrayFacts` of a dense tensor on the CPU; see ``Frontend.describe``."""
+    if type(obj) not in ARRAY_TYPES:
+        raise Unsupported(f"{type(obj).__name__} is a subclass of torch.Tensor", break_id="array-subclass")
+    now = state.read_state()
+    trouble = state.problem(now)
+    if trouble:
+        raise Unsupported(trouble)
+    if obj.layout is not torch.strided or obj.device.type != "cpu" or obj.is_quantized:
+        raise Unsupported(f"a tensor of layout {obj.layout} on {obj.device}", break_id="array-type")
+    dtype = from_torch(obj.dtype)
+    if obj.is_neg():
+        raise Unsupported("a tensor with the negative bit set", break_id="array-type")
+    try:
+        strides = tuple(obj.stride())
+        obj.data_ptr()
+    except RuntimeError as error:
+        raise Unsupported("a tensor without memory of its own", break_id="array-type") from error
+    return _facts(obj, dtype, strides, grad_mode=now[0])
+
+
+def _facts(obj: Any, dtype: DType, strides: tuple[int, ...], grad_mode: bool) -> ArrayFacts:
+    refused = "a tensor that requires grad while grad mode is on" if grad_mode and obj.requires_grad else ""
+    extra = (("requires_grad", bool(obj.requires_grad)),) if grad_mode else ()
+    shape = tuple(obj.shape)
+    return ArrayFacts("array", type(obj), dtype, shape, strides, extra=extra, refused=refused)

@@ -1,0 +1,63 @@
+"""How compiled graphs read and make tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ... import dtypes
+from ..base import ArrayOwner
+
+_RAW = {torch.bfloat16: torch.uint16}
+
+
+def _describe(tensor: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], str]:
+    name = str(tensor.dtype).removeprefix("torch.")
+    return (tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), name)
+
+
+def _empty(shape: Sequence[int], strides: Sequence[int], name: str) -> Any:
+    return torch.empty_strided(shape, strides, dtype=getattr(torch, name))
+
+
+def _as_strided(base: Any, shape: Sequence[int], strides: Sequence[int], offset: int, name: str) -> Any:
+    dtype = getattr(torch, name)
+    typed = base if base.dtype == dtype else base.view(dtype)
+    if typed.requires_grad:
+        # captured with grad mode off only: the view of a parameter is then a plain tensor
+        with torch.no_grad():
+            return typed.as_strided(shape, strides, typed.storage_offset() + offset)
+    return typed.as_strided(shape, strides, typed.storage_offset() + offset)
+
+
+def _to_numpy(value: Any) -> Any:
+    """A NumPy array over the tensor's memory; other values as they are."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    plain = value.detach()
+    if plain.dtype is torch.bfloat16:
+        return plain.view(torch.uint16).numpy().view(dtypes.bfloat16.numpy)
+    return plain.numpy()
+
+
+def _from_numpy(array: Any) -> Any:
+    """A tensor over the array's memory."""
+    array = np.asarray(array)
+    if not array.flags.writeable or any(s < 0 for s in array.strides):
+        array = array.copy()
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _wrote(tensors: Sequence[Any]) -> None:
+    """Tell autograd that compiled code has written into tensors (their version counters)."""
+    for tensor in tensors:
+        if not tensor.is_inference():
+            torch.autograd.graph.increment_version(tensor)
+
+
+OWNER = ArrayOwner(torch.Tensor, _describe, _empty, _as_strided, _to_numpy, _from_numpy, _wrote)

@@ -1,0 +1,512 @@
+"""Arithmetic, comparisons, functions of real numbers, ``where`` and ``clamp``."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ... import dtypes
+from ...dtypes import DType
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ..base import ArrayRef, TraceContext
+from .operands import (
+    Number,
+    as_tensor,
+    convert,
+    integer,
+    need_tensor,
+    only_defaults,
+    pointwise,
+    tensor,
+    to_var,
+)
+from .promote import float_type, is_tensor, result_type
+from .rules import RuleTable
+
+TABLE = RuleTable()
+
+
+# -- arithmetic -------------------------------------------------------------------------------
+def _needs_tensor(*values: Any) -> None:
+    if not any(is_tensor(v) for v in values):
+        raise Unsupported("no tensor among the operands")
+    for value in values:
+        if is_tensor(value):
+            need_tensor(value)
+
+
+def computing_dtype(dtype: DType, *values: Any) -> DType:
+    """float32 for half-precision arithmetic with a number, whose value torch does not round first."""
+    if dtype.itemsize == 2 and dtype.is_float and not all(is_tensor(v) and v.ndim for v in values):
+        return dtypes.float32
+    return dtype
+
+
+def arithmetic(tx: TraceContext, op: str, a: Any, b: Any, dtype: DType | None = None) -> Var:
+    """``op(a, b)`` in the operands' common dtype."""
+    _needs_tensor(a, b)
+    common = dtype or result_type(a, b)
+    wide = computing_dtype(common, a, b)
+    return convert(tx, pointwise(tx, op, to_var(tx, a, wide), to_var(tx, b, wide)), common)
+
+
+def _scaled(tx: TraceContext, value: Any, alpha: Any) -> Any:
+    if alpha == 1 and isinstance(alpha, Number):
+        return value
+    if is_tensor(value) and not value.dtype.is_float and isinstance(alpha, float):
+        raise Unsupported("For integral input tensors, argument alpha must not be a floating point number.")
+    if not is_tensor(value):
+        raise Unsupported("alpha with a number")
+    return tensor(arithmetic(tx, "multiply", value, alpha))
+
+
+def add_var(tx: TraceContext, a: Any, b: Any, alpha: Any = 1) -> Var:
+    op = "logical_or" if _both_bool(a, b) else "add"
+    return arithmetic(tx, op, a, _scaled(tx, b, alpha))
+
+
+def subtract_var(tx: TraceContext, a: Any, b: Any, alpha: Any = 1) -> Var:
+    if any(_is_bool(v) for v in (a, b)):
+        raise Unsupported("Subtraction, the `-` operator, with a bool tensor is not supported.")
+    return arithmetic(tx, "subtract", a, _scaled(tx, b, alpha))
+
+
+def multiply_var(tx: TraceContext, a: Any, b: Any) -> Var:
+    return arithmetic(tx, "logical_and" if _both_bool(a, b) else "multiply", a, b)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, ArrayRef) and value.dtype.is_bool)
+
+
+def _both_bool(a: Any, b: Any) -> bool:
+    return _is_bool(a) and _is_bool(b)
+
+
+def divide_var(tx: TraceContext, a: Any, b: Any, rounding_mode: Any = None) -> Var:
+    if rounding_mode == "floor":
+        return floor_divide_var(tx, a, b)
+    if rounding_mode not in (None, "trunc"):
+        raise Unsupported(f"rounding_mode={rounding_mode!r}")
+    common = result_type(a, b)
+    if rounding_mode is None:
+        return arithmetic(tx, "divide", a, b, float_type(common))
+    if not common.is_float:
+        raise Unsupported("truncated division of integers")
+    return pointwise(tx, "trunc", arithmetic(tx, "divide", a, b, common))
+
+
+def _integer_divisor(common: DType, b: Any) -> None:
+    """Division of integers by zero raises: divisors must be known."""
+    if common.is_float:
+        return
+    if not isinstance(b, int) or b == 0 or common.is_bool:
+        raise Unsupported("division of integers by numbers known at run time only may raise")
+
+
+def floor_divide_var(tx: TraceContext, a: Any, b: Any) -> Var:
+    common = result_type(a, b)
+    _integer_divisor(common, b)
+    return arithmetic(tx, "floor_divide", a, b, common)
+
+
+def remainder_var(tx: TraceContext, a: Any, b: Any) -> Var:
+    common = result_type(a, b)
+    _integer_divisor(common, b)
+    return arithmetic(tx, "remainder", a, b, common)
+
+
+def power_var(tx: TraceContext, a: Any, b: Any) -> Var:
+    """Small constant exponents are products and roots, as torch computes them."""
+    _needs_tensor(a, b)
+    common = result_type(a, b)
+    if common.is_bool:
+        raise Unsupported("powers of bools")
+    if isinstance(b, Number):
+        special = _constant_power(tx, as_tensor(tx, a), b, common)
+        if special is not None:
+            return special
+    if common.is_integer and not (isinstance(b, int) and b >= 0):
+        raise Unsupported("integers to powers that may be negative")
+    return arithmetic(tx, "power", a, b, common)
+
+
+def _constant_power(tx: TraceContext, x: ArrayRef, exponent: Any, common: DType) -> Var | None:
+    if exponent == 0:
+        return None
+    wide = convert(tx, x.var, dtypes.float32 if common.itemsize == 2 and common.is_float else common)
+    found = _simple_power(tx, wide, exponent)
+    return None if found is None else convert(tx, found, common)
+
+
+def _simple_power(tx: TraceContext, x: Var, exponent: Any) -> Var | None:
+    if exponent == 2:
+        return pointwise(tx, "multiply", x, x)
+    if exponent == 3:
+        return pointwise(tx, "multiply", pointwise(tx, "multiply", x, x), x)
+    if not x.dtype.is_float:
+        return None
+    if exponent == 0.5:
+        return pointwise(tx, "sqrt", x)
+    if exponent == -0.5:
+        return pointwise(tx, "rsqrt", x)
+    if exponent == -1:
+        return pointwise(tx, "reciprocal", x)
+    if exponent == -2:
+        return pointwise(tx, "reciprocal", pointwise(tx, "multiply", x, x))
+    return None
+
+
+@TABLE.both("add")
+def add(tx: TraceContext, input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    return tensor(add_var(tx, input, other, alpha))
+
+
+@TABLE.both("sub", "subtract")
+def sub(tx: TraceContext, input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    return tensor(subtract_var(tx, input, other, alpha))
+
+
+@TABLE.both("mul", "multiply")
+def mul(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    return tensor(multiply_var(tx, input, other))
+
+
+@TABLE.both("div", "divide", "true_divide")
+def div(
+    tx: TraceContext, input: Any, other: Any, *, rounding_mode: Any = None, out: Any = None
+) -> ArrayRef:
+    only_defaults(out=out)
+    return tensor(divide_var(tx, input, other, rounding_mode))
+
+
+@TABLE.both("floor_divide")
+def floor_divide(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    return tensor(floor_divide_var(tx, input, other))
+
+
+@TABLE.both("remainder")
+def remainder(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    return tensor(remainder_var(tx, input, other))
+
+
+@TABLE.both("pow")
+def pow(tx: TraceContext, input: Any, exponent: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    return tensor(power_var(tx, input, exponent))
+
+
+@TABLE.both("addcmul")
+def addcmul(
+    tx: TraceContext, input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None
+) -> ArrayRef:
+    only_defaults(out=out)
+    if value != 1 or any(need_tensor(v).dtype.itemsize == 2 for v in (input, tensor1, tensor2)):
+        raise Unsupported("addcmul in half precision or with value=")
+    return add(tx, input, mul(tx, tensor1, tensor2))
+
+
+# -- comparison and logic ---------------------------------------------------------------------
+def _comparison(op: str) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+        only_defaults(out=out)
+        _needs_tensor(input, other)
+        common = result_type(input, other)
+        return tensor(pointwise(tx, op, to_var(tx, input, common), to_var(tx, other, common)))
+
+    return rule
+
+
+def _logical(op: str) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+        only_defaults(out=out)
+        truth = [convert(tx, need_tensor(v).var, dtypes.bool_) for v in (input, other)]
+        return tensor(pointwise(tx, op, *truth))
+
+    return rule
+
+
+def _bitwise(op: str, logical: str) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+        only_defaults(out=out)
+        return tensor(bitwise_var(tx, op, logical, input, other))
+
+    return rule
+
+
+def bitwise_var(tx: TraceContext, op: str, logical: str, a: Any, b: Any) -> Var:
+    _needs_tensor(a, b)
+    common = result_type(a, b)
+    if common.is_float:
+        raise Unsupported(f"{op} of floating point numbers")
+    return arithmetic(tx, logical if common.is_bool else op, a, b, common)
+
+
+COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+for _name, _op in COMPARISONS.items():
+    _rule = _comparison(_op)
+    TABLE.both(_name, _op)(_rule)
+    TABLE.operator(_name)(_rule)
+for _name in ("and", "or", "xor"):
+    TABLE.both(f"logical_{_name}")(_logical(f"logical_{_name}"))
+    TABLE.both(f"bitwise_{_name}")(_bitwise(f"bitwise_{_name}", f"logical_{_name}"))
+
+
+@TABLE.both("logical_not")
+def logical_not(tx: TraceContext, input: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    return tensor(pointwise(tx, "logical_not", convert(tx, need_tensor(input).var, dtypes.bool_)))
+
+
+@TABLE.both("bitwise_not")
+@TABLE.operator("invert")
+def bitwise_not(tx: TraceContext, input: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    x = need_tensor(input)
+    if x.dtype.is_float:
+        raise Unsupported("bitwise_not of floating point numbers")
+    return tensor(pointwise(tx, "logical_not" if x.dtype.is_bool else "invert", x.var))
+
+
+# -- operators --------------------------------------------------------------------------------
+def _ordinary(name: str, var_of: Callable[..., Var]) -> None:
+    def rule(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+        return tensor(var_of(tx, a, b))
+
+    TABLE.operator(name)(rule)
+
+
+BINARY: dict[str, Callable[..., Var]] = {
+    "add": add_var,
+    "sub": subtract_var,
+    "mul": multiply_var,
+    "truediv": divide_var,
+    "floordiv": floor_divide_var,
+    "mod": remainder_var,
+    "pow": power_var,
+    "and": lambda tx, a, b: bitwise_var(tx, "bitwise_and", "logical_and", a, b),
+    "or": lambda tx, a, b: bitwise_var(tx, "bitwise_or", "logical_or", a, b),
+    "xor": lambda tx, a, b: bitwise_var(tx, "bitwise_xor", "logical_xor", a, b),
+}
+for _name, _function in BINARY.items():
+    # the operator module writes and_ and or_
+    _ordinary(_name if hasattr(operator, _name) else f"{_name}_", _function)
+
+
+# -- functions of one tensor ------------------------------------------------------------------
+def unary_var(tx: TraceContext, op: str, x: Any, real: bool) -> Var:
+    """``op(x)``; ``real``: a function of real numbers, integers become the default float dtype."""
+    ref = need_tensor(x)
+    dtype = float_type(ref.dtype) if real else ref.dtype
+    return pointwise(tx, op, convert(tx, ref.var, dtype))
+
+
+def _unary(op: str, real: bool = True) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, input: Any, *, out: Any = None) -> ArrayRef:
+        only_defaults(out=out)
+        return tensor(unary_var(tx, op, input, real))
+
+    return rule
+
+
+# torch's name: (op, whether it is a function of real numbers)
+UNARY: dict[str, tuple[str, bool]] = {
+    **{n: (n, True) for n in ("exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt", "rsqrt")},
+    **{n: (n, True) for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "sigmoid", "erf", "erfc")},
+    **{n: (n, True) for n in ("reciprocal",)},
+    **{f"a{n}": (f"arc{n}", True) for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    **{n: (n, False) for n in ("isnan", "isinf", "isfinite", "signbit")},
+}
+for _name, (_op, _real) in UNARY.items():
+    TABLE.both(_name)(_unary(_op, _real))
+TABLE.function("special.erf", "special.erfc")(_unary("erf"))
+TABLE.functions.pop(None, None)
+
+
+def keep_var(tx: TraceContext, op: str, x: Any) -> Var:
+    """Functions that keep the dtype; on integers the roundings do nothing."""
+    ref = need_tensor(x)
+    if ref.dtype.is_bool:
+        raise Unsupported(f"{op} of bools")
+    rounding = op in ("floor", "ceil", "trunc", "rint")
+    if rounding and ref.dtype.is_integer:
+        op = "copy"
+    return pointwise(tx, op, ref.var)
+
+
+KEEPING = {
+    "neg": "negative",
+    "negative": "negative",
+    "abs": "abs",
+    "absolute": "abs",
+    "sign": "sign",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "square": "square",
+}
+
+
+def _keeping(op: str) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, input: Any, *, out: Any = None) -> ArrayRef:
+        only_defaults(out=out)
+        return tensor(keep_var(tx, op, input))
+
+    return rule
+
+
+for _name, _op in KEEPING.items():
+    TABLE.both(_name)(_keeping(_op))
+TABLE.operator("neg")(_keeping("negative"))
+TABLE.operator("abs")(_keeping("abs"))
+
+
+@TABLE.operator("pos")
+def positive(tx: TraceContext, input: Any) -> ArrayRef:
+    if need_tensor(input).dtype.is_bool:
+        raise Unsupported("unary + of bools")
+    found: ArrayRef = input
+    return found
+
+
+@TABLE.both("round")
+def round(tx: TraceContext, input: Any, *, decimals: int = 0, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    if decimals != 0:
+        raise Unsupported("round with decimals")
+    return tensor(keep_var(tx, "rint", input))
+
+
+# -- two tensors ------------------------------------------------------------------------------
+def _extreme(op: str) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+        only_defaults(out=out)
+        for value in (input, other):
+            need_tensor(value)
+        bools = _both_bool(input, other)
+        chosen = {"maximum": "logical_or", "minimum": "logical_and"}[op] if bools else op
+        return tensor(arithmetic(tx, chosen, input, other, result_type(input, other)))
+
+    return rule
+
+
+TABLE.both("maximum")(_extreme("maximum"))
+TABLE.both("minimum")(_extreme("minimum"))
+
+
+@TABLE.both("atan2", "arctan2")
+def atan2(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    dtype = float_type(result_type(need_tensor(input), need_tensor(other)))
+    return tensor(arithmetic(tx, "arctan2", input, other, dtype))
+
+
+@TABLE.both("lerp")
+def lerp(tx: TraceContext, input: Any, end: Any, weight: Any, *, out: Any = None) -> ArrayRef:
+    """By torch's two formulas, each exact at its own end (ATen/native/Lerp.h)."""
+    only_defaults(out=out)
+    x, y = need_tensor(input), need_tensor(end)
+    if not x.dtype.is_float or x.dtype != y.dtype or x.dtype.itemsize == 2:
+        raise Unsupported("lerp of these dtypes")
+    if is_tensor(weight) and weight.dtype != x.dtype:
+        raise Unsupported("lerp with a weight of another dtype")
+    w = to_var(tx, weight, x.dtype)
+    one = to_var(tx, 1.0, x.dtype)
+    gap = pointwise(tx, "subtract", y.var, x.var)
+    near = pointwise(tx, "add", x.var, pointwise(tx, "multiply", w, gap))
+    rest = pointwise(tx, "multiply", gap, pointwise(tx, "subtract", one, w))
+    far = pointwise(tx, "subtract", y.var, rest)
+    low = pointwise(tx, "less", pointwise(tx, "abs", w), to_var(tx, 0.5, x.dtype))
+    return tensor(pointwise(tx, "where", low, near, far))
+
+
+# -- selection --------------------------------------------------------------------------------
+@TABLE.function("where")
+def where(tx: TraceContext, condition: Any, input: Any = None, other: Any = None) -> ArrayRef:
+    truth = need_tensor(condition)
+    if input is None or other is None:
+        raise Unsupported("where with one argument", break_id="data-dependent-shape")
+    if not truth.dtype.is_bool:
+        raise Unsupported("where expected condition to be a boolean tensor")
+    common = result_type(input, other)
+    return tensor(
+        pointwise(tx, "where", truth.var, to_var(tx, input, common), to_var(tx, other, common))
+    )
+
+
+@TABLE.method("where")
+def where_method(tx: TraceContext, self: Any, condition: Any, other: Any) -> ArrayRef:
+    return where(tx, condition, self, other)
+
+
+def clamp_var(tx: TraceContext, x: Any, low: Any, high: Any) -> Var:
+    """NaN in x or in a bound stays; the upper bound wins where the bounds cross."""
+    if low is None and high is None:
+        raise Unsupported("At least one of 'min' or 'max' must not be None")
+    bounds = [b for b in (low, high) if b is not None]
+    common = result_type(need_tensor(x), *bounds)
+    if common.is_bool:
+        raise Unsupported("clamp of bools")
+    if any(isinstance(b, float) and math.isnan(b) for b in bounds):
+        raise Unsupported("clamp with a NaN bound")
+    out = to_var(tx, x, common)
+    if low is not None:
+        out = pointwise(tx, "maximum", out, to_var(tx, low, common))
+    if high is not None:
+        out = pointwise(tx, "minimum", out, to_var(tx, high, common))
+    return out
+
+
+@TABLE.both("clamp", "clip")
+def clamp(tx: TraceContext, input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    return tensor(clamp_var(tx, input, min, max))
+
+
+@TABLE.both("clamp_min")
+def clamp_min(tx: TraceContext, input: Any, min: Any) -> ArrayRef:
+    return tensor(clamp_var(tx, input, min, None))
+
+
+@TABLE.both("clamp_max")
+def clamp_max(tx: TraceContext, input: Any, max: Any) -> ArrayRef:
+    return tensor(clamp_var(tx, input, None, max))
+
+
+def masked_fill_var(tx: TraceContext, x: Any, mask: Any, value: Any) -> Var:
+    ref, where_to = need_tensor(x), need_tensor(mask)
+    if not where_to.dtype.is_bool:
+        raise Unsupported("masked_fill_ only supports boolean masks")
+    if is_tensor(value) and value.ndim:
+        raise Unsupported("masked_fill_ only supports a 0-dimensional value tensor")
+    if not ref.dtype.is_float and (isinstance(value, float) or (is_tensor(value) and value.dtype.is_float)):
+        raise Unsupported("masked_fill of integers with a floating point number")
+    return pointwise(tx, "where", where_to.var, to_var(tx, value, ref.dtype), ref.var)
+
+
+@TABLE.both("masked_fill")
+def masked_fill(tx: TraceContext, input: Any, mask: Any, value: Any) -> ArrayRef:
+    return tensor(masked_fill_var(tx, input, mask, value))
+
+
+def triangle_var(tx: TraceContext, op: str, x: Any, diagonal: Any) -> Var:
+    ref = need_tensor(x)
+    if ref.ndim < 2:
+        raise Unsupported("tril and triu need at least two dimensions")
+    from_c = ref.var
+    return tx.builder.emit(op, from_c, k=int(integer(diagonal)))

@@ -1,0 +1,56 @@
+"""The global state of torch that captured code relies upon: one tuple, read once for all tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_autocast = torch.is_autocast_enabled
+_default_dtype = torch.get_default_dtype
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_modes = torch._C._len_torch_function_stack
+_grad = torch.is_grad_enabled
+_inference = torch.is_inference_mode_enabled
+
+State = tuple[bool, bool, bool, int, int, Any]
+
+
+def read_state() -> State:
+    """(grad mode, inference mode, autocast on CPU, function modes, dispatch modes, default dtype)."""
+    return (
+        _grad(),
+        _inference(),
+        _autocast("cpu"),
+        _function_modes(),
+        _dispatch_modes(),
+        _default_dtype(),
+    )
+
+
+def holds(_: Any, expected: State) -> bool:
+    """Whether torch's state is ``expected`` (the check of a guard)."""
+    return read_state() == expected
+
+
+def describe_state(state: State) -> str:
+    """In words."""
+    grad, inference, autocast, function_modes, dispatch_modes, default = state
+    words = [f"grad mode {'on' if grad else 'off'}", f"default dtype {default}"]
+    if inference:
+        words.append("inference mode")
+    if autocast:
+        words.append("autocast")
+    if function_modes or dispatch_modes:
+        words.append(f"{function_modes + dispatch_modes} modes")
+    return "torch: " + ", ".join(words)
+
+
+def problem(state: State) -> str:
+    """Why nothing is captured in this state; empty where it is."""
+    _, _, autocast, function_modes, dispatch_modes, _ = state
+    if autocast:
+        return "autocast is enabled"
+    if function_modes or dispatch_modes:
+        return "a torch function mode or dispatch mode is active"
+    return ""
