@@ -94,7 +94,8 @@ def compile(
 def compile_with(f: Any, config: CaptureConfig) -> Any:
     """Compile any callable under a configuration."""
     if isinstance(f, _hook.Dispatcher):
-        return _hook.Dispatcher(f.__wrapped__, config)
+        inner: Any = f.__wrapped__
+        return _hook.Dispatcher(inner, config)
     if isinstance(f, types.FunctionType):
         return _hook.Dispatcher(f, config)
     if isinstance(f, types.MethodType) and isinstance(f.__func__, types.FunctionType):
@@ -109,7 +110,7 @@ def compile_with(f: Any, config: CaptureConfig) -> Any:
     return CompiledObject(f, _hook.Dispatcher(_calling(f), config))
 
 
-def _calling(f: Callable[..., Any]) -> types.FunctionType:
+def _calling(f: Callable[..., Any]) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
 

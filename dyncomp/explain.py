@@ -77,7 +77,7 @@ def _entry_text(number: int, entry: EntryRecord) -> str:
         parts.append("passes:\n" + _indented(entry.compiled.describe()))
     artifact = getattr(entry.compiled, "artifact", None)
     if hasattr(artifact, "describe"):
-        parts.append("kernels:\n" + _indented(artifact.describe()))
+        parts.append("kernels:\n" + _indented(artifact.describe()))  # type: ignore[union-attr]
     if entry.source:
         parts.append("runs as:\n" + _indented(entry.source))
     else:

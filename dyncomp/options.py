@@ -42,7 +42,7 @@ class Options:
 
 
 _KNOWN = {f.name: f for f in fields(Options)}
-_FROM_ENVIRONMENT = {
+_FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "unroll_limit": int,
     "recompile_limit": int,
     "num_threads": int,

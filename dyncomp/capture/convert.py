@@ -106,6 +106,7 @@ def _why_missed(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> 
     if not guarded:
         return ""
     program = guarded[0].guards
+    assert program is not None
     return (
         describe_failure(program, args, function.__globals__, _builtins(function), function.__closure__) or ""
     )

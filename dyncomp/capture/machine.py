@@ -42,7 +42,9 @@ def check_generator(tracer: Tracer, frame: Frame) -> None:
     if tracer.frames and tracer.decisions.no_inline:
         caller = tracer.frames[-1]
         if (caller.raw_code, caller.current) in tracer.decisions.no_inline:
-            raise Break("generator", f"a break inside {frame.code.qualname} cannot be resumed in its consumer")
+            raise Break(
+                "generator", f"a break inside {frame.code.qualname} cannot be resumed in its consumer"
+            )
 
 
 def run_generator(tracer: Tracer, frame: Frame) -> Value | None:

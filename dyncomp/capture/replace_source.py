@@ -111,6 +111,7 @@ def _compile(cg: Codegen, lines: list[tuple[str, int]], code: types.CodeType) ->
 
 def _move_lines(tree: ast.AST, numbers: list[int]) -> None:
     """Give every node the line of the user's program that it stands for."""
+    node: Any
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
             line = numbers[node.lineno - 1]

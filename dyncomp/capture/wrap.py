@@ -79,8 +79,8 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         return ModuleValue(obj, source)
     if isinstance(obj, _hook.Dispatcher):
         tracer.guard(source, Kind.IS, obj)
-        inner = obj.__wrapped__
-        return FunctionValue(inner, source)
+        inner: Any = obj.__wrapped__
+        return FunctionValue(inner, pinned(inner))
     if isinstance(obj, tuple) and hasattr(type(obj), "_fields") and type(obj).__new__ is not tuple.__new__:
         tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
         return TupleValue(
@@ -134,6 +134,7 @@ def _made_in_python(cls: type) -> bool:
         return False
     slots = vars(cls).get("__slots__", ())
     count = 1 if isinstance(slots, str) else len(tuple(slots))
+    assert cls.__base__ is not None
     return cls.__basicsize__ <= cls.__base__.__basicsize__ + 8 * (2 + count)
 
 

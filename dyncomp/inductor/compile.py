@@ -95,8 +95,12 @@ def compile_graph(graph: Graph, options: Options) -> CompiledArtifact:
     Raises ``LoweringError`` for what cannot be lowered and ``ToolchainError`` without a compiler.
     """
     timed = _Timer()
-    lowering = timed("lower", lambda: Lowering(graph, TABLE).run())
-    items = timed("emit", lambda: emit_steps(lowering))
+    try:
+        lowering = timed("lower", lambda: Lowering(graph, TABLE).run())
+        items = timed("emit", lambda: emit_steps(lowering))
+    except RecursionError as error:
+        # expressions of up to a few dozen operations nest; the caller's own stack may leave too little
+        raise LoweringError("the Python stack is too deep to compile here") from error
     if options.debug_verify:
         timed("verify", lambda: _verify(items))
     memory = timed("memory", lambda: plan_memory([touched(item) for item in items]))

@@ -41,9 +41,9 @@ def iota_meta(*, shape: Shape, axis: int, dtype: DType, device: Device = CPU) ->
 
 
 def iota_ref(*, shape: Shape, axis: int, dtype: DType, device: Device = CPU) -> Array:
-    line = np.arange(shape[axis]).astype(dtype.numpy)
+    line = np.arange(shape[axis]).astype(dtype.numpy)  # type: ignore[arg-type]
     column = line.reshape((-1,) + (1,) * (len(shape) - axis - 1))
-    return np.broadcast_to(column, shape).copy(order="C")
+    return np.broadcast_to(column, shape).copy(order="C")  # type: ignore[arg-type]
 
 
 def _iota(s: Any, *, shape: Shape, axis: int, dtype: DType, device: Device = CPU) -> Any:

@@ -153,11 +153,11 @@ def svdvals_ref(x: Array) -> Array:
 
 
 def eigh_ref(x: Array, *, uplo: str = "L") -> tuple[Array, Array]:
-    return tuple(np.linalg.eigh(x, uplo))  # type: ignore[return-value,arg-type]
+    return tuple(np.linalg.eigh(x, uplo))  # type: ignore[return-value,arg-type,call-overload]
 
 
 def eigvalsh_ref(x: Array, *, uplo: str = "L") -> Array:
-    return np.linalg.eigvalsh(x, uplo)  # type: ignore[arg-type]
+    return np.linalg.eigvalsh(x, uplo)  # type: ignore[arg-type,call-overload]
 
 
 def lstsq_ref(a: Array, b: Array, *, rcond: float | None = None) -> tuple[Array, Array, Array]:

@@ -66,7 +66,8 @@ def _slices(starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -
 
 
 def slice_ref(x: Array, *, starts: Dims, sizes: Dims, steps: Dims) -> Array:
-    return x[_slices(starts, sizes, steps) + (Ellipsis,)]
+    window: Any = (*_slices(starts, sizes, steps), Ellipsis)  # type: ignore[arg-type]
+    return x[window]
 
 
 def slice_index(
@@ -138,7 +139,7 @@ def broadcast_meta(x: ArrayType, *, shape: Dims, dims: tuple[int, ...]) -> Array
 
 def broadcast_ref(x: Array, *, shape: Dims, dims: tuple[int, ...]) -> Array:
     spread = x[tuple(slice(None) if axis in dims else None for axis in range(len(shape)))]
-    return np.broadcast_to(spread, shape)
+    return np.broadcast_to(spread, shape)  # type: ignore[arg-type]
 
 
 def broadcast_index(
@@ -200,7 +201,8 @@ def as_strided_ref(x: Array, *, shape: Dims, strides: Dims, offset: int) -> Arra
     start = x
     if offset:
         start = _shifted(x, offset * item)
-    return np.lib.stride_tricks.as_strided(start, shape, tuple(s * item for s in strides))
+    steps = tuple(s * item for s in strides)
+    return np.lib.stride_tricks.as_strided(start, shape, steps)  # type: ignore[arg-type]
 
 
 class _Memory:

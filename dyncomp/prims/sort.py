@@ -31,11 +31,11 @@ def argsort_meta(x: ArrayType, *, axis: int, kind: str | None = None) -> ArrayTy
 
 
 def sort_ref(x: Array, *, axis: int, kind: str | None = None) -> Array:
-    return np.sort(x, axis=axis, kind=kind)  # type: ignore[call-overload]
+    return np.sort(x, axis=axis, kind=kind)  # type: ignore[call-overload,arg-type]
 
 
 def argsort_ref(x: Array, *, axis: int, kind: str | None = None) -> Array:
-    return np.argsort(x, axis=axis, kind=kind)  # type: ignore[call-overload]
+    return np.argsort(x, axis=axis, kind=kind)  # type: ignore[call-overload,arg-type]
 
 
 def partition_meta(x: ArrayType, *, kth: tuple[int, ...], axis: int) -> ArrayType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from dyncomp import dtypes
+from dyncomp.errors import LoweringError
 from dyncomp.graph.ir import Graph, GraphBuilder, GraphOutput, Literal, Ops, Var, array_type, verify
 from dyncomp.inductor.compile import compile_graph
 from dyncomp.prims.table import TABLE
@@ -338,6 +340,29 @@ def test_positions_along_an_axis_need_no_check() -> None:
     (step,) = plan_of(graph).module.segments[0].steps
     (gather,) = [s for s in step.kernel.body if s.op == "gather"]
     assert len(gather.args) == 1
+
+
+def test_compiling_deep_in_the_stack_is_refused_cleanly() -> None:
+    def build(o: Ops) -> Any:
+        x = source(o, 500)
+        for _ in range(60):
+            x = o.sin(x)
+        return (x,), {}
+
+    graph = make(build)
+    check(graph, [normal(500)], 1)
+
+    def deep(levels: int) -> None:
+        if levels:
+            deep(levels - 1)
+        else:
+            compile_graph(graph, OPTIONS)
+
+    frame, depth = sys._getframe(), 0
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1  # type: ignore[assignment]
+    with pytest.raises(LoweringError, match="too deep"):
+        deep(sys.getrecursionlimit() - depth - 60)
 
 
 def test_constant_array() -> None:

@@ -62,7 +62,7 @@ class NumpyFrontend:
 
     name = "numpy"
     array_types: tuple[type, ...] = ARRAY_TYPES
-    owner = None
+    owner: Any = None
 
     @cached_property
     def rules(self) -> RuleTable:

@@ -328,14 +328,12 @@ def _unary(op: str, real: bool = True) -> Callable[..., ArrayRef]:
 UNARY: dict[str, tuple[str, bool]] = {
     **{n: (n, True) for n in ("exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt", "rsqrt")},
     **{n: (n, True) for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "sigmoid", "erf", "erfc")},
-    **{n: (n, True) for n in ("reciprocal",)},
+    "reciprocal": ("reciprocal", True),
     **{f"a{n}": (f"arc{n}", True) for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
     **{n: (n, False) for n in ("isnan", "isinf", "isfinite", "signbit")},
 }
 for _name, (_op, _real) in UNARY.items():
     TABLE.both(_name)(_unary(_op, _real))
-TABLE.function("special.erf", "special.erfc")(_unary("erf"))
-TABLE.functions.pop(None, None)
 
 
 def keep_var(tx: TraceContext, op: str, x: Any) -> Var:
@@ -502,11 +500,3 @@ def masked_fill_var(tx: TraceContext, x: Any, mask: Any, value: Any) -> Var:
 @TABLE.both("masked_fill")
 def masked_fill(tx: TraceContext, input: Any, mask: Any, value: Any) -> ArrayRef:
     return tensor(masked_fill_var(tx, input, mask, value))
-
-
-def triangle_var(tx: TraceContext, op: str, x: Any, diagonal: Any) -> Var:
-    ref = need_tensor(x)
-    if ref.ndim < 2:
-        raise Unsupported("tril and triu need at least two dimensions")
-    from_c = ref.var
-    return tx.builder.emit(op, from_c, k=int(integer(diagonal)))

@@ -1,0 +1,418 @@
+"""Views and rearrangements: they share memory exactly where torch's do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.layout import is_c_contiguous
+from ...symint import Dim, SymInt, product, same
+from ..base import ArrayRef, TraceContext
+from ..numpy.operands import emit
+from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
+from .operands import axis_of, contiguous, convert, integer, need_tensor, only_defaults, tensor
+from .promote import promote_types
+from .rules import RuleTable
+
+TABLE = RuleTable()
+
+PIECES_LIMIT = 256
+
+
+def sizes_of(args: Sequence[Any]) -> tuple[Dim, ...]:
+    """Sizes given one by one or as one sequence."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = args[0]
+    return tuple(integer(a) for a in args)
+
+
+def inferred(x: Var, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """``shape`` with the one -1 replaced."""
+    unknown = [i for i, d in enumerate(shape) if not isinstance(d, SymInt) and d == -1]
+    if any(not isinstance(d, SymInt) and d < -1 for d in shape) or len(unknown) > 1:
+        raise Unsupported(f"invalid shape {shape}")
+    if not unknown:
+        return shape
+    known = product(d for i, d in enumerate(shape) if i != unknown[0])
+    total = product(x.shape)
+    if known == 0 or total % known != 0:
+        raise Unsupported(f"shape {shape} is invalid for input of size {total}")
+    return tuple(total // known if i == unknown[0] else d for i, d in enumerate(shape))
+
+
+def view_var(tx: TraceContext, x: Var, shape: tuple[Dim, ...]) -> Var:
+    """A reshape that shares memory, or ``Unsupported``."""
+    wanted = inferred(x, shape)
+    if not reshapes_in_place(x, wanted):
+        raise Unsupported("view size is not compatible with input tensor's size and stride")
+    return emit(tx, "reshape", x, shape=wanted)
+
+
+@TABLE.method("view")
+def view(tx: TraceContext, self: Any, *size: Any) -> ArrayRef:
+    if len(size) == 1 and not isinstance(size[0], (int, SymInt, tuple, list)):
+        raise Unsupported("view with a dtype")
+    return tensor(view_var(tx, need_tensor(self).var, sizes_of(size)))
+
+
+@TABLE.method("view_as")
+def view_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
+    return view(tx, self, need_tensor(other).shape)
+
+
+@TABLE.method("reshape")
+def reshape_method(tx: TraceContext, self: Any, *shape: Any) -> ArrayRef:
+    x = need_tensor(self).var
+    return tensor(reshape_var(tx, x, inferred(x, sizes_of(shape))))
+
+
+@TABLE.function("reshape")
+def reshape(tx: TraceContext, input: Any, shape: Any) -> ArrayRef:
+    return reshape_method(tx, input, shape)
+
+
+@TABLE.method("reshape_as")
+def reshape_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
+    return reshape_method(tx, self, need_tensor(other).shape)
+
+
+@TABLE.both("flatten")
+def flatten(tx: TraceContext, input: Any, start_dim: Any = 0, end_dim: Any = -1) -> ArrayRef:
+    x = need_tensor(input)
+    first, last = axis_of(start_dim, x.ndim), axis_of(end_dim, x.ndim)
+    if first > last:
+        raise Unsupported("flatten() has invalid args: start_dim cannot come after end_dim")
+    if x.ndim == 0:
+        return tensor(emit(tx, "reshape", x.var, shape=(1,)))
+    if first == last:
+        return x
+    middle = product(x.shape[first : last + 1])
+    return tensor(reshape_var(tx, x.var, (*x.shape[:first], middle, *x.shape[last + 1 :])))
+
+
+@TABLE.both("unflatten")
+def unflatten(tx: TraceContext, input: Any, dim: Any, sizes: Any) -> ArrayRef:
+    x = need_tensor(input)
+    axis = axis_of(dim, x.ndim)
+    part = tuple(integer(s) for s in sizes)
+    if any(not isinstance(s, SymInt) and s == -1 for s in part):
+        known = product(s for s in part if isinstance(s, SymInt) or s != -1)
+        part = tuple(x.shape[axis] // known if not isinstance(s, SymInt) and s == -1 else s for s in part)
+    return tensor(view_var(tx, x.var, (*x.shape[:axis], *part, *x.shape[axis + 1 :])))
+
+
+@TABLE.both("transpose", "swapaxes", "swapdims")
+def transpose(tx: TraceContext, input: Any, dim0: Any, dim1: Any) -> ArrayRef:
+    x = need_tensor(input)
+    a, b = axis_of(dim0, x.ndim), axis_of(dim1, x.ndim)
+    perm = list(range(x.ndim))
+    if x.ndim:
+        perm[a], perm[b] = perm[b], perm[a]
+    return tensor(transpose_var(tx, x.var, perm))
+
+
+def _permuted(tx: TraceContext, x: ArrayRef, dims: Sequence[Any]) -> ArrayRef:
+    perm = [axis_of(d, x.ndim) for d in dims]
+    if sorted(perm) != list(range(x.ndim)):
+        raise Unsupported("permute(dims): repeated or missing dim")
+    return tensor(transpose_var(tx, x.var, perm))
+
+
+@TABLE.method("permute")
+def permute_method(tx: TraceContext, self: Any, *dims: Any) -> ArrayRef:
+    return _permuted(tx, need_tensor(self), sizes_of(dims))  # type: ignore[arg-type]
+
+
+@TABLE.function("permute")
+def permute(tx: TraceContext, input: Any, dims: Any) -> ArrayRef:
+    return _permuted(tx, need_tensor(input), dims)
+
+
+@TABLE.both("movedim", "moveaxis")
+def movedim(tx: TraceContext, input: Any, source: Any, destination: Any) -> ArrayRef:
+    x = need_tensor(input)
+    sources = source if isinstance(source, (tuple, list)) else (source,)
+    targets = destination if isinstance(destination, (tuple, list)) else (destination,)
+    places = {axis_of(t, x.ndim): axis_of(s, x.ndim) for s, t in zip(sources, targets)}
+    if len(places) != len(sources) or len(sources) != len(targets):
+        raise Unsupported("movedim with repeated dimensions")
+    rest = iter(a for a in range(x.ndim) if a not in places.values())
+    return _permuted(tx, x, [places[a] if a in places else next(rest) for a in range(x.ndim)])
+
+
+@TABLE.both("t")
+def t(tx: TraceContext, input: Any) -> ArrayRef:
+    x = need_tensor(input)
+    if x.ndim > 2:
+        raise Unsupported("t() expects a tensor with <= 2 dimensions")
+    return _permuted(tx, x, range(x.ndim)[::-1])
+
+
+@TABLE.attribute("T")
+def t_attribute(tx: TraceContext, self: Any) -> ArrayRef:
+    if need_tensor(self).ndim != 2:
+        raise Unsupported("the use of `x.T` on tensors of dimension other than 2 is deprecated")
+    return t(tx, self)
+
+
+@TABLE.attribute("mT")
+def matrix_transpose(tx: TraceContext, self: Any) -> ArrayRef:
+    return transpose(tx, self, -2, -1)
+
+
+@TABLE.both("unsqueeze")
+def unsqueeze(tx: TraceContext, input: Any, dim: Any) -> ArrayRef:
+    x = need_tensor(input)
+    axis = axis_of(dim, x.ndim + 1)
+    return tensor(emit(tx, "reshape", x.var, shape=(*x.shape[:axis], 1, *x.shape[axis:])))
+
+
+@TABLE.both("squeeze")
+def squeeze(tx: TraceContext, input: Any, dim: Any = None) -> ArrayRef:
+    x = need_tensor(input)
+    if dim is None:
+        chosen = set(range(x.ndim))
+    else:
+        chosen = {axis_of(d, x.ndim) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))}
+    shape = tuple(d for a, d in enumerate(x.shape) if not (a in chosen and d == 1))
+    return tensor(emit(tx, "reshape", x.var, shape=shape))
+
+
+def expand_var(tx: TraceContext, x: Var, shape: tuple[Dim, ...]) -> Var:
+    extra = len(shape) - x.ndim
+    if extra < 0:
+        raise Unsupported("expand to fewer dimensions")
+    full: list[Dim] = []
+    for axis, size in enumerate(shape):
+        own = x.shape[axis - extra] if axis >= extra else None
+        keep = not isinstance(size, SymInt) and size == -1
+        if keep and own is None:
+            raise Unsupported("expand with -1 in a new dimension")
+        full.append(own if keep and own is not None else size)
+    return emit(tx, "broadcast_in_dim", x, shape=tuple(full), dims=tuple(range(extra, len(full))))
+
+
+@TABLE.method("expand")
+def expand(tx: TraceContext, self: Any, *size: Any, implicit: Any = False) -> ArrayRef:
+    return tensor(expand_var(tx, need_tensor(self).var, sizes_of(size)))
+
+
+@TABLE.method("expand_as")
+def expand_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
+    return tensor(expand_var(tx, need_tensor(self).var, need_tensor(other).shape))
+
+
+@TABLE.function("broadcast_to")
+@TABLE.method("broadcast_to")
+def broadcast_to(tx: TraceContext, input: Any, size: Any) -> ArrayRef:
+    return expand(tx, input, size)
+
+
+@TABLE.method("contiguous")
+def contiguous_method(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
+    only_defaults(memory_format=memory_format)
+    x = need_tensor(self)
+    return x if is_c_contiguous(x.shape, x.strides) else tensor(emit(tx, "contiguous", x.var))
+
+
+@TABLE.method("is_contiguous")
+def is_contiguous(tx: TraceContext, self: Any, memory_format: Any = None) -> bool:
+    only_defaults(memory_format=memory_format)
+    x = need_tensor(self)
+    if any(isinstance(d, SymInt) for d in (*x.shape, *x.strides)):
+        raise Unsupported("is_contiguous() with symbolic sizes")
+    return is_c_contiguous(x.shape, x.strides)
+
+
+# -- pieces -----------------------------------------------------------------------------------
+def piece(tx: TraceContext, x: Var, axis: int, start: Dim, size: Dim) -> ArrayRef:
+    return tensor(slice_axis(tx, x, axis, start, size))
+
+
+@TABLE.both("narrow")
+def narrow(tx: TraceContext, input: Any, dim: Any, start: Any, length: Any) -> ArrayRef:
+    x = need_tensor(input)
+    axis = axis_of(dim, x.ndim)
+    first, size = integer(start), integer(length)
+    if first < 0:
+        first = first + x.shape[axis]
+    if first < 0 or size < 0 or first + size > x.shape[axis]:
+        raise Unsupported("narrow out of range")
+    return piece(tx, x.var, axis, first, size)
+
+
+@TABLE.both("select")
+def select(tx: TraceContext, input: Any, dim: Any, index: Any) -> ArrayRef:
+    x = need_tensor(input)
+    axis = axis_of(dim, x.ndim)
+    place = integer(index)
+    size = x.shape[axis]
+    if place < -size or place >= size:
+        raise Unsupported("select(): index out of range")
+    start = place + size if place < 0 else place
+    cut = slice_axis(tx, x.var, axis, start, 1)
+    return tensor(emit(tx, "reshape", cut, shape=(*x.shape[:axis], *x.shape[axis + 1 :])))
+
+
+def _pieces(tx: TraceContext, x: ArrayRef, axis: int, sizes: Sequence[int]) -> tuple[ArrayRef, ...]:
+    if len(sizes) > PIECES_LIMIT:
+        raise Unsupported(f"a split into {len(sizes)} pieces")
+    out: list[ArrayRef] = []
+    start = 0
+    for size in sizes:
+        out.append(piece(tx, x.var, axis, start, size))
+        start += size
+    return tuple(out)
+
+
+def _equal_sizes(total: int, size: int) -> list[int]:
+    return [min(size, total - start) for start in range(0, total, size)] or [0]
+
+
+@TABLE.both("split")
+def split(tx: TraceContext, tensor: Any, split_size_or_sections: Any, dim: Any = 0) -> Any:
+    x = need_tensor(tensor)
+    axis = axis_of(dim, x.ndim)
+    total = int(x.shape[axis])
+    if isinstance(split_size_or_sections, (tuple, list)):
+        sizes = [int(s) for s in split_size_or_sections]
+        if sum(sizes) != total or any(s < 0 for s in sizes):
+            raise Unsupported("split_with_sizes expects split_sizes to sum exactly to the dimension")
+    else:
+        size = int(integer(split_size_or_sections))
+        if size <= 0:
+            raise Unsupported("split expects split_size to be positive")
+        sizes = _equal_sizes(total, size)
+    return _pieces(tx, x, axis, sizes)
+
+
+@TABLE.both("chunk")
+def chunk(tx: TraceContext, input: Any, chunks: Any, dim: Any = 0) -> Any:
+    x = need_tensor(input)
+    axis = axis_of(dim, x.ndim)
+    count, total = int(integer(chunks)), int(x.shape[axis])
+    if count <= 0 or total == 0:
+        raise Unsupported("chunk of no elements")
+    return _pieces(tx, x, axis, _equal_sizes(total, -(-total // count)))
+
+
+@TABLE.both("unbind")
+def unbind(tx: TraceContext, input: Any, dim: Any = 0) -> Any:
+    x = need_tensor(input)
+    axis = axis_of(dim, x.ndim)
+    if x.ndim == 0 or int(x.shape[axis]) > PIECES_LIMIT:
+        raise Unsupported("unbind of a 0-d or long tensor")
+    return tuple(select(tx, x, axis, i) for i in range(int(x.shape[axis])))
+
+
+# -- joining and copies -----------------------------------------------------------------------
+def _sequence(tensors: Any) -> list[ArrayRef]:
+    if not isinstance(tensors, (tuple, list)) or not tensors:
+        raise Unsupported("expected a non-empty list of tensors")
+    return [need_tensor(x) for x in tensors]
+
+
+def _joined(tx: TraceContext, refs: list[ArrayRef], axis: int) -> ArrayRef:
+    dtype = refs[0].dtype
+    for ref in refs[1:]:
+        dtype = promote_types(dtype, ref.dtype)
+    return tensor(contiguous(tx, emit(tx, "concatenate", *(convert(tx, r.var, dtype) for r in refs), axis=axis)))
+
+
+@TABLE.function("cat", "concat", "concatenate")
+def cat(tx: TraceContext, tensors: Any, dim: Any = 0, *, out: Any = None, axis: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    refs = _sequence(tensors)
+    if any(r.ndim == 0 for r in refs):
+        raise Unsupported("zero-dimensional tensor cannot be concatenated")
+    if any(r.ndim == 1 and r.shape[0] == 0 for r in refs):
+        raise Unsupported("cat with empty tensors")
+    _refuse_channels_last(refs)
+    return _joined(tx, refs, axis_of(dim if axis is None else axis, refs[0].ndim))
+
+
+def _refuse_channels_last(refs: list[ArrayRef]) -> None:
+    """Tensors that are all dense in one other memory order keep it."""
+    if refs[0].ndim in (4, 5) and all(not is_c_contiguous(r.shape, r.strides) for r in refs):
+        raise Unsupported("cat of tensors that may be channels-last")
+
+
+@TABLE.function("stack")
+def stack(tx: TraceContext, tensors: Any, dim: Any = 0, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    refs = _sequence(tensors)
+    first = refs[0].shape
+    if any(r.ndim != len(first) or not all(m == n for m, n in zip(r.shape, first)) for r in refs):
+        raise Unsupported("stack expects each tensor to be equal size")
+    axis = axis_of(dim, len(first) + 1)
+    return _joined(tx, [unsqueeze(tx, r, axis) for r in refs], axis)
+
+
+@TABLE.both("flip")
+def flip(tx: TraceContext, input: Any, *dims: Any, **kwargs: Any) -> ArrayRef:
+    x = need_tensor(input)
+    axes = {axis_of(d, x.ndim) for d in sizes_of((*dims, *kwargs.values()))}
+    starts = tuple(x.shape[a] - 1 if a in axes else 0 for a in range(x.ndim))
+    steps = tuple(-1 if a in axes else 1 for a in range(x.ndim))
+    if any(x.shape[a] == 0 for a in axes) or not is_c_contiguous(x.shape, x.strides):
+        raise Unsupported("flip of an empty or non-contiguous tensor")
+    return tensor(emit(tx, "contiguous", emit(tx, "strided_slice", x.var, starts=starts, sizes=x.shape, steps=steps)))
+
+
+def _triangle(op: str) -> Any:
+    def rule(tx: TraceContext, input: Any, diagonal: Any = 0, *, out: Any = None) -> ArrayRef:
+        only_defaults(out=out)
+        x = need_tensor(input)
+        if x.ndim < 2:
+            raise Unsupported(f"{op} needs at least two dimensions")
+        return tensor(contiguous(tx, emit(tx, op, x.var, k=int(integer(diagonal)))))
+
+    return rule
+
+
+TABLE.both("tril")(_triangle("tril"))
+TABLE.both("triu")(_triangle("triu"))
+
+
+@TABLE.both("clone")
+def clone(tx: TraceContext, input: Any, *, memory_format: Any = None) -> ArrayRef:
+    """Keeps the memory order of dense tensors, else C order."""
+    only_defaults(memory_format=memory_format)
+    x = need_tensor(input)
+    return tensor(dense_copy(tx, x.var))
+
+
+def dense_copy(tx: TraceContext, x: Var) -> Var:
+    return emit(tx, "copy", x) if is_dense(x) else emit(tx, "contiguous", x)
+
+
+def is_dense(x: Var) -> bool:
+    """Non-overlapping and dense, by structure: torch's ``preserve_format`` keeps the strides of such."""
+    if is_c_contiguous(x.shape, x.type.strides):
+        return True
+    if any(isinstance(d, SymInt) for d in (*x.shape, *x.type.strides)):
+        raise Unsupported("memory order of a strided tensor with symbolic sizes")
+    step: Dim = 1
+    for size, stride in sorted(((d, s) for d, s in zip(x.shape, x.type.strides) if d != 1), key=lambda p: p[1]):
+        if not same(stride, step):
+            return False
+        step = step * size
+    return True
+
+
+@TABLE.method("detach")
+def detach(tx: TraceContext, self: Any) -> ArrayRef:
+    x = need_tensor(self)
+    return tensor(emit(tx, "reshape", x.var, shape=x.shape))
+
+
+@TABLE.method("repeat")
+def repeat(tx: TraceContext, self: Any, *sizes: Any) -> ArrayRef:
+    x = need_tensor(self)
+    reps = sizes_of(sizes)
+    if len(reps) < x.ndim or any(isinstance(r, SymInt) for r in reps):
+        raise Unsupported("repeat with fewer or symbolic counts")
+    grown = emit(tx, "reshape", x.var, shape=(*[1] * (len(reps) - x.ndim), *x.shape))
+    return tensor(contiguous(tx, emit(tx, "tile", grown, reps=tuple(int(r) for r in reps))))
