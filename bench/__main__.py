@@ -24,10 +24,12 @@ PARTS = ("programs", "micro", "start", "compile")
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", help="programs or micro-kernels (default: all)")
+    parser.add_argument(
+        "names", nargs="*", help="only these programs and micro-kernels (default: all, and all parts)"
+    )
     parser.add_argument("--engines", default=",".join(ENGINES), help="comma-separated (default: %(default)s)")
     parser.add_argument("--parts", default=",".join(PARTS), help="comma-separated (default: %(default)s)")
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one program and engine")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one program and engine")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench" / "RESULTS.md")
     return parser.parse_args(arguments)
 
@@ -80,8 +82,11 @@ def run(options: argparse.Namespace) -> Results:
     """Measure what was asked for. Engines take turns within a program, so that they meet the same machine."""
     engines = [engine for engine in options.engines.split(",") if available(engine)]
     parts = options.parts.split(",")
+    if options.names:
+        parts = [part for part in parts if part in ("programs", "micro")]
     micro = [m.name for m in MICRO if not options.names or m.name in options.names]
-    programs = [p for p in select([n for n in options.names if n not in micro]) if installed(p)]
+    chosen = [name for name in options.names if name not in micro]
+    programs = [p for p in select(chosen) if installed(p)] if chosen or not options.names else []
     results = Results(engines=engines)
     with _directory() as cache:
         for program in programs if "programs" in parts else []:

@@ -75,7 +75,8 @@ def speed_table(table: Table, engines: list[str], unit: str, scale: float) -> li
         times = [_time(table.get((name, engine)), scale) for engine in ("numpy", "dyncomp")]
         lines.append(_line([name, *times, *[_ratio_cell(table, name, engine) for engine in others]]))
     means = [geometric_mean([ratio(table, name, engine) for name in names(table)]) for engine in others]
-    lines.append(_line(["**geometric mean**", "", "", *[f"**{mean:.2f}x**" for mean in means]]))
+    bold = [f"**{mean:.2f}x**" if mean > 0 else "–" for mean in means]
+    lines.append(_line(["**geometric mean**", "", "", *bold]))
     counts = [sum(usable(table.get((name, engine))) for name in names(table)) for engine in others]
     return [*lines, _line(["programs run", "", "", *[f"{n} of {len(names(table))}" for n in counts]])]
 
@@ -176,7 +177,8 @@ def write(results: Results, command: str) -> str:
     ]
     if results.programs:
         lines += ["", "## Programs", "", *speed_table(results.programs, results.engines, "ms", 1e3)]
-        lines += ["", *common_means(results.programs, results.engines)]
+        against = common_means(results.programs, results.engines)
+        lines += ["", *against] if against else []
         lines += ["", "### Seconds of the first call, compilation included", ""]
         lines += first_call_table(results.programs, results.engines)
     kernels = {k: v for k, v in results.micro.items() if k[0] != "call_overhead"}

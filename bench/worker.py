@@ -28,15 +28,27 @@ OVERHEAD_ROUNDS = 30
 
 
 def _agrees(engine: str, expected: Any, found: Any, rtol: float, differing: float) -> str:
-    """What is wrong with a peer's result, or nothing. JAX returns changed arguments besides."""
+    """What is wrong with a result, or nothing. Peers may have other dtypes; JAX returns changed arguments
+    besides."""
     want = plain(expected)
     got = plain(found)
+    if engine not in ("numpy", "dyncomp"):
+        got = _with_dtypes(got, want)
     if engine == "jax" and isinstance(got, tuple):
         want = want if isinstance(want, tuple) else (want,)
         got = got[: len(want)]
     comparison = Comparison(rtol, differing)
     comparison.same(want, got, "result")
     return "; ".join(comparison.problems)
+
+
+def _with_dtypes(found: Any, like: Any) -> Any:
+    """Arrays converted to the dtypes of ``like`` where one kind of number is as good as the other."""
+    if isinstance(found, tuple) and isinstance(like, tuple):
+        return (*(_with_dtypes(a, b) for a, b in zip(found, like)), *found[len(like) :])
+    if isinstance(found, np.ndarray) and isinstance(like, np.ndarray):
+        return found.astype(like.dtype) if np.can_cast(found.dtype, like.dtype, "same_kind") else found
+    return found
 
 
 def _repeat(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[float]:
@@ -162,5 +174,5 @@ if __name__ == "__main__":
     except NotApplicable as reason:
         answer = {"left_out": str(reason)}
     except Exception as error:
-        answer = {"left_out": f"{type(error).__name__}: {str(error).strip().splitlines()[:1]}"}
+        answer = {"left_out": f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"}
     print("\n" + json.dumps(answer))

@@ -179,9 +179,18 @@ def _dict(tracer: Tracer, source: Value | None = None, /, **given: Value) -> Val
     return DictValue(entries)
 
 
-@_builtin(set, frozenset)
+@_builtin(set)
 def _set(tracer: Tracer, iterable: Value | None = None) -> Value:
-    result = SetValue({})
+    return _filled_set(tracer, iterable, frozen=False)
+
+
+@_builtin(frozenset)
+def _frozenset(tracer: Tracer, iterable: Value | None = None) -> Value:
+    return _filled_set(tracer, iterable, frozen=True)
+
+
+def _filled_set(tracer: Tracer, iterable: Value | None, frozen: bool) -> Value:
+    result = SetValue({}, frozen)
     for item in [] if iterable is None else _expand(tracer, iterable):
         result.add(tracer, item)
     return result

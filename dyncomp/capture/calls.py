@@ -192,6 +192,7 @@ def library_rule(tracer: Tracer, fn: Any, args: list[Value], kwargs: dict[str, V
     for frontend in tracer.config.frontends:
         rule = frontend.find_function(fn)
         if rule is not None:
+            tracer.assume_state(frontend)
             name = getattr(fn, "__name__", repr(fn))
             return tracer.apply_rule(rule, args, kwargs, f"{frontend.name}.{name}")
     return None
@@ -353,6 +354,8 @@ def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
 
 def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
     order = value.owner.pytype.__mro__
+    if value.cls not in order:
+        raise Break("unsupported-attribute", f"super().{name} of a class")
     for cls in order[order.index(value.cls) + 1 :]:
         if name in vars(cls):
             found = vars(cls)[name]

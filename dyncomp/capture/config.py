@@ -52,7 +52,7 @@ class CaptureConfig(_hook.HookConfig):
         options: Options,
         frontends: Callable[[], Sequence[Frontend]],
         table: OpTable,
-        compile_graph: Callable[[Graph, Options, tuple[Any, ...]], Any],
+        compile_graph: Callable[[Graph, Options, tuple[Any, ...], Any], Any],
         records: Records,
     ) -> None:
         super().__init__()

@@ -16,10 +16,11 @@ from .endings import emit_end
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
 from .facts import NoOverlap, SymBinding, SymCondition
 from .frames import root_frame
-from .guards import Guard, GuardRefused, Kind, compile_guards, describe_failure
+from .guards import CustomCheck, Guard, GuardRefused, Kind, compile_guards, describe_failure
 from .records import EntryRecord, log
 from .replace_source import build_function
-from .tracer import Decisions, Restart, Tracer
+from .source import ConstSource
+from .tracer import Decisions, Restart, Tracer, state_assumption
 from .values.array import ArrayValue
 from .values.mapping import DictValue
 from .values.obj import InstanceValue
@@ -238,7 +239,8 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
         return None, None
     graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
     examples = _example_inputs(tracer)
-    compiled = tracer.config.compile_graph(graph, tracer.config.options, examples)
+    owner = _owner_of(tracer, cg)
+    compiled = tracer.config.compile_graph(graph, tracer.config.options, examples, owner)
     return graph, compiled
 
 
@@ -278,7 +280,8 @@ def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
 def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
     guards = list(tracer.guards)
     bindings = {
-        name: SymBinding(name, place.source, place.what, place.axis) for name, place in tracer.places.items()
+        name: SymBinding(name, place.source, f"t{place.what}" if place.tensor else place.what, place.axis)
+        for name, place in tracer.places.items()
     }
     scale = {name: place.itemsize for name, place in tracer.places.items() if place.what == "stride"}
     for recorded in tracer.env.guards:
@@ -288,9 +291,29 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
         mask = _hook.errstate()
         if mask is not None:
             guards.append(Guard(None, Kind.ERRSTATE, mask))
-    tracer.guards = guards
+    tracer.guards = _state_guards(tracer) + guards
     env = (args, function.__globals__, _builtins(function), function.__closure__)
-    return compile_guards(guards, env=env)
+    return compile_guards(tracer.guards, env=env)
+
+
+def _state_guards(tracer: Tracer) -> list[Guard]:
+    """Guards of the libraries' global state."""
+    guards = []
+    for frontend in tracer.config.frontends:
+        state = frontend.state_guard() if state_assumption(frontend) in tracer.tx.assumptions else None
+        if state is not None:
+            check = CustomCheck(state.check, state.expected, state.text)
+            guards.append(Guard(ConstSource(None, frontend.name), Kind.CUSTOM_ARRAY, check))
+    return guards
+
+
+def _owner_of(tracer: Tracer, cg: Codegen) -> Any:
+    """How the graph's arrays are read and made; one graph holds arrays of one library."""
+    refs = [v.ref for v in (*tracer.inputs, *cg.outputs) if isinstance(v, ArrayValue)]
+    names = {ref.frontend for ref in refs if ref.kind != "python"}
+    if len(names) > 1:
+        raise Skip(f"arrays of {' and '.join(sorted(names))} in one graph")
+    return tracer.config.frontend_named(names.pop()).owner if names else None
 
 
 def _strides_in_elements(condition: SymCondition, scale: dict[str, int]) -> SymCondition:

@@ -15,3 +15,4 @@ class SymbolPlace:
     what: str
     axis: int = 0
     itemsize: int = 1
+    tensor: bool = False  # read through DLPack's exchange table, strides in elements

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Unsupported
-from ..frontends.base import ArrayRef, Frontend, TraceContext
+from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
 from . import calls, machine, operators, wrap
@@ -80,6 +80,10 @@ class Tracer:
         self._guard_keys.add(key)
         self.guards.append(Guard(source, kind, expected, self.loc, why))
 
+    def assume_state(self, frontend: Frontend) -> None:
+        """Rely upon the library's global state (the guard is added when capture ends)."""
+        self.tx.assume(state_assumption(frontend))
+
     def note_mutation(self, value: Value) -> None:
         """Remember an object from outside that was changed, in the order of first changes."""
         self.steps += 1
@@ -121,6 +125,8 @@ class Tracer:
             return SymIntValue(result)
         if type(result) is tuple:
             return TupleValue([self.wrap_result(r) for r in result])
+        if isinstance(result, TypedTuple):
+            return TupleValue([self.wrap_result(r) for r in result.items], None, result.cls)
         if type(result) is list:
             return ListValue([self.wrap_result(r) for r in result])
         if isinstance(result, tuple) and hasattr(result, "_fields"):
@@ -152,11 +158,18 @@ class Tracer:
         return symbol
 
     def bind_dim(
-        self, symbol: SymInt, what: str, index: int, axis: int, source: Source, itemsize: int
+        self,
+        symbol: SymInt,
+        what: str,
+        index: int,
+        axis: int,
+        source: Source,
+        itemsize: int,
+        tensor: bool = False,
     ) -> None:
         """A symbol for a size or stride of graph input number ``index``."""
         self.builder.bind_symbol(symbol, what, index, axis)
-        self.places[str(symbol)] = SymbolPlace(source, what, axis, itemsize)
+        self.places[str(symbol)] = SymbolPlace(source, what, axis, itemsize, tensor)
 
     def sequence_iterator(self, items: list[Value], origin: Value) -> Value:
         return SequenceIterator(items, origin)
@@ -297,6 +310,10 @@ class Tracer:
 
     def function_attribute(self, value: Any, name: str) -> Value:
         return calls.function_attribute(self, value, name)
+
+
+def state_assumption(frontend: Frontend) -> str:
+    return f"{frontend.name}-state"
 
 
 def _guard_key(expected: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,7 @@ from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, Loc
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.func import BoundMethodValue, CellValue, FunctionValue, PartialValue
-from .values.mapping import DictValue
+from .values.mapping import DictValue, SizedValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
 from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
@@ -181,10 +182,13 @@ def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
 
 
 def _wrap_int(tracer: Tracer, obj: int, source: Source) -> Value:
-    if is_dynamic(tracer, obj, source) and -(2**63) <= obj < 2**63:
-        tracer.guard(source, Kind.PYINT_FITS_INT64)
-        return SymIntValue(tracer.new_integer(source, obj), source)
-    return _wrap_equal(tracer, obj, source)
+    if not is_dynamic(tracer, obj, source):
+        return _wrap_equal(tracer, obj, source)
+    if not -(2**63) <= obj < 2**63:
+        tracer.guard(source, Kind.TYPE_IS, int)
+        return NumberValue(obj, (), source)
+    tracer.guard(source, Kind.PYINT_FITS_INT64)
+    return SymIntValue(tracer.new_integer(source, obj), source)
 
 
 def _wrap_float(tracer: Tracer, obj: Any, source: Source) -> Value:
@@ -203,6 +207,11 @@ def _wrap_tuple(tracer: Tracer, obj: tuple[Any, ...], source: Source) -> Value:
 def _wrap_list(tracer: Tracer, obj: list[Any], source: Source) -> Value:
     tracer.guard(source, Kind.TYPE_IS, list)
     return ListValue(None, source, obj)
+
+
+def _wrap_ordered_dict(tracer: Tracer, obj: OrderedDict[Any, Any], source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, OrderedDict)
+    return SizedValue(obj, source)
 
 
 def _wrap_dict(tracer: Tracer, obj: dict[Any, Any], source: Source) -> Value:
@@ -242,7 +251,9 @@ def _wrap_method(tracer: Tracer, obj: types.MethodType, source: Source) -> Value
 
 
 def _wrap_partial(tracer: Tracer, obj: functools.partial[Any], source: Source) -> Value:
-    tracer.guard(source, Kind.IS, obj)
+    tracer.guard(source, Kind.TYPE_IS, functools.partial)
+    tracer.guard(AttrSource(source, "args"), Kind.LEN, (tuple, len(obj.args)))
+    tracer.guard(AttrSource(source, "keywords"), Kind.DICT_KEYS, tuple(obj.keywords))
     function = tracer.child_or_constant(obj.func, AttrSource(source, "func"))
     args = [tracer.child(v, ItemSource(AttrSource(source, "args"), i)) for i, v in enumerate(obj.args)]
     keywords = AttrSource(source, "keywords")
@@ -271,6 +282,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     tuple: _wrap_tuple,
     list: _wrap_list,
     dict: _wrap_dict,
+    OrderedDict: _wrap_ordered_dict,
     range: _wrap_range,
     slice: _wrap_slice,
     types.FunctionType: _wrap_function,
@@ -283,10 +295,14 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
 # -- arrays -----------------------------------------------------------------------------------------
 def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value:
     """Make an array or an array scalar an input of the graph."""
+    tracer.assume_state(frontend)
     try:
         facts: Facts = frontend.describe(obj)
     except Unsupported as error:
         return _refused_array(tracer, obj, source, error.reason)
+    if facts.refused:
+        _guard_extra(tracer, facts, source)
+        return _refused_array(tracer, obj, source, facts.refused)
     if facts.kind == "scalar":
         return _wrap_scalar(tracer, frontend, obj, facts, source)
     if not facts.aligned:
@@ -349,7 +365,7 @@ def _array_dims(
     shape: list[Dim] = list(facts.shape)
     for axis in sorted(chosen):
         symbol = tracer.env.new_symbol(facts.shape[axis], low=2)
-        tracer.bind_dim(symbol, "dim", index, axis, source, 1)
+        tracer.bind_dim(symbol, "dim", index, axis, source, 1, has_exchange_table(facts.pytype))
         # sizes 0 and 1 have rules of their own (broadcasting): they get entries of their own
         tracer.env.guards.append(SymGuard(2 - symbol, "<="))
         shape[axis] = symbol
@@ -375,7 +391,9 @@ def _symbolic_strides(
             strides.append(actual)
             continue
         symbol = tracer.env.new_symbol(actual)
-        tracer.bind_dim(symbol, "stride", index, axis, source, facts.dtype.itemsize)
+        by_table = has_exchange_table(facts.pytype)
+        itemsize = 1 if by_table else facts.dtype.itemsize
+        tracer.bind_dim(symbol, "stride", index, axis, source, itemsize, by_table)
         if contiguous:
             difference = symbol - expected
             assert isinstance(difference, SymInt)
@@ -395,7 +413,7 @@ def _guard_array(tracer: Tracer, obj: Any, facts: Facts, type_: ArrayType, sourc
         strides.append(None if free else actual)
     if any(n == 0 for n in facts.shape) and not symbolic:
         strides = [None] * len(strides)
-    if hasattr(facts.pytype, "__dlpack_c_exchange_api__"):
+    if has_exchange_table(facts.pytype):
         device = {"cpu": 1, "cuda": 2}[facts.device.kind]
         expected = TensorFacts(
             facts.pytype, _dlpack_dtype(facts), shape, tuple(strides), (device, facts.device.index)
@@ -409,8 +427,19 @@ def _guard_array(tracer: Tracer, obj: Any, facts: Facts, type_: ArrayType, sourc
             Kind.ARRAY,
             ArrayFacts(obj.dtype, shape, in_bytes, None, True, facts.writeable, facts.pytype),
         )
-    for name, expected_value in facts.extra:
-        tracer.guard(AttrSource(source, name), Kind.EQUALS, expected_value)
+    _guard_extra(tracer, facts, source)
+
+
+def _guard_extra(tracer: Tracer, facts: Facts, source: Source) -> None:
+    if facts.extra:
+        tracer.guard(source, Kind.TYPE_IS, facts.pytype)
+    for name, expected in facts.extra:
+        tracer.guard(AttrSource(source, name), Kind.EQUALS, expected)
+
+
+def has_exchange_table(pytype: type) -> bool:
+    """Whether C reads arrays of this type through DLPack's exchange table."""
+    return hasattr(pytype, "__dlpack_c_exchange_api__")
 
 
 def _dlpack_dtype(facts: Facts) -> tuple[int, int, int]:

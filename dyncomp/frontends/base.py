@@ -81,7 +81,10 @@ class ArrayRef:
     """A traced array value: a graph value and how Python would see it.
 
     ``kind``: ``"array"`` (an ndarray / Tensor), ``"scalar"`` (a NumPy scalar), ``"python"`` (a Python
-    bool, int, float or complex whose value is only known at run time; it is *weak* in promotion).
+    bool, int, float or complex whose value is only known at run time; it is *weak* in promotion),
+    ``"masked"`` (the array ``full[mask]``, whose first size is only known at run time: ``var`` is the whole
+    of ``full``, whose leading dimensions are those of the boolean value ``mask``; what it holds where the
+    mask is false means nothing, and nobody else sees or writes these two values).
     ``frontend``: the name of the library it belongs to. ``readonly``: writing raises.
     """
 
@@ -89,6 +92,7 @@ class ArrayRef:
     kind: str = "array"
     frontend: str = "numpy"
     readonly: bool = False
+    mask: Var | None = None
 
     @property
     def dtype(self) -> DType:
@@ -114,10 +118,12 @@ class ArrayRef:
 @dataclass
 class TraceContext:
     """What a rule may use: the builder (``tx.ops.add(x, y)`` emits), the symbols, and notes about the
-    run-time state that it relied upon (``tx.assume("numpy-errstate")`` makes capture guard it)."""
+    run-time state that it relied upon (``tx.assume("numpy-errstate")`` makes capture guard it).
+    ``memo``: what a frontend remembers of this capture; nodes that it tells of may have been rolled back."""
 
     builder: GraphBuilder
     assumptions: set[str] = field(default_factory=set)
+    memo: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def ops(self) -> Ops:

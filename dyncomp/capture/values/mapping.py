@@ -7,7 +7,7 @@ from typing import Any
 from ..breaks import Break
 from ..guards import Kind
 from ..source import ItemSource, Source
-from .base import Codegen, Tracer, Value
+from .base import Codegen, OpaqueValue, Tracer, Value
 from .iterator import SequenceIterator
 from .number import ConstValue
 from .seq import TupleValue
@@ -205,3 +205,15 @@ class SetValue(Value):
 def _hashable(value: Any) -> Any:
     hash(value)
     return value
+
+
+class SizedValue(OpaqueValue):
+    """A container from outside of which only the length is ever asked (an ``OrderedDict`` of hooks)."""
+
+    def length(self, tracer: Tracer) -> Value:
+        assert self.source is not None
+        tracer.guard(self.source, Kind.LEN, (type(self.obj), len(self.obj)))
+        return ConstValue(len(self.obj))
+
+    def truth(self, tracer: Tracer) -> bool:
+        return bool(self.length(tracer).const)

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _hook
 from ..breaks import Break
 from ..guards import Kind
-from ..source import AttrSource, InstanceDictSource, Source, TypeAttrSource, TypeSource
+from ..source import AttrSource, ConstSource, InstanceDictSource, Source, TypeAttrSource
 from .base import Codegen, Tracer, Value
 from .func import BoundMethodValue
 
@@ -42,6 +42,8 @@ class ModuleValue(Value):
         return True
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name not in vars(self.module) and "__getattr__" in vars(self.module):
+            tracer.fold(getattr, self.module, name)  # packages that load their modules when first asked
         found = vars(self.module).get(name, _MISSING)
         if found is _MISSING:
             raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
@@ -102,21 +104,37 @@ class InstanceValue(Value):
         found = inspect.getattr_static(self.cls, name, _MISSING)
         if found is _MISSING:
             return self._fallback(tracer, name)
-        source = TypeAttrSource(self._type_source(), name) if self.source is not None else None
-        return bind(tracer, found, self, source, name)
+        return bind(tracer, found, self, self._class_member_source(tracer, name), name)
 
-    def _type_source(self) -> Source:
-        assert self.source is not None
-        return TypeSource(self.source)
+    def _class_member_source(self, tracer: Tracer, name: str) -> Source | None:
+        """Where a class attribute is read; ``None`` for the classes of libraries that nobody changes, and of
+        objects made in the frame. The type is guarded: one source serves all objects of a class."""
+        if self.source is None or tracer.config.is_trusted(self.cls.__module__):
+            return None
+        return TypeAttrSource(ConstSource(self.cls, self.cls.__qualname__), name)
 
     def _fallback(self, tracer: Tracer, name: str) -> Value:
         """The class's ``__getattr__``, where it is written in Python."""
+        stored = self._stored(tracer, name)
+        if stored is not None:
+            return stored
         hook = inspect.getattr_static(self.cls, "__getattr__", None)
         if isinstance(hook, types.FunctionType):
-            source = TypeAttrSource(self._type_source(), "__getattr__") if self.source is not None else None
-            function = tracer.child_or_constant(hook, source)
+            function = tracer.child_or_constant(hook, self._class_member_source(tracer, "__getattr__"))
             return tracer.call_value(function, [self, tracer.wrap_result(name)], {})
         raise Break("would-raise", f"{self.describe()} has no attribute {name!r}")
+
+    def _stored(self, tracer: Tracer, name: str) -> Value | None:
+        """What a library's ``__getattr__`` finds in one of the instance's dicts."""
+        if self.source is None:
+            return None
+        for frontend in tracer.config.frontends:
+            path = frontend.stored_member(self.obj, name)
+            if path is not None and not any(store in self.written for store in path):
+                *searched, last = (tracer.realize(self.getattr(tracer, store)) for store in path)
+                if not any(store.contains(tracer, tracer.wrap_result(name)).truth(tracer) for store in searched):
+                    return last.getitem(tracer, tracer.wrap_result(name))
+        return None
 
     # -- writing ------------------------------------------------------------------------------
     def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
@@ -146,8 +164,8 @@ class InstanceValue(Value):
         found = inspect.getattr_static(self.cls, name, None)
         if not isinstance(found, types.FunctionType):
             return None
-        source = TypeAttrSource(self._type_source(), name) if self.source is not None else None
-        return BoundMethodValue(self, tracer.child_or_constant(found, source))
+        member = tracer.child_or_constant(found, self._class_member_source(tracer, name))
+        return BoundMethodValue(self, member)
 
     def _special(self, tracer: Tracer, name: str, args: list[Value], what: str) -> Value:
         method = self.special(tracer, name)

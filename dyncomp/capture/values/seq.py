@@ -103,13 +103,13 @@ class TupleValue(SequenceValue):
             return cg.load(self.source)
         inner = ", ".join(cg.value(v) for v in self._items)
         text = f"({inner}{',' if len(self._items) == 1 else ''})"
-        if self.cls is not tuple:
+        if hasattr(self.cls, "_fields"):
             return f"{cg.constant(tuple.__new__)}({cg.constant(self.cls)}, {text})"
-        return text
+        return text if self.cls is tuple else f"{cg.constant(self.cls)}({text})"
 
     def for_rule(self, tracer: Tracer) -> Any:
         values = [v.for_rule(tracer) for v in self._items]
-        return tuple(values) if self.cls is tuple else tuple.__new__(self.cls, values)
+        return tuple.__new__(self.cls, values) if hasattr(self.cls, "_fields") else tuple(values)
 
 
 class ListValue(SequenceValue):

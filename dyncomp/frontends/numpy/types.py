@@ -9,7 +9,7 @@ import numpy as np
 from ... import dtypes
 from ...errors import Unsupported
 from ...prims.layout import is_c_contiguous, is_f_contiguous
-from ...symint import Dim, product
+from ...symint import Dim, SymInt, product
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .facts import SCALAR_TYPES
@@ -103,6 +103,8 @@ def isrealobj(tx: TraceContext, x: Any) -> bool:
 def isscalar(tx: TraceContext, element: Any) -> bool:
     if isinstance(element, ArrayRef):
         return element.kind != "array"
+    if isinstance(element, SymInt):
+        return True
     return bool(np.isscalar(element))
 
 

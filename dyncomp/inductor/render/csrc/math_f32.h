@@ -89,10 +89,16 @@ DC_INLINE float dc_tanh_f32(float x) {
   const float large = 1.0f - 2.0f / (e + 1.0f);
   return __builtin_copysignf(a < 0.625f ? small : large, x);
 }
+// 1/(1+z) with the rounding errors of sum and quotient put back
 // @ dc_sigmoid_f32
 DC_INLINE float dc_sigmoid_f32(float x) {
   const float z = dc_exp_f32(-__builtin_fabsf(x));
-  return (x < 0 ? z : 1.0f) / (1.0f + z);
+  const float sum = 1.0f + z;
+  const float lost = z - (sum - 1.0f);
+  const float near = 1.0f / sum;
+  const float error = __builtin_fmaf(-near, sum, 1.0f) - near * lost;
+  const float quotient = __builtin_fmaf(near, error, near);
+  return x < 0 ? z * quotient : quotient;
 }
 // @ dc_erf_f32
 DC_INLINE float dc_erf_f32(float x) {

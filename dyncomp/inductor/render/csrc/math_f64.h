@@ -328,10 +328,16 @@ DC_INLINE double dc_arctanh_f64(double x) {
   const double y = 0.5 * dc_log1p_f64(2.0 * a / (1.0 - a));
   return __builtin_copysign(a == 1.0 ? __builtin_inf() : y, x);
 }
+// 1/(1+z) with the rounding errors of sum and quotient put back
 // @ dc_sigmoid_f64
 DC_INLINE double dc_sigmoid_f64(double x) {
   const double z = dc_exp_f64(-__builtin_fabs(x));
-  return (x < 0 ? z : 1.0) / (1.0 + z);
+  const double sum = 1.0 + z;
+  const double lost = z - (sum - 1.0);
+  const double near = 1.0 / sum;
+  const double error = __builtin_fma(-near, sum, 1.0) - near * lost;
+  const double quotient = __builtin_fma(near, error, near);
+  return x < 0 ? z * quotient : quotient;
 }
 // @ dc_erf_f64
 DC_INLINE double dc_erf_f64(double x) {

@@ -1,0 +1,163 @@
+"""What a tensor says of itself, and questions about torch's state that are answered at capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...errors import Unsupported
+from ...symint import Dim, product
+from ..base import ArrayRef, TraceContext, TypedTuple
+from .facts import TO_TORCH
+from .operands import axis_of, need_tensor
+from .rules import RuleTable, resolve
+
+TABLE = RuleTable()
+
+
+@TABLE.attribute("shape")
+def shape(tx: TraceContext, self: Any) -> TypedTuple:
+    return TypedTuple(torch.Size, need_tensor(self).shape)
+
+
+@TABLE.method("size")
+def size(tx: TraceContext, self: Any, dim: Any = None) -> Any:
+    x = need_tensor(self)
+    if dim is None:
+        return shape(tx, x)
+    if x.ndim == 0:
+        raise Unsupported("size(dim) of a 0-d tensor")
+    return x.shape[axis_of(dim, x.ndim)]
+
+
+@TABLE.method("stride")
+def stride(tx: TraceContext, self: Any, dim: Any = None) -> Any:
+    x = need_tensor(self)
+    if any(not isinstance(d, int) or d <= 1 for d in x.shape):
+        # strides of dimensions of size one are not guarded
+        raise Unsupported("stride() of a tensor with symbolic or unit sizes")
+    return tuple(x.strides) if dim is None else x.strides[axis_of(dim, x.ndim)]
+
+
+@TABLE.both("numel")
+@TABLE.method("nelement")
+def numel(tx: TraceContext, input: Any) -> Dim:
+    return product(need_tensor(input).shape)
+
+
+@TABLE.method("dim", "ndimension")
+@TABLE.attribute("ndim")
+def ndim(tx: TraceContext, self: Any) -> int:
+    return need_tensor(self).ndim
+
+
+@TABLE.method("__len__")
+def length(tx: TraceContext, self: Any) -> Dim:
+    x = need_tensor(self)
+    if x.ndim == 0:
+        raise Unsupported("len() of a 0-d tensor")
+    return x.shape[0]
+
+
+@TABLE.attribute("dtype")
+def dtype(tx: TraceContext, self: Any) -> Any:
+    return TO_TORCH[need_tensor(self).dtype]
+
+
+@TABLE.attribute("device")
+def device(tx: TraceContext, self: Any) -> Any:
+    return torch.device("cpu")
+
+
+@TABLE.attribute("layout")
+def layout(tx: TraceContext, self: Any) -> Any:
+    return torch.strided
+
+
+@TABLE.attribute("itemsize")
+def itemsize(tx: TraceContext, self: Any) -> int:
+    return need_tensor(self).dtype.itemsize
+
+
+@TABLE.method("element_size")
+def element_size(tx: TraceContext, self: Any) -> int:
+    return itemsize(tx, self)
+
+
+@TABLE.attribute("requires_grad")
+def requires_grad(tx: TraceContext, self: Any) -> bool:
+    """Nothing that is captured in grad mode requires grad; without grad mode it is not guarded."""
+    if not torch.is_grad_enabled():
+        raise Unsupported("requires_grad without grad mode")
+    return False
+
+
+def _always(answer: bool) -> Callable[..., bool]:
+    def rule(tx: TraceContext, self: Any) -> bool:
+        need_tensor(self)
+        return answer
+
+    return rule
+
+
+for _name in ("is_cuda", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"):
+    TABLE.attribute(_name)(_always(False))
+for _name in ("is_complex", "is_conj", "is_neg"):
+    TABLE.both(_name)(_always(False))
+
+
+@TABLE.both("is_floating_point")
+def is_floating_point(tx: TraceContext, input: Any) -> bool:
+    return need_tensor(input).dtype.is_float
+
+
+@TABLE.function("is_tensor")
+def is_tensor(tx: TraceContext, obj: Any) -> bool:
+    return isinstance(obj, ArrayRef) and obj.kind != "python"
+
+
+@TABLE.method("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "data_ptr")
+def leaves_the_graph(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> Any:
+    raise Unsupported("a value or an address of a tensor in Python", break_id="data-dependent-value")
+
+
+# -- torch's state ----------------------------------------------------------------------------
+def _state(question: Callable[..., Any]) -> Callable[..., Any]:
+    """The answer now; torch's state is guarded."""
+
+    def rule(tx: TraceContext, *args: Any) -> Any:
+        tx.assume("torch-state")
+        return question(*args)
+
+    return rule
+
+
+def _constant(answer: Any) -> Callable[..., Any]:
+    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        tx.assume("torch-state")
+        return answer
+
+    return rule
+
+
+for _path in ("is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype", "is_autocast_enabled"):
+    TABLE.function(_path)(_state(resolve(_path)))
+# captured code runs in plain eager mode, on exact tensors: the state guard says so
+for _path in (
+    "overrides.has_torch_function",
+    "overrides.has_torch_function_unary",
+    "overrides.has_torch_function_variadic",
+    "_C._has_torch_function",
+    "_C._has_torch_function_unary",
+    "_C._has_torch_function_variadic",
+):
+    TABLE.function(_path)(_constant(False))
+
+
+@TABLE.function("_C._get_tracing_state")
+def tracing_state(tx: TraceContext) -> None:
+    """``None``: nobody records a trace (a tracer is looked for at capture only)."""
+    if torch._C._get_tracing_state() is not None:
+        raise Unsupported("a trace is being recorded")

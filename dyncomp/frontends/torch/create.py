@@ -1,0 +1,272 @@
+"""New tensors: constants, ranges, ``*_like``, conversion between dtypes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from ... import dtypes
+from ...device import CPU
+from ...dtypes import DType
+from ...errors import Unsupported
+from ...graph.ir import Literal, Var
+from ...symint import Dim, SymInt
+from ..base import ArrayRef, TraceContext
+from ..numpy.operands import emit, exact_value
+from .operands import Number, convert, need_tensor, only_defaults, tensor, to_var
+from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
+from .rules import RuleTable
+from .shape import dense_copy, is_dense, sizes_of
+
+TABLE = RuleTable()
+
+
+def check_placement(keywords: dict[str, Any]) -> None:
+    """Keyword arguments of factories that must be their defaults."""
+    layout = keywords.pop("layout", None)
+    if layout is not None and layout is not torch.strided:
+        raise Unsupported(f"layout={layout}")
+    memory_format = keywords.pop("memory_format", None)
+    if memory_format is not None and memory_format is not torch.preserve_format:
+        raise Unsupported(f"memory_format={memory_format}")
+    known = {"device", "requires_grad", "pin_memory", "out", "names"}
+    if set(keywords) - known:
+        raise Unsupported(f"unexpected keywords {sorted(set(keywords) - known)}")
+    only_defaults(**keywords)
+
+
+def filled(tx: TraceContext, shape: tuple[Dim, ...], value: Any, dtype: DType) -> ArrayRef:
+    if any(not isinstance(d, SymInt) and d < 0 for d in shape):
+        raise Unsupported("a negative dimension")
+    if isinstance(value, Number):
+        exact = exact_value(value, dtype)
+        return tensor(emit(tx, "full", shape=shape, value=exact, dtype=dtype, device=CPU))
+    var = to_var(tx, value, dtype)
+    if var.ndim:
+        raise Unsupported("fill with a tensor that has dimensions")
+    spread = emit(tx, "broadcast_in_dim", var, shape=shape, dims=())
+    return tensor(emit(tx, "contiguous", spread))
+
+
+def _factory(value: Any) -> Any:
+    def rule(tx: TraceContext, *size: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+        if "size" in keywords:
+            size = (keywords.pop("size"),)
+        check_placement(keywords)
+        return filled(tx, sizes_of(size), value, default_dtype() if dtype is None else parse_dtype(dtype))
+
+    return rule
+
+
+TABLE.function("zeros")(_factory(0))
+TABLE.function("ones")(_factory(1))
+
+
+@TABLE.function("full")
+def full(tx: TraceContext, size: Any, fill_value: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
+    check_placement(keywords)
+    wanted = scalar_dtype(fill_value) if dtype is None else parse_dtype(dtype)
+    return filled(tx, sizes_of((size,)), fill_value, wanted)
+
+
+def _like(value: Any) -> Any:
+    def rule(tx: TraceContext, input: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
+        return full_like(tx, input, value, dtype=dtype, **keywords)
+
+    return rule
+
+
+@TABLE.function("full_like")
+def full_like(
+    tx: TraceContext, input: Any, fill_value: Any, *, dtype: Any = None, **keywords: Any
+) -> ArrayRef:
+    """Keeps the memory order of dense tensors."""
+    check_placement(keywords)
+    x = need_tensor(input)
+    wanted = x.dtype if dtype is None else parse_dtype(dtype)
+    out = filled(tx, x.shape, fill_value, wanted)
+    if not is_dense(x.var):
+        return out
+    order = sorted(range(x.ndim), key=lambda a: _outermost(x, a))
+    if order == list(range(x.ndim)):
+        return out
+    made = filled(tx, tuple(x.shape[a] for a in order), fill_value, wanted)
+    back = tuple(order.index(a) for a in range(x.ndim))
+    return tensor(emit(tx, "transpose", made.var, perm=back))
+
+
+def _outermost(x: ArrayRef, axis: int) -> tuple[int, int]:
+    stride = x.strides[axis]
+    return (-int(stride) if not isinstance(stride, SymInt) else -stride.hint, axis)
+
+
+TABLE.function("zeros_like")(_like(0))
+TABLE.function("ones_like")(_like(1))
+
+
+def _new(value: Any) -> Any:
+    def rule(tx: TraceContext, self: Any, *size: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+        check_placement(keywords)
+        wanted = need_tensor(self).dtype if dtype is None else parse_dtype(dtype)
+        return filled(tx, sizes_of(size), value, wanted)
+
+    return rule
+
+
+TABLE.method("new_zeros")(_new(0))
+TABLE.method("new_ones")(_new(1))
+
+
+@TABLE.method("new_full")
+def new_full(
+    tx: TraceContext, self: Any, size: Any, fill_value: Any, *, dtype: Any = None, **keywords: Any
+) -> ArrayRef:
+    check_placement(keywords)
+    wanted = need_tensor(self).dtype if dtype is None else parse_dtype(dtype)
+    return filled(tx, sizes_of((size,)), fill_value, wanted)
+
+
+@TABLE.function("arange")
+def arange(
+    tx: TraceContext,
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    **keywords: Any,
+) -> ArrayRef:
+    check_placement(keywords)
+    if end is None:
+        start, end = 0, start
+    if any(isinstance(v, bool) or not isinstance(v, (int, float, SymInt)) for v in (start, end, step)):
+        raise Unsupported("arange of something else than numbers known at capture")
+    floating = any(isinstance(v, float) for v in (start, end, step))
+    wanted = parse_dtype(dtype) if dtype is not None else (default_dtype() if floating else dtypes.int64)
+    if floating:
+        return _float_range(tx, float(start), float(end), float(step), wanted)
+    if step == 0 or (step > 0 and end < start) or (step < 0 and end > start):
+        raise Unsupported("arange: upper bound and larger bound inconsistent with step sign")
+    count = (end - start + (step - 1)) // step if step > 0 else (start - end + (-step - 1)) // -step
+    if not wanted.is_float and not wanted.is_integer:
+        raise Unsupported(f"arange of {wanted}")
+    return tensor(_ramp(tx, count, start, step, wanted))
+
+
+def _ramp(tx: TraceContext, count: Dim, start: Dim, step: Dim, wanted: DType) -> Var:
+    values = emit(tx, "iota", shape=(count,), axis=0, dtype=dtypes.int64, device=CPU)
+    for op, number, neutral in (("multiply", step, 1), ("add", start, 0)):
+        if isinstance(number, SymInt) or number != neutral:
+            operand = to_var(tx, number, dtypes.int64)
+            spread = emit(tx, "broadcast_in_dim", operand, shape=(count,), dims=())
+            values = emit(tx, op, values, spread)
+    return convert(tx, values, wanted)
+
+
+def _float_range(tx: TraceContext, start: float, end: float, step: float, wanted: DType) -> ArrayRef:
+    """start + i*step, each rounded once from double."""
+    if step == 0 or not math.isfinite(start + end + step) or not wanted.is_float:
+        raise Unsupported("arange of non-finite numbers or to integers")
+    count = math.ceil((end - start) / step)
+    if count < 0 or count > 1 << 16:
+        raise Unsupported("a floating point range that is empty or very long")
+    values = start + np.arange(count, dtype=np.float64) * step
+    return tensor(_literal(tx, values, wanted))
+
+
+def _literal(tx: TraceContext, array: np.ndarray[Any, Any], dtype: DType) -> Var:
+    return emit(tx, "constant", literal=Literal.of(array.astype(dtype.numpy), dtype))
+
+
+@TABLE.function("tensor")
+def make_tensor(tx: TraceContext, data: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
+    """Of numbers and nested lists of numbers."""
+    check_placement(keywords)
+    if isinstance(data, (*Number, SymInt)):
+        wanted = scalar_dtype(data) if dtype is None else parse_dtype(dtype)
+        return filled(tx, (), data, wanted)
+    leaves = list(_leaves(data))
+    if not leaves or any(not isinstance(v, Number) for v in leaves):
+        raise Unsupported("torch.tensor of something else than numbers known at capture")
+    kinds = {type(v) for v in leaves}
+    if dtype is not None:
+        wanted = parse_dtype(dtype)
+    elif float in kinds:
+        wanted = default_dtype()
+    else:
+        wanted = dtypes.int64 if int in kinds else dtypes.bool_
+    try:
+        array = np.array(data)
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
+    return tensor(_literal(tx, array, wanted))
+
+
+def _leaves(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        for item in data:
+            yield from _leaves(item)
+    else:
+        yield data
+
+
+# -- conversion -------------------------------------------------------------------------------
+def cast(tx: TraceContext, x: ArrayRef, dtype: DType, copy: bool = False) -> ArrayRef:
+    """In another dtype; the tensor itself where nothing changes. Dense tensors keep their memory order."""
+    if x.dtype == dtype:
+        return tensor(dense_copy(tx, x.var)) if copy else x
+    return tensor(convert(tx, x.var, dtype))
+
+
+def _caster(dtype: DType) -> Any:
+    def rule(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
+        only_defaults(memory_format=memory_format)
+        return cast(tx, need_tensor(self), dtype)
+
+    return rule
+
+
+for _name, _dtype in {
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "half": dtypes.float16,
+    "bfloat16": dtypes.bfloat16,
+    "int": dtypes.int32,
+    "long": dtypes.int64,
+    "bool": dtypes.bool_,
+}.items():
+    TABLE.method(_name)(_caster(_dtype))
+
+
+@TABLE.method("to")
+def to(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
+    x = need_tensor(self)
+    wanted = x.dtype
+    copy = bool(kwargs.pop("copy", False))
+    kwargs.pop("non_blocking", None)
+    if kwargs.pop("memory_format", None) is not None:
+        raise Unsupported("to(memory_format=)")
+    for value in (*args, *kwargs.values()):
+        if is_tensor(value):
+            wanted = need_tensor(value).dtype
+        elif isinstance(value, torch.dtype):
+            wanted = parse_dtype(value)
+        elif value is None or value is False or str(value) == "cpu":
+            continue
+        else:
+            raise Unsupported(f"to({value!r})")
+    return cast(tx, x, wanted, copy)
+
+
+@TABLE.method("type_as")
+def type_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
+    return cast(tx, need_tensor(self), need_tensor(other).dtype)
+
+
+@TABLE.method("cpu")
+def cpu(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
+    only_defaults(memory_format=memory_format)
+    return need_tensor(self)

@@ -1,0 +1,93 @@
+"""The torch frontend: finds the rule of a callable, method, attribute or operator."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from ..base import ArrayFacts, ArrayRef, Rule, StateGuard
+from . import facts, state
+from .owner import OWNER
+from .rules import RuleTable
+
+_MODULES = (
+    "pointwise",
+    "reductions",
+    "shape",
+    "indexing",
+    "create",
+    "linear",
+    "functional",
+    "inplace",
+    "attributes",
+)
+_CONSTANT_TYPES = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo, torch.iinfo)
+_MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
+
+
+class TorchFrontend:
+    """Implements :class:`~dyncomp.frontends.base.Frontend` for ``torch``: dense tensors on the CPU, where
+    nothing requires grad or grad mode is off."""
+
+    name = "torch"
+    array_types: tuple[type, ...] = facts.ARRAY_TYPES
+    owner = OWNER
+
+    @cached_property
+    def rules(self) -> RuleTable:
+        """All rules, collected at first use."""
+        collected = RuleTable()
+        for name in _MODULES:
+            collected.update(import_module(f"{__package__}.{name}").TABLE)
+        return collected
+
+    def describe(self, obj: Any) -> ArrayFacts:
+        return facts.describe(obj)
+
+    def find_function(self, fn: Any) -> Rule | None:
+        try:
+            return self.rules.functions.get(fn)
+        except TypeError:  # unhashable
+            return None
+
+    def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
+        return self.rules.methods.get(name)
+
+    def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
+        return self.rules.attributes.get(name)
+
+    def find_operator(self, name: str) -> Rule | None:
+        return self.rules.operators.get(name)
+
+    def accepts(self, pytype: type) -> bool:
+        return issubclass(pytype, torch.Tensor)
+
+    def pytype(self, ref: ArrayRef) -> type:
+        return torch.Tensor
+
+    def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
+        """With grad mode on nothing captured requires grad; with it off, ``no_grad`` changes nothing."""
+        return cls is torch.no_grad and not kwargs
+
+    def implementation_of(self, fn: Any) -> Any:
+        return None
+
+    def state_guard(self) -> StateGuard:
+        now = state.read_state()
+        return StateGuard(state.holds, now, state.describe_state(now))
+
+    def stored_member(self, obj: Any, name: str) -> tuple[str, ...] | None:
+        """As ``nn.Module.__getattr__`` searches."""
+        if not isinstance(obj, torch.nn.Module) or type(obj).__getattr__ is not torch.nn.Module.__getattr__:
+            return None
+        for count, store in enumerate(_MEMBER_DICTS, 1):
+            members = vars(obj).get(store)
+            if type(members) is dict and name in members:
+                return _MEMBER_DICTS[:count]
+        return None
+
+    def is_constant(self, obj: Any) -> bool:
+        return isinstance(obj, _CONSTANT_TYPES) or obj is torch.Tensor or obj is torch.Size

@@ -1,0 +1,207 @@
+"""Activations, normalization, embedding, dropout in eval mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import dtypes
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.layout import dims_equal
+from ..base import ArrayRef, TraceContext
+from ..numpy.operands import emit
+from .operands import contiguous, convert, need_tensor, only_defaults, ordered, pointwise, tensor, to_var, write
+from .reductions import widened
+from .rules import RuleTable
+
+TABLE = RuleTable()
+
+
+def real_tensor(value: Any) -> ArrayRef:
+    ref = need_tensor(value)
+    if not ref.dtype.is_float:
+        raise Unsupported("an activation of integers")
+    return ref
+
+
+def _result(tx: TraceContext, x: Any, out: Var, inplace: Any) -> ArrayRef:
+    return write(tx, x, out) if inplace else tensor(out)
+
+
+def _half_aware(tx: TraceContext, x: ArrayRef, var_of: Callable[[Var], Var]) -> Var:
+    """Compute half precision in float32 and round once."""
+    return convert(tx, var_of(widened(tx, x.var)), x.dtype)
+
+
+# -- activations ------------------------------------------------------------------------------
+def relu_var(tx: TraceContext, x: ArrayRef) -> Var:
+    if x.dtype.is_bool:
+        raise Unsupported("relu of bools")
+    return pointwise(tx, "relu" if x.dtype.is_float else "maximum", *_relu_operands(tx, x))
+
+
+def _relu_operands(tx: TraceContext, x: ArrayRef) -> tuple[Var, ...]:
+    return (x.var,) if x.dtype.is_float else (x.var, to_var(tx, 0, x.dtype))
+
+
+@TABLE.function("F.relu")
+def functional_relu(tx: TraceContext, input: Any, inplace: Any = False) -> ArrayRef:
+    return _result(tx, input, relu_var(tx, need_tensor(input)), inplace)
+
+
+@TABLE.both("relu")
+def relu(tx: TraceContext, input: Any) -> ArrayRef:
+    return tensor(relu_var(tx, need_tensor(input)))
+
+
+@TABLE.function("F.gelu")
+def gelu(tx: TraceContext, input: Any, approximate: str = "none") -> ArrayRef:
+    x = real_tensor(input)
+    op = {"none": "gelu", "tanh": "gelu_tanh"}.get(approximate)
+    if op is None:
+        raise Unsupported(f"approximate={approximate!r}")
+    return tensor(ordered(tx, emit(tx, op, x.var), [x.var]))
+
+
+@TABLE.function("F.silu")
+def silu(tx: TraceContext, input: Any, inplace: Any = False) -> ArrayRef:
+    x = real_tensor(input)
+    return _result(tx, input, _half_aware(tx, x, lambda w: pointwise(tx, "silu", w)), inplace)
+
+
+@TABLE.function("F.sigmoid")
+def sigmoid(tx: TraceContext, input: Any) -> ArrayRef:
+    return tensor(pointwise(tx, "sigmoid", real_tensor(input).var))
+
+
+@TABLE.function("F.tanh")
+def tanh(tx: TraceContext, input: Any) -> ArrayRef:
+    return tensor(pointwise(tx, "tanh", real_tensor(input).var))
+
+
+@TABLE.function("F.leaky_relu")
+def leaky_relu(
+    tx: TraceContext, input: Any, negative_slope: Any = 0.01, inplace: Any = False
+) -> ArrayRef:
+    x = real_tensor(input)
+
+    def compute(w: Var) -> Var:
+        below = pointwise(tx, "multiply", w, to_var(tx, negative_slope, w.dtype))
+        return pointwise(tx, "where", pointwise(tx, "greater", w, to_var(tx, 0.0, w.dtype)), w, below)
+
+    return _result(tx, input, _half_aware(tx, x, compute), inplace)
+
+
+@TABLE.function("F.elu")
+def elu(tx: TraceContext, input: Any, alpha: Any = 1.0, inplace: Any = False) -> ArrayRef:
+    x = real_tensor(input)
+
+    def compute(w: Var) -> Var:
+        below = pointwise(tx, "multiply", pointwise(tx, "expm1", w), to_var(tx, alpha, w.dtype))
+        return pointwise(tx, "where", pointwise(tx, "greater", w, to_var(tx, 0.0, w.dtype)), w, below)
+
+    return _result(tx, input, _half_aware(tx, x, compute), inplace)
+
+
+@TABLE.function("F.softplus")
+def softplus(tx: TraceContext, input: Any, beta: Any = 1, threshold: Any = 20) -> ArrayRef:
+    x = real_tensor(input)
+    if not isinstance(beta, (int, float)) or beta <= 0:
+        raise Unsupported("softplus with a beta that is not a positive number")
+
+    def compute(w: Var) -> Var:
+        factor = to_var(tx, float(beta), w.dtype)
+        scaled = pointwise(tx, "multiply", w, factor)
+        soft = pointwise(tx, "divide", pointwise(tx, "log1p", pointwise(tx, "exp", scaled)), factor)
+        large = pointwise(tx, "greater", scaled, to_var(tx, float(threshold), w.dtype))
+        return pointwise(tx, "where", large, w, soft)
+
+    return tensor(_half_aware(tx, x, compute))
+
+
+# -- normalization ----------------------------------------------------------------------------
+def _normalized(x: ArrayRef, normalized_shape: Any) -> tuple[int, ...]:
+    sizes = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
+    start = x.ndim - len(sizes)
+    if not sizes or start < 0 or not all(dims_equal(a, b) for a, b in zip(x.shape[start:], sizes)):
+        raise Unsupported(f"normalized_shape={normalized_shape} does not fit the input")
+    if any(d == 0 for d in x.shape):
+        raise Unsupported("normalization of no elements")
+    return tuple(range(start, x.ndim))
+
+
+def _parameters(x: ArrayRef, axes: tuple[int, ...], *values: Any) -> list[Var]:
+    found = [need_tensor(v) for v in values if v is not None]
+    for ref in found:
+        if ref.dtype != x.dtype or ref.ndim != len(axes):
+            raise Unsupported("normalization with parameters of another dtype or shape")
+    return [ref.var for ref in found]
+
+
+@TABLE.function("F.layer_norm")
+def layer_norm(
+    tx: TraceContext,
+    input: Any,
+    normalized_shape: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+) -> ArrayRef:
+    x = real_tensor(input)
+    axes = _normalized(x, normalized_shape)
+    flags = {"weight": weight is not None, "bias": bias is not None}
+    out = emit(tx, "layer_norm", x.var, *_parameters(x, axes, weight, bias), axes=axes, eps=float(eps), **flags)
+    return tensor(contiguous(tx, out))
+
+
+@TABLE.function("F.rms_norm")
+def rms_norm(
+    tx: TraceContext, input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None
+) -> ArrayRef:
+    x = real_tensor(input)
+    axes = _normalized(x, normalized_shape)
+    if eps is None:
+        # finfo of the dtype in which it is computed
+        eps = 2.220446049250313e-16 if x.dtype == dtypes.float64 else 1.1920928955078125e-07
+    rest = _parameters(x, axes, weight)
+    out = emit(tx, "rms_norm", x.var, *rest, axes=axes, eps=float(eps), weight=weight is not None)
+    return tensor(contiguous(tx, out))
+
+
+# -- embedding and dropout --------------------------------------------------------------------
+@TABLE.function("F.embedding")
+def embedding(
+    tx: TraceContext,
+    input: Any,
+    weight: Any,
+    padding_idx: Any = None,
+    max_norm: Any = None,
+    norm_type: Any = 2.0,
+    scale_grad_by_freq: Any = False,
+    sparse: Any = False,
+) -> ArrayRef:
+    """``padding_idx``, ``scale_grad_by_freq`` and ``sparse`` matter to gradients only."""
+    only_defaults(max_norm=max_norm)
+    positions, table = need_tensor(input), need_tensor(weight)
+    if positions.dtype not in (dtypes.int64, dtypes.int32) or table.ndim != 2:
+        raise Unsupported("embedding of these dtypes or shapes")
+    index = convert(tx, positions.var, dtypes.int64)
+    return tensor(contiguous(tx, emit(tx, "embedding", table.var, index)))
+
+
+@TABLE.function("F.dropout", "F.dropout1d", "F.dropout2d", "F.dropout3d", "F.alpha_dropout")
+def dropout(
+    tx: TraceContext, input: Any, p: float = 0.5, training: Any = True, inplace: Any = False
+) -> ArrayRef:
+    """The input itself where nothing is dropped; random numbers are left to torch."""
+    if training and p != 0:
+        raise Unsupported("dropout in training mode draws random numbers")
+    if not 0 <= p <= 1:
+        raise Unsupported("dropout probability has to be between 0 and 1")
+    return need_tensor(input)
+
+
+@TABLE.function("dropout")
+def torch_dropout(tx: TraceContext, input: Any, p: float, train: Any) -> ArrayRef:
+    return dropout(tx, input, p, train)

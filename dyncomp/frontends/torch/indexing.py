@@ -1,0 +1,154 @@
+"""Subscripts. Integers and slices give views; then integer tensors gather; boolean masks only write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...symint import Dim
+from ..base import ArrayRef, TraceContext
+from ..numpy.index_parse import ArrayItem, SliceItem, Subscript, apply_basic, parse
+from ..numpy.operands import broadcast_shapes, broadcast_to, emit
+from .operands import Number, axis_of, contiguous, convert, need_tensor, pointwise, tensor, to_var, write
+from .promote import is_tensor
+from .rules import RuleTable
+
+TABLE = RuleTable()
+
+
+def _parsed(tx: TraceContext, x: ArrayRef, key: Any) -> Subscript:
+    subscript = parse(tx, _plain_key(key), x.ndim)
+    for item in subscript.items:
+        if isinstance(item, SliceItem) and item.slice.step is not None and item.slice.step < 1:
+            raise Unsupported("slice step must be positive")
+        if isinstance(item, ArrayItem) and (item.var.ndim == 0 or item.kind != "array"):
+            raise Unsupported("indexing with a zero-dimensional tensor gives a view")
+        if isinstance(item, ArrayItem) and item.var.dtype not in (dtypes.int64, dtypes.int32):
+            raise Unsupported(f"indexing with a tensor of dtype {item.var.dtype}")
+    return subscript
+
+
+def _plain_key(key: Any) -> Any:
+    entries = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(e, (tuple, np.ndarray, np.generic, range)) for e in entries):
+        raise Unsupported("a sequence or NumPy value in a subscript")
+    return key
+
+
+@TABLE.operator("getitem")
+@TABLE.method("__getitem__")
+def getitem(tx: TraceContext, x: Any, key: Any) -> ArrayRef:
+    ref = need_tensor(x)
+    subscript = _parsed(tx, ref, key)
+    if subscript.masks:
+        raise Unsupported(
+            "indexing with a boolean mask gives a size that depends on the data",
+            break_id="data-dependent-shape",
+        )
+    basic = apply_basic(tx, ref.var, subscript.items)
+    if not subscript.fancy:
+        return tensor(basic.var)
+    dims, indices = _gathered(tx, subscript, basic.dims)
+    position = _position(dims)
+    return tensor(contiguous(tx, emit(tx, "index", basic.var, *indices, dims=dims, position=position)))
+
+
+def _gathered(
+    tx: TraceContext, subscript: Subscript, dims: tuple[int, ...]
+) -> tuple[tuple[int, ...], list[Var]]:
+    """The indexed dimensions of the basic view, and index tensors in their common shape."""
+    chosen = tuple(dims[i] for i in subscript.fancy)
+    arrays = [subscript.items[i].var for i in subscript.fancy]  # type: ignore[union-attr]
+    ready = [convert(tx, a, dtypes.int64) for a in arrays]
+    shape = broadcast_shapes(*(a.shape for a in ready))
+    return chosen, [broadcast_to(tx, a, shape) for a in ready]
+
+
+def _position(dims: tuple[int, ...]) -> int:
+    """Where the index tensors' dimensions go: in the place of adjacent indexed dimensions, else first.
+    Integers count as taken before (unlike in NumPy)."""
+    return dims[0] if dims[-1] - dims[0] + 1 == len(dims) else 0
+
+
+@TABLE.operator("setitem")
+@TABLE.method("__setitem__")
+def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
+    ref = need_tensor(x)
+    ready = _assigned(tx, value, ref)
+    if is_tensor(key) and key.dtype.is_bool:
+        _write_masked(tx, ref, need_tensor(key), ready)
+        return
+    subscript = _parsed(tx, ref, key)
+    if subscript.masks:
+        raise Unsupported("a boolean mask among other indices")
+    basic = apply_basic(tx, ref.var, subscript.items)
+    target = tensor(basic.var)
+    if not subscript.fancy:
+        write(tx, target, _fit(tx, ready, target.shape))
+        return
+    dims, indices = _gathered(tx, subscript, basic.dims)
+    position = _position(dims)
+    rest = [d for axis, d in enumerate(target.shape) if axis not in dims]
+    rest[position:position] = indices[0].shape
+    params: dict[str, Any] = {"dims": dims, "position": position, "combine": "set"}
+    write(tx, target, emit(tx, "index_put", target.var, _fit(tx, ready, tuple(rest)), *indices, **params))
+
+
+def _assigned(tx: TraceContext, value: Any, ref: ArrayRef) -> Var:
+    if not is_tensor(value) and not isinstance(value, (*Number, ArrayRef)):
+        raise Unsupported(f"assigning a {type(value).__name__} to a tensor")
+    if isinstance(value, float) and not ref.dtype.is_float:
+        raise Unsupported("assigning a floating point number to integers")
+    return to_var(tx, value, ref.dtype)
+
+
+def _fit(tx: TraceContext, value: Var, shape: tuple[Dim, ...]) -> Var:
+    """The assigned value broadcast; leading dimensions of size one too many are dropped."""
+    extra = value.ndim - len(shape)
+    if extra > 0:
+        if not all(d == 1 for d in value.shape[:extra]):
+            raise Unsupported("shape mismatch in an assignment")
+        value = emit(tx, "reshape", value, shape=value.shape[extra:])
+    return broadcast_to(tx, value, shape)
+
+
+def _write_masked(tx: TraceContext, ref: ArrayRef, mask: ArrayRef, value: Var) -> None:
+    if value.ndim or mask.ndim != ref.ndim:
+        raise Unsupported("assigning a tensor through a boolean mask", break_id="data-dependent-shape")
+    if not all(a == b for a, b in zip(mask.shape, ref.shape)):
+        raise Unsupported("the shape of the mask does not match the indexed tensor")
+    write(tx, ref, pointwise(tx, "where", mask.var, value, ref.var))
+
+
+@TABLE.both("index_select")
+def index_select(tx: TraceContext, input: Any, dim: Any, index: Any) -> ArrayRef:
+    """Negative positions raise in torch: they are moved out of bounds."""
+    x, places = need_tensor(input), need_tensor(index)
+    axis = axis_of(dim, x.ndim)
+    if places.ndim != 1 or x.ndim == 0:
+        raise Unsupported("index_select with an index that is no vector")
+    checked = no_negative(tx, places.var, x.shape[axis])
+    return tensor(contiguous(tx, emit(tx, "index", x.var, checked, dims=(axis,), position=axis)))
+
+
+def no_negative(tx: TraceContext, positions: Var, size: Dim) -> Var:
+    """int64 positions with negative ones moved behind the end."""
+    index = convert(tx, positions, dtypes.int64)
+    zero, limit = to_var(tx, 0, dtypes.int64), to_var(tx, size, dtypes.int64)
+    return pointwise(tx, "where", pointwise(tx, "less", index, zero), limit, index)
+
+
+@TABLE.both("gather")
+def gather(tx: TraceContext, input: Any, dim: Any, index: Any, *, sparse_grad: Any = False) -> ArrayRef:
+    x, places = need_tensor(input), need_tensor(index)
+    axis = axis_of(dim, x.ndim)
+    if places.ndim != x.ndim or x.ndim == 0 or places.dtype != dtypes.int64:
+        raise Unsupported("gather with an index of another number of dimensions")
+    if any(not a == b for i, (a, b) in enumerate(zip(x.shape, places.shape)) if i != axis):
+        raise Unsupported("gather from a part of the input")
+    checked = no_negative(tx, places.var, x.shape[axis])
+    return tensor(contiguous(tx, emit(tx, "take_along_axis", x.var, checked, axis=axis)))

@@ -1,0 +1,136 @@
+"""Operations that write into their tensor: ``x.add_(y)``, ``x += y``, ``copy_``, ``fill_``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ..base import ArrayRef, TraceContext
+from .create import filled
+from .functional import relu_var
+from .linear import matmul_var
+from .operands import Number, need_tensor, to_var, write
+from .pointwise import (
+    BINARY,
+    KEEPING,
+    UNARY,
+    add_var,
+    clamp_var,
+    divide_var,
+    keep_var,
+    masked_fill_var,
+    multiply_var,
+    subtract_var,
+    unary_var,
+)
+from .promote import is_tensor
+from .rules import RuleTable
+
+TABLE = RuleTable()
+
+
+def _operator(var_of: Callable[..., Var]) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+        return write(tx, need_tensor(a), var_of(tx, a, b))
+
+    return rule
+
+
+for _name, _var_of in BINARY.items():
+    TABLE.operator(f"i{_name}")(_operator(_var_of))
+
+
+@TABLE.operator("imatmul")
+def imatmul(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+    # `a @= b` binds a new tensor: torch has no __imatmul__
+    matmul_var(tx, need_tensor(a), need_tensor(b))
+    raise Unsupported("a @= b")
+
+
+@TABLE.method("add_")
+def add_(tx: TraceContext, self: Any, other: Any, *, alpha: Any = 1) -> ArrayRef:
+    return write(tx, self, add_var(tx, need_tensor(self), other, alpha))
+
+
+@TABLE.method("sub_", "subtract_")
+def sub_(tx: TraceContext, self: Any, other: Any, *, alpha: Any = 1) -> ArrayRef:
+    return write(tx, self, subtract_var(tx, need_tensor(self), other, alpha))
+
+
+@TABLE.method("mul_", "multiply_")
+def mul_(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
+    return write(tx, self, multiply_var(tx, need_tensor(self), other))
+
+
+@TABLE.method("div_", "divide_")
+def div_(tx: TraceContext, self: Any, other: Any, *, rounding_mode: Any = None) -> ArrayRef:
+    return write(tx, self, divide_var(tx, need_tensor(self), other, rounding_mode))
+
+
+@TABLE.method("pow_")
+def pow_(tx: TraceContext, self: Any, exponent: Any) -> ArrayRef:
+    return write(tx, self, BINARY["pow"](tx, need_tensor(self), exponent))
+
+
+@TABLE.method("copy_")
+def copy_(tx: TraceContext, self: Any, src: Any, non_blocking: Any = False) -> ArrayRef:
+    """Casts as ``to`` does."""
+    target = need_tensor(self)
+    return write(tx, target, to_var(tx, need_tensor(src), target.dtype))
+
+
+@TABLE.method("fill_")
+def fill_(tx: TraceContext, self: Any, value: Any) -> ArrayRef:
+    target = need_tensor(self)
+    if not isinstance(value, (*Number, ArrayRef)) or (is_tensor(value) and value.ndim):
+        raise Unsupported("fill_ with something else than a number")
+    return write(tx, target, filled(tx, target.shape, value, target.dtype).var)
+
+
+@TABLE.method("zero_")
+def zero_(tx: TraceContext, self: Any) -> ArrayRef:
+    return fill_(tx, self, 0)
+
+
+@TABLE.method("masked_fill_")
+def masked_fill_(tx: TraceContext, self: Any, mask: Any, value: Any) -> ArrayRef:
+    return write(tx, self, masked_fill_var(tx, self, mask, value))
+
+
+@TABLE.method("clamp_", "clip_")
+def clamp_(tx: TraceContext, self: Any, min: Any = None, max: Any = None) -> ArrayRef:
+    return write(tx, self, clamp_var(tx, self, min, max))
+
+
+@TABLE.method("relu_")
+@TABLE.function("relu_", "F.relu_")
+def relu_(tx: TraceContext, input: Any) -> ArrayRef:
+    return write(tx, input, relu_var(tx, need_tensor(input)))
+
+
+def _unary(op: str, real: bool) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, self: Any) -> ArrayRef:
+        return write(tx, self, unary_var(tx, op, self, real))
+
+    return rule
+
+
+def _keeping(op: str) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, self: Any) -> ArrayRef:
+        return write(tx, self, keep_var(tx, op, self))
+
+    return rule
+
+
+for _name, (_op, _real) in UNARY.items():
+    if _real:
+        TABLE.method(f"{_name}_")(_unary(_op, _real))
+for _name, _op in KEEPING.items():
+    TABLE.method(f"{_name}_")(_keeping(_op))
+
+
+@TABLE.method("requires_grad_", "backward", "register_hook", "retain_grad", "share_memory_", "set_", "resize_")
+def not_captured(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> Any:
+    raise Unsupported("a method that changes what autograd or the storage knows of a tensor")

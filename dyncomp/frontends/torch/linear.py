@@ -1,0 +1,181 @@
+"""Matrix products and attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ... import dtypes
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.layout import dims_equal
+from ...symint import SymInt
+from ..base import ArrayRef, TraceContext
+from ..numpy.operands import broadcast_shapes, emit
+from ..numpy.operands import broadcast_to as spread_to
+from .operands import contiguous, convert, need_tensor, only_defaults, pointwise, tensor, to_var
+from .reductions import widened
+from .rules import RuleTable
+
+TABLE = RuleTable()
+
+_NONE: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+
+def _same_dtype(*refs: ArrayRef) -> None:
+    if any(r.dtype != refs[0].dtype for r in refs):
+        raise Unsupported("expected tensors of the same dtype")
+    if refs[0].dtype.is_bool:
+        raise Unsupported("products of bool matrices")
+
+
+def product(tx: TraceContext, a: Var, b: Var, contract: Any, batch: Any = _NONE) -> Var:
+    """``dot_general``; half precision is summed in float32."""
+    found = emit(tx, "dot_general", widened(tx, a), widened(tx, b), contract=contract, batch=batch)
+    return convert(tx, found, a.dtype)
+
+
+def matmul_var(tx: TraceContext, a: ArrayRef, b: ArrayRef) -> Var:
+    _same_dtype(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        raise Unsupported("both arguments to matmul need to be at least 1D")
+    if not dims_equal(a.shape[-1], b.shape[max(0, b.ndim - 2)]):
+        raise Unsupported("matmul: inner dimensions differ")
+    wide = emit(tx, "matmul", widened(tx, a.var), widened(tx, b.var))
+    return contiguous(tx, convert(tx, wide, a.dtype))
+
+
+@TABLE.operator("matmul")
+def matmul_operator(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+    return tensor(matmul_var(tx, need_tensor(a), need_tensor(b)))
+
+
+@TABLE.both("matmul")
+def matmul(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    return matmul_operator(tx, input, other)
+
+
+def _of_rank(rank: int, *values: Any) -> list[ArrayRef]:
+    refs = [need_tensor(v) for v in values]
+    if any(r.ndim != rank for r in refs):
+        raise Unsupported(f"expected tensors of {rank} dimensions")
+    return refs
+
+
+@TABLE.both("mm")
+def mm(tx: TraceContext, input: Any, mat2: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    a, b = _of_rank(2, input, mat2)
+    return tensor(matmul_var(tx, a, b))
+
+
+@TABLE.both("mv")
+def mv(tx: TraceContext, input: Any, vec: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    (a,), (v,) = _of_rank(2, input), _of_rank(1, vec)
+    return tensor(matmul_var(tx, a, v))
+
+
+@TABLE.both("dot")
+def dot(tx: TraceContext, input: Any, tensor: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    a, b = _of_rank(1, input, tensor)
+    return ArrayRef(matmul_var(tx, a, b), "array", "torch")
+
+
+@TABLE.both("bmm")
+def bmm(tx: TraceContext, input: Any, mat2: Any, *, out: Any = None) -> ArrayRef:
+    only_defaults(out=out)
+    a, b = _of_rank(3, input, mat2)
+    if not dims_equal(a.shape[0], b.shape[0]):
+        raise Unsupported("bmm: batch sizes differ")
+    return tensor(matmul_var(tx, a, b))
+
+
+@TABLE.both("addmm")
+def addmm(
+    tx: TraceContext,
+    input: Any,
+    mat1: Any,
+    mat2: Any,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: Any = None,
+) -> ArrayRef:
+    only_defaults(out=out)
+    bias = need_tensor(input)
+    a, b = _of_rank(2, mat1, mat2)
+    _same_dtype(bias, a, b)
+    if beta != 1 or alpha != 1:
+        raise Unsupported("addmm with alpha or beta")
+    wide = emit(tx, "matmul", widened(tx, a.var), widened(tx, b.var))
+    return tensor(convert(tx, pointwise(tx, "add", wide, widened(tx, bias.var)), a.dtype))
+
+
+@TABLE.function("F.linear")
+def linear(tx: TraceContext, input: Any, weight: Any, bias: Any = None) -> ArrayRef:
+    """``input @ weight.T + bias``; half precision is rounded once."""
+    x, w = need_tensor(input), need_tensor(weight)
+    _same_dtype(x, w)
+    if w.ndim != 2 or x.ndim == 0 or not dims_equal(x.shape[-1], w.shape[1]):
+        raise Unsupported("linear: the shapes of input and weight do not fit")
+    out = emit(
+        tx, "dot_general", widened(tx, x.var), widened(tx, w.var), contract=((x.ndim - 1,), (1,)), batch=_NONE
+    )
+    if bias is not None:
+        b = need_tensor(bias)
+        _same_dtype(x, b)
+        if b.ndim != 1 or not dims_equal(b.shape[0], w.shape[0]):
+            raise Unsupported("linear: the shape of the bias does not fit")
+        out = pointwise(tx, "add", out, widened(tx, b.var))
+    return tensor(convert(tx, out, x.dtype))
+
+
+# -- attention --------------------------------------------------------------------------------
+@TABLE.function("F.scaled_dot_product_attention")
+def scaled_dot_product_attention(
+    tx: TraceContext,
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: Any = 0.0,
+    is_causal: Any = False,
+    scale: Any = None,
+    enable_gqa: Any = False,
+) -> ArrayRef:
+    if dropout_p != 0.0 or enable_gqa is not False or (is_causal and attn_mask is not None):
+        raise Unsupported("attention with dropout, grouped heads, or a mask and is_causal")
+    refs = [need_tensor(v) for v in (query, key, value)]
+    _same_dtype(*refs)
+    if any(r.ndim < 2 or not r.dtype.is_float for r in refs):
+        raise Unsupported("attention of tensors with less than two dimensions or of integers")
+    stack = broadcast_shapes(*(r.shape[:-2] for r in refs))
+    q, k, v = (spread_to(tx, r.var, (*stack, *r.shape[-2:])) for r in refs)
+    factor = _scale(q, scale)
+    masks = []
+    if attn_mask is not None:
+        shape = (*stack, q.shape[-2], k.shape[-2])
+        masks.append(spread_to(tx, _added_mask(tx, need_tensor(attn_mask), q.dtype), shape))
+    out = emit(tx, "attention", q, k, v, *masks, scale=factor, causal=bool(is_causal))
+    return tensor(contiguous(tx, out))
+
+
+def _scale(q: Var, scale: Any) -> float:
+    if scale is not None:
+        if not isinstance(scale, (int, float)):
+            raise Unsupported("attention with a scale that is not a number")
+        return float(scale)
+    width = q.shape[-1]
+    return 1.0 / math.sqrt(int(width) if isinstance(width, SymInt) else width)
+
+
+def _added_mask(tx: TraceContext, mask: ArrayRef, dtype: Any) -> Var:
+    if mask.dtype.is_bool:
+        zero, lowest = to_var(tx, 0.0, dtype), to_var(tx, float("-inf"), dtype)
+        return pointwise(tx, "where", mask.var, zero, lowest)
+    if mask.dtype != dtype and mask.dtype != dtypes.float32:
+        raise Unsupported("a mask of another dtype than the query")
+    return convert(tx, mask.var, dtype)

@@ -1,0 +1,522 @@
+"""Small programs of loops, breaks, exceptions and ``with``; see ``programs.Program``."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from tests.capture.programs import Program, one, vec
+
+PROGRAMS: list[Program] = []
+
+
+def program(*makers: Any, breaks: tuple[str, ...] = (), plain: bool = False) -> Any:
+    def add(function: Any) -> Any:
+        PROGRAMS.append(Program(function, makers, breaks, plain))
+        return function
+
+    return add
+
+
+def show(*values: Any) -> None:
+    """Output, which breaks the graph."""
+    print(*values)
+
+
+# -- loops --------------------------------------------------------------------------------------------
+@program(lambda: (vec(), 4))
+def short_loop(x, n):
+    for i in range(n):
+        x = x * 0.5 + i
+    return x
+
+
+@program(lambda: (vec(), 30), lambda: (vec(), 50), lambda: (vec(), 0), lambda: (vec(), 1), breaks=LOOP)
+def long_loop(x, n):
+    for i in range(n):
+        x = x * 0.9 + i
+    return x
+
+
+@program(lambda: (vec(40),), breaks=LOOP)
+def loop_with_index(x):
+    y = np.zeros_like(x)
+    for i in range(1, len(x) - 1):
+        y[i] = y[i - 1] + x[i : i + 2].sum()
+    return y
+
+
+@program(lambda: (vec(20),), breaks=LOOP)
+def nested_loops(x):
+    total = x * 0
+    for i in range(12):
+        for j in range(i):
+            total = total + x * j
+        total = total - i
+    return total, i, j
+
+
+@program(lambda: (vec(), 100), lambda: (vec(), 3), breaks=(*LOOP, "data-dependent-branch"))
+def while_with_condition_on_data(x, limit):
+    count = 0
+    while np.abs(x).max() > 1e-3 and count < limit:
+        x = x * 0.5
+        count += 1
+    return x, count
+
+
+@program(lambda: (vec(), 25), lambda: (vec(), 11), breaks=(*LOOP, "data-dependent-branch"))
+def break_and_continue(x, n):
+    kept = []
+    for i in range(n):
+        if i % 3 == 0:
+            continue
+        x = x + 1
+        if x.sum() > 60:
+            break
+        kept.append(x[0])
+    else:
+        kept.append("ran out")
+    return x, kept, i
+
+
+@program(lambda: (vec(), 20), lambda: (vec(), 0), breaks=LOOP, plain=True)
+def unbound_after_loop(x, n):
+    for i in range(n):
+        y = x * i
+    return y, i
+
+
+@program(lambda: (vec(), 20), breaks=LOOP)
+def return_from_a_loop(x, n):
+    for i in range(n):
+        x = x + i
+        if i == 15:
+            return x, i
+    return x
+
+
+@program(lambda: (vec(), [1.0, 2.0] * 10), lambda: (vec(), [1.0] * 15), breaks=LOOP)
+def loop_over_a_list(x, items):
+    out = []
+    for a in items:
+        x = x + a
+        out.append(x.sum())
+    return out, x
+
+
+@program(lambda: (vec(), {str(k): float(k) for k in range(12)}), breaks=LOOP)
+def loop_over_a_dict(x, d):
+    for k, v in d.items():
+        x = x + v
+        d[k] = x[0]
+    return x
+
+
+@program(lambda: (vec(), 20), breaks=LOOP)
+def zip_and_enumerate(x, n):
+    for i, (a, b) in enumerate(zip(range(n), range(n, 0, -1))):
+        x = x + i * a - b
+    return x
+
+
+@program(lambda: (vec(), 12), breaks=(*LOOP, "print"))
+def print_inside_a_loop(x, n):
+    for i in range(n):
+        x = x + 1
+        print("at", i)
+        x = x * 2
+    return x
+
+
+@program(one, breaks=(*LOOP, "print"))
+def print_inside_a_short_loop(x):
+    for i in range(3):
+        x = x + 1
+        print("at", i, x[0] > 2)
+        x = x * 2
+    return x
+
+
+@program(lambda: (vec(20), 15), breaks=LOOP)
+def in_place_in_a_loop(u, n):
+    for _ in range(n):
+        u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+        u[0] = u[-1]
+    return u
+
+
+@program(lambda: (vec(), 15), breaks=LOOP)
+def types_change_in_a_loop(x, n):
+    carried = 0
+    for i in range(n):
+        carried = carried + x if i > 3 else carried + 1
+    return carried
+
+
+@program(lambda: (vec(8), 20), breaks=LOOP)
+def shapes_change_in_a_loop(x, n):
+    total = 0.0
+    for i in range(n):
+        total = total + x[: i % 8].sum()
+        x = np.concatenate([x, x[:1]])
+    return total, x
+
+
+@program(lambda: (vec(), 20), breaks=LOOP)
+def loop_over_an_object(x, n):
+    state = {"x": x, "steps": []}
+    for i in range(n):
+        state["x"] = state["x"] * 0.5
+        state["steps"].append(i)
+    return state
+
+
+@program(lambda: (vec(), 2**40), breaks=LOOP)
+def loop_of_large_integers(x, n):
+    a, b = 0, 1
+    for _ in range(80):
+        a, b = b, a + b
+        x = x + 1
+    return x, a, b + n
+
+
+@program(lambda: (vec(), 20), breaks=LOOP)
+def integers_overflow_in_a_loop(x, n):
+    k = 1
+    for _ in range(n):
+        k = k * 100
+        x = x + 1
+    return x, k
+
+
+@program(lambda: (np.arange(5, dtype=np.uint8), 300), breaks=(*LOOP, "unsupported-call"), plain=True)
+def integer_too_large_for_the_dtype(x, n):
+    for i in range(n):
+        x = x + i
+    return x
+
+
+@program(lambda: (np.arange(5, dtype=np.int8), 130), breaks=(*LOOP, "unsupported-call"), plain=True)
+def stores_that_overflow(x, n):
+    for i in range(n):
+        x[i % 5] = i
+    return x
+
+
+@program(lambda: (np.arange(5, dtype=np.int32), 40), breaks=LOOP)
+def powers_in_a_loop(x, n):
+    for i in range(n):
+        x = x * 3 + (x >> (i % 31)) - (x % (i + 1)) + x // (i - 20 or 1)
+    return x
+
+
+@program(lambda: (vec(), 20), breaks=LOOP)
+def negative_steps_and_slices(x, n):
+    out = []
+    for i in range(n, -n, -3):
+        out.append(x[i:].sum() + x[:i].sum() + x[::-1][i:].sum())
+    return out
+
+
+# -- breaks -------------------------------------------------------------------------------------------
+@program(one, breaks=("print",))
+def print_between(x):
+    y = x + 1
+    print("sum is", y.shape)
+    return y * 2, y
+
+
+@program(one, lambda: (-vec(),), breaks=("data-dependent-branch",))
+def branch_on_data(x):
+    y = x * 2
+    if y.sum() > 0:
+        z = y + 1
+    else:
+        z = y - 1
+    return z * y
+
+
+def shows_inside(x, label):
+    y = x + 1
+    show(label)
+    return y * 2
+
+
+def two_deep(x):
+    a = shows_inside(x, "first")
+    b = shows_inside(a, "second")
+    return a - b
+
+
+@program(one, breaks=("print",))
+def break_in_an_inlined_call(x):
+    return shows_inside(x, "once") + 1
+
+
+@program(one, breaks=("print",))
+def break_two_calls_deep(x):
+    y = two_deep(x * 2)
+    z = two_deep(y)
+    return y + z, x
+
+
+@program(one, breaks=("print", "inline-refused"), plain=True)
+def break_with_values_on_the_stack(x):
+    return [x + 1, shows_inside(x, "in a list"), {"k": shows_inside(x, "in a dict")}, x * 3]
+
+
+@program(one, breaks=("print",))
+def break_in_a_nested_function(x):
+    count = 0
+
+    def inner(v):
+        nonlocal count
+        count += 1
+        show("inner", count)
+        return v * count
+
+    return inner(x) + inner(x), count
+
+
+@program(one, breaks=("print",), plain=True)
+def break_in_a_comprehension(x):
+    return [shows_inside(x, i) for i in range(3)]
+
+
+class Noisy:
+    def __init__(self, k):
+        self.k = k
+        show("made", k)
+        self.after = k + 1
+
+    @property
+    def value(self):
+        show("read")
+        return self.k
+
+    def __call__(self, x):
+        show("called")
+        return x * self.k
+
+    def __enter__(self):
+        show("enter")
+        return self
+
+    def __exit__(self, *exc):
+        show("exit", exc[0])
+        return self.k == 99
+
+
+@program(one, breaks=("print",))
+def break_in_a_constructor(x):
+    n = Noisy(3)
+    return x * n.after, n
+
+
+@program(lambda: (vec(), _noisy(2)), breaks=("print", "inline-refused"), plain=True)
+def break_in_a_property_and_a_call(x, n):
+    return n(x) + n.value
+
+
+def _noisy(k):
+    made = Noisy.__new__(Noisy)
+    made.k = k
+    return made
+
+
+# -- exceptions ---------------------------------------------------------------------------------------
+@program(one)
+def try_without_exception(x):
+    try:
+        y = x + 1
+    except ValueError:
+        y = x - 1
+    else:
+        y = y * 2
+    finally:
+        y = y + 3
+    return y
+
+
+@program(one, lambda: (vec(2),), breaks=("would-raise",), plain=True)
+def caught_index_error(x):
+    try:
+        y = x + 1
+        z = y[3]
+    except IndexError as error:
+        return x * 2, str(error)
+    return y, z
+
+
+@program(
+    one,
+    breaks=(
+        "raise",
+        "unsupported-call",
+    ),
+)
+def raised_and_caught(x):
+    try:
+        y = x + 1
+        raise KeyError("mine")
+    except KeyError as error:
+        y = x * 2
+        show(error.args)
+    finally:
+        show("finally")
+    return y
+
+
+@program(one, breaks=("raise", "unsupported-call"), plain=True)
+def raised_to_the_caller(x):
+    y = x + 1
+    x[0] = 7
+    raise ValueError(f"bad {len(y)}")
+
+
+def fails_in_callee(x):
+    y = x + 1
+    if y.shape[0] > 2:
+        raise RuntimeError("too long")
+    return y
+
+
+@program(one, lambda: (vec(2),), breaks=("raise", "unsupported-call"), plain=True)
+def exception_through_an_inlined_call(x):
+    y = fails_in_callee(x * 2)
+    return y + 1
+
+
+@program(
+    one,
+    lambda: (vec(2),),
+    breaks=("raise", "unsupported-call", "inline-refused", "loop-not-extracted"),
+    plain=True,
+)
+def exception_caught_from_an_inlined_call(x):
+    try:
+        y = fails_in_callee(x * 2)
+    except RuntimeError as error:
+        y = x - len(str(error))
+    return y + 1
+
+
+@program(lambda: (vec(), vec(4)), breaks=("would-raise",), plain=True)
+def shapes_that_do_not_fit(x, y):
+    z = x * 2
+    x[0] = 50.0
+    return z + y
+
+
+@program(lambda: (vec(), 0), lambda: (vec(), 2), breaks=("would-raise",), plain=True)
+def zero_division(x, n):
+    y = x + 1
+    return y * (10 / n), 7 // n, 7 % n
+
+
+@program(one, breaks=("print",), plain=True)
+def break_inside_try(x):
+    try:
+        y = x + 1
+        show("inside")
+        y = y * 2
+    finally:
+        show("finally")
+    return y
+
+
+@program(one, plain=True)
+def loop_inside_try(x):
+    try:
+        for i in range(20):
+            x = x + 1
+            if i == 12:
+                show("twelve")
+    except ValueError:
+        x = x - 1
+    return x
+
+
+@program(one, breaks=("loop", "raise", "unsupported-call", "loop-not-extracted"), plain=True)
+def try_inside_loop(x):
+    log = []
+    for i in range(12):
+        try:
+            if i % 3 == 0:
+                raise ValueError(i)
+            x = x + 1
+        except ValueError as error:
+            log.append(error.args[0])
+            continue
+        finally:
+            log.append("f")
+    return x, log
+
+
+@program(one, breaks=("raise", "unsupported-call"), plain=True)
+def exception_chain(x):
+    y = x + 1
+    try:
+        raise KeyError("inner")
+    except KeyError as error:
+        try:
+            raise ValueError("outer") from error
+        except ValueError as outer:
+            return y, repr(outer.__cause__), repr(outer.__context__)
+
+
+# -- with ---------------------------------------------------------------------------------------------
+@program(lambda: (vec(), _noisy(1)), breaks=("print", "with-block", "inline-refused"), plain=True)
+def with_block(x, manager):
+    y = x + 1
+    with manager as m:
+        y = y * m.k
+        z = y + 1
+    return y, z
+
+
+@program(
+    lambda: (vec(), _noisy(99)),
+    breaks=("print", "with-block", "inline-refused", "raise", "unsupported-call"),
+    plain=True,
+)
+def with_block_that_swallows(x, manager):
+    with manager:
+        x = x + 1
+        raise ValueError("swallowed")
+    return x * 2
+
+
+@program(one, breaks=("print", "with-block", "unsupported-call", "generator"), plain=True)
+def with_contextlib(x):
+    with contextlib.suppress(ZeroDivisionError), tag("a"):
+        x = x + 1
+        x = x * (1 // (len(x) - 5))
+    return x + 1
+
+
+@contextlib.contextmanager
+def tag(name):
+    show("<", name)
+    yield name
+    show(">", name)
+
+
+@program(one)
+def errstate(x):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = np.log(x - 0.5) / 0.0
+    return np.nan_to_num(y)
+
+
+@program(one, breaks=("print", "with-block"), plain=True)
+def break_inside_errstate(x):
+    with np.errstate(all="ignore"):
+        y = np.log(x - 0.5)
+        show("inside", np.geterr()["divide"])
+        z = y + 1
+    show(np.geterr()["divide"] == "ignore")
+    return y, z
