@@ -1,6 +1,6 @@
 """``python -m demo [NAME ...]``: run the programs with NumPy and with dyncomp, compare, and print a table.
 
-Exit status 1 when a result is wrong, 2 for an unknown name.
+Exit status 1 when a result is wrong or nothing of a program was compiled, 2 for an unknown name.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def table_of(outcomes: list[Outcome]) -> Table:
             str(outcome.skipped),
             str(outcome.fallbacks),
             f"{outcome.error:.0e}" if outcome.error else "0",
-            Text(outcome.verdict, style="bold red" if outcome.problems else "green"),
+            Text(outcome.verdict, style="green" if outcome.verdict == "right" else "bold red"),
         )
     return table
 
@@ -147,7 +147,7 @@ def main(arguments: list[str]) -> int:
     explained = [program for program in programs if program.name == options.explain]
     if explained and installed(explained[0]):
         explain(console, explained[0], options.quick)
-    return 1 if any(outcome.problems for outcome in outcomes) else 0
+    return 1 if any(outcome.verdict != "right" for outcome in outcomes) else 0
 
 
 if __name__ == "__main__":

@@ -44,7 +44,9 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        return "WRONG" if self.problems else "right"
+        if self.problems:
+            return "WRONG"
+        return "right" if self.graphs else "not compiled"
 
 
 def timed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[float, Any, tuple[Any, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import types
 import weakref
@@ -123,7 +122,7 @@ class CompiledObject:
     def __init__(self, obj: Any, call: Callable[..., Any]) -> None:
         object.__setattr__(self, "__wrapped__", obj)
         object.__setattr__(self, "_call", call)
-        functools.update_wrapper(self, obj, assigned=("__doc__", "__name__"), updated=())
+        object.__setattr__(self, "__doc__", obj.__doc__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)

@@ -15,6 +15,7 @@ from typing import Any
 
 from .aot_autograd.functionalize import functionalize
 from .errors import LoweringError, ToolchainError
+from .frontends.base import ArrayOwner
 from .graph.interp import as_callable
 from .graph.ir import Graph, OpTable, verify
 from .graph.passes.cse import eliminate_common_subexpressions
@@ -111,21 +112,21 @@ def _verify_after(name: str, graph: Graph, table: OpTable) -> None:
 
 
 # -- backends ---------------------------------------------------------------------------------
-Backend = Callable[[Graph, OpTable, Options, Sequence[Any], Compiled], None]
+Backend = Callable[[Graph, OpTable, Options, "ArrayOwner | None", Compiled], None]
 
 
 def _eager(
-    graph: Graph, table: OpTable, options: Options, examples: Sequence[Any], compiled: Compiled
+    graph: Graph, table: OpTable, options: Options, owner: ArrayOwner | None, compiled: Compiled
 ) -> None:
     """Interpret the functional graph with NumPy, without decomposing anything."""
     compiled.graph_after = _timed(compiled, "functionalize", lambda: functionalize(graph, table))
     if options.debug_verify:
         _verify_after("functionalize", compiled.graph_after, table)
-    compiled.call = as_callable(compiled.graph_after, table)
+    compiled.call = _on_numpy(as_callable(compiled.graph_after, table), owner)
 
 
 def _inductor(
-    graph: Graph, table: OpTable, options: Options, examples: Sequence[Any], compiled: Compiled
+    graph: Graph, table: OpTable, options: Options, owner: ArrayOwner | None, compiled: Compiled
 ) -> None:
     """All passes, then C++ (or Triton) code."""
 
@@ -136,11 +137,11 @@ def _inductor(
 
     final = run_passes(graph, table, options, note)
     if options.stop_after in {step.name for step in PASSES}:
-        compiled.call = as_callable(final, table)
+        compiled.call = _on_numpy(as_callable(final, table), owner)
         return
     from .inductor.compile import compile_graph
 
-    compiled.artifact = _timed(compiled, BACKEND_PASS, lambda: compile_graph(final, options))
+    compiled.artifact = _timed(compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner))
     compiled.call = compiled.artifact.call
 
 
@@ -159,8 +160,12 @@ def list_backends() -> list[str]:
     return sorted(_BACKENDS)
 
 
-def run_pipeline(graph: Graph, options: Options, example_inputs: Sequence[Any] = ()) -> Compiled:
+def run_pipeline(
+    graph: Graph, options: Options, example_inputs: Sequence[Any] = (), owner: ArrayOwner | None = None
+) -> Compiled:
     """Make a captured graph runnable with ``options.backend``.
+
+    ``owner``: how arrays are read and made where they are not NumPy's.
 
     A callable backend gets ``(captured graph, example inputs)`` and returns a callable of the graph's
     inputs and integers that returns the list of outputs, as ``graph.interp.Interpreter(graph, table).run``
@@ -173,14 +178,52 @@ def run_pipeline(graph: Graph, options: Options, example_inputs: Sequence[Any] =
     if options.debug_verify:
         _verify_after("capture", graph, table)
     if callable(options.backend):
-        _run_custom(options.backend, graph, example_inputs, compiled)
+        examples = example_inputs if owner is None else [owner.to_numpy(x) for x in example_inputs]
+        _run_custom(options.backend, graph, examples, compiled)
+        compiled.call = _report_writes(_on_numpy(compiled.call, owner), owner, _written(graph, table))
         return compiled
     try:
-        _BACKENDS[options.backend](graph, table, options, example_inputs, compiled)
+        _BACKENDS[options.backend](graph, table, options, owner, compiled)
     except (LoweringError, ToolchainError) as error:
         error.add_note(f"while compiling {graph.name} with {options.backend!r}: the original runs instead")
         raise
+    written = tuple(index for index, _ in compiled.graph_after.mutations)
+    compiled.call = _report_writes(compiled.call, owner, written)
     return compiled
+
+
+def _on_numpy(call: Callable[..., Any], owner: ArrayOwner | None) -> Callable[..., Any]:
+    """``call``, which takes and returns NumPy arrays, for the owner's arrays (memory is shared)."""
+    if owner is None:
+        return call
+
+    def converting(*args: Any) -> Any:
+        results = call(*(owner.to_numpy(a) for a in args))
+        if isinstance(results, (tuple, list)):
+            return tuple(owner.from_numpy(r) for r in results)
+        return owner.from_numpy(results)
+
+    return converting
+
+
+def _written(graph: Graph, table: OpTable) -> tuple[int, ...]:
+    return tuple(index for index, _ in functionalize(graph, table).mutations)
+
+
+def _report_writes(
+    call: Callable[..., Any], owner: ArrayOwner | None, written: tuple[int, ...]
+) -> Callable[..., Any]:
+    """``call``, telling the owner which of its arrays were written."""
+    if owner is None or not written:
+        return call
+    wrote = owner.wrote
+
+    def reporting(*args: Any) -> Any:
+        results = call(*args)
+        wrote([args[index] for index in written])
+        return results
+
+    return reporting
 
 
 def check_options(options: Options) -> None:

@@ -67,12 +67,20 @@ def refuse_inlining(
     module = function_globals(function)[0].get("__name__", "")
     if not tracer.config.is_inlinable(str(module)):
         raise Break("unsupported-call", f"{function.describe()} of module {module} is called, not inlined")
-    if len(tracer.frames) > tracer.config.options.inline_depth:
+    depth = tracer.config.options.inline_depth
+    own_frames = sum(not is_library_frame(tracer, frame) for frame in tracer.frames)
+    if own_frames > depth or len(tracer.frames) > 4 * depth:
         raise Break("inline-refused", f"{function.describe()}: calls nested too deeply")
-    if sum(frame.raw_code is code for frame in tracer.frames) >= 3:
+    inside = [frame for frame in tracer.frames if frame.raw_code is code]
+    if len(inside) >= 3 and not is_library_frame(tracer, inside[-1]):
         raise Break("inline-refused", f"{function.describe()} is recursive")
     if isinstance(function, FunctionValue) and getattr(function.function, "_dyncomp_disabled", False):
         raise Break("inline-refused", f"{function.describe()} is disabled")
+
+
+def is_library_frame(tracer: Tracer, frame: Any) -> bool:
+    """Whether a frame runs an array library's Python code (which calls itself for nested objects)."""
+    return tracer.config.is_trusted(str(frame.globals[0].get("__name__")))
 
 
 def function_globals(function: FunctionValue | NestedFunctionValue) -> Any:

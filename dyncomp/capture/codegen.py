@@ -17,9 +17,12 @@ import sys
 import types
 from typing import Any
 
+from ..frontends.base import ArrayRef
+from ..graph.ir import Var
 from ..symint import SymInt
 from .breaks import Skip
 from .instr import CO_VARARGS, CO_VARKEYWORDS
+from .masked import uncopied
 from .source import (
     AttrSource,
     BuiltinSource,
@@ -129,6 +132,19 @@ class Codegen:
                 return f"__g{index}"
         self.outputs.append(value)
         return f"__g{len(self.outputs) - 1}"
+
+    def selected(self, value: ArrayValue) -> str:
+        """``full[mask]`` of a masked value: a fresh array, as the program's own subscript gave."""
+        ref = value.ref
+        assert ref.mask is not None
+        return f"{self._unmasked(ref, ref.var)}[{self._unmasked(ref, ref.mask)}]"
+
+    def _unmasked(self, ref: ArrayRef, var: Var) -> str:
+        origin = uncopied(self.tracer.builder, var)
+        for value in self.tracer.inputs:
+            if isinstance(value, ArrayValue) and value.ref.var == origin:
+                return self.value(value)
+        return self.value(self.tracer.array_value(ArrayRef(origin, "array", ref.frontend)))
 
     def number(self, value: NumberValue) -> str:
         """A Python number, computed before the graph."""

@@ -129,7 +129,7 @@ def _with_array(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Valu
     for v in (a, b):
         if v.is_const and v.const is None and plain in ("==", "!="):
             raise Break("unsupported-operation", "comparison of an array with None")
-    in_place = op != plain and isinstance(a, ArrayValue) and a.ref.kind == "array"
+    in_place = op != plain and isinstance(a, ArrayValue) and a.ref.kind in ("array", "masked")
     name = BINARY_NAMES[plain].rstrip("_")
     if in_place:
         tracer.operator(f"i{name}", [a, b])

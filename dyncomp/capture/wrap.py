@@ -210,7 +210,7 @@ def _wrap_list(tracer: Tracer, obj: list[Any], source: Source) -> Value:
 
 
 def _wrap_ordered_dict(tracer: Tracer, obj: OrderedDict[Any, Any], source: Source) -> Value:
-    tracer.guard(source, Kind.TYPE_IS, OrderedDict)
+    tracer.guard(source, Kind.LEN, (OrderedDict, len(obj)))
     return SizedValue(obj, source)
 
 

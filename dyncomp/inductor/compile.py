@@ -14,7 +14,7 @@ from ..prims.table import TABLE
 from ..symint import hint
 from .codecache import open_cache
 from .fuse import Cluster, LibraryCall, StepItem
-from .launch import LaunchPlan, Library, build
+from .launch import LaunchPlan, Library, TensorOwner, build
 from .loop_text import kernel_text
 from .loop_verify import verify_kernel
 from .loopir import Kernel
@@ -89,8 +89,9 @@ class _Timer:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def compile_graph(graph: Graph, options: Options) -> CompiledArtifact:
-    """Compile a functional graph of prims for the CPU.
+def compile_graph(graph: Graph, options: Options, owner: Any = None) -> CompiledArtifact:
+    """Compile a functional graph of prims for the CPU. ``owner`` (:class:`~dyncomp.frontends.base.ArrayOwner`)
+    says how arrays are read and made; ``None``: NumPy's.
 
     Raises ``LoweringError`` for what cannot be lowered and ``ToolchainError`` without a compiler.
     """
@@ -104,7 +105,7 @@ def compile_graph(graph: Graph, options: Options) -> CompiledArtifact:
     if options.debug_verify:
         timed("verify", lambda: _verify(items))
     memory = timed("memory", lambda: plan_memory([touched(item) for item in items]))
-    planned = timed("schedule", lambda: Planner(lowering, memory).run(items))
+    planned = timed("schedule", lambda: Planner(lowering, memory, tensor_owner(owner)).run(items))
     source = ""
     library: Library | None = None
     if planned.module.segments or planned.module.sizes:
@@ -112,6 +113,13 @@ def compile_graph(graph: Graph, options: Options) -> CompiledArtifact:
         library = timed("build", lambda: open_cache().load(source))
     call = timed("launch", lambda: build(planned.plan, library))
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
+
+
+def tensor_owner(owner: Any) -> TensorOwner | None:
+    """The launcher's form of a frontend's ``ArrayOwner``."""
+    if owner is None:
+        return None
+    return TensorOwner(owner.type, owner.describe, owner.empty, owner.as_strided)
 
 
 def _artifact(

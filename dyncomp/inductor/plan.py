@@ -25,6 +25,7 @@ from .launch import (
     Size,
     SizeRef,
     SymbolSlot,
+    TensorOwner,
     ViewOutput,
 )
 from .launch import Step as PlanStep
@@ -77,6 +78,7 @@ class Planner:
 
     lowering: Lowering
     memory: MemoryPlan
+    owner: TensorOwner | None = None
     sizes: Sizes = field(default_factory=Sizes)
     segments: list[Segment] = field(default_factory=list)
     steps: list[PlanStep] = field(default_factory=list)
@@ -194,6 +196,7 @@ class Planner:
             errors=ERRORS if self.lowering.last_raise >= 0 else (),
             single=len(results) == 1,
             release_gil=self.work_ns > RELEASE_GIL_NS,
+            owner=self.owner,
             name=self.graph.name,
         )
 

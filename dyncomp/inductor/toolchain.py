@@ -22,6 +22,7 @@ FLAGS: tuple[str, ...] = (
     "-O2",
     "-march=native",
     "-fopenmp-simd",
+    "-fvect-cost-model=dynamic",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=off",

@@ -11,6 +11,13 @@ from .base import Codegen, Tracer, Value
 from .iterator import ArrayIterator
 from .number import ConstValue
 
+_KINDS = {
+    "array": "an array",
+    "scalar": "an array scalar",
+    "python": "a number from an array",
+    "masked": "what a boolean mask selects of an array",
+}
+
 
 class ArrayValue(Value):
     """An array, an array scalar, or a Python number computed inside the graph (``ref.kind``)."""
@@ -25,12 +32,13 @@ class ArrayValue(Value):
         return self._pytype
 
     def describe(self) -> str:
-        kind = {"array": "an array", "scalar": "an array scalar", "python": "a number from an array"}
-        return f"{kind[self.ref.kind]} of type {self.ref.type}"
+        return f"{_KINDS[self.ref.kind]} of type {self.ref.type}"
 
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
+        if self.ref.kind == "masked":
+            return cg.selected(self)
         return cg.graph_output(self)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
@@ -56,11 +64,13 @@ class ArrayValue(Value):
         raise Break("data-dependent-branch", f"a branch on {self.describe()}")
 
     def length(self, tracer: Tracer) -> Value:
+        self._check_size_known("len()")
         if self.ref.ndim == 0:
             raise Break("would-raise", "len() of an array without dimensions")
         return tracer.wrap_result(self.ref.shape[0])
 
     def items(self, tracer: Tracer) -> list[Value]:
+        self._check_size_known("iteration")
         if self.ref.ndim == 0:
             raise Break("would-raise", "iteration over an array without dimensions")
         count = int(self.ref.shape[0])
@@ -69,9 +79,14 @@ class ArrayValue(Value):
         return [self.getitem(tracer, ConstValue(i)) for i in range(count)]
 
     def iterate(self, tracer: Tracer) -> Value:
+        self._check_size_known("iteration")
         if self.ref.ndim == 0:
             raise Break("would-raise", "iteration over an array without dimensions")
         return ArrayIterator(self)
+
+    def _check_size_known(self, what: str) -> None:
+        if self.ref.kind == "masked":
+            raise Break("data-dependent-value", f"{what} of {self.describe()}")
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         raise Break("data-dependent-value", f"membership test in {self.describe()}")

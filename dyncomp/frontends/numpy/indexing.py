@@ -98,10 +98,10 @@ def _fancy(tx: TraceContext, x: Var, subscript: Subscript) -> _Fancy:
     arrays = [subscript.items[i] for i in subscript.fancy]
     indices = index_arrays(tx, [item.var for item in arrays if isinstance(item, ArrayItem)])
     dims = tuple(basic.dims[i] for i in subscript.fancy)
-    return _Fancy(basic.var, indices, dims, _result_position(subscript))
+    return _Fancy(basic.var, indices, dims, result_position(subscript))
 
 
-def _result_position(subscript: Subscript) -> int:
+def result_position(subscript: Subscript) -> int:
     """Where the dimensions of the index arrays go: in the place of the indices if they stand together,
     else first. Integers count as index arrays here."""
     advanced = [

@@ -50,12 +50,12 @@ class RuleTable:
 
     def update(self, other: RuleTable) -> None:
         """Add the rules of another table; no key may be given twice with different rules."""
-        for mine, theirs in zip(self._parts(), other._parts()):
+        for mine, theirs in zip(self.parts(), other.parts()):
             for key, rule in theirs.items():
                 if mine.setdefault(key, rule) is not rule:
                     raise ValueError(f"two rules for {key!r}")
 
-    def _parts(self) -> Iterator[dict[Any, Rule]]:
+    def parts(self) -> Iterator[dict[Any, Rule]]:
         yield self.functions
         yield self.methods
         yield self.attributes

@@ -40,7 +40,7 @@ class Printer(ReductionPrinter):
             if isinstance(item, Compute):
                 self.compute(item.node)
             elif isinstance(item, Declare):
-                self.declare(item, _cost_of_filling(item.acc, items[place:]))
+                self.declare(item, _filling(item.acc, items[place:]))
             elif isinstance(item, Done):
                 self.done(item.acc)
             elif isinstance(item, DeclareArray):
@@ -213,6 +213,10 @@ class Printer(ReductionPrinter):
             return ""
         if self.full and any(isinstance(i, Compute) and self.is_guarded(i.node) for i in loop.items):
             return ""
+        nodes = [i.node for i in loop.items if isinstance(i, Compute)]
+        if any(n.dtype.is_complex for n in nodes) and not self._has_gather(loop):
+            # gcc keeps the structs of a simd loop in memory
+            return "#pragma GCC ivdep"
         # every gather of this kernel is affected: one flag serves all
         flag = " reduction(|:bad)" if self._has_gather(loop) else ""
         return f"#pragma omp simd{flag}"
@@ -315,18 +319,18 @@ def _slice(items: Iterable[Item], targets: list[Node]) -> list[Node]:
     return chosen[::-1]
 
 
-def _cost_of_filling(acc: Accumulator, items: list[Item]) -> int:
-    """Operations in the innermost loop that adds to ``acc``."""
+def _filling(acc: Accumulator, items: list[Item]) -> list[Node]:
+    """The nodes of the innermost loop that adds to ``acc``."""
     for item in items:
         if not isinstance(item, Loop):
             continue
         nodes = [i.node for i in item.items if isinstance(i, Compute)]
         if any(n.op == "accumulate" and n.arg.value == acc.value for n in nodes):
-            return sum(SCALARS[n.op].cost for n in nodes if n.op in SCALARS)
-        below = _cost_of_filling(acc, list(item.items))
+            return nodes
+        below = _filling(acc, list(item.items))
         if below:
             return below
-    return 0
+    return []
 
 
 def _used_names(item: Item) -> tuple[str, ...]:

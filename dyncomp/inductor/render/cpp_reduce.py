@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...dtypes import DType, float32
@@ -13,6 +14,7 @@ from .walk import Declare
 
 # Bytes of accumulator lanes in a reduction: four 512-bit vectors, one if the body is heavy.
 LANE_BYTES = 256
+VECTOR_BYTES = 64
 HEAVY_COST = 8
 
 
@@ -35,9 +37,10 @@ class ReductionPrinter(ValuePrinter):
     carries: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
 
     # -- accumulators -------------------------------------------------------------------------
-    def declare(self, item: Declare, cost: int) -> None:
+    def declare(self, item: Declare, filling: Sequence[Node]) -> None:
+        """``filling``: the nodes of the innermost loop that adds to the accumulator."""
         acc = item.acc
-        count = 1 if item.axes else self.lane_count(acc, cost)
+        count = 1 if item.axes else self.lane_count(acc, filling)
         self.lanes[acc.value] = Lanes(acc, count, item.axes)
         kind = ctext.register_type(acc.dtype)
         name = f"acc_{variable(acc.value)}"
@@ -78,8 +81,9 @@ class ReductionPrinter(ValuePrinter):
         sizes = [self.nest.axes[a] for a in acc.reduced]
         return all(a.static != 0 and (a.static is not None or a.block_of is not None) for a in sizes)
 
-    def lane_count(self, acc: Accumulator, cost: int) -> int:
-        """Lanes of an accumulator: whole vectors, several where a body is too short to hide their latency."""
+    def lane_count(self, acc: Accumulator, filling: Sequence[Node]) -> int:
+        """Lanes of an accumulator: whole vectors, several where a body is too short to hide their latency,
+        and a whole vector of the narrowest dtype too (the compiler vectorises all dtypes by one count)."""
         vector = self.plan.vector
         if not vector or vector not in acc.reduced:
             return 1
@@ -87,7 +91,9 @@ class ReductionPrinter(ValuePrinter):
         if size < 8:
             return 1
         widest = max((self.lane_bytes(n.arg) for n in self.nest.nodes if n.op == "accumulate"), default=4)
-        count = (LANE_BYTES if cost <= HEAVY_COST else LANE_BYTES // 4) // widest
+        cost = sum(SCALARS[n.op].cost for n in filling if n.op in SCALARS)
+        count = (LANE_BYTES if cost <= HEAVY_COST else VECTOR_BYTES) // widest
+        count = max(count, VECTOR_BYTES // min((_width(n) for n in filling), default=8))
         while count > 4 and count * 2 > size:
             count //= 2
         return max(count, 4)
@@ -210,3 +216,10 @@ class ReductionPrinter(ValuePrinter):
 def _register_dtype(dtype: DType) -> DType:
     """The dtype that a register of ``dtype`` really has: halves live in float32."""
     return float32 if dtype.name in ctext.HALVES else dtype
+
+
+def _width(node: Node) -> int:
+    """Bytes of a node's elements in a vector; results of comparisons are masks, not elements."""
+    if node.op in ("load", "store", "cast", "gather") or node.dtype.kind != "bool":
+        return max(node.dtype.itemsize, 1)
+    return VECTOR_BYTES

@@ -1,0 +1,38 @@
+"""Rebuilding masked values (``ArrayRef.kind == "masked"``) where the program needs the array itself."""
+
+from __future__ import annotations
+
+from ..graph.ir import COPY, GraphBuilder, Var
+
+_COPIES = ("copy", "contiguous")
+
+
+def uncopied(builder: GraphBuilder, var: Var) -> Var:
+    """What ``var`` is a copy of, where both still hold the same when the graph has run; else ``var``.
+
+    Reading ``x[m]`` copies ``x`` and ``m``; where nothing was done with either, ``x[m]`` can be computed
+    from what the program itself has.
+    """
+    for position, node in enumerate(builder.nodes):
+        if node.outputs[:1] == (var,):
+            break
+    else:
+        return var
+    if node.op not in _COPIES:
+        return var
+    source = node.inputs[0]
+    roots = _roots(builder)
+    kept = {roots.get(v.name, v.name) for v in (source, var)}
+    later = builder.nodes[position:]
+    written = any(n.op == COPY and roots.get(n.inputs[0].name, n.inputs[0].name) in kept for n in later)
+    return var if written else source
+
+
+def _roots(builder: GraphBuilder) -> dict[str, str]:
+    """Of values that are views: the value whose memory they show."""
+    roots: dict[str, str] = {}
+    for node in builder.nodes:
+        if node.op != COPY and builder.table[node.op].is_view:  # type: ignore[attr-defined]
+            base = node.inputs[0].name
+            roots[node.outputs[0].name] = roots.get(base, base)
+    return roots

@@ -1,0 +1,396 @@
+"""Random Python programs over arrays, numbers, lists, dicts and an object, as source text.
+
+Every program is a function ``main(a, b, c, n, m, f, out, d, obj)``: three arrays of one length, two ints, a
+float, a list, a dict and an object. The grammar holds what may go wrong in capture: aliases, in-place slices,
+branches on numbers and on data, loops of constant and of variable trip count, ``break``, ``continue``,
+exceptions and handlers, closures, side effects inside calls, generators and context managers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+ARRAYS = ("a", "b", "c")
+INTEGERS = ("n", "m")
+Draw = Callable[[Any], Any]
+
+
+# -- what programs call -------------------------------------------------------------------------------
+class Thing:
+    """The object that programs write attributes of."""
+
+    def __init__(self, size: int) -> None:
+        self.value = np.arange(float(size))
+        self.count = 0
+
+    def step(self, x: Any) -> Any:
+        self.count += 1
+        self.value = x
+        return x + self.count
+
+    @property
+    def twice(self) -> Any:
+        return self.value * 2
+
+
+def scaled(x: Any, k: Any = 2) -> Any:
+    return x * k + 1
+
+
+def noisy(x: Any, label: Any = "noisy") -> Any:
+    y = x + 1
+    print(label, type(x).__name__)
+    return y * 2
+
+
+def logged(x: Any, out: list[Any]) -> Any:
+    out.append("logged")
+    return x - 1
+
+
+def fails(x: Any, k: int) -> Any:
+    y = x + 1
+    if k % 2:
+        raise ValueError(f"odd {k}")
+    return y
+
+
+def rows(x: Any, k: int) -> Iterator[Any]:
+    for i in range(k):
+        yield x + i
+
+
+@contextlib.contextmanager
+def tagged(label: str) -> Iterator[str]:
+    print("<", label)
+    try:
+        yield label
+    finally:
+        print(">", label)
+
+
+class Quiet:
+    """A context manager written as a class; it swallows ``ValueError``."""
+
+    def __enter__(self) -> Quiet:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        return kind is ValueError
+
+
+HELPERS = {
+    "np": np,
+    "scaled": scaled,
+    "noisy": noisy,
+    "logged": logged,
+    "fails": fails,
+    "rows": rows,
+    "tagged": tagged,
+    "Quiet": Quiet,
+}
+
+
+# -- the grammar --------------------------------------------------------------------------------------
+class Writer:
+    """Writes one program; ``draw`` makes the choices. ``budget`` bounds the number of statements."""
+
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+        self.lines: list[str] = []
+        self.budget = draw(st.integers(2, 14))
+        self.loops = 0
+        self.names = 0
+
+    def pick(self, *options: str) -> str:
+        chosen: str = self.draw(st.sampled_from(options))
+        return chosen
+
+    def number(self, low: int, high: int) -> int:
+        chosen: int = self.draw(st.integers(low, high))
+        return chosen
+
+    def fresh(self, prefix: str) -> str:
+        self.names += 1
+        return f"{prefix}{self.names}"
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    # -- expressions --------------------------------------------------------------------------
+    def integer(self) -> str:
+        return self.pick(
+            "n", "m", "1", "2", "n + 1", "n * 2", "m - 1", "n // 2", "n % 3", "len(a)", "abs(m)", "len(out)",
+            "min(n, m)", "-n", "obj.count", "a.shape[0] - 1", "int(f)", "int(a.sum())",
+        )  # fmt: skip
+
+    def real(self) -> str:
+        return self.pick("f", "0.5", "f * 2", "f + n", "float(n)", "2.0", "-f", "float(b[0])", "a.sum()", "f / 2")
+
+    def array(self, depth: int = 0) -> str:
+        simple = ("a", "b", "c", "a", "b", "c", "a + b", "c * 2", "a - f", "b * n", "-c", "a[::-1]")
+        if depth > 1 or self.number(0, 2):
+            return self.pick(*simple)
+        x = self.array(depth + 1)
+        forms = [
+            f"({x} + {self.real()})",
+            f"({x} * {self.integer()})",
+            f"np.where({x} > {self.real()}, {self.array(2)}, {x})",
+            f"np.minimum({x}, {self.array(2)})",
+            f"np.abs({x})",
+            f"np.maximum({x}, 0.0)",
+            f"({x}).copy()",
+            f"scaled({x})",
+            f"scaled({x}, k={self.integer()})",
+            f"logged({x}, out)",
+            f"noisy({x})",
+            f"noisy({x}, {self.integer()})",
+            f"fails({x}, {self.integer()})",
+            f"obj.step({x})",
+            "obj.value",
+            "obj.twice",
+            f"sum(rows({x}, 3))",
+            f"sum(rows({x}, {self.integer()} % 4))",
+            f"inner({x})",
+            f"np.cumsum({x})",
+            f"np.sort({x})",
+            f"({x} / {self.integer()})",
+            f"np.clip({x}, -10.0, 10.0)",
+            "d['k']",
+            f"d.get('z', {x})",
+            "out[-1]",
+            f"np.roll({x}, {self.integer()})",
+            f"{x}[{self.index()}]",
+            f"(lambda v, s={self.integer()}: v + s)({x})",
+        ]
+        return self.pick(*forms)
+
+    def index(self) -> str:
+        return self.pick(
+            "0", "-1", "n % 4", "1:", ":-1", ":n", "n:", "::2", "a > 0", "[0, 1]", "m % 3:", "1:3", "...", "n", "::-1",
+        )  # fmt: skip
+
+    def condition(self) -> str:
+        return self.pick(
+            f"n > {self.number(-2, 5)}",
+            "m % 2",
+            "n < m",
+            "len(out) > 3",
+            "a.sum() > 0",
+            "b[0] > f",
+            "(a > b).any()",
+            "f > 1",
+            "a is b",
+            "'k' in d",
+            "obj.count > 2",
+            "isinstance(f, float) and n > 0",
+            "not n or f < 0",
+            "c.max() > 3 and n",
+            "n",
+            "out",
+            "a is not None",
+        )
+
+    def anything(self) -> str:
+        kind = self.number(0, 5)
+        if kind == 0:
+            return self.integer()
+        if kind == 1:
+            return self.real()
+        if kind == 2:
+            return f"({self.array()}, {self.integer()})"
+        if kind == 3:
+            return f"f'{{n}}-{{m:>3}}-{{{self.integer()}}}'"
+        return self.array()
+
+    # -- statements -----------------------------------------------------------------------------
+    def block(self, depth: int, size: int, looping: bool) -> None:
+        """At least one statement."""
+        for _ in range(max(1, min(size, self.budget))):
+            self.budget -= 1
+            self.statement(depth, looping)
+
+    def statement(self, depth: int, looping: bool) -> None:
+        kind = self.number(0, 19)
+        if kind >= 11 or self.budget < 2 or depth > 3:
+            self.simple(depth, looping)
+            return
+        writers = [
+            self.branch, self.branch, self.counted, self.counted, self.conditional, self.attempt, self.attempt,
+            self.over_list, self.managed, self.nested, self.comprehension,
+        ]  # fmt: skip
+        writers[kind](depth, looping)
+
+    def simple(self, depth: int, looping: bool) -> None:
+        x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
+        forms = [
+            f"{x} = {self.array()}",
+            f"{x} = {self.array()}",
+            f"{x} = {self.array()}",
+            f"{x} {self.pick('+', '-', '*')}= {self.array()}",
+            f"{x} {self.pick('+', '*')}= {self.real()}",
+            f"{x}[{self.index()}] = {self.real()}",
+            f"{x}[{self.index()}] = {self.array()}",
+            f"{x}[{self.index()}] += {self.integer()}",
+            f"{x} = {y}",
+            f"a, b = b, {x}",
+            f"{self.pick(*INTEGERS)} = {self.integer()}",
+            f"{self.pick(*INTEGERS)} += {self.number(-3, 3)}",
+            f"f = {self.real()}",
+            f"out.append({self.anything()})",
+            f"out.append({self.anything()})",
+            "out.pop()",
+            "out.insert(0, n)",
+            f"out[-1] = {self.anything()}",
+            f"d['k'] = {self.anything()}",
+            f"d[{self.integer()} % 3] = {self.array()}",
+            "d.pop('k', None)",
+            "del d['k']",
+            f"obj.value = {self.array()}",
+            f"obj.count += {self.number(1, 3)}",
+            f"obj.{self.pick('extra', 'value')} = {self.anything()}",
+            f"print('n', n, {self.pick('m', 'len(out)', 'type(f).__name__')})",
+            f"noisy({x}, 'statement')",
+            f"{x} = inner({y})",
+            "TOTAL += 1",
+            f"assert {self.condition()}, 'asserted'",
+            f"if {self.condition()}: return {self.anything()}",
+            f"if {self.condition()}: raise KeyError('raised')",
+            f"{x} = np.add({y}, {self.real()}, out={x})",
+            f"x, *y = {self.integer()}, {x}, {y}",
+            "pass",
+        ]
+        if looping:
+            forms += [f"if {self.condition()}: break", f"if {self.condition()}: continue"] * 3
+        self.line(depth, self.pick(*forms))
+
+    def branch(self, depth: int, looping: bool) -> None:
+        self.line(depth, f"if {self.condition()}:")
+        self.block(depth + 1, 2, looping)
+        if self.number(0, 1):
+            self.line(depth, "else:")
+            self.block(depth + 1, 2, looping)
+
+    def counted(self, depth: int, looping: bool) -> None:
+        self.loops += 1
+        if self.loops > 3:
+            self.simple(depth, looping)
+            return
+        i = self.fresh("i")
+        count = self.pick("3", "3", "12", "n % 15", "abs(m) % 20", "len(a)", "1, 14, 2", "9, -3, -1")
+        self.line(depth, f"for {i} in range({count}):")
+        if self.number(0, 1):
+            self.line(depth + 1, self.pick(f"n = {i}", f"a = a + {i}", f"b[{i} % 4] += 1", f"m += {i}"))
+        self.block(depth + 1, 3, True)
+        if not self.number(0, 3):
+            self.line(depth, "else:")
+            self.block(depth + 1, 1, looping)
+
+    def conditional(self, depth: int, looping: bool) -> None:
+        self.loops += 1
+        if self.loops > 3:
+            self.simple(depth, looping)
+            return
+        w = self.fresh("w")
+        self.line(depth, f"{w} = 0")
+        condition = self.pick("", "", " and n < 30", " and a.sum() < 100", " and f < 50")
+        self.line(depth, f"while {w} < {self.number(2, 14)}{condition}:")
+        self.line(depth + 1, f"{w} += 1")
+        self.block(depth + 1, 3, True)
+
+    def over_list(self, depth: int, looping: bool) -> None:
+        self.loops += 1
+        if self.loops > 3:
+            self.simple(depth, looping)
+            return
+        v = self.fresh("v")
+        over = self.pick("[a, b, c]", "[1, 2.5, n]", "list(out)", "enumerate(a)", "zip(a, b)", "sorted(d, key=str)",
+                         "rows(a, 3)", "rows(b, n % 12)", "(f, n, 'text')")  # fmt: skip
+        self.line(depth, f"for {v} in {over}:")
+        self.line(depth + 1, self.pick(f"out.append({v})", f"c = c + len(out) if {v} is not None else c", "n += 1"))
+        self.block(depth + 1, 2, True)
+
+    def attempt(self, depth: int, looping: bool) -> None:
+        self.line(depth, "try:")
+        self.block(depth + 1, 3, looping)
+        if self.number(0, 3):
+            caught = self.pick("Exception", "ValueError", "(KeyError, IndexError)", "ZeroDivisionError")
+            e = self.fresh("e")
+            self.line(depth, f"except {caught} as {e}:")
+            self.line(depth + 1, f"out.append(type({e}).__name__)")
+            self.block(depth + 1, 1, looping)
+            if not self.number(0, 3):
+                self.line(depth + 1, "raise")
+            if not self.number(0, 3):
+                self.line(depth, "else:")
+                self.block(depth + 1, 1, looping)
+            if self.number(0, 2):
+                return
+        self.line(depth, "finally:")
+        self.line(depth + 1, "out.append('finally')")
+
+    def managed(self, depth: int, looping: bool) -> None:
+        manager = self.pick("Quiet()", "tagged('t')", "np.errstate(all='ignore')", "Quiet(), tagged('u')")
+        self.line(depth, f"with {manager}:")
+        self.block(depth + 1, 2, looping)
+
+    def nested(self, depth: int, looping: bool) -> None:
+        g = self.fresh("g")
+        self.line(depth, f"def {g}(v, k={self.integer()}):")
+        self.line(depth + 1, "nonlocal m")
+        self.line(depth + 1, self.pick("m += 1", "m = m - k", "print('g', m)", "out.append(m)", "v = v + m"))
+        self.line(depth + 1, f"return {self.pick('v + k', 'v * m', 'noisy(v)', 'v + n', 'fails(v, m)')}")
+        self.line(depth, f"{self.pick(*ARRAYS)} = {g}({self.array()})")
+
+    def comprehension(self, depth: int, looping: bool) -> None:
+        x = self.array(2)
+        over = self.pick("range(3)", "range(n % 13)", "[1, 2]", "range(11)")
+        form = self.pick(
+            f"out.append([{x} * j for j in {over}])",
+            f"out.append([j + n for j in {over} if j != m])",
+            f"d.update({{j: {x} for j in {over}}})",
+            f"a = a + sum(j for j in {over})",
+            f"out.extend(noisy({x}, j) for j in {over})",
+            f"b = sum([inner({x}) for j in {over}], b)",
+        )
+        self.line(depth, form)
+
+    def program(self) -> str:
+        self.line(0, "def main(a, b, c, n, m, f, out, d, obj):")
+        self.line(1, "global TOTAL")
+        self.line(1, "calls = 0")
+        self.line(1, "def inner(v):")
+        self.line(2, "nonlocal calls")
+        self.line(2, "calls += 1")
+        self.line(2, self.pick("return v + calls", "return v + n", "return noisy(v) * calls"))
+        while self.budget > 0:
+            self.block(1, 4, False)
+        self.line(1, "return a, b, c, n, m, f, calls")
+        return "\n".join(self.lines) + "\n"
+
+
+@st.composite
+def programs(draw: Draw) -> str:
+    return Writer(draw).program()
+
+
+@st.composite
+def arguments(draw: Draw) -> Callable[[], tuple[Any, ...]]:
+    """A maker of fresh, equal arguments."""
+    size = draw(st.sampled_from([5, 5, 5, 4, 1]))
+    n, m = draw(st.integers(-2, 6)), draw(st.integers(-3, 5))
+    f = draw(st.sampled_from([0.5, -1.0, 2.0, 2.0]))
+    alias = draw(st.sampled_from(["", "", "", "", "same", "view"]))
+
+    def make() -> tuple[Any, ...]:
+        a = np.arange(size) - 1.0
+        b = a if alias == "same" else a[::-1] if alias == "view" else np.linspace(0.0, 4.0, size)
+        c = np.full(size, 2.0)
+        return (a, b, c, n, m, f, [1, a], {"k": c, 1: b}, Thing(size))
+
+    return make
