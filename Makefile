@@ -39,9 +39,11 @@ test-slow: $(VENV)/.demo $(VENV)/.dev $(VENV)/.torch
 	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/.dev
-	$(BIN)/python -m ruff check .
-	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m mypy
+	@status=0; \
+	$(BIN)/python -m ruff check . || status=1; \
+	$(BIN)/python -m ruff format --check . || status=1; \
+	$(BIN)/python -m mypy || status=1; \
+	exit $$status
 
 bench: $(VENV)/.bench $(VENV)/.torch
 	$(BIN)/python -m bench

@@ -95,7 +95,7 @@ def _jax(function: Callable[..., Any], name: str, arguments: tuple[Any, ...]) ->
     jax.config.update("jax_enable_x64", True)
     from . import jax_forms
 
-    written = jax_forms.FORMS.get(name)
+    written: Any = jax_forms.FORMS.get(name)
     if written is None:
         module: Any = _own_module(function)
         module.np = jax.numpy

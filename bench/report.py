@@ -26,7 +26,7 @@ class Results:
 
 
 def usable(answer: dict[str, Any] | None) -> bool:
-    return bool(answer) and "left_out" not in answer and not answer.get("wrong")
+    return answer is not None and "best" in answer and not answer.get("wrong")
 
 
 def names(table: Table) -> list[str]:

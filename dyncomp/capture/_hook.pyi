@@ -152,10 +152,13 @@ def stats() -> dict[str, int]:
 
 def reset_stats() -> None: ...
 def attr_kind(obj: Any, name: str) -> str:
-    """How ``obj.name`` would be found, without running user code: "instance", "class" (plain value on the
-    type), "static" (staticmethod), "classmethod", "method" (function on the type), "slot", "getset" (C level),
-    "property", "descriptor" (other), "custom" (``__getattribute__`` in Python or unknown C), "getattr" (missing,
-    but there is a ``__getattr__``), "missing". Types: attributes of the class itself by the same words."""
+    """How ``obj.name`` would be found, without running user code.
+
+    "instance", "class" (plain value on the type), "static" (staticmethod), "classmethod", "method" (function
+    on the type), "slot", "getset" (C level), "property", "descriptor" (other), "custom"
+    (``__getattribute__`` in Python or unknown C), "getattr" (missing, but there is a ``__getattr__``),
+    "missing". Types: attributes of the class itself by the same words.
+    """
 
 def hook_installed() -> bool: ...
 def errstate() -> int | None:

@@ -23,13 +23,17 @@ TRUSTED = frozenset({"numpy", "math", "cmath", "operator", "functools", "itertoo
 
 # Standard modules whose functions work on the interpreter's own state, text or files: they are called, not
 # inlined.
-NOT_INLINED = frozenset(
-    "warnings logging threading os posixpath re inspect importlib io json subprocess multiprocessing asyncio "
-    "unittest pickle socket traceback linecache tokenize ast dis datetime locale random typing string textwrap "
-    "pathlib tempfile shutil weakref gc contextvars concurrent queue signal platform sysconfig codecs "
-    "encodings pprint reprlib decimal fractions uuid hashlib struct zipfile csv configparser argparse "
-    "pytest _pytest hypothesis rich pandas matplotlib numpy._core._ufunc_config".split()
-)
+# fmt: off
+NOT_INLINED = frozenset((
+    "warnings", "logging", "threading", "os", "posixpath", "re", "inspect", "importlib", "io", "json",
+    "subprocess", "multiprocessing", "asyncio", "unittest", "pickle", "socket", "traceback", "linecache",
+    "tokenize", "ast", "dis", "datetime", "locale", "random", "typing", "string", "textwrap", "pathlib",
+    "tempfile", "shutil", "weakref", "gc", "contextvars", "concurrent", "queue", "signal", "platform",
+    "sysconfig", "codecs", "encodings", "pprint", "reprlib", "decimal", "fractions", "uuid", "hashlib",
+    "struct", "zipfile", "csv", "configparser", "argparse", "pytest", "_pytest", "hypothesis", "rich",
+    "pandas", "matplotlib", "numpy._core._ufunc_config",
+))
+# fmt: on
 
 
 @dataclass
@@ -65,6 +69,8 @@ class CaptureConfig(_hook.HookConfig):
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self.code_infos: dict[int, Any] = {}
         self.resume_functions: dict[Any, Any] = {}
+        self._body_owners: dict[int, types.CodeType] = {}
+        self._plain_bodies: set[int] = set()
 
     @property
     def frontends(self) -> Sequence[Frontend]:
@@ -87,6 +93,24 @@ class CaptureConfig(_hook.HookConfig):
     def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:
         """Arguments of a loop body that change from one iteration to the next."""
         self._varying[code] = names
+
+    def set_body_owner(self, body: types.CodeType, owner: types.CodeType) -> None:
+        """``body`` runs one iteration of a loop of ``owner``."""
+        self._body_owners[id(body)] = owner
+
+    def note_plain_body(self, body: types.CodeType) -> None:
+        """A loop's body turned out to hold no array work: have its loop captured anew, to run as it is."""
+        owner = self._body_owners.get(id(body))
+        if owner is not None and id(body) not in self._plain_bodies:
+            self._plain_bodies.add(id(body))
+            _hook.clear(owner, self)
+
+    def is_plain_body(self, body: types.CodeType) -> bool:
+        """Whether every capture of a loop's body so far left it as it is."""
+        if id(body) not in self._plain_bodies:
+            return False
+        entries = _hook.cache_entries(body, self)
+        return all(entry.code is None and entry.target is None for entry in entries)
 
     def varying_of(self, code: types.CodeType) -> frozenset[str]:
         return self._varying.get(code, frozenset())
@@ -114,7 +138,7 @@ def hook_should_capture(code: types.CodeType) -> bool:
     packages' code, not the standard library, array libraries' insides, nor dyncomp itself."""
     filename = code.co_filename
     if filename.startswith("<"):
-        return filename.startswith("<ipython") or filename.startswith("<stdin")
+        return filename.startswith(("<ipython", "<stdin"))
     path = os.path.realpath(filename)
     if path.startswith(_OWN):
         return False

@@ -17,6 +17,7 @@ from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
 from .facts import NoOverlap, SymBinding, SymCondition
 from .frames import root_frame
 from .guards import CustomCheck, Guard, GuardRefused, Kind, compile_guards, describe_failure
+from .loop_driver import known_body
 from .records import EntryRecord, log
 from .replace_source import build_function
 from .source import ConstSource
@@ -76,6 +77,8 @@ def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hoo
         records.counters["internal_errors"] += 1
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
+    if record.graph is None and not record.source:
+        config.note_plain_body(code)
     record.missed = missed
     record.seconds = time.perf_counter() - start
     records.add_entry(record)
@@ -91,6 +94,7 @@ def _run_original(
     if config.options.fullgraph:
         raise GraphBreakError(f"fullgraph=True, but {code.co_qualname} at {loc} cannot be captured: {reason}")
     config.records.add_skip(code.co_qualname, loc, reason)
+    config.note_plain_body(code)
     if attempt.tracer is not None:
         try:
             return _hook.Entry(_guard_program(attempt.tracer, function, args))
@@ -189,7 +193,12 @@ def _refuse_error_modes(tracer: Tracer) -> None:
 
 def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
     """Code that breaks again and again with no array work between is better run as it is."""
-    if useful or isinstance(end, (ReturnEnd, LoopEnd)):
+    if useful or isinstance(end, ReturnEnd):
+        return
+    if isinstance(end, LoopEnd):
+        body = known_body(tracer.config, end.frames[-1], end.loop)
+        if body is not None and tracer.config.is_plain_body(body.code) and not _has_array_prospect(end):
+            raise Skip("no array operation in a loop nor after it")
         return
     if not _has_array_prospect(end):
         reason = end.problem.reason if isinstance(end, BreakEnd) else end.reason
@@ -203,7 +212,10 @@ def _has_array_prospect(end: Any) -> bool:
     frames = end.frames
     total = 0
     for frame in frames:
-        rest = frame.code.instructions[frame.current + 1 :]
+        start = frame.current + 1
+        if isinstance(end, LoopEnd) and frame is frames[-1]:
+            start = max(end.loop.body) + 1
+        rest = frame.code.instructions[start:]
         total += sum(
             i.op in ("CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER") for i in rest
         )

@@ -10,9 +10,10 @@ from . import _hook
 from .breaks import Skip
 from .codegen import UNBOUND_SLOT, Codegen
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
+from .flow import Flow
 from .frames import Frame
 from .instr import JUMPS, Instr, pops_pushes
-from .loop_driver import emit_loop
+from .loop_driver import emit_loop, loop_body
 from .resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation, needed_locals
 
 
@@ -276,9 +277,51 @@ def _emit_plain(cg: Codegen, end: PlainEnd) -> None:
 
 def _emit_loop_end(cg: Codegen, end: LoopEnd) -> None:
     frame = end.frames[-1]
+    if cg.tracer.config.is_plain_body(loop_body(cg, frame, end.loop).code):
+        _emit_plain_loop(cg, end)
+        return
     unwinding = Unwinding(cg, end.frames)
     cg.line_number = frame.loc.line
     emit_loop(cg, frame, end.loop, unwinding, resume_function, resume_call)
+
+
+def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
+    """A loop without array work runs as the original code; where a ``for`` loop runs out, capture goes on."""
+    frame = end.frames[-1]
+    header = frame.code.instructions[end.loop.header]
+    if header.op != "FOR_ITER":
+        _emit_plain(cg, PlainEnd(end.frames, "a loop without array work"))
+        return
+    unwinding = Unwinding(cg, end.frames)
+    unwinding.prepare([header.index, header.arg])
+    bound = needed_locals(frame.code, header.index, set(frame.locals))
+    stack = unwinding.stacks[-1]
+    sure = _bound_after(frame, header.arg)
+    after = needed_locals(frame.code, header.arg, sure)
+    made = cached_continuation(cg, frame, header.arg, len(stack) - 1, after, unbound_slots(stack[:-1]))
+    target = ResumeTarget.of(made, resume_function(cg, frame, made))
+    tail = make_break_tail(
+        frame.code,
+        header.index,
+        {header.arg: target},
+        stack_depth=len(stack),
+        bound=bound,
+        unbound_slots=unbound_slots(stack),
+    )
+    function = plain_function(cg, frame, tail)
+    cg.line_number = frame.loc.line
+    unwinding.leave(call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame)))
+
+
+def _bound_after(frame: Frame, at: int) -> set[str]:
+    """Locals that are surely bound at ``at``; where the rest may need others it must run as it is."""
+    flow = Flow.of(frame.code)
+    sure = set(flow.members(flow.assigned(flow.mask(set(frame.locals)), frame.current)[at]))
+    live = set(flow.members(flow.live()[at]))
+    stored = {i.arg for i in frame.code.instructions if i.op == "STORE_FAST"}
+    if (live & stored) - sure:
+        raise Skip("a loop without array work leaves a variable that may be unbound")
+    return sure
 
 
 # -- breaking instructions as source ------------------------------------------------------------------

@@ -13,6 +13,12 @@ from .loops import UNBOUND, Loop, LoopBody, make_loop_body
 from .resume import make_continuation, needed_locals
 
 
+def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
+    """The body function of a loop, if it was made before."""
+    found = config.resume_functions.get(("body", id(frame.raw_code), loop.header, frozenset(frame.locals)))
+    return found[0] if found is not None else None
+
+
 def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
     """The body function of a loop, made once per code object and set of bound locals."""
     bound = frozenset(frame.locals)
@@ -25,6 +31,7 @@ def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
         if loop.kind == "for":
             changing.add(made.code.co_varnames[0])
         cg.tracer.config.set_varying(made.code, frozenset(changing))
+        cg.tracer.config.set_body_owner(made.code, frame.raw_code)
         found = cache[key] = (made, frame.raw_code)
     body = found[0]
     assert isinstance(body, LoopBody)

@@ -132,7 +132,9 @@ class InstanceValue(Value):
             path = frontend.stored_member(self.obj, name)
             if path is not None and not any(store in self.written for store in path):
                 *searched, last = (tracer.realize(self.getattr(tracer, store)) for store in path)
-                if not any(store.contains(tracer, tracer.wrap_result(name)).truth(tracer) for store in searched):
+                if not any(
+                    store.contains(tracer, tracer.wrap_result(name)).truth(tracer) for store in searched
+                ):
                     return last.getitem(tracer, tracer.wrap_result(name))
         return None
 

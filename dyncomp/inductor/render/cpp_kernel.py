@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
@@ -248,10 +249,11 @@ class Printer(ReductionPrinter):
         if node.op == "accumulate":
             self.accumulate(node)
         elif node.op == "store":
-            self.line(f"{self.element(node.arg[0], self.at(node.arg[1]))} = {self.to_memory(node)};")
+            place = self.element(node.arg[0], self.at(node.arg[1]))
+            self.assign(place, self.to_memory(node), self.buffers[node.arg[0]].dtype)
         elif node.op == "save":
             place = f"{memory(node.arg.name)}[{self.array_position(node.arg.axes)}]"
-            self.line(f"{place} = {self.env[node.args[0]]};")
+            self.assign(place, self.env[node.args[0]], node.dtype)
         elif node.op == "scatter":
             self.scatter(node)
         elif node.op == "check":
@@ -262,6 +264,14 @@ class Printer(ReductionPrinter):
             self.env[node.out] = name
             self.dtype_of[node.out] = node.dtype
             self.line(f"const {ctext.register_type(node.dtype)} {name} = {text};")
+
+    def assign(self, place: str, value: str, dtype: DType) -> None:
+        if not dtype.is_complex:
+            self.line(f"{place} = {value};")
+            return
+        # gcc does not vectorise copies of structs
+        self.line(f"{place}.re = {value}.re;")
+        self.line(f"{place}.im = {value}.im;")
 
     def expression(self, node: Node) -> str:
         if node.op == "const":
