@@ -124,7 +124,7 @@ def list_programs(console: Console) -> None:
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
-    console = Console() if sys.stdout.isatty() else Console(width=150)
+    console = Console() if sys.stdout.isatty() else Console(width=160)
     if options.list:
         list_programs(console)
         return 0

@@ -74,8 +74,9 @@ def compile(
     ``f``: a function, a method, a callable object, or nothing (then this is a decorator with arguments).
     Compilation happens at the first call, and again when an assumption (a *guard*) fails.
 
-    ``mode``: ``"default"``; ``"reduce-overhead"`` and ``"max-autotune"`` are accepted and for the present
-    compile as ``"default"`` does. ``fullgraph``: raise :class:`~dyncomp.errors.GraphBreakError`, naming
+    ``mode``: ``"default"``; ``"reduce-overhead"`` is the same on CPUs, where the whole graph always runs
+    behind one C entry; ``"max-autotune"`` builds each graph in several ways and keeps the fastest on the
+    first call's inputs. ``fullgraph``: raise :class:`~dyncomp.errors.GraphBreakError`, naming
     the user's file and line, instead of breaking the graph. ``dynamic``: ``None`` makes a size symbolic
     when it is seen to change, ``True`` from the start, ``False`` never. ``backend``: ``"inductor"``
     (C++), ``"eager"`` (interprets the captured graphs), or a callable ``backend(graph, example_inputs)``

@@ -17,7 +17,7 @@ class Options:
     ``unroll_limit``: a loop with a constant trip count up to this is unrolled; longer ones never.
     ``recompile_limit``: entries per code object before the original runs for good.
     ``stop_after``: name of the last pipeline pass to run (see ``pipeline.PASSES``).
-    ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow.
+    ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow; the pool is the process's.
     ``debug_verify``: check every intermediate form after every pass.
     """
 

@@ -67,6 +67,7 @@ class Compiled:
     artifact: Any = None
     seconds: dict[str, float] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
+    examples: Sequence[Any] = ()  # inputs to tune on, while compiling only
 
     def describe(self) -> str:
         """Passes with node counts and milliseconds, one line each."""
@@ -141,7 +142,7 @@ def _inductor(
         return
     from .inductor.compile import compile_graph
 
-    compiled.artifact = _timed(compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner))
+    compiled.artifact = _timed(compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, compiled.examples))
     compiled.call = compiled.artifact.call
 
 
@@ -182,11 +183,14 @@ def run_pipeline(
         _run_custom(options.backend, graph, examples, compiled)
         compiled.call = _report_writes(_on_numpy(compiled.call, owner), owner, _written(graph, table))
         return compiled
+    compiled.examples = example_inputs
     try:
         _BACKENDS[options.backend](graph, table, options, owner, compiled)
     except (LoweringError, ToolchainError) as error:
         error.add_note(f"while compiling {graph.name} with {options.backend!r}: the original runs instead")
         raise
+    finally:
+        compiled.examples = ()
     written = tuple(index for index, _ in compiled.graph_after.mutations)
     compiled.call = _report_writes(compiled.call, owner, written)
     return compiled

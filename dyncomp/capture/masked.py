@@ -13,19 +13,14 @@ def uncopied(builder: GraphBuilder, var: Var) -> Var:
     Reading ``x[m]`` copies ``x`` and ``m``; where nothing was done with either, ``x[m]`` can be computed
     from what the program itself has.
     """
-    for position, node in enumerate(builder.nodes):
-        if node.outputs[:1] == (var,):
-            break
-    else:
+    places = [i for i, node in enumerate(builder.nodes) if node.outputs[:1] == (var,)]
+    if not places or builder.nodes[places[0]].op not in _COPIES:
         return var
-    if node.op not in _COPIES:
-        return var
-    source = node.inputs[0]
+    source = builder.nodes[places[0]].inputs[0]
     roots = _roots(builder)
     kept = {roots.get(v.name, v.name) for v in (source, var)}
-    later = builder.nodes[position:]
-    written = any(n.op == COPY and roots.get(n.inputs[0].name, n.inputs[0].name) in kept for n in later)
-    return var if written else source
+    later = [node.inputs[0].name for node in builder.nodes[places[0] :] if node.op == COPY]
+    return var if any(roots.get(name, name) in kept for name in later) else source
 
 
 def _roots(builder: GraphBuilder) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -12,6 +13,8 @@ from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import TABLE
 from ..symint import hint
+from ..runtime import set_num_threads
+from .autotune import fastest
 from .codecache import open_cache
 from .fuse import Cluster, LibraryCall, StepItem
 from .launch import LaunchPlan, Library, TensorOwner, build
@@ -89,9 +92,12 @@ class _Timer:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def compile_graph(graph: Graph, options: Options, owner: Any = None) -> CompiledArtifact:
+def compile_graph(
+    graph: Graph, options: Options, owner: Any = None, examples: Sequence[Any] = ()
+) -> CompiledArtifact:
     """Compile a functional graph of prims for the CPU. ``owner`` (:class:`~dyncomp.frontends.base.ArrayOwner`)
-    says how arrays are read and made; ``None``: NumPy's.
+    says how arrays are read and made; ``None``: NumPy's. ``examples``: inputs to tune on under
+    ``mode="max-autotune"``.
 
     Raises ``LoweringError`` for what cannot be lowered and ``ToolchainError`` without a compiler.
     """
@@ -110,8 +116,15 @@ def compile_graph(graph: Graph, options: Options, owner: Any = None) -> Compiled
     library: Library | None = None
     if planned.module.segments or planned.module.sizes:
         source = timed("render", lambda: render_module(planned.module, options.serial_threshold_us * 1e3))
-        library = timed("build", lambda: open_cache().load(source))
-    call = timed("launch", lambda: build(planned.plan, library))
+        cache = open_cache(None if options.cache else {**os.environ, "DYNCOMP_FORCE_DISABLE_CACHES": "1"})
+        library = timed("build", lambda: cache.load(source))
+    if options.num_threads:
+        set_num_threads(options.num_threads)
+    if library is not None and options.mode == "max-autotune":
+        tuned = library
+        call = timed("autotune", lambda: fastest(graph, planned.plan, source, tuned, cache, examples))
+    else:
+        call = timed("launch", lambda: build(planned.plan, library))
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
 
 

@@ -9,6 +9,7 @@ exceptions and handlers, closures, side effects inside calls, generators and con
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 ARRAYS = ("a", "b", "c")
 INTEGERS = ("n", "m")
 Draw = Callable[[Any], Any]
+Maker = Callable[[], tuple[Any, ...]]
 
 
 # -- what programs call -------------------------------------------------------------------------------
@@ -98,22 +100,18 @@ HELPERS = {
 
 # -- the grammar --------------------------------------------------------------------------------------
 class Writer:
-    """Writes one program; ``draw`` makes the choices. ``budget`` bounds the number of statements."""
+    """Writes one program. ``number(low, high)`` makes the choices: hypothesis, or a random generator.
+    ``budget`` bounds the number of statements."""
 
-    def __init__(self, draw: Draw) -> None:
-        self.draw = draw
+    def __init__(self, number: Callable[[int, int], int]) -> None:
+        self.number = number
         self.lines: list[str] = []
-        self.budget = draw(st.integers(2, 14))
+        self.budget = number(2, 20)
         self.loops = 0
         self.names = 0
 
     def pick(self, *options: str) -> str:
-        chosen: str = self.draw(st.sampled_from(options))
-        return chosen
-
-    def number(self, low: int, high: int) -> int:
-        chosen: int = self.draw(st.integers(low, high))
-        return chosen
+        return options[self.number(0, len(options) - 1)]
 
     def fresh(self, prefix: str) -> str:
         self.names += 1
@@ -376,16 +374,28 @@ class Writer:
 
 @st.composite
 def programs(draw: Draw) -> str:
-    return Writer(draw).program()
+    """As hypothesis chooses: small programs, and failures shrink."""
+    return Writer(lambda low, high: draw(st.integers(low, high))).program()
 
 
 @st.composite
-def arguments(draw: Draw) -> Callable[[], tuple[Any, ...]]:
+def arguments(draw: Draw) -> Maker:
+    return make_arguments(lambda low, high: draw(st.integers(low, high)))
+
+
+def seeded(seed: int) -> tuple[str, list[Maker]]:
+    """As a random generator chooses: a larger variety. A program and arguments for three calls."""
+    choices = random.Random(seed)
+    source = Writer(choices.randint).program()
+    return source, [make_arguments(choices.randint) for _ in range(3)]
+
+
+def make_arguments(number: Callable[[int, int], int]) -> Maker:
     """A maker of fresh, equal arguments."""
-    size = draw(st.sampled_from([5, 5, 5, 4, 1]))
-    n, m = draw(st.integers(-2, 6)), draw(st.integers(-3, 5))
-    f = draw(st.sampled_from([0.5, -1.0, 2.0, 2.0]))
-    alias = draw(st.sampled_from(["", "", "", "", "same", "view"]))
+    size = (5, 5, 5, 4, 1)[number(0, 4)]
+    n, m = number(-2, 6), number(-3, 5)
+    f = (2.0, 0.5, -1.0)[number(0, 2)]
+    alias = ("", "", "", "", "same", "view")[number(0, 5)]
 
     def make() -> tuple[Any, ...]:
         a = np.arange(size) - 1.0

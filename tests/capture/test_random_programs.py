@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import dyncomp
 from tests.capture.comparing import call, differences
-from tests.capture.random_programs import HELPERS, arguments, programs
+from tests.capture.random_programs import HELPERS, arguments, programs, seeded
 
 _COUNT = itertools.count()
 QUICK = settings(
-    max_examples=150,
+    max_examples=80,
     deadline=None,
     derandomize=True,
     database=None,
@@ -58,10 +58,9 @@ def test_random_programs(source, makers):
     compare(source, makers, backend="eager")
 
 
-@settings(QUICK, max_examples=25)
-@given(programs(), MAKERS)
-def test_random_programs_with_symbolic_sizes(source, makers):
-    compare(source, makers, backend="eager", dynamic=True)
+@pytest.mark.parametrize("seed", range(100))
+def test_seeded_programs(seed):
+    compare(*seeded(seed), backend="eager", dynamic=True if seed % 5 == 0 else None)
 
 
 @pytest.mark.slow
@@ -72,7 +71,12 @@ def test_many_random_programs(source, makers):
 
 
 @pytest.mark.slow
-@settings(DEEP, max_examples=200)
-@given(programs(), MAKERS)
-def test_random_programs_in_cpp(source, makers):
-    compare(source, makers, backend="inductor")
+@pytest.mark.parametrize("seed", range(1000, 3000))
+def test_many_seeded_programs(seed):
+    compare(*seeded(seed), backend="eager", dynamic=True if seed % 5 == 0 else None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200))
+def test_seeded_programs_in_cpp(seed):
+    compare(*seeded(seed), backend="inductor")

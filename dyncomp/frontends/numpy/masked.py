@@ -150,7 +150,6 @@ class Meaning:
     """Names what values hold at this point of the graph: equal names, equal contents."""
 
     def __init__(self, tx: TraceContext) -> None:
-        self.table: Any = tx.builder.table
         self.now = len(tx.builder.nodes)
         self.defined: dict[str, tuple[int, Node]] = {}
         self.roots: dict[str, str] = {}
@@ -159,9 +158,10 @@ class Meaning:
             if node.op == COPY:
                 self.writes.setdefault(self._root(node.inputs[0]), []).append(position)
                 continue
+            row: Any = tx.builder.table[node.op]
             for var in node.outputs:
                 self.defined[var.name] = (position, node)
-                if self.table[node.op].is_view:
+                if row.is_view:
                     self.roots[var.name] = self._root(node.inputs[0])
 
     def of(self, var: Var) -> Any:

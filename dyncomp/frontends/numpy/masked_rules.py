@@ -1,4 +1,4 @@
-"""The rules of masked values (see ``masked``): every rule of the frontend refuses them, but for those here."""
+"""The rules of masked values (see ``masked``): all rules of the frontend refuse them, but for those here."""
 
 from __future__ import annotations
 
@@ -268,7 +268,8 @@ def _reduction(rule: Rule, name: str, default_axis: Any) -> Rule:
 def _check_options(x: Any, options: dict[str, Any]) -> None:
     if not is_masked(x) or any(mentions_masked(v) for v in options.values()):
         raise refused("an option of a reduction that holds")
-    if given(options.get("out", NO)) or given(options.get("mean", NO)) or options.pop("where", True) is not True:
+    special = any(given(options.get(name, NO)) for name in ("out", "mean"))
+    if special or options.pop("where", True) is not True:
         raise refused("a reduction with out=, where= or mean= of")
 
 

@@ -270,3 +270,14 @@ def type_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
 def cpu(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
     only_defaults(memory_format=memory_format)
     return need_tensor(self)
+
+
+def _limits(kind: Any) -> Any:
+    def rule(tx: TraceContext, type: Any = None) -> Any:
+        return kind() if type is None else kind(type)
+
+    return rule
+
+
+TABLE.functions[torch.finfo] = _limits(torch.finfo)
+TABLE.functions[torch.iinfo] = _limits(torch.iinfo)

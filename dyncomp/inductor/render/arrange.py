@@ -14,6 +14,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...symint import Dim, hint, sym_max
 from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, index_of, split
+from .unroll import unroll_short_axes
 from .walk import Plan
 
 # Elements of the innermost loop when rows are streamed into an array of accumulators.
@@ -29,12 +30,16 @@ VECTOR_BLOCK = 16384
 # Partial results of one reduction: they live on the stack.
 PARTIAL_ELEMENTS = 8192
 TRANSPOSE_TILE = 16
+# Rows shorter than this are reduced many at a time, ROW_TILE of them.
+SHORT_ROW = 20
+ROW_TILE = 64
 
 
 def arrange(nest: Nest) -> Plan:
     """Choose loop order and splits; ``nest`` is changed in place."""
     if nest.ordered():
         return Plan(tuple(nest.axes))
+    unroll_short_axes(nest, _most_contiguous)
     if not nest.axes:
         return Plan(())
     if nest.reduced():
@@ -74,15 +79,21 @@ def _outer_first(nest: Nest, names: list[str]) -> list[str]:
 
 def _innermost(nest: Nest, names: list[str]) -> str:
     place = {name: k for k, name in enumerate(nest.axes)}
-    reduction = bool(nest.reduced())
+    reduced = nest.reduced()
+    reduction = bool(reduced)
 
     def key(name: str) -> tuple[bool, float, int]:
         score = _contiguity(nest, name)
         # a handful of iterations is no vector, however contiguous
-        short = nest.axes[name].hint < 8
+        short = nest.axes[name].hint < (SHORT_ROW if name in reduced else 8)
         return (short and reduction, -(min(score, 0.0) / 4 if short else score), -place[name])
 
     return min(names, key=key)
+
+
+def _most_contiguous(nest: Nest) -> str:
+    place = {name: k for k, name in enumerate(nest.axes)}
+    return min(nest.axes, key=lambda name: (-_contiguity(nest, name), -place[name]))
 
 
 def _points(nest: Nest, names: list[str] | tuple[str, ...]) -> int:
@@ -179,10 +190,11 @@ def _columns(nest: Nest, kept: list[str], inner: list[str], vector: str, scanned
     parallel = list(_parallel_prefix(nest, kept))
     after = [n for n in kept if n not in parallel]
     size = nest.axes[vector]
-    if size.static is None or size.static > COLUMN_TILE:
+    longest = ROW_TILE if all(nest.axes[n].hint < SHORT_ROW for n in inner) else COLUMN_TILE
+    if size.static is None or size.static > longest:
         total = _points(nest, tuple(nest.axes))
-        enough = _points(nest, parallel) * (size.hint // COLUMN_TILE) >= ENOUGH_PARALLEL
-        tile = COLUMN_TILE if enough or total < SERIAL_POINTS else 128
+        enough = _points(nest, parallel) * (size.hint // longest) >= ENOUGH_PARALLEL
+        tile = longest if enough or total < SERIAL_POINTS else min(longest, 128)
         block, vector = split(nest, vector, tile)
         if not after:
             parallel.append(block)

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 
 from ...dtypes import DType
 from ...errors import LoweringError
-from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
 from ..loopir import Kernel
 from . import ctext
 from .arrange import arrange
 from .cpp_reduce import ReductionPrinter
 from .cpp_values import GUARDED, memory, variable
-from .nest import Accumulator, LocalArray, LoopAxis, Node, make_nest
+from .nest import Accumulator, LocalArray, LoopAxis, Node, coefficient, make_nest
 from .walk import Compute, Declare, DeclareArray, Done, Item, Loop, Plan, build
 
 # One chunk of a parallel loop should take about this long.
 CHUNK_NS = 12_000.0
 # Elements that are tested before the loop over them runs.
 STRIP = 4096
+# Bytes below which a copy is not worth a call.
+SHORT_COPY = 64
 # Results of these rows are exact in a half type if their arguments are.
 _EXACT_IN_HALF = frozenset(
     ("negative", "abs", "sign", "floor", "ceil", "trunc", "rint", "maximum", "minimum", "fmax", "fmin")
@@ -198,6 +199,8 @@ class Printer(ReductionPrinter):
 
     def simple_vector(self, loop: Loop, low: str, high: str) -> None:
         name = loop.axes[-1]
+        if self.copies(loop, name, low, high):
+            return
         count = self.lanes_in(loop)
         if count > 1:
             with self.block(""):
@@ -208,6 +211,26 @@ class Printer(ReductionPrinter):
             self.line(pragma)
         with self.block(f"for (i64 i_{name} = {low}; i_{name} < {high}; ++i_{name})"):
             self.items(loop.items)
+
+    def copies(self, loop: Loop, name: str, low: str, high: str) -> bool:
+        """Print a loop that only copies contiguous memory as such; whether it is one."""
+        loads = {i.node.out: i.node for i in loop.items if isinstance(i, Compute) and i.node.op == "load"}
+        stores = [i.node for i in loop.items if isinstance(i, Compute) and i.node.op == "store"]
+        if len(loads) + len(stores) != len(loop.items) or not loads:
+            return False
+        pairs = [(loads.get(s.args[0]), s) for s in stores]
+        if not all(source is not None and _same_bytes(source, s, name) for source, s in pairs):
+            return False
+        size = self.nest.axes[name].static
+        if size is not None and size * max(s.dtype.itemsize for s in stores) < SHORT_COPY:
+            return False
+        with self.block(f"if ({low} < {high})"):
+            self.line(f"const i64 i_{name} = {low};")
+            for source, s in pairs:
+                assert source is not None
+                places = [f"{memory(n.arg[0])} + {self.at(n.arg[1])}" for n in (s, source)]
+                self.line(f"__builtin_memcpy({', '.join(places)}, ({high} - {low}) * {s.dtype.itemsize});")
+        return True
 
     def pragma(self, loop: Loop, serial: bool) -> str:
         if serial:
@@ -304,6 +327,19 @@ def _hint_product(sizes: Iterable[Dim]) -> int:
     for size in sizes:
         total *= hint(size)
     return total
+
+
+def _same_bytes(source: Node, target: Node, name: str) -> bool:
+    """Whether a load and the store of what it loaded step through different buffers element by element."""
+    return (
+        source.dtype is target.dtype
+        and source.arg[0] != target.arg[0]
+        and all(_is_one(coefficient(n.arg[1], name)) for n in (source, target))
+    )
+
+
+def _is_one(value: Dim) -> bool:
+    return isinstance(value, int) and value == 1
 
 
 def _all_items(items: Iterable[Item]) -> Iterator[Item]:
