@@ -63,8 +63,20 @@ def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hoo
         )
         return None
     state.captures += 1
-    start = time.perf_counter()
     attempt = _Attempt()
+    try:
+        return _try_to_capture(function, args, config, attempt, missed)
+    finally:
+        if attempt.tracer is not None:
+            attempt.tracer.close()
+
+
+def _try_to_capture(
+    function: Any, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, missed: str
+) -> _hook.Entry | None:
+    code = function.__code__
+    records = config.records
+    start = time.perf_counter()
     try:
         entry, record = _capture(function, args, config, attempt)
     except GraphBreakError:
@@ -128,6 +140,8 @@ def _capture(
     decisions = Decisions()
     code = function.__code__
     for _ in range(MAX_ATTEMPTS):
+        if attempt.tracer is not None:
+            attempt.tracer.close()
         tracer = attempt.tracer = Tracer(config, decisions, code)
         try:
             end = machine.run_root(tracer, root_frame(tracer, code, args, function))

@@ -84,6 +84,7 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             handler(tracer, frame, instr.arg)
         except Break as problem:
             if _had_effects(tracer, progress):
+                problem.__traceback__ = None
                 tracer.decisions.breaks[(frame.raw_code, index)] = problem
                 raise tracer.restart from None
             frame.stack[:] = before

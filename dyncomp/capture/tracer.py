@@ -72,6 +72,22 @@ class Tracer:
         self.steps = 0  # how many iterators were advanced and objects changed
         self.restart = Restart()
 
+    def close(self) -> None:
+        """Let go of the program's objects: values and frames refer to one another in cycles."""
+        for frame in self.frames:
+            frame.stack.clear()
+            frame.locals.clear()
+            frame.cells.clear()
+        self.frames.clear()
+        self.inputs.clear()
+        self.mutated.clear()
+        self.by_source.clear()
+        self.by_id.clear()
+        self.by_ref.clear()
+        self.input_objects.clear()
+        self.global_writes.clear()
+        self.restart = Restart()
+
     # -- guards -----------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Kind, expected: Any = None, why: str = "") -> None:
         key = (source, kind, _guard_key(expected))

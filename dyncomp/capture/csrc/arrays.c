@@ -160,18 +160,6 @@ extent(PyArrayObject *array, uintptr_t *low, uintptr_t *high)
     *high = last;
 }
 
-bool
-arrays_disjoint(PyObject *a, PyObject *b)
-{
-    if (!PyArray_Check(a) || !PyArray_Check(b)) {
-        return false;
-    }
-    uintptr_t a_low, a_high, b_low, b_high;
-    extent((PyArrayObject *)a, &a_low, &a_high);
-    extent((PyArrayObject *)b, &b_low, &b_high);
-    return a_high <= b_low || b_high <= a_low || a_low == a_high || b_low == b_high;
-}
-
 /* -- tensors through DLPack's C exchange table (dlpack.h, version 1) ------------------------ */
 typedef struct {
     void *data;
@@ -293,7 +281,7 @@ tensor_matches(const void *data, PyObject *value)
 
 /* -- integers for symbolic conditions ------------------------------------------------------- */
 static bool
-tensor_size(PyObject *obj, bool stride, int axis, int64_t *value)
+tensor_view(PyObject *obj, DLTensor *t)
 {
     static PyObject *last_type = NULL; /* strong: its address cannot be reused */
     static TensorView last_view = NULL;
@@ -306,9 +294,18 @@ tensor_size(PyObject *obj, bool stride, int axis, int64_t *value)
         Py_XSETREF(last_type, Py_NewRef(type));
         last_view = view;
     }
-    DLTensor t;
-    if (last_view(obj, &t) != 0) {
+    if (last_view(obj, t) != 0) {
         PyErr_Clear();
+        return false;
+    }
+    return true;
+}
+
+static bool
+tensor_size(PyObject *obj, bool stride, int axis, int64_t *value)
+{
+    DLTensor t;
+    if (!tensor_view(obj, &t)) {
         return false;
     }
     const int64_t *sizes = stride ? t.strides : t.shape;
@@ -317,6 +314,51 @@ tensor_size(PyObject *obj, bool stride, int axis, int64_t *value)
     }
     *value = sizes[axis];
     return true;
+}
+
+static bool
+tensor_extent(PyObject *obj, uintptr_t *low, uintptr_t *high)
+{
+    DLTensor t;
+    if (!tensor_view(obj, &t)) {
+        return false;
+    }
+    int64_t itemsize = ((int64_t)t.bits * t.lanes + 7) / 8;
+    uintptr_t first = (uintptr_t)t.data + t.byte_offset;
+    uintptr_t last = first + (uintptr_t)itemsize;
+    for (int i = 0; i < t.ndim; i++) {
+        if (t.shape[i] == 0) {
+            *low = *high = first;
+            return true;
+        }
+        if (t.strides == NULL) {
+            return false;
+        }
+        last += (uintptr_t)((t.shape[i] - 1) * t.strides[i] * itemsize); /* strides are not negative */
+    }
+    *low = first;
+    *high = last;
+    return true;
+}
+
+static bool
+memory_of(PyObject *obj, uintptr_t *low, uintptr_t *high)
+{
+    if (PyArray_Check(obj)) {
+        extent((PyArrayObject *)obj, low, high);
+        return true;
+    }
+    return tensor_extent(obj, low, high);
+}
+
+bool
+arrays_disjoint(PyObject *a, PyObject *b)
+{
+    uintptr_t a_low, a_high, b_low, b_high;
+    if (!memory_of(a, &a_low, &a_high) || !memory_of(b, &b_low, &b_high)) {
+        return false;
+    }
+    return a_high <= b_low || b_high <= a_low || a_low == a_high || b_low == b_high;
 }
 
 /* what: 0 int, 1 dim, 2 stride (bytes), 3 size, 4 len, 5 tensor dim, 6 tensor stride (elements) */

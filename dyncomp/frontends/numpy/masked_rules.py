@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, Rule, TraceContext
@@ -33,6 +35,7 @@ from .operands import (
     NO,
     as_ref,
     broadcast_to,
+    constant,
     convert,
     emit,
     given,
@@ -256,13 +259,39 @@ def _reduction(rule: Rule, name: str, default_axis: Any) -> Rule:
         inner = _axes_of_full(x, axes)
         if 0 not in axes:
             return masked(rule(tx, whole(x), axis=inner, keepdims=keep, **options).var, mask_of(x))
-        if name in _EXTREMES and not given(options.get("initial", NO)):
-            raise refused("an extreme, which raises where there are none, of")
         where = ArrayRef(spread_mask(tx, mask_of(x), x.var))
-        reduced = rule(tx, whole(x), axis=inner, where=where, **options)
+        if name in _EXTREMES and not given(options.get("initial", NO)):
+            if any(d == 0 for d in x.shape):
+                raise refused("an extreme, which raises where there are none, of")
+            options["initial"] = _least_extreme(name, x)
+            reduced = _unless_empty(tx, rule(tx, whole(x), axis=inner, where=where, **options), mask_of(x))
+        else:
+            reduced = rule(tx, whole(x), axis=inner, where=where, **options)
         return _kept(tx, reduced, x, axes) if keep else reduced
 
     return run
+
+
+def _least_extreme(name: str, x: ArrayRef) -> Any:
+    """The value that a maximum or minimum over ``x`` cannot be beyond."""
+    largest = "max" in name
+    if x.dtype.is_complex or name.startswith("f"):
+        raise refused("an extreme of complex numbers, or one that passes over NaN, of")
+    if x.dtype.is_bool:
+        return not largest
+    if x.dtype.is_inexact:
+        return -math.inf if largest else math.inf
+    info = np.iinfo(x.dtype.numpy)
+    return int(info.min if largest else info.max)
+
+
+def _unless_empty(tx: TraceContext, reduced: ArrayRef, mask: Var) -> ArrayRef:
+    """``reduced`` where the mask selects something. Else the graph raises ``IndexError``, so that the original
+    runs and raises what NumPy raises."""
+    found = emit(tx, "reduce_any", mask, axes=tuple(range(mask.ndim)))
+    position = emit(tx, "subtract", constant(tx, 1, dtypes.int64), convert(tx, found, dtypes.int64))
+    row = emit(tx, "reshape", reduced.var, shape=(1, *reduced.shape))
+    return value_of(emit(tx, "index", row, position, dims=(0,), position=0))
 
 
 def _check_options(x: Any, options: dict[str, Any]) -> None:

@@ -17,6 +17,9 @@ from .nest import EFFECTS, Accumulator, LocalArray, Nest, Node
 
 # A value that costs more operations than this is kept between passes rather than computed again.
 RECOMPUTE_COST = 10
+# The same where it would be computed again in every iteration of a loop.
+OUTSIDE_COST = 4
+_CHEAP = ("load", "const", "axis", "symbol", "fetch", "finish")
 # Elements of a local array: small enough for the first-level cache and any thread's stack.
 LOCAL_ELEMENTS = 4096
 
@@ -139,10 +142,13 @@ class _Builder:
         needed = self.closure(roots, available)
         if not any(node.axes & members for node in needed):
             return self.build(opened, rest, roots, available)
+        items, outside_kept = self.keep_outside(needed, opened, members, rest, available)
+        if outside_kept:
+            needed = self.closure(roots, available)
         stages = self.stages(needed, members, available)
         passes = self.passes(needed, stages, members, roots)
         declarations, overridden = self.keep_between_passes(passes, opened, members, rest, available)
-        items: list[Item] = list(declarations)
+        items += declarations
         for stage in range(max(stages.values()) + 1):
             outside = [n for n in needed if stages[id(n)] == stage and not n.axes & members]
             wanted = [n for n in outside if n.op in EFFECTS or n.axes <= opened]
@@ -153,6 +159,7 @@ class _Builder:
                 more, available = self.loops(opened, group, rest, passes[stage], available)
                 items += more
         self.by_name.update(overridden)
+        self.by_name.update(outside_kept)
         return items, available
 
     def straight(self, roots: Sequence[Node], available: frozenset[str]) -> tuple[list[Item], frozenset[str]]:
@@ -278,6 +285,58 @@ class _Builder:
                     seen.setdefault(node.out, stage)
         return declarations, overridden
 
+    def keep_outside(
+        self,
+        needed: list[Node],
+        opened: frozenset[str],
+        members: frozenset[str],
+        rest: tuple[str, ...],
+        available: frozenset[str],
+    ) -> tuple[list[Item], dict[str, Node]]:
+        """Choose expensive values that do not change in this loop but over a loop inside it: each is computed
+        before, in a loop of its own. Returns as :meth:`keep_between_passes` does."""
+        declarations: list[Item] = []
+        overridden: dict[str, Node] = {}
+        if members & set(self.plan.parallel) or not self.plan.keep or not self.nest.reduced():
+            return declarations, overridden
+        used = {name for node in needed if node.axes & members for name in node.args}
+        for node in needed:
+            if node.out not in used or node.axes & members or node.axes <= opened:
+                continue
+            if node.op in _CHEAP or not self.fits(node, opened, rest):
+                continue
+            if self.cost_outside(node, opened, available) > OUTSIDE_COST:
+                declarations.append(self.keep(node, [], members, rest))
+                overridden[node.out] = node
+        return declarations, overridden
+
+    def cost_outside(self, node: Node, opened: frozenset[str], available: frozenset[str]) -> int:
+        """Operations of a node that its loops repeat, up to finished reductions."""
+        cost = 0
+        seen: set[str] = set()
+        waiting = [node]
+        while waiting:
+            current = waiting.pop()
+            if current.out in seen or current.op in _CHEAP or current.axes <= opened:
+                continue
+            seen.add(current.out)
+            row = SCALARS.get(current.op)
+            cost += row.cost if row is not None else 1
+            waiting += [self.by_name[name] for name in current.args if name not in available]
+        return cost
+
+    def fits(self, node: Node, opened: frozenset[str], rest: tuple[str, ...]) -> bool:
+        """Whether a node's values over the loops not opened yet fit into a local array."""
+        if not node.axes <= opened | set(rest):
+            return False
+        total = 1
+        for name in node.axes - opened:
+            size = self.nest.axes[name].static
+            if size is None:
+                return False
+            total *= size
+        return total <= LOCAL_ELEMENTS
+
     def keep(
         self, node: Node, first_pass: list[Node], members: frozenset[str], rest: tuple[str, ...]
     ) -> DeclareArray:
@@ -306,17 +365,9 @@ class _Builder:
         rest: tuple[str, ...],
         available: frozenset[str],
     ) -> bool:
-        if not node.out or node.op in ("load", "const", "axis", "symbol", "fetch", "finish"):
+        if not node.out or node.op in _CHEAP or not node.axes & members:
             return False
-        if not node.axes & members or not node.axes <= opened | members | set(rest):
-            return False
-        total = 1
-        for name in node.axes - opened:
-            size = self.nest.axes[name].static
-            if size is None:
-                return False
-            total *= size
-        if total > LOCAL_ELEMENTS:
+        if not self.fits(node, opened, (*members, *rest)):
             return False
         cost = 0
         for needed in self.closure_inside([node], members, available):
