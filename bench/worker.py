@@ -67,8 +67,8 @@ def measure_program(program: Program, engine: str) -> dict[str, Any]:
     _, expected, expected_arguments = timed(function, arguments)
     compiled = prepare(engine, function, program.name, arguments)
     first, found, found_arguments = timed(compiled, arguments)
-    # peers sum in other orders and type some results otherwise: ten times the tolerance, values only
-    rtol = program.rtol if engine in ("numpy", "dyncomp") else max(10 * program.rtol, 1e-9)
+    # peers sum in other orders, some results in single precision: a wider tolerance, values only
+    rtol = program.rtol if engine in ("numpy", "dyncomp") else max(10 * program.rtol, 1e-6)
     wrong = _agrees(engine, expected, found, rtol, program.differing)
     if not wrong and engine in ("dyncomp", "torch"):
         comparison = Comparison(rtol, program.differing)

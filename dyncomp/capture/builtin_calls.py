@@ -506,6 +506,15 @@ def _getitem(tracer: Tracer, obj: Value, key: Value) -> Value:
     return tracer.realize(obj.getitem(tracer, key))
 
 
+@_builtin(operator.index)
+def _index(tracer: Tracer, obj: Value) -> Value:
+    if isinstance(obj, SymIntValue):
+        return obj
+    if obj.is_const and isinstance(obj.const, int):
+        return ConstValue(int(obj.const))
+    raise Break("unsupported-call", f"operator.index of {obj.describe()}")
+
+
 # -- pure functions of numbers and strings ----------------------------------------------------------------
 _FOLDED: frozenset[Any] = frozenset(
     [f for f in vars(math).values() if callable(f)]

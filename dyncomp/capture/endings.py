@@ -14,6 +14,7 @@ from .flow import Flow
 from .frames import Frame
 from .instr import JUMPS, Instr, pops_pushes
 from .loop_driver import emit_loop, loop_body
+from .loops import Loop, make_loop_driver
 from .resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation, needed_locals
 
 
@@ -264,7 +265,7 @@ class PlainContinuation:
 def _emit_plain(cg: Codegen, end: PlainEnd) -> None:
     frame = end.frames[-1]
     unwinding = Unwinding(cg, end.frames)
-    at = frame.ip
+    at = frame.current
     unwinding.prepare([at])
     bound = needed_locals(frame.code, at, set(frame.locals))
     stack = unwinding.stacks[-1]
@@ -282,7 +283,31 @@ def _emit_loop_end(cg: Codegen, end: LoopEnd) -> None:
         return
     unwinding = Unwinding(cg, end.frames)
     cg.line_number = frame.loc.line
-    emit_loop(cg, frame, end.loop, unwinding, resume_function, resume_call)
+    if frame.info.in_try[end.loop.header]:
+        _emit_driver(cg, frame, end.loop, unwinding)
+    else:
+        emit_loop(cg, frame, end.loop, unwinding, resume_function, resume_call)
+
+
+def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) -> None:
+    """Run a loop inside ``try`` or ``with`` under its own exception handlers: in a copy of the original code
+    that calls the captured body for each iteration. What follows the loop runs as plain Python."""
+    body = loop_body(cg, frame, loop)
+    bound = frozenset(frame.locals)
+    unwinding.prepare([loop.header])
+    stack = unwinding.stacks[-1]
+    driver = make_loop_driver(
+        frame.code,
+        loop,
+        body,
+        resume_function(cg, frame, body),
+        bound=bound,
+        unbound_slots=unbound_slots(stack),
+    )
+    function = plain_function(cg, frame, driver)
+    unwinding.leave(
+        call_target(cg, frame, function, driver.args, driver.freevars, stack, unwinding.local(frame))
+    )
 
 
 def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:

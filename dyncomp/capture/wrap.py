@@ -18,7 +18,7 @@ from ..graph.ir import ArrayType, contiguous_strides
 from ..symint import Dim, SymGuard, SymInt
 from . import _hook
 from .breaks import Break
-from .facts import ArrayFacts, CodeFacts, TensorFacts
+from .facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
 from .guards import Kind
 from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
 from .values.array import ArrayValue
@@ -435,6 +435,9 @@ def _guard_extra(tracer: Tracer, facts: Facts, source: Source) -> None:
         tracer.guard(source, Kind.TYPE_IS, facts.pytype)
     for name, expected in facts.extra:
         tracer.guard(AttrSource(source, name), Kind.EQUALS, expected)
+    for item in facts.checks:
+        check = CustomCheck(item.check, item.expected, item.text)
+        tracer.guard(source, Kind.CUSTOM_ARRAY, check)
 
 
 def has_exchange_table(pytype: type) -> bool:

@@ -17,13 +17,25 @@ from ..symint import ShapeEnv
 
 
 @dataclass(frozen=True, slots=True)
+class StateGuard:
+    """Something that captured code relies upon and C cannot see: ``check(obj, expected)`` says whether it
+    still holds (``obj`` is ``None`` for the global state of a library), ``text`` what it is, in words.
+    ``check`` is a function of a module."""
+
+    check: Callable[[Any, Any], bool]
+    expected: Any
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayFacts:
     """What guards check of a concrete array object.
 
     ``kind`` ``"array"``: an array object, memory is shared with the caller; ``"scalar"``: an immutable
     scalar object of the library (``np.float64``), passed by value. Strides in elements. ``pytype``: the
     exact Python type. ``extra``: further facts a frontend wants guarded (``requires_grad``…). ``refused``:
-    why arrays of this type and these extra facts are not captured; empty where they are.
+    why arrays of this type and these extra facts are not captured; empty where they are. ``checks``:
+    further Python checks, called with the array.
     """
 
     kind: str
@@ -36,6 +48,7 @@ class ArrayFacts:
     writeable: bool = True
     extra: tuple[tuple[str, Any], ...] = ()
     refused: str = ""
+    checks: tuple[StateGuard, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +69,6 @@ class ArrayOwner:
     to_numpy: Callable[[Any], Any]
     from_numpy: Callable[[Any], Any]
     wrote: Callable[[Any], None]
-
-
-@dataclass(frozen=True, slots=True)
-class StateGuard:
-    """Global state of a library that captured code relies upon: ``check(None, expected)`` says whether it
-    still holds, ``text`` what it is, in words. ``check`` is a function of a module."""
-
-    check: Callable[[Any, Any], bool]
-    expected: Any
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +181,8 @@ class Frontend(Protocol):
         ...
 
     def accepts(self, pytype: type) -> bool:
-        """Whether objects of this exact type are the library's arrays or scalars, also where ``describe`` will
-        refuse them (so that capture can say why)."""
+        """Whether objects of this exact type are the library's arrays or scalars, also where ``describe``
+        will refuse them (so that capture can say why)."""
         ...
 
     def pytype(self, ref: ArrayRef) -> type:
@@ -199,8 +202,8 @@ class Frontend(Protocol):
         ...
 
     def stored_member(self, obj: Any, name: str) -> tuple[str, ...] | None:
-        """Where the Python ``__getattr__`` of ``obj``'s class finds attribute ``name``: the instance's dicts in
-        the order in which they are searched, the last one being that which has it; ``None`` if that is not
+        """Where the Python ``__getattr__`` of ``obj``'s class finds attribute ``name``: the instance's dicts
+        in the order in which they are searched, the last one being that which has it; ``None`` if that is not
         known. (``nn.Module``: parameters, buffers, modules.)"""
         ...
 

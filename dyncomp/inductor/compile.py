@@ -95,7 +95,7 @@ class _Timer:
 def compile_graph(
     graph: Graph, options: Options, owner: Any = None, examples: Sequence[Any] = ()
 ) -> CompiledArtifact:
-    """Compile a functional graph of prims for the CPU. ``owner`` (:class:`~dyncomp.frontends.base.ArrayOwner`)
+    """Compile a functional graph of prims for the CPU. ``owner`` (an ``ArrayOwner`` of ``frontends.base``)
     says how arrays are read and made; ``None``: NumPy's. ``examples``: inputs to tune on under
     ``mode="max-autotune"``.
 

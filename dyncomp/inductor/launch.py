@@ -34,11 +34,12 @@ struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
   int num_threads;
   void* blas[16];
+  void (*blas_serial)(int enter);
 };
 """
 
 # Index into Runtime.blas of each CBLAS routine (64-bit integer arguments), and of
-# ``int set_num_threads(int)``, which bounds the BLAS's own threads for the calling thread.
+# ``void set_num_threads(int)``, which bounds the BLAS's own threads (see ``blas_serial``).
 _BLAS_NAMES = ("sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "cgemv", "zgemv", "sdot", "ddot")
 BLAS_INDEX = {name: index for index, name in enumerate((*_BLAS_NAMES, "ssyrk", "dsyrk", "set_num_threads"))}
 

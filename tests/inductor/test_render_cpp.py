@@ -441,7 +441,7 @@ def test_matrix_product_without_blas(dtype):
         dtype, 2, 3, 4, Matrix(0, 0, 4, 1, (8,)), Matrix(1, 0, 1, 4, (0,)), Matrix(2, 0, 3, 1, (6,)), (5,)
     )
     source = render_module(Module("m", (Segment("run", (call,)),), (), ()))
-    assert "gemm(101, 111, 112, m, n, k" in source
+    assert "gemm(101, 111, 112, high, wide, k" in source
     a, b = data((5, 2, 4), dtype), data((3, 4), dtype, 1)
     c = np.zeros((5, 2, 3), dtype.numpy)
     load_source(source).run([a, b, c])

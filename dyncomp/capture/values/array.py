@@ -64,9 +64,11 @@ class ArrayValue(Value):
         raise Break("data-dependent-branch", f"a branch on {self.describe()}")
 
     def length(self, tracer: Tracer) -> Value:
-        self._check_size_known("len()")
         if self.ref.ndim == 0:
             raise Break("would-raise", "len() of an array without dimensions")
+        rule = tracer.frontend(self.ref).find_method(self.ref, "__len__")
+        if self.ref.kind == "masked" and rule is not None:
+            return tracer.apply_rule(rule, [self], {}, f"len() of {self.describe()}")
         return tracer.wrap_result(self.ref.shape[0])
 
     def items(self, tracer: Tracer) -> list[Value]:

@@ -208,7 +208,7 @@ def _hashable(value: Any) -> Any:
 
 
 class SizedValue(OpaqueValue):
-    """A container from outside of which only the length is known, and guarded (an ``OrderedDict`` of hooks)."""
+    """A container from outside of which only the length is known and guarded (an ``OrderedDict``)."""
 
     def length(self, tracer: Tracer) -> Value:
         return ConstValue(len(self.obj))

@@ -140,6 +140,8 @@ def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
         _write_fancy(tx, x, subscript, ready, "set")
     else:
         view = view_of(x, apply_basic(tx, x.var, subscript.items).var)
+        if view.ndim == 0 and ready.ndim > 0:
+            raise Unsupported("an array assigned to one element")
         write(tx, view, fit(tx, ready, view.shape))
 
 

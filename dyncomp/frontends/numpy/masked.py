@@ -44,7 +44,7 @@ def mentions_masked(value: Any) -> bool:
 
 def refused(what: str) -> Unsupported:
     return Unsupported(
-        f"{what} elements selected by a boolean mask, whose number depends on the data",
+        f"{what} elements selected by a boolean mask, and how many there are depends on the data",
         break_id="data-dependent-shape",
     )
 
@@ -68,9 +68,9 @@ def whole(ref: ArrayRef) -> ArrayRef:
 def masked(var: Var, mask: Var) -> ArrayRef:
     """The elements of ``var`` that ``mask`` selects; ``var`` must be in C order and nobody else's."""
     if var.ndim < mask.ndim or not all(a == b for a, b in zip(var.shape, mask.shape)):
-        raise refused("a result of another shape than the")
+        raise refused("a result of another shape from")
     if not var.type.is_contiguous:
-        raise refused("the memory order of a result computed from")
+        raise refused("a result of another memory order from")
     return ArrayRef(var, "masked", mask=mask)
 
 
@@ -93,7 +93,7 @@ def read(tx: TraceContext, x: ArrayRef, subscript: Subscript) -> ArrayRef:
     if not all(a == b for a, b in zip(mask.shape, view.shape)):
         raise Unsupported("boolean index did not match the shape of the indexed array")
     if not _selects_in_order(view, mask.ndim):
-        raise refused("the memory order of")
+        raise refused("a subscript that gives another memory order of")
     return masked(_fresh(tx, view), owned_mask(tx, mask))
 
 
@@ -128,7 +128,7 @@ def owned_mask(tx: TraceContext, mask: Var) -> Var:
 def joint_mask(tx: TraceContext, x: ArrayRef, key: ArrayRef) -> Var:
     """The mask that selects by ``key`` among what the mask of ``x`` selects."""
     if not key.dtype.is_bool or key.mask != x.mask or rest_ndim(key):
-        raise refused("this subscript of")
+        raise refused("subscript of")
     place = ("joint mask", mask_of(x).name, Meaning(tx).of(key.var))
     known = _remembered(tx, place)
     return known or _remember(tx, place, emit(tx, "logical_and", mask_of(x), key.var))

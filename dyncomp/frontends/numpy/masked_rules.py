@@ -13,6 +13,7 @@ import numpy as np
 from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...symint import product
 from ..base import ArrayRef, Rule, TraceContext
 from .index_parse import IntItem, MaskItem, Subscript, apply_basic, parse
 from .indexing import result_position
@@ -47,6 +48,7 @@ from .operands import (
     write,
 )
 from .rules import RuleTable, resolve
+from .ufunc_emit import full_like
 from .ufunc_methods import reduce_ufunc
 
 _ELEMENTWISE_FUNCTIONS = (
@@ -76,6 +78,7 @@ _ELEMENTWISE_OPERATORS = (
 )
 _REDUCTIONS = ("sum", "prod", "mean", "var", "std", "max", "amax", "min", "amin", "any", "all")
 _REDUCTION_METHODS = ("sum", "prod", "mean", "var", "std", "max", "min", "any", "all")
+_NAN_REDUCTIONS = ("nansum", "nanprod", "nanmean", "nanvar", "nanstd")
 _QUESTIONS = ("result_type", "can_cast", "issubdtype", "isdtype", "iscomplexobj", "isrealobj")
 _EXTREMES = ("maximum", "minimum", "fmax", "fmin", "max", "amax", "min", "amin")
 
@@ -99,7 +102,7 @@ def _dispatch(rule: Rule, chosen: Rule | None) -> Rule:
         if not mentions_masked(args) and not mentions_masked(kwargs):
             return rule(tx, *args, **kwargs)
         if chosen is None:
-            raise refused("this operation on")
+            raise refused("an operation that is not elementwise on")
         return chosen(tx, *args, **kwargs)
 
     return dispatched
@@ -115,7 +118,7 @@ def _masked_rules(rules: RuleTable) -> RuleTable:
     _choose(table.methods, rules.methods, _ELEMENTWISE_METHODS, elementwise)
     _choose(table.methods, rules.methods, map(_special_method, _ELEMENTWISE_OPERATORS), elementwise)
     _choose(table.operators, rules.operators, _ELEMENTWISE_OPERATORS, elementwise)
-    for name in _REDUCTIONS:
+    for name in (*_REDUCTIONS, *_NAN_REDUCTIONS):
         _choose(table.functions, rules.functions, [resolve(name)], _reduction_maker(name))
     for name in _REDUCTION_METHODS:
         _choose(table.methods, rules.methods, [name], _reduction_maker(name))
@@ -124,8 +127,10 @@ def _masked_rules(rules: RuleTable) -> RuleTable:
     table.operators["setitem"] = table.methods["__setitem__"] = setitem
     table.attributes["dtype"] = rules.attributes["dtype"]
     table.attributes["itemsize"] = rules.attributes["itemsize"]
-    table.attributes["ndim"] = _ndim
-    table.functions[np.ndim] = _ndim
+    table.attributes["ndim"] = table.functions[np.ndim] = _ndim
+    table.attributes["size"] = _size
+    table.attributes["shape"] = table.functions[np.shape] = _shape
+    table.methods["__len__"] = _length
     return table
 
 
@@ -147,6 +152,23 @@ def _as_it_is(rule: Rule) -> Rule:
 
 def _ndim(tx: TraceContext, x: ArrayRef) -> int:
     return rest_ndim(x) + 1
+
+
+def _length(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    """How many elements the mask selects: a Python ``int`` that the graph computes."""
+    mask = mask_of(x)
+    counted = emit(tx, "reduce_sum", convert(tx, mask, dtypes.int64), axes=tuple(range(mask.ndim)))
+    return ArrayRef(counted, "python", x.frontend)
+
+
+def _shape(tx: TraceContext, x: ArrayRef) -> tuple[Any, ...]:
+    return (_length(tx, x), *x.shape[mask_of(x).ndim :])
+
+
+def _size(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    count, *rest = _shape(tx, x)
+    factor = to_var(tx, product(rest), dtypes.int64)
+    return ArrayRef(emit(tx, "multiply", count.var, factor), "python", x.frontend)
 
 
 # -- elementwise ------------------------------------------------------------------------------
@@ -175,7 +197,7 @@ def _the_masked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArrayRef:
         raise refused("a sequence of")
     for ref in found[1:]:
         if ref.mask != found[0].mask:
-            raise refused("different masks select the")
+            raise refused("two different masks have")
         if ref.ndim != found[0].ndim:
             raise refused("operands of different dimensions hold")
     return found[0]
@@ -203,13 +225,13 @@ def _aligned(tx: TraceContext, value: Any, like: ArrayRef, positional: bool) -> 
     if value.ndim <= rest:
         return value
     if value.ndim != rest + 1 or not value.shape[0] == 1:
-        raise refused("an array is to be as long as the")
+        raise refused("an array is combined with")
     return ArrayRef(emit(tx, "reshape", value.var, shape=value.shape[1:]), "array", readonly=True)
 
 
 def _result(result: Any, like: ArrayRef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArrayRef:
     if not isinstance(result, ArrayRef) or result.kind != "array" or result.ndim <= rest_ndim(like):
-        raise refused("this operation on")
+        raise refused("an operation that is not elementwise on")
     for operand in _masked_operands(args, kwargs):
         if operand.var == result.var:
             return operand  # written in place, or nothing to do
@@ -246,12 +268,13 @@ def _reduce_rule(ufunc: np.ufunc) -> Rule:
 
 def _reduction(rule: Rule, name: str, default_axis: Any) -> Rule:
     """A reduction with ``where=``: over the selected dimension (0) that is the mask."""
-    signature = inspect.signature(rule)
+    signature = inspect.signature(_with_axis if name in _NAN_REDUCTIONS else rule)
 
     def run(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(tx, *args, **kwargs)
         _, x, *_ = bound.args
         options = {k: v for k, v in list(bound.arguments.items())[2:] if v is not NO}
+        options |= options.pop("options", {})
         axis = options.pop("axis", default_axis)
         keep = bool(options.pop("keepdims", False))
         _check_options(x, options)
@@ -259,17 +282,33 @@ def _reduction(rule: Rule, name: str, default_axis: Any) -> Rule:
         inner = _axes_of_full(x, axes)
         if 0 not in axes:
             return masked(rule(tx, whole(x), axis=inner, keepdims=keep, **options).var, mask_of(x))
-        where = ArrayRef(spread_mask(tx, mask_of(x), x.var))
-        if name in _EXTREMES and not given(options.get("initial", NO)):
-            if any(d == 0 for d in x.shape):
-                raise refused("an extreme, which raises where there are none, of")
-            options["initial"] = _least_extreme(name, x)
-            reduced = _unless_empty(tx, rule(tx, whole(x), axis=inner, where=where, **options), mask_of(x))
-        else:
-            reduced = rule(tx, whole(x), axis=inner, where=where, **options)
+        where = spread_mask(tx, mask_of(x), x.var)
+        reduced = _reduce_selected(tx, rule, name, x, where, {"axis": inner, **options})
         return _kept(tx, reduced, x, axes) if keep else reduced
 
     return run
+
+
+def _with_axis(tx: TraceContext, a: Any, axis: Any = None, **options: Any) -> None:
+    """The signature of functions that pass on their arguments."""
+
+
+def _reduce_selected(
+    tx: TraceContext, rule: Rule, name: str, x: ArrayRef, where: Var, options: dict[str, Any]
+) -> ArrayRef:
+    reduced: ArrayRef
+    if name in _NAN_REDUCTIONS:
+        if not x.dtype.is_float:
+            raise refused("a reduction that passes over NaN, of integers, of")
+        hidden = emit(tx, "where", where, x.var, full_like(tx, x.var, math.nan))
+        return rule(tx, ArrayRef(hidden), **options)
+    if name not in _EXTREMES or given(options.get("initial", NO)):
+        return rule(tx, whole(x), where=ArrayRef(where), **options)
+    if any(d == 0 for d in x.shape):
+        raise refused("an extreme along an empty dimension of")
+    options["initial"] = _least_extreme(name, x)
+    reduced = rule(tx, whole(x), where=ArrayRef(where), **options)
+    return _unless_empty(tx, reduced, mask_of(x))
 
 
 def _least_extreme(name: str, x: ArrayRef) -> Any:
@@ -286,8 +325,8 @@ def _least_extreme(name: str, x: ArrayRef) -> Any:
 
 
 def _unless_empty(tx: TraceContext, reduced: ArrayRef, mask: Var) -> ArrayRef:
-    """``reduced`` where the mask selects something. Else the graph raises ``IndexError``, so that the original
-    runs and raises what NumPy raises."""
+    """``reduced`` where the mask selects something. Else the graph raises ``IndexError``, so that the
+    original runs and raises what NumPy raises."""
     found = emit(tx, "reduce_any", mask, axes=tuple(range(mask.ndim)))
     position = emit(tx, "subtract", constant(tx, 1, dtypes.int64), convert(tx, found, dtypes.int64))
     row = emit(tx, "reshape", reduced.var, shape=(1, *reduced.shape))
@@ -296,7 +335,7 @@ def _unless_empty(tx: TraceContext, reduced: ArrayRef, mask: Var) -> ArrayRef:
 
 def _check_options(x: Any, options: dict[str, Any]) -> None:
     if not is_masked(x) or any(mentions_masked(v) for v in options.values()):
-        raise refused("an option of a reduction that holds")
+        raise refused("an argument of a reduction holds")
     special = any(given(options.get(name, NO)) for name in ("out", "mean"))
     if special or options.pop("where", True) is not True:
         raise refused("a reduction with out=, where= or mean= of")
@@ -338,7 +377,7 @@ def _getitem_rule(rule: Rule) -> Rule:
         if is_masked(x) and is_masked(key):
             return read_again(tx, x, key)
         if mentions_masked(x) or mentions_masked(key):
-            raise refused("this subscript of")
+            raise refused("subscript of")
         if not _has_mask(key) or not isinstance(x, ArrayRef) or x.kind != "array":
             return rule(tx, x, key)
         return read(tx, x, _only_mask(parse(tx, key, x.ndim)))
@@ -353,7 +392,7 @@ def _has_mask(key: Any) -> bool:
 
 def _only_mask(subscript: Subscript) -> Subscript:
     if len(subscript.fancy) > 1:
-        raise refused("index arrays together with")
+        raise refused("index arrays stand together with")
     return subscript
 
 
@@ -363,10 +402,10 @@ def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
         _write_into_masked(tx, x, key, value)
         return
     if not isinstance(x, ArrayRef) or x.kind != "array" or not is_masked(value) or mentions_masked(key):
-        raise refused("this subscript of")
+        raise refused("subscript of")
     subscript = _only_mask(parse(tx, key, x.ndim))
     if not subscript.masks:
-        raise refused("an array is to be as long as the")
+        raise refused("an array is combined with")
     _write_masked(tx, x, subscript, value)
 
 
@@ -378,13 +417,13 @@ def _write_masked(tx: TraceContext, x: ArrayRef, subscript: Subscript, value: Ar
     view, first = basic.var, basic.dims[place]
     mask = mask_of(value)
     if owned_mask(tx, item.var) != mask:
-        raise refused("another mask selected the")
+        raise refused("another mask gave the")
     covered = view.shape[first : first + mask.ndim]
     if not all(a == b for a, b in zip(mask.shape, covered)):
         raise Unsupported("boolean index did not match the shape of the indexed array")
     moved = any(isinstance(i, IntItem) for i in subscript.items) and result_position(subscript) != first
     if moved or rest_ndim(value) != view.ndim - first - mask.ndim:
-        raise refused("an assignment that broadcasts")
+        raise refused("an assignment broadcasts")
     ready = broadcast_to(tx, to_var(tx, whole(value), x.dtype), view.shape)
     write(tx, view_of(x, view), emit(tx, "where", spread_mask(tx, mask, view, first), ready, view))
 
@@ -395,7 +434,7 @@ def _write_into_masked(tx: TraceContext, x: ArrayRef, key: Any, value: Any) -> N
         plain_setitem(tx, whole(x), Ellipsis, _spread_value(tx, value, x, mask_of(x)))
         return
     if not is_masked(key) or not key.dtype.is_bool or key.mask != x.mask or rest_ndim(key):
-        raise refused("this subscript of")
+        raise refused("subscript of")
     mask = joint_mask(tx, x, key) if is_masked(value) else mask_of(x)
     ready = to_var(tx, _spread_value(tx, value, x, mask), x.dtype)
     chosen = spread_mask(tx, key.var, x.var)
@@ -406,7 +445,7 @@ def _spread_value(tx: TraceContext, value: Any, x: ArrayRef, mask: Var) -> Any:
     """A value assigned to elements of ``x``: a number, or what ``mask`` selects."""
     if is_masked(value):
         if value.mask != mask or value.ndim != x.ndim:
-            raise refused("another mask selected the")
+            raise refused("another mask gave the")
         return whole(value)
     if is_scalar_constant(value) or (isinstance(value, ArrayRef) and not value.ndim):
         return value

@@ -10,7 +10,7 @@ import torch
 from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
-from ..base import ArrayFacts
+from ..base import ArrayFacts, StateGuard
 from . import state
 
 ARRAY_TYPES: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
@@ -58,4 +58,18 @@ def _facts(obj: Any, dtype: DType, strides: tuple[int, ...], grad_mode: bool) ->
     refused = "a tensor that requires grad while grad mode is on" if grad_mode and obj.requires_grad else ""
     extra = (("requires_grad", bool(obj.requires_grad)),) if grad_mode else ()
     shape = tuple(obj.shape)
-    return ArrayFacts("array", type(obj), dtype, shape, strides, extra=extra, refused=refused)
+    checks = () if _cannot_be_negated(obj) else (NOT_NEGATED,)
+    return ArrayFacts("array", type(obj), dtype, shape, strides, extra=extra, refused=refused, checks=checks)
+
+
+def _cannot_be_negated(obj: Any) -> bool:
+    """The negative bit comes with every second element of a complex tensor, which is never contiguous."""
+    return not obj.dtype.is_floating_point or (obj.is_contiguous() and obj.numel() > 1)
+
+
+def not_negated(obj: Any, _: Any) -> bool:
+    """Whether the values are what the memory holds (DLPack does not tell)."""
+    return not obj.is_neg()
+
+
+NOT_NEGATED = StateGuard(not_negated, None, "without negative bit")

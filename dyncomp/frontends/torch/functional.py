@@ -11,7 +11,17 @@ from ...graph.ir import Var
 from ...prims.layout import dims_equal
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
-from .operands import contiguous, convert, need_tensor, only_defaults, ordered, pointwise, tensor, to_var, write
+from .operands import (
+    contiguous,
+    convert,
+    need_tensor,
+    only_defaults,
+    ordered,
+    pointwise,
+    tensor,
+    to_var,
+    write,
+)
 from .reductions import widened
 from .rules import RuleTable
 
@@ -81,9 +91,7 @@ def tanh(tx: TraceContext, input: Any) -> ArrayRef:
 
 
 @TABLE.function("F.leaky_relu")
-def leaky_relu(
-    tx: TraceContext, input: Any, negative_slope: Any = 0.01, inplace: Any = False
-) -> ArrayRef:
+def leaky_relu(tx: TraceContext, input: Any, negative_slope: Any = 0.01, inplace: Any = False) -> ArrayRef:
     x = real_tensor(input)
 
     def compute(w: Var) -> Var:
@@ -151,7 +159,9 @@ def layer_norm(
     x = real_tensor(input)
     axes = _normalized(x, normalized_shape)
     flags = {"weight": weight is not None, "bias": bias is not None}
-    out = emit(tx, "layer_norm", x.var, *_parameters(x, axes, weight, bias), axes=axes, eps=float(eps), **flags)
+    out = emit(
+        tx, "layer_norm", x.var, *_parameters(x, axes, weight, bias), axes=axes, eps=float(eps), **flags
+    )
     return tensor(contiguous(tx, out))
 
 

@@ -25,7 +25,6 @@ from .pointwise import (
     subtract_var,
     unary_var,
 )
-from .promote import is_tensor
 from .rules import RuleTable
 
 TABLE = RuleTable()
@@ -84,7 +83,7 @@ def copy_(tx: TraceContext, self: Any, src: Any, non_blocking: Any = False) -> A
 @TABLE.method("fill_")
 def fill_(tx: TraceContext, self: Any, value: Any) -> ArrayRef:
     target = need_tensor(self)
-    if not isinstance(value, (*Number, ArrayRef)) or (is_tensor(value) and value.ndim):
+    if not isinstance(value, (*Number, ArrayRef)):
         raise Unsupported("fill_ with something else than a number")
     return write(tx, target, filled(tx, target.shape, value, target.dtype).var)
 
@@ -131,6 +130,8 @@ for _name, _op in KEEPING.items():
     TABLE.method(f"{_name}_")(_keeping(_op))
 
 
-@TABLE.method("requires_grad_", "backward", "register_hook", "retain_grad", "share_memory_", "set_", "resize_")
+@TABLE.method(
+    "requires_grad_", "backward", "register_hook", "retain_grad", "share_memory_", "set_", "resize_"
+)
 def not_captured(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> Any:
     raise Unsupported("a method that changes what autograd or the storage knows of a tensor")

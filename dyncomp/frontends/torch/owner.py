@@ -11,8 +11,6 @@ import torch
 from ... import dtypes
 from ..base import ArrayOwner
 
-_RAW = {torch.bfloat16: torch.uint16}
-
 
 def _describe(tensor: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], str]:
     name = str(tensor.dtype).removeprefix("torch.")
@@ -26,10 +24,6 @@ def _empty(shape: Sequence[int], strides: Sequence[int], name: str) -> Any:
 def _as_strided(base: Any, shape: Sequence[int], strides: Sequence[int], offset: int, name: str) -> Any:
     dtype = getattr(torch, name)
     typed = base if base.dtype == dtype else base.view(dtype)
-    if typed.requires_grad:
-        # captured with grad mode off only: the view of a parameter is then a plain tensor
-        with torch.no_grad():
-            return typed.as_strided(shape, strides, typed.storage_offset() + offset)
     return typed.as_strided(shape, strides, typed.storage_offset() + offset)
 
 

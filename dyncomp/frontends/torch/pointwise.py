@@ -16,7 +16,6 @@ from .operands import (
     Number,
     as_tensor,
     convert,
-    integer,
     need_tensor,
     only_defaults,
     pointwise,
@@ -179,9 +178,7 @@ def mul(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRe
 
 
 @TABLE.both("div", "divide", "true_divide")
-def div(
-    tx: TraceContext, input: Any, other: Any, *, rounding_mode: Any = None, out: Any = None
-) -> ArrayRef:
+def div(tx: TraceContext, input: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) -> ArrayRef:
     only_defaults(out=out)
     return tensor(divide_var(tx, input, other, rounding_mode))
 
@@ -442,9 +439,7 @@ def where(tx: TraceContext, condition: Any, input: Any = None, other: Any = None
     if not truth.dtype.is_bool:
         raise Unsupported("where expected condition to be a boolean tensor")
     common = result_type(input, other)
-    return tensor(
-        pointwise(tx, "where", truth.var, to_var(tx, input, common), to_var(tx, other, common))
-    )
+    return tensor(pointwise(tx, "where", truth.var, to_var(tx, input, common), to_var(tx, other, common)))
 
 
 @TABLE.method("where")

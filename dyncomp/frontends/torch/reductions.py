@@ -149,7 +149,9 @@ def extreme_var(tx: TraceContext, op: str, x: ArrayRef, dim: Any, keepdim: Any) 
 
 
 def _over_dims(op: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, dim: Any = (), keepdim: Any = False, *, out: Any = None) -> ArrayRef:
+    def rule(
+        tx: TraceContext, input: Any, dim: Any = (), keepdim: Any = False, *, out: Any = None
+    ) -> ArrayRef:
         only_defaults(out=out)
         return tensor(extreme_var(tx, op, need_tensor(input), dim, keepdim))
 
@@ -291,5 +293,3 @@ def mse_loss(
         raise Unsupported(f"reduction={reduction!r}")
     op = "mean" if reduction == "mean" else "reduce_sum"
     return tensor(emit(tx, op, square, axes=tuple(range(square.ndim))))
-
-

@@ -318,7 +318,9 @@ def _joined(tx: TraceContext, refs: list[ArrayRef], axis: int) -> ArrayRef:
     dtype = refs[0].dtype
     for ref in refs[1:]:
         dtype = promote_types(dtype, ref.dtype)
-    return tensor(contiguous(tx, emit(tx, "concatenate", *(convert(tx, r.var, dtype) for r in refs), axis=axis)))
+    return tensor(
+        contiguous(tx, emit(tx, "concatenate", *(convert(tx, r.var, dtype) for r in refs), axis=axis))
+    )
 
 
 @TABLE.function("cat", "concat", "concatenate")
@@ -358,7 +360,9 @@ def flip(tx: TraceContext, input: Any, *dims: Any, **kwargs: Any) -> ArrayRef:
     steps = tuple(-1 if a in axes else 1 for a in range(x.ndim))
     if any(x.shape[a] == 0 for a in axes) or not is_c_contiguous(x.shape, x.strides):
         raise Unsupported("flip of an empty or non-contiguous tensor")
-    return tensor(emit(tx, "contiguous", emit(tx, "strided_slice", x.var, starts=starts, sizes=x.shape, steps=steps)))
+    return tensor(
+        emit(tx, "contiguous", emit(tx, "strided_slice", x.var, starts=starts, sizes=x.shape, steps=steps))
+    )
 
 
 def _triangle(op: str) -> Any:
@@ -395,7 +399,9 @@ def is_dense(x: Var) -> bool:
     if any(isinstance(d, SymInt) for d in (*x.shape, *x.type.strides)):
         raise Unsupported("memory order of a strided tensor with symbolic sizes")
     step: Dim = 1
-    for size, stride in sorted(((d, s) for d, s in zip(x.shape, x.type.strides) if d != 1), key=lambda p: p[1]):
+    for size, stride in sorted(
+        ((d, s) for d, s in zip(x.shape, x.type.strides) if d != 1), key=lambda p: p[1]
+    ):
         if not same(stride, step):
             return False
         step = step * size

@@ -29,8 +29,16 @@ def read_state() -> State:
 
 
 def holds(_: Any, expected: State) -> bool:
-    """Whether torch's state is ``expected`` (the check of a guard)."""
-    return read_state() == expected
+    """Whether torch's state is ``expected`` (the check of a guard: it runs at every call)."""
+    grad, inference, autocast, function_modes, dispatch_modes, default = expected
+    return (
+        _grad() is grad
+        and _inference() is inference
+        and _function_modes() == function_modes
+        and _dispatch_modes() == dispatch_modes
+        and _default_dtype() is default
+        and _autocast("cpu") is autocast
+    )
 
 
 def describe_state(state: State) -> str:

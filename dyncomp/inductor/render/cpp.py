@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ...dtypes import DType
 from ...symint import Dim
-from ..launch import ABI_DECLARATIONS, BLAS_INDEX
+from ..launch import ABI_DECLARATIONS
 from ..loopir import Kernel
-from ..schedule import CallBlas, LaunchKernel, Matrix, Module, Segment
+from ..schedule import CallBlas, LaunchKernel, Module, Segment
 from . import ctext
+from .cpp_blas import product
 from .cpp_kernel import check_body, kernel_body
 from .support import needed_support
 
@@ -26,6 +26,12 @@ struct c128 { double re, im; };
 template <class Body> static void dc_call(void* body, i64 lo, i64 hi, int) { (*(Body*)body)(lo, hi); }
 DC_INLINE i64 dc_size_min(i64 a, i64 b) { return a < b ? a : b; }
 DC_INLINE i64 dc_size_max(i64 a, i64 b) { return a > b ? a : b; }
+// rows (or columns) of one block of a matrix product
+DC_INLINE i64 dc_block(i64 extent) {
+  if (extent < 64) return extent;
+  const i64 parts = dc_size_min(dc_size_max(extent / 256, 2), 64);
+  return ((extent - 1) / parts + 32) / 32 * 32;
+}
 """
 
 
@@ -116,7 +122,7 @@ def _segment(unit: _Unit, segment: Segment) -> str:
     ]
     lines.append("  (void)rt;")
     for step in segment.steps:
-        lines += _blas(step, unit) if isinstance(step, CallBlas) else _launch(step, unit)
+        lines += product(step, unit.symbols) if isinstance(step, CallBlas) else _launch(step, unit)
     return "\n".join([*lines, "  return 0;", "}"]) + "\n"
 
 
@@ -129,91 +135,3 @@ def _launch(step: LaunchKernel, unit: _Unit) -> list[str]:
         f"    if ({name}(b, s, rt, error)) return 1;",
         "  }",
     ]
-
-
-# -- matrix products --------------------------------------------------------------------------
-_LETTER = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-_ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112
-
-
-def _operand(
-    matrix: Matrix, unit: _Unit, dtype: DType, rows: Dim, cols: Dim, axes: list[str]
-) -> tuple[str, str, str]:
-    """(pointer, transpose flag, leading dimension) of a matrix."""
-    kind = ctext.memory_type(dtype)
-    parts = [ctext.dimension(matrix.offset, unit.symbols)]
-    parts += [
-        f"{axis} * {ctext.dimension(stride, unit.symbols)}"
-        for axis, stride in zip(axes, matrix.batch_strides)
-    ]
-    pointer = f"({kind}*)buffers[{matrix.slot}] + {' + '.join(parts)}"
-    transposed = not _is_one(matrix.col_stride)
-    leading = matrix.col_stride if transposed else matrix.row_stride
-    extent = rows if transposed else cols
-    least = ctext.dimension(extent, unit.symbols)
-    # with a single row BLAS still wants a leading dimension of at least the extent
-    stride = f"dc_size_max(dc_size_max({ctext.dimension(leading, unit.symbols)}, {least}), 1)"
-    return pointer, str(_TRANSPOSE if transposed else _NO_TRANSPOSE), stride
-
-
-def _is_one(value: Dim) -> bool:
-    return isinstance(value, int) and value == 1
-
-
-def _blas(step: CallBlas, unit: _Unit) -> list[str]:
-    letter = _LETTER[step.dtype.name]
-    kind = ctext.memory_type(step.dtype)
-    axes = [f"i{k}" for k in range(len(step.batch))]
-    a, a_flag, a_step = _operand(step.a, unit, step.dtype, step.m, step.k, axes)
-    b, b_flag, b_step = _operand(step.b, unit, step.dtype, step.k, step.n, axes)
-    c, _, c_step = _operand(step.c, unit, step.dtype, step.m, step.n, axes)
-    m, n, k = (ctext.dimension(x, unit.symbols) for x in (step.m, step.n, step.k))
-    by_value = not step.dtype.is_complex
-    scalar = kind if by_value else "const void*"
-    one, zero = ("1", "0") if by_value else ("&one", "&zero")
-    lines = [
-        "  {",
-        "    typedef void (*Gemm)(int, int, int, i64, i64, i64, " + scalar + ", const void*, i64,",
-    ]
-    lines.append(f"                         const void*, i64, {scalar}, void*, i64);")
-    lines.append(f"    const Gemm gemm = (Gemm)rt->blas[{BLAS_INDEX[f'{letter}gemm']}];")
-    if not by_value:
-        lines.append(f"    const {kind} one = {{1, 0}}, zero = {{0, 0}};")
-    lines.append(f"    const i64 m = {m}, n = {n}, k = {k};")
-    depth = "    "
-    for axis, size in zip(axes, step.batch):
-        text = ctext.dimension(size, unit.symbols)
-        lines.append(f"{depth}for (i64 {axis} = 0; {axis} < {text}; ++{axis})")
-        depth += "  "
-    operands = f"{one}, {a}, {a_step}, {b}, {b_step}, {zero}, {c}, {c_step}"
-    lines.append(f"{depth}if (gemm && m > 0 && n > 0)")
-    lines.append(f"{depth}  gemm({_ROW_MAJOR}, {a_flag}, {b_flag}, m, n, k, {operands});")
-    lines += _plain_product(step, unit, depth, (a, b, c))
-    lines.append("  }")
-    return lines
-
-
-def _plain_product(step: CallBlas, unit: _Unit, depth: str, pointers: tuple[str, str, str]) -> list[str]:
-    """What a process without BLAS runs instead."""
-    kind = ctext.memory_type(step.dtype)
-    steps = [
-        (ctext.dimension(x.row_stride, unit.symbols), ctext.dimension(x.col_stride, unit.symbols))
-        for x in (step.a, step.b, step.c)
-    ]
-    (a_row, a_col), (b_row, b_col), (c_row, c_col) = steps
-    a, b, c = pointers
-    left, right = f"({a})[row * {a_row} + p * {a_col}]", f"({b})[p * {b_row} + col * {b_col}]"
-    product, start = f"sum + {left} * {right}", "0"
-    if step.dtype.is_complex:
-        short = ctext.short_name(step.dtype)
-        product, start = f"dc_add_{short}(sum, dc_mul_{short}({left}, {right}))", "{0, 0}"
-    body = [
-        "else",
-        "  for (i64 row = 0; row < m; ++row)",
-        "    for (i64 col = 0; col < n; ++col) {",
-        f"      {kind} sum = {start};",
-        f"      for (i64 p = 0; p < k; ++p) sum = {product};",
-        f"      ({c})[row * {c_row} + col * {c_col}] = sum;",
-        "    }",
-    ]
-    return [depth + line for line in body]

@@ -218,6 +218,8 @@ class Printer(ReductionPrinter):
         stores = [i.node for i in loop.items if isinstance(i, Compute) and i.node.op == "store"]
         if len(loads) + len(stores) != len(loop.items) or not loads:
             return False
+        if {n.arg[0] for n in loads.values()} & self.written({s.arg[0] for s in stores}):
+            return False
         pairs = [(loads.get(s.args[0]), s) for s in stores]
         if not all(source is not None and _same_bytes(source, s, name) for source, s in pairs):
             return False
@@ -231,6 +233,14 @@ class Printer(ReductionPrinter):
                 places = [f"{memory(n.arg[0])} + {self.at(n.arg[1])}" for n in (s, source)]
                 self.line(f"__builtin_memcpy({', '.join(places)}, ({high} - {low}) * {s.dtype.itemsize});")
         return True
+
+    def written(self, names: set[str]) -> set[str]:
+        """Buffers that share memory with those stored to."""
+        return (
+            names
+            | {self.buffers[n].aliases for n in names}
+            | {b.name for b in self.buffers.values() if b.aliases in names}
+        )
 
     def pragma(self, loop: Loop, serial: bool) -> str:
         if serial:
@@ -330,11 +340,9 @@ def _hint_product(sizes: Iterable[Dim]) -> int:
 
 
 def _same_bytes(source: Node, target: Node, name: str) -> bool:
-    """Whether a load and the store of what it loaded step through different buffers element by element."""
-    return (
-        source.dtype is target.dtype
-        and source.arg[0] != target.arg[0]
-        and all(_is_one(coefficient(n.arg[1], name)) for n in (source, target))
+    """Whether a load and the store of what it loaded step through memory element by element."""
+    return source.dtype is target.dtype and all(
+        _is_one(coefficient(n.arg[1], name)) for n in (source, target)
     )
 
 

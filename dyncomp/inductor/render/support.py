@@ -17,7 +17,7 @@ from ...errors import LoweringError
 _FILES = ("integers.h", "halves.h", "floats.h", "math_f64.h", "math_f32.h", "libm.h", "complex.h")
 _NAME = re.compile(r"\bdc_\w+")
 # Defined in every unit's prelude or by the renderer itself.
-_PRELUDE_NAMES = frozenset({"dc_call", "dc_size_min", "dc_size_max"})
+_PRELUDE_NAMES = frozenset({"dc_call", "dc_size_min", "dc_size_max", "dc_block"})
 _INTEGER = {
     "i8": ("signed char", "unsigned char"),
     "i16": ("short", "unsigned short"),

@@ -19,6 +19,9 @@
  *          bodies running at once in one call. Runs serially as body(ctx, 0, n, 0) if n <= grain, in a nested
  *          call, or with one thread.
  * blas:    see DYNCOMP_BLAS_*; NULL where the process has no OpenBLAS with 64-bit integers.
+ * blas_serial(1) has the BLAS use one thread per call until the matching blas_serial(0); calls nest and may
+ *          come from several threads. Two pools of threads on the same cores slow each other down, so
+ *          generated code cuts large products into blocks for parallel_for instead.
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
@@ -33,6 +36,7 @@ struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
   int num_threads;
   void* blas[16];
+  void (*blas_serial)(int enter);
 };
 /* END */
 typedef struct Runtime Runtime;
@@ -53,7 +57,7 @@ enum {
   DYNCOMP_BLAS_DDOT = 9,
   DYNCOMP_BLAS_SSYRK = 10,
   DYNCOMP_BLAS_DSYRK = 11,
-  DYNCOMP_BLAS_SET_NUM_THREADS = 12, /* int openblas_set_num_threads_local(int), or NULL */
+  DYNCOMP_BLAS_SET_NUM_THREADS = 12, /* void openblas_set_num_threads(int), or NULL */
   DYNCOMP_BLAS_COUNT = 16
 };
 #ifdef __cplusplus

@@ -6,6 +6,8 @@
 
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <new>
 
 #include "pool.h"
 
@@ -23,8 +25,10 @@ int remember_openblas(dl_phdr_info* info, size_t, void* raw) {
   return 1;
 }
 
-void* find(void* library, const char* routine) {
-  static const char* const spellings[] = {"scipy_cblas_%s64_", "cblas_%s64_"};
+constexpr const char* kRoutineSpellings[] = {"scipy_cblas_%s64_", "cblas_%s64_"};
+constexpr const char* kControlSpellings[] = {"scipy_openblas_%s64_", "openblas_%s64_"};
+
+void* find(void* library, const char* routine, const char* const (&spellings)[2]) {
   for (const char* spelling : spellings) {
     char name[64];
     snprintf(name, sizeof name, spelling, routine);
@@ -33,7 +37,33 @@ void* find(void* library, const char* routine) {
   return nullptr;
 }
 
+int (*get_threads)() = nullptr;
+/* Callers inside a serial section, and the number of threads to go back to after the last of them. */
+std::mutex serial_mutex;
+int serial_depth = 0;
+int threads_before = 1;
+
 }  // namespace
+
+void blas_serial(int enter) {
+  const auto set_threads = reinterpret_cast<void (*)(int)>(runtime_table.blas[DYNCOMP_BLAS_SET_NUM_THREADS]);
+  if (!set_threads) return;
+  std::lock_guard<std::mutex> hold(serial_mutex);
+  if (enter) {
+    if (serial_depth++ > 0) return;
+    threads_before = get_threads();
+    if (threads_before > 1) set_threads(1);
+    return;
+  }
+  if (--serial_depth == 0 && threads_before > 1) set_threads(threads_before);
+}
+
+void blas_after_fork_in_child() {
+  new (&serial_mutex) std::mutex();
+  if (serial_depth > 0 && threads_before > 1)
+    reinterpret_cast<void (*)(int)>(runtime_table.blas[DYNCOMP_BLAS_SET_NUM_THREADS])(threads_before);
+  serial_depth = 0;
+}
 
 bool find_blas() {
   char path[4096] = "";
@@ -42,10 +72,10 @@ bool find_blas() {
   void* library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   if (!library) return false;
   for (size_t i = 0; i < sizeof kRoutines / sizeof *kRoutines; ++i)
-    runtime_table.blas[i] = find(library, kRoutines[i]);
-  void* set_threads = dlsym(library, "scipy_openblas_set_num_threads_local64_");
-  if (!set_threads) set_threads = dlsym(library, "openblas_set_num_threads_local64_");
-  runtime_table.blas[DYNCOMP_BLAS_SET_NUM_THREADS] = set_threads;
+    runtime_table.blas[i] = find(library, kRoutines[i], kRoutineSpellings);
+  void* set_threads = find(library, "set_num_threads", kControlSpellings);
+  get_threads = reinterpret_cast<int (*)()>(find(library, "get_num_threads", kControlSpellings));
+  if (get_threads) runtime_table.blas[DYNCOMP_BLAS_SET_NUM_THREADS] = set_threads;
   return runtime_table.blas[DYNCOMP_BLAS_SGEMM] != nullptr;
 }
 

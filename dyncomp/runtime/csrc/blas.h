@@ -6,5 +6,10 @@ namespace dyncomp {
 /* Fills Runtime.blas; false if the process has no such library. */
 bool find_blas();
 
+/* Runtime.blas_serial. */
+void blas_serial(int enter);
+/* No other thread is inside a serial section there. */
+void blas_after_fork_in_child();
+
 }  // namespace dyncomp
 #endif

@@ -8,6 +8,8 @@
  */
 #include "pool.h"
 
+#include "blas.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -23,7 +25,7 @@
 
 namespace dyncomp {
 
-Runtime runtime_table = {parallel_for, 1, {}};
+Runtime runtime_table = {parallel_for, 1, {}, blas_serial};
 
 namespace {
 
@@ -241,6 +243,7 @@ void run_parallel(Pool* p, BodyFunction body, void* ctx, i64 n, i64 grain, int t
 void after_fork_in_child() {
   pool = new (std::nothrow) Pool();
   inside_body = false;
+  blas_after_fork_in_child();
 }
 
 }  // namespace

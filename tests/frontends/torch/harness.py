@@ -55,7 +55,9 @@ def same(found, expected, where: str) -> None:
         return
     assert found.dtype == expected.dtype, f"{where}: {found.dtype}, torch gives {expected.dtype}"
     assert found.shape == expected.shape, f"{where}: {found.shape}, torch gives {expected.shape}"
-    assert meaningful(found) == meaningful(expected), f"{where}: strides {found.stride()}, {expected.stride()}"
+    assert meaningful(found) == meaningful(expected), (
+        f"{where}: strides {found.stride()}, {expected.stride()}"
+    )
     assert found.requires_grad == expected.requires_grad, where
     close(found, expected, where)
 

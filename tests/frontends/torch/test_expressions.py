@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import dyncomp
 import pytest
+
+import dyncomp
 
 torch = pytest.importorskip("torch")
 
 from . import expressions as ex  # noqa: E402
 from .harness import FLOATS, INTS, arguments, check, inputs, same  # noqa: E402
 
+
 def _cases(table, dtypes):
-    for name in table:
-        for dtype in dtypes:
-            yield pytest.param(table[name], dtype, id=f"{name}-{str(dtype).removeprefix('torch.')}")
+    return [
+        pytest.param(table[name], dtype, id=f"{name}-{str(dtype).removeprefix('torch.')}")
+        for name in table
+        for dtype in dtypes
+    ]
 
 
 @pytest.mark.parametrize(("f", "dtype"), _cases(ex.ARITHMETIC, (*FLOATS, *INTS)))
@@ -59,12 +63,15 @@ def _chunks():
         (ex.PLAIN, (torch.float32,)),
         (ex.VIEWS, (torch.float32,)),
     ]
+    found = []
     for table, dtypes in tables:
         names = list(table)
         for start in range(0, len(names), CHUNK):
             part = names[start : start + CHUNK]
             for dtype in dtypes:
-                yield pytest.param(table, part, dtype, id=f"{part[0]}-{str(dtype).removeprefix('torch.')}")
+                label = f"{part[0]}-{str(dtype).removeprefix('torch.')}"
+                found.append(pytest.param(table, part, dtype, id=label))
+    return found
 
 
 @pytest.mark.parametrize(("table", "names", "dtype"), _chunks())

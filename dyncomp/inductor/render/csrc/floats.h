@@ -150,24 +150,29 @@ DC_INLINE float dc_ldexp_f32(float x, i64 n) {
   k = k < -400 ? -400 : k;
   return (float)((double)x * dc_from_bits_f64((u64)(k + 1023) << 52));
 }
+// The larger argument's exponent is taken out of both, within limits that keep factor and its inverse normal.
 // @ dc_hypot_f64
 DC_INLINE double dc_hypot_f64(double x, double y) {
   const double a = __builtin_fabs(x);
   const double b = __builtin_fabs(y);
-  const double big = a > b ? a : b;
-  const double small = a > b ? b : a;
-  const double scale = big > 0x1p500 ? 0x1p-600 : big < 0x1p-400 ? 0x1p600 : 1.0;
-  const double back = big > 0x1p500 ? 0x1p600 : big < 0x1p-400 ? 0x1p-600 : 1.0;
-  const double u = big * scale;
-  const double v = small * scale;
+  const u64 exponent = dc_bits_f64(a > b ? a : b) & 0x7ff0000000000000ULL;
+  const u64 wanted = 0x7ff0000000000000ULL - exponent;
+  const u64 factor = wanted > 0x7fd0000000000000ULL ? 0x7fd0000000000000ULL : wanted;
+  const double u = a * dc_from_bits_f64(factor);
+  const double v = b * dc_from_bits_f64(factor);
+  const double back = dc_from_bits_f64(0x7fe0000000000000ULL - factor);
   const double r = __builtin_sqrt(__builtin_fma(u, u, v * v)) * back;
-  const double any = (a != a) | (b != b) ? a + b : r;
-  return (a == __builtin_inf()) | (b == __builtin_inf()) ? __builtin_inf() : any;
+  return (a == __builtin_inf()) | (b == __builtin_inf()) ? __builtin_inf() : r;
 }
 // @ dc_hypot_f32
 DC_INLINE float dc_hypot_f32(float x, float y) {
-  const double u = x, v = y;
-  const double r = __builtin_sqrt(u * u + v * v);
-  const float inf = __builtin_inff();
-  return (__builtin_fabsf(x) == inf) | (__builtin_fabsf(y) == inf) ? inf : (float)r;
+  const float a = __builtin_fabsf(x);
+  const float b = __builtin_fabsf(y);
+  const unsigned int exponent = dc_bits_f32(a > b ? a : b) & 0x7f800000u;
+  const unsigned int wanted = 0x7f800000u - exponent;
+  const unsigned int factor = wanted > 0x7e800000u ? 0x7e800000u : wanted;
+  const float u = a * dc_from_bits_f32(factor);
+  const float v = b * dc_from_bits_f32(factor);
+  const float r = __builtin_sqrtf(__builtin_fmaf(u, u, v * v)) * dc_from_bits_f32(0x7f000000u - factor);
+  return (a == __builtin_inff()) | (b == __builtin_inff()) ? __builtin_inff() : r;
 }

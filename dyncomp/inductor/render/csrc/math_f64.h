@@ -3,76 +3,86 @@
 // Elementary Functions", 1980; log1p's correction after W. Kahan); polynomials were made by Chebyshev
 // interpolation in 60-digit arithmetic (tests/inductor/test_render_vecmath.py measures the result).
 
-// 2^n for integral -1022 <= n <= 1023: the sum's low bits are n in two's complement.
-// @ dc_pow2_f64
-DC_INLINE double dc_pow2_f64(double n) { return dc_from_bits_f64((dc_bits_f64(n + 0x1.8p52) + 1023) << 52); }
-// p * 2^n in two exact steps, so that overflow and denormals come out right
+// p * 2^n in two exact steps, so that overflow and denormals come out right. n is given as the rounded sum
+// n + 0x1.80000000007fep52, whose low bits are n + 2 * 1023.
 // @ dc_scale_f64
-DC_INLINE double dc_scale_f64(double p, double n) {
-  const double half = (n * 0.5 + 0x1.8p52) - 0x1.8p52;
-  return p * dc_pow2_f64(half) * dc_pow2_f64(n - half);
+DC_INLINE double dc_scale_f64(double p, double shifted) {
+  const u64 u = dc_bits_f64(shifted);
+  const u64 half = u >> 1;
+  return p * dc_from_bits_f64(half << 52) * dc_from_bits_f64((u - half) << 52);
 }
 // (exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2
 // @ dc_exp_tail_f64
 DC_INLINE double dc_exp_tail_f64(double r) {
-  POLY(p, r, 0x1.0000000000000p-1, 0x1.5555555555557p-3, 0x1.5555555555556p-5, 0x1.11111111100bep-7, 0x1.6c16c16c162c3p-10, 0x1.a01a01abf85abp-13, 0x1.a01a01a6e1e2ap-16, 0x1.71de01fdbf9cap-19, 0x1.27e4db46cddd1p-22, 0x1.af4e554377204p-26, 0x1.1f7340dbc337ep-29);
+  POLY(p, r, 0x1.0000000000001p-1, 0x1.5555555555556p-3, 0x1.5555555553d37p-5, 0x1.11111111109a6p-7, 0x1.6c16c1789d1d7p-10, 0x1.a01a01a7cebcdp-13, 0x1.a019b8ca26fcfp-16, 0x1.71de0d85293b8p-19, 0x1.2891d4ffbb0f9p-22, 0x1.af390ba7e6f47p-26);
   return p;
 }
-// exp(x + low), |low| far below |x|
+// exp(x + low) * (factor + factor_low), each low part far below its high part; factor normal and at most about 1
 // @ dc_exp_sum_f64
-DC_INLINE double dc_exp_sum_f64(double x0, double low) {
+DC_INLINE double dc_exp_sum_f64(double x0, double low, double factor, double factor_low) {
   double x = x0 > 711.0 ? 711.0 : x0;
   x = x < -746.0 ? -746.0 : x;
-  const double n = (x * 0x1.71547652b82fep+0 + 0x1.8p52) - 0x1.8p52;
+  const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
+  const double n = shifted - 0x1.80000000007fep52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
   r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r) + low;
-  const double p = 1.0 + __builtin_fma(r * r, dc_exp_tail_f64(r), r);
-  return dc_scale_f64(p, n);
+  const double p = __builtin_fma(r * r, dc_exp_tail_f64(r), r);
+  return dc_scale_f64(factor + __builtin_fma(p, factor, factor_low), shifted);
 }
 // @ dc_exp_f64
 DC_INLINE double dc_exp_f64(double x0) {
   double x = x0 > 711.0 ? 711.0 : x0;
   x = x < -746.0 ? -746.0 : x;
-  const double n = (x * 0x1.71547652b82fep+0 + 0x1.8p52) - 0x1.8p52;
+  const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
+  const double n = shifted - 0x1.80000000007fep52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
   r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
-  return dc_scale_f64(1.0 + __builtin_fma(r * r, dc_exp_tail_f64(r), r), n);
+  return dc_scale_f64(1.0 + __builtin_fma(r * r, dc_exp_tail_f64(r), r), shifted);
 }
 // @ dc_exp2_f64
 DC_INLINE double dc_exp2_f64(double x0) {
   double x = x0 > 1025.0 ? 1025.0 : x0;
   x = x < -1080.0 ? -1080.0 : x;
-  const double n = (x + 0x1.8p52) - 0x1.8p52;
-  const double f = x - n;
+  const double shifted = x + 0x1.80000000007fep52;
+  const double f = x - (shifted - 0x1.80000000007fep52);
   const double high = f * 0x1.62e42fefa39efp-1;
   const double low = __builtin_fma(f, 0x1.62e42fefa39efp-1, -high) + f * 0x1.abc9e3b39803fp-56;
   const double p = 1.0 + (high + __builtin_fma(high * high, dc_exp_tail_f64(high), low));
-  return dc_scale_f64(p, n);
+  return dc_scale_f64(p, shifted);
 }
-// @ dc_expm1_f64
-DC_INLINE double dc_expm1_f64(double x0) {
+// (exp(x) - 1) / 2, which does not overflow where hyperbolic functions do not
+// @ dc_half_expm1_f64
+DC_INLINE double dc_half_expm1_f64(double x0) {
   double x = x0 > 711.0 ? 711.0 : x0;
   x = x < -60.0 ? -60.0 : x;
-  const double n = (x * 0x1.71547652b82fep+0 + 0x1.8p52) - 0x1.8p52;
+  const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000003fep52);
+  const double n = shifted - 0x1.80000000003fep52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
   r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
   const double p = __builtin_fma(r * r, dc_exp_tail_f64(r), r);
-  // one power of two less: 2^1024 is no double
-  const double half = dc_pow2_f64(n - 1.0);
-  const double y = 2.0 * __builtin_fma(p, half, half - 0.5);
-  return x0 == 0 ? x0 : y;
+  const double half = dc_from_bits_f64(dc_bits_f64(shifted) << 52);  // 2^(n-1): 2^1024 is no double
+  return __builtin_fma(p, half, half - 0.5);
 }
-// x = 2^k * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); x positive and finite
+// @ dc_expm1_f64
+DC_INLINE double dc_expm1_f64(double x) {
+  const double y = 2.0 * dc_half_expm1_f64(x);
+  return x == 0 ? x : y;
+}
+// x = 2^k * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); x positive, finite and (normal_split) not denormal
 // @ dc_split_f64
 struct dc_split_f64 { double k, f; };
+DC_INLINE dc_split_f64 dc_local_normal_split_f64(double x) {
+  const u64 u = dc_bits_f64(x);
+  const u64 t = u + 0x95f619980c433ULL;
+  const double m = dc_from_bits_f64(u - (t & 0xfff0000000000000ULL) + 0x3ff0000000000000ULL);
+  // the biased exponent, below 2^11, as a double: it becomes the low bits of 2^52
+  const double k = dc_from_bits_f64(0x4330000000000000ULL | (t >> 52)) - (0x1p52 + 1023.0);
+  return {k, m - 1.0};
+}
 DC_INLINE dc_split_f64 dc_local_split_f64(double x) {
   const bool tiny = x < 0x1p-1022;
-  const u64 u = dc_bits_f64(tiny ? x * 0x1p54 : x);
-  const u64 e = (u - 0x3fe6a09e667f3bcdULL + 0x3ff0000000000000ULL) >> 52;
-  const double m = dc_from_bits_f64(u - (e << 52) + 0x3ff0000000000000ULL);
-  // e < 2^11 as a double: it becomes the low bits of 2^52
-  const double k = dc_from_bits_f64(0x4330000000000000ULL | e) - (0x1p52 + 1023.0);
-  return {tiny ? k - 54.0 : k, m - 1.0};
+  const dc_split_f64 a = dc_local_normal_split_f64(tiny ? x * 0x1p54 : x);
+  return {tiny ? a.k - 54.0 : a.k, a.f};
 }
 // (log((1+s)/(1-s)) - 2s) / s^3 as a polynomial in z = s^2
 // @ dc_log_tail_f64
@@ -86,7 +96,7 @@ DC_INLINE double dc_log_rest_f64(double f) {
   const double s = f / (2.0 + f);
   const double z = s * s;
   const double half = 0.5 * f * f;
-  return s * (half + z * dc_log_tail_f64(z)) - half;
+  return __builtin_fma(s, __builtin_fma(z, dc_log_tail_f64(z), half), -half);
 }
 // what all logarithms give at and beyond the ends of their domain
 // @ dc_log_ends_f64
@@ -284,27 +294,22 @@ DC_INLINE double dc_tanh_f64(double x) {
   const double z = a * a;
   POLY(p, z, -0x1.5555555555555p-2, 0x1.11111111110f7p-3, -0x1.ba1ba1ba1476cp-5, 0x1.664f487cc1f81p-6, -0x1.226e32da2eb26p-7, 0x1.d6d2a07aaec7dp-9, -0x1.7d78ff367c984p-10, 0x1.31e100d23111cp-11, -0x1.a5ec725461335p-13);
   const double small = __builtin_fma(a * z, p, a);
-  const double middle = t / (t + 2.0);
-  const double large = 1.0 - 2.0 / (t + 2.0);
-  const double y = a < 0.3 ? small : a < 0.8 ? middle : large;
-  return __builtin_copysign(a != a ? a : y, x);
+  const double y = a < 0.3 ? small : t / (t + 2.0);
+  return __builtin_copysign(y, x);
 }
 // @ dc_sinh_f64
 DC_INLINE double dc_sinh_f64(double x) {
   const double a = __builtin_fabs(x);
-  const double t = dc_expm1_f64(a > 709.0 ? 709.0 : a);
-  const double e = dc_exp_f64(a * 0.5);
-  const double near = t - 0.5 * (t * t) / (t + 1.0);
-  const double middle = 0.5 * (t + t / (t + 1.0));
-  const double y = a < 1.0 ? near : a < 709.0 ? middle : (0.5 * e) * e;
-  return __builtin_copysign(a != a ? a : y, x);
+  const double z = a * a;
+  POLY(p, z, 0x1.5555555555555p-3, 0x1.11111111110fdp-7, 0x1.a01a01a01ee70p-13, 0x1.71de3a4e14f40p-19, 0x1.ae6460fae3728p-26, 0x1.611cb330c1fe8p-33, 0x1.b41232cf9950fp-41);
+  const double half = dc_half_expm1_f64(a);
+  const double y = a < 1.0 ? __builtin_fma(a * z, p, a) : half + half / __builtin_fma(2.0, half, 1.0);
+  return __builtin_copysign(y, x);
 }
 // @ dc_cosh_f64
 DC_INLINE double dc_cosh_f64(double x) {
-  const double a = __builtin_fabs(x);
-  const double t = dc_exp_f64(a > 709.0 ? 709.0 : a);
-  const double e = dc_exp_f64(a * 0.5);
-  return a > 709.0 ? (0.5 * e) * e : a != a ? a : 0.5 * t + 0.5 / t;
+  const double half = dc_exp_sum_f64(__builtin_fabs(x), 0.0, 0.5, 0.0);
+  return half + 0.25 / half;
 }
 // @ dc_arcsinh_f64
 DC_INLINE double dc_arcsinh_f64(double x) {
@@ -339,79 +344,127 @@ DC_INLINE double dc_sigmoid_f64(double x) {
   const double quotient = __builtin_fma(near, error, near);
   return x < 0 ? z * quotient : quotient;
 }
+// erf(a)/a - 1 for a = sqrt(z) <= 1
+// @ dc_erf_small_f64
+DC_INLINE double dc_erf_small_f64(double z) {
+  POLY(p, z, 0x1.06eba8214db69p-3, -0x1.812746b0379e7p-2, 0x1.ce2f21a042bddp-4, -0x1.b82ce3128898dp-6, 0x1.565bcd0e647acp-8, -0x1.c02db3fecced0p-11, 0x1.f9a326bdd9420p-14, -0x1.f4d255b078cd5p-17, 0x1.b9e649a9fe69bp-20, -0x1.5f6d42f218e51p-23, 0x1.fc3e8f0b390c0p-27, -0x1.4e48c9d4074f1p-30, 0x1.7e7e8e7125a0cp-34, -0x1.285e44d97b878p-38);
+  return p;
+}
 // @ dc_erf_f64
 DC_INLINE double dc_erf_f64(double x) {
   const double a = __builtin_fabs(x) > 6.0 ? 6.0 : __builtin_fabs(x);
   const double z = a * a;
-  POLY(p, z, 0.1283791670955125739, -0x1.812746b0379e7p-2, 0x1.ce2f21a042bddp-4, -0x1.b82ce3128898dp-6, 0x1.565bcd0e647acp-8, -0x1.c02db3fecced0p-11, 0x1.f9a326bdd9420p-14, -0x1.f4d255b078cd5p-17, 0x1.b9e649a9fe69bp-20, -0x1.5f6d42f218e51p-23, 0x1.fc3e8f0b390c0p-27, -0x1.4e48c9d4074f1p-30, 0x1.7e7e8e7125a0cp-34, -0x1.285e44d97b878p-38);
   const double u = (a - 2.5) / (a + 2.5);
   POLY(q, u, 0x1.afbb3f3b7343ap-3, -0x1.7ca88dec217a5p-2, 0x1.01c11a735ce1cp-2, -0x1.0011543716facp-3, 0x1.470ba1f6600d3p-5, -0x1.05bb2fe43111cp-8, -0x1.5a571677cc641p-9, 0x1.cb3b606245652p-11, 0x1.def251d8beb83p-13, -0x1.0e4620742f1f4p-13, -0x1.1ea77884579a3p-15, 0x1.383dd2783dbb9p-16, 0x1.f62d630ec8a38p-18, -0x1.335805abf46a8p-19, -0x1.a29583037b514p-20, 0x1.86a4eb34711a4p-24);
-  const double y = a < 1.0 ? __builtin_fma(a, p, a) : 1.0 - dc_exp_f64(-z) * q;
+  const double y = a < 1.0 ? __builtin_fma(a, dc_erf_small_f64(z), a) : 1.0 - dc_exp_f64(-z) * q;
   return x != x ? x : __builtin_copysign(y, x);
 }
-// exp(log|x| / 3), then one step of Newton's method in a form whose correction is small
+// exp(-a^2) with the rounding error of the square, times (1 + 2a) exp(a^2) erfc(a), a polynomial, over 1 + 2a
+// @ dc_erfc_f64
+DC_INLINE double dc_erfc_f64(double x) {
+  const double a = __builtin_fabs(x) > 28.0 ? 28.0 : __builtin_fabs(x);
+  const double z = a * a;
+  const double u = (a - 3.75) / (a + 3.75);
+  POLY(rest, u, -0x1.992fa51511ec6p-7, -0x1.1f367683f89a6p-3, 0x1.d5f294815b07bp-9, 0x1.510169d096716p-4, -0x1.bda9309a2b208p-4, 0x1.7a14188a9c1dbp-4, -0x1.e0d0fa6d75f92p-5, 0x1.d0b0037d138b4p-6, -0x1.3f603c5198dd1p-7, 0x1.cc3a0e9c0a2afp-10, 0x1.33fb429b12f3dp-12, -0x1.303fa9b7f3235p-12, 0x1.b13f828b43ab2p-15, 0x1.778d3d6eb7ed5p-16, -0x1.7fca31e6d3b94p-17, -0x1.05a6e97ac4536p-20, 0x1.d2944e5699885p-20, -0x1.d9281bed770f7p-25, -0x1.025e38bdb82acp-22, 0x1.680e866773f37p-26, 0x1.a80cc61aa9ecap-26, -0x1.4b1c8a3739cbep-29);
+  const double q = 1.25 + rest;
+  const double q_low = (1.25 - q) + rest;
+  const double b = __builtin_fma(2.0, a, 1.0);
+  const double b_low = __builtin_fma(2.0, a, 1.0 - b);
+  const double inverse = 1.0 / b;
+  const double factor = q * inverse;
+  const double factor_low = __builtin_fma(-factor, b_low, __builtin_fma(-factor, b, q) + q_low) * inverse;
+  const double far = dc_exp_sum_f64(-z, __builtin_fma(-a, a, z), factor, factor_low);
+  const double near = 1.0 - __builtin_fma(x, dc_erf_small_f64(z), x);
+  const double y = a < 0.5 ? near : x < 0 ? 2.0 - far : far;
+  return x != x ? x : y;
+}
+// Cube root: x = w * 8^q with w in [1/2, 4); a polynomial for w^(-1/3), one step of third order, and a last
+// correction by the residual w - y^3.
 // @ dc_cbrt_f64
 DC_INLINE double dc_cbrt_f64(double x) {
   const double a = __builtin_fabs(x);
-  const bool tiny = a < 0x1p-1000;
-  const bool huge = a > 0x1p1000;
-  const double b = tiny ? a * 0x1p90 : huge ? a * 0x1p-90 : a;
-  double y = dc_exp_f64(dc_log_f64(b) * 0x1.5555555555555p-2);
-  const double square = y * y;
-  const double square_low = __builtin_fma(y, y, -square);
-  const double error = __builtin_fma(-square, y, b) - square_low * y;
-  y = y + error / (3.0 * square);
-  y = tiny ? y * 0x1p-30 : huge ? y * 0x1p30 : y;
+  const bool tiny = a < 0x1p-1022;
+  const u64 u = dc_bits_f64(tiny ? a * 0x1p54 : a);
+  const double e = dc_from_bits_f64(0x4330000000000000ULL | (u >> 52)) - (0x1p52 + 1023.0);
+  const double k = tiny ? e - 54.0 : e;
+  const double m = dc_from_bits_f64((u & 0xfffffffffffffULL) | 0x3ff0000000000000ULL);
+  const double shifted = __builtin_fma(k, 0x1.5555555555555p-2, 0x1.80000000003ffp52);
+  const double left = __builtin_fma(-3.0, shifted - 0x1.80000000003ffp52, k);
+  // left is -1, 0 or 1: parabolas through 2^left and 2^(-left/3)
+  const double w = m * __builtin_fma(left, __builtin_fma(left, 0.25, 0.75), 1.0);
+  const double turn = __builtin_fma(left, __builtin_fma(left, 0x1.b744985853540p-6, -0x1.dd68e9bbaedb2p-3), 1.0);
+  POLY(guess, m, 0x1.89aaa824baf04p+0, -0x1.9a40a90fa4facp-1, 0x1.3f54e3e89a473p-2, -0x1.8e66e7b396750p-5);
+  double r = guess * turn;
+  double square = r * r;
+  const double off = __builtin_fma(-w * r, square, 1.0);
+  r = __builtin_fma(r * off, __builtin_fma(off, 0x1.c71c71c71c71cp-3, 0x1.5555555555555p-2), r);
+  square = r * r;
+  const double y = w * square;
+  const double y_square = y * y;
+  const double y_square_low = __builtin_fma(y, y, -y_square);
+  const double residual = __builtin_fma(-y_square_low, y, __builtin_fma(-y_square, y, w));
+  const double root = __builtin_fma(residual * square, 0x1.5555555555555p-2, y);
+  const double scaled = root * dc_from_bits_f64(dc_bits_f64(shifted) << 52);
   const bool finite = (a > 0) & (a < __builtin_inf());
-  return finite ? __builtin_copysign(y, x) : x + x;
+  return finite ? __builtin_copysign(scaled, x) : x + x;
 }
-// Signs, zeros, infinities and NaN of pow, given |x|^y for finite x and y
-// @ dc_pow_ends
-DC_INLINE double dc_pow_ends(double x, double y, double r) {
-  const double a = __builtin_fabs(x);
-  const double inf = __builtin_inf();
-  const bool whole = __builtin_floor(y) == y;
+// What y alone says about pow(x, y), by integer arithmetic on truth values: gcc 12 does not vectorise loops
+// with conditions that do not vary.
+// @ dc_exponent_f64
+struct dc_exponent_f64 { double at_infinity, at_nan, negative_limit; u64 odd_sign; };
+DC_INLINE dc_exponent_f64 dc_local_exponent_f64(double y) {
   const double half = y * 0.5;
-  const bool odd = whole & (__builtin_floor(half) != half) & (__builtin_fabs(y) < inf);
-  const bool negative = (dc_bits_f64(x) >> 63) != 0;
-  double v = r;
-  v = a == 0 ? (y > 0 ? 0.0 : inf) : v;
-  v = a == inf ? (y > 0 ? inf : 0.0) : v;
-  v = __builtin_fabs(y) == inf ? ((a > 1) == (y > 0) ? inf : 0.0) : v;
-  v = (__builtin_fabs(y) == inf) & (a == 1) ? 1.0 : v;
-  v = negative & odd ? -v : v;
-  v = (x < 0) & (a < inf) & !whole ? __builtin_nan("") : v;
-  v = (x != x) | (y != y) ? x + y : v;
-  return (y == 0) | (x == 1) ? 1.0 : v;
+  const double rest = half - __builtin_floor(half);  // 0 for even numbers, 0.5 for odd ones, NaN for infinities
+  const u64 odd = (u64)(rest == 0.5);
+  const u64 fraction = (u64)((rest > 0) | (y != y)) & (odd ^ 1u);
+  const u64 zero = (u64)(y == 0);
+  const double at_infinity = dc_from_bits_f64(dc_bits_f64(y * __builtin_inf()) & (zero - 1u));
+  const double at_nan = dc_from_bits_f64(0x7ff8000000000000ULL - zero * 0x4008000000000000ULL);
+  const double negative_limit = dc_from_bits_f64((fraction - 1u) & 0xfff0000000000000ULL);
+  return {at_infinity, at_nan, negative_limit, odd << 63};
 }
+// x^y given |x|^y (anything for |x| = 1 and NaN)
+// @ dc_pow_ends
+DC_INLINE double dc_pow_ends(double x, double a, double p, u64 odd_sign, double negative_limit, double at_nan) {
+  const double one = a == 1.0 ? a : p;
+  const double v = dc_from_bits_f64(dc_bits_f64(one) ^ (dc_bits_f64(x) & odd_sign));
+  const double real = (x < negative_limit) & (a < __builtin_inf()) ? __builtin_nan("") : v;
+  return x != x ? at_nan : real;
+}
+// exp(y * log|x|), the logarithm and the product to about twelve bits more than double precision.
+// log(1+f) = 2s + s^3 (2/3) + s^5 (...) with s = f / (2+f), the first two terms as sums of two numbers.
 // @ dc_pow_f64
 DC_INLINE double dc_pow_f64(double x, double y) {
+  const dc_exponent_f64 t = dc_local_exponent_f64(y);
   const double a = __builtin_fabs(x);
-  const bool usable = (a > 0) & (a < __builtin_inf());
-  const dc_split_f64 w = dc_local_split_f64(usable ? a : 1.0);
-  // log(1+f) = 2s + s^3 (2/3) + s^5 (...) with s = f / (2+f), the first two terms to twice the precision
+  const dc_split_f64 w = dc_local_split_f64(a);
   const double d = 2.0 + w.f;
   const double d_low = w.f - (d - 2.0);
-  const double s = w.f / d;
-  const double s_low = (__builtin_fma(-s, d, w.f) - s * d_low) / d;
+  const double inverse = 1.0 / d;
+  const double s = w.f * inverse;
+  const double s_low = __builtin_fma(-s, d_low, __builtin_fma(-s, d, w.f)) * inverse;
+  const double s2 = s + s;
   const double z = s * s;
-  const double z_low = __builtin_fma(s, s, -z) + 2.0 * s * s_low;
-  const double cube = s * z;
-  const double cube_low = __builtin_fma(s, z, -cube) + (s * z_low + s_low * z);
-  const double third = cube * 0x1.5555555555555p-1;
-  const double third_low = __builtin_fma(cube, 0x1.5555555555555p-1, -third) + (cube_low * 0x1.5555555555555p-1 + cube * 0x1.5555555555555p-55);
+  const double z_low = __builtin_fma(s2, s_low, __builtin_fma(s, s, -z));
+  const double third = z * 0x1.5555555555555p-2;
+  const double third_low = __builtin_fma(z_low, 0x1.5555555555555p-2, __builtin_fma(z, 0x1.5555555555555p-56, __builtin_fma(z, 0x1.5555555555555p-2, -third)));
+  const double cubic = s2 * third;
+  // the error of s changes s2 * third by three times its share
+  const double cubic_low = __builtin_fma(s2, third_low, __builtin_fma(s_low + s_low, third, __builtin_fma(s2, third, -cubic)));
   POLY(tail, z, 0x1.9999999999a43p-2, 0x1.249249247513dp-2, 0x1.c71c7204621fep-3, 0x1.745cf7c1d5dafp-3, 0x1.3b1c79943fca2p-3, 0x1.0fb77bcdefa76p-3, 0x1.0c4d8297b1431p-3);
   const double k = w.k * 0x1.62e42feep-1;
-  const double sum = k + 2.0 * s;
-  const double sum_low = (k - sum) + 2.0 * s;
-  const double log_x = sum + third;
-  const double carry = (sum - log_x) + third;
-  const double small = cube * z * tail + (third_low + (2.0 * s_low + w.k * 0x1.a39ef35793c76p-33));
-  const double rest = (sum_low + carry) + small;
+  const double sum = k + s2;
+  const double sum_low = (k - sum) + s2;
+  const double log_x = sum + cubic;
+  const double carry = (sum - log_x) + cubic;
+  const double constants = __builtin_fma(w.k, 0x1.a39ef35793c76p-33, __builtin_fma(2.0, s_low, cubic_low));
+  const double rest = (sum_low + carry) + __builtin_fma(s * (z * z), tail, constants);
   const double log_high = log_x + rest;
   const double log_low = (log_x - log_high) + rest;
-  const double p = y * log_high;
-  const bool moderate = __builtin_fabs(p) < 800.0;
-  const double p_low = moderate ? __builtin_fma(y, log_high, -p) + y * log_low : 0.0;
-  return dc_pow_ends(x, y, dc_exp_sum_f64(p, p_low));
+  const double q = y * log_high;
+  const double q_low = __builtin_fma(y, log_low, __builtin_fma(y, log_high, -q));
+  const double low = __builtin_fabs(q) < 800.0 ? q_low : 0.0;
+  double p = a == 0 ? -t.at_infinity : q;
+  p = a == __builtin_inf() ? t.at_infinity : p;
+  return dc_pow_ends(x, a, dc_exp_sum_f64(p, low, 1.0, 0.0), t.odd_sign, t.negative_limit, t.at_nan);
 }
