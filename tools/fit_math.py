@@ -166,7 +166,9 @@ def _replaced(text: str, table: dict[str, list[list[str]]]) -> tuple[str, list[s
 
 def main() -> int:
     """Compare or write; the exit status is 1 if a polynomial differs from its fit."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true", help="put the fits into the headers")
     parser.add_argument("sections", nargs="*", help="only these sections")
     options = parser.parse_args()

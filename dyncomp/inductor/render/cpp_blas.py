@@ -19,9 +19,9 @@ _LETTER = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 _ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112
 # Multiplications from which a product is cut into blocks, from which the BLAS might start threads, and that
 # one piece of parallel work should have.
-SPLIT_FROM = 2_000_000
+SPLIT_FROM = 500_000
 THREADED_FROM = 200_000
-PIECE = 500_000
+PIECE = 250_000
 
 
 def product(step: CallBlas, symbols: Symbols) -> list[str]:

@@ -31,7 +31,7 @@ size_t frame_bytes(const Plan& plan) {
   const size_t values = plan.inputs.size() + plan.outputs.size();
   return 16 * values + sizeof(void*) * static_cast<size_t>(plan.buffer_count()) +
          sizeof(i64) * (plan.symbols.size() + static_cast<size_t>(plan.size_count)) +
-         sizeof(PyObject*) * plan.outputs.size();
+         sizeof(PyObject*) * (plan.outputs.size() + plan.arena.size());
 }
 
 /* Cuts the frame's arrays out of one piece of memory (16-byte aligned). */
@@ -46,6 +46,8 @@ void lay_out_frame(const Plan& plan, char* memory, Frame* frame) {
   memory += sizeof(i64) * static_cast<size_t>(plan.size_count);
   frame->outputs = reinterpret_cast<PyObject**>(memory);
   for (size_t i = 0; i < plan.outputs.size(); ++i) frame->outputs[i] = nullptr;
+  frame->lent = frame->outputs + plan.outputs.size();
+  for (size_t i = 0; i < plan.arena.size(); ++i) frame->lent[i] = nullptr;
 }
 
 bool make_outputs(Frame& frame) {
@@ -175,6 +177,7 @@ PyObject* run_in(CompiledGraph* self, PyObject* const* args, char* memory, Tenso
   lay_out_frame(*self->plan, memory, &frame);
   PyObject* result = run_frame(self, frame);
   for (size_t i = 0; i < self->plan->outputs.size(); ++i) Py_XDECREF(frame.outputs[i]);
+  for (size_t i = 0; i < self->plan->arena.size(); ++i) Py_XDECREF(frame.lent[i]);
   if (frame.arena) return_arena(self, frame.arena);
   return result;
 }

@@ -161,6 +161,7 @@ struct Frame {
   PyObject** outputs; /* owned; NULL for a scalar not made yet */
   char* scalars;      /* 16 bytes per input, then per output */
   ArenaBlock* arena;  /* owned */
+  PyObject** lent;    /* per arena slot: the library's array whose memory stands in for it (owned) or NULL */
   TensorFacts* facts; /* per input, if the plan's arrays are tensors */
 };
 

@@ -189,6 +189,32 @@ void* handler_realloc(void*, void* old, size_t bytes) {
   return data;
 }
 
+/* The same for arrays of any size: small ones come from the C library. Used while library functions run, whose
+ * results and temporaries would fault their pages in anew at every call. */
+void* mixed_malloc(void*, size_t bytes) { return bytes >= kLargeBlock ? block_allocate(bytes) : malloc(bytes ? bytes : 1); }
+
+void* mixed_calloc(void* context, size_t count, size_t item) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(count, item, &bytes)) return nullptr;
+  return bytes >= kLargeBlock ? handler_calloc(context, count, item) : calloc(count ? count : 1, item ? item : 1);
+}
+
+void mixed_free(void*, void* data, size_t) {
+  if (!data) return;
+  if (block_size(data))
+    block_free(data);
+  else
+    free(data);
+}
+
+void* mixed_realloc(void* context, void* old, size_t bytes) {
+  if (!old) return mixed_malloc(context, bytes);
+  return block_size(old) ? handler_realloc(context, old, bytes) : realloc(old, bytes ? bytes : 1);
+}
+
+PyDataMem_Handler library_handler = {
+    "dyncomp_library_allocator", 1, {nullptr, mixed_malloc, mixed_calloc, mixed_realloc, mixed_free}};
+
 PyDataMem_Handler handler = {
     "dyncomp_caching_allocator", 1, {nullptr, handler_malloc, handler_calloc, handler_realloc, handler_free}};
 
@@ -242,6 +268,12 @@ size_t release_cached_blocks() {
   Cache& c = cache();
   std::lock_guard<std::mutex> hold(c.mutex);
   return shrink_to(c, 0);
+}
+
+PyObject* library_memory_handler() {
+  static PyObject* capsule = nullptr;
+  if (!capsule) capsule = PyCapsule_New(&library_handler, "mem_handler", nullptr);
+  return capsule;
 }
 
 PyObject* numpy_memory_handler() {

@@ -7,6 +7,9 @@
 namespace dyncomp {
 namespace {
 
+/* Bytes from which it pays to take a library's array over. */
+constexpr npy_intp kAdoptFrom = 4096;
+
 enum class Region { Input, Output, Arena, Constant };
 
 Region region_of(const Plan& plan, int buffer) {
@@ -24,6 +27,7 @@ PyObject* keeper_of(const Frame& frame, int buffer) {
     case Region::Output:
       return frame.outputs[buffer - plan.first_output()];
     case Region::Arena:
+      if (PyObject* lent = frame.lent[buffer - plan.first_arena()]) return lent;
       return reinterpret_cast<PyObject*>(frame.arena);
     case Region::Constant:
       return plan.constants[buffer - plan.first_constant()].owner;
@@ -31,7 +35,7 @@ PyObject* keeper_of(const Frame& frame, int buffer) {
   return nullptr;
 }
 
-bool inside_arena(const Frame& frame, const char* data, const Layout& layout, const Extents& extents) {
+bool inside_arena(const Frame& frame, int buffer, const char* data, const Layout& layout, const Extents& extents) {
   i64 low = 0;
   i64 high = extents.bytes ? layout.item : 0;
   for (int d = 0; d < layout.ndim && extents.bytes; ++d) {
@@ -39,7 +43,12 @@ bool inside_arena(const Frame& frame, const char* data, const Layout& layout, co
     (reach < 0 ? low : high) += reach;
   }
   const char* begin = static_cast<char*>(frame.arena->data);
-  return data + low >= begin && data + high <= begin + frame.arena->size;
+  i64 size = static_cast<i64>(frame.arena->size);
+  if (PyObject* lent = frame.lent[buffer - frame.plan->first_arena()]) {
+    begin = PyArray_BYTES(reinterpret_cast<PyArrayObject*>(lent));
+    size = PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(lent));
+  }
+  return data + low >= begin && data + high <= begin + size;
 }
 
 bool read_only(const Frame& frame, int buffer) {
@@ -54,7 +63,7 @@ PyObject* array_over(const Frame& frame, const BufferView& view) {
   Extents extents;
   if (!resolve(view.layout, frame.sizes, &extents)) return nullptr;
   char* data = static_cast<char*>(frame.buffers[view.buffer]) + view.offset.get(frame.sizes) * view.layout.item;
-  if (region_of(*frame.plan, view.buffer) == Region::Arena && !inside_arena(frame, data, view.layout, extents)) {
+  if (region_of(*frame.plan, view.buffer) == Region::Arena && !inside_arena(frame, view.buffer, data, view.layout, extents)) {
     PyErr_SetString(PyExc_ValueError, "compiled graph: a step's array runs outside the arena");
     return nullptr;
   }
@@ -93,8 +102,52 @@ bool check_result(PyArrayObject* result, PyArrayObject* target) {
   return false;
 }
 
+bool same_layout(PyArrayObject* array, const Layout& layout, const Extents& extents) {
+  if (PyArray_NDIM(array) != layout.ndim || !PyArray_EquivTypes(PyArray_DESCR(array), layout.descr)) return false;
+  for (int d = 0; d < layout.ndim; ++d) {
+    if (PyArray_DIM(array, d) != extents.shape[d]) return false;
+    if (extents.shape[d] > 1 && PyArray_STRIDE(array, d) != extents.strides[d]) return false;
+  }
+  return true;
+}
+
+/* Whether nobody else can see the array or its memory. */
+bool is_fresh(PyObject* value) {
+  if (Py_REFCNT(value) != 1 || !PyArray_CheckExact(value)) return false;
+  PyArrayObject* array = reinterpret_cast<PyArrayObject*>(value);
+  return PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA | NPY_ARRAY_BEHAVED) && !PyArray_BASE(array) &&
+         !reinterpret_cast<PyArrayObject_fields*>(array)->weakreflist;
+}
+
+/* Take a library's own large result as an output or in place of an arena slot instead of copying it; false if
+ * that is not possible. Planned memory of a library's result is its own: no other value shares its slot. */
+bool adopt_result(Frame& frame, const BufferView& view, PyObject* value) {
+  const Plan& plan = *frame.plan;
+  const Region region = region_of(plan, view.buffer);
+  const bool output = region == Region::Output;
+  if (plan.tensors || (!output && region != Region::Arena) || !is_fresh(value)) return false;
+  if (output && plan.outputs[view.buffer - plan.first_output()].kind != OutputKind::Array) return false;
+  PyArrayObject* array = reinterpret_cast<PyArrayObject*>(value);
+  Extents extents;
+  if (PyArray_NBYTES(array) < kAdoptFrom || view.offset.get(frame.sizes) != 0) return false;
+  if (!resolve(view.layout, frame.sizes, &extents)) {
+    PyErr_Clear();
+    return false;
+  }
+  if (!same_layout(array, view.layout, extents)) return false;
+  PyObject** place =
+      output ? &frame.outputs[view.buffer - plan.first_output()] : &frame.lent[view.buffer - plan.first_arena()];
+  if (output && PyArray_NBYTES(array) != PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(*place))) return false;
+  PyObject* before = *place;
+  *place = Py_NewRef(value);
+  Py_XDECREF(before);
+  frame.buffers[view.buffer] = PyArray_DATA(array);
+  return true;
+}
+
 /* The target is never seen by Python code, so it needs no keeper. */
-bool copy_result(const Frame& frame, const BufferView& view, PyObject* value) {
+bool copy_result(Frame& frame, const BufferView& view, PyObject* value) {
+  if (adopt_result(frame, view, value)) return true;
   PyObject* result = PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr);
   if (!result) return false;
   PyObject* target = array_over(frame, view);
@@ -110,7 +163,7 @@ bool copy_result(const Frame& frame, const BufferView& view, PyObject* value) {
 }
 
 /* An array or scalar for one output; a tuple or list of them for another number. */
-bool copy_results(const Frame& frame, const Step& step, PyObject* returned) {
+bool copy_results(Frame& frame, const Step& step, PyObject* returned) {
   const size_t count = step.outputs.size();
   const bool several = PyTuple_Check(returned) || PyList_Check(returned);
   if (count == 1 && !several) return copy_result(frame, step.outputs[0], returned);
