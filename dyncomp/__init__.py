@@ -1,7 +1,7 @@
 """dyncomp: a just-in-time compiler for ordinary Python array programs.
 
-    fast = dyncomp.compile(f)          # or as a decorator
-    print(dyncomp.explain(f)(x, y))    # graphs, graph breaks, guards, kernels
+fast = dyncomp.compile(f)          # or as a decorator
+print(dyncomp.explain(f)(x, y))    # graphs, graph breaks, guards, kernels
 """
 
 import os as _os

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 import weakref
@@ -104,7 +105,7 @@ def compile_with(f: Any, config: CaptureConfig) -> Any:
         raise TypeError(f"cannot compile the class {f.__qualname__}; compile a method or an instance")
     if not callable(f):
         raise TypeError(f"cannot compile an object of type {type(f).__qualname__}: it is not callable")
-    call = getattr(type(f), "__call__", None)
+    call = inspect.getattr_static(type(f), "__call__", None)
     if isinstance(call, types.FunctionType):
         return CompiledObject(f, _hook.Dispatcher(call, config).__get__(f, type(f)))
     return CompiledObject(f, _hook.Dispatcher(_calling(f), config))

@@ -142,7 +142,8 @@ def _inductor(
         return
     from .inductor.compile import compile_graph
 
-    compiled.artifact = _timed(compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, compiled.examples))
+    examples = compiled.examples
+    compiled.artifact = _timed(compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples))
     compiled.call = compiled.artifact.call
 
 

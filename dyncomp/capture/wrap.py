@@ -75,6 +75,8 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
     if isinstance(obj, (type, enum.Enum)) or (type(obj) in _BY_IDENTITY and not _bound_in_c(obj)):
         tracer.guard(source, Kind.IS, obj)
         return ConstValue(obj, source)
+    if type(obj) is types.BuiltinMethodType:
+        return _wrap_bound_builtin(tracer, obj, source)
     if isinstance(obj, types.ModuleType):
         tracer.guard(source, Kind.IS, obj)
         return ModuleValue(obj, source)
@@ -99,6 +101,18 @@ def _bound_in_c(obj: Any) -> bool:
     return isinstance(getattr(obj, "__self__", None), object) and not isinstance(
         getattr(obj, "__self__", None), (types.ModuleType, type, type(None))
     )
+
+
+def _wrap_bound_builtin(tracer: Tracer, obj: Any, source: Source) -> Value:
+    """A C method of a container or an array, as breaks leave them on the stack (``r.append``)."""
+    tracer.guard(source, Kind.TYPE_IS, types.BuiltinMethodType)
+    owner = obj.__self__
+    if type(owner) not in (list, dict) and not any(type(owner) in f.array_types for f in tracer.config.frontends):
+        return OpaqueValue(obj, source)
+    tracer.guard(AttrSource(source, "__name__"), Kind.EQUALS, obj.__name__)
+    traced = tracer.realize(tracer.child(owner, AttrSource(source, "__self__")))
+    found: Value = traced.getattr(tracer, obj.__name__)
+    return found
 
 
 def wrap_unguarded(tracer: Tracer, obj: Any, source: Source | None = None) -> Value:

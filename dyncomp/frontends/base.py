@@ -155,7 +155,11 @@ class Frontend(Protocol):
 
     name: str
     array_types: tuple[type, ...]  # exact types of array and scalar objects that describe() accepts
-    owner: ArrayOwner | None  # None: NumPy arrays
+
+    @property
+    def owner(self) -> ArrayOwner | None:
+        """How graphs read and make the library's arrays; ``None``: they are NumPy's."""
+        ...
 
     def describe(self, obj: Any) -> ArrayFacts:
         """Facts of a concrete object of one of ``array_types``; raises ``Unsupported`` (with the

@@ -150,7 +150,7 @@ class Interpreter:
                 made.append(None)
                 continue
             array = values[out.var.name]
-            if self.graph.functional and any(np.may_share_memory(array, other) for other in taken):
+            if self.graph.functional and _must_copy(array, out, taken):
                 array = array.copy(order="K")
             taken.append(array)
             made.append(array)
@@ -247,6 +247,13 @@ def _wrap(inp: GraphInput, value: Any) -> Array:
     if inp.kind == "array":
         raise TypeError(f"input {inp.label or inp.var.name} is a {type(value).__name__}, not a numpy array")
     return np.asarray(value, inp.var.dtype.numpy)
+
+
+def _must_copy(array: Array, out: GraphOutput, taken: list[Array]) -> bool:
+    """An output has memory of its own, that it may write (NumPy's broadcasts are read-only)."""
+    if any(np.may_share_memory(array, other) for other in taken):
+        return True
+    return not out.readonly and not array.flags.writeable
 
 
 def _unwrap(out: GraphOutput, array: Array) -> Any:

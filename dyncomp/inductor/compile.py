@@ -12,8 +12,8 @@ from ..errors import LoweringError, VerifyError
 from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import TABLE
-from ..symint import hint
 from ..runtime import set_num_threads
+from ..symint import hint
 from .autotune import fastest
 from .codecache import open_cache
 from .fuse import Cluster, LibraryCall, StepItem

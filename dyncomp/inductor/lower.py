@@ -102,7 +102,7 @@ class Lowering(State):
         needs_memory = reader.kind == "memory" or (number == 0 and reader.kind in ("gather", "update"))
         root.forced = root.forced or needs_memory
         points = reader.points if reader.kind in ("point", "gather") else source.points
-        root.uses.append(Use(reader.position, points, self._repeats(reader, source)))
+        root.uses.append(Use(reader.position, points, self._repeats(reader, source), _reads_part(source)))
 
     def _repeats(self, reader: Value, source: Value) -> bool:
         """Whether a reader's inner loops compute the source's root again and again."""
@@ -130,7 +130,9 @@ class Lowering(State):
             self._empty(value)
             return
         if not value.uses and value.kind not in ("memory", "update"):
-            return
+            if value.kind != "gather":
+                return
+            value.forced = True  # for the sake of the bounds check
         if value.node is not None and value.node.op == "empty":
             self.give_memory(value)
         elif value.kind in ("point", "gather"):
@@ -209,6 +211,19 @@ class Lowering(State):
     def _copy_out(self, number: int, value: Value) -> None:
         storage = self.output_storage(value, number)
         self.write(value, Place(storage, output_strides(value), 0), value.shape)
+
+
+# Views that show every element of what they view.
+_COVERING = frozenset(("transpose", "reshape", "broadcast_in_dim"))
+
+
+def _reads_part(value: Value) -> bool:
+    """Whether a chain of views may leave elements of its root out."""
+    while value.kind == "view":
+        if value.row is None or value.row.name not in _COVERING:
+            return True
+        value = value.inputs[0]
+    return False
 
 
 def output_strides(value: Value) -> tuple[Dim, ...]:

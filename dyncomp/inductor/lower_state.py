@@ -58,6 +58,8 @@ class State:
     def _keeps_home(self, value: Value) -> bool:
         if value.forced or value.weight > MAX_INLINE_WEIGHT:
             return True
+        if value.raises and any(use.partial for use in value.uses):
+            return True  # what nobody reads can still be out of bounds
         if value.points <= 1:
             return len(value.uses) > 1 and value.cost > SCALAR_COST
         if len(value.uses) == 1:

@@ -45,11 +45,13 @@ class Place:
 @dataclass(frozen=True)
 class Use:
     """A computation that reads a value: its position in the graph, its number of iterations (by the
-    hints), and whether the value's axes are not the outermost of its loops (``repeats``)."""
+    hints), whether the value's axes are not the outermost of its loops (``repeats``), and whether it may
+    leave elements out (``partial``)."""
 
     position: int
     points: int
     repeats: bool = False
+    partial: bool = False
 
 
 class Home(Protocol):

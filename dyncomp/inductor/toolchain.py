@@ -16,8 +16,8 @@ from dyncomp.errors import ToolchainError
 
 # Chosen by measurement: -O2 equals -O3 within 2% here; without headers and libraries one file takes ~40 ms.
 # No fast-math: NaN, infinities, signed zeros and the order of additions keep their meaning; contraction is
-# written out where wanted. Jump threading turns chains of selections into conditions on conditions, which gcc 12
-# does not vectorise.
+# written out where wanted. Jump threading turns chains of selections into conditions on conditions, which
+# gcc 12 does not vectorise.
 FLAGS: tuple[str, ...] = (
     "-std=c++17",
     "-O2",

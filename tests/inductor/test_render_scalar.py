@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -156,3 +158,112 @@ def test_power_with_constant_exponent(dtype, exponent):
     if exponent == 0.5:
         want = evaluate("sqrt", [x], dtype) if dtype.is_float else want
     assert close("power", out, want, dtype).all()
+
+
+# -- integer division by constants ------------------------------------------------------------
+DIVISORS = (1, 2, 3, 5, 6, 7, 9, 10, 11, 12, 16, 25, 60, 100, 125, 127)
+WIDE = (
+    641,
+    1000,
+    6700417,
+    2**31 - 1,
+    2**31,
+    2**31 + 1,
+    10**9 + 7,
+    2**32 - 1,
+    2**32 + 1,
+    10**18,
+    2**62,
+    2**62 + 1,
+)
+
+
+def divisors(dtype: dtypes.DType) -> list[int]:
+    info = np.iinfo(dtype.numpy)
+    rng = np.random.default_rng(1)
+    found = {0, *DIVISORS, *WIDE, info.max, info.max - 1, info.max // 2 + 1, info.max // 3}
+    found |= {int(v) for v in rng.integers(2, info.max, 6, dtype=dtype.numpy)}
+    found |= {-v for v in found} | {info.min, info.min + 1}
+    return sorted(v for v in found if info.min <= v <= info.max)
+
+
+def numerators(dtype: dtypes.DType, divisor: int) -> np.ndarray:
+    """Ends of the range, neighbours of multiples, and random numbers of every size."""
+    info = np.iinfo(dtype.numpy)
+    rng = np.random.default_rng(2)
+    size = max(abs(divisor), 1)
+    multiples = [
+        size * int(k) for k in rng.integers(0, max(info.max // size, 1), 60, dtype=np.uint64, endpoint=True)
+    ]
+    multiples += [info.max // size * size, info.max, 0]
+    near = [m + d for m in multiples for d in (-1, 0, 1)]
+    bits = [int(v) >> int(k) for v, k in zip(rng.integers(0, 2**63, 300), rng.integers(0, 63, 300))]
+    values = [v for n in (*near, *bits) for v in (n, -n - 1, -n) if info.min <= v <= info.max]
+    return np.array([*values, info.min, info.max], dtype.numpy)
+
+
+@pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod"])
+@pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if d.is_integer], ids=str)
+def test_division_by_constants_is_exact(op, dtype):
+    kernels, cases = [], []
+    for divisor in divisors(dtype):
+        x = numerators(dtype, divisor)
+        base = pointwise(op, [dtype, dtype], dtype, x.size)
+        const = Stmt("x1", "const", (), (), divisor, dtype)
+        body = tuple(const if s.out == "x1" else s for s in base.body)
+        kernels.append(Kernel(op, base.axes, base.buffers[:1] + base.buffers[2:], body))
+        cases.append((divisor, x))
+    compiled = compile_kernels(kernels)
+    for k, (divisor, x) in enumerate(cases):
+        out = np.zeros_like(x)
+        compiled.run([x, out], f"run_{k}")
+        with np.errstate(all="ignore"):
+            want = getattr(np, op)(x, dtype.numpy.type(divisor))
+        np.testing.assert_array_equal(out, want, err_msg=str(divisor))
+
+
+@pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod"])
+@pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.uint8], ids=str)
+def test_division_of_bytes_is_exact(op, dtype):
+    every = np.arange(256).astype(np.uint8).view(dtype.numpy)
+    x, y = np.repeat(every, 256), np.tile(every, 256)
+    out = np.zeros_like(x)
+    compile_kernels([pointwise(op, [dtype, dtype], dtype, x.size)]).run([x, y, out])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(out, getattr(np, op)(x, y))
+
+
+# -- complex numbers --------------------------------------------------------------------------
+def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """a * b + c, rounded once."""
+    exact = [Fraction(x) * Fraction(y) + Fraction(z) for x, y, z in zip(a.tolist(), b.tolist(), c.tolist())]
+    return np.array([float(v) for v in exact])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 129])
+def test_complex_product_has_the_same_bits_everywhere(size):
+    rng = np.random.default_rng(size)
+    a, b = rng.standard_normal((2, size)) + 1j * rng.standard_normal((2, size))
+    out = np.zeros_like(a)
+    kind = dtypes.complex128
+    compile_kernels([pointwise("multiply", [kind, kind], kind, size)]).run([a, b, out])
+    np.testing.assert_array_equal(out.real, fused(a.real, b.real, -(a.imag * b.imag)))
+    np.testing.assert_array_equal(out.imag, fused(a.real, b.imag, a.imag * b.real))
+
+
+@pytest.mark.parametrize("op", ["multiply", "divide", "add"])
+@pytest.mark.parametrize("dtype", [dtypes.complex64, dtypes.complex128], ids=str)
+def test_complex_special_values(op, dtype):
+    parts = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan])
+    z = np.empty(parts.size**2, dtype.numpy)
+    z.real, z.imag = np.repeat(parts, parts.size), np.tile(parts, parts.size)
+    a, b = np.repeat(z, z.size), np.tile(z, z.size)
+    out = np.zeros_like(a)
+    compile_kernels([pointwise(op, [dtype, dtype], dtype, a.size)]).run([a, b, out])
+    with np.errstate(all="ignore"):
+        want = getattr(np, op)(a, b)
+    for got, expected in ((out.real, want.real), (out.imag, want.imag)):
+        np.testing.assert_array_equal(got, expected)
+        if op != "multiply":  # the sign of a zero difference of products depends on NumPy's build
+            number = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(expected[number]))

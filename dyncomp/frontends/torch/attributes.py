@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from ...errors import Unsupported
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext, TypedTuple
 from .facts import TO_TORCH
+from .library import torch
 from .operands import axis_of, need_tensor
 from .rules import RuleTable, resolve
 

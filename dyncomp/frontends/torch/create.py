@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 
 from ... import dtypes
 from ...device import CPU
@@ -16,6 +15,7 @@ from ...graph.ir import Literal, Var
 from ...symint import Dim, SymInt
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit, exact_value
+from .library import torch
 from .operands import Number, convert, need_tensor, only_defaults, tensor, to_var
 from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
 from .rules import RuleTable

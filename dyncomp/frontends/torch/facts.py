@@ -5,13 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-import torch
-
 from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ..base import ArrayFacts, StateGuard
 from . import state
+from .library import torch
 
 ARRAY_TYPES: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
 

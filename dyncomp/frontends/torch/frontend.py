@@ -6,10 +6,9 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-import torch
-
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard
 from . import facts, state
+from .library import torch
 from .owner import OWNER
 from .rules import RuleTable
 

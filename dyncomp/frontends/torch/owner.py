@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from ... import dtypes
 from ..base import ArrayOwner
+from .library import torch
 
 
 def _describe(tensor: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], str]:

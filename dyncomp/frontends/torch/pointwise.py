@@ -15,6 +15,7 @@ from ..base import ArrayRef, TraceContext
 from .operands import (
     Number,
     as_tensor,
+    contiguous,
     convert,
     need_tensor,
     only_defaults,
@@ -494,4 +495,4 @@ def masked_fill_var(tx: TraceContext, x: Any, mask: Any, value: Any) -> Var:
 
 @TABLE.both("masked_fill")
 def masked_fill(tx: TraceContext, input: Any, mask: Any, value: Any) -> ArrayRef:
-    return tensor(masked_fill_var(tx, input, mask, value))
+    return tensor(contiguous(tx, masked_fill_var(tx, input, mask, value)))

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...symint import SymInt
 from ..base import ArrayRef
 from .facts import FROM_TORCH, TO_TORCH, from_torch
+from .library import torch
 
 
 def default_dtype() -> DType:

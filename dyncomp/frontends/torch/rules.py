@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-import torch
-
 from ..base import Rule
+from .library import torch
 
 R = TypeVar("R", bound=Callable[..., Any])
 

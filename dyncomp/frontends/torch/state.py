@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
+from .library import torch
 
 _autocast = torch.is_autocast_enabled
 _default_dtype = torch.get_default_dtype

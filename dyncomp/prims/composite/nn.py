@@ -182,7 +182,7 @@ def _embedding_ref(table: Array, positions: Array) -> Array:
 def _attention_ref(q: Array, k: Array, v: Array, *mask: Array, scale: float, causal: bool) -> Array:
     scores = _double(q) @ np.swapaxes(_double(k), -1, -2) * scale
     if causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+        scores = np.where(np.tri(*scores.shape[-2:]).astype(bool), scores, -np.inf)
     for added in mask:
         scores = scores + added
     top = scores.max(axis=-1, keepdims=True)

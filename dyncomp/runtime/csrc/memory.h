@@ -30,5 +30,8 @@ size_t release_cached_blocks();
 /* A borrowed PyDataMem_Handler capsule over block_allocate and block_free; NULL with an exception set. */
 PyObject* numpy_memory_handler();
 
+/* The same for arrays of any size: large blocks cached, small ones from the C library. */
+PyObject* library_memory_handler();
+
 }  // namespace dyncomp
 #endif

@@ -3,6 +3,7 @@
 
 #define NO_IMPORT_ARRAY
 #include "graph.h"
+#include "memory.h"
 
 namespace dyncomp {
 namespace {
@@ -182,6 +183,39 @@ bool copy_results(Frame& frame, const Step& step, PyObject* returned) {
   return copied;
 }
 
+bool is_large(const std::vector<BufferView>& views, const Frame& frame) {
+  Extents extents;
+  for (const BufferView& view : views) {
+    if (!resolve(view.layout, frame.sizes, &extents)) PyErr_Clear();
+    else if (extents.bytes >= static_cast<npy_intp>(kLargeBlock)) return true;
+  }
+  return false;
+}
+
+/* The call itself; what it allocates for large arrays comes from the caching allocator. */
+PyObject* call_library(const Frame& frame, const Step& step, PyObject* arguments) {
+  if (!is_large(step.inputs, frame) && !is_large(step.outputs, frame))
+    return PyObject_Call(step.callable, arguments, nullptr);
+  PyObject* handler = library_memory_handler();
+  PyObject* before = handler ? PyDataMem_SetHandler(handler) : nullptr;
+  if (!before) return nullptr;
+  PyObject* returned = PyObject_Call(step.callable, arguments, nullptr);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* ours = PyDataMem_SetHandler(before);
+  Py_DECREF(before);
+  if (!ours) {
+    Py_CLEAR(returned);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return nullptr;
+  }
+  Py_DECREF(ours);
+  PyErr_Restore(type, value, traceback);
+  return returned;
+}
+
 }  // namespace
 
 bool run_pycall(Frame& frame, const Step& step) {
@@ -196,7 +230,7 @@ bool run_pycall(Frame& frame, const Step& step) {
     }
     PyTuple_SET_ITEM(arguments, i, argument);
   }
-  PyObject* returned = PyObject_Call(step.callable, arguments, nullptr);
+  PyObject* returned = call_library(frame, step, arguments);
   bool copied = returned && copy_results(frame, step, returned);
   Py_XDECREF(returned);
   Py_DECREF(arguments);

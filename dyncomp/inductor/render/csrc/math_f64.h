@@ -50,22 +50,22 @@ DC_INLINE double dc_exp2_f64(double x0) {
   const double p = 1.0 + (high + __builtin_fma(high * high, dc_exp_tail_f64(high), low));
   return dc_scale_f64(p, shifted);
 }
-// (exp(x) - 1) / 2, which does not overflow where hyperbolic functions do not
-// @ dc_half_expm1_f64
-DC_INLINE double dc_half_expm1_f64(double x0) {
-  double x = x0 > 711.0 ? 711.0 : x0;
+// (exp(x) - 1) / 4, which overflows neither on the way nor where hyperbolic functions do not
+// @ dc_quarter_expm1_f64
+DC_INLINE double dc_quarter_expm1_f64(double x0) {
+  double x = x0 > 710.6 ? 710.6 : x0;
   x = x < -60.0 ? -60.0 : x;
-  const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000003fep52);
-  const double n = shifted - 0x1.80000000003fep52;
+  const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000003fdp52);
+  const double n = shifted - 0x1.80000000003fdp52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
   r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
   const double p = __builtin_fma(r * r, dc_exp_tail_f64(r), r);
-  const double half = dc_from_bits_f64(dc_bits_f64(shifted) << 52);  // 2^(n-1): 2^1024 is no double
-  return __builtin_fma(p, half, half - 0.5);
+  const double quarter = dc_from_bits_f64(dc_bits_f64(shifted) << 52);  // 2^(n-2)
+  return __builtin_fma(p, quarter, quarter - 0.25);
 }
 // @ dc_expm1_f64
 DC_INLINE double dc_expm1_f64(double x) {
-  const double y = 2.0 * dc_half_expm1_f64(x);
+  const double y = 4.0 * dc_quarter_expm1_f64(x);
   return x == 0 ? x : y;
 }
 // x = 2^k * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); x positive, finite and (normal_split) not denormal
@@ -302,8 +302,8 @@ DC_INLINE double dc_sinh_f64(double x) {
   const double a = __builtin_fabs(x);
   const double z = a * a;
   POLY(p, z, 0x1.5555555555555p-3, 0x1.11111111110fdp-7, 0x1.a01a01a01ee70p-13, 0x1.71de3a4e14f40p-19, 0x1.ae6460fae3728p-26, 0x1.611cb330c1fe8p-33, 0x1.b41232cf9950fp-41);
-  const double half = dc_half_expm1_f64(a);
-  const double y = a < 1.0 ? __builtin_fma(a * z, p, a) : half + half / __builtin_fma(2.0, half, 1.0);
+  const double half = 2.0 * dc_quarter_expm1_f64(a);
+  const double y = a < 1.0 ? __builtin_fma(a * z, p, a) : half + (0.5 - 0.5 / __builtin_fma(2.0, half, 1.0));
   return __builtin_copysign(y, x);
 }
 // @ dc_cosh_f64
@@ -325,7 +325,8 @@ DC_INLINE double dc_arccosh_f64(double x) {
   const bool huge = x > 0x1p28;
   const double t = huge ? 1.0 : x - 1.0;
   const double y = dc_log1p_f64(huge ? x - 1.0 : t + __builtin_sqrt(2.0 * t + t * t));
-  return huge ? y + 0x1.62e42fefa39efp-1 : y;
+  const double any = huge ? y + 0x1.62e42fefa39efp-1 : y;
+  return x < 1.0 ? __builtin_nan("") : any;
 }
 // @ dc_arctanh_f64
 DC_INLINE double dc_arctanh_f64(double x) {
@@ -414,9 +415,8 @@ DC_INLINE double dc_cbrt_f64(double x) {
 struct dc_exponent_f64 { double at_infinity, at_nan, negative_limit; u64 odd_sign; };
 DC_INLINE dc_exponent_f64 dc_local_exponent_f64(double y) {
   const double half = y * 0.5;
-  const double rest = half - __builtin_floor(half);  // 0 for even numbers, 0.5 for odd ones, NaN for infinities
-  const u64 odd = (u64)(rest == 0.5);
-  const u64 fraction = (u64)((rest > 0) | (y != y)) & (odd ^ 1u);
+  const u64 odd = (u64)(half - __builtin_floor(half) == 0.5);
+  const u64 fraction = (u64)(__builtin_floor(y) != y);  // or NaN
   const u64 zero = (u64)(y == 0);
   const double at_infinity = dc_from_bits_f64(dc_bits_f64(y * __builtin_inf()) & (zero - 1u));
   const double at_nan = dc_from_bits_f64(0x7ff8000000000000ULL - zero * 0x4008000000000000ULL);
