@@ -101,11 +101,6 @@ _KINDS = (
         "An operation on an object of a type that capture does not model.",
         "Pass arrays, numbers, containers or plain objects.",
     ),
-    BreakKind(
-        "size-limit",
-        "The graph has reached its largest size; what follows is captured as another graph.",
-        "Nothing to do.",
-    ),
 )
 
 BREAKS: dict[str, BreakKind] = {kind.id: kind for kind in _KINDS}

@@ -358,13 +358,18 @@ def _expression(template: Callable[[Any, list[str]], str]) -> Callable[..., None
         unwinding.prepare([instr.index + 1])
         pops, _ = pops_pushes(instr.op, instr.arg, False)
         stack = unwinding.stacks[-1]
-        operands = stack[len(stack) - pops :]
+        operands = [_named(cg, text) for text in stack[len(stack) - pops :]]
         below = stack[: len(stack) - pops]
         name = cg.fresh("r")
         cg.line(f"{name} = {template(instr.arg, operands)}")
         unwinding.leave(resume_call(cg, frame, instr.index + 1, [*below, name], unwinding.local(frame)))
 
     return form
+
+
+def _named(cg: Codegen, text: str) -> str:
+    """An operand by name: ``0.real`` is no syntax, and Python warns of ``0[1]`` and ``x is 0``."""
+    return text if text.isidentifier() else cg.temporary(text)
 
 
 def _statement(template: Callable[[Any, list[str]], str]) -> Callable[..., None]:
@@ -376,7 +381,8 @@ def _statement(template: Callable[[Any, list[str]], str]) -> Callable[..., None]
         pops, _ = pops_pushes(instr.op, instr.arg, False)
         stack = unwinding.stacks[-1]
         below = stack[: len(stack) - pops]
-        cg.line(template(instr.arg, stack[len(stack) - pops :]))
+        operands = [_named(cg, text) for text in stack[len(stack) - pops :]]
+        cg.line(template(instr.arg, operands))
         unwinding.leave(resume_call(cg, frame, instr.index + 1, below, unwinding.local(frame)))
 
     return form

@@ -118,6 +118,14 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
     raise TraceEnd(LoopEnd(list(tracer.frames), loop))
 
 
+def end_plain(tracer: Tracer, frame: Frame, reason: str) -> None:
+    """The innermost frame is at a loop from which on it runs as plain Python."""
+    check_outer_frames(tracer, frame)
+    if tracer.config.options.fullgraph:
+        raise GraphBreakError(_fullgraph_message(tracer, Break("loop-not-extracted", reason)))
+    raise TraceEnd(PlainEnd(list(tracer.frames), reason))
+
+
 def _restart(
     tracer: Tracer,
     *,
@@ -144,6 +152,8 @@ def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
     options = tracer.config.options
     if trips <= options.unroll_limit and len(tracer.builder.nodes) <= options.unroll_ops:
         return
+    if _unrolls_further(tracer, frame, target, trips):
+        return
     loop = frame.info.loop_at(target) or frame.info.outermost_loop(target)
     if loop is None:
         raise Skip("a loop with several entries")
@@ -152,3 +162,13 @@ def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
     frame_start = frame.info.outermost_loop(target)
     assert frame_start is not None
     _break_loop(tracer, frame, frame_start, None)
+
+
+def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:
+    """Whether ``target`` heads a ``for`` loop that was found short enough though it exceeds the usual limit
+    (see ``handlers.jump``): its body cannot be made a function of its own."""
+    loop = frame.info.loop_at(target)
+    if loop is None or loop.kind != "for" or frame.info.loop_problem(loop) is None:
+        return False
+    limit = 4 * tracer.config.options.unroll_ops
+    return trips * len(loop.body) <= limit and len(tracer.builder.nodes) <= limit

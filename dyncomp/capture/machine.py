@@ -6,7 +6,7 @@ from typing import Any
 
 from ..graph.ir import COPY
 from .breaks import Break
-from .ends import PlainEnd, ReturnEnd, TraceEnd, check_outer_frames, end_at_break, end_at_loop
+from .ends import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
 from .frames import Frame
 from .handlers.registry import HANDLERS
 from .instr import Instr, pops_pushes
@@ -133,7 +133,6 @@ def _check_decisions(tracer: Tracer, frame: Frame, index: int) -> None:
     key = (frame.raw_code, index)
     reason = tracer.decisions.plain.get(key)
     if reason is not None:
-        check_outer_frames(tracer, frame)
-        raise TraceEnd(PlainEnd(list(tracer.frames), reason))
+        end_plain(tracer, frame, reason)
     if key in tracer.decisions.loop_breaks:
         end_at_loop(tracer, frame, index)

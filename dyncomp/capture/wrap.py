@@ -107,7 +107,9 @@ def _wrap_bound_builtin(tracer: Tracer, obj: Any, source: Source) -> Value:
     """A C method of a container or an array, as breaks leave them on the stack (``r.append``)."""
     tracer.guard(source, Kind.TYPE_IS, types.BuiltinMethodType)
     owner = obj.__self__
-    if type(owner) not in (list, dict) and not any(type(owner) in f.array_types for f in tracer.config.frontends):
+    if type(owner) not in (list, dict) and not any(
+        type(owner) in f.array_types for f in tracer.config.frontends
+    ):
         return OpaqueValue(obj, source)
     tracer.guard(AttrSource(source, "__name__"), Kind.EQUALS, obj.__name__)
     traced = tracer.realize(tracer.child(owner, AttrSource(source, "__self__")))

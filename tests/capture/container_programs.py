@@ -261,3 +261,9 @@ def walrus(x):
     if (n := len(x)) > 3:
         x = x + n
     return x, [y := n, y + 1]
+
+
+@program(lambda: (vec(), 0), lambda: (vec(), 5), lambda: (vec(), "s"), breaks=("unsupported-attribute",))
+def missing_attribute_of_a_number(x, n):
+    y = x + n if n != "s" else x
+    return y, n.real, (n.numerator, n.sum())

@@ -17,7 +17,8 @@ from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, in
 from .unroll import unroll_short_axes
 from .walk import Plan
 
-# Elements of the innermost loop when rows are streamed into an array of accumulators.
+# Bytes of accumulators when rows are streamed into an array of them, and the least elements of the loop.
+COLUMN_BYTES = 16384
 COLUMN_TILE = 512
 # A reduction is cut into blocks of at least this many elements, and at most this many blocks.
 REDUCE_BLOCK = 8192
@@ -28,7 +29,7 @@ ENOUGH_PARALLEL = 8
 SERIAL_POINTS = 16384
 VECTOR_BLOCK = 16384
 # Partial results of one reduction: they live on the stack.
-PARTIAL_ELEMENTS = 8192
+PARTIAL_ELEMENTS = 32768
 TRANSPOSE_TILE = 16
 # Rows shorter than this are reduced many at a time, ROW_TILE of them.
 SHORT_ROW = 20
@@ -189,12 +190,9 @@ def _columns(nest: Nest, kept: list[str], inner: list[str], vector: str, scanned
     """The reduction's loops go outside the vector loop, which becomes a tile."""
     parallel = list(_parallel_prefix(nest, kept))
     after = [n for n in kept if n not in parallel]
+    tile = _column_tile(nest, vector, inner, _points(nest, parallel))
     size = nest.axes[vector]
-    longest = ROW_TILE if all(nest.axes[n].hint < SHORT_ROW for n in inner) else COLUMN_TILE
-    if size.static is None or size.static > longest:
-        total = _points(nest, tuple(nest.axes))
-        enough = _points(nest, parallel) * (size.hint // longest) >= ENOUGH_PARALLEL
-        tile = longest if enough or total < SERIAL_POINTS else min(longest, 128)
+    if size.static is None or size.static > tile:
         block, vector = split(nest, vector, tile)
         if not after:
             parallel.append(block)
@@ -211,6 +209,19 @@ def _columns(nest: Nest, kept: list[str], inner: list[str], vector: str, scanned
             order = (*parallel, rows, serial, *after, *inner, vector)
             return Plan(order, (*parallel, rows), vector)
     return Plan((*parallel, *after, *inner, vector), tuple(parallel), vector)
+
+
+def _column_tile(nest: Nest, vector: str, inner: list[str], parallel: int) -> int:
+    """Elements of the vector loop under a reduction: rows as long as their accumulators stay in the cache,
+    but enough pieces for the threads where the matrix is wide."""
+    if all(nest.axes[n].hint < SHORT_ROW for n in inner):
+        return ROW_TILE
+    accumulators = sum(node.op == "accumulate" for node in nest.nodes)
+    longest = max(COLUMN_BYTES // (8 * max(accumulators, 1)), COLUMN_TILE)
+    size = nest.axes[vector].hint
+    if parallel >= ENOUGH_PARALLEL or size < ENOUGH_PARALLEL * COLUMN_TILE:
+        return longest
+    return min(longest, max(size // ENOUGH_PARALLEL // 64 * 64, COLUMN_TILE))
 
 
 def _parallel_prefix(nest: Nest, kept: list[str]) -> tuple[str, ...]:
@@ -239,12 +250,13 @@ def _block_reduction(nest: Nest, name: str, least: int, most: int) -> tuple[str,
     users = [n for n in nest.nodes if n.op == "accumulate" and name in n.axes]
     if any(name not in n.arg.reduced for n in users):
         return None
+    most = min(most, PARTIAL_ELEMENTS // _points(nest, tuple({a for n in users for a in n.arg.axes})))
+    if most < 2:
+        return None
     block: Dim = (size + most - 1) // most
     block = max(block, least) if isinstance(block, int) else sym_max(block, least)
     if isinstance(block, int) and block > 64:
         block = (block + 63) // 64 * 64
-    if most * _points(nest, tuple({a for n in users for a in n.arg.axes})) > PARTIAL_ELEMENTS:
-        return None
     outer, inner = split(nest, name, block)
     serial = f"{name}p"
     nest.axes[serial] = LoopAxis(serial, nest.axes[outer].size)

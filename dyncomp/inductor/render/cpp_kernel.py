@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...dtypes import DType
 from ...errors import LoweringError
+from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
 from ..loopir import Kernel
 from . import ctext
@@ -20,6 +21,11 @@ from .walk import Compute, Declare, DeclareArray, Done, Item, Loop, Plan, build
 CHUNK_NS = 12_000.0
 # Elements that are tested before the loop over them runs.
 STRIP = 4096
+# Rows added to an array of accumulators at once, for loops of at most this many nodes and this cost.
+ROWS = 4
+ROWS_NODES = 12
+ROWS_COST = 8
+_READING = ("load", "const", "axis", "symbol", "cast", "finish", "fetch")
 # Bytes below which a copy is not worth a call.
 SHORT_COPY = 64
 # Results of these rows are exact in a half type if their arguments are.
@@ -64,9 +70,46 @@ class Printer(ReductionPrinter):
             self.vector(loop, "0", self.bound(self.nest.axes[name]))
         else:
             (name,) = loop.axes
-            bound = self.bound(self.nest.axes[name])
+            self.serial(loop, name, self.bound(self.nest.axes[name]))
+
+    def serial(self, loop: Loop, name: str, bound: str) -> None:
+        rows = self.rows_at_once(loop)
+        if rows == 1:
             with self.block(f"for (i64 i_{name} = 0; i_{name} < {bound}; ++i_{name})"):
                 self.items(loop.items)
+            return
+        # several rows for each time that the accumulators are read and written, in the same order
+        inner = loop.items[-1]
+        assert isinstance(inner, Loop)
+        column = inner.axes[-1]
+        with self.block(""):
+            self.line(f"i64 row = 0, rows = {bound};")
+            with self.block(f"for (; row + {rows} <= rows; row += {rows})"):
+                self.line("#pragma omp simd")
+                size = self.bound(self.nest.axes[column])
+                with self.block(f"for (i64 i_{column} = 0; i_{column} < {size}; ++i_{column})"):
+                    for k in range(rows):
+                        with self.block(""):
+                            self.line(f"const i64 i_{name} = row + {k};")
+                            self.items((*loop.items[:-1], *inner.items))
+            with self.block(f"for (i64 i_{name} = row; i_{name} < rows; ++i_{name})"):
+                self.items(loop.items)
+
+    def rows_at_once(self, loop: Loop) -> int:
+        """How many iterations of a loop over rows one loop over columns does at once."""
+        *before, inner = loop.items
+        nodes = [i.node for i in before if isinstance(i, Compute)]
+        if len(nodes) < len(before) or not isinstance(inner, Loop) or inner.kind != "vector":
+            return 1
+        body = [i.node for i in inner.items if isinstance(i, Compute)]
+        if len(body) < len(inner.items) or len(body) + len(nodes) > ROWS_NODES or inner.carries:
+            return 1
+        simple = all(n.op in ("accumulate", *_READING) or n.op in SCALARS for n in (*nodes, *body))
+        light = sum(SCALARS[n.op].cost for n in body if n.op in SCALARS) <= ROWS_COST
+        real = not any(n.dtype.is_complex or self.is_guarded(n) for n in (*nodes, *body) if n.args)
+        filled = [self.lanes[n.arg.value] for n in body if n.op == "accumulate"]
+        adds = bool(filled) and all(lanes.axes for lanes in filled)
+        return ROWS if simple and light and real and adds else 1
 
     # -- parallel loops -----------------------------------------------------------------------
     def parallel(self, loop: Loop) -> None:

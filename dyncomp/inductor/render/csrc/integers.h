@@ -21,6 +21,7 @@ DC_INLINE u64 dc_divide_by_constant(u64 n, u64 d) {
 // The same for any n: the factor has a 65th bit, whose share is added separately.
 // @ dc_divide_any_by_constant
 DC_INLINE u64 dc_divide_any_by_constant(u64 n, u64 d) {
+  if (d >> 63) return n >= d;
   const int bits = 64 - __builtin_clzll(d);
   const u64 factor = (u64)(((unsigned __int128)1 << (64 + bits)) / d) + 1;
   const u64 high = dc_multiply_high(n, factor);

@@ -1,7 +1,8 @@
 // Double-precision functions, branch-free so that they vectorise, at most 2 ulp from the true value.
 // Argument reductions are the classical ones (Cody & Waite; W. J. Cody, W. Waite, "Software Manual for the
-// Elementary Functions", 1980; log1p's correction after W. Kahan); polynomials were made by Chebyshev
-// interpolation in 60-digit arithmetic (tests/inductor/test_render_vecmath.py measures the result).
+// Elementary Functions", 1980; log1p's correction after W. Kahan); tools/fit_math.py makes the polynomials and
+// tests/inductor/test_render_vecmath.py measures the results. Selections take values, never conditions: gcc 12 does
+// not vectorise a choice between conditions, nor one by a condition that does not vary.
 
 // p * 2^n in two exact steps, so that overflow and denormals come out right. n is given as the rounded sum
 // n + 0x1.80000000007fep52, whose low bits are n + 2 * 1023.
@@ -308,7 +309,7 @@ DC_INLINE double dc_sinh_f64(double x) {
 }
 // @ dc_cosh_f64
 DC_INLINE double dc_cosh_f64(double x) {
-  const double half = dc_exp_sum_f64(__builtin_fabs(x), 0.0, 0.5, 0.0);
+  const double half = dc_exp_sum_f64(__builtin_fabs(x), 0.0, 0.5, -0.0);
   return half + 0.25 / half;
 }
 // @ dc_arcsinh_f64
@@ -466,5 +467,5 @@ DC_INLINE double dc_pow_f64(double x, double y) {
   const double low = __builtin_fabs(q) < 800.0 ? q_low : 0.0;
   double p = a == 0 ? -t.at_infinity : q;
   p = a == __builtin_inf() ? t.at_infinity : p;
-  return dc_pow_ends(x, a, dc_exp_sum_f64(p, low, 1.0, 0.0), t.odd_sign, t.negative_limit, t.at_nan);
+  return dc_pow_ends(x, a, dc_exp_sum_f64(p, low, 1.0, -0.0), t.odd_sign, t.negative_limit, t.at_nan);
 }

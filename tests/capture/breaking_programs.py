@@ -1,0 +1,151 @@
+"""One golden program for each kind of graph break; the line that breaks ends in the comment ``# here``."""
+
+# ruff: noqa: B018, E711, F841
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import dyncomp
+
+GOLDEN: dict[str, tuple[Callable[..., Any], str]] = {}
+LOCK = threading.Lock()
+PATTERN = re.compile("a")
+
+
+def breaks(break_id: str, reason: str) -> Any:
+    """``reason``: part of what the break must say."""
+
+    def add(function: Any) -> Any:
+        GOLDEN[break_id] = (function, reason)
+        return function
+
+    return add
+
+
+@breaks("unsupported-call", "call of time.monotonic")
+def calls_a_clock(x):
+    y = x + 1
+    t = time.monotonic()  # here
+    return y * 2, t > 0
+
+
+@breaks("unsupported-operation", "comparison of an array with None")
+def compares_with_none(x):
+    y = x + 1
+    z = y == None  # here
+    return y * 2, z
+
+
+@breaks("unsupported-attribute", "attribute 'ctypes' of an array of type float64[5]")
+def reads_ctypes(x):
+    y = x + 1
+    y.ctypes  # here
+    return y * 2
+
+
+@breaks("data-dependent-branch", "a branch on an array scalar of type bool[]")
+def branches_on_data(x):
+    y = x + 1
+    if y.sum() > 3:  # here
+        return y * 2
+    return y - 1
+
+
+@breaks("data-dependent-value", "int() of an array scalar of type float64[]")
+def makes_an_int_of_data(x):
+    y = x + 1
+    n = int(y.sum() * 0)  # here
+    return y[n:] * 2
+
+
+@breaks("loop", "a for loop that is not unrolled")
+def long_loop(x):
+    y = x + 1
+    for i in range(50):  # here
+        y = y * 0.5 + i
+    return y
+
+
+@breaks("loop-not-extracted", "a handler around the loop reads what it assigns: y")
+def loop_under_a_handler(x):
+    y = x + 1
+    try:
+        for _ in range(1000):  # here
+            y = y + 1
+    except ValueError:
+        y = y * 2
+    return y
+
+
+@breaks("would-raise", "ZeroDivisionError: integer division or modulo by zero")
+def divides_by_zero(x):
+    y = x + 1
+    k = 1 // (len(x) - 5)  # here
+    return y * k
+
+
+@breaks("raise", "the program raises an exception")
+def raises(x):
+    y = x + 1
+    raise ValueError  # here
+
+
+@breaks("unsupported-opcode", "instruction LOAD_BUILD_CLASS")
+def defines_a_class(x):
+    y = x + 1
+
+    class Local:  # here
+        k = 2
+
+    return y * Local.k
+
+
+@breaks("with-block", "with an object of type _thread.lock")
+def holds_a_lock(x):
+    y = x + 1
+    with LOCK:  # here
+        y = y * 2
+    return y + 1
+
+
+def prints_between(x):
+    yield x
+    print("between")
+    yield x + 1
+
+
+@breaks("generator", "a break inside prints_between cannot be resumed in its consumer")
+def consumes_a_generator(x):
+    y = x + 1
+    total = sum(prints_between(y))  # here
+    return total * 2
+
+
+@dyncomp.disable
+def switched_off(x):
+    return x + 1
+
+
+@breaks("inline-refused", "function switched_off is disabled")
+def calls_what_is_disabled(x):
+    y = x + 1
+    z = switched_off(y)  # here
+    return z * 2
+
+
+@breaks("print", "a call of print")
+def prints(x):
+    y = x + 1
+    print("shape", y.shape)  # here
+    return y * 2
+
+
+@breaks("opaque-object", "isinstance of an object of type re.Pattern")
+def asks_an_opaque_object(x):
+    y = x + 1
+    k = isinstance(PATTERN, int)  # here
+    return y * 2, k
