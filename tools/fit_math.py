@@ -76,6 +76,11 @@ def _log_tail(z: Any) -> Any:
     return (mp.log((1 + s) / (1 - s)) - 2 * s) / (s * z)
 
 
+def _log_twice(z: Any) -> Any:
+    """The same with t = 2s: (log((2+t)/(2-t)) - t) / t^3 of z = t^2."""
+    return _log_tail(z / 4) / 8
+
+
 def _log_single(f: Any) -> Any:
     return (mp.log(1 + f) - f + f * f / 2) / f**3
 
@@ -124,7 +129,7 @@ def fits() -> list[Fit]:
     return [
         Fit("dc_exp_tail_f64", _exp_tail, -half_log2, half_log2, 10),
         Fit("dc_log_tail_f64", _log_tail, 0, log_square, 8),
-        Fit("dc_pow_f64", _log_tail, 0, log_square, 8, skip=1),
+        Fit("dc_pow_f64", _log_twice, 0, 4 * log_square, 8, skip=1),
         Fit("dc_sin_kernel_f64", sine, 0, quarter, 7),
         Fit("dc_cos_kernel_f64", _cos_tail, 0, quarter, 7),
         Fit("dc_atan_rest_f64", tangent, 0, eighth, 12),

@@ -143,7 +143,7 @@ ARITHMETIC = (
         lambda x, y: _int_power(x, y) if np.asarray(x).dtype.kind in "iu" else np.power(x, y),
         cpp={"iufc": "dc_pow_{t}({0}, {1})"},
         triton={"f": "dc_libdevice.pow({0}, {1})"},
-        cost=30,
+        cost=60,
         doc="Integers wrap; a negative integer exponent truncates (NumPy raises: frontends check).",
     ),
     ScalarOp(

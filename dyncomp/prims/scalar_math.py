@@ -83,7 +83,7 @@ EXPONENTIAL = (
         triton={"f": "dc_sqrt({0})"},
         cost=6,
     ),
-    _unary("cbrt", np.cbrt, "f"),
+    _unary("cbrt", np.cbrt, "f", cost=25),
     _unary("exp", np.exp, triton="tl.exp({0})"),
     _unary("exp2", np.exp2, triton="tl.exp2({0})"),
     _unary("expm1", np.expm1),

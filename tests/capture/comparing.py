@@ -26,7 +26,9 @@ class Outcome:
     printed: str
 
 
-def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Outcome:
+def call(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
+) -> Outcome:
     """Run a function and keep everything that a caller could observe."""
     printed = io.StringIO()
     result = None

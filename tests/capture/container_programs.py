@@ -263,7 +263,13 @@ def walrus(x):
     return x, [y := n, y + 1]
 
 
-@program(lambda: (vec(), 0), lambda: (vec(), 5), lambda: (vec(), "s"), breaks=("unsupported-attribute",))
+@program(
+    lambda: (vec(), 0),
+    lambda: (vec(), 5),
+    lambda: (vec(), "s"),
+    breaks=("unsupported-attribute", "would-raise"),
+    plain=True,
+)
 def missing_attribute_of_a_number(x, n):
     y = x + n if n != "s" else x
     return y, n.real, (n.numerator, n.sum())

@@ -524,6 +524,44 @@ def exception_chain(x):
             return y, repr(outer.__cause__), repr(outer.__context__)
 
 
+@program(lambda: (vec(), 20), lambda: (vec(), 12), breaks=("loop", "raise", "unsupported-call"), plain=True)
+def raised_in_a_long_loop(x, n):
+    y = x + 1
+    try:
+        for i in range(n):
+            y = y * 0.5
+            if i == 15:
+                raise ValueError("fifteen")
+        y = y + 100
+    except ValueError as error:
+        x = x + len(str(error))
+    finally:
+        show("done")
+    return x + n
+
+
+@program(lambda: (vec(), 20), breaks=("loop", "loop-not-extracted", "unsupported-call"), plain=True)
+def loops_one_after_another_in_try(x, n):
+    out = []
+    try:
+        for v in zip(x, x):
+            out.append(v)
+        for _ in range(n):
+            x = np.sin(x)
+    except KeyError:
+        x = x * 0
+    return x, out
+
+
+@program(lambda: (vec(), 30), breaks=("loop", "with-block"), plain=True)
+def loop_under_errstate(x, n):
+    with np.errstate(all="ignore"):
+        for _ in range(n):
+            x = np.log(np.abs(x))
+        y = x + 1
+    return y * 2, np.geterr()["divide"] == "ignore"
+
+
 # -- with ---------------------------------------------------------------------------------------------
 @program(lambda: (vec(), _noisy(1)), breaks=("print",))
 def with_block(x, manager):

@@ -128,7 +128,9 @@ class Writer:
         )  # fmt: skip
 
     def real(self) -> str:
-        return self.pick("f", "0.5", "f * 2", "f + n", "float(n)", "2.0", "-f", "float(b[0])", "a.sum()", "f / 2")
+        return self.pick(
+            "f", "0.5", "f * 2", "f + n", "float(n)", "2.0", "-f", "float(b[0])", "a.sum()", "f / 2"
+        )
 
     def array(self, depth: int = 0) -> str:
         simple = ("a", "b", "c", "a", "b", "c", "a + b", "c * 2", "a - f", "b * n", "-c", "a[::-1]")
@@ -310,7 +312,9 @@ class Writer:
         over = self.pick("[a, b, c]", "[1, 2.5, n]", "list(out)", "enumerate(a)", "zip(a, b)", "sorted(d, key=str)",
                          "rows(a, 3)", "rows(b, n % 12)", "(f, n, 'text')")  # fmt: skip
         self.line(depth, f"for {v} in {over}:")
-        self.line(depth + 1, self.pick(f"out.append({v})", f"c = c + len(out) if {v} is not None else c", "n += 1"))
+        self.line(
+            depth + 1, self.pick(f"out.append({v})", f"c = c + len(out) if {v} is not None else c", "n += 1")
+        )
         self.block(depth + 1, 2, True)
 
     def attempt(self, depth: int, looping: bool) -> None:

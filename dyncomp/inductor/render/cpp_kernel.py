@@ -58,7 +58,7 @@ class Printer(ReductionPrinter):
 
     def declare_array(self, array: LocalArray) -> None:
         total = self.extent(array.axes)
-        self.line(f"{ctext.register_type(array.dtype)} {memory(array.name)}[{total}];")
+        self.line(f"{ctext.array_type(array.dtype)} {memory(array.name)}[{total}];")
 
     def loop(self, loop: Loop) -> None:
         for node, axes in loop.carries:
@@ -444,7 +444,7 @@ def kernel_body(
         plan = Plan(plan.order, (), plan.vector)
     printer = Printer(nest, plan, symbols, point_ns, serial_ns)
     for array in nest.arrays:
-        kind = ctext.register_type(array.dtype)
+        kind = ctext.array_type(array.dtype)
         printer.line(f"{kind} stack_{memory(array.name)}[{printer.extent(array.axes)}];")
     printer.prologue()
     if printer.gathers:

@@ -42,7 +42,7 @@ class ReductionPrinter(ValuePrinter):
         acc = item.acc
         count = 1 if item.axes else self.lane_count(acc, filling)
         self.lanes[acc.value] = Lanes(acc, count, item.axes)
-        kind = ctext.register_type(acc.dtype)
+        kind = ctext.array_type(acc.dtype)
         name = f"acc_{variable(acc.value)}"
         start = self.identity(acc)
         size = self.extent(item.axes) if item.axes else count
@@ -194,7 +194,7 @@ class ReductionPrinter(ValuePrinter):
         identity = REDUCERS[combiner].identity(node.dtype)
         if combiner == "sum" and node.dtype.is_float:
             identity = -0.0
-        kind = ctext.register_type(node.dtype)
+        kind = ctext.array_type(node.dtype)
         start = ctext.constant(identity, node.dtype)
         if not axes:
             self.line(f"{kind} {name} = {start};")

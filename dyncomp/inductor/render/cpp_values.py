@@ -184,7 +184,7 @@ class ValuePrinter:
             name = memory(buffer.name)
             self.line(f"{kind} const {name} = ({kind})b[{slot}];")
         for array in self.nest.arrays:
-            kind = ctext.register_type(array.dtype)
+            kind = ctext.array_type(array.dtype)
             self.line(f"{kind}* const {memory(array.name)} = stack_{memory(array.name)};")
 
 

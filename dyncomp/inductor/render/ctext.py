@@ -55,6 +55,11 @@ def register_type(dtype: DType) -> str:
     return _REGISTER[dtype.name]
 
 
+def array_type(dtype: DType) -> str:
+    """The C++ type of an element of a local array: loops over arrays of bool do not become vectors."""
+    return "unsigned char" if dtype.is_bool else register_type(dtype)
+
+
 def memory_type(dtype: DType) -> str:
     """The C++ type of an element in memory."""
     return _MEMORY[dtype.name]

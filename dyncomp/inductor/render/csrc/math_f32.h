@@ -146,15 +146,15 @@ DC_INLINE float dc_erfc_f32(float x) { return (float)dc_erfc_f64((double)x); }
 // @ dc_pow_f32
 DC_INLINE float dc_pow_f32(float x, float y0) {
   const double y = y0;
-  const dc_exponent_f64 t = dc_local_exponent_f64(y);
+  const dc_exponent_f64 by = dc_local_exponent_f64(y);
   const double a = __builtin_fabs((double)x);
   const dc_split_f64 w = dc_local_normal_split_f64(a);
   const double s = w.f / (2.0 + w.f);
   const double z = s * s;
   POLY(tail, z, 0x1.5555554b4d3ccp-1, 0x1.9999ede294843p-2, 0x1.245b27112cd29p-2, 0x1.de0b02165e769p-3);
   const double log_x = __builtin_fma(w.k, 0x1.62e42fefa39efp-1, __builtin_fma(s * z, tail, s + s));
-  double q = a == 0 ? -t.at_infinity : y * log_x;
-  q = a == __builtin_inf() ? t.at_infinity : q;
+  double q = a == 0 ? -by.at_infinity : y * log_x;
+  q = a == __builtin_inf() ? by.at_infinity : q;
   q = q > 700.0 ? 700.0 : q;
   q = q < -700.0 ? -700.0 : q;
   const double shifted = __builtin_fma(q, 0x1.71547652b82fep+0, 0x1.80000000003ffp52);
@@ -162,7 +162,7 @@ DC_INLINE float dc_pow_f32(float x, float y0) {
   POLY(rest, r, 0x1.0000000000000p-1, 0x1.5554dc8961859p-3, 0x1.555518f5d1200p-5, 0x1.120be1dcb42dcp-7, 0x1.6d117cc039048p-10);
   const double p = __builtin_fma(r * r, rest, r) + 1.0;
   const double power = p * dc_from_bits_f64(dc_bits_f64(shifted) << 52);
-  return (float)dc_pow_ends((double)x, a, power, t.odd_sign, t.negative_limit, t.at_nan);
+  return (float)dc_pow_ends((double)x, a, power, by.odd_sign, by.negative_limit, by.at_nan);
 }
 // As the double-precision one; the last correction makes up for the rounding errors before it.
 // @ dc_cbrt_f32

@@ -18,17 +18,17 @@ DC_INLINE double dc_exp_tail_f64(double r) {
   POLY(p, r, 0x1.0000000000001p-1, 0x1.5555555555556p-3, 0x1.5555555553d37p-5, 0x1.11111111109a6p-7, 0x1.6c16c1789d1d7p-10, 0x1.a01a01a7cebcdp-13, 0x1.a019b8ca26fcfp-16, 0x1.71de0d85293b8p-19, 0x1.2891d4ffbb0f9p-22, 0x1.af390ba7e6f47p-26);
   return p;
 }
-// exp(x + low) * (factor + factor_low), each low part far below its high part; factor normal and at most about 1
-// @ dc_exp_sum_f64
-DC_INLINE double dc_exp_sum_f64(double x0, double low, double factor, double factor_low) {
+// exp(x + low) = (1 + rest) * 2^n, |low| far below |x|; shifted as dc_scale_f64 takes it
+// @ dc_exp_parts_f64
+struct dc_exp_parts_f64 { double rest, shifted; };
+DC_INLINE dc_exp_parts_f64 dc_local_exp_parts_f64(double x0, double low) {
   double x = x0 > 711.0 ? 711.0 : x0;
   x = x < -746.0 ? -746.0 : x;
   const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
   const double n = shifted - 0x1.80000000007fep52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
   r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r) + low;
-  const double p = __builtin_fma(r * r, dc_exp_tail_f64(r), r);
-  return dc_scale_f64(factor + __builtin_fma(p, factor, factor_low), shifted);
+  return {__builtin_fma(r * r, dc_exp_tail_f64(r), r), shifted};
 }
 // @ dc_exp_f64
 DC_INLINE double dc_exp_f64(double x0) {
@@ -309,7 +309,8 @@ DC_INLINE double dc_sinh_f64(double x) {
 }
 // @ dc_cosh_f64
 DC_INLINE double dc_cosh_f64(double x) {
-  const double half = dc_exp_sum_f64(__builtin_fabs(x), 0.0, 0.5, -0.0);
+  const dc_exp_parts_f64 e = dc_local_exp_parts_f64(__builtin_fabs(x), -0.0);
+  const double half = dc_scale_f64(__builtin_fma(0.5, e.rest, 0.5), e.shifted);
   return half + 0.25 / half;
 }
 // @ dc_arcsinh_f64
@@ -375,7 +376,8 @@ DC_INLINE double dc_erfc_f64(double x) {
   const double inverse = 1.0 / b;
   const double factor = q * inverse;
   const double factor_low = __builtin_fma(-factor, b_low, __builtin_fma(-factor, b, q) + q_low) * inverse;
-  const double far = dc_exp_sum_f64(-z, __builtin_fma(-a, a, z), factor, factor_low);
+  const dc_exp_parts_f64 e = dc_local_exp_parts_f64(-z, __builtin_fma(-a, a, z));
+  const double far = dc_scale_f64(factor + __builtin_fma(e.rest, factor, factor_low), e.shifted);
   const double near = 1.0 - __builtin_fma(x, dc_erf_small_f64(z), x);
   const double y = a < 0.5 ? near : x < 0 ? 2.0 - far : far;
   return x != x ? x : y;
@@ -433,39 +435,41 @@ DC_INLINE double dc_pow_ends(double x, double a, double p, u64 odd_sign, double 
   return x != x ? at_nan : real;
 }
 // exp(y * log|x|), the logarithm and the product to about twelve bits more than double precision.
-// log(1+f) = 2s + s^3 (2/3) + s^5 (...) with s = f / (2+f), the first two terms as sums of two numbers.
+// log(1+f) = t + t^3 / 12 + t^5 (...) with t = 2f / (2+f), the first two terms as sums of two numbers.
 // @ dc_pow_f64
 DC_INLINE double dc_pow_f64(double x, double y) {
-  const dc_exponent_f64 t = dc_local_exponent_f64(y);
+  const dc_exponent_f64 by = dc_local_exponent_f64(y);
   const double a = __builtin_fabs(x);
   const dc_split_f64 w = dc_local_split_f64(a);
-  const double d = 2.0 + w.f;
-  const double d_low = w.f - (d - 2.0);
+  const double d = __builtin_fma(0.5, w.f, 1.0);
+  const double d_low = __builtin_fma(0.5, w.f, 1.0 - d);
   const double inverse = 1.0 / d;
-  const double s = w.f * inverse;
-  const double s_low = __builtin_fma(-s, d_low, __builtin_fma(-s, d, w.f)) * inverse;
-  const double s2 = s + s;
-  const double z = s * s;
-  const double z_low = __builtin_fma(s2, s_low, __builtin_fma(s, s, -z));
-  const double third = z * 0x1.5555555555555p-2;
-  const double third_low = __builtin_fma(z_low, 0x1.5555555555555p-2, __builtin_fma(z, 0x1.5555555555555p-56, __builtin_fma(z, 0x1.5555555555555p-2, -third)));
-  const double cubic = s2 * third;
-  // the error of s changes s2 * third by three times its share
-  const double cubic_low = __builtin_fma(s2, third_low, __builtin_fma(s_low + s_low, third, __builtin_fma(s2, third, -cubic)));
-  POLY(tail, z, 0x1.9999999999a43p-2, 0x1.249249247513dp-2, 0x1.c71c7204621fep-3, 0x1.745cf7c1d5dafp-3, 0x1.3b1c79943fca2p-3, 0x1.0fb77bcdefa76p-3, 0x1.0c4d8297b1431p-3);
+  const double t = w.f * inverse;
+  const double t_low = __builtin_fma(-t, d_low, __builtin_fma(-t, d, w.f)) * inverse;
+  const double z = t * t;
+  const double z_low = __builtin_fma(t, t, -z);
+  const double share = z * 0x1.5555555555555p-4;
+  const double share_low = __builtin_fma(z_low, 0x1.5555555555555p-4, __builtin_fma(z, 0x1.5555555555555p-58, __builtin_fma(z, 0x1.5555555555555p-4, -share)));
+  const double cubic = t * share;
+  const double cubic_low = __builtin_fma(t, share_low, __builtin_fma(t, share, -cubic));
+  // the derivative of both terms times the error of t
+  const double error = __builtin_fma(t_low, __builtin_fma(z, 0.25, 1.0), cubic_low);
+  POLY(tail, z, 0x1.9999999999a43p-7, 0x1.249249247513dp-9, 0x1.c71c7204621fep-12, 0x1.745cf7c1d5dafp-14, 0x1.3b1c79943fca2p-16, 0x1.0fb77bcdefa76p-18, 0x1.0c4d8297b1431p-20);
   const double k = w.k * 0x1.62e42feep-1;
-  const double sum = k + s2;
-  const double sum_low = (k - sum) + s2;
+  const double sum = k + t;
+  const double sum_low = (k - sum) + t;
   const double log_x = sum + cubic;
   const double carry = (sum - log_x) + cubic;
-  const double constants = __builtin_fma(w.k, 0x1.a39ef35793c76p-33, __builtin_fma(2.0, s_low, cubic_low));
-  const double rest = (sum_low + carry) + __builtin_fma(s * (z * z), tail, constants);
+  const double small = __builtin_fma(t * (z * z), tail, __builtin_fma(w.k, 0x1.a39ef35793c76p-33, error));
+  const double rest = (sum_low + carry) + small;
   const double log_high = log_x + rest;
   const double log_low = (log_x - log_high) + rest;
   const double q = y * log_high;
   const double q_low = __builtin_fma(y, log_low, __builtin_fma(y, log_high, -q));
   const double low = __builtin_fabs(q) < 800.0 ? q_low : 0.0;
-  double p = a == 0 ? -t.at_infinity : q;
-  p = a == __builtin_inf() ? t.at_infinity : p;
-  return dc_pow_ends(x, a, dc_exp_sum_f64(p, low, 1.0, -0.0), t.odd_sign, t.negative_limit, t.at_nan);
+  double p = a == 0 ? -by.at_infinity : q;
+  p = a == __builtin_inf() ? by.at_infinity : p;
+  const dc_exp_parts_f64 e = dc_local_exp_parts_f64(p, low);
+  const double power = dc_scale_f64(1.0 + e.rest, e.shifted);
+  return dc_pow_ends(x, a, power, by.odd_sign, by.negative_limit, by.at_nan);
 }
