@@ -61,7 +61,7 @@ class Difference:
         if type(a) is not type(b):
             self.note(f"{where} (type {type(a).__name__} / {type(b).__name__})", a, b)
             return
-        if isinstance(a, ATOMS) or isinstance(a, np.generic):
+        if isinstance(a, (*ATOMS, np.generic)):
             self.atom(a, b, where)
             return
         if self.known(a, b, where):

@@ -267,9 +267,117 @@ def walrus(x):
     lambda: (vec(), 0),
     lambda: (vec(), 5),
     lambda: (vec(), "s"),
-    breaks=("unsupported-attribute", "would-raise"),
+    breaks=(
+        "unsupported-attribute",
+        "would-raise",
+    ),
     plain=True,
 )
 def missing_attribute_of_a_number(x, n):
     y = x + n if n != "s" else x
     return y, n.real, (n.numerator, n.sum())
+
+
+def dict_of(n):
+    return {f"k{i}": float(i) for i in range(n)}
+
+
+@program(lambda: (vec(), dict_of(3)), lambda: (vec(), dict_of(12)), breaks=("loop",), plain=True)
+def dict_values_change_while_iterating(x, d):
+    d["new"] = x + 1
+    seen = []
+    for k, v in d.items():
+        d["k2"] = 100.0
+        d[k] = -1.0
+        x = x + v
+        seen.append(v)
+    return x, seen
+
+
+@program(
+    lambda: (vec(), dict_of(3)),
+    lambda: (vec(), dict_of(12)),
+    breaks=(
+        "loop",
+        "print",
+    ),
+    plain=True,
+)
+def dict_iterators_and_breaks(x, d):
+    del d["k1"]
+    d["k1"] = x
+    it = iter(d.values())
+    first = next(it)
+    x = x + first
+    print("between", len(d))
+    d["k2"] = 7.0
+    rest = [next(it), next(it)]
+    return x, rest
+
+
+@program(lambda: (vec(), dict_of(3)), plain=True)
+def dict_grows_while_iterating(x, d):
+    y = x + 1
+    for k in d:
+        y = y + 1
+        d[k + "x"] = y
+    return y
+
+
+@program(
+    lambda: (vec(), dict_of(5)),
+    breaks=(
+        "loop",
+        "print",
+        "would-raise",
+    ),
+    plain=True,
+)
+def dict_grows_after_a_break(x, d):
+    for k in d:
+        print(k)
+        x = x + 1
+        if k == "k2":
+            d["more"] = x
+    return x
+
+
+@program(lambda: (vec(), [1, 2]))
+def exhausted_iterators_stay_exhausted(x, items):
+    it = iter(items)
+    total = x + sum(it)
+    items.append(5)
+    return total + sum(it), list(it), next(it, None)
+
+
+@program(
+    lambda: (vec(), [1, 2]),
+    breaks=(
+        "print",
+        "unsupported-call",
+        "unsupported-operation",
+    ),
+)
+def exhausted_iterator_after_a_break(x, items):
+    it = iter(items)
+    total = x + sum(it)
+    items.append(5)
+    print("break")
+    return total + sum(it), next(it, None)
+
+
+@program(
+    lambda: (vec(), {1, 2}, frozenset([3])),
+    breaks=(
+        "loop",
+        "unsupported-attribute",
+        "unsupported-operation",
+    ),
+    plain=True,
+)
+def sets_from_outside(x, s, f):
+    y = x + len(s)
+    for v in f:
+        y = y + v
+    s.add(9)
+    return y, 9 in s, s | f

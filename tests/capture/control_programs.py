@@ -524,7 +524,16 @@ def exception_chain(x):
             return y, repr(outer.__cause__), repr(outer.__context__)
 
 
-@program(lambda: (vec(), 20), lambda: (vec(), 12), breaks=("loop", "raise", "unsupported-call"), plain=True)
+@program(
+    lambda: (vec(), 20),
+    lambda: (vec(), 12),
+    breaks=(
+        "loop",
+        "raise",
+        "unsupported-call",
+    ),
+    plain=True,
+)
 def raised_in_a_long_loop(x, n):
     y = x + 1
     try:
@@ -540,7 +549,15 @@ def raised_in_a_long_loop(x, n):
     return x + n
 
 
-@program(lambda: (vec(), 20), breaks=("loop", "loop-not-extracted", "unsupported-call"), plain=True)
+@program(
+    lambda: (vec(), 20),
+    breaks=(
+        "loop",
+        "loop-not-extracted",
+        "unsupported-call",
+    ),
+    plain=True,
+)
 def loops_one_after_another_in_try(x, n):
     out = []
     try:
@@ -553,7 +570,14 @@ def loops_one_after_another_in_try(x, n):
     return x, out
 
 
-@program(lambda: (vec(), 30), breaks=("loop", "with-block"), plain=True)
+@program(
+    lambda: (vec(), 30),
+    breaks=(
+        "loop",
+        "with-block",
+    ),
+    plain=True,
+)
 def loop_under_errstate(x, n):
     with np.errstate(all="ignore"):
         for _ in range(n):

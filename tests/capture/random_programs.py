@@ -86,7 +86,49 @@ class Quiet:
         return kind is ValueError
 
 
+def deep(x: Any, k: int) -> Any:
+    """Recursion, with a break at the bottom."""
+    if k <= 0:
+        print("bottom")
+        return x * 2
+    return deep(x + k, k - 1) + 1
+
+
+def spread(x: Any, *rest: Any, k: int = 1, **named: Any) -> Any:
+    for r in rest:
+        x = x + r
+    return x * k + len(named)
+
+
+class Stack:
+    """Made inside programs."""
+
+    def __init__(self, *items: Any) -> None:
+        self.items = list(items)
+        self.top = items[-1] if items else None
+
+    def push(self, item: Any) -> Stack:
+        self.items.append(item)
+        self.top = item
+        return self
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.items[i]
+
+    def __iter__(self) -> Any:
+        return iter(self.items)
+
+    def __add__(self, other: Any) -> Any:
+        return Stack(*self.items, other)
+
+
 HELPERS = {
+    "deep": deep,
+    "spread": spread,
+    "Stack": Stack,
     "np": np,
     "scaled": scaled,
     "noisy": noisy,
@@ -167,12 +209,38 @@ class Writer:
             f"np.roll({x}, {self.integer()})",
             f"{x}[{self.index()}]",
             f"(lambda v, s={self.integer()}: v + s)({x})",
+            "g.sum(axis=1)",
+            "g[:, 0] * 1.0",
+            "(g[:, 1] + n) % 5",
+            "np.einsum('ij->i', g)",
+            f"({x} if {self.condition()} else {self.array(2)})",
+            f"spread({x}, {self.integer()}, f, k=2)",
+            f"spread({x}, *[1, n], **{{'k': 3, 'z': m}})",
+            f"deep({x}, {self.number(0, 5)})",
+            f"Stack(1, {x}).top",
+            f"Stack({x}, c)[0]",
+            f"(Stack({x}) + b)[-1]",
+            f"np.float32({self.real()}) * {x}",
+            f"{x}.astype('f4')",
+            f"np.concatenate([{x}, {self.array(2)}])[:len(a)]",
+            f"np.stack([{x}, b]).T.sum(axis=1)",
+            f"({x} > {self.real()}).astype(float)",
+            f"np.full_like({x}, {self.real()})",
+            f"np.linspace({self.real()}, 3.0, len(a))",
+            f"np.array([{self.real()}] * len(a))",
+            f"sorted([{self.integer()}, n, m])[1] * {x}",
+            f"[v for v in ({x}, b)][n % 2]",
+            f"{{'u': {x}, 'v': c}}['u' if n > m else 'v']",
+            f"max([{self.integer()}, n]) + {x}",
+            f"next(rows({x}, 2))",
         ]
         return self.pick(*forms)
 
     def index(self) -> str:
         return self.pick(
-            "0", "-1", "n % 4", "1:", ":-1", ":n", "n:", "::2", "a > 0", "[0, 1]", "m % 3:", "1:3", "...", "n", "::-1",
+            "0", "-1", "n % 4", "1:", ":-1", ":n", "n:", "::2", "a > 0", "[0, 1]", "m % 3:", "1:3", "...",
+            "n",
+            "::-1",
         )  # fmt: skip
 
     def condition(self) -> str:
@@ -216,13 +284,14 @@ class Writer:
             self.statement(depth, looping)
 
     def statement(self, depth: int, looping: bool) -> None:
-        kind = self.number(0, 19)
-        if kind >= 11 or self.budget < 2 or depth > 3:
+        kind = self.number(0, 21)
+        if kind >= 13 or self.budget < 2 or depth > 3:
             self.simple(depth, looping)
             return
         writers = [
-            self.branch, self.branch, self.counted, self.counted, self.conditional, self.attempt, self.attempt,
-            self.over_list, self.managed, self.nested, self.comprehension,
+            self.branch, self.branch, self.counted, self.counted, self.conditional, self.attempt,
+            self.attempt,
+            self.over_list, self.managed, self.nested, self.comprehension, self.endless, self.yielding,
         ]  # fmt: skip
         writers[kind](depth, looping)
 
@@ -250,7 +319,7 @@ class Writer:
             f"d['k'] = {self.anything()}",
             f"d[{self.integer()} % 3] = {self.array()}",
             "d.pop('k', None)",
-            "del d['k']",
+            "if 'k' in d: del d['k']",
             f"obj.value = {self.array()}",
             f"obj.count += {self.number(1, 3)}",
             f"obj.{self.pick('extra', 'value')} = {self.anything()}",
@@ -258,9 +327,32 @@ class Writer:
             f"noisy({x}, 'statement')",
             f"{x} = inner({y})",
             "TOTAL += 1",
-            f"assert {self.condition()}, 'asserted'",
+            f"assert n < 100 or {self.condition()}, 'asserted'",
+            f"g[{self.pick('0', '-1', 'n % 4', 'a > 1')}] = {self.integer()}",
+            f"g[:, {self.pick('0', 'n % 3', '::2')}] += {self.integer()}",
+            f"g = {self.pick('g * 2', 'g.T.copy().T', 'g[::-1]', 'g + n', 'g // 2')}",
+            f"stack = Stack({x}, n)",
+            f"stack.push({self.anything()})",
+            "out.append((len(stack), [type(v).__name__ for v in stack]))",
+            f"text = text + f'{{n}}|{{{self.integer()}}}'",
+            f"text += {self.pick('str(n)', 'repr(m)', 'type(f).__name__')}",
+            f"later.append(lambda v: v * n + {self.integer()})",
+            f"{x} = later[-1]({y}) if later else {x}",
+            "later = [lambda v, k=k: v + k for k in range(3)]",
+            f"out.append([h({x}) for h in later])",
+            f"n, m = m, {self.integer()}",
+            "n %= 7",
+            "m = m % 5 - 2",
+            f"({x}, *rest), n = ({self.array(2)}, 1), n",
+            f"{x}, {y} = np.{self.pick('broadcast_arrays', 'atleast_1d')}({y}, {self.array(2)})",
+            f"del {self.pick('text', 'stack')}",
+            "out.sort(key=lambda v: str(type(v)))",
+            "out = out + [n]",
+            "d = {**d, 'new': n}",
+            f"out[:] = [{self.anything()}, {self.anything()}]",
+            "obj = Thing(3) if obj.count > 4 else obj",
             f"if {self.condition()}: return {self.anything()}",
-            f"if {self.condition()}: raise KeyError('raised')",
+            f"if n > 20 and {self.condition()}: raise KeyError('raised')",
             f"{x} = np.add({y}, {self.real()}, out={x})",
             f"x, *y = {self.integer()}, {x}, {y}",
             "pass",
@@ -309,12 +401,26 @@ class Writer:
             self.simple(depth, looping)
             return
         v = self.fresh("v")
-        over = self.pick("[a, b, c]", "[1, 2.5, n]", "list(out)", "enumerate(a)", "zip(a, b)", "sorted(d, key=str)",
+        over = self.pick("[a, b, c]", "[1, 2.5, n]", "list(out)", "enumerate(a)", "zip(a, b)",
+                         "sorted(d, key=str)",
                          "rows(a, 3)", "rows(b, n % 12)", "(f, n, 'text')")  # fmt: skip
         self.line(depth, f"for {v} in {over}:")
         self.line(
             depth + 1, self.pick(f"out.append({v})", f"c = c + len(out) if {v} is not None else c", "n += 1")
         )
+        self.block(depth + 1, 2, True)
+
+    def endless(self, depth: int, looping: bool) -> None:
+        self.loops += 1
+        if self.loops > 3:
+            self.simple(depth, looping)
+            return
+        w = self.fresh("w")
+        self.line(depth, f"{w} = 0")
+        self.line(depth, "while True:")
+        self.line(depth + 1, f"{w} += 1")
+        self.line(depth + 1, f"if {w} > {self.number(1, 12)} or {self.condition()}:")
+        self.line(depth + 2, self.pick("break", "break", "return w" + w[1:], f"a = a + {w}; break"))
         self.block(depth + 1, 2, True)
 
     def attempt(self, depth: int, looping: bool) -> None:
@@ -349,6 +455,25 @@ class Writer:
         self.line(depth + 1, f"return {self.pick('v + k', 'v * m', 'noisy(v)', 'v + n', 'fails(v, m)')}")
         self.line(depth, f"{self.pick(*ARRAYS)} = {g}({self.array()})")
 
+    def yielding(self, depth: int, looping: bool) -> None:
+        """A generator of the program's own, consumed at once or in part."""
+        y = self.fresh("y")
+        self.line(depth, f"def {y}(v, k):")
+        self.line(depth + 1, "nonlocal calls")
+        self.line(depth + 1, f"for j in range({self.pick('k', '3', 'k * 4')}):")
+        self.line(depth + 2, self.pick("calls += 1", "v = v + j", "if j > 2: return", "print('y', j)"))
+        self.line(depth + 2, self.pick("yield v", "yield v * j", "yield (j, v)", "yield from [v, j]"))
+        x = self.array(2)
+        consume = self.pick(
+            f"out.extend({y}({x}, 2))",
+            f"out.append(next({y}({x}, 1), None))",
+            f"for item in {y}({x}, 3): out.append(item)",
+            f"out.append(list(zip({y}({x}, 2), [1, 2])))",
+            f"out.append([q for q in {y}({x}, n % 4)])",
+            f"first, *_ = {y}({x}, 3)",
+        )
+        self.line(depth, consume)
+
     def comprehension(self, depth: int, looping: bool) -> None:
         x = self.array(2)
         over = self.pick("range(3)", "range(n % 13)", "[1, 2]", "range(11)")
@@ -366,13 +491,15 @@ class Writer:
         self.line(0, "def main(a, b, c, n, m, f, out, d, obj):")
         self.line(1, "global TOTAL")
         self.line(1, "calls = 0")
+        self.line(1, "g = np.arange(len(a) * 3).reshape(len(a), 3)")
+        self.line(1, "stack, text, later = Stack(a), '', []")
         self.line(1, "def inner(v):")
         self.line(2, "nonlocal calls")
         self.line(2, "calls += 1")
         self.line(2, self.pick("return v + calls", "return v + n", "return noisy(v) * calls"))
         while self.budget > 0:
             self.block(1, 4, False)
-        self.line(1, "return a, b, c, n, m, f, calls")
+        self.line(1, "return a, b, c, n, m, f, calls, g, stack, text")
         return "\n".join(self.lines) + "\n"
 
 

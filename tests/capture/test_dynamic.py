@@ -1,4 +1,4 @@
-"""Recompilation: guards that miss, sizes and numbers that become symbolic, limits, loops of any trip count."""
+"""Recompilation: guards that miss, what becomes symbolic, limits, loops of any trip count."""
 
 from __future__ import annotations
 

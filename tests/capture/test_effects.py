@@ -97,7 +97,7 @@ def test_arguments_that_share_memory(kind):
     check(f, lambda: (vec(), vec()), make, lambda: (vec(), vec()))
 
 
-@pytest.mark.parametrize("first, second", itertools.permutations(ALIASES, 2))
+@pytest.mark.parametrize("first, second", list(itertools.permutations(ALIASES, 2)))
 def test_aliasing_may_change_from_call_to_call(first, second):
     def f(x, y):
         x += 1

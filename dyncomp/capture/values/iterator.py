@@ -40,6 +40,7 @@ class SequenceIterator(IteratorValue):
         self.sequence = items
         self.origin = origin
         self.position = 0
+        self.done = False
         self._pytype = pytype
 
     @property
@@ -53,16 +54,19 @@ class SequenceIterator(IteratorValue):
         return (self.origin,)
 
     def remaining(self, tracer: Tracer) -> int | None:
-        return len(self.sequence) - self.position
+        return 0 if self.done else len(self.sequence) - self.position
 
     def next(self, tracer: Tracer) -> Value | None:
-        if self.position >= len(self.sequence):
+        if self.done or self.position >= len(self.sequence):
+            self.done = True  # for good, even if the list grows
             return None
         self.position += 1
         tracer.steps += 1
         return self.sequence[self.position - 1]
 
     def reconstruct(self, cg: Codegen) -> str:
+        if self.done and self._pytype is None:
+            return f"{cg.constant(iter)}([])"
         text = f"{cg.constant(iter)}({cg.value(self.origin)})"
         if self.position:
             return f"{cg.constant(advance)}({text}, {self.position})"

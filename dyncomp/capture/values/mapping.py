@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..breaks import Break
+from ..breaks import Break, Skip
 from ..guards import Kind
 from ..source import ItemSource, Source
 from .base import Codegen, OpaqueValue, Tracer, Value
-from .iterator import SequenceIterator
+from .iterator import IteratorValue, advance
 from .number import ConstValue
 from .seq import TupleValue
 
@@ -105,7 +105,7 @@ class DictValue(Value):
         return ConstValue(len(self.contents(tracer)))
 
     def iterate(self, tracer: Tracer) -> Value:
-        return SequenceIterator([ConstValue(k) for k in self.contents(tracer)], self, type(iter({})))
+        return DictIterator(tracer, self, "keys", self)
 
     def items(self, tracer: Tracer) -> list[Value]:
         return [ConstValue(k) for k in self.contents(tracer)]
@@ -156,7 +156,7 @@ class DictViewValue(Value):
         return [TupleValue([ConstValue(k), v]) for k, v in zip(entries, values)]
 
     def iterate(self, tracer: Tracer) -> Value:
-        return SequenceIterator(self.items(tracer), self, type(iter(getattr({}, self.kind)())))
+        return DictIterator(tracer, self.owner, self.kind, self)
 
     def length(self, tracer: Tracer) -> Value:
         return self.owner.length(tracer)
@@ -168,6 +168,62 @@ class DictViewValue(Value):
 
     def reconstruct(self, cg: Codegen) -> str:
         return f"{cg.value(self.owner)}.{self.kind}()"
+
+
+class DictIterator(IteratorValue):
+    """Iterator over a dict or one of its views: sees new values of the keys that were there."""
+
+    def __init__(self, tracer: Tracer, owner: DictValue, kind: str, origin: Value) -> None:
+        self.owner = owner
+        self.kind = kind
+        self.origin = origin
+        self.keys = list(owner.contents(tracer))
+        self.position = 0
+        self.done = False
+
+    @property
+    def pytype(self) -> type:
+        return type(iter(getattr({}, self.kind)()))
+
+    def describe(self) -> str:
+        return f"an iterator over {self.origin.describe()}"
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.origin,)
+
+    def remaining(self, tracer: Tracer) -> int | None:
+        return len(self.keys) - self.position
+
+    def next(self, tracer: Tracer) -> Value | None:
+        if self.done:
+            return None
+        self._check_unchanged(tracer)
+        if self.position == len(self.keys):
+            self.done = True
+            return None
+        key = self.keys[self.position]
+        self.position += 1
+        tracer.steps += 1
+        if self.kind == "keys":
+            return ConstValue(key)
+        value = tracer.realize(self.owner.contents(tracer)[key])
+        return value if self.kind == "values" else TupleValue([ConstValue(key), value])
+
+    def _check_unchanged(self, tracer: Tracer) -> None:
+        if list(self.owner.contents(tracer)) != self.keys:
+            raise Skip("a dict that gets or loses keys while it is iterated over")
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.done:
+            return f"{cg.constant(iter)}({cg.constant(dict)}().{self.kind}())"
+        self._check_unchanged(cg.tracer)
+        target = cg.value(self.origin)
+        if self.owner.source is not None and self.owner.mutated:
+            # an iterator is bound to the size that the dict has when it is made
+            for line in self.owner.replay(cg):
+                cg.line(line)
+        text = f"{cg.constant(iter)}({target})"
+        return f"{cg.constant(advance)}({text}, {self.position})" if self.position else text
 
 
 class SetValue(Value):
