@@ -6,11 +6,12 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import sys
 import types
 from typing import Any
 
 from . import builtin_calls, containers, frames, machine
-from .breaks import Break
+from .breaks import Break, Skip
 from .source import AttrSource, CellContentsSource, ItemSource, Source
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
@@ -31,6 +32,7 @@ from .values.seq import ListValue, TupleValue
 from .wrap import is_plain_class
 
 _MISSING = object()
+_FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -74,6 +76,8 @@ def refuse_inlining(
     inside = [frame for frame in tracer.frames if frame.raw_code is code]
     if len(inside) >= 3 and not is_library_frame(tracer, inside[-1]):
         raise Break("inline-refused", f"{function.describe()} is recursive")
+    if frames.code_info(tracer.config, code).looks_at_frame:
+        raise Break("inline-refused", f"{function.describe()}: {frames.LOOKS}")
     if isinstance(function, FunctionValue) and getattr(function.function, "_dyncomp_disabled", False):
         raise Break("inline-refused", f"{function.describe()} is disabled")
 
@@ -225,6 +229,8 @@ def call_object(
     if isinstance(obj, type):
         inert = inert_context(tracer, obj, args, kwargs)
         return inert if inert is not None else call_class(tracer, obj, args, kwargs)
+    if any(obj is f for f in _FRAME_FUNCTIONS) or ((obj is vars or obj is dir) and not args):
+        raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")
     if obj is print:
         raise Break("print", "a call of print")
     inner = wrapped_library_function(tracer, obj, args, kwargs)

@@ -307,6 +307,25 @@ def introspects_locals(code: CanonicalCode) -> bool:
     )
 
 
+_OF_THE_FRAME = frozenset({"locals", "eval", "exec", "_getframe", "currentframe"})
+
+
+def looks_at_frame(code: CanonicalCode) -> bool:
+    """True when the code surely looks at its own frame: replacements of it would be seen.
+
+    ``locals``, ``eval``, ``exec``, ``vars()`` and ``dir()`` without arguments, ``sys._getframe``,
+    ``inspect.currentframe``.
+    """
+    for instr, following in zip(code.instructions, code.instructions[1:]):
+        if instr.op in ("LOAD_GLOBAL", "LOAD_NAME"):
+            bare = instr.arg in ("vars", "dir") and following.op == "CALL" and following.arg[0] == 0
+            if bare or instr.arg in _OF_THE_FRAME:
+                return True
+        elif instr.op in ("LOAD_ATTR", "LOAD_METHOD") and instr.arg in ("_getframe", "currentframe"):
+            return True
+    return False
+
+
 def predecessors(code: CanonicalCode) -> list[list[int]]:
     """For every instruction, which instructions may come right before it (exceptions not counted)."""
     found: list[list[int]] = [[] for _ in code.instructions]

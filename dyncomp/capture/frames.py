@@ -8,14 +8,16 @@ from typing import Any
 
 from ..errors import Unsupported
 from ..graph.ir import Loc
-from .breaks import Break
-from .flow import handlers_of
+from .breaks import Break, Skip
+from .flow import handlers_of, looks_at_frame
 from .instr import CanonicalCode
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
 from .source import CellSource, FreeCellSource, LocalSource, Source
 from .values.base import LazyValue, Tracer, Value
 from .values.func import CellValue
+
+LOOKS = "it looks at its own frame (locals(), eval, sys._getframe)"
 
 
 @dataclass(eq=False)
@@ -25,12 +27,14 @@ class CodeInfo:
     code: CanonicalCode
     loops: list[Loop]
     in_try: list[bool]
+    looks_at_frame: bool
     problems: dict[int, str | None] = field(default_factory=dict)
 
     @staticmethod
     def of(raw: types.CodeType) -> CodeInfo:
         code = decode(raw)
-        return CodeInfo(code, find_loops(code), [entry is not None for entry in handlers_of(code)])
+        in_try = [entry is not None for entry in handlers_of(code)]
+        return CodeInfo(code, find_loops(code), in_try, looks_at_frame(code))
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""
@@ -148,6 +152,8 @@ class Frame:
 def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], function: Any) -> Frame:
     """The frame of the function being captured, with its arguments not yet looked at."""
     info = code_info(tracer.config, raw)
+    if info.looks_at_frame:
+        raise Skip(LOOKS)
     names = info.code.arg_names
     bound: dict[str, Value] = {}
     for index, (name, obj) in enumerate(zip(names, args)):

@@ -126,6 +126,7 @@ class Stack:
 
 
 HELPERS = {
+    "Thing": Thing,
     "deep": deep,
     "spread": spread,
     "Stack": Stack,
@@ -344,7 +345,7 @@ class Writer:
             "n %= 7",
             "m = m % 5 - 2",
             f"({x}, *rest), n = ({self.array(2)}, 1), n",
-            f"{x}, {y} = np.{self.pick('broadcast_arrays', 'atleast_1d')}({y}, {self.array(2)})",
+            f"{x}, {y} = np.atleast_1d({y}, {self.array(2)})",
             f"del {self.pick('text', 'stack')}",
             "out.sort(key=lambda v: str(type(v)))",
             "out = out + [n]",
@@ -528,10 +529,103 @@ def make_arguments(number: Callable[[int, int], int]) -> Maker:
     f = (2.0, 0.5, -1.0)[number(0, 2)]
     alias = ("", "", "", "", "same", "view")[number(0, 5)]
 
+    changes = [(number(0, len(_CHANGES) - 1), number(0, 9)) for _ in range((0, 0, 0, 1, 2)[number(0, 4)])]
+
     def make() -> tuple[Any, ...]:
         a = np.arange(size) - 1.0
         b = a if alias == "same" else a[::-1] if alias == "view" else np.linspace(0.0, 4.0, size)
         c = np.full(size, 2.0)
-        return (a, b, c, n, m, f, [1, a], {"k": c, 1: b}, Thing(size))
+        given = [a, b, c, n, m, f, [1, a], {"k": c, 1: b}, Thing(size)]
+        for which, how in changes:
+            _CHANGES[which](given, how)
+        return tuple(given)
 
     return make
+
+
+# -- arguments of other kinds, to which the guards of earlier calls must not apply -----------------------
+def _other_array(given: list[Any], how: int) -> None:
+    a = np.arange(5) - 1.0
+    given[how % 3] = [
+        a.astype("f4"),
+        a.astype("i8"),
+        a > 0,
+        a[:, None] + a,
+        np.asfortranarray(np.ones((2, len(a)))),
+        a[::2],
+        np.float64(3.0),
+        a.tolist(),
+        np.broadcast_to(np.float64(1.5), a.shape),
+        a.astype(object),
+    ][how]
+
+
+def _other_number(given: list[Any], how: int) -> None:
+    given[3 + how % 3] = [2.5, True, np.int64(3), np.float32(0.5), 2**70, None, -0.0, float("nan"), 1j, 7][
+        how
+    ]
+
+
+def _other_list(given: list[Any], how: int) -> None:
+    given[6] = [
+        [],
+        [given[0]],
+        [given[1], 1],
+        (1, 2),
+        [1, given[0], 3],
+        ["t"],
+        [None],
+        [[1], 2],
+        [given[6]],
+        [2.5],
+    ][how]
+
+
+def _other_dict(given: list[Any], how: int) -> None:
+    a = given[0]
+    given[7] = [
+        {},
+        {"k": 1},
+        {"k": a},
+        {"k": given[2], True: given[1]},
+        {1.0: a, "k": a},
+        {"z": a, "k": a},
+        {"k": None},
+        {2: a, 0: a, 1: a, "k": given[1]},
+        {(1, 2): a},
+        {"k": [a]},
+    ][how]
+
+
+def _other_object(given: list[Any], how: int) -> None:
+    thing = given[8]
+    if how == 0:
+        thing.count = 2.5
+    elif how == 1:
+        thing.value = given[0]
+    elif how == 2:
+        thing.extra = 3
+    elif how == 3:
+        thing.step = lambda x: x * 100
+    elif how == 4:
+        del thing.value
+    elif how == 5:
+        given[8] = OtherThing(3)
+    elif how == 6:
+        thing.twice_over = 1
+    else:
+        thing.count = how
+
+
+class OtherThing(Thing):
+    """A subclass that computes other things."""
+
+    def step(self, x: Any) -> Any:
+        return super().step(x) * 2
+
+    @property
+    def twice(self) -> Any:
+        return self.value * 3
+
+
+_CHANGES = (_other_array, _other_number, _other_list, _other_dict, _other_object)

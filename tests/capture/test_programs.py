@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from tests.capture import container_programs, control_programs, programs
+from tests.capture import (
+    container_programs,
+    control_programs,
+    exception_programs,
+    feature_programs,
+    library_programs,
+    programs,
+)
 from tests.capture.comparing import break_ids, check
 
-EVERY = [*programs.PROGRAMS, *container_programs.PROGRAMS, *control_programs.PROGRAMS]
+MODULES = (
+    programs,
+    container_programs,
+    control_programs,
+    exception_programs,
+    feature_programs,
+    library_programs,
+)
+EVERY = [program for module in MODULES for program in module.PROGRAMS]
 IN_CPP = {
     "call_forms",
     "counter_with_nonlocal",
