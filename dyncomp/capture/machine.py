@@ -111,10 +111,17 @@ def _had_effects(tracer: Tracer, progress: tuple[int, int]) -> bool:
     return tracer.steps != steps or any(n.op == COPY for n in tracer.builder.nodes[nodes:])
 
 
+_LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "COPY")
+
+
 def _realized(tracer: Tracer, frame: Frame, instr: Instr, before: list[Value]) -> Value:
+    lazy = frame.stack[-1]
     try:
-        return tracer.realize(frame.stack[-1])
+        return tracer.realize(lazy)
     except Break as problem:
+        if instr.op in _LOADS:
+            # an instruction that only puts an object on the stack: whatever uses it breaks the graph
+            return tracer.realize_as_opaque(lazy, problem.reason)
         frame.stack[:] = before
         frame.ip = frame.current
         end_at_break(tracer, frame, instr, problem)

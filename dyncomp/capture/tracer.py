@@ -22,7 +22,7 @@ from .guards import Guard, Kind
 from .places import SymbolPlace
 from .source import Source
 from .values.array import ArrayValue
-from .values.base import LazyValue, Value
+from .values.base import LazyValue, OpaqueValue, Value
 from .values.iterator import SequenceIterator
 from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
@@ -126,6 +126,14 @@ class Tracer:
             known = wrap.wrap(self, value.obj, value.source)
             self.by_source[value.source] = known
         return known
+
+    def realize_as_opaque(self, value: LazyValue, reason: str) -> Value:
+        """The value of an object that wrapping refused: it can be passed on."""
+        assert value.source is not None
+        self.guard(value.source, Kind.TYPE_IS, type(value.obj))
+        opaque = OpaqueValue(value.obj, value.source, reason)
+        self.by_source[value.source] = opaque
+        return opaque
 
     def module_member(self, module: types.ModuleType, name: str, obj: Any, source: Source | None) -> Value:
         """Attribute of a module: members of library modules are taken as constants, without a guard."""

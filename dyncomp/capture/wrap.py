@@ -113,7 +113,10 @@ def _wrap_bound_builtin(tracer: Tracer, obj: Any, source: Source) -> Value:
         return OpaqueValue(obj, source)
     tracer.guard(AttrSource(source, "__name__"), Kind.EQUALS, obj.__name__)
     traced = tracer.realize(tracer.child(owner, AttrSource(source, "__self__")))
-    found: Value = traced.getattr(tracer, obj.__name__)
+    try:
+        found: Value = traced.getattr(tracer, obj.__name__)
+    except Break as problem:
+        return OpaqueValue(obj, source, problem.reason)
     return found
 
 
