@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, bool_, complex64, complex128, float32, float64, int32, int64
+from ..dtypes import DType, bfloat16, bool_, complex64, complex128, float32, float64, int32, int64
 from ..graph.ir import ArrayType
 from .elementwise import of_truth, scalar_call
 from .kit import (
@@ -253,9 +253,9 @@ ROWS: tuple[OpDef, ...] = (
     binary(
         "nextafter",
         np.nextafter,
-        (float32, float64),  # NumPy's float16 form differs between its versions in the sign of zero
+        tuple(d for d in FLOAT if d is not bfloat16),
         "The next value after x towards y.",
-        eps=0.0,
+        eps=0.25,  # tells neighbours apart; NumPy's versions differ in the sign of a float16 zero
     ),
     binary("logaddexp", np.logaddexp, FLOAT, "log(exp(x) + exp(y)) without overflow.", absolute=8.0),
     binary("logaddexp2", np.logaddexp2, FLOAT, "log2(2**x + 2**y) without overflow.", absolute=8.0),
