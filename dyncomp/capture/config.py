@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import sysconfig
 import types
 from collections.abc import Callable, Sequence
@@ -45,7 +44,6 @@ class FrameState:
     dynamic: set[str] = field(default_factory=set)
     dynamic_dims: dict[str, set[int]] = field(default_factory=dict)
     captures: int = 0
-    empty_run: int = 0
 
 
 class CaptureConfig(_hook.HookConfig):
@@ -149,7 +147,3 @@ def hook_should_capture(code: types.CodeType) -> bool:
         f"{os.sep}{name}{os.sep}" for name in ("numpy", "torch", "triton", "sympy", "pytest", "_pytest")
     ]
     return not (in_site and any(package in path for package in packages)) and code.co_name != "<module>"
-
-
-def base_module(name: str) -> types.ModuleType | None:
-    return sys.modules.get(name)
