@@ -202,7 +202,7 @@ def formatted(x, y, a):
 
 
 def stringed(x, y, a):
-    return str(len(x)), repr(a.shape[0]), "%d rows" % len(a), x + 1
+    return str(len(x)), repr(a.shape[0]), "%d rows" % len(a), x + 1  # noqa: UP031
 
 
 def size_as_key(x, y, a):
