@@ -97,8 +97,8 @@ def main(arguments: list[str]) -> int:
         failed += len(worse)
         internal = compiled["stats"].get("internal_errors", 0)
         print(
-            f"{target.name:<34} {compiled['functions']:>9} {compiled['called']:>7} {len(compiled['outcomes']):>6} "
-            f"{len(worse):>6} {internal:>8} {compiled['seconds']:>7.1f}",
+            f"{target.name:<34} {compiled['functions']:>9} {compiled['called']:>7} "
+            f"{len(compiled['outcomes']):>6} {len(worse):>6} {internal:>8} {compiled['seconds']:>7.1f}",
             flush=True,
         )
         for line in (*compiled["stats"].get("internal", ()), *worse):
