@@ -40,8 +40,8 @@ def compile_packages(names: list[str]) -> None:
 
 
 def compile_in_place(function: types.FunctionType, compiler: Callable[[Any], Any]) -> None:
-    """Have a function call its compiled copy. It stays the same object, so that tables of functions, ``is`` and
-    references in closures hold; only its code changes, to a call with the same signature."""
+    """Have a function call its compiled copy. It stays the same object, so that tables of functions, ``is``
+    and references in closures hold; only its code changes, to a call with the same signature."""
     code = function.__code__
     copy = types.FunctionType(
         code, function.__globals__, code.co_name, function.__defaults__, function.__closure__
@@ -136,7 +136,7 @@ def pytest_sessionfinish(session: Any) -> None:
         records = [config.records for config in list(SESSION.configs)]
         called = sum(bool(r.entries or r.skipped) for r in records)
         stats["internal"] = [
-            f"{n} {l}: {why}" for r in records for n, l, why in r.skipped if "internal" in why
+            f"{name} {loc}: {why}" for r in records for name, loc, why in r.skipped if "internal" in why
         ]
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"outcomes": OUTCOMES, "stats": stats, "functions": len(COMPILED), "called": called}, file)
