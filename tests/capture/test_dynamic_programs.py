@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.capture.comparing import call, differences
-from tests.capture.dynamic_programs import PROGRAMS
 
 import dyncomp
+from tests.capture.comparing import call, differences
+from tests.capture.dynamic_programs import PROGRAMS
 
 SIZES = (7, 100, 3, 2, 50, 8, 1, 0)
 # Entries of the function itself, for sizes above one: one for the first size, one for all others. More where
