@@ -8,12 +8,14 @@ import os as _os
 
 from . import logs as _logs
 from .api import compile, disable, reset, stats
-from .errors import DyncompError, GraphBreakError
+from .capture.marks import mark_dynamic, mark_static
+from .errors import ConstraintError, DyncompError, GraphBreakError
 from .explain import Explanation, explain
 from .pipeline import list_backends
 
 __version__ = "0.1.0"
 __all__ = [
+    "ConstraintError",
     "DyncompError",
     "Explanation",
     "GraphBreakError",
@@ -21,6 +23,8 @@ __all__ = [
     "disable",
     "explain",
     "list_backends",
+    "mark_dynamic",
+    "mark_static",
     "reset",
     "stats",
 ]

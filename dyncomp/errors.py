@@ -24,6 +24,10 @@ class GraphBreakError(DyncompError):
     """``fullgraph=True`` was asked for and the function needs a graph break."""
 
 
+class ConstraintError(DyncompError):
+    """The program fixes a size that :func:`dyncomp.mark_dynamic` says varies."""
+
+
 class VerifyError(DyncompError):
     """An intermediate form breaks one of its own rules: a bug in dyncomp."""
 
