@@ -76,8 +76,8 @@ class Entry:
     or both (the target is used where possible), or neither (the original runs).
     ``needs_hook``: while it runs, the frame hook is on in this thread under the entry's config.
     ``payload`` is anything the Python side wants to keep with the entry. ``hits`` counts. Entries are tried
-    by ``rank``, lowest first, among equals the one hit last first (a negative one is run once, not kept); ``last_hit`` orders entries by their last
-    hits.
+    by ``rank``, lowest first, among equals the one hit last first (a negative one is run once, not kept);
+    ``last_hit`` orders entries by their last hits.
     """
 
     guards: GuardProgram | None
@@ -157,8 +157,8 @@ def get_stance() -> int:
 
 def mark(code: CodeType, what: str | None, config: HookConfig | None = ...) -> None:
     """``"skip"``: without config, the frame hook never looks at the code again; with one, its dispatcher
-    always runs the original. ``"disable"`` (without config): nor does it look at what the code calls. ``"frozen"`` (with config): entries are used, ``on_miss`` is called no more.
-    ``None`` clears the mark."""
+    always runs the original. ``"disable"`` (without config): nor does it look at what the code calls.
+    ``"frozen"`` (with config): entries are used, ``on_miss`` is called no more. ``None`` clears the mark."""
 
 def get_mark(code: CodeType, config: HookConfig | None = ...) -> str | None: ...
 def clear(code: CodeType, config: HookConfig | None = ...) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 from . import builtin_calls, containers, frames, machine
 from .breaks import Break, Skip
+from .constant_calls import constant_result
 from .regions import disabled_reason
 from .source import AttrSource, CellContentsSource, ItemSource, Source
-from .constant_calls import constant_result
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
 from .values.context import InertContextValue

@@ -45,4 +45,6 @@ def _object_of(tracer: Tracer, function: Any, value: Value) -> Any:
         return value.obj  # type: ignore[attr-defined]
     if isinstance(value, ArrayValue):
         raise Break("unsupported-call", f"{function.__qualname__} is assumed constant but is given an array")
-    raise Break("unsupported-call", f"{function.__qualname__} is assumed constant but given {value.describe()}")
+    raise Break(
+        "unsupported-call", f"{function.__qualname__} is assumed constant but given {value.describe()}"
+    )

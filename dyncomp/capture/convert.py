@@ -111,7 +111,9 @@ def _run_original(
     code = function.__code__
     loc = location(code)
     if attempt.tracer is not None and attempt.tracer.breaks_are_errors:
-        raise GraphBreakError(f"{demand(attempt.tracer)}, but {code.co_qualname} at {loc} cannot be captured: {reason}")
+        raise GraphBreakError(
+            f"{demand(attempt.tracer)}, but {code.co_qualname} at {loc} cannot be captured: {reason}"
+        )
     config.records.add_skip(code.co_qualname, loc, reason)
     config.note_plain_body(code)
     if attempt.tracer is not None:

@@ -1,8 +1,8 @@
 """Errors of capture that the program is to see, raised where the program stands.
 
 A continuation's stack may hold what ``with`` and ``try`` blocks have yet to leave. When capturing it raises
-(a graph break that is an error, a recompilation that is forbidden, ``KeyboardInterrupt``), the error has to come
-out of the instruction at which it goes on, so that those blocks see it as they see any other.
+(a graph break that is an error, a recompilation that is forbidden, ``KeyboardInterrupt``), the error has to
+come out of the instruction at which it goes on, so that those blocks see it as they see any other.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ symbolic the second time that another value is seen (``wrap.is_dynamic``), where
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections import Counter
 from dataclasses import dataclass
@@ -103,10 +104,8 @@ def _observe(obj: Any, source: Source, config: CaptureConfig, state: FrameState,
 def _observe_array(obj: Any, source: Source, config: CaptureConfig, state: FrameState) -> None:
     for frontend in config.frontends:
         if type(obj) in frontend.array_types or frontend.accepts(type(obj)):
-            try:
+            with contextlib.suppress(Unsupported):
                 state.seen[f"{source.expr()}.shape"] = frontend.describe(obj).shape
-            except Unsupported:
-                pass
             return
 
 
@@ -168,16 +167,16 @@ def _place(guard: Guard | None) -> tuple[str, str]:
 
 
 _ADVICE = {
-    Kind.EQUALS: "each value of {place} gets compiled code of its own: pass fewer different values, or read it "
-    "outside of the compiled function",
+    Kind.EQUALS: "each value of {place} gets compiled code of its own: pass fewer different values, or read "
+    "it outside of the compiled function",
     Kind.IS: "{place} is another object each time: make it once and use it again",
     Kind.CODE_IS: "{place} is another function each time: define it once, outside of the loop",
     Kind.LEN: "{place} has another length each time: pass an array instead",
     Kind.DICT_KEYS: "{place} has other keys each time: pass an array or fixed names instead",
     Kind.ARRAY: "{place} has another dtype, rank or shape each time: convert it before the call, or pass "
     "dynamic=True for shapes",
-    Kind.TORCH_TENSOR: "{place} has another dtype, rank or shape each time: convert it before the call, or pass "
-    "dynamic=True for shapes",
+    Kind.TORCH_TENSOR: "{place} has another dtype, rank or shape each time: convert it before the call, or "
+    "pass dynamic=True for shapes",
     Kind.TYPE_IS: "{place} is of another type each time: convert it before the call",
     Kind.NUMPY_SCALAR: "{place} is of another type each time: convert it before the call",
     Kind.SYM: "the program branches on sizes or integers: use the same branch for all, or split the function",

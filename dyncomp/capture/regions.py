@@ -103,16 +103,12 @@ def _mark_disabled(function: types.FunctionType, recursive: bool, reason: str) -
 
 def _functions_of(f: Any) -> list[types.FunctionType]:
     """The Python functions that a descriptor, a method or a class is made of."""
-    if isinstance(f, types.MethodType):
-        found = [f.__func__]
-    elif isinstance(f, (staticmethod, classmethod)):
+    if isinstance(f, types.MethodType) or isinstance(f, (staticmethod, classmethod)):
         found = [f.__func__]
     elif isinstance(f, property):
         found = [f.fget, f.fset, f.fdel]
     elif isinstance(f, type):
         found = [g for member in vars(f).values() for g in (member, *_members(member))]
-    else:
-        found = []
     found = [g.__wrapped__ if isinstance(g, _hook.Dispatcher) else g for g in found]
     return [g for g in found if isinstance(g, types.FunctionType)]
 

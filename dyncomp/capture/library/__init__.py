@@ -4,4 +4,13 @@ from . import construct, iteration, numbers, operator_calls, region_calls
 from .folding import fold_call
 from .registry import builtin, find
 
-__all__ = ["builtin", "construct", "find", "fold_call", "iteration", "numbers", "operator_calls", "region_calls"]
+__all__ = [
+    "builtin",
+    "construct",
+    "find",
+    "fold_call",
+    "iteration",
+    "numbers",
+    "operator_calls",
+    "region_calls",
+]
