@@ -17,8 +17,8 @@ class Options:
     ``unroll_limit``: a loop with a constant trip count up to this is unrolled; longer ones never.
     ``recompile_limit``: how often a code object is compiled again before the original runs for other inputs;
     ``accumulated_recompile_limit``: the same over all ``compile`` calls of one function.
-    ``cache_bytes``: an estimate of what the compiled forms of one ``compile`` call may hold in memory; past it
-    those not used for longest are dropped.
+    ``cache_bytes``: how much the compiled forms of one ``compile`` call may hold in memory, by an estimate;
+    past it those not used for longest are dropped.
     ``stop_after``: name of the last pipeline pass to run (see ``pipeline.PASSES``).
     ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow; the pool is the process's.
     ``debug_verify``: check every intermediate form after every pass.

@@ -6,6 +6,7 @@ All of these work in plain Python too, where they do nothing; what they mean whi
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 from collections.abc import Callable
@@ -103,7 +104,8 @@ def _mark_disabled(function: types.FunctionType, recursive: bool, reason: str) -
 
 def _functions_of(f: Any) -> list[types.FunctionType]:
     """The Python functions that a descriptor, a method or a class is made of."""
-    if isinstance(f, types.MethodType) or isinstance(f, (staticmethod, classmethod)):
+    found: list[Any] = []
+    if isinstance(f, (types.MethodType, staticmethod, classmethod)):
         found = [f.__func__]
     elif isinstance(f, property):
         found = [f.fget, f.fset, f.fdel]
@@ -123,10 +125,8 @@ def calling(f: Callable[..., Any]) -> types.FunctionType:
     def call(*args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
 
-    try:
+    with contextlib.suppress(AttributeError, TypeError):
         functools.update_wrapper(call, f)
-    except (AttributeError, TypeError):
-        pass
     return call  # type: ignore[return-value]
 
 

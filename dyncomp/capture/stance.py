@@ -27,8 +27,8 @@ class set_stance:
       compiled would have to be compiled again. First compilations take place.
     - ``"fail_on_recompile"``: the same, but raise :class:`~dyncomp.errors.RecompileError`, which names the
       guard that fails and both values.
-    - ``"eager_then_compile"``: run a function's first call as it is, and compile at the second, with the sizes
-      and numbers symbolic that differ between the two.
+    - ``"eager_then_compile"``: run a function's first call as it is, and compile at the second, with the
+      sizes and numbers symbolic that differ between the two.
 
     Raises ``ValueError`` for any other name.
     """
