@@ -71,17 +71,38 @@ def _size_symbol(
 
 
 def refuse_fixed(tracer: Tracer) -> None:
-    """Raise where the program fixes a size that the user marked as dynamic."""
+    """Raise where the program fixes a size that the user marked as dynamic.
+
+    Where it is equal to a size of another array that is not marked, that one is made symbolic too first.
+    """
     for guard in tracer.env.guards:
         names = guard.expr.symbols()
         label = tracer.marked.get(next(iter(names), "")) if len(names) == 1 else None
         if label is None or not guard.fixes:
             continue
+        size = tracer.env.hints[names.pop()]
+        if _follow(tracer, size):
+            raise tracer.restart
         where = tracer.env.origins.get(guard.key)
         raise ConstraintError(
-            f"mark_dynamic({label}): the program fixes this size to {guard.expr.env.hints[names.pop()]}"
+            f"mark_dynamic({label}): the program fixes this size to {size}"
             f" at {where or 'an unknown place'}. Do not use it as a constant there, or do not mark it."
         )
+
+
+def _follow(tracer: Tracer, size: int) -> bool:
+    """Have constant sizes of array inputs that are equal to ``size`` be symbolic; whether there were any."""
+    state = tracer.config.state_of(tracer.code)
+    found = False
+    for value in tracer.inputs:
+        if value.source is None or value.source.expr() + ".shape" not in state.static_dims:
+            continue
+        key = value.source.expr() + ".shape"
+        axes = {a for a, d in enumerate(value.ref.shape) if isinstance(d, int) and d == size}
+        axes -= state.static_dims[key] | state.dynamic_dims.get(key, set())
+        state.dynamic_dims.setdefault(key, set()).update(axes)
+        found = found or bool(axes)
+    return found
 
 
 def _symbolic_strides(
