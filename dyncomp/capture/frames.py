@@ -104,6 +104,7 @@ class Frame:
     ip: int = 0
     current: int = 0
     trips: dict[int, int] = field(default_factory=dict)
+    unrolled: set[int] = field(default_factory=set)  # headers of loops that are unrolled beyond the limit
     result: Value | None = None
     yielded: Value | None = None
 

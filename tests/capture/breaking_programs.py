@@ -70,14 +70,16 @@ def long_loop(x):
     return y
 
 
-@breaks("loop-not-extracted", "a handler around the loop reads what it assigns: y")
-def loop_under_a_handler(x):
+@breaks("loop-not-extracted", "leaving the loop runs code under another handler")
+def loop_left_through_finally(x):
     y = x + 1
     try:
-        for _ in range(1000):  # here
+        for i in range(1000):  # here
             y = y + 1
-    except ValueError:
-        y = y * 2
+            if i == 500:
+                return y * 2
+    finally:
+        x[0] = 1
     return y
 
 

@@ -133,7 +133,7 @@ def break_inside_try(x):
     return y
 
 
-@program(one, plain=True)
+@program(one, breaks=("loop", "inline-refused"), plain=True)
 def loop_inside_try(x):
     try:
         for i in range(20):
@@ -193,6 +193,7 @@ def exception_chain(x):
         "loop",
         "raise",
         "unsupported-call",
+        "inline-refused",
     ),
     plain=True,
 )
@@ -237,6 +238,7 @@ def loops_one_after_another_in_try(x, n):
     breaks=(
         "loop",
         "with-block",
+        "unsupported-call",
     ),
     plain=True,
 )
