@@ -70,17 +70,13 @@ def long_loop(x):
     return y
 
 
-@breaks("loop-not-extracted", "leaving the loop runs code under another handler")
-def loop_left_through_finally(x):
-    y = x + 1
-    try:
-        for i in range(1000):  # here
-            y = y + 1
-            if i == 500:
-                return y * 2
-    finally:
-        x[0] = 1
-    return y
+class WithSuper:
+    @breaks("loop-not-extracted", "super() in a loop body")
+    def loop_with_super(x):
+        y = x + 1
+        for _ in range(1000):  # here
+            y = y + 1 if y is not None else super().loop_with_super()
+        return y
 
 
 @breaks("would-raise", "ZeroDivisionError: integer division or modulo by zero")

@@ -194,6 +194,7 @@ def exception_chain(x):
         "raise",
         "unsupported-call",
         "inline-refused",
+        "print",
     ),
     plain=True,
 )
