@@ -14,12 +14,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
-from . import operators
+from . import operators, raising
 from .breaks import Break
 from .containers import sorted_values
 from .guards import Kind
 from .values.array import ArrayValue
 from .values.base import OpaqueValue, Tracer, Value
+from .values.exception import ExceptionValue
 from .values.func import SuperValue
 from .values.iterator import IteratorValue, SequenceIterator, ZipIterator
 from .values.mapping import DictValue, SetValue
@@ -85,7 +86,7 @@ def _range(tracer: Tracer, *args: Value) -> Value:
     if len(values) == 2:
         values.append(1)
     if values[2] == 0:
-        raise Break("would-raise", "range() arg 3 must not be zero")
+        tracer.raise_like(range, 0, 1, 0)
     return RangeValue(*values)
 
 
@@ -108,8 +109,18 @@ def _next(tracer: Tracer, iterator: Value, default: Value | None = None) -> Valu
     if item is not None:
         return item
     if default is None:
-        raise Break("would-raise", "StopIteration")
+        raise tracer.raise_exception(StopIteration, *_returned_by(iterator))
     return default
+
+
+def _returned_by(iterator: IteratorValue) -> list[Value]:
+    """The value that a generator which has just ended gives to ``StopIteration``."""
+    frame = getattr(iterator, "frame", None)
+    if frame is None or frame.result is None:
+        return []
+    if frame.result.is_const and frame.result.const is None:
+        return []
+    raise Break("would-raise", "StopIteration with a value")
 
 
 @_builtin(enumerate)
@@ -220,7 +231,14 @@ def _isinstance(tracer: Tracer, obj: Value, classes: Value) -> Value:
     given = tracer.constant_of(classes, "a class")
     if isinstance(obj, OpaqueValue):
         raise Break("opaque-object", f"isinstance of {obj.describe()}")
-    return ConstValue(tracer.fold(_is_instance_type, obj.pytype, given))
+    return ConstValue(_is_instance(tracer, obj.pytype, given))
+
+
+def _is_instance(tracer: Tracer, cls: type, given: Any) -> bool:
+    try:
+        return _is_instance_type(cls, given)
+    except TypeError:
+        raise tracer.raise_like(isinstance, None, given) from None
 
 
 def _is_instance_type(cls: type, given: Any) -> bool:
@@ -409,7 +427,7 @@ def _extreme(
     items = list(args) if len(args) > 1 else _expand(tracer, args[0])
     if not items:
         if default is None:
-            raise Break("would-raise", "min() or max() of nothing")
+            raise tracer.raise_like(min if relation == "<" else max, [])
         return default
     if (
         key is None
@@ -462,7 +480,7 @@ def _prod(tracer: Tracer, iterable: Value, *, start: Value | None = None) -> Val
 def _reduce(tracer: Tracer, function: Value, iterable: Value, *initial: Value) -> Value:
     items = [*initial, *_expand(tracer, iterable)]
     if not items:
-        raise Break("would-raise", "reduce() of empty iterable with no initial value")
+        tracer.raise_like(functools.reduce, max, [])
     total = items[0]
     for item in items[1:]:
         total = tracer.call_value(function, [total, item], {})
@@ -532,6 +550,8 @@ def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Val
     except TypeError:
         return None
     values = [*args, *kwargs.values()]
+    if obj in (str, repr) and len(values) == 1 and isinstance(values[0], ExceptionValue):
+        return raising.text_of(tracer, values[0], f"__{obj.__name__}__")
     if any(isinstance(v, NumberValue) for v in values) and not kwargs:
         if all(number_operand(v) for v in args) and obj not in (str, repr, format, ascii, bytes):
             return _python_call(tracer, obj, args)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph.ir import COPY
+from . import raising
 from .breaks import Break
 from .ends import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
 from .frames import Frame
 from .handlers.registry import HANDLERS
 from .instr import Instr, pops_pushes
+from .raising import Raised
 from .values.base import LazyValue, Tracer, Value
+from .values.exception import LastInstructionValue
 from .values.number import ConstValue
 
 
@@ -22,6 +25,8 @@ def run_root(tracer: Tracer, frame: Frame) -> Any:
         return ReturnEnd(result)
     except TraceEnd as done:
         return done.end
+    except Raised as raised:
+        raising.leave_to_python(tracer, raised.value)
 
 
 def run_inlined(tracer: Tracer, frame: Frame) -> Value:
@@ -54,7 +59,11 @@ def run_generator(tracer: Tracer, frame: Frame) -> Value | None:
     if frame.ip:
         frame.push(ConstValue(None))  # what ``yield`` evaluates to
     frame.yielded = None
-    _run(tracer, frame)
+    try:
+        _run(tracer, frame)
+    except Raised as raised:
+        frame.result = ConstValue(None)
+        raise Raised(raising.generator_exception(tracer, raised.value)) from None
     return frame.yielded
 
 
@@ -90,12 +99,30 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             frame.stack[:] = before
             frame.ip = index
             end_at_break(tracer, frame, instr, problem)
+        except Raised as raised:
+            if not _enter_handler(frame, index, before, raised):
+                tracer.frames.pop()
+                raise
+            continue
         if frame.stack and isinstance(frame.stack[-1], LazyValue):
             frame.stack[-1] = _realized(tracer, frame, instr, before)
         if checked and frame.result is None and frame.yielded is None:
             _check_stack_effect(instr, before, frame)
     tracer.frames.pop()
     return frame.result
+
+
+def _enter_handler(frame: Frame, index: int, before: list[Value], raised: Raised) -> bool:
+    """Go to the handler of instruction ``index``; false where there is none."""
+    handler = frame.info.handlers[index]
+    if handler is None:
+        return False
+    frame.stack[:] = before[: handler.depth]
+    if handler.lasti:
+        frame.push(LastInstructionValue())
+    frame.push(raised.value)
+    frame.ip = handler.target
+    return True
 
 
 def _check_known_break(tracer: Tracer, frame: Frame, index: int) -> None:

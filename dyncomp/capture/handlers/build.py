@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import raising
 from ..breaks import Break
+from ..values.exception import ExceptionValue
 from ..values.func import CellValue, NestedFunctionValue
+from ..values.iterator import IteratorValue
 from ..values.mapping import DictValue, SetValue
 from ..values.number import ConstValue
 from ..values.seq import ListValue, SliceValue, TupleValue
@@ -116,11 +119,21 @@ def list_to_tuple(tracer: Any, frame: Any, arg: Any) -> None:
 
 @handles("UNPACK_SEQUENCE")
 def unpack_sequence(tracer: Any, frame: Any, count: int) -> None:
-    items = frame.pop().items(tracer)
+    sequence = frame.pop()
+    items = sequence.items(tracer)
     if len(items) != count:
-        raise Break("would-raise", f"{len(items)} values to unpack, expected {count}")
+        _wrong_number(tracer, sequence, len(items), count)
     for item in reversed(items):
         frame.push(tracer.realize(item))
+
+
+def _wrong_number(tracer: Any, sequence: Any, found: int, count: int) -> None:
+    if isinstance(sequence, IteratorValue):  # plain Python would have taken fewer items from it
+        raise Break("would-raise", f"{found} values to unpack, expected {count}")
+    wrong = f"not enough values to unpack (expected {count}, got {found})"
+    if found > count:
+        wrong = f"too many values to unpack (expected {count})"
+    tracer.raise_exception(ValueError, wrong)
 
 
 @handles("UNPACK_EX")
@@ -128,7 +141,8 @@ def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
     before, after = arg
     items = [tracer.realize(v) for v in frame.pop().items(tracer)]
     if len(items) < before + after:
-        raise Break("would-raise", f"{len(items)} values to unpack, expected at least {before + after}")
+        text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
+        tracer.raise_exception(ValueError, text)
     end = len(items) - after
     for item in reversed(items[end:]):
         frame.push(item)
@@ -142,7 +156,12 @@ def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
 def format_value(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
     conversion, has_spec = arg
     spec = tracer.constant_of(frame.pop(), "a format") if has_spec else ""
-    value = _printable(tracer, frame.pop())
+    given = frame.pop()
+    if isinstance(given, ExceptionValue) and conversion != "a":
+        text = raising.formatted(tracer, given, conversion, spec)
+        frame.push(ConstValue(format(text, spec)))
+        return
+    value = _printable(tracer, given)
     if conversion:
         value = tracer.fold({"s": str, "r": repr, "a": ascii}[conversion], value)
     frame.push(ConstValue(tracer.fold(format, value, spec)))
@@ -157,7 +176,11 @@ def _printable(tracer: Any, value: Any) -> Any:
 
 @handles("CONVERT_VALUE")
 def convert_value(tracer: Any, frame: Any, arg: str) -> None:
-    value = _printable(tracer, frame.pop())
+    given = frame.pop()
+    if isinstance(given, ExceptionValue) and arg != "a":
+        frame.push(ConstValue(raising.formatted(tracer, given, arg, "")))
+        return
+    value = _printable(tracer, given)
     frame.push(ConstValue(tracer.fold({"s": str, "r": repr, "a": ascii}[arg], value)))
 
 
