@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import Unsupported
 from ..graph.ir import Loc
 from .breaks import Break, Skip
-from .flow import handlers_of, looks_at_frame
+from .flow import handlers_of, handling, looks_at_frame
 from .instr import CanonicalCode, ExceptionRange
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
@@ -28,6 +28,7 @@ class CodeInfo:
     loops: list[Loop]
     handlers: list[ExceptionRange | None]
     in_try: list[bool]
+    in_handler: list[bool]
     looks_at_frame: bool
     problems: dict[int, str | None] = field(default_factory=dict)
 
@@ -36,7 +37,7 @@ class CodeInfo:
         code = decode(raw)
         handlers = handlers_of(code)
         in_try = [entry is not None for entry in handlers]
-        return CodeInfo(code, find_loops(code), handlers, in_try, looks_at_frame(code))
+        return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks_at_frame(code))
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""
@@ -52,6 +53,17 @@ class CodeInfo:
             except Unsupported as error:
                 self.problems[loop.header] = error.reason
         return self.problems[loop.header]
+
+    def is_protected(self, index: int) -> bool:
+        """Whether a handler of the program's own covers instruction ``index``: not those of 3.12 and later
+        which pass exceptions on to ``yield from`` and turn StopIteration into RuntimeError."""
+        handler = self.code.handler_at(index)
+        while handler is not None:
+            first = self.code.instructions[handler.target]
+            if first.op != "CLEANUP_THROW":
+                return first.op != "CALL_INTRINSIC_1" or first.arg != "STOPITERATION_ERROR"
+            handler = self.code.handler_at(handler.target)
+        return False
 
     def loop_at(self, header: int) -> Loop | None:
         for loop in self.loops:

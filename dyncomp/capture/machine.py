@@ -42,26 +42,13 @@ def run_inlined(tracer: Tracer, frame: Frame) -> Value:
     return result
 
 
-def check_generator(tracer: Tracer, frame: Frame) -> None:
-    """Break where an earlier attempt found that the generator cannot be run by its consumer."""
-    if tracer.frames and tracer.decisions.no_inline:
-        caller = tracer.frames[-1]
-        if (caller.raw_code, caller.current) in tracer.decisions.no_inline:
-            raise Break(
-                "generator", f"a break inside {frame.code.qualname} cannot be resumed in its consumer"
-            )
-
-
 def run_generator(tracer: Tracer, frame: Frame) -> Value | None:
     """Run a generator's frame to its next ``yield``; ``None`` when it has returned."""
-    if frame.result is not None:
-        return None
-    if frame.ip:
-        frame.push(ConstValue(None))  # what ``yield`` evaluates to
     frame.yielded = None
     try:
         _run(tracer, frame)
     except Raised as raised:
+        frame.stack.clear()
         frame.result = ConstValue(None)
         raise Raised(raising.generator_exception(tracer, raised.value)) from None
     return frame.yielded

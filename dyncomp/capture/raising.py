@@ -22,6 +22,7 @@ from .values.exception import (
     initializer,
     is_traceable_class,
 )
+from .values.generator import GeneratorValue
 from .values.number import ConstValue
 from .values.obj import InstanceValue
 
@@ -67,6 +68,13 @@ def raise_known(tracer: Tracer, error: BaseException) -> NoReturn:
     if simple and not issubclass(cls, OSError) and all(_is_plain_constant(a) for a in error.args):
         raise_exception(tracer, cls, *error.args)
     raise Break("would-raise", f"{cls.__name__}: {error}") from None
+
+
+def raise_stop_iteration(tracer: Tracer, iterator: Value) -> NoReturn:
+    """Raise what ``next`` of an iterator that has just ended raises."""
+    value = iterator.returned if isinstance(iterator, GeneratorValue) else _NONE
+    given = [] if value.is_const and value.const is None else [value]
+    raise_exception(tracer, StopIteration, *given)
 
 
 def _is_plain_constant(obj: Any) -> bool:
