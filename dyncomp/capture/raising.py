@@ -223,12 +223,12 @@ def text_of(tracer: Tracer, value: ExceptionValue, name: str) -> Value:
     )
 
 
-def formatted(tracer: Tracer, value: ExceptionValue, conversion: str, spec: str) -> str:
-    """An exception in an f-string, before ``spec`` is applied to the text that a conversion made."""
-    if not conversion and (spec or value.cls.__format__ is not object.__format__):
+def formatted(tracer: Tracer, value: ExceptionValue, spec: Value) -> Value:
+    """The text of an exception in an f-string."""
+    empty = spec.is_const and spec.const == ""
+    if not empty or value.cls.__format__ is not object.__format__:
         raise Break("unsupported-operation", f"formatting of {value.describe()}")
-    text: str = text_of(tracer, value, "__repr__" if conversion == "r" else "__str__").const
-    return text
+    return text_of(tracer, value, "__str__")
 
 
 def generator_exception(tracer: Tracer, value: ExceptionValue) -> ExceptionValue:
