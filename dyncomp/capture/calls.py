@@ -10,8 +10,10 @@ import sys
 import types
 from typing import Any
 
-from . import builtin_calls, containers, frames, machine, raising
+from . import builtin_calls, containers, exceptions, frames, machine
 from .breaks import Break, Skip
+from .constant_calls import constant_result
+from .regions import disabled_reason
 from .source import AttrSource, CellContentsSource, ItemSource, Source
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
@@ -50,6 +52,8 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
+        if getattr(function.function, "_dyncomp_constant_result", False):
+            return constant_result(tracer, function.function, args, kwargs)
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
     refuse_inlining(tracer, code, function)
     bound = bind_arguments(tracer, function, code, args, kwargs)
@@ -81,8 +85,9 @@ def refuse_inlining(
         raise Break("inline-refused", f"{function.describe()} is recursive")
     if frames.code_info(tracer.config, code).looks_at_frame:
         raise Break("inline-refused", f"{function.describe()}: {frames.LOOKS}")
-    if isinstance(function, FunctionValue) and getattr(function.function, "_dyncomp_disabled", False):
-        raise Break("inline-refused", f"{function.describe()} is disabled")
+    if isinstance(function, FunctionValue) and disabled_reason(function.function):
+        reason = disabled_reason(function.function)
+        raise Break("disabled", f"{function.describe()} is disabled: {reason}")
 
 
 def is_library_frame(tracer: Tracer, frame: Any) -> bool:
@@ -287,7 +292,7 @@ def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, V
     if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__new__ is not tuple.__new__:
         return _call_namedtuple(tracer, cls, args, kwargs)
     if issubclass(cls, BaseException):
-        return raising.construct(tracer, cls, args, kwargs, direct)
+        return exceptions.construct(tracer, cls, args, kwargs, direct)
     machine_made = type(cls) is type and cls.__new__ is object.__new__ and is_plain_class(cls)
     if not machine_made or not tracer.config.is_inlinable(str(cls.__module__)):
         raise Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")

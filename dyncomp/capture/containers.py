@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .breaks import Break
+from .exceptions import Raised
 from .number_methods import method_table
-from .raising import Raised
 from .values.base import Tracer, Value
 from .values.mapping import DictValue, DictViewValue, SetValue
 from .values.number import ConstValue

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph.ir import COPY
-from . import raising
+from . import exceptions
 from .breaks import Break
 from .ends import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
+from .exceptions import Raised
 from .frames import Frame
 from .handlers.registry import HANDLERS
 from .instr import Instr, pops_pushes
-from .raising import Raised
 from .values.base import LazyValue, Tracer, Value
 from .values.exception import LastInstructionValue
 from .values.number import ConstValue
@@ -26,7 +26,7 @@ def run_root(tracer: Tracer, frame: Frame) -> Any:
     except TraceEnd as done:
         return done.end
     except Raised as raised:
-        raising.leave_to_python(tracer, raised.value)
+        exceptions.leave_to_python(tracer, raised.value)
 
 
 def run_inlined(tracer: Tracer, frame: Frame) -> Value:
@@ -50,7 +50,7 @@ def run_generator(tracer: Tracer, frame: Frame) -> Value | None:
     except Raised as raised:
         frame.stack.clear()
         frame.result = ConstValue(None)
-        raise Raised(raising.generator_exception(tracer, raised.value)) from None
+        raise Raised(exceptions.generator_exception(tracer, raised.value)) from None
     return frame.yielded
 
 

@@ -15,12 +15,12 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import calls, generators, machine, operators, raising, wrap
+from . import calls, exceptions, generators, machine, operators, regions, wrap
 from .breaks import Break
 from .config import CaptureConfig
+from .exceptions import Raised
 from .guards import Guard, Kind
 from .places import SymbolPlace
-from .raising import Raised
 from .source import Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
@@ -42,6 +42,7 @@ class Decisions:
     no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
+    constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
 
 
@@ -71,6 +72,8 @@ class Tracer:
         self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
+        entered = regions.breaks_are_errors()
+        self.error_regions: list[bool] = [config.options.fullgraph if entered is None else entered]
         self.loc: Loc | None = None
         self._direct: Any = None
         self.instructions = 0
@@ -93,6 +96,11 @@ class Tracer:
         self.input_objects.clear()
         self.global_writes.clear()
         self.restart = Restart()
+
+    @property
+    def breaks_are_errors(self) -> bool:
+        """Whether a graph break at this place raises ``GraphBreakError``."""
+        return self.error_regions[-1]
 
     # -- guards -----------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Kind, expected: Any = None, why: str = "") -> None:
@@ -268,7 +276,7 @@ class Tracer:
         try:
             return function(*args)
         except Exception as error:
-            raising.raise_known(self, error)
+            exceptions.raise_known(self, error)
 
     def constant_of(self, value: Value, what: str) -> Any:
         """The constant, with symbolic integers pinned."""
@@ -306,18 +314,18 @@ class Tracer:
     def raise_exception(self, cls: type[BaseException], *args: Any) -> NoReturn:
         """The traced operation raises ``cls(*args)``, exactly: executed symbolically where a traced frame
         would catch it, else a break."""
-        raising.raise_exception(self, cls, *args)
+        exceptions.raise_exception(self, cls, *args)
 
     def raise_like(self, function: Callable[..., Any], *args: Any) -> NoReturn:
         """The traced operation raises what ``function(*args)`` raises."""
-        raising.raise_like(self, function, *args)
+        exceptions.raise_like(self, function, *args)
 
     def raise_stop_iteration(self, iterator: Value) -> NoReturn:
         """``next(iterator)`` raises, as the iterator has just ended."""
-        raising.raise_stop_iteration(self, iterator)
+        exceptions.raise_stop_iteration(self, iterator)
 
     def leave_raise_to_python(self, exception: ExceptionValue) -> NoReturn:
-        raising.leave_to_python(self, exception)
+        exceptions.leave_to_python(self, exception)
 
     # -- calls ----------------------------------------------------------------------------------
     def call_direct(self, frame: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import raising
+from .. import exceptions
 from ..breaks import Break
 from ..values.exception import ExceptionValue
 from ..values.func import CellValue, NestedFunctionValue
@@ -159,7 +159,7 @@ def format_value(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
     spec = frame.pop() if has_spec else ConstValue("")
     value = frame.pop()
     if isinstance(value, ExceptionValue) and not conversion:
-        value = raising.formatted(tracer, value, spec)
+        value = exceptions.formatted(tracer, value, spec)
     if conversion:
         value = _converted(tracer, value, conversion)
     value = tracer.realize(value)
@@ -176,7 +176,7 @@ _CONVERSIONS: dict[str, Any] = {"s": str, "r": repr, "a": ascii}
 def _converted(tracer: Any, value: Any, conversion: str) -> Any:
     value = tracer.realize(value)
     if isinstance(value, ExceptionValue) and conversion != "a":
-        return raising.text_of(tracer, value, "__repr__" if conversion == "r" else "__str__")
+        return exceptions.text_of(tracer, value, "__repr__" if conversion == "r" else "__str__")
     if is_computed(value) and printable(value):
         return text_call(tracer, _CONVERSIONS[conversion], value)
     return ConstValue(tracer.fold(_CONVERSIONS[conversion], _printable(tracer, value)))

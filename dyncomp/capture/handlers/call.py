@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import operators, raising
+from .. import exceptions, operators
 from ..breaks import Break
 from ..values.array import ArrayValue
 from ..values.mapping import DictValue
@@ -91,6 +91,6 @@ def call_function_ex(tracer: Any, frame: Any, has_kwargs: bool) -> None:
 def call_intrinsic_1(tracer: Any, frame: Any, name: str) -> None:
     value = frame.pop()
     if name == "STOPITERATION_ERROR":
-        frame.push(raising.generator_exception(tracer, value))
+        frame.push(exceptions.generator_exception(tracer, value))
         return
     raise Break("unsupported-opcode", f"intrinsic {name} of {value.describe()}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import raising
+from .. import exceptions
 from ..breaks import Break
 from ..values.exception import ExceptionValue, TracebackValue
 from ..values.number import ConstValue
@@ -13,7 +13,7 @@ from .registry import handles
 
 @handles("RAISE_VARARGS")
 def raise_varargs(tracer: Any, frame: Any, count: int) -> None:
-    raising.raise_statement(tracer, frame.popn(count))
+    exceptions.raise_statement(tracer, frame.popn(count))
 
 
 @handles("PUSH_EXC_INFO")
@@ -33,12 +33,12 @@ def pop_except(tracer: Any, frame: Any, arg: Any) -> None:
 @handles("CHECK_EXC_MATCH")
 def check_exc_match(tracer: Any, frame: Any, arg: Any) -> None:
     wanted = frame.pop()
-    frame.push(ConstValue(raising.matches(tracer, frame.stack[-1], wanted)))
+    frame.push(ConstValue(exceptions.matches(tracer, frame.stack[-1], wanted)))
 
 
 @handles("RERAISE")
 def reraise(tracer: Any, frame: Any, depth: int) -> None:
-    raise raising.Raised(frame.pop())
+    raise exceptions.Raised(frame.pop())
 
 
 @handles("WITH_EXCEPT_START")
