@@ -65,7 +65,7 @@ def raised_and_caught(x):
     return y
 
 
-@program(one, breaks=("unsupported-call",), plain=True)
+@program(one, breaks=("raise",), plain=True)
 def raised_to_the_caller(x):
     y = x + 1
     x[0] = 7
@@ -79,7 +79,7 @@ def fails_in_callee(x):
     return y
 
 
-@program(one, lambda: (vec(2),), breaks=("unsupported-call",), plain=True)
+@program(one, lambda: (vec(2),), breaks=("raise",), plain=True)
 def exception_through_an_inlined_call(x):
     y = fails_in_callee(x * 2)
     return y + 1
@@ -265,7 +265,7 @@ def with_block(x, manager):
     lambda: (vec(), noisy_object(99)),
     breaks=(
         "print",
-        "unsupported-call",
+        "raise",
     ),
     plain=True,
 )

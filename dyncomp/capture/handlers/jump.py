@@ -140,8 +140,3 @@ def before_with(tracer: Any, frame: Any, arg: Any) -> None:
 @handles("TO_BOOL")
 def to_bool(tracer: Any, frame: Any, arg: Any) -> None:
     frame.push(ConstValue(frame.pop().truth(tracer)))
-
-
-@handles("RAISE_VARARGS")
-def raise_varargs(tracer: Any, frame: Any, count: int) -> None:
-    raise Break("raise", "the program raises an exception")
