@@ -45,6 +45,7 @@ class FrameState:
     dynamic: set[str] = field(default_factory=set)
     dynamic_dims: dict[str, set[int]] = field(default_factory=dict)
     static_dims: dict[str, set[int]] = field(default_factory=dict)
+    texts: dict[str, set[str]] = field(default_factory=dict)
     captures: int = 0
     observed: bool = False
     misses: list[Failure] = field(default_factory=list)
