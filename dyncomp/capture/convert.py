@@ -84,12 +84,12 @@ def _try_to_capture(
     except _REFUSALS as error:
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except Exception as error:  # a bug in dyncomp must never change what the program does
+        records.counters["internal_errors"] += 1
         if config.options.debug_verify:
             raise
-        records.counters["internal_errors"] += 1
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
-    if record.graph is None and not record.source:
+    if record.graph is None and not record.source and not config.options.capture_plain:
         config.note_plain_body(code)
     record.missed = missed
     record.seconds = time.perf_counter() - start
@@ -167,7 +167,7 @@ def _finish(
     program = _guard_program(tracer, function, args)
     breaks = _break_records(end)
     loc = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
-    if graph is None and isinstance(end, ReturnEnd):
+    if graph is None and isinstance(end, ReturnEnd) and not tracer.config.options.capture_plain:
         record = EntryRecord(
             code.co_qualname,
             loc,
@@ -207,7 +207,7 @@ def _refuse_error_modes(tracer: Tracer) -> None:
 
 def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
     """Code that breaks again and again with no array work between is better run as it is."""
-    if useful or isinstance(end, ReturnEnd):
+    if useful or isinstance(end, ReturnEnd) or tracer.config.options.capture_plain:
         return
     if isinstance(end, LoopEnd):
         body = known_body(tracer.config, end.frames[-1], end.loop)

@@ -1,0 +1,1 @@
+"""CPython's own tests, every test method compiled, compared with plain CPython: ``python -m tests.cpython``."""
