@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import traceback
 from typing import Any
 
 from ..errors import GraphBreakError, LoweringError, ToolchainError, Unsupported
@@ -84,8 +85,8 @@ def _try_to_capture(
     except _REFUSALS as error:
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except Exception as error:  # a bug in dyncomp must never change what the program does
-        records.counters["internal_errors"] += 1
-        if config.options.debug_verify:
+        records.add_internal_error(traceback.format_exc())
+        if config.options.debug_verify and config.raise_internal_errors:
             raise
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)

@@ -42,6 +42,7 @@ BINARY_NAMES: dict[str, str] = {
 _REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 UNARY_NAMES = {"-": "neg", "+": "pos", "~": "invert"}
 _COMPARISONS = frozenset({"<", "<=", "==", "!=", ">", ">="})
+_MISSING = object()
 
 
 def array_operator(tracer: Tracer, name: str, values: list[Value]) -> Value:
@@ -184,27 +185,93 @@ def _compare_unlike(op: str, a: Value, b: Value) -> Value:
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
 
 
+# types whose own operators leave it to a Python class on the other side
+_GIVES_WAY = (
+    int,
+    float,
+    complex,
+    bool,
+    type(None),
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+    range,
+    slice,
+    str,
+    bytes,
+)
+
+
 def _special_method(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value:
+    """An operator with an object of a Python class, as CPython chooses among the special methods."""
     name = BINARY_NAMES[plain].rstrip("_")
+    if plain == "%" and a.pytype in (str, bytes):
+        raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
     attempts: list[tuple[Value, str, Value]] = []
     if op != plain:
         attempts.append((a, f"__i{name}__", b))
-    attempts.append((a, f"__{name}__", b))
-    reflected = f"__{BINARY_NAMES[_REFLECTED[plain]]}__" if plain in _REFLECTED else f"__r{name}__"
-    attempts.append((b, reflected, a))
-    if b.pytype is not a.pytype and issubclass(b.pytype, a.pytype):
-        attempts.insert(0, attempts.pop())
+    attempts += _compared(plain, a, b) if plain in _COMPARISONS else _computed(name, a, b)
     for owner, special, other in attempts:
-        method = owner.special(tracer, special) if isinstance(owner, InstanceValue) else None
+        method = _operator_method(tracer, owner, special)
         if method is None:
             continue
         result = tracer.call_value(method, [other], {})
         if not (result.is_const and result.const is NotImplemented):
             return result
-    if plain in ("==", "!=") and isinstance(a, InstanceValue) and a.cls.__eq__ is object.__eq__:
-        if not isinstance(b, InstanceValue) or b.cls.__eq__ is object.__eq__:
-            return ConstValue((a is b) == (plain == "=="))
+    if plain in ("==", "!=") and all(_compares_by_identity(v) for v in (a, b)):
+        return ConstValue((a is b) == (plain == "=="))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
+
+
+def _computed(name: str, a: Value, b: Value) -> list[tuple[Value, str, Value]]:
+    """``a.__op__(b)``, then ``b.__rop__(a)``: the other way round where ``b``'s class refines ``a``'s."""
+    attempts = [(a, f"__{name}__", b)]
+    if a.pytype is b.pytype:
+        return attempts
+    reflected = f"__r{name}__"
+    refined = issubclass(b.pytype, a.pytype) and _found(b.pytype, reflected) is not _found(
+        a.pytype, reflected
+    )
+    return [(b, reflected, a), *attempts] if refined else [*attempts, (b, reflected, a)]
+
+
+def _compared(op: str, a: Value, b: Value) -> list[tuple[Value, str, Value]]:
+    attempts = [(a, f"__{BINARY_NAMES[op]}__", b), (b, f"__{BINARY_NAMES[_REFLECTED[op]]}__", a)]
+    if a.pytype is not b.pytype and issubclass(b.pytype, a.pytype):
+        attempts.reverse()
+    return attempts
+
+
+def _found(cls: type, name: str) -> Any:
+    """A special method as the interpreter looks it up: on the class alone, ``object``'s left out."""
+    for base in cls.__mro__[:-1]:
+        if name in vars(base):
+            return vars(base)[name]
+    return _MISSING
+
+
+def _operator_method(tracer: Tracer, owner: Value, name: str) -> Value | None:
+    """The method to call; ``None`` where there is none, or one that gives way to the other operand's."""
+    if not isinstance(owner, InstanceValue):
+        if owner.pytype in _GIVES_WAY:
+            return None
+        raise Break("unsupported-operation", f"{name} of {owner.describe()}")
+    if _found(owner.cls, name) is _MISSING:
+        if name == "__ne__" and _found(owner.cls, "__eq__") is not _MISSING:
+            raise Break("unsupported-operation", f"!= of {owner.describe()}, which defines ==")
+        return None
+    method = owner.special(tracer, name)
+    if method is None:
+        raise Break("unsupported-operation", f"{name} of {owner.describe()} is no function")
+    return method
+
+
+def _compares_by_identity(value: Value) -> bool:
+    if isinstance(value, InstanceValue):
+        return _found(value.cls, "__eq__") is _MISSING and _found(value.cls, "__ne__") is _MISSING
+    return value.pytype in _GIVES_WAY
 
 
 def unary(tracer: Tracer, op: str, a: Value) -> Value:

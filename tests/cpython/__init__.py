@@ -1,1 +1,1 @@
-"""CPython's own tests, every test method compiled, compared with plain CPython: ``python -m tests.cpython``."""
+"""CPython's own tests, every test method compiled: ``python -m tests.cpython``."""

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from .modules import available
+from .modules import LANGUAGE, LIBRARY, available
 from .runner import HEADER, Comparison, Limits, compare, compare_all, row, total
 from .variants import VARIANTS
 
@@ -16,7 +16,7 @@ def _details(found: Comparison) -> str:
     parts += [f"=== {found.module}: {text}" for text in found.internal]
     if found.problem:
         parts.append(f"=== {found.module}: {found.problem}")
-    return "\n".join(parts)
+    return "".join(part + "\n" for part in parts)
 
 
 def main() -> int:
@@ -30,20 +30,27 @@ def main() -> int:
     parser.add_argument("--report", help="file for the details of what differs")
     parser.add_argument("-k", action="append", default=[], help="only tests whose id contains this")
     given = parser.parse_args()
-    modules = given.module or available()
+    modules = given.module or available(LANGUAGE + LIBRARY)
     limits = Limits(given.stall, given.limit)
     print(HEADER, flush=True)
+    if given.report:
+        Path(given.report).write_text("")
+
+    def report(found: Comparison) -> None:
+        if given.report:
+            with open(given.report, "a") as file:
+                file.write(_details(found))
+
     if given.k:
         results = [compare(module, given.variant, limits, given.fresh, given.k) for module in modules]
         print("\n".join(row(found) for found in results))
+        for found in results:
+            report(found)
     else:
-        results = compare_all(modules, given.variant, given.jobs, limits, given.fresh)
+        results = compare_all(modules, given.variant, given.jobs, limits, given.fresh, report)
     print(total(results))
-    details = "\n".join(filter(None, map(_details, results)))
-    if given.report:
-        Path(given.report).write_text(details)
-    elif details:
-        print(details)
+    if not given.report:
+        print("\n".join(filter(None, map(_details, results))))
     return 1 if any(found.differing or found.internal or found.problem for found in results) else 0
 
 

@@ -1,6 +1,6 @@
 """Tests that are known to tell compiled code from plain code, each with the reason.
 
-Keys are test ids or prefixes of ids (``test.test_x.Class``), optionally with a version: ``"3.12 test.test_x…"``.
+Keys are test ids or prefixes of ids (``test.test_x.Class``), ``"3.12 test.test_x…"`` for a version only.
 """
 
 from __future__ import annotations

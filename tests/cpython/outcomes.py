@@ -31,7 +31,9 @@ class ModuleRun:
     def save(self, path: Path) -> None:
         outcomes = {name: [o.kind, o.text] for name, o in self.outcomes.items()}
         path.write_text(
-            json.dumps([outcomes, self.seconds, self.summary, self.problem]), encoding="utf-8", errors="replace"
+            json.dumps([outcomes, self.seconds, self.summary, self.problem]),
+            encoding="utf-8",
+            errors="replace",
         )
 
     @staticmethod

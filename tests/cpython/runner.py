@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,7 +63,13 @@ def run_module(module: str, variant: str, limits: Limits, select: Iterable[str] 
 
 
 def _one_process(
-    module: str, variant: str, limits: Limits, left: float, folder: Path, run: ModuleRun, select: Iterable[str]
+    module: str,
+    variant: str,
+    limits: Limits,
+    left: float,
+    folder: Path,
+    run: ModuleRun,
+    select: Iterable[str],
 ) -> bool:
     """Whether the module is done."""
     journal, skip = folder / "journal", folder / "skip"
@@ -74,7 +80,12 @@ def _one_process(
     command += [part for text in select for part in ("-k", text)]
     if variant:
         command += ["--variant", variant]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, timeout=left, stdin=subprocess.DEVNULL
@@ -107,7 +118,9 @@ def plain_run(module: str, limits: Limits, fresh: bool) -> ModuleRun:
     return run
 
 
-def compare(module: str, variant: str, limits: Limits, fresh: bool = False, select: Iterable[str] = ()) -> Comparison:
+def compare(
+    module: str, variant: str, limits: Limits, fresh: bool = False, select: Iterable[str] = ()
+) -> Comparison:
     """Tests that pass plainly must pass compiled."""
     plain = plain_run(module, limits, fresh)
     limit = Limits(limits.stall, max(limits.module, 20 * plain.seconds))
@@ -132,10 +145,21 @@ def compare(module: str, variant: str, limits: Limits, fresh: bool = False, sele
     return found
 
 
-def compare_all(modules: list[str], variant: str, jobs: int, limits: Limits, fresh: bool = False) -> list[Comparison]:
+def compare_all(
+    modules: list[str],
+    variant: str,
+    jobs: int,
+    limits: Limits,
+    fresh: bool = False,
+    report: Callable[[Comparison], None] | None = None,
+) -> list[Comparison]:
+    """``report`` is called with each module's comparison as soon as it is there."""
+
     def one(module: str) -> Comparison:
         found = compare(module, variant, limits, fresh)
         print(row(found), flush=True)
+        if report is not None:
+            report(found)
         return found
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -151,7 +175,9 @@ def row(found: Comparison) -> str:
     )
 
 
-HEADER = f"{'module':28} {'tests':>6} {'same':>6} {'diff':>5} {'known':>5} {'frames':>7} {'plain s':>7} {'s':>7}"
+HEADER = (
+    f"{'module':28} {'tests':>6} {'same':>6} {'diff':>5} {'known':>5} {'frames':>7} {'plain s':>7} {'s':>7}"
+)
 
 
 def total(all_found: list[Comparison]) -> str:
@@ -160,6 +186,6 @@ def total(all_found: list[Comparison]) -> str:
     expected = sum(len(f.expected) for f in all_found)
     frames = sum(f.captured for f in all_found)
     return (
-        f"CPython {VERSION}: {len(all_found)} modules, {tests} tests, {differing} differ, {expected} known to differ, "
-        f"{frames} frames captured"
+        f"CPython {VERSION}: {len(all_found)} modules, {tests} tests, {differing} differ, "
+        f"{expected} known to differ, {frames} frames captured"
     )

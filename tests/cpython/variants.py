@@ -14,7 +14,7 @@ _BASE: Mapping[str, Any] = {"capture_plain": True, "debug_verify": True}
 
 @dataclass(frozen=True)
 class Variant:
-    """``options`` of ``dyncomp.compile``; ``library``: the hook captures the standard library's functions too."""
+    """``options`` of ``dyncomp.compile``; ``library``: the standard library's functions are captured too."""
 
     options: Mapping[str, Any]
     library: bool = False
@@ -35,7 +35,15 @@ _STDLIB = os.path.realpath(sysconfig.get_paths()["stdlib"]) + os.sep
 _TESTS = _STDLIB + "test" + os.sep
 _SUPPORT = _TESTS + "support" + os.sep
 # what runs the tests, and what a capture itself goes through
-_MACHINERY = ("unittest", "doctest.py", "importlib", "faulthandler.py", "site-packages", "traceback.py", "linecache.py")
+_MACHINERY = (
+    "unittest",
+    "doctest.py",
+    "importlib",
+    "faulthandler.py",
+    "site-packages",
+    "traceback.py",
+    "linecache.py",
+)
 
 
 def should_capture(variant: Variant) -> Callable[[CodeType], bool]:
