@@ -11,9 +11,19 @@ from ..device import CPU
 from ..frontends.base import ArrayRef
 from ..graph.ir import Var
 from .breaks import Break
+from .guards import Kind
 from .values.array import ArrayValue
-from .values.base import Tracer, Value
-from .values.number import ConstValue, NumberValue, SymIntValue, binary_number, number_operand, unary_number
+from .values.base import OpaqueValue, Tracer, Value
+from .values.mapping import DictValue
+from .values.number import (
+    ConstValue,
+    NumberValue,
+    SymIntValue,
+    binary_number,
+    is_unique,
+    number_operand,
+    unary_number,
+)
 from .values.obj import InstanceValue
 from .values.seq import ListValue, TupleValue
 
@@ -163,13 +173,13 @@ def _equal_items(tracer: Tracer, a: Value, b: Value) -> bool:
     first, second = a.items(tracer), b.items(tracer)
     if len(first) != len(second):
         return False
-    return all(x is y or tracer.compare("==", x, y).truth(tracer) for x, y in zip(first, second))
+    return all(same_or_equal(tracer, x, y) for x, y in zip(first, second))
 
 
 def _ordered_items(tracer: Tracer, op: str, a: Value, b: Value) -> bool:
     first, second = a.items(tracer), b.items(tracer)
     for x, y in zip(first, second):
-        if x is not y and not tracer.compare("==", x, y).truth(tracer):
+        if not same_or_equal(tracer, x, y):
             return tracer.compare(op, x, y).truth(tracer)
     comparison: Callable[[int, int], bool] = getattr(operator, BINARY_NAMES[op])
     return comparison(len(first), len(second))
@@ -221,7 +231,7 @@ def _special_method(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> 
         if not (result.is_const and result.const is NotImplemented):
             return result
     if plain in ("==", "!=") and all(_compares_by_identity(v) for v in (a, b)):
-        return ConstValue((a is b) == (plain == "=="))
+        return ConstValue(identical(tracer, a, b) == (plain == "=="))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
 
 
@@ -289,20 +299,50 @@ def unary(tracer: Tracer, op: str, a: Value) -> Value:
     raise Break("unsupported-operation", f"unary {op} of {a.describe()}")
 
 
-def identical(a: Value, b: Value) -> bool:
-    """``a is b``; breaks where it is not certain."""
+# types of which equal objects may be several
+_MAY_BE_COPIES = (int, float, complex, str, bytes)
+
+
+def identical(tracer: Tracer, a: Value, b: Value) -> bool:
+    """``a is b``, guarded where both come from outside; breaks where it is not certain."""
     if a is b:
         return True
     if a.is_const and b.is_const and not isinstance(a, TupleValue) and not isinstance(b, TupleValue):
-        return a.const is b.const or (
-            type(a.const) is type(b.const) and type(a.const) in (int, str, bool) and a.const == b.const
-        )
+        return _identical_constants(tracer, a, b)
     if a.pytype is not b.pytype:
         return False
-    if a.source is not None and b.source is not None and a.source == b.source:
-        return True
+    if a.source is not None and b.source is not None and type(a) is type(b):
+        if a.source == b.source:
+            return True
+        if isinstance(a, (ArrayValue, ListValue, DictValue, InstanceValue)):
+            # one object has one value: two values are two objects
+            tracer.guard(a.source, Kind.NOT_SAME_OBJECT, b.source)
+            return False
     if (a.source is None) != (b.source is None) and not a.is_const and not b.is_const:
         return False
     if a.source is None and b.source is None and not a.is_const and not b.is_const:
         return False
     raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
+
+
+def _identical_constants(tracer: Tracer, a: Value, b: Value) -> bool:
+    """Constants are guarded by value: where equal ones may be several objects, pin which they are."""
+    x, y = a.const, b.const
+    if type(x) is type(y) and type(x) in _MAY_BE_COPIES and (x is y or x == y) and not is_unique(x):
+        for value in (a, b):
+            if value.source is not None:
+                tracer.guard(value.source, Kind.IS, value.const)
+    return x is y
+
+
+def same_or_equal(tracer: Tracer, a: Value, b: Value) -> bool:
+    """``a is b or a == b``: how containers find their items."""
+    a, b = tracer.realize(a), tracer.realize(b)
+    if a is b:
+        return True
+    if a.is_const and b.is_const and type(a.const) is float and a.const != a.const:
+        return identical(tracer, a, b)  # not a number: equal to nothing, and yet itself
+    if isinstance(a, OpaqueValue) and isinstance(b, OpaqueValue) and a.obj is b.obj:
+        raise Break("opaque-object", f"whether two references to {a.describe()} are one")
+    found: Value = tracer.compare("==", a, b)
+    return found.truth(tracer)
