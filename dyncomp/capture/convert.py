@@ -310,9 +310,12 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
     bindings = {
         name: SymBinding(name, place.source, f"t{place.what}" if place.tensor else place.what, place.axis)
         for name, place in tracer.places.items()
+        if place.source is not None
     }
     scale = {name: place.itemsize for name, place in tracer.places.items() if place.what == "stride"}
     for recorded in tracer.env.guards:
+        if tracer.is_computed(recorded.expr):
+            continue  # checked by the replacement itself
         condition = SymCondition.of(recorded, bindings)
         guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale)))
     if "numpy-errstate" in tracer.tx.assumptions:

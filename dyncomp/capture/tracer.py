@@ -60,7 +60,8 @@ class Tracer:
         self.by_ref: dict[ArrayRef, ArrayValue] = {}
         self.inputs: list[Value] = []  # graph inputs, parallel to builder.inputs
         self.input_objects: dict[str, Any] = {}  # name of an array input's variable -> the array
-        self.integers: list[Source] = []  # symbolic int arguments of the graph
+        # symbolic int arguments of the graph: where they are found, or the value that is computed
+        self.integers: list[Source | NumberValue] = []
         self.places: dict[str, SymbolPlace] = {}
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
@@ -183,6 +184,23 @@ class Tracer:
         self.integers.append(source)
         self.places[str(symbol)] = SymbolPlace(source, "int")
         return symbol
+
+    def symbol_of(self, value: NumberValue) -> SymInt:
+        """A symbol for a Python int that compiled code computes before the graph. What is then asked of it
+        cannot be a guard: it is checked there, and where it fails the original runs."""
+        symbol = self.env.new_symbol(value.hint, low=-(2**63), high=2**63 - 1)
+        self.builder.bind_symbol(symbol, "int", len(self.integers))
+        self.integers.append(value)
+        self.places[str(symbol)] = SymbolPlace(None, "number", value=value)
+        return symbol
+
+    def computed_symbols(self) -> list[str]:
+        """The symbols made by :meth:`symbol_of`."""
+        return [name for name, place in self.places.items() if place.source is None]
+
+    def is_computed(self, expr: SymInt) -> bool:
+        """Whether the value is known only once compiled code runs."""
+        return any(self.places[name].source is None for name in expr.symbols())
 
     def bind_dim(
         self,

@@ -8,7 +8,7 @@ from ..breaks import Break
 from ..containers import sorted_values
 from ..values.base import Tracer, Value
 from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
-from ..values.number import SymIntValue
+from ..values.number import NumberValue, SymIntValue
 from ..values.seq import ListValue, RangeValue, TupleValue
 from .registry import builtin, expand
 
@@ -35,6 +35,10 @@ def _range(tracer: Tracer, *args: Value) -> Value:
 def integer_bound(tracer: Tracer, value: Value) -> Any:
     if isinstance(value, SymIntValue):
         return value.sym
+    if isinstance(value, NumberValue):
+        symbol = value.as_integer(tracer)
+        if symbol is not None:
+            return symbol
     return tracer.integer_of(value, "a range bound")
 
 

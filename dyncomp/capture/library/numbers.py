@@ -7,6 +7,7 @@ import functools
 import math
 
 from ... import dtypes
+from ...symint import sym_max, sym_min
 from ..breaks import Break
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
@@ -127,12 +128,19 @@ def _extreme(
         and any(isinstance(i, NumberValue) for i in items)
     ):
         return python_call(tracer, min if relation == "<" else max, items)
+    if key is None and all(_whole(i) for i in items) and any(isinstance(i, SymIntValue) for i in items):
+        choose = sym_min if relation == "<" else sym_max
+        return tracer.wrap_result(functools.reduce(choose, [i.for_rule(tracer) for i in items]))
     keyed = items if key is None else [tracer.call_value(key, [i], {}) for i in items]
     best = 0
     for position in range(1, len(items)):
         if tracer.compare(relation, keyed[position], keyed[best]).truth(tracer):
             best = position
     return items[best]
+
+
+def _whole(value: Value) -> bool:
+    return isinstance(value, SymIntValue) or (value.is_const and type(value.const) is int)
 
 
 @builtin(sum)
