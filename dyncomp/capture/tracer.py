@@ -15,7 +15,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import calls, machine, operators, wrap
+from . import calls, generators, machine, operators, wrap
 from .breaks import Break
 from .config import CaptureConfig
 from .guards import Guard, Kind
@@ -40,6 +40,7 @@ class Decisions:
     no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
+    plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
 
 
 class Tracer:
@@ -64,6 +65,7 @@ class Tracer:
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.frames: list[Any] = []
+        self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
         self.loc: Loc | None = None
@@ -79,6 +81,7 @@ class Tracer:
             frame.locals.clear()
             frame.cells.clear()
         self.frames.clear()
+        self.generators.clear()
         self.inputs.clear()
         self.mutated.clear()
         self.by_source.clear()
@@ -303,8 +306,17 @@ class Tracer:
     def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return calls.call_function(self, function, args, kwargs)
 
-    def check_generator(self, frame: Any) -> None:
-        machine.check_generator(self, frame)
+    def check_generator(self, generator: Any) -> None:
+        generators.check(self, generator)
+
+    def run_generator_plain(self, code: types.CodeType, reason: str) -> None:
+        generators.run_plain(self, code, reason)
+
+    def call_generator_method(
+        self, generator: Any, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        self.take_direct()
+        return generators.call_method(self, generator, name, args, kwargs)
 
     def run_generator(self, frame: Any) -> Value | None:
         return machine.run_generator(self, frame)
