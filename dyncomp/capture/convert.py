@@ -252,7 +252,8 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     if not useful and not cg.outputs:
         return None, None
     outputs = tuple(
-        GraphOutput(value.ref.var, value.ref.kind, readonly=value.ref.readonly) for value in cg.outputs
+        GraphOutput(v.ref.var, v.ref.kind, readonly=v.ref.readonly and not v.ref.warn_on_write)
+        for v in cg.outputs
     )
     mutates = bool(_mutated_inputs(tracer))
     if not outputs and not mutates:
