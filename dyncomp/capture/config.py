@@ -74,6 +74,7 @@ class CaptureConfig(_hook.HookConfig):
         self.resume_functions: dict[Any, Any] = {}
         self._body_owners: dict[int, types.CodeType] = {}
         self._plain_bodies: set[int] = set()
+        self.raise_internal_errors = True  # under debug_verify
 
     @property
     def frontends(self) -> Sequence[Frontend]:

@@ -270,6 +270,9 @@ class Tracer:
     def compare(self, op: str, a: Value, b: Value) -> Value:
         return operators.binary(self, op, self.realize(a), self.realize(b))
 
+    def same_or_equal(self, a: Value, b: Value) -> bool:
+        return operators.same_or_equal(self, a, b)
+
     def unary(self, op: str, a: Value) -> Value:
         return operators.unary(self, op, a)
 
