@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import Unsupported
 from ..graph.ir import COPY
 from . import exceptions
 from .breaks import Break
@@ -12,6 +13,7 @@ from .exceptions import Raised
 from .frames import Frame
 from .handlers.registry import HANDLERS
 from .instr import Instr, pops_pushes
+from .unbacked import as_break
 from .values.base import LazyValue, Tracer, Value
 from .values.exception import LastInstructionValue
 from .values.number import ConstValue
@@ -78,7 +80,8 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             if decisions.breaks:
                 _check_known_break(tracer, frame, index)
             handler(tracer, frame, instr.arg)
-        except Break as problem:
+        except (Break, Unsupported) as found:
+            problem = found if isinstance(found, Break) else as_break(found)
             if _had_effects(tracer, progress):
                 problem.__traceback__ = None
                 tracer.decisions.breaks[(frame.raw_code, index)] = problem

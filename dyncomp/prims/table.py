@@ -9,6 +9,7 @@ from types import MappingProxyType
 from . import (
     contract,
     create,
+    dynamic,
     elementwise,
     elementwise_binary,
     fft,
@@ -34,6 +35,7 @@ PRIM_FAMILIES = (
     sort,
     fft,
     linalg,
+    dynamic,
 )
 COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms, nn)
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from ..breaks import Break
 from ..containers import sorted_values
+from ..unbacked import is_whole_number, item
+from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
 from ..values.number import NumberValue, SymIntValue
@@ -35,6 +37,8 @@ def _range(tracer: Tracer, *args: Value) -> Value:
 def integer_bound(tracer: Tracer, value: Value) -> Any:
     if isinstance(value, SymIntValue):
         return value.sym
+    if isinstance(value, ArrayValue) and is_whole_number(value):
+        return item(tracer, value).sym
     if isinstance(value, NumberValue):
         symbol = value.as_integer(tracer)
         if symbol is not None:
