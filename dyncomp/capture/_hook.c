@@ -70,16 +70,18 @@ add_entry(PyObject *module, PyObject *args)
 static int
 mark_hook(PyObject *code, const char *what)
 {
-    CodeExtra *extra = code_extra(code, true);
+    CodeExtra *extra = code_extra_make(code);
     if (extra == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    if (what != NULL && strcmp(what, "skip") != 0) {
-        PyErr_SetString(PyExc_ValueError, "without a config the only mark is \"skip\"");
+    bool alone = what != NULL && strcmp(what, "alone") == 0;
+    if (what != NULL && !alone && strcmp(what, "skip") != 0) {
+        PyErr_SetString(PyExc_ValueError, "without a config a mark is \"skip\", \"alone\" or None");
         return -1;
     }
     extra->skip = what != NULL;
+    extra->alone = alone;
     if (what == NULL) {
         extra->asked = false;
     }
@@ -129,8 +131,8 @@ get_mark(PyObject *module, PyObject *args)
     }
     const char *what = NULL;
     if (config == Py_None) {
-        CodeExtra *extra = code_extra(code, false);
-        what = extra != NULL && extra->skip ? "skip" : NULL;
+        CodeExtra *extra = code_extra(code);
+        what = extra == NULL || !extra->skip ? NULL : extra->alone ? "alone" : "skip";
     }
     else {
         CodeCache *cache = cache_find(code, (HookConfig *)config);
@@ -150,7 +152,7 @@ clear(PyObject *module, PyObject *args)
         config_clear_code((HookConfig *)config, code);
         Py_RETURN_NONE;
     }
-    CodeExtra *extra = code_extra(code, false);
+    CodeExtra *extra = code_extra(code);
     for (int i = 0; extra != NULL && i < extra->size; i++) {
         HookConfig *owner = extra->caches[i]->config;
         if (Py_REFCNT(owner) == 0) {
@@ -159,7 +161,7 @@ clear(PyObject *module, PyObject *args)
         Py_INCREF(owner);
         config_clear_code(owner, code);
         Py_DECREF(owner);
-        extra = code_extra(code, false);
+        extra = code_extra(code);
     }
     Py_RETURN_NONE;
 }

@@ -8,17 +8,13 @@ Py_ssize_t extra_index = -1;
 
 /* -- code extras ----------------------------------------------------------------------------- */
 CodeExtra *
-code_extra(PyObject *code, bool create)
+code_extra_make(PyObject *code)
 {
-    void *value = NULL;
-    if (code_extra_get(code, extra_index, &value) < 0) {
-        PyErr_Clear();
-        return NULL;
+    CodeExtra *extra = code_extra(code);
+    if (extra != NULL) {
+        return extra;
     }
-    if (value != NULL || !create) {
-        return value;
-    }
-    CodeExtra *extra = PyMem_RawCalloc(1, sizeof(CodeExtra));
+    extra = PyMem_RawCalloc(1, sizeof(CodeExtra));
     if (extra == NULL) {
         return NULL;
     }
@@ -33,7 +29,7 @@ code_extra(PyObject *code, bool create)
 static void
 extra_remove(PyObject *code, CodeCache *cache)
 {
-    CodeExtra *extra = code_extra(code, false);
+    CodeExtra *extra = code_extra(code);
     for (int i = 0; extra != NULL && i < extra->size; i++) {
         if (extra->caches[i] == cache) {
             extra->caches[i] = extra->caches[--extra->size];
@@ -45,7 +41,7 @@ extra_remove(PyObject *code, CodeCache *cache)
 static int
 extra_add(PyObject *code, CodeCache *cache)
 {
-    CodeExtra *extra = code_extra(code, true);
+    CodeExtra *extra = code_extra_make(code);
     if (extra != NULL && extra->size == extra->capacity) {
         int capacity = extra->capacity * 2 + 1;
         CodeCache **grown = PyMem_RawRealloc(extra->caches, (size_t)capacity * sizeof(CodeCache *));
@@ -127,7 +123,7 @@ PyTypeObject CodeCache_Type = {
 CodeCache *
 cache_find(PyObject *code, HookConfig *config)
 {
-    CodeExtra *extra = code_extra(code, false);
+    CodeExtra *extra = code_extra(code);
     for (int i = 0; extra != NULL && i < extra->size; i++) {
         if (extra->caches[i]->config == config) {
             return extra->caches[i];
@@ -208,7 +204,6 @@ cache_append(CodeCache *cache, Entry *entry)
         if (!code_compatible(cache->code, (PyCodeObject *)entry->code, true)) {
             return -1;
         }
-        code_reserve_frame(cache->code, (PyCodeObject *)entry->code);
     }
     if (cache->size == cache->capacity) {
         Py_ssize_t capacity = cache->capacity * 2 + 2;

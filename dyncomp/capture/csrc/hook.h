@@ -123,6 +123,7 @@ struct HookConfig {
 /* What a code object carries in co_extra. */
 typedef struct {
     bool skip;    /* for the frame hook */
+    bool alone;   /* and no hook is to be there while it runs */
     bool asked;   /* should_capture said yes */
     int size;
     int capacity;
@@ -131,7 +132,13 @@ typedef struct {
 
 extern PyTypeObject Entry_Type, CodeCache_Type, HookConfig_Type;
 extern Py_ssize_t extra_index;
-CodeExtra *code_extra(PyObject *code, bool create);
+/* Borrowed, or NULL; code_extra_make makes it (NULL: out of memory, no exception set). */
+static inline CodeExtra *
+code_extra(PyObject *code)
+{
+    return code_extra_get(code, extra_index);
+}
+CodeExtra *code_extra_make(PyObject *code);
 CodeCache *cache_find(PyObject *code, HookConfig *config);   /* borrowed or NULL */
 CodeCache *cache_obtain(PyObject *code, HookConfig *config); /* new reference or NULL with exception */
 int cache_append(CodeCache *cache, Entry *entry);
@@ -165,7 +172,8 @@ typedef struct {
     char *stack_hard;      /* below: RecursionError */
 } ThreadState;
 
-extern __thread ThreadState thread_state;
+/* Read at every Python call while the hook is on: no function call to find it. */
+extern __thread ThreadState thread_state __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 typedef struct {
     uint64_t hits, misses, frames_seen, skipped, captures, fresh_misses, fallbacks, patched, vectorcalled, deep;
