@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .breaks import Break
+from .number_methods import method_table
 from .values.base import Tracer, Value
 from .values.mapping import DictValue, DictViewValue, SetValue
 from .values.number import ConstValue
@@ -34,7 +35,7 @@ def _table(owner: Value) -> dict[str, Method]:
         return _DICT
     if isinstance(owner, SetValue):
         return _SET
-    return _TUPLE if isinstance(owner, TupleValue) else {}
+    return _TUPLE if isinstance(owner, TupleValue) else method_table(owner)
 
 
 def has_method(owner: Value, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..graph.ir import COPY, Graph, GraphOutput, Loc
-from . import _hook, handlers, machine
+from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
 from .codegen import Codegen
 from .config import CaptureConfig
@@ -163,6 +163,7 @@ def _finish(
     _limit_empty_continuations(tracer, end, useful)
     cg = Codegen(tracer, code)
     emit_end(cg, end)
+    generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     program = _guard_program(tracer, function, args)
     breaks = _break_records(end)
@@ -308,9 +309,12 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
     bindings = {
         name: SymBinding(name, place.source, f"t{place.what}" if place.tensor else place.what, place.axis)
         for name, place in tracer.places.items()
+        if place.source is not None
     }
     scale = {name: place.itemsize for name, place in tracer.places.items() if place.what == "stride"}
     for recorded in tracer.env.guards:
+        if tracer.is_computed(recorded.expr):
+            continue  # checked by the replacement itself
         condition = SymCondition.of(recorded, bindings)
         guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale)))
     if "numpy-errstate" in tracer.tx.assumptions:

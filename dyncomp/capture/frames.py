@@ -10,7 +10,7 @@ from ..errors import Unsupported
 from ..graph.ir import Loc
 from . import _hook
 from .breaks import Break, Skip
-from .flow import handlers_of, looks_at_frame, uses_tools
+from .flow import handlers_of, handling, looks_at_frame, uses_tools
 from .instr import CanonicalCode
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
@@ -29,6 +29,7 @@ class CodeInfo:
     code: CanonicalCode
     loops: list[Loop]
     in_try: list[bool]
+    in_handler: list[bool]
     looks_at_frame: bool
     uses_tools: bool
     problems: dict[int, str | None] = field(default_factory=dict)
@@ -37,7 +38,8 @@ class CodeInfo:
     def of(raw: types.CodeType) -> CodeInfo:
         code = decode(raw)
         in_try = [entry is not None for entry in handlers_of(code)]
-        return CodeInfo(code, find_loops(code), in_try, looks_at_frame(code), uses_tools(code))
+        looks, tools = looks_at_frame(code), uses_tools(code)
+        return CodeInfo(code, find_loops(code), in_try, handling(code), looks, tools)
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""
@@ -53,6 +55,17 @@ class CodeInfo:
             except Unsupported as error:
                 self.problems[loop.header] = error.reason
         return self.problems[loop.header]
+
+    def is_protected(self, index: int) -> bool:
+        """Whether a handler of the program's own covers instruction ``index``: not those of 3.12 and later
+        which pass exceptions on to ``yield from`` and turn StopIteration into RuntimeError."""
+        handler = self.code.handler_at(index)
+        while handler is not None:
+            first = self.code.instructions[handler.target]
+            if first.op != "CLEANUP_THROW":
+                return first.op != "CALL_INTRINSIC_1" or first.arg != "STOPITERATION_ERROR"
+            handler = self.code.handler_at(handler.target)
+        return False
 
     def loop_at(self, header: int) -> Loop | None:
         for loop in self.loops:

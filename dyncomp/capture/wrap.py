@@ -24,6 +24,7 @@ from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, Loc
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.func import BoundMethodValue, CellValue, FunctionValue, PartialValue
+from .values.iterator import OpaqueIterator
 from .values.mapping import DictValue, SizedValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
@@ -40,6 +41,22 @@ _BY_IDENTITY = (
     type(np.sin),
     type(np.sum),
     type,
+)
+_ITERATORS: tuple[type, ...] = (
+    types.GeneratorType,
+    type(iter([])),
+    type(iter(())),
+    type(iter("")),
+    type(iter(range(0))),
+    type(iter({})),
+    type(iter({}.values())),
+    type(iter({}.items())),
+    type(iter(set())),
+    reversed,
+    enumerate,
+    zip,
+    map,
+    filter,
 )
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
@@ -280,6 +297,11 @@ def _wrap_partial(tracer: Tracer, obj: functools.partial[Any], source: Source) -
     return PartialValue(function, args, kwargs, source)
 
 
+def _wrap_iterator(tracer: Tracer, obj: Any, source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, type(obj))
+    return OpaqueIterator(obj, source)
+
+
 def _wrap_cell(tracer: Tracer, obj: types.CellType, source: Source) -> Value:
     try:
         contents: Value | None = LazyValue(obj.cell_contents, CellContentsSource(source))
@@ -308,6 +330,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.MethodType: _wrap_method,
     functools.partial: _wrap_partial,
     types.CellType: _wrap_cell,
+    **dict.fromkeys(_ITERATORS, _wrap_iterator),
 }
 
 

@@ -9,6 +9,7 @@ from ..values.func import CellValue, NestedFunctionValue
 from ..values.mapping import DictValue, SetValue
 from ..values.number import ConstValue
 from ..values.seq import ListValue, SliceValue, TupleValue
+from ..values.text import TextValue, is_computed, join, printable, text_call
 from .registry import handles
 
 _NONE = ConstValue(None)
@@ -141,11 +142,26 @@ def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
 @handles("FORMAT_VALUE")
 def format_value(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
     conversion, has_spec = arg
-    spec = tracer.constant_of(frame.pop(), "a format") if has_spec else ""
-    value = _printable(tracer, frame.pop())
+    spec = frame.pop() if has_spec else ConstValue("")
+    value = frame.pop()
     if conversion:
-        value = tracer.fold({"s": str, "r": repr, "a": ascii}[conversion], value)
-    frame.push(ConstValue(tracer.fold(format, value, spec)))
+        value = _converted(tracer, value, conversion)
+    value = tracer.realize(value)
+    if is_computed(value) and printable(value) or isinstance(spec, TextValue):
+        frame.push(text_call(tracer, format, value, spec))
+        return
+    found = _printable(tracer, value)
+    frame.push(ConstValue(tracer.fold(format, found, tracer.constant_of(spec, "a format"))))
+
+
+_CONVERSIONS: dict[str, Any] = {"s": str, "r": repr, "a": ascii}
+
+
+def _converted(tracer: Any, value: Any, conversion: str) -> Any:
+    value = tracer.realize(value)
+    if is_computed(value) and printable(value):
+        return text_call(tracer, _CONVERSIONS[conversion], value)
+    return ConstValue(tracer.fold(_CONVERSIONS[conversion], _printable(tracer, value)))
 
 
 def _printable(tracer: Any, value: Any) -> Any:
@@ -157,13 +173,12 @@ def _printable(tracer: Any, value: Any) -> Any:
 
 @handles("CONVERT_VALUE")
 def convert_value(tracer: Any, frame: Any, arg: str) -> None:
-    value = _printable(tracer, frame.pop())
-    frame.push(ConstValue(tracer.fold({"s": str, "r": repr, "a": ascii}[arg], value)))
+    frame.push(_converted(tracer, frame.pop(), arg))
 
 
 @handles("BUILD_STRING")
 def build_string(tracer: Any, frame: Any, count: int) -> None:
-    frame.push(ConstValue("".join(v.const for v in frame.popn(count))))
+    frame.push(join(frame.popn(count)))
 
 
 # -- functions ----------------------------------------------------------------------------------------

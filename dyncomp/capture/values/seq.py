@@ -10,7 +10,7 @@ from ..guards import Kind
 from ..source import ItemSource, Source
 from .base import Codegen, Tracer, Value
 from .iterator import RangeIterator, SequenceIterator
-from .number import ConstValue, SymIntValue
+from .number import ConstValue, NumberValue, SymIntValue
 
 
 def index_of(tracer: Tracer, key: Value, length: int) -> int:
@@ -195,6 +195,10 @@ class ListValue(SequenceValue):
         return [v.for_rule(tracer) for v in self.contents(tracer)]
 
 
+def _is_integer(value: Value) -> bool:
+    return isinstance(value, NumberValue) and type(value.hint) is int
+
+
 class RangeValue(SequenceValue):
     """``range(start, stop, step)`` with integers that may be symbolic."""
 
@@ -291,7 +295,7 @@ class SliceValue(Value):
     def for_rule(self, tracer: Tracer) -> Any:
         parts = []
         for part in self.parts:
-            if not (part.is_const or isinstance(part, SymIntValue)):
+            if not (part.is_const or isinstance(part, SymIntValue) or _is_integer(part)):
                 raise Break("data-dependent-value", f"a slice bound that is {part.describe()}")
             parts.append(part.for_rule(tracer))
         return slice(*parts)
