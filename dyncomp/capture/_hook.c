@@ -42,11 +42,10 @@ cache_entries(PyObject *module, PyObject *args)
     if (parse_code_config(args, "O!O", &code, &config) < 0) {
         return NULL;
     }
+    PyObject *entries = PyList_New(0);
     CodeCache *cache = config == Py_None ? NULL : cache_find(code, (HookConfig *)config);
-    Py_ssize_t n = cache == NULL ? 0 : cache->size;
-    PyObject *entries = PyList_New(n);
-    for (Py_ssize_t i = 0; entries != NULL && i < n; i++) {
-        PyList_SET_ITEM(entries, i, Py_NewRef((PyObject *)cache->entries[i]));
+    if (entries != NULL && cache_list(cache, entries) < 0) {
+        Py_CLEAR(entries);
     }
     return entries;
 }
@@ -67,6 +66,65 @@ add_entry(PyObject *module, PyObject *args)
     return result < 0 ? NULL : Py_NewRef(Py_None);
 }
 
+static PyObject *
+drop_entry(PyObject *module, PyObject *args)
+{
+    PyObject *code, *config, *entry;
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyCode_Type, &code, &HookConfig_Type, &config, &Entry_Type, &entry)) {
+        return NULL;
+    }
+    CodeCache *cache = cache_find(code, (HookConfig *)config);
+    return PyBool_FromLong(cache != NULL && cache_drop(cache, (Entry *)entry));
+}
+
+static PyObject *
+all_entries(PyObject *module, PyObject *config)
+{
+    if (!PyObject_TypeCheck(config, &HookConfig_Type)) {
+        PyErr_SetString(PyExc_TypeError, "config must be a HookConfig");
+        return NULL;
+    }
+    return config_entries((HookConfig *)config);
+}
+
+static PyObject *
+num_entries(PyObject *module, PyObject *code)
+{
+    if (!PyCode_Check(code)) {
+        PyErr_SetString(PyExc_TypeError, "num_entries takes a code object");
+        return NULL;
+    }
+    return PyLong_FromSsize_t(code_num_entries(code));
+}
+
+static PyObject *
+set_stance(PyObject *module, PyObject *args)
+{
+    int number, for_thread;
+    if (!PyArg_ParseTuple(args, "ip", &number, &for_thread)) {
+        return NULL;
+    }
+    if (number < (for_thread ? -1 : 0) || number >= NUM_STANCES) {
+        PyErr_SetString(PyExc_ValueError, "no such stance");
+        return NULL;
+    }
+    ThreadState *ts = &thread_state;
+    int previous = for_thread ? ts->stance - 1 : process_stance;
+    if (for_thread) {
+        ts->stance = number + 1;
+    }
+    else {
+        process_stance = number;
+    }
+    return PyLong_FromLong(previous);
+}
+
+static PyObject *
+get_stance(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromLong(current_stance(&thread_state));
+}
+
 static int
 mark_hook(PyObject *code, const char *what)
 {
@@ -75,12 +133,14 @@ mark_hook(PyObject *code, const char *what)
         PyErr_NoMemory();
         return -1;
     }
+    bool disabled = what != NULL && strcmp(what, "disable") == 0;
     bool alone = what != NULL && strcmp(what, "alone") == 0;
-    if (what != NULL && !alone && strcmp(what, "skip") != 0) {
-        PyErr_SetString(PyExc_ValueError, "without a config a mark is \"skip\", \"alone\" or None");
+    if (what != NULL && !disabled && !alone && strcmp(what, "skip") != 0) {
+        PyErr_SetString(PyExc_ValueError, "without a config a mark is \"skip\", \"disable\", \"alone\" or None");
         return -1;
     }
     extra->skip = what != NULL;
+    extra->disabled = disabled;
     extra->alone = alone;
     if (what == NULL) {
         extra->asked = false;
@@ -132,7 +192,9 @@ get_mark(PyObject *module, PyObject *args)
     const char *what = NULL;
     if (config == Py_None) {
         CodeExtra *extra = code_extra(code);
-        what = extra == NULL || !extra->skip ? NULL : extra->alone ? "alone" : "skip";
+        if (extra != NULL && extra->skip) {
+            what = extra->alone ? "alone" : extra->disabled ? "disable" : "skip";
+        }
     }
     else {
         CodeCache *cache = cache_find(code, (HookConfig *)config);
@@ -224,6 +286,12 @@ static PyMethodDef functions[] = {
     {"get_active", get_active, METH_NOARGS, "get_active() -> config or None"},
     {"cache_entries", cache_entries, METH_VARARGS, "cache_entries(code, config) -> list of entries"},
     {"add_entry", add_entry, METH_VARARGS, "add_entry(code, config, entry)"},
+    {"drop_entry", drop_entry, METH_VARARGS, "drop_entry(code, config, entry) -> whether it was there"},
+    {"all_entries", all_entries, METH_O, "all_entries(config) -> list of (code, entries)"},
+    {"num_entries", num_entries, METH_O, "num_entries(code) -> entries of all configs"},
+    {"set_stance", set_stance, METH_VARARGS,
+     "set_stance(number, for_thread) -> previous; -1: this thread is as the process"},
+    {"get_stance", get_stance, METH_NOARGS, "get_stance() -> number"},
     {"mark", (PyCFunction)(void (*)(void))mark, METH_VARARGS | METH_KEYWORDS, "mark(code, what, config=None)"},
     {"get_mark", get_mark, METH_VARARGS, "get_mark(code, config=None) -> str or None"},
     {"clear", clear, METH_VARARGS, "clear(code, config=None)"},

@@ -92,6 +92,16 @@ _KINDS = (
         "Nothing to do: the callee is captured by itself where possible.",
     ),
     BreakKind(
+        "graph-break",
+        "The program asks for a graph break: dyncomp.graph_break().",
+        "Nothing to do; remove the call to capture on.",
+    ),
+    BreakKind(
+        "disabled",
+        "A function is called that dyncomp.disable marks: it runs as plain Python.",
+        "Nothing to do; remove the mark to have the function captured.",
+    ),
+    BreakKind(
         "print",
         "Output is written here.",
         "Remove the print from the hot path.",

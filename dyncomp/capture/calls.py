@@ -12,6 +12,8 @@ from typing import Any
 
 from . import builtin_calls, containers, frames, machine
 from .breaks import Break, Skip
+from .constant_calls import constant_result
+from .regions import disabled_reason
 from .source import AttrSource, CellContentsSource, ItemSource, Source
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
@@ -49,6 +51,8 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
+        if getattr(function.function, "_dyncomp_constant_result", False):
+            return constant_result(tracer, function.function, args, kwargs)
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
     refuse_inlining(tracer, code, function)
     bound = bind_arguments(tracer, function, code, args, kwargs)
@@ -83,8 +87,9 @@ def refuse_inlining(
         raise Skip(f"{function.describe()}: {frames.TOOLS}")  # whose user looks at the callers too
     if info.looks_at_frame:
         raise Break("inline-refused", f"{function.describe()}: {frames.LOOKS}")
-    if isinstance(function, FunctionValue) and getattr(function.function, "_dyncomp_disabled", False):
-        raise Break("inline-refused", f"{function.describe()} is disabled")
+    if isinstance(function, FunctionValue) and disabled_reason(function.function):
+        reason = disabled_reason(function.function)
+        raise Break("disabled", f"{function.describe()} is disabled: {reason}")
 
 
 def is_library_frame(tracer: Tracer, frame: Any) -> bool:

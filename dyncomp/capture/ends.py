@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import GraphBreakError
-from .breaks import Break, Skip
+from .breaks import BREAKS, Break, Skip
 from .frames import Frame
 from .instr import Instr
 from .loops import Loop
@@ -60,7 +60,7 @@ def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> 
     resumed."""
     if tracer.frames[-1] is not frame:
         raise AssertionError("a break was caught by a frame that is not the innermost")
-    if tracer.config.options.fullgraph:
+    if tracer.breaks_are_errors:
         raise GraphBreakError(_fullgraph_message(tracer, problem))
     check_outer_frames(tracer, frame)
     loop = frame.info.outermost_loop(instr.index)
@@ -71,8 +71,18 @@ def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> 
 
 
 def _fullgraph_message(tracer: Tracer, problem: Break) -> str:
+    kind = BREAKS[problem.break_id]
     stack = "".join(f"\n  at {f.loc} in {f.code.qualname}" for f in reversed(tracer.frames))
-    return f"fullgraph=True, but the graph breaks: [{problem.break_id}] {problem.reason}{stack}"
+    return (
+        f"{demand(tracer)}, but the graph breaks: [{problem.break_id}] {problem.reason}{stack}"
+        f"\n  {kind.explanation}\n  hint: {kind.hint}"
+    )
+
+
+def demand(tracer: Tracer) -> str:
+    """Who asked for no graph breaks."""
+    from_region = len(tracer.error_regions) > 1 or not tracer.config.options.fullgraph
+    return "error_on_graph_break(True)" if from_region else "fullgraph=True"
 
 
 def check_outer_frames(tracer: Tracer, innermost: Frame) -> None:
@@ -109,7 +119,7 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
         raise Skip(f"no loop at instruction {header} of {frame.code.qualname}")
     if outermost is not loop and outermost.header != header:
         _break_loop(tracer, frame, outermost, None)
-    if tracer.config.options.fullgraph:
+    if tracer.breaks_are_errors:
         problem = Break("loop", f"a loop at {frame.loc} is not unrolled")
         raise GraphBreakError(_fullgraph_message(tracer, problem))
     problem_of_loop = frame.info.loop_problem(loop)
@@ -121,7 +131,7 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
 def end_plain(tracer: Tracer, frame: Frame, reason: str) -> None:
     """The innermost frame is at a loop from which on it runs as plain Python."""
     check_outer_frames(tracer, frame)
-    if tracer.config.options.fullgraph:
+    if tracer.breaks_are_errors:
         raise GraphBreakError(_fullgraph_message(tracer, Break("loop-not-extracted", reason)))
     raise TraceEnd(PlainEnd(list(tracer.frames), reason))
 

@@ -15,7 +15,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import calls, generators, machine, operators, wrap
+from . import calls, generators, machine, operators, regions, wrap
 from .breaks import Break
 from .config import CaptureConfig
 from .guards import Guard, Kind
@@ -40,6 +40,7 @@ class Decisions:
     no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
+    constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
 
 
@@ -69,6 +70,8 @@ class Tracer:
         self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
+        entered = regions.breaks_are_errors()
+        self.error_regions: list[bool] = [config.options.fullgraph if entered is None else entered]
         self.loc: Loc | None = None
         self._direct: Any = None
         self.instructions = 0
@@ -91,6 +94,11 @@ class Tracer:
         self.input_objects.clear()
         self.global_writes.clear()
         self.restart = Restart()
+
+    @property
+    def breaks_are_errors(self) -> bool:
+        """Whether a graph break at this place raises ``GraphBreakError``."""
+        return self.error_regions[-1]
 
     # -- guards -----------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Kind, expected: Any = None, why: str = "") -> None:

@@ -20,6 +20,7 @@ from . import _hook
 from .breaks import Break
 from .facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
 from .guards import Kind
+from .regions import error_on_graph_break
 from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
@@ -28,6 +29,7 @@ from .values.iterator import OpaqueIterator
 from .values.mapping import DictValue, SizedValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
+from .values.region import RegionContextValue
 from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
 
 _BY_IDENTITY = (
@@ -101,6 +103,10 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         tracer.guard(source, Kind.IS, obj)
         inner: Any = obj.__wrapped__
         return FunctionValue(inner, pinned(inner))
+    if type(obj) is error_on_graph_break:
+        tracer.guard(source, Kind.TYPE_IS, error_on_graph_break)
+        tracer.guard(AttrSource(source, "enabled"), Kind.BOOL, obj.enabled)
+        return RegionContextValue(obj.enabled, source)
     if isinstance(obj, tuple) and hasattr(type(obj), "_fields") and type(obj).__new__ is not tuple.__new__:
         tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
         return TupleValue(

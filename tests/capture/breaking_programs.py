@@ -130,11 +130,29 @@ def switched_off(x):
     return x + 1
 
 
-@breaks("inline-refused", "function switched_off is disabled")
+@breaks("disabled", "function switched_off is disabled: dyncomp.disable")
 def calls_what_is_disabled(x):
     y = x + 1
     z = switched_off(y)  # here
     return z * 2
+
+
+def sees_its_locals(x):
+    return x * len(locals())
+
+
+@breaks("inline-refused", "function sees_its_locals: it looks at its own frame")
+def calls_what_looks_at_its_frame(x):
+    y = x + 1
+    z = sees_its_locals(y)  # here
+    return z * 2
+
+
+@breaks("graph-break", "the message")
+def asks_for_a_break(x):
+    y = x + 1
+    dyncomp.graph_break("the message")  # here
+    return y * 2
 
 
 @breaks("print", "a call of print")

@@ -45,18 +45,6 @@ evaluate_unhooked(PyThreadState *tstate, ThreadState *ts, Frame *frame, int thro
     return result;
 }
 
-static inline PyObject *evaluate(PyThreadState *, ThreadState *, Frame *, int, bool);
-
-/* The original, as its mark wants it. */
-static inline PyObject *
-evaluate_marked(PyThreadState *tstate, ThreadState *ts, Frame *frame, const CodeExtra *extra)
-{
-    if (extra != NULL && extra->alone) {
-        return evaluate_unhooked(tstate, ts, frame, 0);
-    }
-    return evaluate(tstate, ts, frame, 0, false);
-}
-
 /* Every Python call goes through C while a hook is installed. Far down the stack the hook is taken off, so
    that the interpreter calls Python functions without C recursion again, as it would on its own. */
 static PyObject *
@@ -84,6 +72,29 @@ evaluate(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag, bo
     PyObject *result = run(tstate, frame, throwflag);
     c_recursion_refund(tstate, -C_RECURSION_PER_CALL);
     return result;
+}
+
+/* Neither the frame nor what it calls is captured. */
+static PyObject *
+evaluate_disabled(PyThreadState *tstate, ThreadState *ts, Frame *frame)
+{
+    HookConfig *previous = activate(ts, NULL);
+    PyObject *result = evaluate(tstate, ts, frame, 0, false);
+    reactivate(ts, previous);
+    return result;
+}
+
+/* The original, as its mark wants it. */
+static PyObject *
+evaluate_marked(PyThreadState *tstate, ThreadState *ts, Frame *frame, const CodeExtra *extra)
+{
+    if (extra != NULL && extra->alone) {
+        return evaluate_unhooked(tstate, ts, frame, 0);
+    }
+    if (extra != NULL && extra->disabled) {
+        return evaluate_disabled(tstate, ts, frame);
+    }
+    return evaluate(tstate, ts, frame, 0, false);
 }
 
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
@@ -342,7 +353,8 @@ hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
         /* a hook changes which events CPython reports for coroutines; tools shall see what they always see */
         return evaluate_unhooked(tstate, ts, frame, throwflag);
     }
-    if (ts->active == NULL || ts->compiling || throwflag || !frame_has_code(frame)) {
+    bool idle = ts->active == NULL || ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER;
+    if (idle || throwflag || !frame_has_code(frame)) {
         return evaluate(tstate, ts, frame, throwflag, false);
     }
     PyCodeObject *code = frame_code(frame);

@@ -7,7 +7,7 @@ from typing import Any
 from .. import ends
 from ..breaks import Break
 from ..values.base import OpaqueValue
-from ..values.context import InertContextValue, InertExitValue
+from ..values.context import InertContextValue
 from ..values.iterator import IteratorValue
 from ..values.number import ConstValue
 from ..values.obj import InstanceValue
@@ -106,7 +106,7 @@ def return_value(tracer: Any, frame: Any, arg: Any) -> None:
 def before_with(tracer: Any, frame: Any, arg: Any) -> None:
     manager = frame.pop()
     if isinstance(manager, InertContextValue):
-        frame.push(InertExitValue(manager))
+        frame.push(manager.enter(tracer))
         frame.push(ConstValue(None))
         return
     if not isinstance(manager, InstanceValue):
