@@ -11,7 +11,7 @@ from ..graph.ir import Loc
 from . import _hook
 from .breaks import Break, Skip
 from .flow import handlers_of, handling, looks_at_frame, uses_tools
-from .instr import CanonicalCode
+from .instr import CanonicalCode, ExceptionRange
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
 from .source import CellSource, FreeCellSource, LocalSource, Source
@@ -28,6 +28,7 @@ class CodeInfo:
 
     code: CanonicalCode
     loops: list[Loop]
+    handlers: list[ExceptionRange | None]
     in_try: list[bool]
     in_handler: list[bool]
     looks_at_frame: bool
@@ -37,9 +38,10 @@ class CodeInfo:
     @staticmethod
     def of(raw: types.CodeType) -> CodeInfo:
         code = decode(raw)
-        in_try = [entry is not None for entry in handlers_of(code)]
+        handlers = handlers_of(code)
+        in_try = [entry is not None for entry in handlers]
         looks, tools = looks_at_frame(code), uses_tools(code)
-        return CodeInfo(code, find_loops(code), in_try, handling(code), looks, tools)
+        return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks, tools)
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""
@@ -108,8 +110,10 @@ class Frame:
     ip: int = 0
     current: int = 0
     trips: dict[int, int] = field(default_factory=dict)
+    unrolled: set[int] = field(default_factory=set)  # headers of loops that are unrolled beyond the limit
     result: Value | None = None
     yielded: Value | None = None
+    handling: Any = None  # the ExceptionValue that a handler of this frame is handling
 
     @staticmethod
     def make(
