@@ -145,6 +145,9 @@ CodeExtra *code_extra_make(PyObject *code);
 CodeCache *cache_find(PyObject *code, HookConfig *config);   /* borrowed or NULL */
 CodeCache *cache_obtain(PyObject *code, HookConfig *config); /* new reference or NULL with exception */
 int cache_append(CodeCache *cache, Entry *entry);
+/* No code object leads to the cache any more (runs no user code); forget its entries. */
+void cache_detach(CodeCache *cache);
+void cache_drop_entries(CodeCache *cache);
 int config_clear_code(HookConfig *config, PyObject *code);
 /* New list of (code, entries) of all code objects that have entries. */
 /* Append the entries of a cache (or of none) to a list. */
