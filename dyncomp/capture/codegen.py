@@ -80,6 +80,7 @@ class Codegen:
         self._building: set[int] = set()
         self._count = 0
         self.line_number = code.co_firstlineno
+        self.frames: list[Any] = []  # of the trace where it ended, outermost first
         self.parameters = _parameter_names(code)
         self._taken = set(self.parameters) | set(code.co_freevars)
 
@@ -103,8 +104,10 @@ class Codegen:
             self.constants[name] = obj
         return name
 
-    def line(self, text: str) -> None:
-        self.body.append((text, self.line_number))
+    def line(self, text: str, transfer: bool = False) -> None:
+        """Add a statement. ``transfer``: it calls what carries on the frame itself (see ``transfers``); such
+        lines have a negative number."""
+        self.body.append((text, -self.line_number if transfer else self.line_number))
 
     def temporary(self, text: str) -> str:
         """Assign an expression to a fresh name, after the graph."""

@@ -7,12 +7,13 @@ import time
 import traceback
 from typing import Any
 
-from ..errors import GraphBreakError, LoweringError, ToolchainError, Unsupported
+from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
 from .codegen import Codegen
 from .config import CaptureConfig
+from .dims import refuse_fixed
 from .endings import emit_end
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
 from .facts import NoOverlap, SymBinding, SymCondition
@@ -87,7 +88,7 @@ def _try_to_capture(
     start = time.perf_counter()
     try:
         entry, record = _capture(function, args, config, attempt)
-    except GraphBreakError:
+    except (GraphBreakError, ConstraintError):
         raise
     except _REFUSALS as error:
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
@@ -157,6 +158,7 @@ def _finish(
     emit_end(cg, end)
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
+    refuse_fixed(tracer)
     program = _guard_program(tracer, function, args)
     breaks = _break_records(end)
     loc = location(code)

@@ -57,6 +57,7 @@ class Tracer:
         self.decisions = decisions
         self.code = code
         self.env = ShapeEnv()
+        self.env.locate = lambda: self.loc
         self.builder = GraphBuilder(config.table, self.env)
         self.tx = TraceContext(self.builder)
         self.guards: list[Guard] = []
@@ -69,6 +70,7 @@ class Tracer:
         # symbolic int arguments of the graph: where they are found, or the value that is computed
         self.integers: list[Source | NumberValue] = []
         self.places: dict[str, SymbolPlace] = {}
+        self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.frames: list[Any] = []
