@@ -26,6 +26,7 @@ class DictValue(Value):
         self._read: dict[Any, Value] = {}
         self._written: dict[Any, Value] = {}
         self.mutated = False
+        self.changes_of_keys = 0
 
     @property
     def pytype(self) -> type:
@@ -72,7 +73,9 @@ class DictValue(Value):
 
     def store(self, tracer: Tracer, key: Any, value: Value) -> None:
         self.touch(tracer)
-        (self._written if self._entries is None else self._entries)[key] = value
+        entries = self._written if self._entries is None else self._entries
+        self.changes_of_keys += key not in entries
+        entries[key] = value
 
     def touch(self, tracer: Tracer) -> None:
         self.mutated = True
@@ -94,6 +97,7 @@ class DictValue(Value):
             tracer.raise_exception(KeyError, key)
         self.touch(tracer)
         del entries[constant]
+        self.changes_of_keys += 1
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         return ConstValue(self.lookup(tracer, self.key_of(tracer, item)) is not None)
@@ -178,6 +182,7 @@ class DictIterator(IteratorValue):
         self.kind = kind
         self.origin = origin
         self.keys = list(owner.contents(tracer))
+        self._seen = owner.changes_of_keys
         self.position = 0
         self.done = False
 
@@ -210,7 +215,7 @@ class DictIterator(IteratorValue):
         return value if self.kind == "values" else TupleValue([ConstValue(key), value])
 
     def _check_unchanged(self, tracer: Tracer) -> None:
-        if list(self.owner.contents(tracer)) != self.keys:
+        if self.owner.changes_of_keys != self._seen or list(self.owner.contents(tracer)) != self.keys:
             raise Skip("a dict that gets or loses keys while it is iterated over")
 
     def reconstruct(self, cg: Codegen) -> str:
