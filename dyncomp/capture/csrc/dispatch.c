@@ -10,11 +10,13 @@ typedef struct {
     PyFunctionObject *function; /* the entry's code with the dispatcher's globals and closure */
 } Replacement;
 
-typedef struct {
+typedef struct Dispatcher {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyFunctionObject *func;
-    HookConfig *config;
+    HookConfig *config; /* a continuation's is borrowed, NULL once it is gone */
+    bool borrows_config;
+    struct Dispatcher *before, *after; /* in the config's list */
     PyObject *on_miss; /* or NULL: the config's */
     PyObject *dict;
     PyObject *weakrefs;
@@ -185,6 +187,9 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
 {
     Dispatcher *self = (Dispatcher *)callable;
     ThreadState *ts = &thread_state;
+    if (self->func != NULL && self->config == NULL && self->borrows_config) {
+        return call_original(self, ts, args, nargsf, kwnames);
+    }
     if (self->func == NULL || self->config == NULL) { /* also after a collection */
         PyErr_SetString(PyExc_RuntimeError, "the compiled function is not initialised");
         return NULL;
@@ -220,6 +225,93 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     return result;
 }
 
+/* -- the config's list of dispatchers --------------------------------------------------------- */
+static void
+dispatcher_join(Dispatcher *self)
+{
+    self->after = self->config->dispatchers;
+    if (self->after != NULL) {
+        self->after->before = self;
+    }
+    self->config->dispatchers = self;
+}
+
+/* Let go of the config. */
+static void
+dispatcher_leave(Dispatcher *self)
+{
+    HookConfig *config = self->config;
+    if (config == NULL) {
+        return;
+    }
+    if (self->before != NULL) {
+        self->before->after = self->after;
+    }
+    else {
+        config->dispatchers = self->after;
+    }
+    if (self->after != NULL) {
+        self->after->before = self->before;
+    }
+    self->before = self->after = NULL;
+    self->config = NULL;
+    if (!self->borrows_config) {
+        Py_DECREF(config);
+    }
+}
+
+static void
+dispatcher_forget(Dispatcher *self)
+{
+    Py_CLEAR(self->cache);
+    for (int i = 0; i < NUM_REPLACEMENTS; i++) {
+        Py_CLEAR(self->replacements[i].entry);
+        Py_CLEAR(self->replacements[i].function);
+    }
+}
+
+void
+dispatchers_forget(HookConfig *config, bool dying)
+{
+    if (!dying) { /* what goes may take other dispatchers with it: collect them first */
+        Py_ssize_t n = 0, filled = 0;
+        for (Dispatcher *d = config->dispatchers; d != NULL; d = d->after) {
+            n++;
+        }
+        Dispatcher **all = PyMem_Calloc((size_t)n + 1, sizeof(Dispatcher *));
+        for (Dispatcher *d = config->dispatchers; all != NULL && d != NULL; d = d->after) {
+            if (Py_REFCNT(d) > 0) {
+                all[filled++] = (Dispatcher *)Py_NewRef((PyObject *)d);
+            }
+        }
+        for (Py_ssize_t i = 0; i < filled; i++) {
+            dispatcher_forget(all[i]);
+            Py_DECREF(all[i]);
+        }
+        PyMem_Free(all);
+        return;
+    }
+    while (config->dispatchers != NULL) {
+        Dispatcher *d = config->dispatchers;
+        if (Py_REFCNT(d) == 0) { /* being destroyed */
+            dispatcher_leave(d);
+            continue;
+        }
+        Py_INCREF(d);
+        if (d->borrows_config) {
+            dispatcher_leave(d);
+        }
+        else { /* only while the garbage collector clears both */
+            d->borrows_config = true;
+            dispatcher_leave(d);
+            d->borrows_config = false;
+            Py_DECREF(config);
+        }
+        dispatcher_forget(d);
+        Py_DECREF(d);
+    }
+}
+
 /* -- the object ------------------------------------------------------------------------------ */
 static int
 dispatcher_setup(Dispatcher *self, PyObject *func, PyObject *config, PyObject *on_miss)
@@ -233,7 +325,9 @@ dispatcher_setup(Dispatcher *self, PyObject *func, PyObject *config, PyObject *o
         return -1;
     }
     Py_XSETREF(self->func, (PyFunctionObject *)Py_NewRef(func));
-    Py_XSETREF(self->config, (HookConfig *)Py_NewRef(config));
+    dispatcher_leave(self);
+    self->config = (HookConfig *)(self->borrows_config ? config : Py_NewRef(config));
+    dispatcher_join(self);
     Py_XSETREF(self->on_miss, on_miss == NULL || on_miss == Py_None ? NULL : Py_NewRef(on_miss));
     Py_CLEAR(self->cache);
     return 0;
@@ -264,7 +358,9 @@ static int
 dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->func);
-    Py_VISIT(self->config);
+    if (!self->borrows_config) {
+        Py_VISIT(self->config);
+    }
     Py_VISIT(self->on_miss);
     Py_VISIT(self->dict);
     Py_VISIT(self->cache);
@@ -279,14 +375,10 @@ static int
 dispatcher_clear(Dispatcher *self)
 {
     Py_CLEAR(self->func);
-    Py_CLEAR(self->config);
+    dispatcher_leave(self);
     Py_CLEAR(self->on_miss);
     Py_CLEAR(self->dict);
-    Py_CLEAR(self->cache);
-    for (int i = 0; i < NUM_REPLACEMENTS; i++) {
-        Py_CLEAR(self->replacements[i].entry);
-        Py_CLEAR(self->replacements[i].function);
-    }
+    dispatcher_forget(self);
     return 0;
 }
 
@@ -465,6 +557,8 @@ resume_init(Dispatcher *self, PyObject *args, PyObject *kwargs)
         return -1;
     }
     extra->skip = true; /* its own dispatcher looks after it */
+    dispatcher_leave(self);
+    self->borrows_config = true;
     int result = dispatcher_setup(self, func, config, on_miss);
     Py_DECREF(func);
     self->vectorcall = num_free > 0 ? needs_cells : dispatch;
