@@ -56,7 +56,7 @@ _KINDS = (
     ),
     BreakKind(
         "loop-not-extracted",
-        "A loop whose body cannot be made a function of its own (it is inside try or with, yields, or "
+        "A loop whose body cannot be made a function of its own (it yields, returns out of try or with, or "
         "changes values that lie below it on the stack). The rest of the function runs as plain Python.",
         "Move the loop into a function of its own, outside of try and with.",
     ),

@@ -47,7 +47,14 @@ def _isinstance(tracer: Tracer, obj: Value, classes: Value) -> Value:
     given = tracer.constant_of(classes, "a class")
     if isinstance(obj, OpaqueValue):
         raise Break("opaque-object", f"isinstance of {obj.describe()}")
-    return ConstValue(tracer.fold(_is_instance_type, obj.pytype, given))
+    return ConstValue(_is_instance(tracer, obj.pytype, given))
+
+
+def _is_instance(tracer: Tracer, cls: type, given: Any) -> bool:
+    try:
+        return _is_instance_type(cls, given)
+    except TypeError:
+        raise tracer.raise_like(isinstance, None, given) from None
 
 
 def _is_instance_type(cls: type, given: Any) -> bool:

@@ -44,6 +44,7 @@ class FrameState:
     seen: dict[str, Any] = field(default_factory=dict)
     dynamic: set[str] = field(default_factory=set)
     dynamic_dims: dict[str, set[int]] = field(default_factory=dict)
+    texts: dict[str, set[str]] = field(default_factory=dict)
     captures: int = 0
     observed: bool = False
     misses: list[Failure] = field(default_factory=list)

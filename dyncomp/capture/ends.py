@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import GraphBreakError
 from .breaks import BREAKS, Break, Skip
+from .exceptions import refuse_while_handling
 from .frames import Frame
 from .instr import Instr
 from .loops import Loop
@@ -62,6 +63,7 @@ def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> 
         raise AssertionError("a break was caught by a frame that is not the innermost")
     if tracer.breaks_are_errors:
         raise GraphBreakError(_fullgraph_message(tracer, problem))
+    refuse_while_handling(tracer)
     check_outer_frames(tracer, frame)
     loop = frame.info.outermost_loop(instr.index)
     if loop is not None:
@@ -112,6 +114,7 @@ def _break_loop(tracer: Tracer, frame: Frame, loop: Loop, problem: Break | None)
 
 def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
     """The innermost frame is at the header of a loop that must not be unrolled."""
+    refuse_while_handling(tracer)
     check_outer_frames(tracer, frame)
     loop = frame.info.loop_at(header)
     outermost = frame.info.outermost_loop(header)
@@ -130,6 +133,7 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
 
 def end_plain(tracer: Tracer, frame: Frame, reason: str) -> None:
     """The innermost frame is at a loop from which on it runs as plain Python."""
+    refuse_while_handling(tracer)
     check_outer_frames(tracer, frame)
     if tracer.breaks_are_errors:
         raise GraphBreakError(_fullgraph_message(tracer, Break("loop-not-extracted", reason)))
@@ -178,7 +182,7 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
     """Whether ``target`` heads a ``for`` loop that was found short enough though it exceeds the usual limit
     (see ``handlers.jump``): its body cannot be made a function of its own."""
     loop = frame.info.loop_at(target)
-    if loop is None or not (loop.suspends or loop.kind == "for") or frame.info.loop_problem(loop) is None:
+    if loop is None or not (loop.suspends or target in frame.unrolled):
         return False
     limit = 4 * tracer.config.options.unroll_ops
     return trips * len(loop.body) <= limit and len(tracer.builder.nodes) <= limit

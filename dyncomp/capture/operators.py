@@ -115,7 +115,9 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     if plain in ("==", "!=") and not (a.is_const and b.is_const):
         return _compare_unlike(plain, a, b)
     if a.is_const and b.is_const:
-        function = getattr(operator, BINARY_NAMES[plain])
+        function = getattr(
+            operator, BINARY_NAMES[plain] if op == plain else f"i{BINARY_NAMES[plain].rstrip('_')}"
+        )
         if plain in ("==", "!="):
             return ConstValue(bool(tracer.fold(function, a.const, b.const)))
         return tracer.wrap_result(tracer.fold(function, _immutable(a), _immutable(b)))

@@ -9,20 +9,22 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import calls, generators, machine, operators, regions, wrap
+from . import calls, exceptions, generators, machine, operators, regions, wrap
 from .breaks import Break
 from .config import CaptureConfig
+from .exceptions import Raised
 from .guards import Guard, Kind
 from .places import SymbolPlace
 from .source import Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
+from .values.exception import ExceptionValue
 from .values.iterator import SequenceIterator
 from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
@@ -244,7 +246,7 @@ class Tracer:
             keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
             self.builder.loc = self.loc
             result = rule(self.tx, *positional, **keywords)
-        except Break:
+        except (Break, Raised):
             del self.builder.nodes[nodes:]
             raise
         except Unsupported as error:
@@ -270,11 +272,11 @@ class Tracer:
         return operators.unary(self, op, a)
 
     def fold(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Compute on constants; what raises is left to plain Python."""
+        """Compute on constants. What ``function`` raises must be just what the program's operation raises."""
         try:
             return function(*args)
         except Exception as error:
-            raise Break("would-raise", f"{type(error).__name__}: {error}") from None
+            exceptions.raise_known(self, error)
 
     def constant_of(self, value: Value, what: str) -> Any:
         """The constant, with symbolic integers pinned."""
@@ -307,6 +309,23 @@ class Tracer:
                 self.check_key(part)
         elif not isinstance(key, (str, int, float, bytes, bool, type(None), type, types.FunctionType)):
             raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
+
+    # -- exceptions -----------------------------------------------------------------------------
+    def raise_exception(self, cls: type[BaseException], *args: Any) -> NoReturn:
+        """The traced operation raises ``cls(*args)``, exactly: executed symbolically where a traced frame
+        would catch it, else a break."""
+        exceptions.raise_exception(self, cls, *args)
+
+    def raise_like(self, function: Callable[..., Any], *args: Any) -> NoReturn:
+        """The traced operation raises what ``function(*args)`` raises."""
+        exceptions.raise_like(self, function, *args)
+
+    def raise_stop_iteration(self, iterator: Value) -> NoReturn:
+        """``next(iterator)`` raises, as the iterator has just ended."""
+        exceptions.raise_stop_iteration(self, iterator)
+
+    def leave_raise_to_python(self, exception: ExceptionValue) -> NoReturn:
+        exceptions.leave_to_python(self, exception)
 
     # -- calls ----------------------------------------------------------------------------------
     def call_direct(self, frame: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -60,6 +60,7 @@ _ITERATORS: tuple[type, ...] = (
     map,
     filter,
 )
+_MOST_TEXTS = 4
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
@@ -197,6 +198,19 @@ def _wrap_equal(tracer: Tracer, obj: Any, source: Source) -> Value:
     return ConstValue(obj, source)
 
 
+def _wrap_text(tracer: Tracer, obj: Any, source: Source) -> Value:
+    """A string is a constant; but a loop over many would have its body compiled for each, and a function that
+    is called with ever new ones would run into the limit of recompilations."""
+    seen = tracer.config.state_of(tracer.code).texts.setdefault(source.expr(), set())
+    seen.add(obj)
+    root = source.root()
+    varies = isinstance(root, LocalSource) and root.local in tracer.varying
+    if len(seen) > (_MOST_TEXTS if varies else max(_MOST_TEXTS, tracer.config.options.recompile_limit - 2)):
+        tracer.guard(source, Kind.TYPE_IS, type(obj))
+        return OpaqueValue(obj, source, "a string that changes from call to call")
+    return _wrap_equal(tracer, obj, source)
+
+
 def _wrap_same(tracer: Tracer, obj: Any, source: Source) -> Value:
     tracer.guard(source, Kind.IS, obj)
     return ConstValue(obj, source)
@@ -322,8 +336,8 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     int: _wrap_int,
     float: _wrap_float,
     complex: _wrap_float,
-    str: _wrap_equal,
-    bytes: _wrap_equal,
+    str: _wrap_text,
+    bytes: _wrap_text,
     type(Ellipsis): _wrap_same,
     type(NotImplemented): _wrap_same,
     tuple: _wrap_tuple,

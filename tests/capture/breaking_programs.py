@@ -70,15 +70,13 @@ def long_loop(x):
     return y
 
 
-@breaks("loop-not-extracted", "a handler around the loop reads what it assigns: y")
-def loop_under_a_handler(x):
-    y = x + 1
-    try:
+class WithSuper:
+    @breaks("loop-not-extracted", "super() in a loop body")
+    def loop_with_super(x):
+        y = x + 1
         for _ in range(1000):  # here
-            y = y + 1
-    except ValueError:
-        y = y * 2
-    return y
+            y = y + 1 if y is not None else super().loop_with_super()
+        return y
 
 
 @breaks("would-raise", "ZeroDivisionError: integer division or modulo by zero")

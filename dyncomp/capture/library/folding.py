@@ -7,8 +7,10 @@ import functools
 import math
 from typing import Any
 
+from .. import exceptions
 from ..breaks import Break
 from ..values.base import Tracer, Value
+from ..values.exception import ExceptionValue
 from ..values.number import ConstValue, NumberValue, SymIntValue, hint_of, number_operand
 from ..values.text import is_computed, printable, text_call
 
@@ -31,6 +33,8 @@ def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Val
     except TypeError:
         return None
     values = [*args, *kwargs.values()]
+    if obj in (str, repr) and len(values) == 1 and isinstance(values[0], ExceptionValue):
+        return exceptions.text_of(tracer, values[0], f"__{obj.__name__}__")
     if any(is_computed(v) for v in values) and not kwargs:
         if obj in _TEXT and all(printable(v) for v in args):
             return text_call(tracer, obj, *args)

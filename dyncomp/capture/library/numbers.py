@@ -120,7 +120,7 @@ def _extreme(
     items = list(args) if len(args) > 1 else expand(tracer, args[0])
     if not items:
         if default is None:
-            raise Break("would-raise", "min() or max() of nothing")
+            raise tracer.raise_like(min if relation == "<" else max, [])
         return default
     if (
         key is None
@@ -180,7 +180,7 @@ def _prod(tracer: Tracer, iterable: Value, *, start: Value | None = None) -> Val
 def _reduce(tracer: Tracer, function: Value, iterable: Value, *initial: Value) -> Value:
     items = [*initial, *expand(tracer, iterable)]
     if not items:
-        raise Break("would-raise", "reduce() of empty iterable with no initial value")
+        raise tracer.raise_like(functools.reduce, max, [])
     total = items[0]
     for item in items[1:]:
         total = tracer.call_value(function, [total, item], {})
