@@ -139,6 +139,8 @@ CodeExtra *code_extra(PyObject *code, bool create);
 CodeCache *cache_find(PyObject *code, HookConfig *config);   /* borrowed or NULL */
 CodeCache *cache_obtain(PyObject *code, HookConfig *config); /* new reference or NULL with exception */
 int cache_append(CodeCache *cache, Entry *entry);
+void cache_drop_entries(CodeCache *cache);
+void cache_detach(CodeCache *cache);
 int config_clear_code(HookConfig *config, PyObject *code);
 /* New list of (code, entries) of all code objects that have entries. */
 PyObject *config_entries(HookConfig *config);
