@@ -44,6 +44,7 @@ class FrameState:
     seen: dict[str, Any] = field(default_factory=dict)
     dynamic: set[str] = field(default_factory=set)
     dynamic_dims: dict[str, set[int]] = field(default_factory=dict)
+    static_dims: dict[str, set[int]] = field(default_factory=dict)
     texts: dict[str, set[str]] = field(default_factory=dict)
     captures: int = 0
     observed: bool = False
@@ -74,6 +75,7 @@ class CaptureConfig(_hook.HookConfig):
         # by identity (code objects compare by value), with the body so that its id stays its own
         self._body_owners: dict[int, tuple[types.CodeType, types.CodeType]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
+        self.raise_internal_errors = True  # under debug_verify
 
     @property
     def frontends(self) -> Sequence[Frontend]:

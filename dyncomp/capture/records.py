@@ -40,6 +40,7 @@ class Records:
     counters: Counter[str] = field(default_factory=Counter)
     entries: list[EntryRecord] = field(default_factory=list)
     skipped: list[tuple[str, Loc, str]] = field(default_factory=list)
+    internal_errors: list[str] = field(default_factory=list)  # tracebacks of bugs in dyncomp
 
     def add_entry(self, entry: EntryRecord) -> None:
         self.entries.append(entry)
@@ -62,6 +63,10 @@ class Records:
         self.counters["skipped"] += 1
         log.info("%s at %s runs as plain Python: %s", name, loc, reason)
 
+    def add_internal_error(self, traceback: str) -> None:
+        self.counters["internal_errors"] += 1
+        self.internal_errors.append(traceback)
+
     def plain_function(
         self, code: types.CodeType, namespace: dict[str, Any], closure: Any
     ) -> types.FunctionType:
@@ -75,3 +80,4 @@ class Records:
         """Let go of all records; the counters, which all configurations share, stay."""
         self.entries.clear()
         self.skipped.clear()
+        self.internal_errors.clear()

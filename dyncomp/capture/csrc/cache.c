@@ -1,4 +1,4 @@
-/* Entries, the entries of one code object under one config, and the config that owns them.
+/* The entries of one code object under one config; config.c has the config that owns them.
  *
  * Ownership: HookConfig -> CodeCache -> (code, entries). A code object's co_extra only points back to its
  * caches, so that everything is visible to the garbage collector and goes when its config goes. */
@@ -9,17 +9,13 @@ static uint64_t hit_clock = 0;
 
 /* -- code extras ----------------------------------------------------------------------------- */
 CodeExtra *
-code_extra(PyObject *code, bool create)
+code_extra_make(PyObject *code)
 {
-    void *value = NULL;
-    if (code_extra_get(code, extra_index, &value) < 0) {
-        PyErr_Clear();
-        return NULL;
+    CodeExtra *extra = code_extra(code);
+    if (extra != NULL) {
+        return extra;
     }
-    if (value != NULL || !create) {
-        return value;
-    }
-    CodeExtra *extra = PyMem_RawCalloc(1, sizeof(CodeExtra));
+    extra = PyMem_RawCalloc(1, sizeof(CodeExtra));
     if (extra == NULL) {
         return NULL;
     }
@@ -34,7 +30,7 @@ code_extra(PyObject *code, bool create)
 static void
 extra_remove(PyObject *code, CodeCache *cache)
 {
-    CodeExtra *extra = code_extra(code, false);
+    CodeExtra *extra = code_extra(code);
     for (int i = 0; extra != NULL && i < extra->size; i++) {
         if (extra->caches[i] == cache) {
             extra->caches[i] = extra->caches[--extra->size];
@@ -46,7 +42,7 @@ extra_remove(PyObject *code, CodeCache *cache)
 static int
 extra_add(PyObject *code, CodeCache *cache)
 {
-    CodeExtra *extra = code_extra(code, true);
+    CodeExtra *extra = code_extra_make(code);
     if (extra != NULL && extra->size == extra->capacity) {
         int capacity = extra->capacity * 2 + 1;
         CodeCache **grown = PyMem_RawRealloc(extra->caches, (size_t)capacity * sizeof(CodeCache *));
@@ -128,7 +124,7 @@ PyTypeObject CodeCache_Type = {
 CodeCache *
 cache_find(PyObject *code, HookConfig *config)
 {
-    CodeExtra *extra = code_extra(code, false);
+    CodeExtra *extra = code_extra(code);
     for (int i = 0; extra != NULL && i < extra->size; i++) {
         if (extra->caches[i]->config == config) {
             return extra->caches[i];
@@ -223,7 +219,6 @@ cache_append(CodeCache *cache, Entry *entry)
         if (!code_compatible(cache->code, (PyCodeObject *)entry->code, true)) {
             return -1;
         }
-        code_reserve_frame(cache->code, (PyCodeObject *)entry->code);
     }
     if (cache->size == cache->capacity) {
         Py_ssize_t capacity = cache->capacity * 2 + 2;
@@ -258,7 +253,7 @@ cache_drop(CodeCache *cache, Entry *entry)
 Py_ssize_t
 code_num_entries(PyObject *code)
 {
-    CodeExtra *extra = code_extra(code, false);
+    CodeExtra *extra = code_extra(code);
     Py_ssize_t total = 0;
     for (int i = 0; extra != NULL && i < extra->size; i++) {
         total += extra->caches[i]->size;
@@ -414,4 +409,16 @@ entry_call_target(Hit *hit, const GuardEnv *env)
         PyMem_Free(values);
     }
     return result;
+}
+
+/* Making an object may start a collection, which may change any cache: the list is there first. */
+int
+cache_list(CodeCache *cache, PyObject *entries)
+{
+    for (Py_ssize_t i = 0; cache != NULL && i < cache->size; i++) {
+        if (PyList_Append(entries, (PyObject *)cache->entries[i]) < 0) {
+            return -1;
+        }
+    }
+    return 0;
 }

@@ -1,4 +1,4 @@
-/* The config of one compile(), which owns its cache entries. */
+/* The config of one compile(): it owns the caches made under it. */
 #include "hook.h"
 
 static PyObject *all_configs = NULL; /* dict: address -> address, of the configs that are alive */
@@ -159,21 +159,22 @@ config_reset(HookConfig *config)
 PyObject *
 config_entries(HookConfig *config)
 {
-    PyObject *found = PyList_New(0), *key, *value;
-    Py_ssize_t position = 0;
-    while (found != NULL && config->caches != NULL && PyDict_Next(config->caches, &position, &key, &value)) {
-        CodeCache *cache = (CodeCache *)value;
-        PyObject *entries = PyList_New(cache->size);
-        for (Py_ssize_t i = 0; entries != NULL && i < cache->size; i++) {
-            PyList_SET_ITEM(entries, i, Py_NewRef((PyObject *)cache->entries[i]));
-        }
+    PyObject *found = PyList_New(0);
+    PyObject *caches = config->caches == NULL ? PyList_New(0) : PyDict_Values(config->caches);
+    if (caches == NULL) {
+        Py_CLEAR(found);
+    }
+    for (Py_ssize_t k = 0; found != NULL && k < PyList_GET_SIZE(caches); k++) {
+        CodeCache *cache = (CodeCache *)PyList_GET_ITEM(caches, k);
+        PyObject *entries = PyList_New(0);
         PyObject *pair = entries == NULL ? NULL : PyTuple_Pack(2, (PyObject *)cache->code, entries);
-        if (pair == NULL || PyList_Append(found, pair) < 0) {
+        if (pair == NULL || cache_list(cache, entries) < 0 || PyList_Append(found, pair) < 0) {
             Py_CLEAR(found);
         }
         Py_XDECREF(entries);
         Py_XDECREF(pair);
     }
+    Py_XDECREF(caches);
     return found;
 }
 

@@ -50,7 +50,7 @@ resume_init(Dispatcher *self, PyObject *args, PyObject *kwargs)
         return -1;
     }
     int num_free = ((PyCodeObject *)code)->co_nfreevars;
-    CodeExtra *extra = code_extra(code, true);
+    CodeExtra *extra = code_extra_make(code);
     PyObject *cells = empty_cells(num_free);
     PyObject *func = cells == NULL ? NULL : function_with_cells(code, globals, name, qualname, cells);
     Py_XDECREF(cells);
