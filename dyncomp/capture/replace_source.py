@@ -195,11 +195,11 @@ def _last_reads(made: CanonicalCode, end: int, catches: list[Any]) -> list[int]:
         instr = made.instructions[index]
         if instr.op in JUMPS or index + 1 in targets or catches[index] is not None:
             break
-        if instr.op in ("STORE_FAST", "DELETE_FAST"):
+        if instr.op == "DELETE_FAST":
             break
-        if instr.op == "LOAD_FAST":
+        if instr.op in ("LOAD_FAST", "STORE_FAST"):
             found.setdefault(instr.arg, index)
-    return list(found.values())
+    return [index for index in found.values() if made.instructions[index].op == "LOAD_FAST"]
 
 
 def _fit_instruction(instr: Instr, cg: Codegen, renamed: dict[str, str]) -> Instr:
