@@ -37,7 +37,10 @@ class CodeInfo:
         code = decode(raw)
         handlers = handlers_of(code)
         in_try = [entry is not None for entry in handlers]
-        return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks_at_frame(code))
+        info = CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks_at_frame(code))
+        if code.is_generator:
+            info.in_try = [info.is_protected(index) for index in range(len(handlers))]
+        return info
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""

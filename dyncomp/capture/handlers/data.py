@@ -6,11 +6,13 @@ import builtins
 import sys
 from typing import Any
 
+from .. import generators
 from ..breaks import Break
 from ..guards import Kind
 from ..source import AttrSource, BuiltinSource, GlobalSource, ItemSource, ModuleDictSource, Source
 from ..values.base import UnboundValue, Value
 from ..values.func import CellValue
+from ..values.generator import GeneratorValue
 from ..values.number import ConstValue
 from .registry import handles
 
@@ -22,7 +24,9 @@ def nop(tracer: Any, frame: Any, arg: Any) -> None:
 
 @handles("POP_TOP")
 def pop_top(tracer: Any, frame: Any, arg: Any) -> None:
-    frame.pop()
+    value = frame.pop()
+    if isinstance(value, GeneratorValue):
+        generators.dropped(tracer, value)
 
 
 @handles("COPY")
