@@ -92,7 +92,7 @@ def raise_value(tracer: Tracer, value: ExceptionValue, problem: Break) -> NoRetu
 
 
 def mark_origin(tracer: Tracer, value: ExceptionValue, problem: Break) -> None:
-    """``value`` is about to be raised by the current instruction, which ``problem`` leaves to plain Python."""
+    """``value`` is about to be raised by this instruction, which ``problem`` would leave to plain Python."""
     _link_context(value, handled(tracer))
     if value.origin is None:
         frame = tracer.frames[-1]

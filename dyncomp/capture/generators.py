@@ -39,35 +39,55 @@ def run_plain(tracer: Tracer, code: types.CodeType, reason: str) -> None:
 # -- generators that nobody holds any more ----------------------------------------------------------------
 def dropped(tracer: Tracer, generator: GeneratorValue) -> None:
     """The program lets go of a generator: if nobody else holds it, it is closed at once."""
-    if not generator.is_protected or _is_held(tracer, generator):
+    if not generator.is_protected or holders(tracer, generator):
         return
+    frame = tracer.frames[-1]
+    origin = (frame.raw_code, -1 - frame.current)  # no instruction: the drop cannot be left to plain Python
+    given_up = Break("generator", f"{generator.describe()} is given up inside of try or with")
+    if origin in tracer.decisions.breaks:
+        raise Skip(given_up.reason)
+    value = ExceptionValue(GeneratorExit, [])
+    value.initialize([])
+    value.origin, value.problem = origin, given_up
+    tracer.steps += 1
     try:
-        _close(tracer, generator)
+        _closed(tracer, generator, value)
     except (Break, exceptions.Raised):
-        raise Skip(f"{generator.describe()} is given up inside of try or with") from None
+        raise Skip(given_up.reason) from None
 
 
-def _is_held(tracer: Tracer, wanted: Value) -> bool:
-    """Whether frames, or objects that were changed, lead to a value."""
+def dropped_at_return(tracer: Tracer, frame: Any) -> None:
+    """The frame's locals go when it returns what is on top of its stack."""
+    if not any(generator.is_protected for generator in tracer.generators):
+        return
+    for name in frame.code.varnames:
+        value = frame.locals.get(name)
+        if isinstance(value, GeneratorValue):
+            del frame.locals[name]
+            dropped(tracer, value)
+
+
+def holders(tracer: Tracer, wanted: Value) -> int:
+    """How many places in frames, or in objects that frames and changed objects lead to, hold a value."""
     work: list[Value] = [*tracer.mutated]
     for frame in tracer.frames:
         work += [*frame.stack, *frame.locals.values(), *frame.cells.values()]
     work += [value for _, _, value in tracer.global_writes.values() if value is not None]
     seen: set[int] = set()
+    count = 0
     while work:
         value = work.pop()
-        if value is wanted:
-            return True
+        count += value is wanted
         if id(value) not in seen:
             seen.add(id(value))
             work.extend(value.children())
-    return False
+    return count
 
 
 def check_abandoned(tracer: Tracer, cg: Codegen) -> None:
-    """A generator that is given up inside of ``try`` or ``with`` is closed at once, and its handlers run: where
-    capture has not done that, plain Python is to have the whole function (compiled code may hold a generator
-    for longer)."""
+    """A generator that is given up inside of ``try`` or ``with`` is closed at once, and its handlers run.
+    Where capture has not done that, plain Python is to have the whole function: compiled code may hold a
+    generator for longer."""
     for generator in tracer.generators:
         if generator.is_protected and not cg.is_built(generator):
             raise Skip(f"{generator.describe()} is given up inside of try or with")
@@ -136,9 +156,7 @@ def _raise_at_yield(tracer: Tracer, generator: GeneratorValue, value: ExceptionV
     return found
 
 
-def _go_on_behind_delegate(
-    tracer: Tracer, generator: GeneratorValue, inner: GeneratorValue
-) -> Value | None:
+def _go_on_behind_delegate(tracer: Tracer, generator: GeneratorValue, inner: GeneratorValue) -> Value | None:
     """The generator that ``yield from`` steps has returned: its value is that of the expression."""
     frame = generator.frame
     frame.push(inner.returned)

@@ -6,11 +6,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import _hook
+from . import _hook, generators
 from .codegen import UNBOUND_SLOT, Codegen
 from .frames import Frame
 from .loops import UNBOUND, Loop, LoopBody, make_loop_body
 from .resume import make_continuation, needed_locals
+from .values.generator import GeneratorValue
+from .values.iterator import IteratorValue
 
 
 def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
@@ -197,4 +199,18 @@ def emit_loop(
         function = cg.temporary(f"{function}.bind(({cells},))")
     emitter.start()
     exit_name = emitter.run(loop, function)
+    if loop.kind == "for" and closes_when_left(cg, frame.stack[-1]):
+        cg.line(f"del {emitter.stack[-1]}")
     unwinding.leave(emitter.leave(loop, exit_name))
+
+
+def closes_when_left(cg: Codegen, iterator: Any) -> bool:
+    """Whether a loop that is left lets go of a generator which then runs code of its own."""
+    return _steps_protected_generator(iterator) and generators.holders(cg.tracer, iterator) == 1
+
+
+def _steps_protected_generator(iterator: Any) -> bool:
+    if isinstance(iterator, GeneratorValue):
+        return any(iterator.frame.info.in_try)
+    inner = iterator.children() if isinstance(iterator, IteratorValue) else ()
+    return any(_steps_protected_generator(value) for value in inner)

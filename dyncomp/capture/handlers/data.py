@@ -77,19 +77,24 @@ def _empty_cell(tracer: Any, frame: Any, name: str) -> None:
 @handles("STORE_FAST")
 def store_fast(tracer: Any, frame: Any, name: str) -> None:
     value = frame.pop()
+    before = frame.locals.pop(name, None) if tracer.generators else None
     if name in frame.cells:
         frame.cells[name] = value
     elif isinstance(value, UnboundValue):
         frame.locals.pop(name, None)
     else:
         frame.locals[name] = value
+    if isinstance(before, GeneratorValue):
+        generators.dropped(tracer, before)
 
 
 @handles("DELETE_FAST")
 def delete_fast(tracer: Any, frame: Any, name: str) -> None:
     if name not in frame.locals:
         _unbound(tracer, name)
-    del frame.locals[name]
+    before = frame.locals.pop(name)
+    if isinstance(before, GeneratorValue):
+        generators.dropped(tracer, before)
 
 
 @handles("LOAD_FAST_AND_CLEAR")
