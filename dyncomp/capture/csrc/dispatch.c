@@ -123,6 +123,9 @@ run_python(Dispatcher *self, ThreadState *ts, Hit *hit, PyObject *const *args, s
     }
     PyObject *result = call_function(function, args, nargsf, kwnames);
     Py_DECREF(function);
+    if (result == NULL) {
+        strip_transfers();
+    }
     return result;
 }
 

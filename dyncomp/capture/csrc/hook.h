@@ -242,4 +242,10 @@ extern PyTypeObject Dispatcher_Type, ResumeFunction_Type;
 /* Call `code` with the globals, defaults and closure of `func` on bound arguments. */
 PyObject *call_bound(PyCodeObject *code, PyFunctionObject *func, const GuardEnv *env);
 
+/* -- tracebacks (traceback.c) -- */
+/* The column that marks calls which carry on the frame of their caller (see transfers.py). */
+#define TRANSFER_COLUMN 9999
+/* Take such calls out of the traceback of the exception being raised. */
+void strip_transfers(void);
+
 #endif
