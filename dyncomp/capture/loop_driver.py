@@ -201,17 +201,19 @@ def emit_loop(
     emitter.start()
     exit_name = emitter.run(loop, function)
     if loop.kind == "for" and closes_when_left(cg, frame.stack[-1]):
-        cg.line(f"del {emitter.stack[-1]}")
+        cg.line(f"del {', '.join(cg.value(v) for v in _chain(frame.stack[-1]))}")
     unwinding.leave(emitter.leave(loop, exit_name))
 
 
 def closes_when_left(cg: Codegen, iterator: Any) -> bool:
     """Whether a loop that is left lets go of a generator which then runs code of its own."""
-    return _steps_protected_generator(iterator) and generators.holders(cg.tracer, iterator) == 1
+    protected = any(isinstance(v, GeneratorValue) and any(v.frame.info.in_try) for v in _chain(iterator))
+    return protected and all(generators.holders(cg.tracer, v) == 1 for v in _chain(iterator))
 
 
-def _steps_protected_generator(iterator: Any) -> bool:
-    if isinstance(iterator, GeneratorValue):
-        return any(iterator.frame.info.in_try)
-    inner = iterator.children() if isinstance(iterator, IteratorValue) else ()
-    return any(_steps_protected_generator(value) for value in inner)
+def _chain(iterator: Any) -> list[Any]:
+    """An iterator and those that it steps."""
+    if not isinstance(iterator, IteratorValue):
+        return []
+    inner = () if isinstance(iterator, GeneratorValue) else iterator.children()
+    return [iterator, *(found for value in inner for found in _chain(value))]
