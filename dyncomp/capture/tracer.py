@@ -29,6 +29,9 @@ from .values.iterator import SequenceIterator
 from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
 
+# exactly these: subclasses may hash and compare in their own way
+_KEY_TYPES = frozenset({str, int, float, bytes, bool, type(None), type, types.FunctionType})
+
 
 class Restart(Exception):
     """Begin the capture again: a decision was added."""
@@ -54,6 +57,7 @@ class Tracer:
         self.decisions = decisions
         self.code = code
         self.env = ShapeEnv()
+        self.env.locate = lambda: self.loc
         self.builder = GraphBuilder(config.table, self.env)
         self.tx = TraceContext(self.builder)
         self.guards: list[Guard] = []
@@ -66,6 +70,7 @@ class Tracer:
         # symbolic int arguments of the graph: where they are found, or the value that is computed
         self.integers: list[Source | NumberValue] = []
         self.places: dict[str, SymbolPlace] = {}
+        self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.frames: list[Any] = []
@@ -268,6 +273,9 @@ class Tracer:
     def compare(self, op: str, a: Value, b: Value) -> Value:
         return operators.binary(self, op, self.realize(a), self.realize(b))
 
+    def same_or_equal(self, a: Value, b: Value) -> bool:
+        return operators.same_or_equal(self, a, b)
+
     def unary(self, op: str, a: Value) -> Value:
         return operators.unary(self, op, a)
 
@@ -304,10 +312,10 @@ class Tracer:
 
     def check_key(self, key: Any) -> None:
         """Dict keys must be constants that guards can compare."""
-        if isinstance(key, tuple):
+        if type(key) is tuple:
             for part in key:
                 self.check_key(part)
-        elif not isinstance(key, (str, int, float, bytes, bool, type(None), type, types.FunctionType)):
+        elif type(key) not in _KEY_TYPES:
             raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
 
     # -- exceptions -----------------------------------------------------------------------------

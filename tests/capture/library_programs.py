@@ -102,6 +102,7 @@ class Setting:
         "loop",
         "unsupported-attribute",
         "unsupported-operation",
+        "unsupported-call",
     ),
     plain=True,
 )

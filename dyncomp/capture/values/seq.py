@@ -57,7 +57,7 @@ class SequenceValue(Value):
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         for candidate in self.contents(tracer):
-            if candidate is item or tracer.compare("==", candidate, item).truth(tracer):
+            if tracer.same_or_equal(candidate, item):
                 return ConstValue(True)
         return ConstValue(False)
 
@@ -234,6 +234,8 @@ class RangeValue(SequenceValue):
     def count(self) -> int:
         """Number of items (specialises symbolic bounds)."""
         if self.is_const:
+            if abs(self.stop - self.start) >= 2**63:
+                raise Break("would-raise", "the length of a long range")
             return len(self.const)
         return len(range(int(self.start), int(self.stop), int(self.step)))
 
