@@ -100,6 +100,7 @@ class Tracer:
         self.by_ref.clear()
         self.input_objects.clear()
         self.global_writes.clear()
+        self.env.locate = None  # it leads here, and the graph's sizes lead to it
         self.restart = Restart()
 
     @property
