@@ -84,7 +84,7 @@ def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
         return False
     if frame.trips.get(frame.current):
         return True  # decided at the first trip
-    count = iterator.remaining(tracer)
+    count = iterator.bound(tracer)
     options = tracer.config.options
     loop = frame.info.loop_at(frame.current)
     if count is None or loop is None:

@@ -31,6 +31,9 @@ class GeneratorValue(IteratorValue):
     def children(self) -> tuple[Value, ...]:
         return (self.function, *self.args, *self.kwargs.values())
 
+    def may_step(self, tracer: Tracer) -> bool:
+        return True
+
     def next(self, tracer: Tracer) -> Value | None:
         tracer.check_generator(self.frame)
         self.started = True

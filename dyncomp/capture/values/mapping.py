@@ -107,6 +107,9 @@ class DictValue(Value):
     def iterate(self, tracer: Tracer) -> Value:
         return DictIterator(tracer, self, "keys", self)
 
+    def iterate_backwards(self, tracer: Tracer) -> Value:
+        return DictIterator(tracer, self, "keys", self, backwards=True)
+
     def items(self, tracer: Tracer) -> list[Value]:
         return [ConstValue(k) for k in self.contents(tracer)]
 
@@ -158,6 +161,9 @@ class DictViewValue(Value):
     def iterate(self, tracer: Tracer) -> Value:
         return DictIterator(tracer, self.owner, self.kind, self)
 
+    def iterate_backwards(self, tracer: Tracer) -> Value:
+        return DictIterator(tracer, self.owner, self.kind, self, backwards=True)
+
     def length(self, tracer: Tracer) -> Value:
         return self.owner.length(tracer)
 
@@ -173,17 +179,20 @@ class DictViewValue(Value):
 class DictIterator(IteratorValue):
     """Iterator over a dict or one of its views: sees new values of the keys that were there."""
 
-    def __init__(self, tracer: Tracer, owner: DictValue, kind: str, origin: Value) -> None:
+    def __init__(
+        self, tracer: Tracer, owner: DictValue, kind: str, origin: Value, backwards: bool = False
+    ) -> None:
         self.owner = owner
         self.kind = kind
         self.origin = origin
-        self.keys = list(owner.contents(tracer))
+        self.make: Any = reversed if backwards else iter
+        self.keys = list(self.make(owner.contents(tracer)))
         self.position = 0
         self.done = False
 
     @property
     def pytype(self) -> type:
-        return type(iter(getattr({}, self.kind)()))
+        return type(self.make(getattr({}, self.kind)()))
 
     def describe(self) -> str:
         return f"an iterator over {self.origin.describe()}"
@@ -210,19 +219,19 @@ class DictIterator(IteratorValue):
         return value if self.kind == "values" else TupleValue([ConstValue(key), value])
 
     def _check_unchanged(self, tracer: Tracer) -> None:
-        if list(self.owner.contents(tracer)) != self.keys:
+        if list(self.make(self.owner.contents(tracer))) != self.keys:
             raise Skip("a dict that gets or loses keys while it is iterated over")
 
     def reconstruct(self, cg: Codegen) -> str:
         if self.done:
-            return f"{cg.constant(iter)}({cg.constant(dict)}().{self.kind}())"
+            return f"{cg.constant(self.make)}({cg.constant(dict)}().{self.kind}())"
         self._check_unchanged(cg.tracer)
         target = cg.value(self.origin)
         if self.owner.source is not None and self.owner.mutated:
             # an iterator is bound to the size that the dict has when it is made
             for line in self.owner.replay(cg):
                 cg.line(line)
-        text = f"{cg.constant(iter)}({target})"
+        text = f"{cg.constant(self.make)}({target})"
         return f"{cg.constant(advance)}({text}, {self.position})" if self.position else text
 
 
