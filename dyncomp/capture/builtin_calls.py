@@ -69,9 +69,9 @@ def _issubclass(tracer: Tracer, cls: Value, classes: Value) -> Value:
 def _callable(tracer: Tracer, obj: Value) -> Value:
     if isinstance(obj, OpaqueValue):
         return ConstValue(callable(obj.obj))
-    if isinstance(obj, InstanceValue):
-        return ConstValue(hasattr(obj.cls, "__call__"))  # noqa: B004 - asks the class
-    return ConstValue(callable(obj.const) if obj.is_const else hasattr(obj.pytype, "__call__"))  # noqa: B004
+    if obj.is_const:
+        return ConstValue(callable(obj.const))
+    return ConstValue(any("__call__" in vars(cls) for cls in obj.pytype.__mro__))
 
 
 @_builtin(getattr)

@@ -56,7 +56,9 @@ def call_function(
     frame = frames.Frame.make(tracer, code, function_globals(function), bound, closure, direct)
     if code.co_flags & inspect.CO_GENERATOR:
         frame.resumption = None
-        return GeneratorValue(function, args, kwargs, frame)
+        generator = GeneratorValue(function, args, kwargs, frame)
+        tracer.generators.append(generator)
+        return generator
     return machine.run_inlined(tracer, frame)
 
 

@@ -107,6 +107,10 @@ class Codegen:
         self._memo[id(value)] = name
         self._kept.append(value)
 
+    def is_built(self, value: Value) -> bool:
+        """Whether the object of ``value`` exists when the function ends."""
+        return id(value) in self._memo
+
     # -- values -----------------------------------------------------------------------------------
     def value(self, value: Value) -> str:
         """An expression without side effects for the object of ``value``; the same object each time."""
@@ -176,7 +180,7 @@ class Codegen:
             return
         self._symbols.add(name)
         place = self.tracer.places[name]
-        base = self.load(place.source)
+        base = self.number(place.value) if place.source is None else self.load(place.source)
         if place.what == "dim":
             base = f"{base}.shape[{place.axis}]"
         elif place.what == "stride":

@@ -7,7 +7,7 @@ import types
 from collections import OrderedDict
 
 from .breaks import Break
-from .library.folding import computed_method, literal
+from .folding import computed_method, literal
 from .methods import ranges
 from .methods.deques import DEQUE
 from .methods.dicts import DICT, ORDERED, VIEW

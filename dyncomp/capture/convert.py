@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..graph.ir import COPY, Graph, GraphOutput, Loc
-from . import _hook, handlers, machine
+from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
 from .codegen import Codegen
 from .config import CaptureConfig
@@ -23,12 +23,15 @@ from .replace_source import build_function
 from .source import ConstSource
 from .tracer import Decisions, Restart, Tracer, state_assumption
 from .values.array import ArrayValue
+from .values.deque import DequeValue
 from .values.mapping import DictValue
 from .values.obj import InstanceValue
 from .values.seq import ListValue
+from .values.sets import SetValue
 from .wrap import refuse_overlaps
 
 MAX_ATTEMPTS = 60
+_MUTABLE = (ListValue, DictValue, SetValue, DequeValue, InstanceValue)
 _WARN = 1  # of facts.read_errstate's modes: ignore, warn, raise, call, print, log
 _REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError)
 assert handlers.data, "importing the package registers the handlers"
@@ -163,6 +166,7 @@ def _finish(
     _limit_empty_continuations(tracer, end, useful)
     cg = Codegen(tracer, code)
     emit_end(cg, end)
+    generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     program = _guard_program(tracer, function, args)
     breaks = _break_records(end)
@@ -295,8 +299,8 @@ def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
         sources = tuple(v.source for v in arrays)
         written = tuple(i for i, v in enumerate(arrays) if v.ref.var.name in mutated)
         tracer.guard(None, Kind.NO_OVERLAP, NoOverlap(sources, written))  # type: ignore[arg-type]
-    changed = [v for v in tracer.mutated if isinstance(v, (ListValue, DictValue, InstanceValue))]
-    others = [v for v, _ in tracer.by_id.values() if isinstance(v, (ListValue, DictValue, InstanceValue))]
+    changed = [v for v in tracer.mutated if isinstance(v, _MUTABLE)]
+    others = [v for v, _ in tracer.by_id.values() if isinstance(v, _MUTABLE)]
     for value in changed:
         for other in others:
             if other is not value and other.pytype is value.pytype and other.source is not None:
@@ -308,9 +312,12 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
     bindings = {
         name: SymBinding(name, place.source, f"t{place.what}" if place.tensor else place.what, place.axis)
         for name, place in tracer.places.items()
+        if place.source is not None
     }
     scale = {name: place.itemsize for name, place in tracer.places.items() if place.what == "stride"}
     for recorded in tracer.env.guards:
+        if tracer.is_computed(recorded.expr):
+            continue  # checked by the replacement itself
         condition = SymCondition.of(recorded, bindings)
         guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale)))
     if "numpy-errstate" in tracer.tx.assumptions:

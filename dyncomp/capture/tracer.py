@@ -15,9 +15,10 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import calls, machine, operators, wrap
+from . import calls, generators, machine, operators, wrap
 from .breaks import Break
 from .config import CaptureConfig
+from .guard_program import is_plain_key
 from .guards import Guard, Kind
 from .places import SymbolPlace
 from .source import Source
@@ -40,6 +41,7 @@ class Decisions:
     no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
+    plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
 
 
 class Tracer:
@@ -59,11 +61,13 @@ class Tracer:
         self.by_ref: dict[ArrayRef, ArrayValue] = {}
         self.inputs: list[Value] = []  # graph inputs, parallel to builder.inputs
         self.input_objects: dict[str, Any] = {}  # name of an array input's variable -> the array
-        self.integers: list[Source] = []  # symbolic int arguments of the graph
+        # symbolic int arguments of the graph: where they are found, or the value that is computed
+        self.integers: list[Source | NumberValue] = []
         self.places: dict[str, SymbolPlace] = {}
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.frames: list[Any] = []
+        self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
         self.loc: Loc | None = None
@@ -79,6 +83,7 @@ class Tracer:
             frame.locals.clear()
             frame.cells.clear()
         self.frames.clear()
+        self.generators.clear()
         self.inputs.clear()
         self.mutated.clear()
         self.by_source.clear()
@@ -181,6 +186,23 @@ class Tracer:
         self.places[str(symbol)] = SymbolPlace(source, "int")
         return symbol
 
+    def symbol_of(self, value: NumberValue) -> SymInt:
+        """A symbol for a Python int that compiled code computes before the graph. What is then asked of it
+        cannot be a guard: it is checked there, and where it fails the original runs."""
+        symbol = self.env.new_symbol(value.hint, low=-(2**63), high=2**63 - 1)
+        self.builder.bind_symbol(symbol, "int", len(self.integers))
+        self.integers.append(value)
+        self.places[str(symbol)] = SymbolPlace(None, "number", value=value)
+        return symbol
+
+    def computed_symbols(self) -> list[str]:
+        """The symbols made by :meth:`symbol_of`."""
+        return [name for name, place in self.places.items() if place.source is None]
+
+    def is_computed(self, expr: SymInt) -> bool:
+        """Whether the value is known only once compiled code runs."""
+        return any(self.places[name].source is None for name in expr.symbols())
+
     def bind_dim(
         self,
         symbol: SymInt,
@@ -276,7 +298,7 @@ class Tracer:
         if isinstance(key, tuple):
             for part in key:
                 self.check_key(part)
-        elif not isinstance(key, (str, int, float, bytes, bool, type(None), type, types.FunctionType)):
+        elif not is_plain_key(key):
             raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
 
     # -- calls ----------------------------------------------------------------------------------
@@ -303,8 +325,17 @@ class Tracer:
     def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return calls.call_function(self, function, args, kwargs)
 
-    def check_generator(self, frame: Any) -> None:
-        machine.check_generator(self, frame)
+    def check_generator(self, generator: Any) -> None:
+        generators.check(self, generator)
+
+    def run_generator_plain(self, code: types.CodeType, reason: str) -> None:
+        generators.run_plain(self, code, reason)
+
+    def call_generator_method(
+        self, generator: Any, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        self.take_direct()
+        return generators.call_method(self, generator, name, args, kwargs)
 
     def run_generator(self, frame: Any) -> Value | None:
         return machine.run_generator(self, frame)

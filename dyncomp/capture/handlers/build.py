@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..breaks import Break
+from ..methods.sets import SET
+from ..texts import join, text_of
 from ..values.func import CellValue, NestedFunctionValue
-from ..values.mapping import DictValue, SetValue
+from ..values.mapping import DictValue
 from ..values.number import ConstValue
 from ..values.seq import ListValue, SliceValue, TupleValue
+from ..values.sets import SetValue
 from .registry import handles
 
 _NONE = ConstValue(None)
@@ -26,7 +29,7 @@ def build_list(tracer: Any, frame: Any, count: int) -> None:
 
 @handles("BUILD_SET")
 def build_set(tracer: Any, frame: Any, count: int) -> None:
-    result = SetValue({})
+    result = SetValue(tracer, set())
     for item in frame.popn(count):
         result.add(tracer, item)
     frame.push(result)
@@ -94,10 +97,7 @@ def list_extend(tracer: Any, frame: Any, depth: int) -> None:
 @handles("SET_UPDATE")
 def set_update(tracer: Any, frame: Any, depth: int) -> None:
     source = frame.pop()
-    constant = source.const if source.is_const else None
-    values = [ConstValue(v) for v in constant] if isinstance(constant, frozenset) else source.items(tracer)
-    for value in values:
-        _container(frame, depth, SetValue).add(tracer, tracer.realize(value))
+    SET["update"](tracer, _container(frame, depth, SetValue), source)
 
 
 @handles("DICT_UPDATE", "DICT_MERGE")
@@ -138,32 +138,27 @@ def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
 
 
 # -- strings ----------------------------------------------------------------------------------------
+_CONVERSIONS: dict[str, Any] = {"s": str, "r": repr, "a": ascii}
+
+
 @handles("FORMAT_VALUE")
 def format_value(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
     conversion, has_spec = arg
-    spec = tracer.constant_of(frame.pop(), "a format") if has_spec else ""
-    value = _printable(tracer, frame.pop())
+    spec = frame.pop() if has_spec else ConstValue("")
+    value = frame.pop()
     if conversion:
-        value = tracer.fold({"s": str, "r": repr, "a": ascii}[conversion], value)
-    frame.push(ConstValue(tracer.fold(format, value, spec)))
-
-
-def _printable(tracer: Any, value: Any) -> Any:
-    constant = tracer.constant_of(value, "a formatted value")
-    if not isinstance(constant, (str, int, float, complex, bool, type(None), tuple, bytes)):
-        raise Break("unsupported-operation", f"formatting of {value.describe()}")
-    return constant
+        value = text_of(tracer, _CONVERSIONS[conversion], value)
+    frame.push(text_of(tracer, format, value, spec))
 
 
 @handles("CONVERT_VALUE")
 def convert_value(tracer: Any, frame: Any, arg: str) -> None:
-    value = _printable(tracer, frame.pop())
-    frame.push(ConstValue(tracer.fold({"s": str, "r": repr, "a": ascii}[arg], value)))
+    frame.push(text_of(tracer, _CONVERSIONS[arg], frame.pop()))
 
 
 @handles("BUILD_STRING")
 def build_string(tracer: Any, frame: Any, count: int) -> None:
-    frame.push(ConstValue("".join(v.const for v in frame.popn(count))))
+    frame.push(join(tracer, frame.popn(count)))
 
 
 # -- functions ----------------------------------------------------------------------------------------

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..breaks import Break
-from ..containers import sorted_values
+from ..methods.lists import sorted_values
 from ..values.base import Tracer, Value
 from ..values.iterator import CallIterator, FilterIterator, IteratorValue, ReverseIterator, ZipIterator
 from ..values.mapping import DictValue, DictViewValue
-from ..values.number import SymIntValue
+from ..values.number import NumberValue, SymIntValue
 from ..values.obj import InstanceValue
 from ..values.seq import ListValue, RangeValue, TupleValue
 from .registry import builtin, expand
@@ -37,6 +37,10 @@ def _range(tracer: Tracer, *args: Value) -> Value:
 def integer_bound(tracer: Tracer, value: Value) -> Any:
     if isinstance(value, SymIntValue):
         return value.sym
+    if isinstance(value, NumberValue):
+        symbol = value.as_integer(tracer)
+        if symbol is not None:
+            return symbol
     return tracer.integer_of(value, "a range bound")
 
 

@@ -81,6 +81,10 @@ class Value:
         """``next(self)``; ``None`` when exhausted."""
         raise Break("unsupported-operation", f"next() of {self.describe()}")
 
+    def open_ended(self, tracer: Tracer) -> bool:
+        """Whether this is an iterator that capture steps itself though nobody knows how many items come."""
+        return False
+
     def items(self, tracer: Tracer) -> list[Value]:
         """All items, for unpacking; breaks where their number is not known."""
         raise Break("unsupported-operation", f"unpacking of {self.describe()}")

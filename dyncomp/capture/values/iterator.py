@@ -6,7 +6,7 @@ from typing import Any
 
 from ...symint import SymInt
 from ..breaks import Break
-from .base import Codegen, Tracer, Value
+from .base import Codegen, OpaqueValue, Tracer, Value
 from .number import ConstValue
 
 
@@ -23,17 +23,13 @@ class IteratorValue(Value):
         """At most how many items are left, where that is known."""
         return self.remaining(tracer)
 
-    def may_step(self, tracer: Tracer) -> bool:
-        """Whether stepping on to an end that is not known assumes nothing that guards would have to hold."""
-        return self.bound(tracer) is not None
-
     def truth(self, tracer: Tracer) -> bool:
         return True
 
     def items(self, tracer: Tracer) -> list[Value]:
         limit = tracer.config.options.unroll_ops
         count = self.bound(tracer)
-        if (count is not None and count > limit) or (count is None and not self.may_step(tracer)):
+        if (count is not None and count > limit) or (count is None and not self.open_ended(tracer)):
             raise Break("unsupported-operation", f"expansion of {self.describe()}")
         found: list[Value] = []
         while (item := self.next(tracer)) is not None:
@@ -43,7 +39,7 @@ class IteratorValue(Value):
         return found
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
-        if not self.may_step(tracer):
+        if not can_step(tracer, self):
             raise Break("unsupported-operation", f"membership test in {self.describe()}")
         for _ in range(tracer.config.options.unroll_ops):
             candidate = self.next(tracer)
@@ -54,10 +50,26 @@ class IteratorValue(Value):
         raise Break("unsupported-operation", f"a long membership test in {self.describe()}")
 
 
+def can_step(tracer: Tracer, iterator: Value) -> bool:
+    """Whether the iterator may be stepped to its end without assuming more than what was seen."""
+    known = isinstance(iterator, IteratorValue) and iterator.bound(tracer) is not None
+    return known or iterator.open_ended(tracer)
+
+
 def same_or_equal(tracer: Tracer, a: Value, b: Value) -> bool:
     """``a is b or a == b``, as containers compare."""
     a, b = tracer.realize(a), tracer.realize(b)
     return a is b or bool(tracer.compare("==", a, b).truth(tracer))
+
+
+class OpaqueIterator(OpaqueValue):
+    """An iterator from outside that capture cannot step; it is its own iterator."""
+
+    def iterate(self, tracer: Tracer) -> Value:
+        return self
+
+    def truth(self, tracer: Tracer) -> bool:
+        return True
 
 
 class SequenceIterator(IteratorValue):
@@ -240,8 +252,8 @@ class CombiningIterator(IteratorValue):
     def children(self) -> tuple[Value, ...]:
         return tuple(self.sources)
 
-    def may_step(self, tracer: Tracer) -> bool:
-        return all(isinstance(s, IteratorValue) and s.may_step(tracer) for s in self.sources)
+    def open_ended(self, tracer: Tracer) -> bool:
+        return all(can_step(tracer, s) for s in self.sources)
 
     def bounds(self, tracer: Tracer) -> list[int | None]:
         return [s.bound(tracer) if isinstance(s, IteratorValue) else None for s in self.sources]
@@ -377,7 +389,7 @@ class CallIterator(IteratorValue):
     def children(self) -> tuple[Value, ...]:
         return (self.function, self.sentinel)
 
-    def may_step(self, tracer: Tracer) -> bool:
+    def open_ended(self, tracer: Tracer) -> bool:
         return True
 
     def next(self, tracer: Tracer) -> Value | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..breaks import Break
 from .base import Codegen, Tracer, Value
-from .iterator import CombiningIterator, IteratorValue, advance, same_or_equal
+from .iterator import CombiningIterator, IteratorValue, advance, can_step, same_or_equal
 from .mapping import DictValue
 from .seq import ListValue, TupleValue
 
@@ -38,9 +38,9 @@ class ChainIterator(IteratorValue):
     def children(self) -> tuple[Value, ...]:
         return tuple(v for v in (self.active, *self.rest, self.outer) if v is not None)
 
-    def may_step(self, tracer: Tracer) -> bool:
+    def open_ended(self, tracer: Tracer) -> bool:
         parts = [v for v in (self.active, self.outer) if v is not None]
-        return all(isinstance(v, IteratorValue) and v.may_step(tracer) for v in parts)
+        return all(can_step(tracer, v) for v in parts)
 
     def bound(self, tracer: Tracer) -> int | None:
         """Known where what is left are containers whose length can be asked without effect."""
@@ -100,8 +100,8 @@ class CountIterator(IteratorValue):
         self.current = tracer.binary("+", found, self.step)
         return found
 
-    def may_step(self, tracer: Tracer) -> bool:
-        return False
+    def open_ended(self, tracer: Tracer) -> bool:
+        return True
 
     def reconstruct(self, cg: Codegen) -> str:
         return f"{cg.constant(itertools.count)}({cg.value(self.current)}, {cg.value(self.step)})"
@@ -155,8 +155,8 @@ class CycleIterator(CombiningIterator):
     def bound(self, tracer: Tracer) -> int | None:
         return None
 
-    def may_step(self, tracer: Tracer) -> bool:
-        return False
+    def open_ended(self, tracer: Tracer) -> bool:
+        return True
 
     def next(self, tracer: Tracer) -> Value | None:
         if self.position is None:
@@ -614,9 +614,8 @@ class TeeIterator(IteratorValue):
         count = source.bound(tracer) if isinstance(source, IteratorValue) else None
         return None if count is None else count + len(self.buffer.items_read) - self.position
 
-    def may_step(self, tracer: Tracer) -> bool:
-        source = self.buffer.source_iterator
-        return isinstance(source, IteratorValue) and source.may_step(tracer)
+    def open_ended(self, tracer: Tracer) -> bool:
+        return can_step(tracer, self.buffer.source_iterator)
 
     def next(self, tracer: Tracer) -> Value | None:
         item = self.buffer.item(tracer, self.position)
@@ -715,8 +714,8 @@ class GroupIterator(IteratorValue):
         count = self.owner.bound(tracer)
         return None if count is None else count + 1
 
-    def may_step(self, tracer: Tracer) -> bool:
-        return self.owner.may_step(tracer)
+    def open_ended(self, tracer: Tracer) -> bool:
+        return self.owner.open_ended(tracer)
 
     def next(self, tracer: Tracer) -> Value | None:
         owner = self.owner

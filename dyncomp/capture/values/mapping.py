@@ -360,7 +360,7 @@ class DictIterator(IteratorValue):
 
 
 class SizedValue(OpaqueValue):
-    """A container from outside of which only the length is known and guarded (a large set, a dict of a user's class)."""
+    """A container from outside of which only the length is known and guarded (a large set)."""
 
     def length(self, tracer: Tracer) -> Value:
         return ConstValue(len(self.obj))

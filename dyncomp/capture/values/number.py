@@ -115,8 +115,9 @@ class SymIntValue(Value):
         if name in ("real", "numerator"):
             return self
         if name in ("imag", "denominator"):
-            return ConstValue(int(name == "denominator"))
-        return tracer.container_method(self, name)
+            return ConstValue(getattr(1, name))
+        found: Value = tracer.container_method(self, name)
+        return found
 
     def for_rule(self, tracer: Tracer) -> Any:
         return self.sym
@@ -179,15 +180,26 @@ class NumberValue(ComputedValue):
     def __init__(self, hint: Any, parts: tuple[str | Value, ...], source: Source | None = None) -> None:
         super().__init__(hint, parts, source)
         self._ref: ArrayRef | None = None
+        self._symbol: SymInt | None = None
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if name in ("real", "numerator") and isinstance(self.hint, int):
             return self if type(self.hint) is int else NumberValue(int(self.hint), ("(+", self, ")"))
         if name in ("real", "imag", "numerator", "denominator") and hasattr(self.hint, name):
             return NumberValue(getattr(self.hint, name), ("(", self, f").{name}"))
-        return tracer.container_method(self, name)
+        found: Value = tracer.container_method(self, name)
+        return found
+
+    def as_integer(self, tracer: Tracer) -> SymInt | None:
+        """A symbol for the value, so that it can be a size or an index; ``None`` where it is no int64."""
+        if self._symbol is None and type(self.hint) is int and -(2**63) <= self.hint < 2**63:
+            self._symbol = tracer.symbol_of(self)
+        return self._symbol
 
     def for_rule(self, tracer: Tracer) -> Any:
+        symbol = self.as_integer(tracer)
+        if symbol is not None:
+            return symbol
         if self._ref is None:
             self._ref = tracer.scalar_input(self)
         return self._ref

@@ -7,19 +7,20 @@ from typing import Any
 from ...symint import SymInt
 from ..breaks import Break
 from ..guards import Kind
+from ..raising import python_error
 from ..source import ItemSource, Source
 from .base import Codegen, Tracer, Value
-from .iterator import RangeIterator, SequenceIterator
-from .number import ConstValue, SymIntValue
+from .iterator import RangeIterator, SequenceIterator, same_or_equal
+from .number import ConstValue, NumberValue, SymIntValue
 
 
-def index_of(tracer: Tracer, key: Value, length: int) -> int:
-    """A list index as a non-negative int; breaks where plain Python would raise."""
+def index_of(tracer: Tracer, key: Value, length: int, what: str = "list index") -> int:
+    """A sequence index as a non-negative int."""
     index = tracer.integer_of(key, "a sequence index")
     if index < 0:
         index += length
     if not 0 <= index < length:
-        raise Break("would-raise", f"index {index} out of range for length {length}")
+        python_error(tracer, IndexError, f"{what} out of range")
     return index
 
 
@@ -49,13 +50,12 @@ class SequenceValue(Value):
         items = self.contents(tracer)
         if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
             return self.rebuild(items[tracer.slice_of(key)])
-        return items[index_of(tracer, key, len(items))]
+        name = "list" if self.pytype is list else "tuple"
+        return items[index_of(tracer, key, len(items), f"{name} index")]
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
-        for candidate in self.contents(tracer):
-            if candidate is item or tracer.compare("==", candidate, item).truth(tracer):
-                return ConstValue(True)
-        return ConstValue(False)
+        found = any(same_or_equal(tracer, candidate, item) for candidate in self.contents(tracer))
+        return ConstValue(found)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
         return tracer.container_method(self, name)
@@ -158,23 +158,23 @@ class ListValue(SequenceValue):
 
     def setitem(self, tracer: Tracer, key: Value, value: Value) -> None:
         items = self.contents(tracer)
-        if isinstance(key, SliceValue):
+        if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
             replacement = value.items(tracer)
             where = tracer.slice_of(key)
             tracer.fold(lambda: list(range(len(items))).__setitem__(where, list(range(len(replacement)))))
             self.touch(tracer)
             items[where] = replacement
             return
-        index = index_of(tracer, key, len(items))
+        index = index_of(tracer, key, len(items), "list assignment index")
         self.touch(tracer)
         items[index] = value
 
     def delitem(self, tracer: Tracer, key: Value) -> None:
         items = self.contents(tracer)
-        if isinstance(key, SliceValue):
+        if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
             where: Any = tracer.slice_of(key)
         else:
-            where = index_of(tracer, key, len(items))
+            where = index_of(tracer, key, len(items), "list assignment index")
         self.touch(tracer)
         del items[where]
 
@@ -195,6 +195,10 @@ class ListValue(SequenceValue):
         return [v.for_rule(tracer) for v in self.contents(tracer)]
 
 
+def _is_integer(value: Value) -> bool:
+    return isinstance(value, NumberValue) and type(value.hint) is int
+
+
 class RangeValue(SequenceValue):
     """``range(start, stop, step)`` with integers that may be symbolic."""
 
@@ -213,7 +217,7 @@ class RangeValue(SequenceValue):
 
     @property
     def const(self) -> Any:
-        return range(self.start, self.stop, self.step)
+        return self.pinned()
 
     def contents(self, tracer: Tracer) -> list[Value]:
         count = self.count()
@@ -225,7 +229,7 @@ class RangeValue(SequenceValue):
         """Number of items (specialises symbolic bounds)."""
         if self.is_const:
             return len(self.const)
-        return len(range(int(self.start), int(self.stop), int(self.step)))
+        return len(self.pinned())
 
     def length(self, tracer: Tracer) -> Value:
         if not self.is_const and self.step == 1 and self.start <= self.stop:
@@ -237,8 +241,23 @@ class RangeValue(SequenceValue):
             return bool(self.start < self.stop)
         return bool(self.start > self.stop)
 
-    def rebuild(self, items: list[Value]) -> Value:
-        raise Break("unsupported-operation", "slicing of a range")
+    def pinned(self) -> range:
+        """The range with its bounds known."""
+        return range(int(self.start), int(self.stop), int(self.step))
+
+    def getitem(self, tracer: Tracer, key: Value) -> Value:
+        if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
+            part = tracer.fold(self.pinned().__getitem__, tracer.slice_of(key))
+            return RangeValue(part.start, part.stop, part.step)
+        index = tracer.integer_of(key, "a range index")
+        if not self.is_const and index >= 0 and self.step == 1:
+            if not self.start + index < self.stop:
+                python_error(tracer, IndexError, "range object index out of range")
+            return tracer.wrap_result(self.start + index)
+        count = self.count()
+        if not -count <= index < count:
+            python_error(tracer, IndexError, "range object index out of range")
+        return ConstValue(self.pinned()[index])
 
     def iterate(self, tracer: Tracer) -> Value:
         return RangeIterator(self.start, self.stop, self.step)
@@ -251,7 +270,7 @@ class RangeValue(SequenceValue):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if name in ("start", "stop", "step"):
             return tracer.wrap_result(getattr(self, name))
-        raise Break("unsupported-attribute", f"attribute {name!r} of a range")
+        return tracer.container_method(self, name)
 
     def reconstruct(self, cg: Codegen) -> str:
         parts = ", ".join(cg.symbolic(v) for v in (self.start, self.stop, self.step))
@@ -282,7 +301,7 @@ class SliceValue(Value):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if name in ("start", "stop", "step"):
             return self.parts[("start", "stop", "step").index(name)]
-        raise Break("unsupported-attribute", f"attribute {name!r} of a slice")
+        return tracer.container_method(self, name)
 
     def reconstruct(self, cg: Codegen) -> str:
         inner = ", ".join(cg.value(p) for p in self.parts)
@@ -291,7 +310,7 @@ class SliceValue(Value):
     def for_rule(self, tracer: Tracer) -> Any:
         parts = []
         for part in self.parts:
-            if not (part.is_const or isinstance(part, SymIntValue)):
+            if not (part.is_const or isinstance(part, SymIntValue) or _is_integer(part)):
                 raise Break("data-dependent-value", f"a slice bound that is {part.describe()}")
             parts.append(part.for_rule(tracer))
         return slice(*parts)

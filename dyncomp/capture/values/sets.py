@@ -123,7 +123,7 @@ class SetValue(Value):
         if self.source is not None:
             return cg.load(self.source)
         order = list(self._mirror)
-        again = set(tuple(order))
+        again = set(order)
         if len(order) > 1 and (not self.certain or list(again) != order):
             self._begin_again(cg)
         inner = ", ".join(cg.constant(e) for e in order)
@@ -178,7 +178,7 @@ class SetIterator(IteratorValue):
             self.done = True
             return None
         if self.owner.elements(tracer) != set(self.order):
-            raise Break("unsupported-operation", "a set whose elements are exchanged while it is iterated over")
+            raise Break("unsupported-operation", "a set whose elements change while it is iterated over")
         self.position += 1
         tracer.steps += 1
         return ConstValue(self.order[self.position - 1])

@@ -10,10 +10,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..breaks import Break
-from ..values.base import Tracer, Value
-from ..values.mapping import DictValue
-from ..values.number import (
+from .breaks import Break
+from .values.base import Tracer, Value
+from .values.mapping import DictValue
+from .values.number import (
     PYTHON_NUMBERS,
     ComputedValue,
     ConstValue,
@@ -23,15 +23,18 @@ from ..values.number import (
     hint_of,
     number_operand,
 )
-from ..values.seq import ListValue, RangeValue, SliceValue, TupleValue
-from ..values.sets import SetValue
+from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
+from .values.sets import SetValue
 
 _TEXTS = (str, bytes)
 _FOLDED: frozenset[Any] = frozenset(
     [f for module in (math, cmath) for f in vars(module).values() if callable(f)]
-    + [str, repr, bytes, round, ord, chr, hash, hex, bin, oct, format, ascii, float.fromhex]
+    + [bytes, round, ord, chr, hash, hex, bin, oct, float.fromhex]
     + [int.from_bytes, str.maketrans, bytes.fromhex, bytes.maketrans, int, float, complex, pow, divmod, abs]
 )
+
+
+_TEXT = (str, repr, format, ascii, hex, bin, oct, chr)
 
 
 def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
