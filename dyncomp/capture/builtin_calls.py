@@ -13,7 +13,7 @@ from . import library
 from .breaks import Break
 from .guards import Kind
 from .values.base import OpaqueValue, Tracer, Value
-from .values.func import SuperValue
+from .values.func import FunctionValue, SuperValue
 from .values.number import ConstValue
 from .values.obj import InstanceValue
 
@@ -47,7 +47,14 @@ def _isinstance(tracer: Tracer, obj: Value, classes: Value) -> Value:
     given = tracer.constant_of(classes, "a class")
     if isinstance(obj, OpaqueValue):
         raise Break("opaque-object", f"isinstance of {obj.describe()}")
-    return ConstValue(tracer.fold(_is_instance_type, obj.pytype, given))
+    return ConstValue(_is_instance(tracer, obj.pytype, given))
+
+
+def _is_instance(tracer: Tracer, cls: type, given: Any) -> bool:
+    try:
+        return _is_instance_type(cls, given)
+    except TypeError:
+        raise tracer.raise_like(isinstance, None, given) from None
 
 
 def _is_instance_type(cls: type, given: Any) -> bool:
@@ -94,7 +101,20 @@ def _has(tracer: Tracer, obj: Value, name: str) -> bool:
         return _instance_has(tracer, obj, name)
     if obj.is_const:
         return hasattr(obj.const, name)
-    return hasattr(obj.pytype, name)
+    if any(name in vars(cls) for cls in obj.pytype.__mro__):
+        return True
+    if isinstance(obj, FunctionValue):
+        return _in_own_dict(tracer, obj, obj.function, name)
+    if getattr(obj.pytype, "__dictoffset__", 0):
+        raise Break("unsupported-attribute", f"whether {obj.describe()} has an attribute {name!r}")
+    return False
+
+
+def _in_own_dict(tracer: Tracer, value: Value, obj: object, name: str) -> bool:
+    """Whether an object from outside has an attribute of its own, guarded."""
+    present = hasattr(obj, name)
+    tracer.guard(value.source, Kind.INSTANCE_HAS if present else Kind.INSTANCE_LACKS, name)
+    return present
 
 
 def _instance_has(tracer: Tracer, obj: InstanceValue, name: str) -> bool:
@@ -104,9 +124,7 @@ def _instance_has(tracer: Tracer, obj: InstanceValue, name: str) -> bool:
         raise Break("opaque-object", f"attribute {name!r} of {obj.describe()}")
     if obj.source is None:
         return False
-    present = hasattr(obj.obj, name)
-    tracer.guard(obj.source, Kind.INSTANCE_HAS if present else Kind.INSTANCE_LACKS, name)
-    return present
+    return _in_own_dict(tracer, obj, obj.obj, name)
 
 
 @_builtin(setattr)

@@ -10,12 +10,15 @@ import sys
 import types
 from typing import Any
 
-from . import builtin_calls, containers, frames, machine
+from . import builtin_calls, containers, exceptions, frames, machine
 from .breaks import Break, Skip
+from .constant_calls import constant_result
+from .regions import disabled_reason
 from .source import AttrSource, CellContentsSource, ItemSource, Source
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
 from .values.context import InertContextValue
+from .values.exception import ExceptionInitValue, ExceptionValue, builtin_base
 from .values.func import (
     BuiltinMethodValue,
     CellValue,
@@ -49,6 +52,8 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
+        if getattr(function.function, "_dyncomp_constant_result", False):
+            return constant_result(tracer, function.function, args, kwargs)
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
     refuse_inlining(tracer, code, function)
     bound = bind_arguments(tracer, function, code, args, kwargs)
@@ -80,8 +85,9 @@ def refuse_inlining(
         raise Break("inline-refused", f"{function.describe()} is recursive")
     if frames.code_info(tracer.config, code).looks_at_frame:
         raise Break("inline-refused", f"{function.describe()}: {frames.LOOKS}")
-    if isinstance(function, FunctionValue) and getattr(function.function, "_dyncomp_disabled", False):
-        raise Break("inline-refused", f"{function.describe()} is disabled")
+    if isinstance(function, FunctionValue) and disabled_reason(function.function):
+        reason = disabled_reason(function.function)
+        raise Break("disabled", f"{function.describe()} is disabled: {reason}")
 
 
 def is_library_frame(tracer: Tracer, frame: Any) -> bool:
@@ -285,6 +291,8 @@ def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, V
         return PartialValue(args[0], args[1:], kwargs, None)
     if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__new__ is not tuple.__new__:
         return _call_namedtuple(tracer, cls, args, kwargs)
+    if issubclass(cls, BaseException):
+        return exceptions.construct(tracer, cls, args, kwargs, direct)
     machine_made = type(cls) is type and cls.__new__ is object.__new__ and is_plain_class(cls)
     if not machine_made or not tracer.config.is_inlinable(str(cls.__module__)):
         raise Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
@@ -377,6 +385,8 @@ def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
             found = vars(cls)[name]
             if cls is object and name == "__init__":
                 return ConstValue(builtin_calls.ignore_arguments)
+            if name == "__init__" and isinstance(value.owner, ExceptionValue) and cls is builtin_base(cls):
+                return ExceptionInitValue(value.owner)
             return bind(tracer, found, value.owner, None, name)
     raise Break("would-raise", f"super object has no attribute {name!r}")
 

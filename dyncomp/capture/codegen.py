@@ -61,6 +61,7 @@ class Codegen:
         self.code = code
         self.constants: dict[str, Any] = {}
         self._constant_names: dict[int, str] = {}
+        self.originals: dict[tuple[type, str], Any] = {}  # the objects that literals in the source stand for
         self.prelude: list[str] = []
         self.body: list[tuple[str, int]] = []
         self.outputs: list[ArrayValue] = []
@@ -83,7 +84,9 @@ class Codegen:
     def constant(self, obj: Any) -> str:
         """An expression for an object that is fixed in the code."""
         if type(obj) in _INLINE or (type(obj) is float and obj == obj and abs(obj) != float("inf")):
-            return repr(obj) if not isinstance(obj, (int, float)) or obj >= 0 else f"({obj!r})"
+            text = repr(obj)
+            if self.originals.setdefault((type(obj), text), obj) is obj:
+                return text if not isinstance(obj, (int, float)) or obj >= 0 else f"({text})"
         name = self._constant_names.get(id(obj))
         if name is None:
             label = getattr(obj, "__name__", type(obj).__name__)

@@ -7,6 +7,7 @@ import types
 from collections import OrderedDict
 
 from .breaks import Break
+from .exceptions import Raised
 from .folding import computed_method, literal
 from .methods import ranges
 from .methods.deques import DEQUE
@@ -42,6 +43,10 @@ def _table(owner: Value) -> dict[str, Method]:
     return {}
 
 
+# methods that have changed something when what they call raises
+_HALF_DONE = frozenset({"extend", "extendleft", "update", "sort"})
+
+
 def has_method(owner: Value, name: str) -> bool:
     if _is_plain(owner):
         return isinstance(inspect.getattr_static(owner.pytype, name, None), types.MethodDescriptorType)
@@ -66,7 +71,12 @@ def call_method(
         inspect.signature(function).bind(tracer, owner, *args, **kwargs)
     except TypeError as error:
         raise Break("would-raise", f"{owner.describe()}.{name}: {error}") from None
-    return function(tracer, owner, *args, **kwargs)
+    try:
+        return function(tracer, owner, *args, **kwargs)
+    except Raised as raised:
+        if name not in _HALF_DONE:
+            raise
+        raise Break("would-raise", f"{raised.value.describe()} in {owner.describe()}.{name}") from None
 
 
 def _plain_method(

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import traceback
 from typing import Any
 
-from ..errors import GraphBreakError, LoweringError, ToolchainError, Unsupported
-from ..graph.ir import COPY, Graph, GraphOutput, Loc
+from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
+from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
 from .codegen import Codegen
 from .config import CaptureConfig
+from .dims import refuse_fixed
 from .endings import emit_end
-from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
+from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
 from .facts import NoOverlap, SymBinding, SymCondition
 from .frames import root_frame
-from .guards import CustomCheck, Guard, GuardRefused, Kind, compile_guards, describe_failure
+from .guards import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .loop_driver import known_body
-from .records import EntryRecord, log
+from .raising import raising_entry
+from .recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
+from .records import EntryRecord
+from .regions import disabled_reason
 from .replace_source import build_function
 from .source import ConstSource
 from .tracer import Decisions, Restart, Tracer, state_assumption
@@ -32,6 +37,10 @@ from .wrap import refuse_overlaps
 
 MAX_ATTEMPTS = 60
 _MUTABLE = (ListValue, DictValue, SetValue, DequeValue, InstanceValue)
+# the order in which entries are tried
+RANK_COMPLETE, RANK_BROKEN, RANK_ORIGINAL = range(3)
+# breaks at which Python functions run that the frame hook may capture
+_CALLS_PYTHON = ("inline-refused", "generator", "disabled")
 _WARN = 1  # of facts.read_errstate's modes: ignore, warn, raise, call, print, log
 _REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError)
 assert handlers.data, "importing the package registers the handlers"
@@ -45,30 +54,30 @@ class _Attempt:
 
 def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     """What C calls when no entry's guards hold: a new entry, or ``None`` to run the original this once."""
+    try:
+        return _new_entry(function, args, config)
+    except BaseException as error:
+        entry = raising_entry(function, error, config)
+        if entry is None:
+            raise
+        return entry
+
+
+def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     code = function.__code__
-    records = config.records
-    records.counters["misses"] += 1
-    loc = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
-    missed = _why_missed(function, args, config)
-    state = config.state_of(code)
-    if state.captures > config.options.recompile_limit:
-        _hook.mark(code, "frozen", config)
-        log.warning(
-            "%s at %s: recompilation limit (%d) reached, the original runs for other inputs; last miss: %s. "
-            "Pass dynamic=True, or make what changes an argument of array type.",
-            code.co_qualname,
-            loc,
-            config.options.recompile_limit,
-            missed,
-        )
-        records.add_skip(
-            code.co_qualname, loc, f"more than {config.options.recompile_limit} recompilations: {missed}"
-        )
+    config.records.counters["misses"] += 1
+    disabled = disabled_reason(function)
+    if disabled:
+        config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
+        _hook.mark(code, "skip", config)
         return None
-    state.captures += 1
+    failure = why_missed(function, args, config)
+    if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):
+        return None
+    config.state_of(code).captures += 1
     attempt = _Attempt()
     try:
-        return _try_to_capture(function, args, config, attempt, missed)
+        return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
     finally:
         if attempt.tracer is not None:
             attempt.tracer.close()
@@ -82,17 +91,17 @@ def _try_to_capture(
     start = time.perf_counter()
     try:
         entry, record = _capture(function, args, config, attempt)
-    except GraphBreakError:
+    except (GraphBreakError, ConstraintError):
         raise
     except _REFUSALS as error:
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except Exception as error:  # a bug in dyncomp must never change what the program does
-        if config.options.debug_verify:
+        records.add_internal_error(traceback.format_exc())
+        if config.options.debug_verify and config.raise_internal_errors:
             raise
-        records.counters["internal_errors"] += 1
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
-    if record.graph is None and not record.source:
+    if record.graph is None and not record.source and not config.options.capture_plain:
         config.note_plain_body(code)
     record.missed = missed
     record.seconds = time.perf_counter() - start
@@ -105,36 +114,20 @@ def _run_original(
 ) -> _hook.Entry | None:
     """An entry that runs the original for arguments like these, whatever kept them from being captured."""
     code = function.__code__
-    loc = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
-    if config.options.fullgraph:
-        raise GraphBreakError(f"fullgraph=True, but {code.co_qualname} at {loc} cannot be captured: {reason}")
+    loc = location(code)
+    if attempt.tracer is not None and attempt.tracer.breaks_are_errors:
+        raise GraphBreakError(
+            f"{demand(attempt.tracer)}, but {code.co_qualname} at {loc} cannot be captured: {reason}"
+        )
     config.records.add_skip(code.co_qualname, loc, reason)
     config.note_plain_body(code)
     if attempt.tracer is not None:
         try:
-            return _hook.Entry(_guard_program(attempt.tracer, function, args))
+            return _hook.Entry(_guard_program(attempt.tracer, function, args), rank=RANK_ORIGINAL)
         except GuardRefused:
             pass
     _hook.mark(code, "skip", config)
     return None
-
-
-def _why_missed(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> str:
-    """Which guard of the newest entry failed, in words; empty for the first capture."""
-    entries = _hook.cache_entries(function.__code__, config)
-    guarded = [e for e in entries if e.guards is not None]
-    if not guarded:
-        return ""
-    program = guarded[0].guards
-    assert program is not None
-    return (
-        describe_failure(program, args, function.__globals__, _builtins(function), function.__closure__) or ""
-    )
-
-
-def _builtins(function: Any) -> dict[str, Any]:
-    found = function.__builtins__
-    return found if isinstance(found, dict) else vars(found)
 
 
 def _capture(
@@ -168,10 +161,11 @@ def _finish(
     emit_end(cg, end)
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
+    refuse_fixed(tracer)
     program = _guard_program(tracer, function, args)
     breaks = _break_records(end)
-    loc = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
-    if graph is None and isinstance(end, ReturnEnd):
+    loc = location(code)
+    if graph is None and isinstance(end, ReturnEnd) and not tracer.config.options.capture_plain:
         record = EntryRecord(
             code.co_qualname,
             loc,
@@ -183,6 +177,7 @@ def _finish(
             instructions=tracer.instructions,
         )
         return _hook.Entry(program), record
+    rank = RANK_COMPLETE if isinstance(end, ReturnEnd) else RANK_BROKEN
     replacement, text = build_function(cg, compiled.call if compiled is not None else None, code)
     record = EntryRecord(
         code.co_qualname,
@@ -194,8 +189,8 @@ def _finish(
         breaks,
         instructions=tracer.instructions,
     )
-    needs_hook = isinstance(end, BreakEnd) and end.problem.break_id in ("inline-refused", "generator")
-    return _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record), record
+    needs_hook = isinstance(end, BreakEnd) and end.problem.break_id in _CALLS_PYTHON
+    return _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank), record
 
 
 def _refuse_error_modes(tracer: Tracer) -> None:
@@ -211,7 +206,7 @@ def _refuse_error_modes(tracer: Tracer) -> None:
 
 def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
     """Code that breaks again and again with no array work between is better run as it is."""
-    if useful or isinstance(end, ReturnEnd):
+    if useful or isinstance(end, ReturnEnd) or tracer.config.options.capture_plain:
         return
     if isinstance(end, LoopEnd):
         body = known_body(tracer.config, end.frames[-1], end.loop)
@@ -262,7 +257,8 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     if not useful and not cg.outputs:
         return None, None
     outputs = tuple(
-        GraphOutput(value.ref.var, value.ref.kind, readonly=value.ref.readonly) for value in cg.outputs
+        GraphOutput(v.ref.var, v.ref.kind, readonly=v.ref.readonly and not v.ref.warn_on_write)
+        for v in cg.outputs
     )
     mutates = bool(_mutated_inputs(tracer))
     if not outputs and not mutates:
@@ -325,7 +321,7 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
         if mask is not None:
             guards.append(Guard(None, Kind.ERRSTATE, mask))
     tracer.guards = _state_guards(tracer) + guards
-    env = (args, function.__globals__, _builtins(function), function.__closure__)
+    env = (args, function.__globals__, builtins_of(function), function.__closure__)
     return compile_guards(tracer.guards, env=env)
 
 

@@ -192,7 +192,8 @@ _TEXT_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 def text_operator(tracer: Tracer, op: str, a: Value, b: Value) -> Value | None:
     """``a op b`` with a string known only at run time, or ``text % value``."""
-    textual = any(v.pytype in _TEXTS for v in (a, b))
+    kinds = [v.pytype in _TEXTS for v in (a, b)]
+    textual = any(kinds) if op == "*" else kinds[0] if op == "%" else a.pytype is b.pytype and all(kinds)
     if not textual or op not in _TEXT_OPERATORS or not (is_computed(a) or is_computed(b)):
         return None
     if not (pure_operand(a) and pure_operand(b)):

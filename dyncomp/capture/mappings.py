@@ -11,10 +11,8 @@ from .breaks import Break
 from .methods.deques import deque_extend
 from .methods.dicts import constants_of, merge, view_constants
 from .methods.sets import set_operator
-from .raising import python_error
 from .values.base import Tracer, Value
 from .values.deque import DequeValue
-from .values.iterator import same_or_equal
 from .values.mapping import DictValue, DictViewValue
 from .values.number import ConstValue
 from .values.sets import SetValue
@@ -48,7 +46,7 @@ def _dict_operator(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> V
         return ConstValue(dicts_equal(tracer, a, b) == (plain == "=="))
     if plain in ("<", "<=", ">", ">="):
         text = f"'{plain}' not supported between instances of '{a.cls.__name__}' and '{b.cls.__name__}'"
-        python_error(tracer, TypeError, text)
+        tracer.raise_exception(TypeError, text)
     return None
 
 
@@ -99,7 +97,7 @@ def dicts_equal(tracer: Tracer, a: DictValue, b: DictValue) -> bool:
     if len(first) != len(second):
         return False
     for key, value in list(first.items()):
-        if key not in second or not same_or_equal(tracer, value, second[key]):
+        if key not in second or not tracer.same_or_equal(value, second[key]):
             return False
     return not (a.cls is b.cls is OrderedDict) or list(first) == list(second)
 
@@ -163,6 +161,6 @@ def _deque_operator(tracer: Tracer, op: str, plain: str, a: DequeValue, b: Value
     if plain in ("==", "!="):
         first, second = a.contents(tracer), b.contents(tracer)
         equal = len(first) == len(second)
-        equal = equal and all(same_or_equal(tracer, x, y) for x, y in zip(list(first), list(second)))
+        equal = equal and all(tracer.same_or_equal(x, y) for x, y in zip(list(first), list(second)))
         return ConstValue(equal == (plain == "=="))
     return None

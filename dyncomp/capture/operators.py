@@ -12,10 +12,20 @@ from ..frontends.base import ArrayRef
 from ..graph.ir import Var
 from .breaks import Break
 from .folding import text_operator
+from .guards import Kind
 from .mappings import container_operator
 from .values.array import ArrayValue
-from .values.base import Tracer, Value
-from .values.number import ConstValue, NumberValue, SymIntValue, binary_number, number_operand, unary_number
+from .values.base import OpaqueValue, Tracer, Value
+from .values.mapping import DictValue
+from .values.number import (
+    ConstValue,
+    NumberValue,
+    SymIntValue,
+    binary_number,
+    is_unique,
+    number_operand,
+    unary_number,
+)
 from .values.obj import InstanceValue
 from .values.seq import ListValue, TupleValue
 
@@ -44,6 +54,7 @@ BINARY_NAMES: dict[str, str] = {
 _REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 UNARY_NAMES = {"-": "neg", "+": "pos", "~": "invert"}
 _COMPARISONS = frozenset({"<", "<=", "==", "!=", ">", ">="})
+_MISSING = object()
 
 
 def array_operator(tracer: Tracer, name: str, values: list[Value]) -> Value:
@@ -119,7 +130,9 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     if plain in ("==", "!=") and not (a.is_const and b.is_const):
         return _compare_unlike(plain, a, b)
     if a.is_const and b.is_const:
-        function = getattr(operator, BINARY_NAMES[plain])
+        function = getattr(
+            operator, BINARY_NAMES[plain] if op == plain else f"i{BINARY_NAMES[plain].rstrip('_')}"
+        )
         if plain in ("==", "!="):
             return ConstValue(bool(tracer.fold(function, a.const, b.const)))
         return tracer.wrap_result(tracer.fold(function, _immutable(a), _immutable(b)))
@@ -183,13 +196,13 @@ def _equal_items(tracer: Tracer, a: Value, b: Value) -> bool:
     first, second = a.items(tracer), b.items(tracer)
     if len(first) != len(second):
         return False
-    return all(x is y or tracer.compare("==", x, y).truth(tracer) for x, y in zip(first, second))
+    return all(same_or_equal(tracer, x, y) for x, y in zip(first, second))
 
 
 def _ordered_items(tracer: Tracer, op: str, a: Value, b: Value) -> bool:
     first, second = a.items(tracer), b.items(tracer)
     for x, y in zip(first, second):
-        if x is not y and not tracer.compare("==", x, y).truth(tracer):
+        if not same_or_equal(tracer, x, y):
             return tracer.compare(op, x, y).truth(tracer)
     comparison: Callable[[int, int], bool] = getattr(operator, BINARY_NAMES[op])
     return comparison(len(first), len(second))
@@ -221,27 +234,93 @@ def _compare_unlike(op: str, a: Value, b: Value) -> Value:
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
 
 
+# types whose own operators leave it to a Python class on the other side
+_GIVES_WAY = (
+    int,
+    float,
+    complex,
+    bool,
+    type(None),
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+    range,
+    slice,
+    str,
+    bytes,
+)
+
+
 def _special_method(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value:
+    """An operator with an object of a Python class, as CPython chooses among the special methods."""
     name = BINARY_NAMES[plain].rstrip("_")
+    if plain == "%" and a.pytype in (str, bytes):
+        raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
     attempts: list[tuple[Value, str, Value]] = []
     if op != plain:
         attempts.append((a, f"__i{name}__", b))
-    attempts.append((a, f"__{name}__", b))
-    reflected = f"__{BINARY_NAMES[_REFLECTED[plain]]}__" if plain in _REFLECTED else f"__r{name}__"
-    attempts.append((b, reflected, a))
-    if b.pytype is not a.pytype and issubclass(b.pytype, a.pytype):
-        attempts.insert(0, attempts.pop())
+    attempts += _compared(plain, a, b) if plain in _COMPARISONS else _computed(name, a, b)
     for owner, special, other in attempts:
-        method = owner.special(tracer, special) if isinstance(owner, InstanceValue) else None
+        method = _operator_method(tracer, owner, special)
         if method is None:
             continue
         result = tracer.call_value(method, [other], {})
         if not (result.is_const and result.const is NotImplemented):
             return result
-    if plain in ("==", "!=") and isinstance(a, InstanceValue) and a.cls.__eq__ is object.__eq__:
-        if not isinstance(b, InstanceValue) or b.cls.__eq__ is object.__eq__:
-            return ConstValue((a is b) == (plain == "=="))
+    if plain in ("==", "!=") and all(_compares_by_identity(v) for v in (a, b)):
+        return ConstValue(identical(tracer, a, b) == (plain == "=="))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
+
+
+def _computed(name: str, a: Value, b: Value) -> list[tuple[Value, str, Value]]:
+    """``a.__op__(b)``, then ``b.__rop__(a)``: the other way round where ``b``'s class refines ``a``'s."""
+    attempts = [(a, f"__{name}__", b)]
+    if a.pytype is b.pytype:
+        return attempts
+    reflected = f"__r{name}__"
+    refined = issubclass(b.pytype, a.pytype) and _found(b.pytype, reflected) is not _found(
+        a.pytype, reflected
+    )
+    return [(b, reflected, a), *attempts] if refined else [*attempts, (b, reflected, a)]
+
+
+def _compared(op: str, a: Value, b: Value) -> list[tuple[Value, str, Value]]:
+    attempts = [(a, f"__{BINARY_NAMES[op]}__", b), (b, f"__{BINARY_NAMES[_REFLECTED[op]]}__", a)]
+    if a.pytype is not b.pytype and issubclass(b.pytype, a.pytype):
+        attempts.reverse()
+    return attempts
+
+
+def _found(cls: type, name: str) -> Any:
+    """A special method as the interpreter looks it up: on the class alone, ``object``'s left out."""
+    for base in cls.__mro__[:-1]:
+        if name in vars(base):
+            return vars(base)[name]
+    return _MISSING
+
+
+def _operator_method(tracer: Tracer, owner: Value, name: str) -> Value | None:
+    """The method to call; ``None`` where there is none, or one that gives way to the other operand's."""
+    if not isinstance(owner, InstanceValue):
+        if owner.pytype in _GIVES_WAY:
+            return None
+        raise Break("unsupported-operation", f"{name} of {owner.describe()}")
+    if _found(owner.cls, name) is _MISSING:
+        if name == "__ne__" and _found(owner.cls, "__eq__") is not _MISSING:
+            raise Break("unsupported-operation", f"!= of {owner.describe()}, which defines ==")
+        return None
+    method = owner.special(tracer, name)
+    if method is None:
+        raise Break("unsupported-operation", f"{name} of {owner.describe()} is no function")
+    return method
+
+
+def _compares_by_identity(value: Value) -> bool:
+    if isinstance(value, InstanceValue):
+        return _found(value.cls, "__eq__") is _MISSING and _found(value.cls, "__ne__") is _MISSING
+    return value.pytype in _GIVES_WAY
 
 
 def unary(tracer: Tracer, op: str, a: Value) -> Value:
@@ -259,20 +338,50 @@ def unary(tracer: Tracer, op: str, a: Value) -> Value:
     raise Break("unsupported-operation", f"unary {op} of {a.describe()}")
 
 
-def identical(a: Value, b: Value) -> bool:
-    """``a is b``; breaks where it is not certain."""
+# types of which equal objects may be several
+_MAY_BE_COPIES = (int, float, complex, str, bytes)
+
+
+def identical(tracer: Tracer, a: Value, b: Value) -> bool:
+    """``a is b``, guarded where both come from outside; breaks where it is not certain."""
     if a is b:
         return True
     if a.is_const and b.is_const and not isinstance(a, TupleValue) and not isinstance(b, TupleValue):
-        return a.const is b.const or (
-            type(a.const) is type(b.const) and type(a.const) in (int, str, bool) and a.const == b.const
-        )
+        return _identical_constants(tracer, a, b)
     if a.pytype is not b.pytype:
         return False
-    if a.source is not None and b.source is not None and a.source == b.source:
-        return True
+    if a.source is not None and b.source is not None and type(a) is type(b):
+        if a.source == b.source:
+            return True
+        if isinstance(a, (ArrayValue, ListValue, DictValue, InstanceValue)):
+            # one object has one value: two values are two objects
+            tracer.guard(a.source, Kind.NOT_SAME_OBJECT, b.source)
+            return False
     if (a.source is None) != (b.source is None) and not a.is_const and not b.is_const:
         return False
     if a.source is None and b.source is None and not a.is_const and not b.is_const:
         return False
     raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
+
+
+def _identical_constants(tracer: Tracer, a: Value, b: Value) -> bool:
+    """Constants are guarded by value: where equal ones may be several objects, pin which they are."""
+    x, y = a.const, b.const
+    if type(x) is type(y) and type(x) in _MAY_BE_COPIES and (x is y or x == y) and not is_unique(x):
+        for value in (a, b):
+            if value.source is not None:
+                tracer.guard(value.source, Kind.IS, value.const)
+    return x is y
+
+
+def same_or_equal(tracer: Tracer, a: Value, b: Value) -> bool:
+    """``a is b or a == b``: how containers find their items."""
+    a, b = tracer.realize(a), tracer.realize(b)
+    if a is b:
+        return True
+    if a.is_const and b.is_const and type(a.const) is float and a.const != a.const:
+        return identical(tracer, a, b)  # not a number: equal to nothing, and yet itself
+    if isinstance(a, OpaqueValue) and isinstance(b, OpaqueValue) and a.obj is b.obj:
+        raise Break("opaque-object", f"whether two references to {a.describe()} are one")
+    found: Value = tracer.compare("==", a, b)
+    return found.truth(tracer)

@@ -149,7 +149,7 @@ def _find_code(module: types.CodeType, name: str) -> types.CodeType:
 def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCode:
     """Constants for their names, and the original's argument names, free variables and identity."""
     renamed = dict(zip(made.arg_names, code.co_varnames))
-    instructions = tuple(_fit_instruction(instr, cg.constants, renamed) for instr in made.instructions)
+    instructions = tuple(_fit_instruction(instr, cg, renamed) for instr in made.instructions)
     return dataclasses.replace(
         made,
         instructions=instructions,
@@ -162,9 +162,12 @@ def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCod
     )
 
 
-def _fit_instruction(instr: Instr, constants: dict[str, Any], renamed: dict[str, str]) -> Instr:
-    if instr.op == "LOAD_GLOBAL" and instr.arg in constants:
-        return instr._replace(op="LOAD_CONST", arg=constants[instr.arg])
+def _fit_instruction(instr: Instr, cg: Codegen, renamed: dict[str, str]) -> Instr:
+    if instr.op == "LOAD_GLOBAL" and instr.arg in cg.constants:
+        return instr._replace(op="LOAD_CONST", arg=cg.constants[instr.arg])
+    if instr.op == "LOAD_CONST":
+        # a literal stands for the program's own object
+        return instr._replace(arg=cg.originals.get((type(instr.arg), repr(instr.arg)), instr.arg))
     if instr.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST") and instr.arg in renamed:
         return instr._replace(arg=renamed[instr.arg])
     return instr

@@ -6,9 +6,11 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
+from . import exceptions
 from .breaks import Break
 from .folding import is_computed, literal, pure_operand, python_call
 from .values.base import Tracer, Value
+from .values.exception import ExceptionValue
 from .values.mapping import DictValue
 from .values.number import PYTHON_NUMBERS, ConstValue, TextValue
 from .values.obj import InstanceValue
@@ -21,12 +23,14 @@ _PLAIN = (*PYTHON_NUMBERS, str, bytes, type(None), type(Ellipsis), range, slice)
 def text_of(tracer: Tracer, function: Callable[..., str], value: Value, *rest: Value) -> Value:
     """``function(value, *rest)`` where ``function`` is ``str``, ``repr``, ``ascii`` or ``format``."""
     value = tracer.realize(value)
+    if isinstance(value, ExceptionValue):
+        return _of_exception(tracer, function, value, rest)
     if isinstance(value, InstanceValue):
         return _of_instance(tracer, function, value, rest)
     if any(is_computed(v) for v in (value, *rest)) and all(pure_operand(v) for v in (value, *rest)):
         return python_call(tracer, function, [value, *rest])
     if not _is_printable(tracer, value):
-        raise Break("unsupported-operation", f"formatting of {value.describe()}")
+        raise Break("unsupported-call", f"formatting of {value.describe()}")
     constants = [literal(tracer, v, "a formatted value") for v in (value, *rest)]
     return ConstValue(tracer.fold(function, *constants))
 
@@ -58,6 +62,16 @@ def _is_printable_constant(tracer: Tracer, constant: Any) -> bool:
     return any(f.is_constant(constant) for f in tracer.config.frontends) and not callable(constant)
 
 
+def _of_exception(
+    tracer: Tracer, function: Callable[..., str], value: ExceptionValue, rest: tuple[Value, ...]
+) -> Value:
+    if function is format:
+        return exceptions.formatted(tracer, value, rest[0] if rest else ConstValue(""))
+    if function is ascii:
+        raise Break("unsupported-call", f"ascii() of {value.describe()}")
+    return exceptions.text_of(tracer, value, f"__{function.__name__}__")
+
+
 def _of_instance(
     tracer: Tracer, function: Callable[..., str], value: InstanceValue, rest: tuple[Value, ...]
 ) -> Value:
@@ -68,15 +82,15 @@ def _of_instance(
             return _checked(tracer, tracer.call_value(method, list(rest) or [ConstValue("")], {}))
         plain = all(r.is_const and r.const == "" for r in rest)
         if not plain or value.cls.__format__ is not object.__format__:
-            raise Break("unsupported-operation", f"formatting of {value.describe()}")
+            raise Break("unsupported-call", f"formatting of {value.describe()}")
     method = None
     if function is not repr and function is not ascii:
         method = value.special(tracer, "__str__")
         if method is None and value.cls.__str__ is not object.__str__:
-            raise Break("unsupported-operation", f"str() of {value.describe()}")
+            raise Break("unsupported-call", f"str() of {value.describe()}")
     method = method or value.special(tracer, "__repr__")
     if method is None:
-        raise Break("unsupported-operation", f"formatting of {value.describe()}")
+        raise Break("unsupported-call", f"formatting of {value.describe()}")
     found = _checked(tracer, tracer.call_value(method, [], {}))
     return text_of(tracer, ascii, found) if function is ascii and not found.is_const else found
 

@@ -9,21 +9,23 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import calls, generators, machine, operators, wrap
+from . import calls, exceptions, generators, machine, operators, regions, wrap
 from .breaks import Break
 from .config import CaptureConfig
+from .exceptions import Raised
 from .guard_program import is_plain_key
 from .guards import Guard, Kind
 from .places import SymbolPlace
 from .source import Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
+from .values.exception import ExceptionValue
 from .values.iterator import SequenceIterator
 from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
@@ -41,6 +43,7 @@ class Decisions:
     no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
+    constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
 
 
@@ -52,6 +55,7 @@ class Tracer:
         self.decisions = decisions
         self.code = code
         self.env = ShapeEnv()
+        self.env.locate = lambda: self.loc
         self.builder = GraphBuilder(config.table, self.env)
         self.tx = TraceContext(self.builder)
         self.guards: list[Guard] = []
@@ -64,12 +68,15 @@ class Tracer:
         # symbolic int arguments of the graph: where they are found, or the value that is computed
         self.integers: list[Source | NumberValue] = []
         self.places: dict[str, SymbolPlace] = {}
+        self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.frames: list[Any] = []
         self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
+        entered = regions.breaks_are_errors()
+        self.error_regions: list[bool] = [config.options.fullgraph if entered is None else entered]
         self.loc: Loc | None = None
         self._direct: Any = None
         self.instructions = 0
@@ -92,6 +99,11 @@ class Tracer:
         self.input_objects.clear()
         self.global_writes.clear()
         self.restart = Restart()
+
+    @property
+    def breaks_are_errors(self) -> bool:
+        """Whether a graph break at this place raises ``GraphBreakError``."""
+        return self.error_regions[-1]
 
     # -- guards -----------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Kind, expected: Any = None, why: str = "") -> None:
@@ -237,7 +249,7 @@ class Tracer:
             keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
             self.builder.loc = self.loc
             result = rule(self.tx, *positional, **keywords)
-        except Break:
+        except (Break, Raised):
             del self.builder.nodes[nodes:]
             raise
         except Unsupported as error:
@@ -259,15 +271,18 @@ class Tracer:
     def compare(self, op: str, a: Value, b: Value) -> Value:
         return operators.binary(self, op, self.realize(a), self.realize(b))
 
+    def same_or_equal(self, a: Value, b: Value) -> bool:
+        return operators.same_or_equal(self, a, b)
+
     def unary(self, op: str, a: Value) -> Value:
         return operators.unary(self, op, a)
 
     def fold(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Compute on constants; what raises is left to plain Python."""
+        """Compute on constants. What ``function`` raises must be just what the program's operation raises."""
         try:
             return function(*args)
         except Exception as error:
-            raise Break("would-raise", f"{type(error).__name__}: {error}") from None
+            exceptions.raise_known(self, error)
 
     def constant_of(self, value: Value, what: str) -> Any:
         """The constant, with symbolic integers pinned."""
@@ -300,6 +315,23 @@ class Tracer:
                 self.check_key(part)
         elif not is_plain_key(key):
             raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
+
+    # -- exceptions -----------------------------------------------------------------------------
+    def raise_exception(self, cls: type[BaseException], *args: Any) -> NoReturn:
+        """The traced operation raises ``cls(*args)``, exactly: executed symbolically where a traced frame
+        would catch it, else a break."""
+        exceptions.raise_exception(self, cls, *args)
+
+    def raise_like(self, function: Callable[..., Any], *args: Any) -> NoReturn:
+        """The traced operation raises what ``function(*args)`` raises."""
+        exceptions.raise_like(self, function, *args)
+
+    def raise_stop_iteration(self, iterator: Value) -> NoReturn:
+        """``next(iterator)`` raises, as the iterator has just ended."""
+        exceptions.raise_stop_iteration(self, iterator)
+
+    def leave_raise_to_python(self, exception: ExceptionValue) -> NoReturn:
+        exceptions.leave_to_python(self, exception)
 
     # -- calls ----------------------------------------------------------------------------------
     def call_direct(self, frame: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:

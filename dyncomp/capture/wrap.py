@@ -14,13 +14,15 @@ import numpy as np
 from ..errors import Unsupported
 from ..frontends.base import ArrayFacts as Facts
 from ..frontends.base import ArrayRef
-from ..graph.ir import ArrayType, contiguous_strides
-from ..symint import Dim, SymGuard, SymInt
+from ..graph.ir import ArrayType
+from ..symint import SymInt
 from . import _hook
 from .breaks import Break
+from .dims import array_dims, has_exchange_table
 from .facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
 from .guard_program import is_plain_key
 from .guards import Kind
+from .regions import error_on_graph_break
 from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
@@ -30,6 +32,7 @@ from .values.iterator import OpaqueIterator
 from .values.mapping import DefaultDictValue, DictValue, SizedValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
+from .values.region import RegionContextValue
 from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
 from .values.sets import LARGEST_OUTSIDE, SetValue
 
@@ -61,6 +64,7 @@ _ITERATORS: tuple[type, ...] = (
     map,
     filter,
 )
+_MOST_TEXTS = 4
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
@@ -104,6 +108,10 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         tracer.guard(source, Kind.IS, obj)
         inner: Any = obj.__wrapped__
         return FunctionValue(inner, pinned(inner))
+    if type(obj) is error_on_graph_break:
+        tracer.guard(source, Kind.TYPE_IS, error_on_graph_break)
+        tracer.guard(AttrSource(source, "enabled"), Kind.BOOL, obj.enabled)
+        return RegionContextValue(obj.enabled, source)
     if isinstance(obj, tuple) and hasattr(type(obj), "_fields") and type(obj).__new__ is not tuple.__new__:
         tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
         return TupleValue(
@@ -192,6 +200,19 @@ def _wrap_bool(tracer: Tracer, obj: Any, source: Source) -> Value:
 def _wrap_equal(tracer: Tracer, obj: Any, source: Source) -> Value:
     tracer.guard(source, Kind.EQUALS, obj)
     return ConstValue(obj, source)
+
+
+def _wrap_text(tracer: Tracer, obj: Any, source: Source) -> Value:
+    """A string is a constant; but a loop over many would have its body compiled for each, and a function that
+    is called with ever new ones would run into the limit of recompilations."""
+    seen = tracer.config.state_of(tracer.code).texts.setdefault(source.expr(), set())
+    seen.add(obj)
+    root = source.root()
+    varies = isinstance(root, LocalSource) and root.local in tracer.varying
+    if len(seen) > (_MOST_TEXTS if varies else max(_MOST_TEXTS, tracer.config.options.recompile_limit - 2)):
+        tracer.guard(source, Kind.TYPE_IS, type(obj))
+        return OpaqueValue(obj, source, "a string that changes from call to call")
+    return _wrap_equal(tracer, obj, source)
 
 
 def _wrap_same(tracer: Tracer, obj: Any, source: Source) -> Value:
@@ -338,8 +359,8 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     int: _wrap_int,
     float: _wrap_float,
     complex: _wrap_float,
-    str: _wrap_equal,
-    bytes: _wrap_equal,
+    str: _wrap_text,
+    bytes: _wrap_text,
     type(Ellipsis): _wrap_same,
     type(NotImplemented): _wrap_same,
     tuple: _wrap_tuple,
@@ -377,7 +398,7 @@ def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value
     if not facts.aligned:
         return _refused_array(tracer, obj, source, "an array whose memory is not aligned")
     index = len(tracer.builder.inputs)
-    shape, strides = _array_dims(tracer, facts, source, index)
+    shape, strides = array_dims(tracer, obj, facts, source, index)
     type_ = ArrayType(facts.dtype, shape, strides, facts.device)
     var = tracer.builder.add_input(type_, "array", source.expr())
     ref = ArrayRef(var, "array", frontend.name, not facts.writeable)
@@ -408,69 +429,6 @@ def _wrap_scalar(tracer: Tracer, frontend: Any, obj: Any, facts: Facts, source: 
     tracer.inputs.append(value)
     tracer.by_ref[ref] = value
     return value
-
-
-def _dynamic_dims(tracer: Tracer, facts: Facts, source: Source) -> set[int]:
-    """Which dimensions are to be symbolic: those that an earlier capture saw with another size."""
-    dynamic = tracer.config.options.dynamic
-    if dynamic is not None:
-        return set(range(len(facts.shape))) if dynamic else set()
-    state = tracer.config.state_of(tracer.code)
-    key = f"{source.expr()}.shape"
-    chosen = state.dynamic_dims.setdefault(key, set())
-    seen = state.seen.get(key)
-    if seen is not None and len(seen) == len(facts.shape):
-        chosen |= {i for i, (a, b) in enumerate(zip(seen, facts.shape)) if a != b}
-    state.seen[key] = facts.shape
-    return chosen
-
-
-def _array_dims(
-    tracer: Tracer, facts: Facts, source: Source, index: int
-) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
-    chosen = {i for i in _dynamic_dims(tracer, facts, source) if i < len(facts.shape) and facts.shape[i] >= 2}
-    if not chosen:
-        return facts.shape, facts.strides
-    shape: list[Dim] = list(facts.shape)
-    for axis in sorted(chosen):
-        symbol = tracer.env.new_symbol(facts.shape[axis], low=2)
-        tracer.bind_dim(symbol, "dim", index, axis, source, 1, has_exchange_table(facts.pytype))
-        # sizes 0 and 1 have rules of their own (broadcasting): they get entries of their own
-        tracer.env.guards.append(SymGuard(2 - symbol, "<="))
-        shape[axis] = symbol
-    strides = _symbolic_strides(tracer, facts, tuple(shape), index, source)
-    return tuple(shape), strides
-
-
-def _symbolic_strides(
-    tracer: Tracer, facts: Facts, shape: tuple[Dim, ...], index: int, source: Source
-) -> tuple[Dim, ...]:
-    """Strides in terms of the symbolic sizes where the array is C-contiguous, else symbols of their own."""
-    packed = contiguous_strides(shape)
-    contiguous = all(
-        n == 1 or s == (p.hint if isinstance(p, SymInt) else p)
-        for n, s, p in zip(facts.shape, facts.strides, packed)
-    )
-    strides: list[Dim] = []
-    for axis, (actual, expected) in enumerate(zip(facts.strides, packed)):
-        if contiguous and not isinstance(expected, SymInt):
-            strides.append(expected if facts.shape[axis] != 1 else actual)
-            continue
-        if not contiguous and abs(actual) <= 1:
-            strides.append(actual)
-            continue
-        symbol = tracer.env.new_symbol(actual)
-        by_table = has_exchange_table(facts.pytype)
-        itemsize = 1 if by_table else facts.dtype.itemsize
-        tracer.bind_dim(symbol, "stride", index, axis, source, itemsize, by_table)
-        if contiguous:
-            difference = symbol - expected
-            assert isinstance(difference, SymInt)
-            tracer.env.guards.append(SymGuard(difference, "=="))
-            strides.append(expected)
-        else:
-            strides.append(symbol)
-    return tuple(strides)
 
 
 def _guard_array(tracer: Tracer, obj: Any, facts: Facts, type_: ArrayType, source: Source) -> None:
@@ -507,11 +465,6 @@ def _guard_extra(tracer: Tracer, facts: Facts, source: Source) -> None:
     for item in facts.checks:
         check = CustomCheck(item.check, item.expected, item.text)
         tracer.guard(source, Kind.CUSTOM_ARRAY, check)
-
-
-def has_exchange_table(pytype: type) -> bool:
-    """Whether C reads arrays of this type through DLPack's exchange table."""
-    return hasattr(pytype, "__dlpack_c_exchange_api__")
 
 
 def _dlpack_dtype(facts: Facts) -> tuple[int, int, int]:

@@ -8,6 +8,7 @@ from ..breaks import Break
 from ..methods.sets import SET
 from ..texts import join, text_of
 from ..values.func import CellValue, NestedFunctionValue
+from ..values.iterator import IteratorValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue
 from ..values.seq import ListValue, SliceValue, TupleValue
@@ -116,11 +117,21 @@ def list_to_tuple(tracer: Any, frame: Any, arg: Any) -> None:
 
 @handles("UNPACK_SEQUENCE")
 def unpack_sequence(tracer: Any, frame: Any, count: int) -> None:
-    items = frame.pop().items(tracer)
+    sequence = frame.pop()
+    items = sequence.items(tracer)
     if len(items) != count:
-        raise Break("would-raise", f"{len(items)} values to unpack, expected {count}")
+        _wrong_number(tracer, sequence, len(items), count)
     for item in reversed(items):
         frame.push(tracer.realize(item))
+
+
+def _wrong_number(tracer: Any, sequence: Any, found: int, count: int) -> None:
+    if isinstance(sequence, IteratorValue):  # plain Python would have taken fewer items from it
+        raise Break("would-raise", f"{found} values to unpack, expected {count}")
+    wrong = f"not enough values to unpack (expected {count}, got {found})"
+    if found > count:
+        wrong = f"too many values to unpack (expected {count})"
+    tracer.raise_exception(ValueError, wrong)
 
 
 @handles("UNPACK_EX")
@@ -128,7 +139,8 @@ def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
     before, after = arg
     items = [tracer.realize(v) for v in frame.pop().items(tracer)]
     if len(items) < before + after:
-        raise Break("would-raise", f"{len(items)} values to unpack, expected at least {before + after}")
+        text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
+        tracer.raise_exception(ValueError, text)
     end = len(items) - after
     for item in reversed(items[end:]):
         frame.push(item)

@@ -39,7 +39,7 @@ def _ordered_dict(tracer: Tracer, *args: Value, **given: Value) -> Value:
 @builtin(collections.defaultdict)
 def _default_dict(tracer: Tracer, factory: Value = NONE, /, *args: Value, **given: Value) -> Value:
     if factory.is_const and factory.const is not None and not callable(factory.const):
-        raise Break("would-raise", "TypeError: first argument must be callable or None")
+        tracer.raise_exception(TypeError, "first argument must be callable or None")
     result = DefaultDictValue({}, factory)
     dict_update(tracer, result, *args, **given)
     return result
@@ -71,7 +71,7 @@ def _fromkeys(tracer: Tracer, keys: Value, value: Value = NONE, /) -> Value:
     return from_keys(tracer, keys, value)
 
 
-@builtin(collections.deque)
+@builtin(collections.deque, keywords=("iterable", "maxlen"))
 def _deque(tracer: Tracer, iterable: Value | None = None, maxlen: Value | None = None) -> Value:
     return new_deque(tracer, iterable, maxlen)
 

@@ -30,7 +30,7 @@ def _range(tracer: Tracer, *args: Value) -> Value:
     if len(values) == 2:
         values.append(1)
     if values[2] == 0:
-        raise Break("would-raise", "range() arg 3 must not be zero")
+        raise tracer.raise_like(range, 0, 1, 0)
     return RangeValue(*values)
 
 
@@ -57,7 +57,7 @@ def _next(tracer: Tracer, iterator: Value, default: Value | None = None, /) -> V
     if item is not None:
         return item
     if default is None:
-        raise Break("would-raise", "StopIteration")
+        raise tracer.raise_stop_iteration(iterator)
     return default
 
 

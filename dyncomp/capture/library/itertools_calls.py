@@ -12,23 +12,20 @@ from ..values.itertools import (
     AccumulateIterator,
     BatchedIterator,
     ChainIterator,
-    CombinatoricIterator,
     CompressIterator,
     CountIterator,
     CycleIterator,
     DropWhileIterator,
-    GroupByIterator,
     PairwiseIterator,
     RepeatIterator,
     SliceIterator,
     StarMapIterator,
     TakeWhileIterator,
-    TeeBuffer,
-    TeeIterator,
     ZipLongestIterator,
 )
 from ..values.number import ConstValue, number_operand
 from ..values.seq import TupleValue
+from ..values.shared_iterators import CombinatoricIterator, GroupByIterator, TeeBuffer, TeeIterator
 from .iteration import filtering
 from .registry import NONE, builtin, expand
 
@@ -72,20 +69,15 @@ def _islice(
     tracer: Tracer, iterable: Value, start: Value, stop: Value | None = None, step: Value | None = None, /
 ) -> Value:
     first, last = (None, start) if stop is None else (start, stop)
-    begin = 0 if _is_none(first) else _slice_bound(tracer, first)
-    end = None if _is_none(last) else _slice_bound(tracer, last)
-    by = 1 if _is_none(step) else _slice_bound(tracer, step)
-    if by == 0:
-        raise Break("would-raise", "ValueError: Step for islice() must be a positive integer or None.")
-    return SliceIterator(iterable.iterate(tracer), begin, end, by)
+    begin, end, by = (None if _is_none(v) else _slice_bound(tracer, v) for v in (first, last, step))
+    if any(bound is not None and bound < 0 for bound in (begin, end, by)) or by == 0:
+        tracer.raise_like(itertools.islice, (), *([end] if stop is None else [begin, end, by]))
+    return SliceIterator(iterable.iterate(tracer), begin or 0, end, by or 1)
 
 
 def _slice_bound(tracer: Tracer, value: Value | None) -> int:
     assert value is not None
-    found = tracer.integer_of(value, "a bound of islice")
-    if found < 0:
-        raise Break("would-raise", "ValueError: a negative bound of islice()")
-    return found
+    return tracer.integer_of(value, "a bound of islice")
 
 
 @builtin(itertools.takewhile)
@@ -140,7 +132,7 @@ def _groupby(tracer: Tracer, iterable: Value, key: Value | None = None) -> Value
 def _tee(tracer: Tracer, iterable: Value, n: Value | None = None, /) -> Value:
     count = 2 if n is None else tracer.integer_of(n, "the number of iterators")
     if count < 0:
-        raise Break("would-raise", "ValueError: n must be >= 0")
+        tracer.raise_like(itertools.tee, (), count)
     iterator = iterable.iterate(tracer)
     if not count:
         return TupleValue([])
@@ -154,7 +146,7 @@ def _tee(tracer: Tracer, iterable: Value, n: Value | None = None, /) -> Value:
 def _product(tracer: Tracer, *iterables: Value, repeat: Value | None = None) -> Value:
     times = 1 if repeat is None else tracer.integer_of(repeat, "the number of repetitions")
     if times < 0:
-        raise Break("would-raise", "ValueError: repeat argument cannot be negative")
+        tracer.raise_like(lambda: itertools.product(repeat=times))
     pools = [expand(tracer, i) for i in iterables] * times
     places = itertools.product(*(range(len(pool)) for pool in pools))
     count = math.prod(len(pool) for pool in pools)
@@ -187,7 +179,7 @@ def _length(tracer: Tracer, value: Value | None) -> int:
     assert value is not None
     found = tracer.integer_of(value, "a length")
     if found < 0:
-        raise Break("would-raise", "ValueError: r must be non-negative")
+        tracer.raise_like(itertools.combinations, (), found)
     return found
 
 
@@ -200,7 +192,7 @@ def _selection(cls: Any, pool: list[Value], length: int, count: int) -> Value:
 def _batched(tracer: Tracer, iterable: Value, n: Value, *, strict: Value | None = None) -> Value:
     size = tracer.integer_of(n, "a batch size")
     if size < 1:
-        raise Break("would-raise", "ValueError: n must be at least one")
+        tracer.raise_like(itertools.batched, (), size)  # type: ignore[attr-defined]
     exact = strict is not None and strict.truth(tracer)
     return BatchedIterator(itertools.batched, iterable.iterate(tracer), size, exact)  # type: ignore[attr-defined]
 

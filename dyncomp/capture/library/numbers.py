@@ -30,7 +30,7 @@ def _bool(tracer: Tracer, obj: Value | None = None) -> Value:
     return ConstValue(obj.truth(tracer))
 
 
-@builtin(int)
+@builtin(int, keywords=("base",))
 def _int(tracer: Tracer, obj: Value | None = None, base: Value | None = None) -> Value:
     if isinstance(obj, SymIntValue):
         return obj
@@ -140,12 +140,12 @@ def _extreme(
     tracer: Tracer, relation: str, args: tuple[Value, ...], key: Value | None, default: Value | None
 ) -> Value:
     if not args or (default is not None and len(args) > 1):
-        raise Break("would-raise", "TypeError: wrong arguments of min() or max()")
+        raise Break("would-raise", "wrong arguments of min() or max()")
     items = list(args) if len(args) > 1 else expand(tracer, args[0])
     key = None if key is not None and key.is_const and key.const is None else key
     if not items:
         if default is None:
-            raise Break("would-raise", "min() or max() of nothing")
+            raise tracer.raise_like(min if relation == "<" else max, [])
         return default
     if (
         key is None
@@ -172,7 +172,7 @@ def _whole(value: Value) -> bool:
 def _sum(tracer: Tracer, iterable: Value, /, start: Value | None = None) -> Value:
     total = start if start is not None else ConstValue(0)
     if total.pytype in (str, bytes, bytearray):
-        raise Break("would-raise", "TypeError: sum() can't sum strings")
+        tracer.raise_like(sum, [], total.pytype())
     items = expand(tracer, iterable)
     if items and all(i.is_const for i in items) and total.is_const:
         return tracer.wrap_result(tracer.fold(sum, [i.const for i in items], total.const))
@@ -222,7 +222,7 @@ def _prod(tracer: Tracer, iterable: Value, *, start: Value | None = None) -> Val
 def _reduce(tracer: Tracer, function: Value, iterable: Value, *initial: Value) -> Value:
     items = [*initial, *expand(tracer, iterable)]
     if not items:
-        raise Break("would-raise", "reduce() of empty iterable with no initial value")
+        raise tracer.raise_like(functools.reduce, max, [])
     total = items[0]
     for item in items[1:]:
         total = tracer.call_value(function, [total, item], {})

@@ -9,7 +9,7 @@ from ..values.number import ConstValue
 from .registry import builtin
 
 
-@builtin(str)
+@builtin(str, keywords=("object", "encoding", "errors"))
 def _str(
     tracer: Tracer, object: Value | None = None, encoding: Value | None = None, errors: Value | None = None
 ) -> Value:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..raising import python_error
+import collections
+
 from ..values.base import Tracer, Value
 from ..values.deque import DequeValue
-from ..values.iterator import same_or_equal
 from ..values.number import ConstValue
 from .lists import find
 from .table import Method, method
@@ -19,7 +19,7 @@ def new_deque(tracer: Tracer, iterable: Value | None = None, maxlen: Value | Non
     given = None if maxlen is None else tracer.constant_of(maxlen, "a deque's maxlen")
     limit = None if given is None else tracer.integer_of(ConstValue(given), "a deque's maxlen")
     if limit is not None and limit < 0:
-        python_error(tracer, ValueError, "maxlen must be non-negative")
+        tracer.raise_exception(ValueError, "maxlen must be non-negative")
     result = DequeValue([], limit)
     if iterable is not None:
         deque_extend(tracer, result, iterable)
@@ -65,7 +65,7 @@ def deque_popleft(tracer: Tracer, owner: DequeValue, /) -> Value:
 def _take(tracer: Tracer, owner: DequeValue, where: int) -> Value:
     items = owner.contents(tracer)
     if not items:
-        python_error(tracer, IndexError, "pop from an empty deque")
+        tracer.raise_exception(IndexError, "pop from an empty deque")
     owner.touch(tracer)
     return tracer.realize(items.pop(where))
 
@@ -104,7 +104,7 @@ def deque_rotate(tracer: Tracer, owner: DequeValue, n: Value | None = None, /) -
 
 @method(DEQUE)
 def deque_count(tracer: Tracer, owner: DequeValue, value: Value, /) -> Value:
-    return ConstValue(sum(same_or_equal(tracer, item, value) for item in owner.contents(tracer)))
+    return ConstValue(sum(tracer.same_or_equal(item, value) for item in owner.contents(tracer)))
 
 
 @method(DEQUE)
@@ -115,8 +115,7 @@ def deque_index(
     last = None if stop is None else tracer.integer_of(stop, "an index bound")
     where = find(tracer, owner.contents(tracer), value, first, last)
     if where is None:
-        shown = repr(tracer.constant_of(value, "what a deque lacks"))
-        python_error(tracer, ValueError, f"{shown} is not in deque")
+        tracer.raise_like(collections.deque().index, tracer.constant_of(value, "what a deque lacks"))
     return ConstValue(where)
 
 
@@ -124,7 +123,7 @@ def deque_index(
 def deque_insert(tracer: Tracer, owner: DequeValue, index: Value, value: Value, /) -> Value:
     items = owner.contents(tracer)
     if owner.maxlen is not None and len(items) >= owner.maxlen:
-        python_error(tracer, IndexError, "deque already at its maximum size")
+        tracer.raise_exception(IndexError, "deque already at its maximum size")
     where = tracer.integer_of(index, "a deque index")
     owner.touch(tracer)
     items.insert(where, value)
@@ -136,8 +135,7 @@ def deque_remove(tracer: Tracer, owner: DequeValue, value: Value, /) -> Value:
     items = owner.contents(tracer)
     where = find(tracer, items, value)
     if where is None:
-        shown = repr(tracer.constant_of(value, "what a deque lacks"))
-        python_error(tracer, ValueError, f"{shown} is not in deque")
+        tracer.raise_like(collections.deque().remove, tracer.constant_of(value, "what a deque lacks"))
     owner.touch(tracer)
     del items[where]
     return _NONE

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..breaks import Break
-from ..raising import python_error
 from ..values.base import Tracer, Value
 from ..values.mapping import DefaultDictValue, DictValue, DictViewValue
 from ..values.number import ConstValue
@@ -62,7 +61,7 @@ def dict_pop(tracer: Tracer, owner: DictValue, key: Value, default: Value | None
     constant = owner.key_of(tracer, key)
     if constant not in entries:
         if default is None:
-            python_error(tracer, KeyError, constant)
+            tracer.raise_exception(KeyError, constant)
         return default
     owner.touch(tracer)
     return tracer.realize(entries.pop(constant))
@@ -72,7 +71,7 @@ def dict_pop(tracer: Tracer, owner: DictValue, key: Value, default: Value | None
 def dict_popitem(tracer: Tracer, owner: DictValue) -> Value:
     entries = owner.contents(tracer)
     if not entries:
-        python_error(tracer, KeyError, "popitem(): dictionary is empty")
+        tracer.raise_exception(KeyError, "popitem(): dictionary is empty")
     return _take(tracer, owner, entries, next(reversed(entries)))
 
 
@@ -116,14 +115,14 @@ def pairs_of(tracer: Tracer, owner: DictValue, other: Value) -> Iterator[tuple[A
         pair = [tracer.realize(part) for part in tracer.realize(item).items(tracer)]
         if len(pair) != 2:
             text = f"dictionary update sequence element #{number} has length {len(pair)}; 2 is required"
-            python_error(tracer, ValueError, text)
+            tracer.raise_exception(ValueError, text)
         yield owner.key_of(tracer, pair[0]), pair[1]
 
 
 def new_dict(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> DictValue:
     """``dict(...)`` or ``OrderedDict(...)``."""
     if len(args) > 1:
-        python_error(tracer, TypeError, f"{cls.__name__} expected at most 1 argument, got {len(args)}")
+        tracer.raise_exception(TypeError, f"{cls.__name__} expected at most 1 argument, got {len(args)}")
     result = DictValue({}, cls=cls)
     dict_update(tracer, result, *args, **kwargs)
     return result
@@ -148,7 +147,7 @@ def ordered_move_to_end(tracer: Tracer, owner: DictValue, key: Value, last: Valu
     entries = owner.contents(tracer)
     constant = owner.key_of(tracer, key)
     if constant not in entries:
-        python_error(tracer, KeyError, constant)
+        tracer.raise_exception(KeyError, constant)
     owner.touch(tracer)
     value = entries.pop(constant)
     if last is None or last.truth(tracer):
@@ -165,7 +164,7 @@ def ordered_move_to_end(tracer: Tracer, owner: DictValue, key: Value, last: Valu
 def ordered_popitem(tracer: Tracer, owner: DictValue, last: Value | None = None) -> Value:
     entries = owner.contents(tracer)
     if not entries:
-        python_error(tracer, KeyError, "dictionary is empty")
+        tracer.raise_exception(KeyError, "dictionary is empty")
     from_end = last is None or last.truth(tracer)
     return _take(tracer, owner, entries, next(reversed(entries) if from_end else iter(entries)))
 

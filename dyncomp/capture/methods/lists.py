@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..raising import python_error
 from ..values.base import Tracer, Value
-from ..values.iterator import same_or_equal
 from ..values.number import ConstValue
 from ..values.seq import ListValue
 from .table import Method, method
@@ -34,11 +32,11 @@ def list_pop(tracer: Tracer, owner: ListValue, index: Value | None = None, /) ->
     items = owner.contents(tracer)
     where = -1 if index is None else tracer.integer_of(index, "a list index")
     if not items:
-        python_error(tracer, IndexError, "pop from empty list")
+        tracer.raise_exception(IndexError, "pop from empty list")
     if where < 0:
         where += len(items)
     if not 0 <= where < len(items):
-        python_error(tracer, IndexError, "pop index out of range")
+        tracer.raise_exception(IndexError, "pop index out of range")
     owner.touch(tracer)
     return tracer.realize(items.pop(where))
 
@@ -78,7 +76,7 @@ def list_remove(tracer: Tracer, owner: ListValue, value: Value, /) -> Value:
     items = owner.contents(tracer)
     where = find(tracer, items, value)
     if where is None:
-        python_error(tracer, ValueError, "list.remove(x): x not in list")
+        tracer.raise_exception(ValueError, "list.remove(x): x not in list")
     owner.touch(tracer)
     del items[where]
     return _NONE
@@ -87,7 +85,7 @@ def list_remove(tracer: Tracer, owner: ListValue, value: Value, /) -> Value:
 def find(tracer: Tracer, items: list[Value], value: Value, start: int = 0, stop: int | None = None) -> Any:
     """The position of the first item that is or equals ``value``; ``None`` where there is none."""
     for index in range(*slice(start, stop).indices(len(items))):
-        if same_or_equal(tracer, items[index], value):
+        if tracer.same_or_equal(items[index], value):
             return index
     return None
 
@@ -103,17 +101,13 @@ def _index(
     where = find(tracer, items, value, _bound(tracer, start, 0), _bound(tracer, stop, None))
     if where is None:
         if isinstance(owner, ListValue):
-            python_error(tracer, ValueError, f"{_repr_of(tracer, value)} is not in list")
-        python_error(tracer, ValueError, "tuple.index(x): x not in tuple")
+            tracer.raise_like([].index, tracer.constant_of(value, "what a list lacks"))
+        tracer.raise_exception(ValueError, "tuple.index(x): x not in tuple")
     return ConstValue(where)
 
 
-def _repr_of(tracer: Tracer, value: Value) -> str:
-    return repr(tracer.constant_of(value, "what a list lacks"))
-
-
 def _count(tracer: Tracer, owner: Any, value: Value, /) -> Value:
-    return ConstValue(sum(same_or_equal(tracer, item, value) for item in owner.contents(tracer)))
+    return ConstValue(sum(tracer.same_or_equal(item, value) for item in owner.contents(tracer)))
 
 
 LIST["index"] = TUPLE["index"] = _index

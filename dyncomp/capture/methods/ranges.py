@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ..breaks import Break
-from ..raising import python_error
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue
 from ..values.seq import RangeValue, SliceValue
@@ -18,7 +16,7 @@ def range_index(tracer: Tracer, owner: RangeValue, value: Value, /) -> Value:
     wanted = tracer.constant_of(value, "what a range is searched for")
     real = owner.pinned()
     if wanted not in real:
-        python_error(tracer, ValueError, f"{wanted!r} is not in range")
+        tracer.raise_like(range(0).index, wanted)
     return ConstValue(tracer.fold(real.index, wanted))
 
 
@@ -31,5 +29,5 @@ def range_count(tracer: Tracer, owner: RangeValue, value: Value, /) -> Value:
 def slice_indices(tracer: Tracer, owner: SliceValue, length: Value, /) -> Value:
     size = tracer.integer_of(length, "the length that a slice is of")
     if size < 0:
-        raise Break("would-raise", "ValueError: length should not be negative")
+        tracer.raise_exception(ValueError, "length should not be negative")
     return tracer.wrap_result(tracer.fold(tracer.slice_of(owner).indices, size))

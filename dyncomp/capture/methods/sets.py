@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..breaks import Break
-from ..raising import python_error
 from ..values.base import Tracer, Value
 from ..values.mapping import DictValue
 from ..values.number import ConstValue
@@ -162,14 +161,14 @@ def _discard(tracer: Tracer, owner: SetValue, value: Value, /) -> Value:
 def _remove(tracer: Tracer, owner: SetValue, value: Value, /) -> Value:
     element = owner.element_of(tracer, value)
     if element not in owner.elements(tracer):
-        python_error(tracer, KeyError, element)
+        tracer.raise_exception(KeyError, element)
     owner.change(tracer, "remove", (element,))
     return _NONE
 
 
 def _pop(tracer: Tracer, owner: SetValue, /) -> Value:
     if not owner.elements(tracer):
-        python_error(tracer, KeyError, "pop from an empty set")
+        tracer.raise_exception(KeyError, "pop from an empty set")
     if owner.source is not None or not owner.certain:
         raise Break("unsupported-call", "pop of a set from outside")
     return ConstValue(owner.change(tracer, "pop", ()))

@@ -6,7 +6,6 @@ import collections
 from typing import Any
 
 from ..guards import Kind
-from ..raising import python_error
 from ..source import AttrSource, ItemSource, Source
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
@@ -83,7 +82,7 @@ class DequeValue(SequenceValue):
         if index < 0:
             index += len(items)
         if not 0 <= index < len(items):
-            python_error(tracer, IndexError, "deque index out of range")
+            tracer.raise_exception(IndexError, "deque index out of range")
         return index
 
     def getitem(self, tracer: Tracer, key: Value) -> Value:
@@ -160,7 +159,7 @@ class DequeIterator(IteratorValue):
     def next(self, tracer: Tracer) -> Value | None:
         if self.version != self.owner.version:
             self.position = len(self.sequence)
-            python_error(tracer, RuntimeError, "deque mutated during iteration")
+            tracer.raise_exception(RuntimeError, "deque mutated during iteration")
         if self.position == len(self.sequence):
             return None
         self.position += 1

@@ -45,7 +45,7 @@ class IteratorValue(Value):
             candidate = self.next(tracer)
             if candidate is None:
                 return ConstValue(False)
-            if same_or_equal(tracer, candidate, item):
+            if tracer.same_or_equal(candidate, item):
                 return ConstValue(True)
         raise Break("unsupported-operation", f"a long membership test in {self.describe()}")
 
@@ -54,12 +54,6 @@ def can_step(tracer: Tracer, iterator: Value) -> bool:
     """Whether the iterator may be stepped to its end without assuming more than what was seen."""
     known = isinstance(iterator, IteratorValue) and iterator.bound(tracer) is not None
     return known or iterator.open_ended(tracer)
-
-
-def same_or_equal(tracer: Tracer, a: Value, b: Value) -> bool:
-    """``a is b or a == b``, as containers compare."""
-    a, b = tracer.realize(a), tracer.realize(b)
-    return a is b or bool(tracer.compare("==", a, b).truth(tracer))
 
 
 class OpaqueIterator(OpaqueValue):
@@ -325,12 +319,12 @@ class ZipIterator(CombiningIterator):
         if exhausted:
             plural = " " if exhausted == 1 else "s 1-"
             text = f"zip() argument {exhausted + 1} is shorter than argument{plural}{exhausted}"
-            raise Break("would-raise", f"ValueError: {text}")
+            tracer.raise_exception(ValueError, f"{text}")
         for position, source in enumerate(self.sources[1:], 1):
             if source.next(tracer) is not None:
                 plural = " " if position == 1 else "s 1-"
                 text = f"zip() argument {position + 1} is longer than argument{plural}{position}"
-                raise Break("would-raise", f"ValueError: {text}")
+                tracer.raise_exception(ValueError, f"{text}")
 
     def reconstruct(self, cg: Codegen) -> str:
         inner = ", ".join(cg.value(s) for s in self.sources)
@@ -397,7 +391,7 @@ class CallIterator(IteratorValue):
             return None
         tracer.steps += 1
         item = tracer.realize(tracer.call_value(self.function, [], {}))
-        if same_or_equal(tracer, self.sentinel, item):
+        if tracer.same_or_equal(self.sentinel, item):
             self.done = True
             return None
         return item

@@ -11,11 +11,10 @@ from typing import Any
 from ..breaks import Break, Skip
 from ..facts import CustomCheck
 from ..guards import Kind
-from ..raising import python_error
 from ..source import AttrSource, ItemSource, Source
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .func import BoundMethodValue
-from .iterator import IteratorValue, advance, same_or_equal
+from .iterator import IteratorValue, advance
 from .number import ConstValue
 from .seq import TupleValue
 
@@ -107,7 +106,7 @@ class DictValue(Value):
         """What reading an absent key gives."""
         if self.cls is collections.Counter:
             return ConstValue(0)
-        python_error(tracer, KeyError, key)
+        raise tracer.raise_exception(KeyError, key)
 
     def getitem(self, tracer: Tracer, key: Value) -> Value:
         constant = self.key_of(tracer, key)
@@ -123,7 +122,7 @@ class DictValue(Value):
         if constant not in entries:
             if self.cls is collections.Counter:
                 return
-            python_error(tracer, KeyError, constant)
+            tracer.raise_exception(KeyError, constant)
         self.touch(tracer)
         del entries[constant]
 
@@ -229,7 +228,7 @@ class DefaultDictValue(DictValue):
     def missing(self, tracer: Tracer, key: Any) -> Value:
         factory = tracer.realize(self.factory)
         if factory.is_const and factory.const is None:
-            python_error(tracer, KeyError, key)
+            tracer.raise_exception(KeyError, key)
         value: Value = tracer.realize(tracer.call_value(factory, [], {}))
         self.store(tracer, key, value)
         return value
@@ -285,13 +284,13 @@ class DictViewValue(Value):
         if self.kind == "keys":
             return self.owner.contains(tracer, item)
         if self.kind == "values":
-            found = any(same_or_equal(tracer, v, item) for v in self.items(tracer))
+            found = any(tracer.same_or_equal(v, item) for v in self.items(tracer))
             return ConstValue(found)
         if not isinstance(item, TupleValue) or len(item.contents(tracer)) != 2:
             raise Break("unsupported-operation", f"{item.describe()} in dict items")
         key, value = item.contents(tracer)
         entry = self.owner.lookup(tracer, self.owner.key_of(tracer, key))
-        return ConstValue(entry is not None and same_or_equal(tracer, entry, value))
+        return ConstValue(entry is not None and tracer.same_or_equal(entry, value))
 
     def truth(self, tracer: Tracer) -> bool:
         return self.owner.truth(tracer)

@@ -21,6 +21,15 @@ from ..breaks import Break
 from ..source import Source
 from .base import Codegen, Tracer, Value
 
+_GUARDED_BY_VALUE = (int, float, complex, str, bytes)
+
+
+def is_unique(obj: Any) -> bool:
+    """Whether CPython has one object only of this number or string."""
+    if type(obj) is int:
+        return -5 <= obj <= 256
+    return type(obj) in (str, bytes) and not obj
+
 
 class ConstValue(Value):
     """An immutable constant: number, string, ``None``, type, dtype, module constant…"""
@@ -45,6 +54,8 @@ class ConstValue(Value):
         return self.value
 
     def reconstruct(self, cg: Codegen) -> str:
+        if self.source is not None and type(self.value) in _GUARDED_BY_VALUE and not is_unique(self.value):
+            return cg.load(self.source)  # an equal object may be there at the next call
         return cg.constant(self.value)
 
     def truth(self, tracer: Tracer) -> bool:
@@ -77,7 +88,7 @@ class ConstValue(Value):
         if isinstance(self.value, (str, bytes)) or item.is_const:
             return ConstValue(tracer.fold(operator.contains, self.value, item.const))
         for candidate in self.value:
-            if tracer.compare("==", item, ConstValue(candidate)).truth(tracer):
+            if tracer.same_or_equal(ConstValue(candidate), item):
                 return ConstValue(True)
         return ConstValue(False)
 

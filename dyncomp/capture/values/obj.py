@@ -122,7 +122,8 @@ class InstanceValue(Value):
         if isinstance(hook, types.FunctionType):
             function = tracer.child_or_constant(hook, self._class_member_source(tracer, "__getattr__"))
             return tracer.call_value(function, [self, tracer.wrap_result(name)], {})
-        raise Break("would-raise", f"{self.describe()} has no attribute {name!r}")
+        text = f"{self.cls.__name__[:50]!r} object has no attribute {name!r}"
+        raise tracer.raise_exception(AttributeError, text)
 
     def _stored(self, tracer: Tracer, name: str) -> Value | None:
         """What a library's ``__getattr__`` finds in one of the instance's dicts."""

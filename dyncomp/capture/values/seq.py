@@ -7,25 +7,26 @@ from typing import Any
 from ...symint import SymInt
 from ..breaks import Break
 from ..guards import Kind
-from ..raising import python_error
 from ..source import ItemSource, Source
 from .base import Codegen, Tracer, Value
-from .iterator import RangeIterator, SequenceIterator, same_or_equal
+from .iterator import RangeIterator, SequenceIterator
 from .number import ConstValue, NumberValue, SymIntValue
 
 
-def index_of(tracer: Tracer, key: Value, length: int, what: str = "list index") -> int:
-    """A sequence index as a non-negative int."""
+def index_of(tracer: Tracer, key: Value, length: int, what: str) -> int:
+    """A sequence index as a non-negative int. ``what``: plain Python's message where it is out of range."""
     index = tracer.integer_of(key, "a sequence index")
     if index < 0:
         index += length
     if not 0 <= index < length:
-        python_error(tracer, IndexError, f"{what} out of range")
+        tracer.raise_exception(IndexError, what)
     return index
 
 
 class SequenceValue(Value):
     """What tuples and lists share; ``contents`` gives the items."""
+
+    noun = "tuple"  # in messages of IndexError
 
     def contents(self, tracer: Tracer) -> list[Value]:
         raise NotImplementedError
@@ -50,11 +51,10 @@ class SequenceValue(Value):
         items = self.contents(tracer)
         if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
             return self.rebuild(items[tracer.slice_of(key)])
-        name = "list" if self.pytype is list else "tuple"
-        return items[index_of(tracer, key, len(items), f"{name} index")]
+        return items[index_of(tracer, key, len(items), f"{self.noun} index out of range")]
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
-        found = any(same_or_equal(tracer, candidate, item) for candidate in self.contents(tracer))
+        found = any(tracer.same_or_equal(candidate, item) for candidate in self.contents(tracer))
         return ConstValue(found)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
@@ -116,6 +116,8 @@ class ListValue(SequenceValue):
     """A list. One that came from outside is not looked into (nor its length guarded) until it has to be:
     appending to it only records the appended items."""
 
+    noun = "list"
+
     def __init__(self, items: list[Value] | None, source: Source | None = None, obj: Any = None) -> None:
         self._items = items
         self._obj = obj
@@ -165,7 +167,7 @@ class ListValue(SequenceValue):
             self.touch(tracer)
             items[where] = replacement
             return
-        index = index_of(tracer, key, len(items), "list assignment index")
+        index = index_of(tracer, key, len(items), "list assignment index out of range")
         self.touch(tracer)
         items[index] = value
 
@@ -174,7 +176,7 @@ class ListValue(SequenceValue):
         if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
             where: Any = tracer.slice_of(key)
         else:
-            where = index_of(tracer, key, len(items), "list assignment index")
+            where = index_of(tracer, key, len(items), "list assignment index out of range")
         self.touch(tracer)
         del items[where]
 
@@ -252,11 +254,11 @@ class RangeValue(SequenceValue):
         index = tracer.integer_of(key, "a range index")
         if not self.is_const and index >= 0 and self.step == 1:
             if not self.start + index < self.stop:
-                python_error(tracer, IndexError, "range object index out of range")
+                tracer.raise_exception(IndexError, "range object index out of range")
             return tracer.wrap_result(self.start + index)
         count = self.count()
         if not -count <= index < count:
-            python_error(tracer, IndexError, "range object index out of range")
+            tracer.raise_exception(IndexError, "range object index out of range")
         return ConstValue(self.pinned()[index])
 
     def iterate(self, tracer: Tracer) -> Value:

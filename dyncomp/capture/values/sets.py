@@ -13,7 +13,6 @@ from typing import Any
 from ..breaks import Break
 from ..facts import CustomCheck
 from ..guards import Kind
-from ..raising import python_error
 from ..source import Source
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
@@ -86,7 +85,7 @@ class SetValue(Value):
         if isinstance(item, SetValue):
             raise Break("unsupported-operation", "a set as an element of a set")
         if not item.is_const and item.pytype.__hash__ is None:
-            python_error(tracer, TypeError, f"unhashable type: '{item.pytype.__name__}'")
+            tracer.raise_exception(TypeError, f"unhashable type: '{item.pytype.__name__}'")
         return tracer.fold(_hashable, tracer.constant_of(item, "a set item"))
 
     def truth(self, tracer: Tracer) -> bool:
@@ -173,7 +172,7 @@ class SetIterator(IteratorValue):
         if self.done:
             return None
         if len(self.owner.elements(tracer)) != len(self.order):
-            python_error(tracer, RuntimeError, "Set changed size during iteration")
+            tracer.raise_exception(RuntimeError, "Set changed size during iteration")
         if self.position == len(self.order):
             self.done = True
             return None
