@@ -8,7 +8,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..values.base import Tracer, Value
-from ..values.mapping import DefaultDictValue, DictValue, DictViewValue
+from ..values.mapping import DictValue, DictViewValue
 from ..values.number import ConstValue
 from ..values.sets import SetValue
 from .table import Method, method
@@ -61,7 +61,7 @@ def dict_pop(tracer: Tracer, owner: DictValue, key: Value, default: Value | None
     constant = owner.key_of(tracer, key)
     if constant not in entries:
         if default is None:
-            tracer.raise_exception(KeyError, constant)
+            raise tracer.raise_exception(KeyError, constant)
         return default
     owner.touch(tracer)
     return tracer.realize(entries.pop(constant))
@@ -134,11 +134,6 @@ def from_keys(tracer: Tracer, keys: Value, value: Value = _NONE, /) -> Value:
     for key in keys.items(tracer):
         result.store(tracer, result.key_of(tracer, key), value)
     return result
-
-
-def missing(tracer: Tracer, owner: DefaultDictValue, key: Value, /) -> Value:
-    """``defaultdict.__missing__``."""
-    return owner.make_missing(tracer, owner.key_of(tracer, key))
 
 
 # -- OrderedDict ------------------------------------------------------------------------------------

@@ -18,8 +18,9 @@ def _count_of(tracer: Tracer, iterable: Value) -> int | None:
         return iterable.bound(tracer)
     if iterable.is_const:
         return len(iterable.const) if isinstance(iterable.const, (str, bytes, tuple, range)) else None
-    known = isinstance(iterable, (ListValue, TupleValue, DictValue))
-    return len(iterable.contents(tracer)) if known else None
+    if isinstance(iterable, (ListValue, TupleValue, DictValue)):
+        return len(iterable.contents(tracer))
+    return None
 
 
 class ChainIterator(IteratorValue):
