@@ -31,7 +31,6 @@ from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
 
 # exactly these: subclasses may hash and compare in their own way
-_KEY_TYPES = frozenset({str, int, float, bytes, bool, type(None), type, types.FunctionType})
 
 
 class Restart(Exception):
