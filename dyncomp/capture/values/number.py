@@ -63,6 +63,8 @@ class ConstValue(Value):
 
     def length(self, tracer: Tracer) -> Value:
         if not isinstance(self.value, (str, bytes, tuple, frozenset, range)):
+            if type(self.value) in (int, float, complex, bool, type(None)):
+                raise tracer.raise_like(len, self.value)
             raise Break("would-raise", f"len() of {self.describe()}")
         return ConstValue(len(self.value))
 
