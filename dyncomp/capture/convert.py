@@ -12,6 +12,7 @@ from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainE
 from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
+from .budget import estimate, make_room
 from .codegen import Codegen
 from .config import CaptureConfig
 from .dims import refuse_fixed
@@ -29,12 +30,15 @@ from .replace_source import build_function
 from .source import ConstSource
 from .tracer import Decisions, Restart, Tracer, state_assumption
 from .values.array import ArrayValue
+from .values.deque import DequeValue
 from .values.mapping import DictValue
 from .values.obj import InstanceValue
 from .values.seq import ListValue
+from .values.sets import SetValue
 from .wrap import refuse_overlaps
 
 MAX_ATTEMPTS = 60
+_MUTABLE = (ListValue, DictValue, SetValue, DequeValue, InstanceValue)
 # the order in which entries are tried
 RANK_COMPLETE, RANK_BROKEN, RANK_ORIGINAL = range(3)
 # breaks at which Python functions run that the frame hook may capture
@@ -165,6 +169,8 @@ def _try_to_capture(
         config.note_plain_body(code)
     record.missed = missed
     record.seconds = time.perf_counter() - start
+    record.bytes = estimate(record, entry.code)
+    make_room(config, record.bytes)
     records.add_entry(record)
     return entry
 
@@ -236,7 +242,7 @@ def _finish(
             breaks,
             instructions=tracer.instructions,
         )
-        return _hook.Entry(program), record
+        return _hook.Entry(program, payload=record), record
     rank = RANK_COMPLETE if isinstance(end, ReturnEnd) else RANK_BROKEN
     replacement, text = build_function(cg, compiled.call if compiled is not None else None, code)
     record = EntryRecord(
@@ -355,8 +361,8 @@ def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
         sources = tuple(v.source for v in arrays)
         written = tuple(i for i, v in enumerate(arrays) if v.ref.var.name in mutated)
         tracer.guard(None, Kind.NO_OVERLAP, NoOverlap(sources, written))  # type: ignore[arg-type]
-    changed = [v for v in tracer.mutated if isinstance(v, (ListValue, DictValue, InstanceValue))]
-    others = [v for v, _ in tracer.by_id.values() if isinstance(v, (ListValue, DictValue, InstanceValue))]
+    changed = [v for v in tracer.mutated if isinstance(v, _MUTABLE)]
+    others = [v for v, _ in tracer.by_id.values() if isinstance(v, _MUTABLE)]
     for value in changed:
         for other in others:
             if other is not value and other.pytype is value.pytype and other.source is not None:

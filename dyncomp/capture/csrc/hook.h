@@ -120,6 +120,7 @@ struct HookConfig {
     PyObject *should_capture;
     PyObject *caches; /* dict: code by identity -> CodeCache */
     PyObject *weakrefs;
+    struct Dispatcher *dispatchers; /* borrowed: a list of all that run under this config */
 };
 
 /* What a code object carries in co_extra. */
@@ -236,6 +237,9 @@ void hook_install(void);
 void hook_uninstall(void);
 bool hook_is_installed(void);
 int hook_setup(void);
+
+/* Have the dispatchers of a config let go of its entries; `dying`: and of the config. */
+void dispatchers_forget(HookConfig *config, bool dying);
 
 /* -- dispatch.c ----------------------------------------------------------------------------- */
 extern PyTypeObject Dispatcher_Type, ResumeFunction_Type;
