@@ -21,16 +21,21 @@ typedef struct {
     CodeCache *cache; /* of func's code, or NULL */
     Replacement replacements[NUM_REPLACEMENTS];
     int next_replacement;
+    int extra_frames; /* Python frames that the program itself would not have: 1 for a continuation */
 } Dispatcher;
 
 /* -- running --------------------------------------------------------------------------------- */
 /* A Python function called from C; see c_recursion_refund. The stack was checked by the caller. */
 static inline PyObject *
-call_function(PyFunctionObject *function, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+call_function(Dispatcher *self, PyFunctionObject *function, PyObject *const *args, size_t nargsf,
+              PyObject *kwnames)
 {
     PyThreadState *tstate = PyThreadState_GET();
+    int extra_frames = self->extra_frames;
     c_recursion_refund(tstate, C_RECURSION_PER_CALL);
+    recursion_refund(tstate, extra_frames);
     PyObject *result = function->vectorcall((PyObject *)function, args, nargsf, kwnames);
+    recursion_refund(tstate, -extra_frames);
     c_recursion_refund(tstate, -C_RECURSION_PER_CALL);
     return result;
 }
@@ -44,7 +49,7 @@ call_original(Dispatcher *self, ThreadState *ts, PyObject *const *args, size_t n
     if (ts->active != NULL) {
         ts->bypass = (PyCodeObject *)func->func_code;
     }
-    PyObject *result = call_function(func, args, nargsf, kwnames);
+    PyObject *result = call_function(self, func, args, nargsf, kwnames);
     ts->bypass = NULL;
     Py_DECREF(func);
     return result;
@@ -121,7 +126,7 @@ run_python(Dispatcher *self, ThreadState *ts, Hit *hit, PyObject *const *args, s
     if (function == NULL) {
         return NULL;
     }
-    PyObject *result = call_function(function, args, nargsf, kwnames);
+    PyObject *result = call_function(self, function, args, nargsf, kwnames);
     Py_DECREF(function);
     return result;
 }
@@ -472,6 +477,7 @@ resume_init(Dispatcher *self, PyObject *args, PyObject *kwargs)
         return -1;
     }
     extra->skip = true; /* its own dispatcher looks after it */
+    self->extra_frames = 1;
     int result = dispatcher_setup(self, func, config, on_miss);
     Py_DECREF(func);
     self->vectorcall = num_free > 0 ? needs_cells : dispatch;
@@ -500,6 +506,9 @@ resume_bind(Dispatcher *self, PyObject *cells)
     PyObject *made = func == NULL ? NULL : dispatcher_new(&Dispatcher_Type, NULL, NULL);
     if (made != NULL && dispatcher_setup((Dispatcher *)made, func, (PyObject *)self->config, self->on_miss) < 0) {
         Py_CLEAR(made);
+    }
+    if (made != NULL) {
+        ((Dispatcher *)made)->extra_frames = 1;
     }
     Py_XDECREF(func);
     return made;
