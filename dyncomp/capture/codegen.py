@@ -51,6 +51,14 @@ from .values.number import ConstValue, NumberValue, SymIntValue
 # the text of a stack slot that holds no value
 UNBOUND_SLOT = "<unbound>"
 _INLINE = (int, str, bool, type(None), bytes)
+_LARGE = 10**30  # longer numbers are constants by name: turning them into text takes long, or is forbidden
+
+
+def _is_literal(obj: Any) -> bool:
+    """Whether the source may say ``repr(obj)``."""
+    if type(obj) is int:
+        return -_LARGE < obj < _LARGE
+    return type(obj) in _INLINE or (type(obj) is float and obj == obj and abs(obj) != float("inf"))
 
 
 class Codegen:
@@ -72,6 +80,7 @@ class Codegen:
         self._building: set[int] = set()
         self._count = 0
         self.line_number = code.co_firstlineno
+        self.frames: list[Any] = []  # of the trace where it ended, outermost first
         self.parameters = _parameter_names(code)
         self._taken = set(self.parameters) | set(code.co_freevars)
 
@@ -82,7 +91,7 @@ class Codegen:
 
     def constant(self, obj: Any) -> str:
         """An expression for an object that is fixed in the code."""
-        if type(obj) in _INLINE or (type(obj) is float and obj == obj and abs(obj) != float("inf")):
+        if _is_literal(obj):
             text = repr(obj)
             if self.originals.setdefault((type(obj), text), obj) is obj:
                 return text if not isinstance(obj, (int, float)) or obj >= 0 else f"({text})"
@@ -95,8 +104,10 @@ class Codegen:
             self.constants[name] = obj
         return name
 
-    def line(self, text: str) -> None:
-        self.body.append((text, self.line_number))
+    def line(self, text: str, transfer: bool = False) -> None:
+        """Add a statement. ``transfer``: it calls what carries on the frame itself (see ``transfers``); such
+        lines have a negative number."""
+        self.body.append((text, -self.line_number if transfer else self.line_number))
 
     def temporary(self, text: str) -> str:
         """Assign an expression to a fresh name, after the graph."""
@@ -244,7 +255,9 @@ class Codegen:
         assert parent is not None, source
         base = self.load(parent)
         if isinstance(source, AttrSource):
-            return f"{base}.{source.attr}"
+            if source.attr.isidentifier() and not keyword.iskeyword(source.attr):
+                return f"{base}.{source.attr}"
+            return f"{self.constant(getattr)}({base}, {source.attr!r})"
         if isinstance(source, TypeAttrSource):
             return f"{self.constant(inspect.getattr_static)}({base}, {source.attr!r})"
         if isinstance(source, InstanceDictSource):

@@ -11,6 +11,7 @@ from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainE
 from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
+from .budget import estimate, make_room
 from .codegen import Codegen
 from .config import CaptureConfig
 from .dims import refuse_fixed
@@ -109,6 +110,8 @@ def _try_to_capture(
         config.note_plain_body(code)
     record.missed = missed
     record.seconds = time.perf_counter() - start
+    record.bytes = estimate(record, entry.code)
+    make_room(config, record.bytes)
     records.add_entry(record)
     return entry
 
@@ -180,7 +183,7 @@ def _finish(
             breaks,
             instructions=tracer.instructions,
         )
-        return _hook.Entry(program), record
+        return _hook.Entry(program, payload=record), record
     rank = RANK_COMPLETE if isinstance(end, ReturnEnd) else RANK_BROKEN
     replacement, text = build_function(cg, compiled.call if compiled is not None else None, code)
     record = EntryRecord(

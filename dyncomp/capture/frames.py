@@ -162,6 +162,8 @@ class Frame:
 
     def first_argument(self, tracer: Tracer) -> Value:
         """What ``super()`` without arguments binds to."""
+        if not self.code.argcount:
+            raise Break("would-raise", "super(): no arguments")
         name = self.code.varnames[0]
         found = self.cells[name].contents if name in self.cells else self.locals.get(name)
         if found is None:

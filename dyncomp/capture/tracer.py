@@ -29,6 +29,9 @@ from .values.iterator import SequenceIterator
 from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
 
+# exactly these: subclasses may hash and compare in their own way
+_KEY_TYPES = frozenset({str, int, float, bytes, bool, type(None), type, types.FunctionType})
+
 
 class Restart(Exception):
     """Begin the capture again: a decision was added."""
@@ -97,6 +100,7 @@ class Tracer:
         self.by_ref.clear()
         self.input_objects.clear()
         self.global_writes.clear()
+        self.env.locate = None  # it leads here, and the graph's sizes lead to it
         self.restart = Restart()
 
     @property
@@ -309,10 +313,10 @@ class Tracer:
 
     def check_key(self, key: Any) -> None:
         """Dict keys must be constants that guards can compare."""
-        if isinstance(key, tuple):
+        if type(key) is tuple:
             for part in key:
                 self.check_key(part)
-        elif not isinstance(key, (str, int, float, bytes, bool, type(None), type, types.FunctionType)):
+        elif type(key) not in _KEY_TYPES:
             raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
 
     # -- exceptions -----------------------------------------------------------------------------

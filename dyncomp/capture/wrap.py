@@ -93,15 +93,17 @@ def _wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
 
 
 def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
-    if isinstance(obj, (type, enum.Enum)) or (type(obj) in _BY_IDENTITY and not _bound_in_c(obj)):
+    # never isinstance(): it asks the object for its __class__, which may run the program's code, and lie
+    cls = type(obj)
+    if issubclass(cls, (type, enum.Enum)) or (cls in _BY_IDENTITY and not _bound_in_c(obj)):
         tracer.guard(source, Kind.IS, obj)
         return ConstValue(obj, source)
     if type(obj) is types.BuiltinMethodType:
         return _wrap_bound_builtin(tracer, obj, source)
-    if isinstance(obj, types.ModuleType):
+    if cls is types.ModuleType:
         tracer.guard(source, Kind.IS, obj)
         return ModuleValue(obj, source)
-    if isinstance(obj, _hook.Dispatcher):
+    if issubclass(cls, _hook.Dispatcher):
         tracer.guard(source, Kind.IS, obj)
         inner: Any = obj.__wrapped__
         return FunctionValue(inner, pinned(inner))
@@ -109,7 +111,7 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         tracer.guard(source, Kind.TYPE_IS, error_on_graph_break)
         tracer.guard(AttrSource(source, "enabled"), Kind.BOOL, obj.enabled)
         return RegionContextValue(obj.enabled, source)
-    if isinstance(obj, tuple) and hasattr(type(obj), "_fields") and type(obj).__new__ is not tuple.__new__:
+    if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__new__ is not tuple.__new__:
         tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
         return TupleValue(
             [tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source, type(obj)
@@ -282,6 +284,8 @@ def _wrap_range(tracer: Tracer, obj: range, source: Source) -> Value:
         tracer.realize(tracer.child(getattr(obj, n), AttrSource(source, n)))
         for n in ("start", "stop", "step")
     ]
+    if not all(isinstance(p, (ConstValue, SymIntValue)) for p in parts):
+        return OpaqueValue(obj, source, "a range of numbers beyond 64 bits")
     return RangeValue(*(p.for_rule(tracer) for p in parts))
 
 

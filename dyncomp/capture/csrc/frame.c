@@ -231,10 +231,16 @@ run_hit(PyThreadState *tstate, ThreadState *ts, Frame *frame, Hit *hit, const Gu
     if (patch(tstate, frame, replacement, nargs)) {
         counters.patched++;
         result = evaluate(tstate, ts, frame, 0, true);
+        if (result == NULL) {
+            strip_transfers();
+        }
     }
     else {
         counters.vectorcalled++;
         result = call_bound(replacement, frame_function(frame), env);
+        if (result == NULL) {
+            strip_transfers();
+        }
         result = finish(tstate, frame, nargs, result);
     }
     Py_DECREF(replacement);

@@ -120,6 +120,7 @@ struct HookConfig {
     PyObject *should_capture;
     PyObject *caches; /* dict: code by identity -> CodeCache */
     PyObject *weakrefs;
+    struct Dispatcher *dispatchers; /* borrowed: a list of all that run under this config */
 };
 
 /* What a code object carries in co_extra. */
@@ -248,9 +249,18 @@ void hook_uninstall(void);
 bool hook_is_installed(void);
 int hook_setup(void);
 
+/* Have the dispatchers of a config let go of its entries; `dying`: and of the config. */
+void dispatchers_forget(HookConfig *config, bool dying);
+
 /* -- dispatch.c ----------------------------------------------------------------------------- */
 extern PyTypeObject Dispatcher_Type, ResumeFunction_Type;
 /* Call `code` with the globals, defaults and closure of `func` on bound arguments. */
 PyObject *call_bound(PyCodeObject *code, PyFunctionObject *func, const GuardEnv *env);
+
+/* -- tracebacks (traceback.c) -- */
+/* The column that marks calls which carry on the frame of their caller (see transfers.py). */
+#define TRANSFER_COLUMN 9999
+/* Take such calls out of the traceback of the exception being raised. */
+void strip_transfers(void);
 
 #endif

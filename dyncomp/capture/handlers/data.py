@@ -165,7 +165,10 @@ def read_global(tracer: Any, frame: Any, name: str) -> Value:
     found = vars(builtins).get(name, _MISSING)
     if found is _MISSING:
         tracer.raise_exception(NameError, f"name {name!r} is not defined")
-    return ConstValue(found, BuiltinSource(name)) if not isinstance(found, (int, str)) else ConstValue(found)
+    if isinstance(found, (int, str)):  # as True, and __debug__
+        return ConstValue(found)
+    tracer.guard(BuiltinSource(name), Kind.IS, found)
+    return ConstValue(found, BuiltinSource(name))
 
 
 _MISSING = object()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..breaks import Break
 from ..values.base import Tracer, Value
 from ..values.mapping import DictValue, SetValue
 from ..values.seq import ListValue, SliceValue, TupleValue
@@ -30,7 +31,10 @@ def _dict(tracer: Tracer, source: Value | None = None, /, **given: Value) -> Val
         entries.update(source.contents(tracer))
     elif source is not None:
         for pair in source.items(tracer):
-            key, value = pair.items(tracer)
+            parts = pair.items(tracer)
+            if len(parts) != 2:
+                raise Break("would-raise", "dict() of items that are not pairs")
+            key, value = parts
             entries[result.key_of(tracer, key)] = value
     entries.update(given)
     return DictValue(entries)

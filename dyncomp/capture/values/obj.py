@@ -36,7 +36,7 @@ class ModuleValue(Value):
         return self.module
 
     def describe(self) -> str:
-        return f"module {self.module.__name__}"
+        return f"module {vars(self.module).get('__name__', '')}"
 
     def truth(self, tracer: Tracer) -> bool:
         return True
@@ -91,7 +91,7 @@ class InstanceValue(Value):
         if kind == "instance":
             return tracer.child(vars(self.obj)[name], InstanceDictSource(self.source, name))
         if kind in ("slot", "getset"):
-            return tracer.child(getattr(self.obj, name), AttrSource(self.source, name))
+            return tracer.child(tracer.fold(getattr, self.obj, name), AttrSource(self.source, name))
         if kind == "custom":
             raise Break(
                 "unsupported-attribute", f"attribute {name!r} of {self.describe()} (__getattribute__)"

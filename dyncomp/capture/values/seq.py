@@ -234,6 +234,8 @@ class RangeValue(SequenceValue):
     def count(self) -> int:
         """Number of items (specialises symbolic bounds)."""
         if self.is_const:
+            if abs(self.stop - self.start) >= 2**63:
+                raise Break("would-raise", "the length of a long range")
             return len(self.const)
         return len(range(int(self.start), int(self.stop), int(self.step)))
 
