@@ -68,7 +68,8 @@ def _classes_in(given: Any) -> list[Any]:
 
 def _has_own_class(cls: type) -> bool:
     """Whether objects of the class may say that they are of another one."""
-    return any("__class__" in vars(base) or "__getattribute__" in vars(base) for base in cls.__mro__[:-1])
+    bases = [base for base in cls.__mro__[:-1] if base is not BaseException]
+    return any("__class__" in vars(base) or "__getattribute__" in vars(base) for base in bases)
 
 
 def _is_instance(tracer: Tracer, cls: type, given: Any) -> bool:

@@ -33,6 +33,7 @@ from .values.number import ConstValue, NumberValue
 from .values.obj import InstanceValue, bind
 from .values.seq import ListValue, TupleValue
 from .wrap import is_plain_class
+from .wrong_arguments import raise_type_error
 
 _MISSING = object()
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
@@ -138,7 +139,28 @@ def bind_arguments(
     args: list[Value],
     kwargs: dict[str, Value],
 ) -> dict[str, Value]:
-    """Arguments by name, as CPython binds them; breaks where that would raise ``TypeError``."""
+    """Arguments by name, as CPython binds them, or ``TypeError``."""
+    try:
+        return _bind(tracer, function, code, args, kwargs)
+    except Break as problem:
+        if problem.break_id != "would-raise":
+            raise
+        qualname = code.co_qualname
+        if isinstance(function, FunctionValue):
+            qualname = function.function.__qualname__
+        defaults = len(positional_defaults(tracer, function))
+        keywords = frozenset(keyword_only_defaults(tracer, function))
+        raise_type_error(tracer, code, qualname, (defaults, keywords), args, kwargs, problem)
+        raise
+
+
+def _bind(
+    tracer: Tracer,
+    function: FunctionValue | NestedFunctionValue,
+    code: types.CodeType,
+    args: list[Value],
+    kwargs: dict[str, Value],
+) -> dict[str, Value]:
     positional = code.co_varnames[: code.co_argcount]
     keyword_only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     rest = code.co_argcount + code.co_kwonlyargcount
