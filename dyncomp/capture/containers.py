@@ -9,6 +9,7 @@ from .breaks import Break
 from .exceptions import Raised
 from .number_methods import method_table
 from .values.base import Tracer, Value
+from .values.generator import GeneratorValue
 from .values.mapping import DictValue, DictViewValue, SetValue
 from .values.number import ConstValue
 from .values.seq import ListValue, TupleValue, index_of
@@ -87,8 +88,17 @@ def list_append(tracer: Tracer, owner: ListValue, value: Value) -> Value:
 
 @_method(_LIST)
 def list_extend(tracer: Tracer, owner: ListValue, values: Value) -> Value:
-    for value in values.items(tracer):
-        owner.append(tracer, value)
+    if not isinstance(values, GeneratorValue):
+        for value in values.items(tracer):
+            owner.append(tracer, value)
+        return _NONE
+    limit = tracer.config.options.unroll_ops
+    while (item := values.next(tracer)) is not None:
+        # one by one: the generator may look at the list
+        owner.append(tracer, item)
+        limit -= 1
+        if not limit:
+            raise Break("generator", f"{values.describe()} yields many values")
     return _NONE
 
 
