@@ -14,7 +14,7 @@ from .flow import Flow, stack_depths
 from .frames import Frame
 from .handler_exits import handler_exits
 from .instr import JUMPS, Instr, pops_pushes
-from .loop_driver import emit_loop, loop_body
+from .loop_driver import closes_when_left, emit_loop, loop_body
 from .loops import Loop, LoopBody, make_loop_driver
 from .resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation, needed_locals
 from .transfers import pass_on
@@ -296,6 +296,8 @@ def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) ->
     """Run a loop inside ``try`` or ``with`` under its own exception handlers: in a copy of the original code
     that calls the captured body for each iteration. Where the loop is left, capture goes on."""
     body = loop_body(cg, frame, loop)
+    if loop.kind == "for" and (body.exits or body.may_return) and closes_when_left(cg, frame.stack[-1]):
+        raise Skip("a loop inside of try or with that closes a generator when it is left")
     bound = frozenset(frame.locals)
     unwinding.prepare([loop.header])
     stack = unwinding.stacks[-1]

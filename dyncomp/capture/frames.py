@@ -41,7 +41,10 @@ class CodeInfo:
         handlers = handlers_of(code)
         in_try = [entry is not None for entry in handlers]
         looks, tools = looks_at_frame(code), uses_tools(code)
-        return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks, tools)
+        info = CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks, tools)
+        if code.is_generator:
+            info.in_try = [info.is_protected(index) for index in range(len(handlers))]
+        return info
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""

@@ -372,8 +372,8 @@ class Tracer:
         self.take_direct()
         return generators.call_method(self, generator, name, args, kwargs)
 
-    def run_generator(self, frame: Any) -> Value | None:
-        return machine.run_generator(self, frame)
+    def run_generator(self, frame: Any, thrown: Value | None = None) -> Value | None:
+        return machine.run_generator(self, frame, thrown)
 
     def call_object(
         self, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]
