@@ -29,12 +29,15 @@ from .replace_source import build_function
 from .source import ConstSource
 from .tracer import Decisions, Restart, Tracer, state_assumption
 from .values.array import ArrayValue
+from .values.deque import DequeValue
 from .values.mapping import DictValue
 from .values.obj import InstanceValue
 from .values.seq import ListValue
+from .values.sets import SetValue
 from .wrap import refuse_overlaps
 
 MAX_ATTEMPTS = 60
+_MUTABLE = (ListValue, DictValue, SetValue, DequeValue, InstanceValue)
 # the order in which entries are tried
 RANK_COMPLETE, RANK_BROKEN, RANK_ORIGINAL = range(3)
 # breaks at which Python functions run that the frame hook may capture
@@ -295,8 +298,8 @@ def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
         sources = tuple(v.source for v in arrays)
         written = tuple(i for i, v in enumerate(arrays) if v.ref.var.name in mutated)
         tracer.guard(None, Kind.NO_OVERLAP, NoOverlap(sources, written))  # type: ignore[arg-type]
-    changed = [v for v in tracer.mutated if isinstance(v, (ListValue, DictValue, InstanceValue))]
-    others = [v for v, _ in tracer.by_id.values() if isinstance(v, (ListValue, DictValue, InstanceValue))]
+    changed = [v for v in tracer.mutated if isinstance(v, _MUTABLE)]
+    others = [v for v, _ in tracer.by_id.values() if isinstance(v, _MUTABLE)]
     for value in changed:
         for other in others:
             if other is not value and other.pytype is value.pytype and other.source is not None:
