@@ -11,7 +11,7 @@ from .breaks import Skip
 from .codegen import UNBOUND_SLOT, Codegen
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
 from .flow import Flow, stack_depths
-from .frames import Frame
+from .frames import Frame, remember_canonical
 from .handler_exits import handler_exits
 from .instr import JUMPS, Instr, pops_pushes
 from .loop_driver import closes_when_left, emit_loop, loop_body
@@ -120,6 +120,7 @@ def cached_continuation(
     if found is None:
         made = make_continuation(frame.code, at, stack_depth=depth, bound=bound, unbound_slots=unbound)
         found = cache[key] = (made, frame.raw_code)
+        remember_canonical(cg.tracer.config, made)
     made = found[0]
     assert isinstance(made, Continuation)
     return made
