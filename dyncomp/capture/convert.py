@@ -138,10 +138,14 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
     failure = why_missed(function, args, config)
     if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):
         return None
-    config.state_of(code).captures += 1
+    state = config.state_of(code)
+    state.captures += 1
     attempt = _Attempt()
     try:
         return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        state.captures -= 1  # cut off, not tried
+        raise
     finally:
         if attempt.tracer is not None:
             attempt.tracer.close()
@@ -159,6 +163,9 @@ def _try_to_capture(
         raise
     except _REFUSALS as error:
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
+    except MemoryError:
+        records.add_skip(code.co_qualname, location(code), "no memory left while capturing")
+        return None
     except Exception as error:  # a bug in dyncomp must never change what the program does
         records.add_internal_error(traceback.format_exc())
         if config.options.debug_verify and config.raise_internal_errors:
