@@ -5,6 +5,7 @@ The other builtins are in ``library/``, by topic.
 
 from __future__ import annotations
 
+import abc
 import types
 import typing
 from typing import Any
@@ -47,7 +48,28 @@ def _isinstance(tracer: Tracer, obj: Value, classes: Value) -> Value:
     given = tracer.constant_of(classes, "a class")
     if isinstance(obj, OpaqueValue):
         raise Break("opaque-object", f"isinstance of {obj.describe()}")
-    return ConstValue(_is_instance(tracer, obj.pytype, given))
+    for cls in _classes_in(given):
+        if getattr(type(cls), "__instancecheck__", None) not in _KNOWN_CHECKS:
+            raise Break("unsupported-call", f"isinstance() asks the class {getattr(cls, '__name__', cls)}")
+    found = _is_instance(tracer, obj.pytype, given)
+    if not found and isinstance(obj, InstanceValue) and _has_own_class(obj.cls):
+        raise Break("unsupported-call", f"isinstance() asks {obj.describe()} for its __class__")
+    return ConstValue(found)
+
+
+_KNOWN_CHECKS = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
+
+
+def _classes_in(given: Any) -> list[Any]:
+    if isinstance(given, tuple):
+        return [cls for part in given for cls in _classes_in(part)]
+    return list(given.__args__) if isinstance(given, types.UnionType) else [given]
+
+
+def _has_own_class(cls: type) -> bool:
+    """Whether objects of the class may say that they are of another one."""
+    bases = [base for base in cls.__mro__[:-1] if base is not BaseException]
+    return any("__class__" in vars(base) or "__getattribute__" in vars(base) for base in bases)
 
 
 def _is_instance(tracer: Tracer, cls: type, given: Any) -> bool:
@@ -117,10 +139,27 @@ def _in_own_dict(tracer: Tracer, value: Value, obj: object, name: str) -> bool:
     return present
 
 
-def _instance_has(tracer: Tracer, obj: InstanceValue, name: str) -> bool:
-    if name in obj.written or hasattr(obj.cls, name):
+def _class_has(obj: InstanceValue, member: Any, name: str) -> bool:
+    """Whether an attribute that the class has can be read from its object."""
+    kind = type(member)
+    if kind in (types.FunctionType, staticmethod, classmethod) or not hasattr(kind, "__get__"):
         return True
-    if hasattr(obj.cls, "__getattr__"):
+    if name in ("__class__", "__dict__", "__doc__") and obj.source is not None:
+        return hasattr(obj.obj, name)
+    if name in vars(object):
+        return True
+    raise Break(
+        "unsupported-attribute", f"whether {obj.describe()} has an attribute {name!r}: a {kind.__name__}"
+    )
+
+
+def _instance_has(tracer: Tracer, obj: InstanceValue, name: str) -> bool:
+    if name in obj.written:
+        return True
+    for base in obj.cls.__mro__:
+        if name in vars(base):
+            return _class_has(obj, vars(base)[name], name)
+    if hasattr(obj.cls, "__getattr__") or any("__getattribute__" in vars(b) for b in obj.cls.__mro__[:-1]):
         raise Break("opaque-object", f"attribute {name!r} of {obj.describe()}")
     if obj.source is None:
         return False
@@ -137,12 +176,19 @@ def _setattr(tracer: Tracer, obj: Value, name: Value, value: Value) -> Value:
 def _super(tracer: Tracer, *args: Value) -> Value:
     frame = tracer.frames[-1]
     if len(args) == 2:
-        return SuperValue(tracer.constant_of(args[0], "a class"), args[1])
+        return _super_of(tracer.constant_of(args[0], "a class"), args[1])
     cell = frame.cells.get("__class__")
     if args or cell is None or cell.contents is None:
         raise Break("unsupported-call", "super() outside of a method")
     first = frame.first_argument(tracer)
-    return SuperValue(tracer.constant_of(tracer.realize(cell.contents), "a class"), first)
+    return _super_of(tracer.constant_of(tracer.realize(cell.contents), "a class"), first)
+
+
+def _super_of(cls: Any, owner: Value) -> Value:
+    fits = isinstance(cls, type) and not isinstance(owner, OpaqueValue) and issubclass(owner.pytype, cls)
+    if not fits and not (isinstance(cls, type) and owner.is_const and isinstance(owner.const, type)):
+        raise Break("would-raise", f"super() of {owner.describe()}")
+    return SuperValue(cls, owner)
 
 
 @_builtin(typing.cast)

@@ -14,7 +14,7 @@ from . import builtin_calls, containers, exceptions, frames, machine
 from .breaks import Break, Skip
 from .constant_calls import constant_result
 from .regions import disabled_reason
-from .source import AttrSource, CellContentsSource, ItemSource, Source
+from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, Source, TypeAttrSource
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
 from .values.context import InertContextValue
@@ -33,6 +33,7 @@ from .values.number import ConstValue, NumberValue
 from .values.obj import InstanceValue, bind
 from .values.seq import ListValue, TupleValue
 from .wrap import is_plain_class
+from .wrong_arguments import raise_type_error
 
 _MISSING = object()
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
@@ -54,6 +55,8 @@ def call_function(
             return handler(tracer, args, kwargs)
         if getattr(function.function, "_dyncomp_constant_result", False):
             return constant_result(tracer, function.function, args, kwargs)
+    if type(function_globals(function)[0]) is not dict:
+        raise Break("unsupported-call", f"{function.describe()}: its globals are a mapping of its own kind")
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
     refuse_inlining(tracer, code, function)
     bound = bind_arguments(tracer, function, code, args, kwargs)
@@ -83,7 +86,10 @@ def refuse_inlining(
     inside = [frame for frame in tracer.frames if frame.raw_code is code]
     if len(inside) >= 3 and not is_library_frame(tracer, inside[-1]):
         raise Break("inline-refused", f"{function.describe()} is recursive")
-    if frames.code_info(tracer.config, code).looks_at_frame:
+    info = frames.code_info(tracer.config, code)
+    if info.uses_tools:
+        raise Skip(f"{function.describe()}: {frames.TOOLS}")  # whose user looks at the callers too
+    if info.looks_at_frame:
         raise Break("inline-refused", f"{function.describe()}: {frames.LOOKS}")
     if isinstance(function, FunctionValue) and disabled_reason(function.function):
         reason = disabled_reason(function.function)
@@ -135,7 +141,28 @@ def bind_arguments(
     args: list[Value],
     kwargs: dict[str, Value],
 ) -> dict[str, Value]:
-    """Arguments by name, as CPython binds them; breaks where that would raise ``TypeError``."""
+    """Arguments by name, as CPython binds them, or ``TypeError``."""
+    try:
+        return _bind(tracer, function, code, args, kwargs)
+    except Break as problem:
+        if problem.break_id != "would-raise":
+            raise
+        qualname = code.co_qualname
+        if isinstance(function, FunctionValue):
+            qualname = function.function.__qualname__
+        defaults = len(positional_defaults(tracer, function))
+        keywords = frozenset(keyword_only_defaults(tracer, function))
+        raise_type_error(tracer, code, qualname, (defaults, keywords), args, kwargs, problem)
+        raise
+
+
+def _bind(
+    tracer: Tracer,
+    function: FunctionValue | NestedFunctionValue,
+    code: types.CodeType,
+    args: list[Value],
+    kwargs: dict[str, Value],
+) -> dict[str, Value]:
     positional = code.co_varnames[: code.co_argcount]
     keyword_only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     rest = code.co_argcount + code.co_kwonlyargcount
@@ -293,6 +320,8 @@ def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, V
         return _call_namedtuple(tracer, cls, args, kwargs)
     if issubclass(cls, BaseException):
         return exceptions.construct(tracer, cls, args, kwargs, direct)
+    if any("__del__" in vars(base) for base in cls.__mro__):
+        raise Break("unsupported-call", f"construction of {cls.__qualname__}, which has a __del__")
     machine_made = type(cls) is type and cls.__new__ is object.__new__ and is_plain_class(cls)
     if not machine_made or not tracer.config.is_inlinable(str(cls.__module__)):
         raise Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
@@ -304,11 +333,15 @@ def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, V
         return instance
     if not isinstance(init, types.FunctionType):
         raise Break("unsupported-call", f"construction of {cls.__qualname__}")
-    function = tracer.child_or_constant(init, None)
+    trusted = tracer.config.is_trusted(str(cls.__module__))
+    source = None if trusted else TypeAttrSource(ConstSource(cls, cls.__qualname__), "__init__")
+    function = tracer.child_or_constant(init, source)
     if direct is not None:
-        tracer.call_direct(frames.Resumption(direct, instance), function, [instance, *args], kwargs)
+        result = tracer.call_direct(frames.Resumption(direct, instance), function, [instance, *args], kwargs)
     else:
-        tracer.call_value(function, [instance, *args], kwargs)
+        result = tracer.call_value(function, [instance, *args], kwargs)
+    if not result.is_const or result.const is not None:
+        raise Break("would-raise", f"__init__() of {cls.__qualname__} returns something")
     return instance
 
 
@@ -351,7 +384,7 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
 def _class_member(tracer: Tracer, value: ConstValue, cls: type, name: str) -> Value:
     if name in ("__name__", "__qualname__", "__module__"):
         return ConstValue(getattr(cls, name))
-    found = inspect.getattr_static(cls, name, _MISSING)
+    found = tracer.fold(inspect.getattr_static, cls, name, _MISSING)
     if found is _MISSING:
         raise Break("unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__}")
     trusted = tracer.config.is_trusted(str(cls.__module__))

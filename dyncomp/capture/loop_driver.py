@@ -6,11 +6,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import _hook
+from . import _hook, generators
 from .codegen import UNBOUND_SLOT, Codegen
-from .frames import Frame
+from .frames import Frame, remember_canonical
 from .loops import UNBOUND, Loop, LoopBody, make_loop_body
 from .resume import make_continuation, needed_locals
+from .values.generator import GeneratorValue
+from .values.iterator import IteratorValue
 
 
 def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
@@ -33,6 +35,7 @@ def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
         cg.tracer.config.set_varying(made.code, frozenset(changing))
         cg.tracer.config.set_body_owner(made.code, frame.raw_code)
         found = cache[key] = (made, frame.raw_code)
+        remember_canonical(cg.tracer.config, made)
     body = found[0]
     assert isinstance(body, LoopBody)
     return body
@@ -78,7 +81,7 @@ class LoopEmitter:
             cg.line(f"for {item} in {self.stack[-1]}:")
         else:
             cg.line("while True:")
-        cg.line(f"    {result} = {function}({args})")
+        cg.line(f"    {result} = {function}({args})", transfer=True)
         cg.line(f"    {exit_name} = {result}[0]")
         cg.line(f"    if {exit_name}: break")
         names = self.body.returns[0]
@@ -127,7 +130,7 @@ class LoopEmitter:
         unsure = [n for n in needed if n in self.body.sentinels]
         call = self.resume_call(cg, self.frame, target, stack, self.local, needed)
         if not unsure:
-            cg.line(f"    {answer} = {call}")
+            cg.line(f"    {answer} = {call}", transfer=True)
             return
         unbound = tuple(slot for slot, text in enumerate(stack) if text == UNBOUND_SLOT)
         passed = [text for text in stack if text != UNBOUND_SLOT]
@@ -136,9 +139,10 @@ class LoopEmitter:
         pairs = ", ".join(f"{n!r}: {self.local(n)}" for n in needed)
         cells = ", ".join(f"{n!r}: {cg.value(c)}" for n, c in self.frame.cells.items())
         cg.line(f"    if {test}:")
-        cg.line(f"        {answer} = {cg.constant(rest)}([{', '.join(passed)}], {{{pairs}}}, {{{cells}}})")
+        rest_call = f"{cg.constant(rest)}([{', '.join(passed)}], {{{pairs}}}, {{{cells}}})"
+        cg.line(f"        {answer} = {rest_call}", transfer=True)
         cg.line("    else:")
-        cg.line(f"        {answer} = {call}")
+        cg.line(f"        {answer} = {call}", transfer=True)
 
 
 class PartlyBound:
@@ -197,4 +201,20 @@ def emit_loop(
         function = cg.temporary(f"{function}.bind(({cells},))")
     emitter.start()
     exit_name = emitter.run(loop, function)
+    if loop.kind == "for" and closes_when_left(cg, frame.stack[-1]):
+        cg.line(f"del {', '.join(cg.value(v) for v in _chain(frame.stack[-1]))}")
     unwinding.leave(emitter.leave(loop, exit_name))
+
+
+def closes_when_left(cg: Codegen, iterator: Any) -> bool:
+    """Whether a loop that is left lets go of a generator which then runs code of its own."""
+    protected = any(isinstance(v, GeneratorValue) and any(v.frame.info.in_try) for v in _chain(iterator))
+    return protected and all(generators.holders(cg.tracer, v) == 1 for v in _chain(iterator))
+
+
+def _chain(iterator: Any) -> list[Any]:
+    """An iterator and those that it steps."""
+    if not isinstance(iterator, IteratorValue):
+        return []
+    inner = () if isinstance(iterator, GeneratorValue) else iterator.children()
+    return [iterator, *(found for value in inner for found in _chain(value))]

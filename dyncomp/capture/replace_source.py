@@ -7,8 +7,10 @@ import dataclasses
 import types
 from typing import Any
 
+from . import transfers
 from .codegen import Codegen
-from .instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode, Instr
+from .edit import Assembly, places_and_catches
+from .instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr
 from .pyver import decode, encode
 from .values.number import NumberValue
 
@@ -33,7 +35,10 @@ def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[
     guarded = [*cg.prelude, *conditions, *call]
     if guarded:
         lines += _all_or_nothing(cg, guarded, code)
-    lines += [(_INDENT + text, number) for text, number in cg.body]
+        lines += [(_INDENT * 2 + text, number) for text, number in cg.body]
+        lines.append((f"{_INDENT}return {_original_call(cg, code)}", -first))
+    else:
+        lines += [(_INDENT + text, number) for text, number in cg.body]
     return lines
 
 
@@ -84,8 +89,8 @@ def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> li
     first = code.co_firstlineno
     lines = [(f"{_INDENT}try:", first)]
     lines += [(_INDENT * 2 + text, first) for text in guarded]
-    lines.append((f"{_INDENT}except {cg.constant(Exception)}:", first))
-    lines.append((f"{_INDENT * 2}return {_original_call(cg, code)}", first))
+    lines.append((f"{_INDENT}except {cg.constant(Exception)}: pass", first))
+    lines.append((f"{_INDENT}else:", first))
     return lines
 
 
@@ -124,19 +129,18 @@ def _compile(cg: Codegen, lines: list[tuple[str, int]], code: types.CodeType) ->
     _move_lines(tree, [number for _, number in lines])
     module = compile(tree, code.co_filename, "exec", dont_inherit=True)
     inner = _find_code(module, _name(code))
-    return encode(_fit(decode(inner), cg, code))
+    return encode(_release_at_tail_calls(_fit(decode(inner), cg, code)))
 
 
 def _move_lines(tree: ast.AST, numbers: list[int]) -> None:
-    """Give every node the line of the user's program that it stands for."""
+    """Give every node the line of the user's program that it stands for (see :meth:`Codegen.line`)."""
     node: Any
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
-            line = numbers[node.lineno - 1]
-            node.lineno = line
-            node.end_lineno = line
-            node.col_offset = 0
-            node.end_col_offset = 0
+            number = numbers[node.lineno - 1]
+            column = transfers.COLUMN if number < 0 else 0
+            node.lineno = node.end_lineno = abs(number)
+            node.col_offset = node.end_col_offset = column
 
 
 def _find_code(module: types.CodeType, name: str) -> types.CodeType:
@@ -160,6 +164,42 @@ def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCod
         filename=code.co_filename,
         firstlineno=code.co_firstlineno,
     )
+
+
+def _release_at_tail_calls(made: CanonicalCode) -> CanonicalCode:
+    """Variables are deleted where ``return f(a, b)`` or ``raise a`` reads them last: an exception that the
+    frame still had would hold itself by its traceback."""
+    places, catches = places_and_catches(made)
+    last_reads = {i for end in _tail_calls(made) for i in _last_reads(made, end, catches)}
+    assembly = Assembly()
+    for instr in made.instructions:
+        assembly.emit_copy(instr, places, catches)
+        if instr.index in last_reads:
+            assembly.loc, assembly.catch = instr.loc, catches[instr.index]
+            assembly.emit("DELETE_FAST", instr.arg)
+    assembly.mark(places[-1])
+    return assembly.finish(made)
+
+
+def _tail_calls(made: CanonicalCode) -> list[int]:
+    pairs = zip(made.instructions, made.instructions[1:])
+    calls = [b.index for a, b in pairs if a.op == "CALL" and b.op == "RETURN_VALUE"]
+    return calls + [i.index for i in made.instructions if i.op == "RAISE_VARARGS"]
+
+
+def _last_reads(made: CanonicalCode, end: int, catches: list[Any]) -> list[int]:
+    """The last reads of each variable in the straight code that ends at instruction ``end``."""
+    targets = {i.arg for i in made.instructions if i.op in JUMPS}
+    found: dict[str, int] = {}
+    for index in range(end - 1, -1, -1):
+        instr = made.instructions[index]
+        if instr.op in JUMPS or index + 1 in targets or catches[index] is not None:
+            break
+        if instr.op == "DELETE_FAST":
+            break
+        if instr.op in ("LOAD_FAST", "STORE_FAST"):
+            found.setdefault(instr.arg, index)
+    return [index for index in found.values() if made.instructions[index].op == "LOAD_FAST"]
 
 
 def _fit_instruction(instr: Instr, cg: Codegen, renamed: dict[str, str]) -> Instr:

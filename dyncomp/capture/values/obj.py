@@ -36,7 +36,7 @@ class ModuleValue(Value):
         return self.module
 
     def describe(self) -> str:
-        return f"module {self.module.__name__}"
+        return f"module {vars(self.module).get('__name__', '')}"
 
     def truth(self, tracer: Tracer) -> bool:
         return True
@@ -91,7 +91,7 @@ class InstanceValue(Value):
         if kind == "instance":
             return tracer.child(vars(self.obj)[name], InstanceDictSource(self.source, name))
         if kind in ("slot", "getset"):
-            return tracer.child(getattr(self.obj, name), AttrSource(self.source, name))
+            return tracer.child(tracer.fold(getattr, self.obj, name), AttrSource(self.source, name))
         if kind == "custom":
             raise Break(
                 "unsupported-attribute", f"attribute {name!r} of {self.describe()} (__getattribute__)"
@@ -157,6 +157,8 @@ class InstanceValue(Value):
             and not inspect.ismemberdescriptor(found)
         ):
             raise Break("unsupported-attribute", f"assignment to {name!r}, a descriptor of {self.describe()}")
+        if not self.cls.__dictoffset__ and (found is _MISSING or not inspect.ismemberdescriptor(found)):
+            raise Break("would-raise", f"{self.describe()} has no attribute {name!r} to be set")
         self.mutated = True
         tracer.note_mutation(self)
         self.written[name] = value
