@@ -84,9 +84,8 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             tracer.loc = frame.loc
             if decisions.breaks:
                 _check_known_break(tracer, frame, index)
-            handler(tracer, frame, instr.arg)
-        except (Break, Unsupported) as found:
-            problem = found if isinstance(found, Break) else as_break(found)
+            _execute(handler, tracer, frame, instr.arg)
+        except Break as problem:
             if _had_effects(tracer, progress):
                 problem.__traceback__ = None
                 tracer.decisions.breaks[(frame.raw_code, index)] = problem
@@ -105,6 +104,13 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             _check_stack_effect(instr, before, frame)
     tracer.frames.pop()
     return frame.result
+
+
+def _execute(handler: Any, tracer: Tracer, frame: Frame, arg: Any) -> None:
+    try:
+        handler(tracer, frame, arg)
+    except Unsupported as error:  # a question about a number that depends on the data
+        raise as_break(error) from None
 
 
 def _enter_handler(frame: Frame, index: int, before: list[Value], raised: Raised) -> bool:
