@@ -1,0 +1,91 @@
+"""``len``, ``range``, ``iter``, ``next`` and the iterators of builtins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..breaks import Break
+from ..containers import sorted_values
+from ..values.base import Tracer, Value
+from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
+from ..values.number import SymIntValue
+from ..values.seq import ListValue, RangeValue, TupleValue
+from .registry import builtin, expand
+
+
+@builtin(len)
+def _len(tracer: Tracer, obj: Value) -> Value:
+    return obj.length(tracer)
+
+
+@builtin(range)
+def _range(tracer: Tracer, *args: Value) -> Value:
+    if not 1 <= len(args) <= 3:
+        raise Break("would-raise", "range expects 1 to 3 arguments")
+    values = [integer_bound(tracer, a) for a in args]
+    if len(values) == 1:
+        values.insert(0, 0)
+    if len(values) == 2:
+        values.append(1)
+    if values[2] == 0:
+        raise Break("would-raise", "range() arg 3 must not be zero")
+    return RangeValue(*values)
+
+
+def integer_bound(tracer: Tracer, value: Value) -> Any:
+    if isinstance(value, SymIntValue):
+        return value.sym
+    return tracer.integer_of(value, "a range bound")
+
+
+@builtin(iter)
+def _iter(tracer: Tracer, obj: Value) -> Value:
+    return obj.iterate(tracer)
+
+
+@builtin(next)
+def _next(tracer: Tracer, iterator: Value, default: Value | None = None) -> Value:
+    if not isinstance(iterator, IteratorValue) or iterator.source is not None:
+        raise Break("unsupported-call", f"next() of {iterator.describe()}")
+    item = iterator.next(tracer)
+    if item is not None:
+        return item
+    if default is None:
+        raise Break("would-raise", "StopIteration")
+    return default
+
+
+@builtin(enumerate)
+def _enumerate(tracer: Tracer, iterable: Value, start: Value | None = None) -> Value:
+    first = 0 if start is None else integer_bound(tracer, start)
+    return ZipIterator("enumerate", [iterable.iterate(tracer)], first)
+
+
+@builtin(zip)
+def _zip(tracer: Tracer, *iterables: Value, strict: Value | None = None) -> Value:
+    if strict is not None and strict.truth(tracer):
+        raise Break("unsupported-call", "zip(strict=True)")
+    return ZipIterator("zip", [i.iterate(tracer) for i in iterables])
+
+
+@builtin(map)
+def _map(tracer: Tracer, function: Value, *iterables: Value) -> Value:
+    return ZipIterator("map", [i.iterate(tracer) for i in iterables], 0, function)
+
+
+@builtin(reversed)
+def _reversed(tracer: Tracer, sequence: Value) -> Value:
+    if isinstance(sequence, RangeValue) and sequence.is_const:
+        backwards = sequence.const[::-1]
+        return RangeValue(backwards.start, backwards.stop, backwards.step).iterate(tracer)
+    if not isinstance(sequence, (TupleValue, ListValue)):
+        raise Break("unsupported-call", f"reversed() of {sequence.describe()}")
+    items = sequence.items(tracer)[::-1]
+    return SequenceIterator(items, TupleValue(items), reversed)
+
+
+@builtin(sorted)
+def _sorted(
+    tracer: Tracer, iterable: Value, *, key: Value | None = None, reverse: Value | None = None
+) -> Value:
+    return ListValue(sorted_values(tracer, expand(tracer, iterable), key, reverse))

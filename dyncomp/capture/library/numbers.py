@@ -1,0 +1,179 @@
+"""Numbers: ``int``, ``float``, ``abs``, ``min``, ``sum``…"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+
+from ... import dtypes
+from ..breaks import Break
+from ..values.array import ArrayValue
+from ..values.base import Tracer, Value
+from ..values.number import ConstValue, NumberValue, SymIntValue, number_operand
+from ..values.seq import TupleValue
+from .folding import python_call
+from .registry import builtin, expand
+
+
+@builtin(bool)
+def _bool(tracer: Tracer, obj: Value | None = None) -> Value:
+    if obj is None:
+        return ConstValue(False)
+    if isinstance(obj, ArrayValue):
+        return convert_array(tracer, obj, bool)
+    return ConstValue(obj.truth(tracer))
+
+
+@builtin(int)
+def _int(tracer: Tracer, obj: Value | None = None, base: Value | None = None) -> Value:
+    if isinstance(obj, SymIntValue):
+        return obj
+    return _number(tracer, int, obj, base)
+
+
+@builtin(float)
+def _float(tracer: Tracer, obj: Value | None = None) -> Value:
+    return _number(tracer, float, obj)
+
+
+@builtin(complex)
+def _complex(tracer: Tracer, obj: Value | None = None, imag: Value | None = None) -> Value:
+    return _number(tracer, complex, obj, imag)
+
+
+def _number(tracer: Tracer, cls: type, obj: Value | None, extra: Value | None = None) -> Value:
+    if obj is None:
+        return ConstValue(cls())
+    if extra is None and isinstance(obj, ArrayValue):
+        return convert_array(tracer, obj, cls)
+    if extra is None and isinstance(obj, (NumberValue, SymIntValue)):
+        return python_call(tracer, cls, [obj])
+    args = [obj] if extra is None else [obj, extra]
+    return ConstValue(
+        tracer.fold(cls, *(tracer.constant_of(a, f"an argument of {cls.__name__}") for a in args))
+    )
+
+
+def convert_array(tracer: Tracer, obj: ArrayValue, cls: type) -> Value:
+    """``float(x)`` of a one-element array: a Python number that the graph computes."""
+    if obj.ref.kind == "python" and obj.pytype is cls:
+        return obj
+    target = _exact_conversion(obj, cls)
+    if target is not None and obj.ref.ndim == 0:
+        ops = tracer.tx.ops
+        var = obj.ref.var if obj.ref.dtype == target else ops.convert(obj.ref.var, dtype=target)
+        return tracer.wrap_result(dataclasses.replace(obj.ref, var=var, kind="python", readonly=False))
+    raise Break("data-dependent-value", f"{cls.__name__}() of {obj.describe()}")
+
+
+def _exact_conversion(obj: ArrayValue, cls: type) -> dtypes.DType | None:
+    """The dtype whose Python number ``cls(obj)`` is, where the conversion cannot raise."""
+    given = obj.ref.dtype
+    if cls is float and not given.is_complex:
+        return dtypes.float64
+    if cls is int and (given.is_bool or (given.is_integer and given is not dtypes.uint64)):
+        return dtypes.int64
+    if cls is complex:
+        return dtypes.complex128
+    return dtypes.bool_ if cls is bool and given.is_bool else None
+
+
+@builtin(abs)
+def _abs(tracer: Tracer, obj: Value) -> Value:
+    if isinstance(obj, ArrayValue):
+        return tracer.operator("abs", [obj])
+    if isinstance(obj, SymIntValue):
+        return tracer.wrap_result(abs(obj.sym))
+    if isinstance(obj, NumberValue):
+        return python_call(tracer, abs, [obj])
+    return ConstValue(tracer.fold(abs, tracer.constant_of(obj, "a number")))
+
+
+@builtin(divmod)
+def _divmod(tracer: Tracer, a: Value, b: Value) -> Value:
+    return TupleValue([tracer.binary("//", a, b), tracer.binary("%", a, b)])
+
+
+@builtin(pow)
+def _pow(tracer: Tracer, base: Value, exponent: Value, mod: Value | None = None) -> Value:
+    if mod is not None:
+        values = [tracer.constant_of(v, "an argument of pow") for v in (base, exponent, mod)]
+        return ConstValue(tracer.fold(pow, *values))
+    return tracer.binary("**", base, exponent)
+
+
+@builtin(min)
+def _min(tracer: Tracer, *args: Value, key: Value | None = None, default: Value | None = None) -> Value:
+    return _extreme(tracer, "<", args, key, default)
+
+
+@builtin(max)
+def _max(tracer: Tracer, *args: Value, key: Value | None = None, default: Value | None = None) -> Value:
+    return _extreme(tracer, ">", args, key, default)
+
+
+def _extreme(
+    tracer: Tracer, relation: str, args: tuple[Value, ...], key: Value | None, default: Value | None
+) -> Value:
+    items = list(args) if len(args) > 1 else expand(tracer, args[0])
+    if not items:
+        if default is None:
+            raise Break("would-raise", "min() or max() of nothing")
+        return default
+    if (
+        key is None
+        and all(number_operand(i) for i in items)
+        and any(isinstance(i, NumberValue) for i in items)
+    ):
+        return python_call(tracer, min if relation == "<" else max, items)
+    keyed = items if key is None else [tracer.call_value(key, [i], {}) for i in items]
+    best = 0
+    for position in range(1, len(items)):
+        if tracer.compare(relation, keyed[position], keyed[best]).truth(tracer):
+            best = position
+    return items[best]
+
+
+@builtin(sum)
+def _sum(tracer: Tracer, iterable: Value, start: Value | None = None) -> Value:
+    total = start if start is not None else ConstValue(0)
+    items = expand(tracer, iterable)
+    if items and all(i.is_const for i in items) and total.is_const:
+        return ConstValue(tracer.fold(sum, [i.const for i in items], total.const))
+    if any(isinstance(i, (NumberValue,)) for i in items) and not any(
+        isinstance(i, ArrayValue) for i in items
+    ):
+        raise Break("unsupported-call", "sum() of Python floats known only at run time (compensated in C)")
+    for item in items:
+        total = tracer.binary("+", total, item)
+    return total
+
+
+@builtin(any)
+def _any(tracer: Tracer, iterable: Value) -> Value:
+    return ConstValue(any(i.truth(tracer) for i in expand(tracer, iterable)))
+
+
+@builtin(all)
+def _all(tracer: Tracer, iterable: Value) -> Value:
+    return ConstValue(all(i.truth(tracer) for i in expand(tracer, iterable)))
+
+
+@builtin(math.prod)
+def _prod(tracer: Tracer, iterable: Value, *, start: Value | None = None) -> Value:
+    total = start if start is not None else ConstValue(1)
+    for item in expand(tracer, iterable):
+        total = tracer.binary("*", total, item)
+    return total
+
+
+@builtin(functools.reduce)
+def _reduce(tracer: Tracer, function: Value, iterable: Value, *initial: Value) -> Value:
+    items = [*initial, *expand(tracer, iterable)]
+    if not items:
+        raise Break("would-raise", "reduce() of empty iterable with no initial value")
+    total = items[0]
+    for item in items[1:]:
+        total = tracer.call_value(function, [total, item], {})
+    return total

@@ -1,0 +1,56 @@
+"""The ``operator`` module."""
+
+from __future__ import annotations
+
+import operator
+
+from .. import operators
+from ..breaks import Break
+from ..values.base import Tracer, Value
+from ..values.number import ConstValue, SymIntValue
+from .registry import HANDLERS, Handler, builtin
+
+
+def _register_operators() -> None:
+    for spelling, name in operators.BINARY_NAMES.items():
+        HANDLERS[getattr(operator, name)] = _binary_handler(spelling)
+        in_place = getattr(operator, f"i{name.rstrip('_')}", None)
+        if in_place is not None:
+            HANDLERS[in_place] = _binary_handler(f"{spelling}=")
+    for spelling, name in operators.UNARY_NAMES.items():
+        HANDLERS[getattr(operator, name)] = _unary_handler(spelling)
+
+
+def _binary_handler(spelling: str) -> Handler:
+    def handle(tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if len(args) != 2 or kwargs:
+            raise Break("would-raise", f"operator {spelling} takes two arguments")
+        return tracer.binary(spelling, *args)
+
+    return handle
+
+
+def _unary_handler(spelling: str) -> Handler:
+    def handle(tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if len(args) != 1 or kwargs:
+            raise Break("would-raise", f"operator {spelling} takes one argument")
+        return tracer.unary(spelling, args[0])
+
+    return handle
+
+
+_register_operators()
+
+
+@builtin(operator.getitem)
+def _getitem(tracer: Tracer, obj: Value, key: Value) -> Value:
+    return tracer.realize(obj.getitem(tracer, key))
+
+
+@builtin(operator.index)
+def _index(tracer: Tracer, obj: Value) -> Value:
+    if isinstance(obj, SymIntValue):
+        return obj
+    if obj.is_const and isinstance(obj.const, int):
+        return ConstValue(int(obj.const))
+    raise Break("unsupported-call", f"operator.index of {obj.describe()}")

@@ -1,0 +1,110 @@
+"""Run public packages' own tests plainly and with their functions compiled, and compare test by test.
+
+    python -m tests.packages [--only scipy.signal] [--backend eager|inductor] [--list]
+
+Exit status 1 if a test that passes plainly fails with the package compiled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from .targets import TARGETS, Target
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(target: Target, compiled: bool, backend: str, limit: float) -> dict[str, Any]:
+    """One pytest process over the target's tests; outcomes by test id."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = os.path.join(folder, "report.json")
+        environ = dict(os.environ, DYNCOMP_TEST_REPORT=report, DYNCOMP_TEST_BACKEND=backend)
+        environ["DYNCOMP_TEST_PACKAGES"] = ",".join(target.packages) if compiled else ""
+        environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{environ.get('PYTHONPATH', '')}"
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "tests.packages.plugin",
+            "-p",
+            "no:cacheprovider",
+        ]
+        command += [
+            "--rootdir",
+            folder,
+            "-c",
+            os.devnull,
+            "--timeout=120",
+            "-W",
+            "ignore",
+            "-p",
+            "no:randomly",
+        ]
+        command += [*target.options, "--pyargs", *target.tests]
+        try:
+            done = subprocess.run(
+                command, env=environ, cwd=folder, capture_output=True, text=True, timeout=limit, check=False
+            )
+            tail, status = (done.stdout + done.stderr)[-3000:], done.returncode
+        except subprocess.TimeoutExpired as error:
+            tail, status = f"timed out: {(error.stdout or b'')[-2000:]!r}", 124
+        if not os.path.exists(report):
+            return {"outcomes": {}, "stats": {}, "functions": 0, "called": 0, "status": status, "tail": tail}
+        with open(report, encoding="utf-8") as file:
+            return dict(json.load(file), status=status, tail=tail)
+
+
+def compare(target: Target, backend: str, limit: float) -> tuple[dict[str, Any], list[str]]:
+    plain = run(target, False, backend, limit)
+    start = time.perf_counter()
+    compiled = run(target, True, backend, 4 * limit)
+    compiled["seconds"] = time.perf_counter() - start
+    worse = []
+    for name, outcome in plain["outcomes"].items():
+        if outcome == "passed" and compiled["outcomes"].get(name) != "passed":
+            worse.append(f"{name}: {compiled['outcomes'].get(name, 'did not run')}")
+    if compiled["status"] not in (0, 1) or not compiled["outcomes"]:
+        worse = [line for line in worse if not line.endswith("did not run")]
+        worse.append(f"{target.name}: exit status {compiled['status']}: {compiled['tail']}")
+    return compiled, worse
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.packages", description=__doc__)
+    parser.add_argument("--only", action="append", default=[], help="targets whose names begin so")
+    parser.add_argument("--backend", default="eager")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for a plain run")
+    parser.add_argument("--list", action="store_true", help="list the targets")
+    options = parser.parse_args(arguments)
+    chosen = [t for t in TARGETS if not options.only or any(t.name.startswith(o) for o in options.only)]
+    if options.list:
+        print("\n".join(t.name for t in chosen))
+        return 0
+    failed = 0
+    print(f"{'target':<34} {'functions':>9} {'called':>7} {'tests':>6} {'worse':>6} {'internal':>8} {'s':>7}")
+    for target in chosen:
+        compiled, worse = compare(target, options.backend, options.limit)
+        failed += len(worse)
+        internal = compiled["stats"].get("internal_errors", 0)
+        print(
+            f"{target.name:<34} {compiled['functions']:>9} {compiled['called']:>7} "
+            f"{len(compiled['outcomes']):>6} {len(worse):>6} {internal:>8} {compiled['seconds']:>7.1f}",
+            flush=True,
+        )
+        for line in (*compiled["stats"].get("internal", ()), *worse):
+            print(f"    {line}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,142 @@
+"""A pytest plugin that compiles every Python function of the packages named in ``DYNCOMP_TEST_PACKAGES``.
+
+Loaded by ``tests.packages`` into a run of a package's own tests. Outcomes per test and dyncomp's counters go
+to the JSON file named in ``DYNCOMP_TEST_REPORT``; without packages it only records (the plain run).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import types
+from collections.abc import Callable
+from typing import Any
+
+_TARGET = "the compiled function"
+OUTCOMES: dict[str, str] = {}
+COMPILED: set[types.FunctionType] = set()
+
+
+def pytest_configure(config: Any) -> None:
+    names = [name for name in os.environ.get("DYNCOMP_TEST_PACKAGES", "").split(",") if name]
+    if names:
+        compile_packages(names)
+
+
+def compile_packages(names: list[str]) -> None:
+    """Replace every function of the packages, wherever a module refers to it, by its compiled form."""
+    import dyncomp
+
+    backend = os.environ.get("DYNCOMP_TEST_BACKEND", "eager")
+    modules = [module for name in names for module in modules_of(name)]
+    for module in modules:
+        for value in list(vars(module).values()):
+            if is_target(value, names) and value not in COMPILED:
+                COMPILED.add(value)
+                compile_in_place(value, lambda copy: dyncomp.compile(copy, backend=backend))
+
+
+def compile_in_place(function: types.FunctionType, compiler: Callable[[Any], Any]) -> None:
+    """Have a function call its compiled copy. It stays the same object, so that tables of functions, ``is``
+    and references in closures hold; only its code changes, to a call with the same signature."""
+    code = function.__code__
+    copy = types.FunctionType(
+        code, function.__globals__, code.co_name, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__module__, copy.__qualname__, copy.__doc__ = (
+        function.__module__,
+        function.__qualname__,
+        function.__doc__,
+    )
+    function.__code__ = forwarding_code(code, compiler(copy))
+
+
+def forwarding_code(code: types.CodeType, target: Any) -> types.CodeType:
+    """Code with the parameters and free variables of ``code`` that calls ``target`` with its arguments."""
+    total = code.co_argcount + code.co_kwonlyargcount
+    positional, keyword = (
+        list(code.co_varnames[: code.co_argcount]),
+        code.co_varnames[code.co_argcount : total],
+    )
+    rest = list(code.co_varnames[total:])
+    parameters, arguments = list(positional), list(positional)
+    if code.co_posonlyargcount:
+        parameters.insert(code.co_posonlyargcount, "/")
+    if code.co_flags & inspect.CO_VARARGS:
+        name = rest.pop(0)
+        parameters.append(f"*{name}")
+        arguments.append(f"*{name}")
+    elif keyword:
+        parameters.append("*")
+    parameters += keyword
+    arguments += [f"{name}={name}" for name in keyword]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        parameters.append(f"**{rest[0]}")
+        arguments.append(f"**{rest[0]}")
+    namespace: dict[str, Any] = {}
+    exec(f"def forward({', '.join(parameters)}): return {_TARGET!r}({', '.join(arguments)})", namespace)
+    made = namespace["forward"].__code__
+    constants = tuple(target if constant == _TARGET else constant for constant in made.co_consts)
+    return made.replace(
+        co_consts=constants,
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_freevars=code.co_freevars,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+    )
+
+
+def modules_of(name: str) -> list[types.ModuleType]:
+    """The module and, for a package, its modules, tests left out; those that cannot be imported too."""
+    module = importlib.import_module(name)
+    found = [module]
+    for info in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
+        if "test" in info.name.rpartition(".")[2] or info.name.endswith(("conftest", "setup")):
+            continue
+        try:
+            found += modules_of(info.name)
+        except Exception:
+            continue
+    return found
+
+
+def is_target(value: Any, names: list[str]) -> bool:
+    if not isinstance(value, types.FunctionType):
+        return False
+    module = str(value.__module__)
+    return any(module == name or module.startswith(f"{name}.") for name in names)
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    if report.when == "call" or report.outcome != "passed":
+        outcome = report.outcome
+        if outcome == "failed":
+            outcome = f"failed: {str(report.longrepr)[-1500:]}"
+        path, _, name = report.location
+        OUTCOMES[f"{os.path.basename(path)}::{name}"] = outcome
+
+
+def pytest_sessionfinish(session: Any) -> None:
+    path = os.environ.get("DYNCOMP_TEST_REPORT")
+    if not path:
+        return
+    stats: dict[str, Any] = {}
+    called = 0
+    if COMPILED:
+        import dyncomp
+        from dyncomp.api import SESSION
+
+        stats = {k: v for k, v in dyncomp.stats().items() if isinstance(v, (int, float))}
+        stats["breaks"] = dict(dyncomp.stats().get("breaks", {}))
+        records = [config.records for config in list(SESSION.configs)]
+        called = sum(bool(r.entries or r.skipped) for r in records)
+        stats["internal"] = [
+            f"{name} {loc}: {why}" for r in records for name, loc, why in r.skipped if "internal" in why
+        ]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"outcomes": OUTCOMES, "stats": stats, "functions": len(COMPILED), "called": called}, file)
