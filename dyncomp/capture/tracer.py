@@ -15,7 +15,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import calls, machine, operators, wrap
+from . import attributes, calls, classes, machine, operators, protocols, wrap
 from .breaks import Break
 from .config import CaptureConfig
 from .guards import Guard, Kind
@@ -63,6 +63,7 @@ class Tracer:
         self.places: dict[str, SymbolPlace] = {}
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
+        self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
         self.frames: list[Any] = []
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
@@ -86,6 +87,7 @@ class Tracer:
         self.by_ref.clear()
         self.input_objects.clear()
         self.global_writes.clear()
+        self.states.clear()
         self.restart = Restart()
 
     # -- guards -----------------------------------------------------------------------------
@@ -326,14 +328,56 @@ class Tracer:
     def const_getattr(self, value: ConstValue, name: str) -> Value:
         return calls.const_getattr(self, value, name)
 
+    def call_as(
+        self, direct: Any, function: Value, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        """A call on behalf of an instruction of frame ``direct``, where that is known (see ``call_direct``)."""
+        if direct is None:
+            return self.call_value(function, args, kwargs)
+        return self.call_direct(direct, function, args, kwargs)
+
+    # -- objects: what values.obj leaves to the modules above it ---------------------------------------
+    def instance_attribute(self, obj: Any, name: str) -> Value:
+        return attributes.instance_attribute(self, obj, name)
+
+    def set_instance_attribute(self, obj: Any, name: str, value: Value) -> None:
+        attributes.set_instance_attribute(self, obj, name, value)
+
+    def delete_instance_attribute(self, obj: Any, name: str) -> None:
+        attributes.delete_instance_attribute(self, obj, name)
+
+    def set_class_attribute(self, value: Any, name: str, new: Value | None) -> None:
+        attributes.set_class_attribute(self, value, name, new)
+
+    def special_method(self, obj: Value, name: str) -> Value | None:
+        return attributes.special_method(self, obj, name)
+
+    def instance_length(self, obj: Any) -> Value:
+        return protocols.length(self, obj)
+
+    def instance_truth(self, obj: Any) -> bool:
+        return protocols.truth(self, obj)
+
+    def instance_contains(self, obj: Any, item: Value) -> Value:
+        return protocols.contains(self, obj, item)
+
+    def instance_iterator(self, obj: Any) -> Value:
+        return protocols.iterator(self, obj)
+
+    def instance_next(self, obj: Any) -> Value | None:
+        return protocols.advance(self, obj)
+
     def class_attribute(self, value: Value, name: str) -> Value:
         return calls.class_attribute(self, value, name)
 
     def super_attribute(self, value: Any, name: str) -> Value:
-        return calls.super_attribute(self, value, name)
+        return attributes.super_attribute(self, value, name)
 
     def function_attribute(self, value: Any, name: str) -> Value:
         return calls.function_attribute(self, value, name)
+
+    def set_function_attribute(self, value: Any, name: str, new: Value | None) -> None:
+        calls.set_function_attribute(self, value, name, new)
 
 
 def state_assumption(frontend: Frontend) -> str:
