@@ -236,6 +236,13 @@ def has_namespace(cls: type) -> bool:
     return cls.__dictoffset__ != 0
 
 
+def accepts_attributes(value: Value) -> bool:
+    """Whether any attribute can be set on the object, and nothing but that happens."""
+    if not isinstance(value, InstanceValue):
+        return False
+    return has_namespace(value.cls) and value.cls.__setattr__ is object.__setattr__
+
+
 def guard_absent(tracer: Tracer, cls: type, name: str) -> None:
     """Guard that a class of the program lacks an attribute."""
     if not tracer.config.is_trusted(str(cls.__module__)) and not _class_has(cls, name):
@@ -316,7 +323,9 @@ def _set_descriptor(tracer: Tracer, member: Member, obj: InstanceValue, name: st
     elif type(raw) is types.MemberDescriptorType:
         obj.write_slot(tracer, raw, value)
     else:
-        _call_descriptor(tracer, member, "__set__", [obj, value], f"assignment to {name!r} of {obj.describe()}")
+        _call_descriptor(
+            tracer, member, "__set__", [obj, value], f"assignment to {name!r} of {obj.describe()}"
+        )
 
 
 def _call_descriptor(tracer: Tracer, member: Member, method: str, args: list[Value], what: str) -> None:
@@ -420,10 +429,15 @@ def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
         return ConstValue(cls._member_map_[name])
     hook = find_member(tracer, meta, "__getattribute__")
     if hook is None or hook.raw is not type.__getattribute__:
-        raise Break("unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__} (__getattribute__)")
+        raise Break(
+            "unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__} (__getattribute__)"
+        )
     of_meta = find_member(tracer, meta, name)
     if of_meta is not None and of_meta.is_data:
-        if of_meta.value is None and type(of_meta.raw) in (types.GetSetDescriptorType, types.MemberDescriptorType):
+        if of_meta.value is None and type(of_meta.raw) in (
+            types.GetSetDescriptorType,
+            types.MemberDescriptorType,
+        ):
             return _class_field(tracer, cls, name)
         return bind_member(tracer, of_meta, value, meta, name, direct)
     member = find_member(tracer, cls, name)

@@ -47,7 +47,7 @@ def _make_partial(args: list[Value], kwargs: dict[str, Value]) -> Value:
     function = args[0]
     if isinstance(function, PartialValue) and not function.has_namespace():
         return PartialValue(
-            function.function, [*function.args, *args[1:]], {**function.kwargs, **kwargs}, None
+            function.function, [*function.args.children(), *args[1:]], {**function.kwargs, **kwargs}, None
         )
     return PartialValue(function, args[1:], kwargs, None)
 
@@ -116,17 +116,19 @@ def allocate(tracer: Tracer, cls: type) -> InstanceValue:
     return InstanceValue(cls)
 
 
+def ignores_arguments(tracer: Tracer, cls: type) -> bool:
+    """Whether ``object.__new__(cls, …)`` takes arguments for ``__init__``."""
+    new = attributes.find_member(tracer, cls, "__new__")
+    init = attributes.find_member(tracer, cls, "__init__")
+    assert new is not None and init is not None
+    return new.raw is object.__new__ and init.raw is not object.__init__
+
+
 # -- namedtuples and enums --------------------------------------------------------------------------------
 def _is_namedtuple_new(cls: Any) -> bool:
-    """Whether ``cls(…)`` is what ``collections.namedtuple`` made of it."""
+    """Whether ``cls.__new__`` is what ``collections.namedtuple`` made."""
     new = cls.__new__
-    return hasattr(cls, "_fields") and getattr(new, "__qualname__", "") == f"{_maker(cls)}.__new__" or (
-        hasattr(cls, "_fields") and isinstance(new, types.FunctionType) and "_tuple_new" in new.__globals__
-    )
-
-
-def _maker(cls: Any) -> str:
-    return str(cls.__name__)
+    return hasattr(cls, "_fields") and isinstance(new, types.FunctionType) and "_tuple_new" in new.__globals__
 
 
 def _call_namedtuple(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -106,6 +106,10 @@ class Codegen:
         self._memo[id(value)] = name
         self._kept.append(value)
 
+    def is_built(self, value: Value) -> bool:
+        """Whether the object of ``value`` exists when the function ends."""
+        return id(value) in self._memo
+
     # -- values -----------------------------------------------------------------------------------
     def value(self, value: Value) -> str:
         """An expression without side effects for the object of ``value``; the same object each time."""

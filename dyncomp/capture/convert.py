@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..graph.ir import COPY, Graph, GraphOutput, Loc
-from . import _hook, handlers, machine
+from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
 from .codegen import Codegen
 from .config import CaptureConfig
@@ -163,6 +163,7 @@ def _finish(
     _limit_empty_continuations(tracer, end, useful)
     cg = Codegen(tracer, code)
     emit_end(cg, end)
+    generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     program = _guard_program(tracer, function, args)
     breaks = _break_records(end)

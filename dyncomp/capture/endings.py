@@ -186,8 +186,6 @@ def _emit_break(cg: Codegen, end: BreakEnd) -> None:
         return
     form = _FORMS.get(instr.op)
     if form is None:
-        if len(end.frames) > 1 and instr.op in ("YIELD_VALUE", "SEND"):
-            raise Skip("a generator")
         _emit_tail(cg, end)
         return
     cg.line_number = frame.loc.line

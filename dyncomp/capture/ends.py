@@ -168,7 +168,7 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
     """Whether ``target`` heads a ``for`` loop that was found short enough though it exceeds the usual limit
     (see ``handlers.jump``): its body cannot be made a function of its own."""
     loop = frame.info.loop_at(target)
-    if loop is None or loop.kind != "for" or frame.info.loop_problem(loop) is None:
+    if loop is None or not (loop.suspends or loop.kind == "for") or frame.info.loop_problem(loop) is None:
         return False
     limit = 4 * tracer.config.options.unroll_ops
     return trips * len(loop.body) <= limit and len(tracer.builder.nodes) <= limit

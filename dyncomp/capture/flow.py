@@ -83,6 +83,25 @@ def stack_depths(code: CanonicalCode, depth: int = 0) -> list[int]:
     return depths
 
 
+def handling(code: CanonicalCode) -> list[bool]:
+    """For every instruction whether the frame is handling an exception there, as ``sys.exc_info()`` tells."""
+    instructions, handlers = code.instructions, handlers_of(code)
+    count = [-1] * len(instructions)
+    work = [(0, 0)]
+    while work:
+        index, now = work.pop()
+        if count[index] >= 0:
+            continue
+        count[index] = now
+        handler = handlers[index]
+        if handler is not None:
+            work.append((handler.target, now))
+        op = instructions[index].op
+        after = now + (op == "PUSH_EXC_INFO") - (op == "POP_EXCEPT")
+        work.extend((target, after) for target in successors(instructions[index]))
+    return [found > 0 for found in count]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Flow:
     """Names, bits and handlers of one code object, shared by the analyses below."""

@@ -9,8 +9,8 @@ from typing import Any
 from ..errors import Unsupported
 from ..graph.ir import Loc
 from .breaks import Break, Skip
-from .flow import handlers_of, looks_at_frame
-from .instr import CanonicalCode
+from .flow import handlers_of, handling, looks_at_frame
+from .instr import CO_OPTIMIZED, CanonicalCode
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
 from .source import CellSource, FreeCellSource, LocalSource, Source
@@ -27,6 +27,7 @@ class CodeInfo:
     code: CanonicalCode
     loops: list[Loop]
     in_try: list[bool]
+    in_handler: list[bool]
     looks_at_frame: bool
     problems: dict[int, str | None] = field(default_factory=dict)
 
@@ -34,7 +35,7 @@ class CodeInfo:
     def of(raw: types.CodeType) -> CodeInfo:
         code = decode(raw)
         in_try = [entry is not None for entry in handlers_of(code)]
-        return CodeInfo(code, find_loops(code), in_try, looks_at_frame(code))
+        return CodeInfo(code, find_loops(code), in_try, handling(code), looks_at_frame(code))
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""
@@ -50,6 +51,17 @@ class CodeInfo:
             except Unsupported as error:
                 self.problems[loop.header] = error.reason
         return self.problems[loop.header]
+
+    def is_protected(self, index: int) -> bool:
+        """Whether a handler of the program's own covers instruction ``index``: not those of 3.12 and later
+        which pass exceptions on to ``yield from`` and turn StopIteration into RuntimeError."""
+        handler = self.code.handler_at(index)
+        while handler is not None:
+            first = self.code.instructions[handler.target]
+            if first.op != "CLEANUP_THROW":
+                return first.op != "CALL_INTRINSIC_1" or first.arg != "STOPITERATION_ERROR"
+            handler = self.code.handler_at(handler.target)
+        return False
 
     def loop_at(self, header: int) -> Loop | None:
         for loop in self.loops:
@@ -154,6 +166,8 @@ def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], funct
     info = code_info(tracer.config, raw)
     if info.looks_at_frame:
         raise Skip(LOOKS)
+    if not info.code.flags & CO_OPTIMIZED:
+        raise Skip("the body of a class or module")
     names = info.code.arg_names
     bound: dict[str, Value] = {}
     for index, (name, obj) in enumerate(zip(names, args)):

@@ -11,7 +11,6 @@ from .frames import Frame
 from .handlers.registry import HANDLERS
 from .instr import Instr, pops_pushes
 from .values.base import LazyValue, Tracer, Value
-from .values.number import ConstValue
 
 
 def run_root(tracer: Tracer, frame: Frame) -> Any:
@@ -37,22 +36,8 @@ def run_inlined(tracer: Tracer, frame: Frame) -> Value:
     return result
 
 
-def check_generator(tracer: Tracer, frame: Frame) -> None:
-    """Break where an earlier attempt found that the generator cannot be run by its consumer."""
-    if tracer.frames and tracer.decisions.no_inline:
-        caller = tracer.frames[-1]
-        if (caller.raw_code, caller.current) in tracer.decisions.no_inline:
-            raise Break(
-                "generator", f"a break inside {frame.code.qualname} cannot be resumed in its consumer"
-            )
-
-
 def run_generator(tracer: Tracer, frame: Frame) -> Value | None:
     """Run a generator's frame to its next ``yield``; ``None`` when it has returned."""
-    if frame.result is not None:
-        return None
-    if frame.ip:
-        frame.push(ConstValue(None))  # what ``yield`` evaluates to
     frame.yielded = None
     _run(tracer, frame)
     return frame.yielded

@@ -32,7 +32,9 @@ def length(tracer: Tracer, obj: InstanceValue) -> Value:
     if method is None:
         raise Break("would-raise", f"{obj.describe()} has no len()")
     found = tracer.realize(tracer.call_value(method, [], {}))
-    if not isinstance(found, SymIntValue) and not (found.is_const and type(found.const) is int and found.const >= 0):
+    if not isinstance(found, SymIntValue) and not (
+        found.is_const and type(found.const) is int and found.const >= 0
+    ):
         raise Break("opaque-object", f"a length that is {found.describe()}")
     return found
 

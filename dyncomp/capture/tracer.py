@@ -15,7 +15,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import attributes, calls, classes, machine, operators, protocols, wrap
+from . import attributes, calls, generators, instance_checks, machine, operators, protocols, wrap
 from .breaks import Break
 from .config import CaptureConfig
 from .guards import Guard, Kind
@@ -40,6 +40,7 @@ class Decisions:
     no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
+    plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
 
 
 class Tracer:
@@ -65,6 +66,7 @@ class Tracer:
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
         self.frames: list[Any] = []
+        self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
         self.loc: Loc | None = None
@@ -80,6 +82,7 @@ class Tracer:
             frame.locals.clear()
             frame.cells.clear()
         self.frames.clear()
+        self.generators.clear()
         self.inputs.clear()
         self.mutated.clear()
         self.by_source.clear()
@@ -305,8 +308,17 @@ class Tracer:
     def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return calls.call_function(self, function, args, kwargs)
 
-    def check_generator(self, frame: Any) -> None:
-        machine.check_generator(self, frame)
+    def check_generator(self, generator: Any) -> None:
+        generators.check(self, generator)
+
+    def run_generator_plain(self, code: types.CodeType, reason: str) -> None:
+        generators.run_plain(self, code, reason)
+
+    def call_generator_method(
+        self, generator: Any, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        self.take_direct()
+        return generators.call_method(self, generator, name, args, kwargs)
 
     def run_generator(self, frame: Any) -> Value | None:
         return machine.run_generator(self, frame)
@@ -328,13 +340,20 @@ class Tracer:
     def const_getattr(self, value: ConstValue, name: str) -> Value:
         return calls.const_getattr(self, value, name)
 
-    def call_as(
-        self, direct: Any, function: Value, args: list[Value], kwargs: dict[str, Value]
-    ) -> Value:
-        """A call on behalf of an instruction of frame ``direct``, where that is known (see ``call_direct``)."""
+    def call_as(self, direct: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call on behalf of an instruction of frame ``direct``, if that is known: see ``call_direct``."""
         if direct is None:
             return self.call_value(function, args, kwargs)
         return self.call_direct(direct, function, args, kwargs)
+
+    def attribute(self, frame: Any, owner: Value, name: str) -> Value:
+        """An attribute that an instruction of ``frame`` pushes, so that a break inside a property can be
+        resumed."""
+        self._direct = frame
+        try:
+            return owner.getattr(self, name)
+        finally:
+            self._direct = None
 
     # -- objects: what values.obj leaves to the modules above it ---------------------------------------
     def instance_attribute(self, obj: Any, name: str) -> Value:
@@ -369,6 +388,9 @@ class Tracer:
 
     def class_attribute(self, value: Value, name: str) -> Value:
         return calls.class_attribute(self, value, name)
+
+    def class_operation(self, value: Any, name: str, args: list[Value]) -> Value:
+        return instance_checks.class_operation(self, value, name, args)
 
     def super_attribute(self, value: Any, name: str) -> Value:
         return attributes.super_attribute(self, value, name)

@@ -24,6 +24,7 @@ from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, Loc
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.func import BoundMethodValue, CellValue, FunctionValue, PartialValue
+from .values.iterator import OpaqueIterator
 from .values.mapping import DictValue, SizedValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
@@ -40,6 +41,24 @@ _BY_IDENTITY = (
     type(np.sin),
     type(np.sum),
     type,
+    types.UnionType,
+    types.GenericAlias,
+)
+_ITERATORS: tuple[type, ...] = (
+    types.GeneratorType,
+    type(iter([])),
+    type(iter(())),
+    type(iter("")),
+    type(iter(range(0))),
+    type(iter({})),
+    type(iter({}.values())),
+    type(iter({}.items())),
+    type(iter(set())),
+    reversed,
+    enumerate,
+    zip,
+    map,
+    filter,
 )
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
@@ -84,7 +103,7 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         tracer.guard(source, Kind.IS, obj)
         inner: Any = obj.__wrapped__
         return FunctionValue(inner, pinned(inner))
-    if isinstance(obj, tuple) and hasattr(type(obj), "_fields") and type(obj).__new__ is not tuple.__new__:
+    if is_plain_namedtuple(type(obj)) and not getattr(obj, "__dict__", None):
         tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
         return TupleValue(
             [tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source, type(obj)
@@ -145,13 +164,38 @@ def is_plain_class(cls: type) -> bool:
     """An ordinary Python class: all bases but ``object`` are written in Python."""
     if issubclass(cls, (tuple, list, dict, set, str, int, float, BaseException)):
         return False
-    return all(_made_in_python(base) for base in cls.__mro__[:-1])
+    return all(base is types.SimpleNamespace or _made_in_python(base) for base in cls.__mro__[:-1])
+
+
+# what a subclass of a namedtuple may not define for its objects to be seen as tuples
+_TUPLE_METHODS = frozenset(
+    [
+        "__getitem__",
+        "__iter__",
+        "__len__",
+        "__contains__",
+        "__bool__",
+        "__getattribute__",
+        "__getattr__",
+        "__setattr__",
+    ]
+)
+
+
+def is_plain_namedtuple(cls: type) -> bool:
+    """A class by ``namedtuple`` or a subclass whose objects still are tuples in all that matters."""
+    if not (issubclass(cls, tuple) and hasattr(cls, "_fields")) or cls.__new__ is tuple.__new__:
+        return False
+    own = cls.__mro__[: cls.__mro__.index(tuple)]
+    return not any(name in _TUPLE_METHODS for base in own for name in vars(base))
 
 
 def _made_in_python(cls: type) -> bool:
     """A heap type that adds at most ``__dict__``, ``__weakref__`` and slots to its base's memory."""
     if not cls.__flags__ & _HEAP_TYPE:
         return False
+    if cls.__base__ is types.SimpleNamespace:
+        return True
     slots = vars(cls).get("__slots__", ())
     count = 1 if isinstance(slots, str) else len(tuple(slots))
     assert cls.__base__ is not None
@@ -277,7 +321,12 @@ def _wrap_partial(tracer: Tracer, obj: functools.partial[Any], source: Source) -
     args = [tracer.child(v, ItemSource(AttrSource(source, "args"), i)) for i, v in enumerate(obj.args)]
     keywords = AttrSource(source, "keywords")
     kwargs = {k: tracer.child(v, ItemSource(keywords, k)) for k, v in obj.keywords.items()}
-    return PartialValue(function, args, kwargs, source)
+    return PartialValue(function, args, kwargs, source, obj)
+
+
+def _wrap_iterator(tracer: Tracer, obj: Any, source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, type(obj))
+    return OpaqueIterator(obj, source)
 
 
 def _wrap_cell(tracer: Tracer, obj: types.CellType, source: Source) -> Value:
@@ -308,6 +357,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.MethodType: _wrap_method,
     functools.partial: _wrap_partial,
     types.CellType: _wrap_cell,
+    **dict.fromkeys(_ITERATORS, _wrap_iterator),
 }
 
 

@@ -1,9 +1,10 @@
 """One golden program for each kind of graph break; the line that breaks ends in the comment ``# here``."""
 
-# ruff: noqa: B018, E711, F841
+# ruff: noqa: B018, E711, F401, F841, PLC0415
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -135,6 +136,25 @@ def calls_what_is_disabled(x):
     y = x + 1
     z = switched_off(y)  # here
     return z * 2
+
+
+@breaks("class-definition", "a class is made")
+def makes_a_class(x):
+    y = x + 1
+
+    class Local:  # here
+        k = 2
+
+    return y * Local.k
+
+
+@breaks("import", "import of xml.sax.expatreader")
+def imports_a_module(x):
+    y = x + 1
+    sys.modules.pop("xml.sax.expatreader", None)
+    import xml.sax.expatreader  # here
+
+    return y * 2
 
 
 @breaks("print", "a call of print")

@@ -1,6 +1,6 @@
-"""Small programs of class bodies, construction, dataclasses, enums, namedtuples, imports; see ``programs.Program``."""
+"""Small programs of classes, dataclasses, enums, namedtuples, imports, copies; see ``programs.Program``."""
 
-# ruff: noqa: B006, B007, B009, B010, B023, B904, C403, C405, C408, C416, C417, C419, E731, F403, F601, F841, I001, PLC0415, PLW0602, PLW0603, RET505, RET503, SIM105, SIM108, UP014, UP031, UP032
+# ruff: noqa: F401, F821, PIE796, UP042, B006, B007, B009, B010, B023, B904, C403, C405, C408, C416, C417, C419, E731, F403, F601, F841, I001, PLC0415, PLW0602, PLW0603, RET505, RET503, SIM105, SIM108, UP014, UP031, UP032
 from __future__ import annotations
 
 import abc
@@ -13,7 +13,6 @@ import numbers
 import typing
 from typing import Any, NamedTuple
 
-import numpy as np
 
 from tests.capture.programs import Program, one, vec
 
@@ -48,7 +47,7 @@ class Right:
 
 class Both(Left, Right):
     def __init__(self, x):
-        super(Both, self).__init__(x, extra=5)
+        super().__init__(x, extra=5)
 
     def name(self):
         return ["both", *super().name()]
@@ -173,7 +172,18 @@ def namedtuples(p):
     q = p._replace(b=4)
     r = Pair._make([p.a, 1])
     a, b = q
-    return q, r, p.total() + q.total(), p.both, q._asdict(), Pair._fields, len(p), p[0] is p.a, a * b, p._field_defaults
+    return (
+        q,
+        r,
+        p.total() + q.total(),
+        p.both,
+        q._asdict(),
+        Pair._fields,
+        len(p),
+        p[0] is p.a,
+        a * b,
+        p._field_defaults,
+    )
 
 
 @program(one)
@@ -181,7 +191,20 @@ def namedtuple_subclass(x):
     v = Vector(x, 1, 2)
     w = v + Vector(1, x)
     t = Triple(1, z=2, y=3)
-    return v, w, w.norm, t, t == (1, 3, 2), isinstance(v, tuple), t._replace(x=0), hash(t) == hash((1, 3, 2)), t.count(1), t.index(3), t + (1,), t[1:]
+    return (
+        v,
+        w,
+        w.norm,
+        t,
+        t == (1, 3, 2),
+        isinstance(v, tuple),
+        t._replace(x=0),
+        hash(t) == hash((1, 3, 2)),
+        t.count(1),
+        t.index(3),
+        t + (1,),
+        t[1:],
+    )
 
 
 @program(lambda: (Vector(vec(), 1, 2),))
@@ -226,13 +249,29 @@ class Mode(str, enum.Enum):
 def enums(x, c):
     if c is Color.RED or c == Color.CRIMSON:
         x = x + c.value
-    return c.mixed(x), c.name, c.lower, Color.first(), c in (Color.RED,), c != Color.GREEN, type(c) is Color, {c: 1}[c]
+    return (
+        c.mixed(x),
+        c.name,
+        c.lower,
+        Color.first(),
+        c in (Color.RED,),
+        c != Color.GREEN,
+        type(c) is Color,
+        {c: 1}[c],
+    )
 
 
 @program(one)
 def enum_lookup(x):
     members = [m.name for m in Color]
-    return x + Color(1).value, Color["GREEN"], members, len(Color), Color("g") is Color.GREEN, Color.RED in Color
+    return (
+        x + Color(1).value,
+        Color["GREEN"],
+        members,
+        len(Color),
+        Color("g") is Color.GREEN,
+        Color.RED in Color,
+    )
 
 
 @program(lambda: (vec(), Level.HIGH, Flags.A, Mode.FAST), lambda: (vec(), Level.LOW, Flags.AB, Mode.SLOW))
@@ -467,7 +506,16 @@ def nested_functions(x):
         return v * k * scale + len(rest) + len(kw)
 
     y = step(x) + step(x, 3, 4, scale=2, z=1)
-    return y, count, seen, step.__name__, step.__doc__, step.__defaults__, step.__kwdefaults__, step.__qualname__
+    return (
+        y,
+        count,
+        seen,
+        step.__name__,
+        step.__doc__,
+        step.__defaults__,
+        step.__kwdefaults__,
+        step.__qualname__,
+    )
 
 
 @program(one)
@@ -646,7 +694,14 @@ def copies(d, o):
 
 @program(lambda: (Copied(vec()), vec()))
 def copy_hooks(c, x):
-    return copy.copy(c), copy.deepcopy([c, c]), copy.copy(x) + 1, copy.deepcopy(x), copy.copy([x]), copy.deepcopy((x, 1))
+    return (
+        copy.copy(c),
+        copy.deepcopy([c, c]),
+        copy.copy(x) + 1,
+        copy.deepcopy(x),
+        copy.copy([x]),
+        copy.deepcopy((x, 1)),
+    )
 
 
 @program(one)

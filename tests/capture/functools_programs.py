@@ -1,5 +1,6 @@
 """Small programs of ``functools`` and ``operator``; see ``programs.Program``."""
 
+# ruff: noqa: B019
 from __future__ import annotations
 
 import functools
@@ -55,7 +56,7 @@ def partial_method(h, x):
 calls = []
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def cached(n):
     calls.append(n)
     return n * 2
@@ -223,7 +224,9 @@ def getters(x):
     return name_of(t), both(t), first([x, 1]), some((x, 1, 2)), call(t), operator.itemgetter("k")({"k": x})
 
 
-@program(lambda: (operator.itemgetter(1), operator.attrgetter("T"), operator.methodcaller("sum", axis=0), vec(6)))
+@program(
+    lambda: (operator.itemgetter(1), operator.attrgetter("T"), operator.methodcaller("sum", axis=0), vec(6))
+)
 def getters_from_outside(first, transposed, total, x):
     y = x.reshape(2, 3)
     return first([1, x]), transposed(y) + 1, total(y)

@@ -86,7 +86,20 @@ def literals(x, v):
 @program(
     *[
         lambda v=v: (vec(), v)
-        for v in ([], [1], [1, 2], [1, 2, 3], (1, [2, 3]), "ab", b"ab", {1: 2}, 5, range(2), (), bytearray(b"x"))
+        for v in (
+            [],
+            [1],
+            [1, 2],
+            [1, 2, 3],
+            (1, [2, 3]),
+            "ab",
+            b"ab",
+            {1: 2},
+            5,
+            range(2),
+            (),
+            bytearray(b"x"),
+        )
     ],
     lambda: (vec(), collections.deque([1, 2])),
 )
@@ -120,7 +133,14 @@ def stars(x, v):
 @program(
     *[
         lambda v=v: (vec(), v)
-        for v in ({"op": "scale", "k": 3}, {"op": "shift", "k": 2, "extra": 1}, {"op": "none"}, {}, {"k": [1, 2]}, 3)
+        for v in (
+            {"op": "scale", "k": 3},
+            {"op": "shift", "k": 2, "extra": 1},
+            {"op": "none"},
+            {},
+            {"k": [1, 2]},
+            3,
+        )
     ]
 )
 def mappings(x, v):
@@ -150,7 +170,20 @@ def nested_patterns(x, v):
 @program(
     *[
         lambda v=v: (vec(), v)
-        for v in (Point(1, 2), Point(0), Spot(1, 2), Named(3, 4), NoArgs(5), Color.RED, Color.GREEN, 3, 7, 8, "s", 2.5)
+        for v in (
+            Point(1, 2),
+            Point(0),
+            Spot(1, 2),
+            Named(3, 4),
+            NoArgs(5),
+            Color.RED,
+            Color.GREEN,
+            3,
+            7,
+            8,
+            "s",
+            2.5,
+        )
     ]
 )
 def classes(x, v):
@@ -178,7 +211,10 @@ def classes(x, v):
 
 
 @program(
-    *[lambda v=v: (vec(), v) for v in (1, 1.5, "s", b"b", [1], (1,), {"a": 1}, True, {1}, frozenset((1,)), None)]
+    *[
+        lambda v=v: (vec(), v)
+        for v in (1, 1.5, "s", b"b", [1], (1,), {"a": 1}, True, {1}, frozenset((1,)), None)
+    ]
 )
 def builtin_classes(x, v):
     match v:

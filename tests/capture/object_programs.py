@@ -1,6 +1,6 @@
 """Small programs of attributes, descriptors and special methods; see ``programs.Program``."""
 
-# ruff: noqa: B006, B007, B009, B010, B023, B904, C403, C405, C408, C416, C417, C419, E731, F601, F841, PLW1641, RET505, RET503, SIM105, SIM108, UP031, UP032
+# ruff: noqa: E711, E721, PLR0133, PLR0124, SIM300, UP003, B006, B007, B009, B010, B023, B904, C403, C405, C408, C416, C417, C419, E731, F601, F841, PLW1641, RET505, RET503, SIM105, SIM108, UP031, UP032
 from __future__ import annotations
 
 import functools
@@ -346,7 +346,14 @@ decorated.calls = 0
 def function_attributes(x):
     decorated.calls += 1
     name = decorated.__name__
-    return x * decorated.factor, name, decorated.__doc__, decorated.__module__, decorated.__qualname__, decorated.calls >= 1
+    return (
+        x * decorated.factor,
+        name,
+        decorated.__doc__,
+        decorated.__module__,
+        decorated.__qualname__,
+        decorated.calls >= 1,
+    )
 
 
 @program(lambda: (Base(vec()),))
@@ -576,7 +583,21 @@ class Plain:
 def comparisons(x):
     a, b = Ordered(1), Ordered(2)
     p, q = Plain(), Plain()
-    found = (a < b, a > b, a == b, a != b, a == Ordered(1), a == 3, 3 != a, p == p, p == q, p != q, p == 1, None == p)
+    found = (
+        a < b,
+        a > b,
+        a == b,
+        a != b,
+        a == Ordered(1),
+        a == 3,
+        a != 3,
+        p == p,
+        p == q,
+        p != q,
+        p == 1,
+        p == None,
+        None == p,
+    )
     return x + 1, found
 
 
@@ -637,7 +658,18 @@ def container_methods(b):
         total = total + item
     y = b[0]
     first, second = b
-    return total, len(b), y in b, 3 in b, b(1, k=2), [*b], list(b[1:]), first + second, bool(b), list(reversed(b))
+    return (
+        total,
+        len(b),
+        y in b,
+        3 in b,
+        b(1, k=2),
+        [*b],
+        list(b[1:]),
+        first + second,
+        bool(b),
+        list(reversed(b)),
+    )
 
 
 class OldSequence:
@@ -867,12 +899,16 @@ class Ufuncish:
         return ("function", func.__name__)
 
 
-@program(lambda: (Arrayish(vec()), vec()), breaks=("unsupported-call", "opaque-object", "unsupported-operation"))
+@program(
+    lambda: (Arrayish(vec()), vec()), breaks=("unsupported-call", "opaque-object", "unsupported-operation")
+)
 def array_protocol(o, x):
     return np.sin(o) + x, np.asarray(o) * 2, x + o
 
 
-@program(lambda: (Ufuncish(vec()), vec()), breaks=("unsupported-call", "opaque-object", "unsupported-operation"))
+@program(
+    lambda: (Ufuncish(vec()), vec()), breaks=("unsupported-call", "opaque-object", "unsupported-operation")
+)
 def array_ufunc_protocol(o, x):
     return np.sin(o), np.add(x, o), x + o, np.concatenate([x, o]), x * 2
 
@@ -919,11 +955,24 @@ def types_by_identity(x):
     return x + 1, type(x) is np.ndarray, type(1) is int, type(x) in (list, np.ndarray), type([]) == list
 
 
-@program(lambda: (vec(), 1), lambda: (vec(), 1.5), lambda: (vec(), True), lambda: (vec(), "s"), lambda: (vec(), None))
+@program(
+    lambda: (vec(), 1),
+    lambda: (vec(), 1.5),
+    lambda: (vec(), True),
+    lambda: (vec(), "s"),
+    lambda: (vec(), None),
+)
 def instance_of_unions(x, v):
     if isinstance(v, int | float):
         x = x + v
-    return x, isinstance(v, (str, (bytes, int))), isinstance(v, str | None), callable(v), callable(len), callable(Plain)
+    return (
+        x,
+        isinstance(v, (str, (bytes, int))),
+        isinstance(v, str | None),
+        callable(v),
+        callable(len),
+        callable(Plain),
+    )
 
 
 @program(lambda: (types.SimpleNamespace(x=vec(), y=1),))

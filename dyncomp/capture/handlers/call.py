@@ -27,7 +27,7 @@ def compare_op(tracer: Any, frame: Any, op: str) -> None:
 @handles("IS_OP")
 def is_op(tracer: Any, frame: Any, invert: bool) -> None:
     a, b = frame.popn(2)
-    frame.push(ConstValue(operators.identical(a, b) != invert))
+    frame.push(ConstValue(operators.identical(tracer, a, b) != invert))
 
 
 @handles("CONTAINS_OP")

@@ -80,15 +80,17 @@ def for_iter(tracer: Any, frame: Any, target: int) -> None:
 
 def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
     """Whether the loop is short and its trip count known."""
-    if not isinstance(iterator, IteratorValue):
-        return False
     if frame.trips.get(frame.current):
         return True  # decided at the first trip
-    count = iterator.remaining(tracer)
-    options = tracer.config.options
     loop = frame.info.loop_at(frame.current)
-    if count is None or loop is None:
-        return False
+    if loop is None:
+        return frame.info.outermost_loop(frame.current) is None  # a body that never jumps back: no loop
+    count = iterator.remaining(tracer) if isinstance(iterator, IteratorValue) else None
+    if count is None:
+        return iterator.open_ended(tracer)  # the trips are counted where the loop jumps back
+    options = tracer.config.options
+    if loop.suspends:
+        return True  # whoever consumes the generator decides
     if count <= options.unroll_limit:
         return True
     # a loop that cannot be made a function of its own is unrolled somewhat further
@@ -98,18 +100,6 @@ def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
 @handles("RETURN_VALUE")
 def return_value(tracer: Any, frame: Any, arg: Any) -> None:
     frame.result = frame.pop()
-
-
-@handles("RETURN_GENERATOR")
-def return_generator(tracer: Any, frame: Any, arg: Any) -> None:
-    if frame.resumption is not None or len(tracer.frames) < 2:
-        raise Break("generator", "a generator runs as plain Python")
-    frame.push(ConstValue(None))
-
-
-@handles("YIELD_VALUE")
-def yield_value(tracer: Any, frame: Any, arg: Any) -> None:
-    frame.yielded = tracer.realize(frame.pop())
 
 
 @handles("BEFORE_WITH")

@@ -58,6 +58,9 @@ class Value:
     def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
         raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
 
+    def delattr(self, tracer: Tracer, name: str) -> None:
+        raise Break("unsupported-attribute", f"deletion of attribute {name!r} of {self.describe()}")
+
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         raise Break("unsupported-call", f"call of {self.describe()}")
 
@@ -80,6 +83,10 @@ class Value:
     def next(self, tracer: Tracer) -> Value | None:
         """``next(self)``; ``None`` when exhausted."""
         raise Break("unsupported-operation", f"next() of {self.describe()}")
+
+    def open_ended(self, tracer: Tracer) -> bool:
+        """Whether this is an iterator that capture steps itself though nobody knows how many items come."""
+        return False
 
     def items(self, tracer: Tracer) -> list[Value]:
         """All items, for unpacking; breaks where their number is not known."""

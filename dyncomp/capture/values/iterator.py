@@ -6,7 +6,7 @@ from typing import Any
 
 from ...symint import SymInt
 from ..breaks import Break
-from .base import Codegen, Tracer, Value
+from .base import Codegen, OpaqueValue, Tracer, Value
 from .number import ConstValue
 
 
@@ -30,6 +30,16 @@ class IteratorValue(Value):
         while (item := self.next(tracer)) is not None:
             found.append(item)
         return found
+
+
+class OpaqueIterator(OpaqueValue):
+    """An iterator from outside that capture cannot step; it is its own iterator."""
+
+    def iterate(self, tracer: Tracer) -> Value:
+        return self
+
+    def truth(self, tracer: Tracer) -> bool:
+        return True
 
 
 class SequenceIterator(IteratorValue):
@@ -181,6 +191,10 @@ class ZipIterator(IteratorValue):
         if not counts:
             return 0
         return min(known) if len(known) == len(counts) else None
+
+    def open_ended(self, tracer: Tracer) -> bool:
+        unknown = [s for s in self.sources if not isinstance(s, IteratorValue) or s.remaining(tracer) is None]
+        return bool(unknown) and all(s.open_ended(tracer) for s in unknown)
 
     def next(self, tracer: Tracer) -> Value | None:
         row: list[Value] = []

@@ -28,6 +28,11 @@ class DictValue(Value):
         self.mutated = False
 
     @property
+    def obj(self) -> Any:
+        """The object, where it came from outside."""
+        return self._obj
+
+    @property
     def pytype(self) -> type:
         return dict
 

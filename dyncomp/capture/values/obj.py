@@ -11,6 +11,7 @@ from .base import Codegen, Tracer, Value
 from .namespace import NamespaceValue
 
 _MISSING = object()
+_ALLOCATORS = (object, types.SimpleNamespace)
 
 
 class ModuleValue(Value):
@@ -149,7 +150,8 @@ class InstanceValue(Value):
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
-        name = cg.temporary(f"{cg.constant(object.__new__)}({cg.constant(self.cls)})")
+        allocate = next(base.__new__ for base in self.cls.__mro__ if base in _ALLOCATORS)
+        name = cg.temporary(f"{cg.constant(allocate)}({cg.constant(self.cls)})")
         cg.remember(self, name)
         for line in self.replay(cg):
             cg.line(line)

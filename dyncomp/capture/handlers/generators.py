@@ -1,0 +1,54 @@
+"""Instructions of generators: creation, ``yield``, ``yield from``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..breaks import Break
+from ..values.generator import GeneratorValue
+from ..values.number import ConstValue
+from .registry import handles
+
+
+@handles("RETURN_GENERATOR")
+def return_generator(tracer: Any, frame: Any, arg: Any) -> None:
+    if len(tracer.frames) < 2:
+        raise Break("generator", "a generator runs as plain Python")
+    frame.push(ConstValue(None))
+
+
+@handles("YIELD_VALUE")
+def yield_value(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.yielded = tracer.realize(frame.pop())
+
+
+@handles("GET_YIELD_FROM_ITER")
+def get_yield_from_iter(tracer: Any, frame: Any, arg: Any) -> None:
+    frame.push(frame.pop().iterate(tracer))
+
+
+@handles("SEND")
+def send(tracer: Any, frame: Any, target: int) -> None:
+    sent = frame.pop()
+    receiver = frame.stack[-1]
+    found = _advance(tracer, receiver, sent)
+    if found is not None:
+        frame.push(found)
+        return
+    frame.push(receiver.returned if isinstance(receiver, GeneratorValue) else ConstValue(None))
+    frame.jump(target)
+
+
+def _advance(tracer: Any, receiver: Any, sent: Any) -> Any:
+    if isinstance(receiver, GeneratorValue):
+        return receiver.resume(tracer, sent)
+    if not (sent.is_const and sent.const is None):
+        raise Break("would-raise", f"{receiver.describe()} has no attribute 'send'")
+    return receiver.next(tracer)
+
+
+@handles("END_SEND")
+def end_send(tracer: Any, frame: Any, arg: Any) -> None:
+    result = frame.pop()
+    frame.pop()
+    frame.push(result)
