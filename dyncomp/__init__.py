@@ -7,8 +7,16 @@ print(dyncomp.explain(f)(x, y))    # graphs, graph breaks, guards, kernels
 import os as _os
 
 from . import logs as _logs
-from .api import compile, disable, reset, stats
-from .errors import DyncompError, GraphBreakError
+from .api import compile, reset, stats
+from .capture.regions import (
+    assume_constant_result,
+    disable,
+    error_on_graph_break,
+    graph_break,
+    is_compiling,
+)
+from .capture.stance import current_stance, set_stance
+from .errors import DyncompError, GraphBreakError, RecompileError
 from .explain import Explanation, explain
 from .pipeline import list_backends
 
@@ -17,11 +25,18 @@ __all__ = [
     "DyncompError",
     "Explanation",
     "GraphBreakError",
+    "RecompileError",
+    "assume_constant_result",
     "compile",
+    "current_stance",
     "disable",
+    "error_on_graph_break",
     "explain",
+    "graph_break",
+    "is_compiling",
     "list_backends",
     "reset",
+    "set_stance",
     "stats",
 ]
 _logs.configure(_os.environ)

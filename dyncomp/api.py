@@ -1,4 +1,4 @@
-"""What users call: ``compile``, ``disable``, ``reset``, ``stats``."""
+"""What users call: ``compile``, ``reset``, ``stats``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .capture import _hook
 from .capture.config import CaptureConfig, hook_should_capture
 from .capture.convert import on_miss
 from .capture.records import Records
+from .capture.regions import calling
 from .frontends.base import Frontend
 from .options import Options, make_options
 
@@ -108,14 +109,7 @@ def compile_with(f: Any, config: CaptureConfig) -> Any:
     call = inspect.getattr_static(type(f), "__call__", None)
     if isinstance(call, types.FunctionType):
         return CompiledObject(f, _hook.Dispatcher(call, config).__get__(f, type(f)))
-    return CompiledObject(f, _hook.Dispatcher(_calling(f), config))
-
-
-def _calling(f: Callable[..., Any]) -> Any:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return f(*args, **kwargs)
-
-    return call
+    return CompiledObject(f, _hook.Dispatcher(calling(f), config))
 
 
 class CompiledObject:
@@ -137,16 +131,6 @@ class CompiledObject:
 
     def __repr__(self) -> str:
         return f"<compiled {self.__wrapped__!r}>"
-
-
-def disable(f: Any) -> Any:
-    """Mark a function so that it is never captured: it is called as plain Python. Also a decorator."""
-    function = f.__wrapped__ if isinstance(f, _hook.Dispatcher) else f
-    if not isinstance(function, types.FunctionType):
-        raise TypeError(f"cannot disable an object of type {type(f).__qualname__}: not a Python function")
-    function._dyncomp_disabled = True  # type: ignore[attr-defined]
-    _hook.mark(function.__code__, "skip")
-    return function
 
 
 def reset() -> None:

@@ -21,7 +21,11 @@ class Unsupported(DyncompError):
 
 
 class GraphBreakError(DyncompError):
-    """``fullgraph=True`` was asked for and the function needs a graph break."""
+    """``fullgraph=True`` or ``error_on_graph_break(True)`` was asked for and the graph needs a break."""
+
+
+class RecompileError(DyncompError):
+    """A function needs to be compiled again under the stance ``fail_on_recompile``."""
 
 
 class VerifyError(DyncompError):

@@ -15,7 +15,10 @@ class Options:
     """Options of one ``compile`` call.
 
     ``unroll_limit``: a loop with a constant trip count up to this is unrolled; longer ones never.
-    ``recompile_limit``: entries per code object before the original runs for good.
+    ``recompile_limit``: how often a code object is compiled again before the original runs for other inputs;
+    ``accumulated_recompile_limit``: the same over all ``compile`` calls of one function.
+    ``cache_bytes``: how much the compiled forms of one ``compile`` call may hold in memory, by an estimate;
+    past it those not used for longest are dropped.
     ``stop_after``: name of the last pipeline pass to run (see ``pipeline.PASSES``).
     ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow; the pool is the process's.
     ``debug_verify``: check every intermediate form after every pass.
@@ -28,6 +31,8 @@ class Options:
     unroll_limit: int = 8
     unroll_ops: int = 400
     recompile_limit: int = 8
+    accumulated_recompile_limit: int = 256
+    cache_bytes: int = 1 << 28
     inline_depth: int = 24
     stop_after: str = ""
     num_threads: int = 0
@@ -37,14 +42,26 @@ class Options:
 
     def key(self) -> tuple[Any, ...]:
         """What of the options changes generated code, as a hashable, serialisable tuple."""
-        skip = ("backend", "fullgraph", "recompile_limit", "debug_verify", "cache")
-        return tuple((k, v) for k, v in asdict(self).items() if k not in skip)
+        return tuple((k, v) for k, v in asdict(self).items() if k not in _NOT_IN_KEY)
 
 
+_NOT_IN_KEY = frozenset(
+    (
+        "backend",
+        "fullgraph",
+        "recompile_limit",
+        "accumulated_recompile_limit",
+        "cache_bytes",
+        "debug_verify",
+        "cache",
+    )
+)
 _KNOWN = {f.name: f for f in fields(Options)}
 _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "unroll_limit": int,
     "recompile_limit": int,
+    "accumulated_recompile_limit": int,
+    "cache_bytes": int,
     "num_threads": int,
     "stop_after": str,
     "debug_verify": lambda text: text not in ("", "0"),

@@ -290,7 +290,7 @@ def test_disable():
     assert np.array_equal(untouched(vec()), vec() + 1)
     report = dyncomp.explain(f, backend="eager")(vec())
     assert np.array_equal(report.result, f(vec()))
-    assert [b.id for b in report.breaks] == ["inline-refused"]
+    assert [b.id for b in report.breaks] == ["disabled"]
     assert "untouched is disabled" in str(report)
     with pytest.raises(TypeError, match="cannot disable"):
         dyncomp.disable(3)

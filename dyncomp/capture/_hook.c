@@ -67,6 +67,65 @@ add_entry(PyObject *module, PyObject *args)
     return result < 0 ? NULL : Py_NewRef(Py_None);
 }
 
+static PyObject *
+drop_entry(PyObject *module, PyObject *args)
+{
+    PyObject *code, *config, *entry;
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyCode_Type, &code, &HookConfig_Type, &config, &Entry_Type, &entry)) {
+        return NULL;
+    }
+    CodeCache *cache = cache_find(code, (HookConfig *)config);
+    return PyBool_FromLong(cache != NULL && cache_drop(cache, (Entry *)entry));
+}
+
+static PyObject *
+all_entries(PyObject *module, PyObject *config)
+{
+    if (!PyObject_TypeCheck(config, &HookConfig_Type)) {
+        PyErr_SetString(PyExc_TypeError, "config must be a HookConfig");
+        return NULL;
+    }
+    return config_entries((HookConfig *)config);
+}
+
+static PyObject *
+num_entries(PyObject *module, PyObject *code)
+{
+    if (!PyCode_Check(code)) {
+        PyErr_SetString(PyExc_TypeError, "num_entries takes a code object");
+        return NULL;
+    }
+    return PyLong_FromSsize_t(code_num_entries(code));
+}
+
+static PyObject *
+set_stance(PyObject *module, PyObject *args)
+{
+    int number, for_thread;
+    if (!PyArg_ParseTuple(args, "ip", &number, &for_thread)) {
+        return NULL;
+    }
+    if (number < (for_thread ? -1 : 0) || number >= NUM_STANCES) {
+        PyErr_SetString(PyExc_ValueError, "no such stance");
+        return NULL;
+    }
+    ThreadState *ts = &thread_state;
+    int previous = for_thread ? ts->stance - 1 : process_stance;
+    if (for_thread) {
+        ts->stance = number + 1;
+    }
+    else {
+        process_stance = number;
+    }
+    return PyLong_FromLong(previous);
+}
+
+static PyObject *
+get_stance(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromLong(current_stance(&thread_state));
+}
+
 static int
 mark_hook(PyObject *code, const char *what)
 {
@@ -75,11 +134,13 @@ mark_hook(PyObject *code, const char *what)
         PyErr_NoMemory();
         return -1;
     }
-    if (what != NULL && strcmp(what, "skip") != 0) {
-        PyErr_SetString(PyExc_ValueError, "without a config the only mark is \"skip\"");
+    bool disabled = what != NULL && strcmp(what, "disable") == 0;
+    if (what != NULL && !disabled && strcmp(what, "skip") != 0) {
+        PyErr_SetString(PyExc_ValueError, "without a config a mark is \"skip\", \"disable\" or None");
         return -1;
     }
     extra->skip = what != NULL;
+    extra->disabled = disabled;
     if (what == NULL) {
         extra->asked = false;
     }
@@ -130,7 +191,7 @@ get_mark(PyObject *module, PyObject *args)
     const char *what = NULL;
     if (config == Py_None) {
         CodeExtra *extra = code_extra(code, false);
-        what = extra != NULL && extra->skip ? "skip" : NULL;
+        what = extra == NULL || !extra->skip ? NULL : extra->disabled ? "disable" : "skip";
     }
     else {
         CodeCache *cache = cache_find(code, (HookConfig *)config);
@@ -222,6 +283,12 @@ static PyMethodDef functions[] = {
     {"get_active", get_active, METH_NOARGS, "get_active() -> config or None"},
     {"cache_entries", cache_entries, METH_VARARGS, "cache_entries(code, config) -> list of entries"},
     {"add_entry", add_entry, METH_VARARGS, "add_entry(code, config, entry)"},
+    {"drop_entry", drop_entry, METH_VARARGS, "drop_entry(code, config, entry) -> whether it was there"},
+    {"all_entries", all_entries, METH_O, "all_entries(config) -> list of (code, entries)"},
+    {"num_entries", num_entries, METH_O, "num_entries(code) -> entries of all configs"},
+    {"set_stance", set_stance, METH_VARARGS,
+     "set_stance(number, for_thread) -> previous; -1: this thread is as the process"},
+    {"get_stance", get_stance, METH_NOARGS, "get_stance() -> number"},
     {"mark", (PyCFunction)(void (*)(void))mark, METH_VARARGS | METH_KEYWORDS, "mark(code, what, config=None)"},
     {"get_mark", get_mark, METH_VARARGS, "get_mark(code, config=None) -> str or None"},
     {"clear", clear, METH_VARARGS, "clear(code, config=None)"},

@@ -75,7 +75,9 @@ class Entry:
     argument names prefix and free variables as the original; it sees the function's globals and closure),
     or both (the target is used where possible), or neither (the original runs).
     ``needs_hook``: while it runs, the frame hook is on in this thread under the entry's config.
-    ``payload`` is anything the Python side wants to keep with the entry. ``hits`` counts.
+    ``payload`` is anything the Python side wants to keep with the entry. ``hits`` counts. Entries are tried
+    by ``rank``, lowest first, among equals the one hit last first (a negative one is run once, not kept);
+    ``last_hit`` orders entries by their last hits.
     """
 
     guards: GuardProgram | None
@@ -85,6 +87,8 @@ class Entry:
     arg_order: tuple[int, ...] | None
     payload: Any
     hits: int
+    rank: int
+    last_hit: int
     def __init__(
         self,
         guards: GuardProgram | None,
@@ -93,6 +97,7 @@ class Entry:
         needs_hook: bool = ...,
         arg_order: Sequence[int] | None = ...,
         payload: Any = ...,
+        rank: int = ...,
     ) -> None: ...
 
 class Dispatcher:
@@ -134,10 +139,26 @@ def add_entry(code: CodeType, config: HookConfig, entry: Entry) -> None:
     """Append an entry made elsewhere (for instance read from disk). ``ValueError`` for incompatible code."""
 
 def cache_entries(code: CodeType, config: HookConfig) -> list[Entry]: ...
+def all_entries(config: HookConfig) -> list[tuple[CodeType, list[Entry]]]:
+    """The entries of every code object under one config."""
+
+def drop_entry(code: CodeType, config: HookConfig, entry: Entry) -> bool:
+    """Remove one entry; whether it was there."""
+
+def num_entries(code: CodeType) -> int:
+    """How many entries a code object has under all configs."""
+
+def set_stance(number: int, for_thread: bool) -> int:
+    """What compiled functions do on calls (numbers of ``stance.STANCES``), for the process or this thread,
+    where -1 means as the process; returns what was set before. Cheap: calls read a flag."""
+
+def get_stance() -> int:
+    """The stance in force in this thread."""
+
 def mark(code: CodeType, what: str | None, config: HookConfig | None = ...) -> None:
     """``"skip"``: without config, the frame hook never looks at the code again; with one, its dispatcher
-    always runs the original. ``"frozen"`` (with config): entries are used, ``on_miss`` is called no more.
-    ``None`` clears the mark."""
+    always runs the original. ``"disable"`` (without config): nor does it look at what the code calls.
+    ``"frozen"`` (with config): entries are used, ``on_miss`` is called no more. ``None`` clears the mark."""
 
 def get_mark(code: CodeType, config: HookConfig | None = ...) -> str | None: ...
 def clear(code: CodeType, config: HookConfig | None = ...) -> None:

@@ -7,12 +7,14 @@ import enum
 import functools
 import types
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
+from . import exceptions
 from .breaks import Break
 from .guards import Kind
 from .source import AttrSource, ConstSource, Source, TypeAttrSource
 from .values.base import Tracer, Value
+from .values.exception import ExceptionInitValue, ExceptionValue
 from .values.func import BoundMethodValue, PartialValue, SuperValue
 from .values.number import ConstValue
 from .values.obj import InstanceValue
@@ -21,6 +23,14 @@ from .values.states import AttributeState
 _MISSING = object()
 _NONE = ConstValue(None)
 _C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_IMMUTABLE_TYPE = 1 << 8
+# C types whose attributes are looked up as those of ``object``, though they say so themselves
+_GENERIC = (object, BaseException, types.SimpleNamespace, tuple, list, dict, set, frozenset, str, int, float)
+GENERIC_GETATTR = frozenset(vars(cls)["__getattribute__"] for cls in _GENERIC)
+GENERIC_SETATTR = frozenset(
+    vars(cls)[name] for cls in _GENERIC for name in ("__setattr__", "__delattr__") if name in vars(cls)
+)
 # class members that are found through an instance as they are: they have no ``__get__`` or return themselves
 _UNBOUND = (types.BuiltinFunctionType, types.MethodType, type)
 
@@ -152,18 +162,27 @@ def _read_property(tracer: Tracer, member: Member, owner: Value | None, name: st
     if owner is None:
         return member.as_value(tracer)
     if member.raw.fget is None:
-        raise Break("would-raise", f"property {name!r} of {owner.describe()} has no getter")
+        raise _refused_by_property(tracer, owner, name, "getter")
     return tracer.realize(tracer.call_as(direct, _part(tracer, member, "fget"), [owner], {}))
+
+
+def _made_in_python(cls: type) -> bool:
+    return bool(cls.__flags__ & _HEAP_TYPE)
+
+
+def _refused_by_property(tracer: Tracer, owner: Value, name: str, what: str) -> NoReturn:
+    cls = owner.pytype
+    tracer.raise_exception(AttributeError, f"property {name!r} of {cls.__qualname__!r} object has no {what}")
 
 
 def _read_slot(tracer: Tracer, member: Member, owner: Value | None, name: str) -> Value:
     if owner is None:
         return ConstValue(member.raw)
-    if not isinstance(owner, InstanceValue):
+    if not isinstance(owner, InstanceValue) or not _made_in_python(member.raw.__objclass__):
         raise Break("unsupported-attribute", f"slot {name!r} of {owner.describe()}")
     found = owner.read_slot(tracer, member.raw)
     if found is None:
-        raise Break("would-raise", f"slot {name!r} of {owner.describe()} is empty")
+        raise no_attribute(tracer, owner, name)
     return tracer.realize(found)
 
 
@@ -204,13 +223,20 @@ def _bind_partial_method(tracer: Tracer, member: Member, owner: Value | None, cl
 def instance_attribute(tracer: Tracer, obj: InstanceValue, name: str) -> Value:
     """``obj.name``."""
     direct = tracer.take_direct()
+    if find_member(tracer, obj.cls, "__getattr__") is None:
+        found = _first_look(tracer, obj, name, direct)
+    else:
+        found = exceptions.unless_raised(tracer, AttributeError, lambda: _first_look(tracer, obj, name, None))
+    return found if found is not None else missing_attribute(tracer, obj, name, direct)
+
+
+def _first_look(tracer: Tracer, obj: InstanceValue, name: str, direct: Any) -> Value | None:
+    """``type(obj).__getattribute__(obj, name)``, ``None`` where the default one finds nothing."""
     hook = find_member(tracer, obj.cls, "__getattribute__")
     assert hook is not None
-    if hook.raw is object.__getattribute__:
-        fallback = find_member(tracer, obj.cls, "__getattr__")
-        found = generic_attribute(tracer, obj, name, None if fallback is not None else direct)
-        return found if found is not None else missing_attribute(tracer, obj, name, direct)
-    if not isinstance(hook.raw, types.FunctionType) or hasattr(obj.cls, "__getattr__"):
+    if hook.raw in GENERIC_GETATTR:
+        return generic_attribute(tracer, obj, name, direct)
+    if not isinstance(hook.raw, types.FunctionType):
         raise Break("unsupported-attribute", f"attribute {name!r} of {obj.describe()} (__getattribute__)")
     method = BoundMethodValue(obj, hook.as_value(tracer))
     return tracer.realize(tracer.call_as(direct, method, [ConstValue(name)], {}))
@@ -267,8 +293,13 @@ def missing_attribute(tracer: Tracer, obj: InstanceValue, name: str, direct: Any
     return tracer.realize(tracer.call_as(direct, method, [ConstValue(name)], {}))
 
 
-def no_attribute(tracer: Tracer, obj: Value, name: str) -> Break:
-    return Break("would-raise", f"{obj.describe()} has no attribute {name!r}")
+def no_attribute(tracer: Tracer, obj: Value, name: str) -> NoReturn:
+    """Raise the ``AttributeError`` of a missing attribute."""
+    if obj.is_const and isinstance(obj.const, type):
+        owner = f"type object {obj.const.__name__[:50]!r}"
+    else:
+        owner = f"{obj.pytype.__name__[:50]!r} object"
+    tracer.raise_exception(AttributeError, f"{owner} has no attribute {name!r}")
 
 
 def _stored(tracer: Tracer, obj: InstanceValue, name: str) -> Value | None:
@@ -291,7 +322,7 @@ def set_instance_attribute(tracer: Tracer, obj: InstanceValue, name: str, value:
     tracer.take_direct()
     hook = find_member(tracer, obj.cls, "__setattr__")
     assert hook is not None
-    if hook.raw is object.__setattr__:
+    if hook.raw in GENERIC_SETATTR:
         generic_set_attribute(tracer, obj, name, value)
         return
     _call_hook(tracer, hook, obj, [ConstValue(name), value], f"assignment to {name!r}")
@@ -308,8 +339,12 @@ def generic_set_attribute(tracer: Tracer, obj: InstanceValue, name: str, value: 
     member = find_member(tracer, obj.cls, name)
     if member is not None and hasattr(member.kind, "__set__"):
         _set_descriptor(tracer, member, obj, name, value)
-    elif member is not None and member.is_data or not has_namespace(obj.cls):
-        raise Break("would-raise", f"attribute {name!r} of {obj.describe()} cannot be set")
+    elif member is not None and (member.is_data or not has_namespace(obj.cls)):
+        kind = obj.cls.__name__[:50]
+        tracer.raise_exception(AttributeError, f"{kind!r} object attribute {name!r} is read-only")
+    elif not has_namespace(obj.cls):
+        similar = type(obj.cls.__name__, (), {"__slots__": ()})
+        exceptions.raise_like(tracer, setattr, similar(), name, None)
     else:
         obj.namespace.store(tracer, name, value)
 
@@ -318,9 +353,9 @@ def _set_descriptor(tracer: Tracer, member: Member, obj: InstanceValue, name: st
     raw = member.raw
     if isinstance(raw, property) and type(raw).__set__ is property.__set__:
         if raw.fset is None:
-            raise Break("would-raise", f"property {name!r} of {obj.describe()} cannot be set")
+            raise _refused_by_property(tracer, obj, name, "setter")
         tracer.call_value(_part(tracer, member, "fset"), [obj, value], {})
-    elif type(raw) is types.MemberDescriptorType:
+    elif type(raw) is types.MemberDescriptorType and _made_in_python(raw.__objclass__):
         obj.write_slot(tracer, raw, value)
     else:
         _call_descriptor(
@@ -340,7 +375,7 @@ def delete_instance_attribute(tracer: Tracer, obj: InstanceValue, name: str) -> 
     tracer.take_direct()
     hook = find_member(tracer, obj.cls, "__delattr__")
     assert hook is not None
-    if hook.raw is object.__delattr__:
+    if hook.raw in GENERIC_SETATTR:
         generic_delete_attribute(tracer, obj, name)
         return
     _call_hook(tracer, hook, obj, [ConstValue(name)], f"deletion of {name!r}")
@@ -361,9 +396,9 @@ def _delete_descriptor(tracer: Tracer, member: Member, obj: InstanceValue, name:
     raw = member.raw
     if isinstance(raw, property) and type(raw).__delete__ is property.__delete__:
         if raw.fdel is None:
-            raise Break("would-raise", f"property {name!r} of {obj.describe()} cannot be deleted")
+            raise _refused_by_property(tracer, obj, name, "deleter")
         tracer.call_value(_part(tracer, member, "fdel"), [obj], {})
-    elif type(raw) is types.MemberDescriptorType:
+    elif type(raw) is types.MemberDescriptorType and _made_in_python(raw.__objclass__):
         if obj.read_slot(tracer, raw) is None:
             raise no_attribute(tracer, obj, name)
         obj.write_slot(tracer, raw, None)
@@ -375,8 +410,8 @@ def _delete_descriptor(tracer: Tracer, member: Member, obj: InstanceValue, name:
 def maybe_attribute(tracer: Tracer, owner: Value, name: str) -> Value | None:
     """``getattr(owner, name)``, ``None`` where it raises ``AttributeError``."""
     tracer.take_direct()
-    if isinstance(owner, InstanceValue):
-        return _maybe_of_instance(tracer, owner, name)
+    if isinstance(owner, InstanceValue) or (owner.is_const and isinstance(owner.const, type)):
+        return exceptions.unless_raised(tracer, AttributeError, lambda: owner.getattr(tracer, name))
     if owner.is_const:
         return owner.getattr(tracer, name) if tracer.fold(hasattr, owner.const, name) else None
     return owner.getattr(tracer, name) if hasattr(owner.pytype, name) or _may_have(owner) else None
@@ -385,24 +420,6 @@ def maybe_attribute(tracer: Tracer, owner: Value, name: str) -> Value | None:
 def _may_have(owner: Value) -> bool:
     """Whether objects of the type may have attributes of their own."""
     return owner.pytype.__dictoffset__ != 0 or hasattr(owner.pytype, "__getattr__")
-
-
-def _maybe_of_instance(tracer: Tracer, obj: InstanceValue, name: str) -> Value | None:
-    hook = find_member(tracer, obj.cls, "__getattribute__")
-    if hook is None or hook.raw is not object.__getattribute__:
-        raise Break("opaque-object", f"attribute {name!r} of {obj.describe()}")
-    member = find_member(tracer, obj.cls, name)
-    if member is not None and type(member.raw) is types.MemberDescriptorType:
-        slot = obj.read_slot(tracer, member.raw)
-        found = tracer.realize(slot) if slot is not None else None
-    else:
-        found = generic_attribute(tracer, obj, name)
-    if found is None and find_member(tracer, obj.cls, "__getattr__") is not None:
-        stored = _stored(tracer, obj, name)
-        if stored is None:
-            raise Break("opaque-object", f"attribute {name!r} of {obj.describe()}")
-        return stored
-    return found
 
 
 # -- special methods --------------------------------------------------------------------------------------
@@ -464,7 +481,7 @@ def set_class_attribute(tracer: Tracer, value: ConstValue, name: str, new: Value
     cls: Any = value.const
     hook = find_member(tracer, type(cls), "__setattr__" if new is not None else "__delattr__")
     plain = hook is not None and hook.raw in (type.__setattr__, type.__delattr__)
-    heap_type = bool(cls.__flags__ & (1 << 9)) and not cls.__flags__ & (1 << 8)
+    heap_type = _made_in_python(cls) and not cls.__flags__ & _IMMUTABLE_TYPE
     of_meta = find_member(tracer, type(cls), name)
     special = name.startswith("__") or (of_meta is not None and of_meta.is_data)
     if not plain or not heap_type or special or tracer.config.is_trusted(str(cls.__module__)):
@@ -514,5 +531,11 @@ def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
         return ConstValue(super)
     member = find_member(tracer, start, name, after=value.cls)
     if member is None:
-        raise Break("would-raise", f"super object has no attribute {name!r}")
+        tracer.raise_exception(AttributeError, f"'super' object has no attribute {name!r}")
+    if (
+        name == "__init__"
+        and isinstance(owner, ExceptionValue)
+        and not isinstance(member.raw, types.FunctionType)
+    ):
+        return ExceptionInitValue(owner)
     return tracer.realize(bind_member(tracer, member, None if on_class else owner, start, name, direct))

@@ -56,7 +56,7 @@ _KINDS = (
     ),
     BreakKind(
         "loop-not-extracted",
-        "A loop whose body cannot be made a function of its own (it is inside try or with, yields, or "
+        "A loop whose body cannot be made a function of its own (it yields, returns out of try or with, or "
         "changes values that lie below it on the stack). The rest of the function runs as plain Python.",
         "Move the loop into a function of its own, outside of try and with.",
     ),
@@ -100,6 +100,16 @@ _KINDS = (
         "A Python function is called rather than inlined (too deep, recursive, disabled, or a break inside "
         "it could not be resumed).",
         "Nothing to do: the callee is captured by itself where possible.",
+    ),
+    BreakKind(
+        "graph-break",
+        "The program asks for a graph break: dyncomp.graph_break().",
+        "Nothing to do; remove the call to capture on.",
+    ),
+    BreakKind(
+        "disabled",
+        "A function is called that dyncomp.disable marks: it runs as plain Python.",
+        "Nothing to do; remove the mark to have the function captured.",
     ),
     BreakKind(
         "print",

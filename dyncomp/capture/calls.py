@@ -12,7 +12,9 @@ from typing import Any
 
 from . import attributes, builtin_calls, classes, containers, frames, instance_checks, machine, protocols
 from .breaks import Break, Skip
+from .constant_calls import constant_result
 from .guards import Kind
+from .regions import disabled_reason
 from .source import AttrSource, CellContentsSource, ItemSource, Source
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
@@ -47,6 +49,8 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
+        if getattr(function.function, "_dyncomp_constant_result", False):
+            return constant_result(tracer, function.function, args, kwargs)
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
     refuse_inlining(tracer, code, function)
     bound = bind_arguments(tracer, function, code, args, kwargs)
@@ -78,8 +82,9 @@ def refuse_inlining(
         raise Break("inline-refused", f"{function.describe()} is recursive")
     if frames.code_info(tracer.config, code).looks_at_frame:
         raise Break("inline-refused", f"{function.describe()}: {frames.LOOKS}")
-    if isinstance(function, FunctionValue) and getattr(function.function, "_dyncomp_disabled", False):
-        raise Break("inline-refused", f"{function.describe()} is disabled")
+    if isinstance(function, FunctionValue) and disabled_reason(function.function):
+        reason = disabled_reason(function.function)
+        raise Break("disabled", f"{function.describe()} is disabled: {reason}")
 
 
 def is_library_frame(tracer: Tracer, frame: Any) -> bool:
@@ -328,7 +333,7 @@ def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
     direct = tracer.take_direct()
     member = attributes.find_member(tracer, value.pytype, name)
     if member is None:
-        raise Break("would-raise", f"{value.describe()} has no attribute {name!r}")
+        raise attributes.no_attribute(tracer, value, name)
     return attributes.bind_member(tracer, member, value, value.pytype, name, direct)
 
 

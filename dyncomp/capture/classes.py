@@ -7,7 +7,7 @@ import functools
 import types
 from typing import Any
 
-from . import attributes, frames
+from . import attributes, exceptions, frames
 from .breaks import Break
 from .values.base import Tracer, Value
 from .values.func import BoundMethodValue, PartialValue
@@ -24,6 +24,8 @@ def call_class(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Va
     direct = tracer.take_direct()
     if cls is functools.partial and args:
         return _make_partial(args, kwargs)
+    if issubclass(cls, BaseException):
+        return exceptions.construct(tracer, cls, args, kwargs, direct)
     if isinstance(cls, enum.EnumMeta):
         return _enum_member(tracer, cls, args, kwargs)
     if issubclass(cls, tuple) and _is_namedtuple_new(cls):
@@ -82,7 +84,7 @@ def _check_ignored(
         return
     member = attributes.find_member(tracer, cls, name)
     if member is not None and member.raw is plain:
-        raise Break("would-raise", f"{cls.__qualname__}() takes no arguments")
+        tracer.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
 
 
 def _initialize(
@@ -104,7 +106,8 @@ def _initialize(
     else:
         result = tracer.call_value(method, args, kwargs)
     if not (result.is_const and result.const is None):
-        raise Break("would-raise", "__init__() should return None")
+        kind = result.pytype.__name__
+        tracer.raise_exception(TypeError, f"__init__() should return None, not {kind!r}")
 
 
 def allocate(tracer: Tracer, cls: type) -> InstanceValue:

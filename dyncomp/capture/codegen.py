@@ -179,7 +179,7 @@ class Codegen:
             return
         self._symbols.add(name)
         place = self.tracer.places[name]
-        base = self.load(place.source)
+        base = self.number(place.value) if place.source is None else self.load(place.source)
         if place.what == "dim":
             base = f"{base}.shape[{place.axis}]"
         elif place.what == "stride":

@@ -13,6 +13,7 @@ from ..frontends.base import Frontend
 from ..graph.ir import Graph, OpTable
 from ..options import Options
 from . import _hook
+from .guards import Failure
 from .records import Records
 
 # Libraries whose module members and functions are constants to compiled code: nobody reassigns
@@ -43,7 +44,10 @@ class FrameState:
     seen: dict[str, Any] = field(default_factory=dict)
     dynamic: set[str] = field(default_factory=set)
     dynamic_dims: dict[str, set[int]] = field(default_factory=dict)
+    texts: dict[str, set[str]] = field(default_factory=dict)
     captures: int = 0
+    observed: bool = False
+    misses: list[Failure] = field(default_factory=list)
 
 
 class CaptureConfig(_hook.HookConfig):

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .breaks import Break
+from .exceptions import Raised
+from .number_methods import method_table
 from .values.base import Tracer, Value
 from .values.mapping import DictValue, DictViewValue, SetValue
 from .values.number import ConstValue
@@ -34,11 +36,15 @@ def _table(owner: Value) -> dict[str, Method]:
         return _DICT
     if isinstance(owner, SetValue):
         return _SET
-    return _TUPLE if isinstance(owner, TupleValue) else {}
+    return _TUPLE if isinstance(owner, TupleValue) else method_table(owner)
 
 
 def has_method(owner: Value, name: str) -> bool:
     return name in _table(owner)
+
+
+# methods that have changed something when what they call raises
+_HALF_DONE = frozenset({"extend", "extendleft", "update", "sort"})
 
 
 def call_method(
@@ -51,6 +57,10 @@ def call_method(
         return _table(owner)[name](tracer, owner, *args, **kwargs)
     except TypeError as error:
         raise Break("would-raise", f"{owner.describe()}.{name}: {error}") from None
+    except Raised as raised:
+        if name not in _HALF_DONE:
+            raise
+        raise Break("would-raise", f"{raised.value.describe()} in {owner.describe()}.{name}") from None
 
 
 def _const_method(
@@ -85,7 +95,8 @@ def list_extend(tracer: Tracer, owner: ListValue, values: Value) -> Value:
 @_method(_LIST)
 def list_pop(tracer: Tracer, owner: ListValue, index: Value | None = None) -> Value:
     items = owner.contents(tracer)
-    where = index_of(tracer, index if index is not None else ConstValue(-1), len(items))
+    message = "pop index out of range" if items else "pop from empty list"
+    where = index_of(tracer, index if index is not None else ConstValue(-1), len(items), message)
     owner.touch(tracer)
     return tracer.realize(items.pop(where))
 
@@ -123,21 +134,26 @@ def list_copy(tracer: Tracer, owner: ListValue) -> Value:
 @_method(_LIST)
 def list_remove(tracer: Tracer, owner: ListValue, value: Value) -> Value:
     items = owner.contents(tracer)
-    where = _find(tracer, owner, value)
+    where = _find(tracer, owner, value, "list.remove(x): x not in list")
     owner.touch(tracer)
     del items[where]
     return _NONE
 
 
-def _find(tracer: Tracer, owner: Any, value: Value) -> int:
+def _find(tracer: Tracer, owner: Any, value: Value, message: str) -> int:
     for index, item in enumerate(owner.contents(tracer)):
         if item is value or tracer.compare("==", item, value).truth(tracer):
             return index
+    if message:
+        tracer.raise_exception(ValueError, message)
     raise Break("would-raise", "value not in list")
 
 
 def _index(tracer: Tracer, owner: Any, value: Value) -> Value:
-    return ConstValue(_find(tracer, owner, value))
+    if isinstance(owner, TupleValue):
+        return ConstValue(_find(tracer, owner, value, "tuple.index(x): x not in tuple"))
+    shown = repr(value.const) if value.is_const and type(value.const) in (int, str, float, bool) else ""
+    return ConstValue(_find(tracer, owner, value, f"{shown} is not in list" if shown else ""))
 
 
 def _count(tracer: Tracer, owner: Any, value: Value) -> Value:
@@ -217,7 +233,7 @@ def dict_pop(tracer: Tracer, owner: DictValue, key: Value, default: Value | None
     constant = owner.key_of(tracer, key)
     if constant not in entries:
         if default is None:
-            raise Break("would-raise", f"KeyError: {constant!r:.40}")
+            raise tracer.raise_exception(KeyError, key)
         return default
     owner.touch(tracer)
     return tracer.realize(entries.pop(constant))

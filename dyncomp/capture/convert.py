@@ -7,18 +7,21 @@ import time
 from typing import Any
 
 from ..errors import GraphBreakError, LoweringError, ToolchainError, Unsupported
-from ..graph.ir import COPY, Graph, GraphOutput, Loc
+from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
 from .codegen import Codegen
 from .config import CaptureConfig
 from .endings import emit_end
-from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
+from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
 from .facts import NoOverlap, SymBinding, SymCondition
 from .frames import root_frame
-from .guards import CustomCheck, Guard, GuardRefused, Kind, compile_guards, describe_failure
+from .guards import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .loop_driver import known_body
-from .records import EntryRecord, log
+from .raising import raising_entry
+from .recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
+from .records import EntryRecord
+from .regions import disabled_reason
 from .replace_source import build_function
 from .source import ConstSource
 from .tracer import Decisions, Restart, Tracer, state_assumption
@@ -29,6 +32,10 @@ from .values.seq import ListValue
 from .wrap import refuse_overlaps
 
 MAX_ATTEMPTS = 60
+# the order in which entries are tried
+RANK_COMPLETE, RANK_BROKEN, RANK_ORIGINAL = range(3)
+# breaks at which Python functions run that the frame hook may capture
+_CALLS_PYTHON = ("inline-refused", "generator", "disabled")
 _WARN = 1  # of facts.read_errstate's modes: ignore, warn, raise, call, print, log
 _REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError)
 assert handlers.data, "importing the package registers the handlers"
@@ -42,30 +49,30 @@ class _Attempt:
 
 def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     """What C calls when no entry's guards hold: a new entry, or ``None`` to run the original this once."""
+    try:
+        return _new_entry(function, args, config)
+    except BaseException as error:
+        entry = raising_entry(function, error, config)
+        if entry is None:
+            raise
+        return entry
+
+
+def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     code = function.__code__
-    records = config.records
-    records.counters["misses"] += 1
-    loc = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
-    missed = _why_missed(function, args, config)
-    state = config.state_of(code)
-    if state.captures > config.options.recompile_limit:
-        _hook.mark(code, "frozen", config)
-        log.warning(
-            "%s at %s: recompilation limit (%d) reached, the original runs for other inputs; last miss: %s. "
-            "Pass dynamic=True, or make what changes an argument of array type.",
-            code.co_qualname,
-            loc,
-            config.options.recompile_limit,
-            missed,
-        )
-        records.add_skip(
-            code.co_qualname, loc, f"more than {config.options.recompile_limit} recompilations: {missed}"
-        )
+    config.records.counters["misses"] += 1
+    disabled = disabled_reason(function)
+    if disabled:
+        config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
+        _hook.mark(code, "skip", config)
         return None
-    state.captures += 1
+    failure = why_missed(function, args, config)
+    if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):
+        return None
+    config.state_of(code).captures += 1
     attempt = _Attempt()
     try:
-        return _try_to_capture(function, args, config, attempt, missed)
+        return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
     finally:
         if attempt.tracer is not None:
             attempt.tracer.close()
@@ -102,36 +109,20 @@ def _run_original(
 ) -> _hook.Entry | None:
     """An entry that runs the original for arguments like these, whatever kept them from being captured."""
     code = function.__code__
-    loc = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
-    if config.options.fullgraph:
-        raise GraphBreakError(f"fullgraph=True, but {code.co_qualname} at {loc} cannot be captured: {reason}")
+    loc = location(code)
+    if attempt.tracer is not None and attempt.tracer.breaks_are_errors:
+        raise GraphBreakError(
+            f"{demand(attempt.tracer)}, but {code.co_qualname} at {loc} cannot be captured: {reason}"
+        )
     config.records.add_skip(code.co_qualname, loc, reason)
     config.note_plain_body(code)
     if attempt.tracer is not None:
         try:
-            return _hook.Entry(_guard_program(attempt.tracer, function, args))
+            return _hook.Entry(_guard_program(attempt.tracer, function, args), rank=RANK_ORIGINAL)
         except GuardRefused:
             pass
     _hook.mark(code, "skip", config)
     return None
-
-
-def _why_missed(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> str:
-    """Which guard of the newest entry failed, in words; empty for the first capture."""
-    entries = _hook.cache_entries(function.__code__, config)
-    guarded = [e for e in entries if e.guards is not None]
-    if not guarded:
-        return ""
-    program = guarded[0].guards
-    assert program is not None
-    return (
-        describe_failure(program, args, function.__globals__, _builtins(function), function.__closure__) or ""
-    )
-
-
-def _builtins(function: Any) -> dict[str, Any]:
-    found = function.__builtins__
-    return found if isinstance(found, dict) else vars(found)
 
 
 def _capture(
@@ -167,7 +158,7 @@ def _finish(
     graph, compiled = _compile_graph(tracer, cg, useful)
     program = _guard_program(tracer, function, args)
     breaks = _break_records(end)
-    loc = Loc(code.co_filename, code.co_firstlineno, code.co_qualname)
+    loc = location(code)
     if graph is None and isinstance(end, ReturnEnd):
         record = EntryRecord(
             code.co_qualname,
@@ -180,6 +171,7 @@ def _finish(
             instructions=tracer.instructions,
         )
         return _hook.Entry(program), record
+    rank = RANK_COMPLETE if isinstance(end, ReturnEnd) else RANK_BROKEN
     replacement, text = build_function(cg, compiled.call if compiled is not None else None, code)
     record = EntryRecord(
         code.co_qualname,
@@ -191,8 +183,8 @@ def _finish(
         breaks,
         instructions=tracer.instructions,
     )
-    needs_hook = isinstance(end, BreakEnd) and end.problem.break_id in ("inline-refused", "generator")
-    return _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record), record
+    needs_hook = isinstance(end, BreakEnd) and end.problem.break_id in _CALLS_PYTHON
+    return _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank), record
 
 
 def _refuse_error_modes(tracer: Tracer) -> None:
@@ -309,9 +301,12 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
     bindings = {
         name: SymBinding(name, place.source, f"t{place.what}" if place.tensor else place.what, place.axis)
         for name, place in tracer.places.items()
+        if place.source is not None
     }
     scale = {name: place.itemsize for name, place in tracer.places.items() if place.what == "stride"}
     for recorded in tracer.env.guards:
+        if tracer.is_computed(recorded.expr):
+            continue  # checked by the replacement itself
         condition = SymCondition.of(recorded, bindings)
         guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale)))
     if "numpy-errstate" in tracer.tx.assumptions:
@@ -319,7 +314,7 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
         if mask is not None:
             guards.append(Guard(None, Kind.ERRSTATE, mask))
     tracer.guards = _state_guards(tracer) + guards
-    env = (args, function.__globals__, _builtins(function), function.__closure__)
+    env = (args, function.__globals__, builtins_of(function), function.__closure__)
     return compile_guards(tracer.guards, env=env)
 
 

@@ -14,7 +14,7 @@ from .flow import Flow
 from .frames import Frame
 from .instr import JUMPS, Instr, pops_pushes
 from .loop_driver import emit_loop, loop_body
-from .loops import Loop, make_loop_driver
+from .loops import Loop, LoopBody, make_loop_driver
 from .resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation, needed_locals
 
 
@@ -289,7 +289,7 @@ def _emit_loop_end(cg: Codegen, end: LoopEnd) -> None:
 
 def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) -> None:
     """Run a loop inside ``try`` or ``with`` under its own exception handlers: in a copy of the original code
-    that calls the captured body for each iteration. What follows the loop runs as plain Python."""
+    that calls the captured body for each iteration. Where the loop is left, capture goes on."""
     body = loop_body(cg, frame, loop)
     bound = frozenset(frame.locals)
     unwinding.prepare([loop.header])
@@ -301,11 +301,35 @@ def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) ->
         resume_function(cg, frame, body),
         bound=bound,
         unbound_slots=unbound_slots(stack),
+        resumes=_after_loop(cg, frame, loop, body, stack),
     )
     function = plain_function(cg, frame, driver)
     unwinding.leave(
         call_target(cg, frame, function, driver.args, driver.freevars, stack, unwinding.local(frame))
     )
+
+
+def _after_loop(
+    cg: Codegen, frame: Frame, loop: Loop, body: LoopBody, stack: list[str]
+) -> dict[int, ResumeTarget]:
+    """The continuations where a loop under handlers is left. Where a local may be unbound there is none: the
+    rest then runs as plain Python."""
+    header = frame.code.instructions[loop.header]
+    kept = {target: len(stack) - body.pops.get(k, 0) for k, target in body.exits.items()}
+    if loop.kind == "for":
+        kept[header.arg] = len(stack) - 1
+    flow = Flow.of(frame.code)
+    assigned = flow.assigned(flow.mask(set(frame.locals)), loop.header)
+    live = flow.live()
+    possible = flow.mask(set(frame.locals)) | flow.mask(loop.stored)
+    found = {}
+    for target, depth in kept.items():
+        if live[target] & possible & ~assigned[target] or frame.info.in_handler[target]:
+            continue
+        bound = needed_locals(frame.code, target, set(flow.members(assigned[target] & possible)))
+        made = cached_continuation(cg, frame, target, depth, bound, unbound_slots(stack[:depth]))
+        found[target] = ResumeTarget.of(made, resume_function(cg, frame, made))
+    return found
 
 
 def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import GraphBreakError
-from .breaks import Break, Skip
+from .breaks import BREAKS, Break, Skip
+from .exceptions import refuse_while_handling
 from .frames import Frame
 from .instr import Instr
 from .loops import Loop
@@ -60,8 +61,9 @@ def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> 
     resumed."""
     if tracer.frames[-1] is not frame:
         raise AssertionError("a break was caught by a frame that is not the innermost")
-    if tracer.config.options.fullgraph:
+    if tracer.breaks_are_errors:
         raise GraphBreakError(_fullgraph_message(tracer, problem))
+    refuse_while_handling(tracer)
     check_outer_frames(tracer, frame)
     loop = frame.info.outermost_loop(instr.index)
     if loop is not None:
@@ -71,8 +73,18 @@ def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> 
 
 
 def _fullgraph_message(tracer: Tracer, problem: Break) -> str:
+    kind = BREAKS[problem.break_id]
     stack = "".join(f"\n  at {f.loc} in {f.code.qualname}" for f in reversed(tracer.frames))
-    return f"fullgraph=True, but the graph breaks: [{problem.break_id}] {problem.reason}{stack}"
+    return (
+        f"{demand(tracer)}, but the graph breaks: [{problem.break_id}] {problem.reason}{stack}"
+        f"\n  {kind.explanation}\n  hint: {kind.hint}"
+    )
+
+
+def demand(tracer: Tracer) -> str:
+    """Who asked for no graph breaks."""
+    from_region = len(tracer.error_regions) > 1 or not tracer.config.options.fullgraph
+    return "error_on_graph_break(True)" if from_region else "fullgraph=True"
 
 
 def check_outer_frames(tracer: Tracer, innermost: Frame) -> None:
@@ -102,6 +114,7 @@ def _break_loop(tracer: Tracer, frame: Frame, loop: Loop, problem: Break | None)
 
 def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
     """The innermost frame is at the header of a loop that must not be unrolled."""
+    refuse_while_handling(tracer)
     check_outer_frames(tracer, frame)
     loop = frame.info.loop_at(header)
     outermost = frame.info.outermost_loop(header)
@@ -109,7 +122,7 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
         raise Skip(f"no loop at instruction {header} of {frame.code.qualname}")
     if outermost is not loop and outermost.header != header:
         _break_loop(tracer, frame, outermost, None)
-    if tracer.config.options.fullgraph:
+    if tracer.breaks_are_errors:
         problem = Break("loop", f"a loop at {frame.loc} is not unrolled")
         raise GraphBreakError(_fullgraph_message(tracer, problem))
     problem_of_loop = frame.info.loop_problem(loop)
@@ -120,8 +133,9 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
 
 def end_plain(tracer: Tracer, frame: Frame, reason: str) -> None:
     """The innermost frame is at a loop from which on it runs as plain Python."""
+    refuse_while_handling(tracer)
     check_outer_frames(tracer, frame)
-    if tracer.config.options.fullgraph:
+    if tracer.breaks_are_errors:
         raise GraphBreakError(_fullgraph_message(tracer, Break("loop-not-extracted", reason)))
     raise TraceEnd(PlainEnd(list(tracer.frames), reason))
 
@@ -168,7 +182,7 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
     """Whether ``target`` heads a ``for`` loop that was found short enough though it exceeds the usual limit
     (see ``handlers.jump``): its body cannot be made a function of its own."""
     loop = frame.info.loop_at(target)
-    if loop is None or not (loop.suspends or loop.kind == "for") or frame.info.loop_problem(loop) is None:
+    if loop is None or not (loop.suspends or target in frame.unrolled):
         return False
     limit = 4 * tracer.config.options.unroll_ops
     return trips * len(loop.body) <= limit and len(tracer.builder.nodes) <= limit

@@ -10,7 +10,7 @@ from ..errors import Unsupported
 from ..graph.ir import Loc
 from .breaks import Break, Skip
 from .flow import handlers_of, handling, looks_at_frame
-from .instr import CO_OPTIMIZED, CanonicalCode
+from .instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
 from .source import CellSource, FreeCellSource, LocalSource, Source
@@ -26,6 +26,7 @@ class CodeInfo:
 
     code: CanonicalCode
     loops: list[Loop]
+    handlers: list[ExceptionRange | None]
     in_try: list[bool]
     in_handler: list[bool]
     looks_at_frame: bool
@@ -34,8 +35,9 @@ class CodeInfo:
     @staticmethod
     def of(raw: types.CodeType) -> CodeInfo:
         code = decode(raw)
-        in_try = [entry is not None for entry in handlers_of(code)]
-        return CodeInfo(code, find_loops(code), in_try, handling(code), looks_at_frame(code))
+        handlers = handlers_of(code)
+        in_try = [entry is not None for entry in handlers]
+        return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks_at_frame(code))
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""
@@ -104,8 +106,10 @@ class Frame:
     ip: int = 0
     current: int = 0
     trips: dict[int, int] = field(default_factory=dict)
+    unrolled: set[int] = field(default_factory=set)  # headers of loops that are unrolled beyond the limit
     result: Value | None = None
     yielded: Value | None = None
+    handling: Any = None  # the ExceptionValue that a handler of this frame is handling
 
     @staticmethod
     def make(

@@ -64,7 +64,7 @@ def _send(tracer: Tracer, generator: GeneratorValue, value: Value) -> Value:
 
 def _answer(tracer: Tracer, generator: GeneratorValue, item: Value | None) -> Value:
     if item is None:
-        raise Break("would-raise", "StopIteration")
+        raise tracer.raise_stop_iteration(generator)
     return item
 
 

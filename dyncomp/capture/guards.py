@@ -40,6 +40,7 @@ __all__ = [
     "ArrayFacts",
     "CodeFacts",
     "CustomCheck",
+    "Failure",
     "Guard",
     "GuardRefused",
     "Kind",
@@ -50,6 +51,7 @@ __all__ = [
     "compile_guards",
     "describe_failure",
     "errstate_name",
+    "find_failure",
     "read_errstate",
 ]
 
@@ -199,6 +201,44 @@ _TEXTS: dict[str, Callable[[str, Any], str]] = {
 }
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A guard that does not hold. ``found``: what is there instead, in words; empty where nothing is."""
+
+    guard: Guard | None
+    found: str
+
+    def __str__(self) -> str:
+        if self.guard is None:
+            return "an output cannot be read"
+        if not self.found:
+            assert self.guard.source is not None
+            place = self.guard.source.expr()
+            return f"expected {self.guard}; {place} is missing or needs user code to be read"
+        return f"expected {self.guard}; found {self.found}"
+
+
+def find_failure(
+    program: _hook.GuardProgram,
+    args: tuple[Any, ...],
+    globals: dict[str, Any],
+    builtins: dict[str, Any],
+    closure: tuple[Any, ...] | None = None,
+) -> Failure | None:
+    """The first guard that fails; ``None`` if all hold."""
+    env = (args, globals, builtins, closure)
+    index = program.first_failure(*env)
+    if index is None:
+        return None
+    if index < 0:
+        return Failure(None, "")
+    guard: Guard = program.guards[index]
+    if guard.source is None:
+        return Failure(guard, _actual_global(guard, env))
+    found, value = _read(guard.source, env)
+    return Failure(guard, _actual(guard, value) if found else "")
+
+
 def describe_failure(
     program: _hook.GuardProgram,
     args: tuple[Any, ...],
@@ -207,20 +247,8 @@ def describe_failure(
     closure: tuple[Any, ...] | None = None,
 ) -> str | None:
     """The first guard that fails and what was found instead, in words; ``None`` if all hold."""
-    env = (args, globals, builtins, closure)
-    index = program.first_failure(*env)
-    if index is None:
-        return None
-    if index < 0:
-        return "an output cannot be read"
-    guard: Guard = program.guards[index]
-    expected = str(guard)
-    if guard.source is None:
-        return f"expected {expected}; found {_actual_global(guard, env)}"
-    found, value = _read(guard.source, env)
-    if not found:
-        return f"expected {expected}; {guard.source.expr()} is missing or needs user code to be read"
-    return f"expected {expected}; found {_actual(guard, value)}"
+    failure = find_failure(program, args, globals, builtins, closure)
+    return None if failure is None else str(failure)
 
 
 def _read(source: Source, env: tuple[Any, ...]) -> tuple[bool, Any]:

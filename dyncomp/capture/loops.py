@@ -5,10 +5,12 @@ values of outer stack slots that the body reads, and locals; it returns ``(k, *l
 
 * ``k == 0``: the iteration is over, go back to the header; then the locals of ``returns[0]``,
 * ``k >= 1``: the loop is left towards instruction ``exits[k]``; then the locals of ``returns[k]``,
-* ``k == -1``: ``(-1, value)``, the function returns ``value``.
+* ``k == -1``: ``(-1, value)``, the function returns ``value``,
+* ``k == -2``: ``(-2, *locals, exception)``, where a handler around the loop reads what the loop assigns:
+  the locals of ``on_error`` as they were when ``exception`` was raised.
 
 ``make_loop_driver`` makes the code around it: a continuation that starts at the loop's header and calls the
-body function for every iteration.
+body function for every iteration, and then what goes on where the loop is left.
 
 Locals that may be unbound where somebody may look (``LoopBody.sentinels``) travel as :data:`UNBOUND`: in the
 body and in the driver such a local always holds a value, and every read of it that is not surely after an
@@ -17,13 +19,13 @@ assignment checks for the sentinel first and raises UnboundLocalError as the ori
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
 from dyncomp.capture.edit import Assembly, Catch, Label, places_and_catches
-from dyncomp.capture.flow import Flow, introspects_locals
+from dyncomp.capture.flow import Flow, introspects_locals, stack_depths
 from dyncomp.capture.instr import JUMPS, NO_FALLTHROUGH, NO_LOC, CanonicalCode, Instr
 from dyncomp.capture.loop_find import Loop, find_loops
 from dyncomp.capture.loop_region import BREAK_ID, HEADER, Region, find_region
@@ -32,11 +34,13 @@ from dyncomp.capture.resume import (
     NO_VALUE,
     Arg,
     Continuation,
+    ResumeTarget,
     argument_names,
     argument_order,
     canonical_of,
     emit_bound,
     emit_prologue,
+    emit_tail,
     finish_function,
     fresh_prefix,
     needed_locals,
@@ -57,6 +61,8 @@ class Unbound:
 
 
 UNBOUND = Unbound()
+RETURNED = -1
+FAILED = -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +85,7 @@ class LoopBody:
     sentinels: frozenset[str]
     region: frozenset[int]
     may_return: bool
+    on_error: tuple[str, ...]
 
 
 class _Variables:
@@ -94,9 +101,12 @@ class _Variables:
         written, used = self._touched(code, region)
         targets = {HEADER: loop.header, **region.exits}
         needed = {k: written & live[target] for k, target in targets.items()}
+        on_error = self._read_by_handler(code, loop, live, written)
         sentinels = 0
         for k, target in targets.items():
             sentinels |= needed[k] & ~self.assigned[target]
+        for index in region.nodes:
+            sentinels |= on_error & ~self.assigned[index]
         if looks and sentinels:
             raise Unsupported(
                 "a loop with maybe unbound locals where locals can be looked at", break_id=BREAK_ID
@@ -106,7 +116,7 @@ class _Variables:
         self.returns = {k: flow.members(mask) for k, mask in needed.items()}
         self.sentinel_mask = sentinels
         self.sentinels = frozenset(flow.members(sentinels))
-        self._check_handler(code, loop, live, written)
+        self.on_error = flow.members(on_error)
 
     def _touched(self, code: CanonicalCode, region: Region) -> tuple[int, int]:
         written = used = 0
@@ -118,12 +128,10 @@ class _Variables:
                 used |= self.flow.bit.get(arg, 0)
         return written, used
 
-    def _check_handler(self, code: CanonicalCode, loop: Loop, live: list[int], written: int) -> None:
-        """A handler around the loop sees the locals as of the last whole iteration: it must not care."""
+    def _read_by_handler(self, code: CanonicalCode, loop: Loop, live: list[int], written: int) -> int:
+        """What the loop assigns and a handler around it may read: it must see the locals as they were."""
         handler = code.handler_at(loop.header)
-        if handler is not None and live[handler.target] & written:
-            names = ", ".join(self.flow.members(live[handler.target] & written))
-            raise Unsupported(f"a handler around the loop reads what it assigns: {names}", break_id=BREAK_ID)
+        return live[handler.target] & written if handler is not None else 0
 
     def is_unsure(self, instr: Instr) -> bool:
         """Whether ``instr`` touches a sentinel local that may be unbound there."""
@@ -134,8 +142,8 @@ class _Variables:
 def make_loop_body(code: CodeType | CanonicalCode, loop: Loop, bound: Collection[str]) -> LoopBody:
     """One iteration of ``loop`` as a function; ``bound`` names the locals bound where the loop is entered.
 
-    Raises Unsupported where an iteration cannot be cut out: yields, a handler around the loop that reads
-    locals assigned in it, returns through a ``finally`` around the loop.
+    Raises Unsupported where an iteration cannot be cut out: yields, returns through a ``finally`` around the
+    loop.
     """
     canonical = canonical_of(code)
     if loop.suspends or canonical.is_generator:
@@ -157,6 +165,7 @@ def make_loop_body(code: CodeType | CanonicalCode, loop: Loop, bound: Collection
         sentinels=variables.sentinels,
         region=frozenset(region.nodes),
         may_return=may_return,
+        on_error=variables.on_error,
     )
 
 
@@ -202,8 +211,11 @@ def _assemble_body(
         assembly.emit("LOAD_FAST", item)
         assembly.emit("DELETE_FAST", item)
     assembly.emit("JUMP", places[region.entry])
-    may_return = _emit_region(assembly, code, region, variables, places, catches, stubs)
+    failed = Catch(Label(), 0, False) if variables.on_error else None
+    may_return = _emit_region(assembly, code, region, variables, places, catches, stubs, failed)
     _emit_stubs(assembly, stubs, variables)
+    if failed is not None:
+        _emit_failure(assembly, failed, variables)
     made = finish_function(assembly, code, tuple(names))
     return made, may_return
 
@@ -222,19 +234,21 @@ def _emit_region(
     places: list[Label],
     catches: list[Catch | None],
     stubs: dict[int, Label],
+    failed: Catch | None,
 ) -> bool:
-    """Copy the region; edges out of it go to stubs. Returns whether the function may return from inside."""
+    """Copy the region; edges out of it go to stubs, exceptions that would leave the function to ``failed``.
+    Returns whether the function may return from inside."""
     may_return = False
     order = sorted(region.nodes)
     for position, index in enumerate(order):
         instr = code.instructions[index]
-        catch = None if region.is_outer(index) else catches[index]
+        catch = failed if region.is_outer(index) else catches[index]
         assembly.mark(places[index])
         assembly.loc = instr.loc
         assembly.catch = catch
         if instr.op == "RETURN_VALUE":
             may_return = True
-            assembly.emit("LOAD_CONST", -1)
+            assembly.emit("LOAD_CONST", RETURNED)
             assembly.emit("SWAP", 2)
             assembly.emit("BUILD_TUPLE", 2)
             assembly.emit("RETURN_VALUE")
@@ -300,6 +314,18 @@ def _emit_stubs(assembly: Assembly, stubs: dict[int, Label], variables: _Variabl
         assembly.emit("RETURN_VALUE")
 
 
+def _emit_failure(assembly: Assembly, failed: Catch, variables: _Variables) -> None:
+    """Give the exception (which the machine puts on the stack) back with the locals that a handler reads."""
+    assembly.mark(failed.target)
+    assembly.emit("LOAD_CONST", FAILED)
+    assembly.emit("SWAP", 2)
+    for name in variables.on_error:
+        assembly.emit("LOAD_FAST", name)
+        assembly.emit("SWAP", 2)
+    assembly.emit("BUILD_TUPLE", len(variables.on_error) + 2)
+    assembly.emit("RETURN_VALUE")
+
+
 # ---------------------------------------------------------------------------------------------------------
 # the driver
 
@@ -312,6 +338,7 @@ def make_loop_driver(
     *,
     bound: Collection[str],
     unbound_slots: Collection[int] = (),
+    resumes: Mapping[int, ResumeTarget] | None = None,
 ) -> Continuation:
     """``code`` from the header of ``loop`` on, each iteration a call of ``body_callable``.
 
@@ -319,7 +346,8 @@ def make_loop_driver(
     the body function would. When ``body.freevars`` is not empty, ``body_callable.bind(cells)`` is called
     where the loop is entered and its result per iteration. ``bound`` must be the set that ``body`` was made
     with. The stack that the driver takes is the one before the header (``loop.depth`` values, a for loop's
-    iterator on top).
+    iterator on top). Where the loop is left towards a key of ``resumes``, that function is called outside of
+    all handlers and its result returned; anywhere else the driver itself goes on as the original.
     """
     canonical = canonical_of(code)
     region = find_region(canonical, loop)
@@ -334,7 +362,9 @@ def make_loop_driver(
     taken = {arg.key for arg in given if arg.kind == "local"}
     _emit_sentinels(assembly, variables.sentinels - taken)
     assembly.emit("JUMP", places[loop.header])
-    temporaries = _emit_driver(assembly, canonical, loop, body, body_callable, variables, places, catches)
+    temporaries = _emit_driver(
+        assembly, canonical, loop, body, body_callable, variables, places, catches, resumes or {}
+    )
     if unbound_slots:
         temporaries.add(NO_VALUE)
     for instr in canonical.instructions:
@@ -364,8 +394,11 @@ def _emit_driver(
     variables: _Variables,
     places: list[Label],
     catches: list[Catch | None],
+    resumes: Mapping[int, ResumeTarget],
 ) -> set[str]:
-    """The loop itself: entered at ``places[loop.header]``, left to the places of the original code."""
+    """The loop itself: entered at ``places[loop.header]``, left to the places of the original code or to what
+    ``resumes`` says."""
+    ways_out = {target: Label() for target in resumes}
     function, item = fresh_prefix(code, ".body"), fresh_prefix(code, ".item")
     header = code.instructions[loop.header]
     again = Label()
@@ -376,15 +409,22 @@ def _emit_driver(
     assembly.emit("STORE_FAST", function)
     assembly.mark(again)
     if loop.kind == "for":
-        assembly.emit("FOR_ITER", places[header.arg])
+        assembly.emit("FOR_ITER", ways_out.get(header.arg, places[header.arg]))
         assembly.emit("STORE_FAST", item)
     assembly.emit("LOAD_FAST", function)
     for position, arg in enumerate(body.args):
         _emit_argument(assembly, arg, item, loop.depth - arg.key + 1 + position if arg.kind == "stack" else 0)
     assembly.emit("CALL", (len(body.args), ()))
-    _emit_dispatch(assembly, body, variables, again, places)
+    _emit_dispatch(assembly, body, variables, again, places, ways_out)
     assembly.catch = None
-    return {function, item}
+    temporaries = {function, item}
+    depths = stack_depths(code)
+    prefix = fresh_prefix(code, ".tail")
+    for target, label in ways_out.items():
+        assembly.mark(label)
+        assembly.loc = code.instructions[target].loc
+        temporaries |= emit_tail(assembly, resumes[target], depths[target], prefix)
+    return temporaries
 
 
 def _emit_argument(assembly: Assembly, arg: Arg, item: str, position: int) -> None:
@@ -398,12 +438,19 @@ def _emit_argument(assembly: Assembly, arg: Arg, item: str, position: int) -> No
 
 
 def _emit_dispatch(
-    assembly: Assembly, body: LoopBody, variables: _Variables, again: Label, places: list[Label]
+    assembly: Assembly,
+    body: LoopBody,
+    variables: _Variables,
+    again: Label,
+    places: list[Label],
+    ways_out: dict[int, Label],
 ) -> None:
     """Go where the returned tuple says, its locals stored."""
     choices = [HEADER, *sorted(body.exits)]
     if body.may_return:
-        choices.append(-1)
+        choices.append(RETURNED)
+    if body.on_error:
+        choices.append(FAILED)
     for position, k in enumerate(choices):
         other = Label()
         if position + 1 < len(choices):
@@ -413,17 +460,22 @@ def _emit_dispatch(
             assembly.emit("LOAD_CONST", k)
             assembly.emit("COMPARE_OP", "==")
             assembly.emit("POP_JUMP_IF_FALSE", other)
-        if k == -1:
+        if k == RETURNED:
             assembly.emit("LOAD_CONST", 1)
             assembly.emit("BINARY_SUBSCR")
             assembly.emit("RETURN_VALUE")
+            assembly.mark(other)
             continue
-        names = variables.returns[k]
-        assembly.emit("UNPACK_SEQUENCE", len(names) + 1)
+        names = variables.on_error if k == FAILED else variables.returns[k]
+        assembly.emit("UNPACK_SEQUENCE", len(names) + 1 + (k == FAILED))
         assembly.emit("POP_TOP")
         for name in names:
             assembly.emit("STORE_FAST", name)
+        if k == FAILED:
+            assembly.emit("RERAISE", 0)  # which leaves the traceback as the body's frame began it
+            continue
         for _ in range(body.pops.get(k, 0)):
             assembly.emit("POP_TOP")
-        assembly.emit("JUMP", again if k == HEADER else places[body.exits[k]])
+        target = body.exits.get(k, 0)
+        assembly.emit("JUMP", again if k == HEADER else ways_out.get(target, places[target]))
         assembly.mark(other)

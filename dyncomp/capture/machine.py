@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph.ir import COPY
+from . import exceptions
 from .breaks import Break
 from .ends import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
+from .exceptions import Raised
 from .frames import Frame
 from .handlers.registry import HANDLERS
 from .instr import Instr, pops_pushes
 from .values.base import LazyValue, Tracer, Value
+from .values.exception import LastInstructionValue
+from .values.number import ConstValue
 
 
 def run_root(tracer: Tracer, frame: Frame) -> Any:
@@ -21,6 +25,8 @@ def run_root(tracer: Tracer, frame: Frame) -> Any:
         return ReturnEnd(result)
     except TraceEnd as done:
         return done.end
+    except Raised as raised:
+        exceptions.leave_to_python(tracer, raised.value)
 
 
 def run_inlined(tracer: Tracer, frame: Frame) -> Value:
@@ -39,7 +45,12 @@ def run_inlined(tracer: Tracer, frame: Frame) -> Value:
 def run_generator(tracer: Tracer, frame: Frame) -> Value | None:
     """Run a generator's frame to its next ``yield``; ``None`` when it has returned."""
     frame.yielded = None
-    _run(tracer, frame)
+    try:
+        _run(tracer, frame)
+    except Raised as raised:
+        frame.stack.clear()
+        frame.result = ConstValue(None)
+        raise Raised(exceptions.generator_exception(tracer, raised.value)) from None
     return frame.yielded
 
 
@@ -75,12 +86,30 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             frame.stack[:] = before
             frame.ip = index
             end_at_break(tracer, frame, instr, problem)
+        except Raised as raised:
+            if not _enter_handler(frame, index, before, raised):
+                tracer.frames.pop()
+                raise
+            continue
         if frame.stack and isinstance(frame.stack[-1], LazyValue):
             frame.stack[-1] = _realized(tracer, frame, instr, before)
         if checked and frame.result is None and frame.yielded is None:
             _check_stack_effect(instr, before, frame)
     tracer.frames.pop()
     return frame.result
+
+
+def _enter_handler(frame: Frame, index: int, before: list[Value], raised: Raised) -> bool:
+    """Go to the handler of instruction ``index``; false where there is none."""
+    handler = frame.info.handlers[index]
+    if handler is None:
+        return False
+    frame.stack[:] = before[: handler.depth]
+    if handler.lasti:
+        frame.push(LastInstructionValue())
+    frame.push(raised.value)
+    frame.ip = handler.target
+    return True
 
 
 def _check_known_break(tracer: Tracer, frame: Frame, index: int) -> None:

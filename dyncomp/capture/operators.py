@@ -22,6 +22,7 @@ from .values.mapping import DictValue
 from .values.number import ConstValue, NumberValue, SymIntValue, binary_number, number_operand, unary_number
 from .values.obj import InstanceValue
 from .values.seq import ListValue, TupleValue
+from .values.text import binary_text
 
 # spelling -> (name in the operator module, the in-place name, the special method)
 BINARY_NAMES: dict[str, str] = {
@@ -112,14 +113,19 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
         return _with_array(tracer, op, plain, a, b)
     if number_operand(a) and number_operand(b) and not (a.is_const and b.is_const):
         return binary_number(tracer, plain, a, b)
-    if isinstance(a, ListValue) or isinstance(b, ListValue) or isinstance(a, TupleValue):
-        found = _sequences(tracer, op, plain, a, b)
+    text = binary_text(tracer, plain, a, b)
+    if text is not None:
+        return text
+    if isinstance(a, (ListValue, TupleValue)) or isinstance(b, (ListValue, TupleValue)):
+        found = _sequences(tracer, op, plain, _spread(a), _spread(b))
         if found is not None:
             return found
     if plain in ("==", "!=") and not (a.is_const and b.is_const):
         return _compare_unlike(plain, a, b)
     if a.is_const and b.is_const:
-        function = getattr(operator, BINARY_NAMES[plain])
+        function = getattr(
+            operator, BINARY_NAMES[plain] if op == plain else f"i{BINARY_NAMES[plain].rstrip('_')}"
+        )
         if plain in ("==", "!="):
             return ConstValue(bool(tracer.fold(function, a.const, b.const)))
         return tracer.wrap_result(tracer.fold(function, _immutable(a), _immutable(b)))
@@ -145,6 +151,13 @@ def _with_array(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Valu
         tracer.operator(f"i{name}", [a, b])
         return a
     return tracer.operator(BINARY_NAMES[plain], [a, b])
+
+
+def _spread(value: Value) -> Value:
+    """A constant tuple by its items, so that it goes with tuples that are not constant."""
+    if isinstance(value, ConstValue) and type(value.const) is tuple:
+        return TupleValue([ConstValue(item) for item in value.const])
+    return value
 
 
 def _sequences(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value | None:

@@ -10,6 +10,7 @@ from typing import Any
 from .codegen import Codegen
 from .instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode, Instr
 from .pyver import decode, encode
+from .values.number import NumberValue
 
 _INDENT = "    "
 
@@ -26,9 +27,10 @@ def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[
     lines: list[tuple[str, int]] = [(f"def {_name(code)}({_signature(cg, code)}):", first)]
     if code.co_freevars:
         lines.append((f"{_INDENT}if 0: ({', '.join(code.co_freevars)},)", first))
-    guarded = [*cg.prelude]
-    if graph_call is not None:
-        guarded.append(_graph_line(cg, graph_call))
+    call = [_graph_line(cg, graph_call)] if graph_call is not None else []
+    conditions = _conditions(cg)
+    # rendering the graph's arguments and the conditions may have added loads: they come first
+    guarded = [*cg.prelude, *conditions, *call]
     if guarded:
         lines += _all_or_nothing(cg, guarded, code)
     lines += [(_INDENT + text, number) for text, number in cg.body]
@@ -41,13 +43,31 @@ def _name(code: types.CodeType) -> str:
 
 def _graph_line(cg: Codegen, graph_call: Any) -> str:
     args = [_input_text(cg, value) for value in cg.tracer.inputs]
-    args += [cg.load(source) for source in cg.tracer.integers]
+    args += [cg.number(s) if isinstance(s, NumberValue) else cg.load(s) for s in cg.tracer.integers]
     call = f"{_graph_constant(cg, graph_call)}({', '.join(args)})"
     names = [f"__g{i}" for i in range(len(cg.outputs))]
     if not names:
         return call
     target = names[0] if len(names) == 1 else f"({', '.join(names)})"
     return f"{target} = {call}"
+
+
+def _conditions(cg: Codegen) -> list[str]:
+    """Checks of what was assumed of integers that are computed here, which guards cannot see."""
+    tracer = cg.tracer
+    stale = cg.constant(Stale)
+    lines = []
+    for name in tracer.computed_symbols():
+        text = cg.symbolic(tracer.env.symbol(name))
+        lines.append(f"if not {-(2**63)} <= {text} < {2**63}: raise {stale}")
+    for guard in tracer.env.guards:
+        if tracer.is_computed(guard.expr):
+            lines.append(f"if not {cg.symbolic(guard.expr)} {guard.relation} 0: raise {stale}")
+    return lines
+
+
+class Stale(Exception):
+    """An assumption about an integer that compiled code computed does not hold: the original runs."""
 
 
 def _input_text(cg: Codegen, value: Any) -> str:
@@ -62,10 +82,8 @@ def _graph_constant(cg: Codegen, graph_call: Any) -> str:
 
 def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> list[tuple[str, int]]:
     first = code.co_firstlineno
-    # rendering the graph's arguments may have added loads: they come first
-    ordered = [*cg.prelude, *[text for text in guarded if text not in set(cg.prelude)]]
     lines = [(f"{_INDENT}try:", first)]
-    lines += [(_INDENT * 2 + text, first) for text in ordered]
+    lines += [(_INDENT * 2 + text, first) for text in guarded]
     lines.append((f"{_INDENT}except {cg.constant(Exception)}:", first))
     lines.append((f"{_INDENT * 2}return {_original_call(cg, code)}", first))
     return lines

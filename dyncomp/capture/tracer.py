@@ -9,20 +9,33 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import attributes, calls, generators, instance_checks, machine, operators, protocols, wrap
+from . import (
+    attributes,
+    calls,
+    exceptions,
+    generators,
+    instance_checks,
+    machine,
+    operators,
+    protocols,
+    regions,
+    wrap,
+)
 from .breaks import Break
 from .config import CaptureConfig
+from .exceptions import Raised
 from .guards import Guard, Kind
 from .places import SymbolPlace
 from .source import Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
+from .values.exception import ExceptionValue
 from .values.iterator import SequenceIterator
 from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
@@ -40,6 +53,7 @@ class Decisions:
     no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
+    constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
 
 
@@ -60,15 +74,19 @@ class Tracer:
         self.by_ref: dict[ArrayRef, ArrayValue] = {}
         self.inputs: list[Value] = []  # graph inputs, parallel to builder.inputs
         self.input_objects: dict[str, Any] = {}  # name of an array input's variable -> the array
-        self.integers: list[Source] = []  # symbolic int arguments of the graph
+        # symbolic int arguments of the graph: where they are found, or the value that is computed
+        self.integers: list[Source | NumberValue] = []
         self.places: dict[str, SymbolPlace] = {}
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
+        self.catching = 0  # how many operations under way see an exception raised now
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
         self.frames: list[Any] = []
         self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
+        entered = regions.breaks_are_errors()
+        self.error_regions: list[bool] = [config.options.fullgraph if entered is None else entered]
         self.loc: Loc | None = None
         self._direct: Any = None
         self.instructions = 0
@@ -92,6 +110,11 @@ class Tracer:
         self.global_writes.clear()
         self.states.clear()
         self.restart = Restart()
+
+    @property
+    def breaks_are_errors(self) -> bool:
+        """Whether a graph break at this place raises ``GraphBreakError``."""
+        return self.error_regions[-1]
 
     # -- guards -----------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Kind, expected: Any = None, why: str = "") -> None:
@@ -186,6 +209,23 @@ class Tracer:
         self.places[str(symbol)] = SymbolPlace(source, "int")
         return symbol
 
+    def symbol_of(self, value: NumberValue) -> SymInt:
+        """A symbol for a Python int that compiled code computes before the graph. What is then asked of it
+        cannot be a guard: it is checked there, and where it fails the original runs."""
+        symbol = self.env.new_symbol(value.hint, low=-(2**63), high=2**63 - 1)
+        self.builder.bind_symbol(symbol, "int", len(self.integers))
+        self.integers.append(value)
+        self.places[str(symbol)] = SymbolPlace(None, "number", value=value)
+        return symbol
+
+    def computed_symbols(self) -> list[str]:
+        """The symbols made by :meth:`symbol_of`."""
+        return [name for name, place in self.places.items() if place.source is None]
+
+    def is_computed(self, expr: SymInt) -> bool:
+        """Whether the value is known only once compiled code runs."""
+        return any(self.places[name].source is None for name in expr.symbols())
+
     def bind_dim(
         self,
         symbol: SymInt,
@@ -220,7 +260,7 @@ class Tracer:
             keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
             self.builder.loc = self.loc
             result = rule(self.tx, *positional, **keywords)
-        except Break:
+        except (Break, Raised):
             del self.builder.nodes[nodes:]
             raise
         except Unsupported as error:
@@ -246,11 +286,11 @@ class Tracer:
         return operators.unary(self, op, a)
 
     def fold(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Compute on constants; what raises is left to plain Python."""
+        """Compute on constants. What ``function`` raises must be just what the program's operation raises."""
         try:
             return function(*args)
         except Exception as error:
-            raise Break("would-raise", f"{type(error).__name__}: {error}") from None
+            exceptions.raise_known(self, error)
 
     def constant_of(self, value: Value, what: str) -> Any:
         """The constant, with symbolic integers pinned."""
@@ -283,6 +323,23 @@ class Tracer:
                 self.check_key(part)
         elif not isinstance(key, (str, int, float, bytes, bool, type(None), type, types.FunctionType)):
             raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
+
+    # -- exceptions -----------------------------------------------------------------------------
+    def raise_exception(self, cls: type[BaseException], *args: Any) -> NoReturn:
+        """The traced operation raises ``cls(*args)``, exactly: executed symbolically where a traced frame
+        would catch it, else a break."""
+        exceptions.raise_exception(self, cls, *args)
+
+    def raise_like(self, function: Callable[..., Any], *args: Any) -> NoReturn:
+        """The traced operation raises what ``function(*args)`` raises."""
+        exceptions.raise_like(self, function, *args)
+
+    def raise_stop_iteration(self, iterator: Value) -> NoReturn:
+        """``next(iterator)`` raises, as the iterator has just ended."""
+        exceptions.raise_stop_iteration(self, iterator)
+
+    def leave_raise_to_python(self, exception: ExceptionValue) -> NoReturn:
+        exceptions.leave_to_python(self, exception)
 
     # -- calls ----------------------------------------------------------------------------------
     def call_direct(self, frame: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -382,6 +439,9 @@ class Tracer:
 
     def instance_iterator(self, obj: Any) -> Value:
         return protocols.iterator(self, obj)
+
+    def instance_items(self, obj: Any) -> list[Value]:
+        return protocols.expand(self, obj)
 
     def instance_next(self, obj: Any) -> Value | None:
         return protocols.advance(self, obj)

@@ -20,6 +20,7 @@ from . import _hook
 from .breaks import Break
 from .facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
 from .guards import Kind
+from .regions import error_on_graph_break
 from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
@@ -28,6 +29,7 @@ from .values.iterator import OpaqueIterator
 from .values.mapping import DictValue, SizedValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
+from .values.region import RegionContextValue
 from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
 
 _BY_IDENTITY = (
@@ -60,6 +62,7 @@ _ITERATORS: tuple[type, ...] = (
     map,
     filter,
 )
+_MOST_TEXTS = 4
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
@@ -103,6 +106,10 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         tracer.guard(source, Kind.IS, obj)
         inner: Any = obj.__wrapped__
         return FunctionValue(inner, pinned(inner))
+    if type(obj) is error_on_graph_break:
+        tracer.guard(source, Kind.TYPE_IS, error_on_graph_break)
+        tracer.guard(AttrSource(source, "enabled"), Kind.BOOL, obj.enabled)
+        return RegionContextValue(obj.enabled, source)
     if is_plain_namedtuple(type(obj)) and not getattr(obj, "__dict__", None):
         tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
         return TupleValue(
@@ -216,6 +223,19 @@ def _wrap_bool(tracer: Tracer, obj: Any, source: Source) -> Value:
 def _wrap_equal(tracer: Tracer, obj: Any, source: Source) -> Value:
     tracer.guard(source, Kind.EQUALS, obj)
     return ConstValue(obj, source)
+
+
+def _wrap_text(tracer: Tracer, obj: Any, source: Source) -> Value:
+    """A string is a constant; but a loop over many would have its body compiled for each, and a function that
+    is called with ever new ones would run into the limit of recompilations."""
+    seen = tracer.config.state_of(tracer.code).texts.setdefault(source.expr(), set())
+    seen.add(obj)
+    root = source.root()
+    varies = isinstance(root, LocalSource) and root.local in tracer.varying
+    if len(seen) > (_MOST_TEXTS if varies else max(_MOST_TEXTS, tracer.config.options.recompile_limit - 2)):
+        tracer.guard(source, Kind.TYPE_IS, type(obj))
+        return OpaqueValue(obj, source, "a string that changes from call to call")
+    return _wrap_equal(tracer, obj, source)
 
 
 def _wrap_same(tracer: Tracer, obj: Any, source: Source) -> Value:
@@ -343,8 +363,8 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     int: _wrap_int,
     float: _wrap_float,
     complex: _wrap_float,
-    str: _wrap_equal,
-    bytes: _wrap_equal,
+    str: _wrap_text,
+    bytes: _wrap_text,
     type(Ellipsis): _wrap_same,
     type(NotImplemented): _wrap_same,
     tuple: _wrap_tuple,

@@ -71,15 +71,13 @@ def long_loop(x):
     return y
 
 
-@breaks("loop-not-extracted", "a handler around the loop reads what it assigns: y")
-def loop_under_a_handler(x):
-    y = x + 1
-    try:
+class WithSuper:
+    @breaks("loop-not-extracted", "super() in a loop body")
+    def loop_with_super(x):
+        y = x + 1
         for _ in range(1000):  # here
-            y = y + 1
-    except ValueError:
-        y = y * 2
-    return y
+            y = y + 1 if y is not None else super().loop_with_super()
+        return y
 
 
 @breaks("would-raise", "ZeroDivisionError: integer division or modulo by zero")
@@ -131,11 +129,29 @@ def switched_off(x):
     return x + 1
 
 
-@breaks("inline-refused", "function switched_off is disabled")
+@breaks("disabled", "function switched_off is disabled: dyncomp.disable")
 def calls_what_is_disabled(x):
     y = x + 1
     z = switched_off(y)  # here
     return z * 2
+
+
+def sees_its_locals(x):
+    return x * len(locals())
+
+
+@breaks("inline-refused", "function sees_its_locals: it looks at its own frame")
+def calls_what_looks_at_its_frame(x):
+    y = x + 1
+    z = sees_its_locals(y)  # here
+    return z * 2
+
+
+@breaks("graph-break", "the message")
+def asks_for_a_break(x):
+    y = x + 1
+    dyncomp.graph_break("the message")  # here
+    return y * 2
 
 
 @breaks("class-definition", "a class is made")
@@ -164,8 +180,8 @@ def prints(x):
     return y * 2
 
 
-@breaks("opaque-object", "isinstance of an object of type re.Pattern")
+@breaks("opaque-object", "comparison of an object of type re.Pattern with None")
 def asks_an_opaque_object(x):
     y = x + 1
-    k = isinstance(PATTERN, int)  # here
-    return y * 2, k
+    k = 1 if PATTERN is not None else 2  # here
+    return y * k

@@ -65,7 +65,7 @@ def raised_and_caught(x):
     return y
 
 
-@program(one, breaks=("unsupported-call",), plain=True)
+@program(one, breaks=("raise",), plain=True)
 def raised_to_the_caller(x):
     y = x + 1
     x[0] = 7
@@ -79,7 +79,7 @@ def fails_in_callee(x):
     return y
 
 
-@program(one, lambda: (vec(2),), breaks=("unsupported-call",), plain=True)
+@program(one, lambda: (vec(2),), breaks=("raise",), plain=True)
 def exception_through_an_inlined_call(x):
     y = fails_in_callee(x * 2)
     return y + 1
@@ -133,7 +133,7 @@ def break_inside_try(x):
     return y
 
 
-@program(one, plain=True)
+@program(one, breaks=("loop", "inline-refused"), plain=True)
 def loop_inside_try(x):
     try:
         for i in range(20):
@@ -193,6 +193,8 @@ def exception_chain(x):
         "loop",
         "raise",
         "unsupported-call",
+        "inline-refused",
+        "print",
     ),
     plain=True,
 )
@@ -237,6 +239,7 @@ def loops_one_after_another_in_try(x, n):
     breaks=(
         "loop",
         "with-block",
+        "unsupported-call",
     ),
     plain=True,
 )
@@ -262,7 +265,7 @@ def with_block(x, manager):
     lambda: (vec(), noisy_object(99)),
     breaks=(
         "print",
-        "unsupported-call",
+        "raise",
     ),
     plain=True,
 )

@@ -5,6 +5,7 @@
 #include "hook.h"
 
 Py_ssize_t extra_index = -1;
+static uint64_t hit_clock = 0;
 
 /* -- code extras ----------------------------------------------------------------------------- */
 CodeExtra *
@@ -196,6 +197,20 @@ code_compatible(PyCodeObject *original, PyCodeObject *replacement, bool raise)
     return same;
 }
 
+/* Entries are sorted by rank, and among equals by the last hit: one that broke early does not hide one that
+   captured everything, whichever was hit last. */
+static inline void
+move_to_front(CodeCache *cache, Py_ssize_t i, Entry *entry)
+{
+    if (i > 0 && i < cache->size && cache->entries[i] == entry) {
+        while (i > 0 && cache->entries[i - 1]->rank >= entry->rank) {
+            cache->entries[i] = cache->entries[i - 1];
+            i--;
+        }
+        cache->entries[i] = entry;
+    }
+}
+
 int
 cache_append(CodeCache *cache, Entry *entry)
 {
@@ -221,16 +236,34 @@ cache_append(CodeCache *cache, Entry *entry)
         cache->capacity = capacity;
     }
     cache->entries[cache->size++] = (Entry *)Py_NewRef((PyObject *)entry);
+    entry->last_hit = ++hit_clock;
+    move_to_front(cache, cache->size - 1, entry);
     return 0;
 }
 
-static void
-move_to_front(CodeCache *cache, Py_ssize_t i, Entry *entry)
+bool
+cache_drop(CodeCache *cache, Entry *entry)
 {
-    if (i > 0 && i < cache->size && cache->entries[i] == entry) {
-        memmove(cache->entries + 1, cache->entries, (size_t)i * sizeof(Entry *));
-        cache->entries[0] = entry;
+    for (Py_ssize_t i = 0; i < cache->size; i++) {
+        if (cache->entries[i] == entry) {
+            cache->size--;
+            memmove(cache->entries + i, cache->entries + i + 1, (size_t)(cache->size - i) * sizeof(Entry *));
+            Py_DECREF(entry);
+            return true;
+        }
     }
+    return false;
+}
+
+Py_ssize_t
+code_num_entries(PyObject *code)
+{
+    CodeExtra *extra = code_extra(code, false);
+    Py_ssize_t total = 0;
+    for (int i = 0; extra != NULL && i < extra->size; i++) {
+        total += extra->caches[i]->size;
+    }
+    return total;
 }
 
 void
@@ -280,6 +313,7 @@ cache_lookup(CodeCache *cache, const GuardEnv *env, Hit *hit)
         if (found > 0) {
             counters.hits++;
             entry->hits++;
+            entry->last_hit = ++hit_clock;
             move_to_front(cache, i, entry);
         }
         if (found != 0) {
@@ -315,6 +349,9 @@ cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const Gu
     if (on_miss == NULL || on_miss == Py_None || cache->frozen || config == NULL) {
         return 0;
     }
+    if (current_stance(&thread_state) == STANCE_EAGER_ON_RECOMPILE && cache->size > 0) {
+        return 0;
+    }
     Py_INCREF(config);
     Py_INCREF(on_miss);
     PyObject *answer = call_on_miss(on_miss, func, env, config);
@@ -326,7 +363,8 @@ cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const Gu
     int result = 0;
     if (Py_IS_TYPE(answer, &Entry_Type)) {
         counters.captures++;
-        result = cache_append(cache, (Entry *)answer);
+        bool kept = ((Entry *)answer)->rank >= 0;
+        result = kept ? cache_append(cache, (Entry *)answer) : 0;
         if (result == 0) {
             result = try_entry((Entry *)answer, env, hit);
             counters.fresh_misses += result == 0;
@@ -513,6 +551,27 @@ config_reset(HookConfig *config)
         cache_reset((CodeCache *)PyList_GET_ITEM(caches, i));
     }
     Py_XDECREF(caches);
+}
+
+PyObject *
+config_entries(HookConfig *config)
+{
+    PyObject *found = PyList_New(0), *key, *value;
+    Py_ssize_t position = 0;
+    while (found != NULL && config->caches != NULL && PyDict_Next(config->caches, &position, &key, &value)) {
+        CodeCache *cache = (CodeCache *)value;
+        PyObject *entries = PyList_New(cache->size);
+        for (Py_ssize_t i = 0; entries != NULL && i < cache->size; i++) {
+            PyList_SET_ITEM(entries, i, Py_NewRef((PyObject *)cache->entries[i]));
+        }
+        PyObject *pair = entries == NULL ? NULL : PyTuple_Pack(2, (PyObject *)cache->code, entries);
+        if (pair == NULL || PyList_Append(found, pair) < 0) {
+            Py_CLEAR(found);
+        }
+        Py_XDECREF(entries);
+        Py_XDECREF(pair);
+    }
+    return found;
 }
 
 int

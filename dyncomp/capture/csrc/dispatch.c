@@ -89,6 +89,9 @@ replacement_function(Dispatcher *self, Entry *entry)
     if (function == NULL) {
         return NULL;
     }
+    if (entry->rank < 0) {
+        return function; /* runs this once */
+    }
     Replacement *slot = &self->replacements[self->next_replacement];
     self->next_replacement = (self->next_replacement + 1) % NUM_REPLACEMENTS;
     Replacement old = *slot;
@@ -189,7 +192,7 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (!stack_ok(ts)) {
         return NULL;
     }
-    if (ts->compiling) {
+    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER) {
         return call_original(self, ts, args, nargsf, kwnames);
     }
     /* what runs may drop the last reference to us, or give us another function */

@@ -59,11 +59,11 @@ none_to_null(PyObject *value)
 static PyObject *
 entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"guards", "code", "target", "needs_hook", "arg_order", "payload", NULL};
+    static char *names[] = {"guards", "code", "target", "needs_hook", "arg_order", "payload", "rank", NULL};
     PyObject *guards, *code = Py_None, *target = Py_None, *order = Py_None, *payload = Py_None;
-    int needs_hook = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOpOO", names, &guards, &code, &target, &needs_hook, &order,
-                                     &payload)
+    int needs_hook = 0, rank = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOpOOi", names, &guards, &code, &target, &needs_hook, &order,
+                                     &payload, &rank)
         || entry_check(guards, code, target) < 0) {
         return NULL;
     }
@@ -76,6 +76,7 @@ entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->target = none_to_null(target);
     self->payload = Py_NewRef(payload);
     self->needs_hook = needs_hook != 0;
+    self->rank = rank;
     if (read_order(self, order) < 0) {
         Py_DECREF(self);
         return NULL;
@@ -156,6 +157,8 @@ static PyMemberDef members[] = {
     {"payload", T_OBJECT, offsetof(Entry, payload), 0, "anything"},
     {"needs_hook", T_BOOL, offsetof(Entry, needs_hook), READONLY, "whether the frame hook is on meanwhile"},
     {"hits", T_ULONGLONG, offsetof(Entry, hits), 0, "number of hits"},
+    {"rank", T_INT, offsetof(Entry, rank), READONLY, "entries of lower rank are tried first"},
+    {"last_hit", T_ULONGLONG, offsetof(Entry, last_hit), READONLY, "when it was hit last, counted in hits"},
     {NULL},
 };
 

@@ -308,11 +308,22 @@ look_up(PyThreadState *tstate, ThreadState *ts, Frame *frame, CodeExtra *extra)
     return evaluate(tstate, ts, frame, 0, false);
 }
 
+/* Neither the frame nor what it calls is captured. */
+static PyObject *
+evaluate_disabled(PyThreadState *tstate, ThreadState *ts, Frame *frame)
+{
+    HookConfig *previous = activate(ts, NULL);
+    PyObject *result = evaluate(tstate, ts, frame, 0, false);
+    reactivate(ts, previous);
+    return result;
+}
+
 PyObject *
 hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
 {
     ThreadState *ts = &thread_state;
-    if (ts->active == NULL || ts->compiling || throwflag || !frame_has_code(frame)) {
+    bool idle = ts->active == NULL || ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER;
+    if (idle || throwflag || !frame_has_code(frame)) {
         return evaluate(tstate, ts, frame, throwflag, false);
     }
     PyCodeObject *code = frame_code(frame);
@@ -324,7 +335,7 @@ hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
     CodeExtra *extra = code_extra((PyObject *)code, false);
     if (extra != NULL && extra->skip) {
         counters.skipped++;
-        return evaluate(tstate, ts, frame, 0, false);
+        return extra->disabled ? evaluate_disabled(tstate, ts, frame) : evaluate(tstate, ts, frame, 0, false);
     }
     char here;
     bool deep = ts->stack_soft != NULL && &here <= ts->stack_soft;

@@ -95,7 +95,9 @@ typedef struct {
     int num_order; /* -1: the outputs if any, else all bound arguments */
     int *order;
     bool needs_hook;
+    int rank; /* lower ranks are tried first; negative: run once and not kept */
     uint64_t hits;
+    uint64_t last_hit; /* by counting all hits of the process */
 } Entry;
 
 typedef struct HookConfig HookConfig;
@@ -123,6 +125,7 @@ struct HookConfig {
 /* What a code object carries in co_extra. */
 typedef struct {
     bool skip;    /* for the frame hook */
+    bool disabled; /* what it calls is left alone too */
     bool asked;   /* should_capture said yes */
     int size;
     int capacity;
@@ -136,6 +139,10 @@ CodeCache *cache_find(PyObject *code, HookConfig *config);   /* borrowed or NULL
 CodeCache *cache_obtain(PyObject *code, HookConfig *config); /* new reference or NULL with exception */
 int cache_append(CodeCache *cache, Entry *entry);
 int config_clear_code(HookConfig *config, PyObject *code);
+/* New list of (code, entries) of all code objects that have entries. */
+PyObject *config_entries(HookConfig *config);
+bool cache_drop(CodeCache *cache, Entry *entry);
+Py_ssize_t code_num_entries(PyObject *code);
 int clear_all_configs(void);
 bool code_compatible(PyCodeObject *original, PyCodeObject *replacement, bool raise);
 
@@ -161,6 +168,7 @@ typedef struct {
     PyCodeObject *bypass;  /* next frame with this code is left alone */
     int compiling;         /* on_miss depth */
     int suspended;         /* frames of this thread that run without the hook */
+    int stance;            /* 1 + what `with set_stance(...)` says in this thread; 0: as the process */
     char *stack_soft;      /* below: run without the hook */
     char *stack_hard;      /* below: RecursionError */
 } ThreadState;
@@ -172,6 +180,17 @@ typedef struct {
 } Counters;
 
 extern Counters counters;
+
+/* What compiled functions do on calls; see dyncomp/stance.py. */
+enum { STANCE_DEFAULT, STANCE_FORCE_EAGER, STANCE_EAGER_ON_RECOMPILE, STANCE_FAIL_ON_RECOMPILE,
+       STANCE_EAGER_THEN_COMPILE, NUM_STANCES };
+extern int process_stance;
+static inline int
+current_stance(const ThreadState *ts)
+{
+    return ts->stance != 0 ? ts->stance - 1 : process_stance;
+}
+
 int state_setup(void);
 void stack_limits(ThreadState *ts);
 /* Whether the C stack has room for one more Python call; sets RecursionError if not. */

@@ -5,6 +5,7 @@
 
 __thread ThreadState thread_state;
 Counters counters;
+int process_stance = STANCE_DEFAULT;
 
 static int active_threads = 0; /* threads with an active config */
 static int suspensions = 0;    /* frames that run deep in the C stack without the hook */

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import exceptions
 from ..breaks import Break
+from ..values.exception import ExceptionValue
 from ..values.func import CellValue, NestedFunctionValue
+from ..values.iterator import IteratorValue
 from ..values.mapping import DictValue, SetValue
 from ..values.number import ConstValue
 from ..values.seq import ListValue, SliceValue, TupleValue
+from ..values.text import TextValue, is_computed, join, printable, text_call
 from .registry import handles
 
 _NONE = ConstValue(None)
@@ -116,11 +120,21 @@ def list_to_tuple(tracer: Any, frame: Any, arg: Any) -> None:
 
 @handles("UNPACK_SEQUENCE")
 def unpack_sequence(tracer: Any, frame: Any, count: int) -> None:
-    items = frame.pop().items(tracer)
+    sequence = frame.pop()
+    items = sequence.items(tracer)
     if len(items) != count:
-        raise Break("would-raise", f"{len(items)} values to unpack, expected {count}")
+        _wrong_number(tracer, sequence, len(items), count)
     for item in reversed(items):
         frame.push(tracer.realize(item))
+
+
+def _wrong_number(tracer: Any, sequence: Any, found: int, count: int) -> None:
+    if isinstance(sequence, IteratorValue):  # plain Python would have taken fewer items from it
+        raise Break("would-raise", f"{found} values to unpack, expected {count}")
+    wrong = f"not enough values to unpack (expected {count}, got {found})"
+    if found > count:
+        wrong = f"too many values to unpack (expected {count})"
+    tracer.raise_exception(ValueError, wrong)
 
 
 @handles("UNPACK_EX")
@@ -128,7 +142,8 @@ def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
     before, after = arg
     items = [tracer.realize(v) for v in frame.pop().items(tracer)]
     if len(items) < before + after:
-        raise Break("would-raise", f"{len(items)} values to unpack, expected at least {before + after}")
+        text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
+        tracer.raise_exception(ValueError, text)
     end = len(items) - after
     for item in reversed(items[end:]):
         frame.push(item)
@@ -141,11 +156,30 @@ def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
 @handles("FORMAT_VALUE")
 def format_value(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
     conversion, has_spec = arg
-    spec = tracer.constant_of(frame.pop(), "a format") if has_spec else ""
-    value = _printable(tracer, frame.pop())
+    spec = frame.pop() if has_spec else ConstValue("")
+    value = frame.pop()
+    if isinstance(value, ExceptionValue) and not conversion:
+        value = exceptions.formatted(tracer, value, spec)
     if conversion:
-        value = tracer.fold({"s": str, "r": repr, "a": ascii}[conversion], value)
-    frame.push(ConstValue(tracer.fold(format, value, spec)))
+        value = _converted(tracer, value, conversion)
+    value = tracer.realize(value)
+    if is_computed(value) and printable(value) or isinstance(spec, TextValue):
+        frame.push(text_call(tracer, format, value, spec))
+        return
+    found = _printable(tracer, value)
+    frame.push(ConstValue(tracer.fold(format, found, tracer.constant_of(spec, "a format"))))
+
+
+_CONVERSIONS: dict[str, Any] = {"s": str, "r": repr, "a": ascii}
+
+
+def _converted(tracer: Any, value: Any, conversion: str) -> Any:
+    value = tracer.realize(value)
+    if isinstance(value, ExceptionValue) and conversion != "a":
+        return exceptions.text_of(tracer, value, "__repr__" if conversion == "r" else "__str__")
+    if is_computed(value) and printable(value):
+        return text_call(tracer, _CONVERSIONS[conversion], value)
+    return ConstValue(tracer.fold(_CONVERSIONS[conversion], _printable(tracer, value)))
 
 
 def _printable(tracer: Any, value: Any) -> Any:
@@ -157,13 +191,12 @@ def _printable(tracer: Any, value: Any) -> Any:
 
 @handles("CONVERT_VALUE")
 def convert_value(tracer: Any, frame: Any, arg: str) -> None:
-    value = _printable(tracer, frame.pop())
-    frame.push(ConstValue(tracer.fold({"s": str, "r": repr, "a": ascii}[arg], value)))
+    frame.push(_converted(tracer, frame.pop(), arg))
 
 
 @handles("BUILD_STRING")
 def build_string(tracer: Any, frame: Any, count: int) -> None:
-    frame.push(ConstValue("".join(v.const for v in frame.popn(count))))
+    frame.push(join(frame.popn(count)))
 
 
 # -- functions ----------------------------------------------------------------------------------------

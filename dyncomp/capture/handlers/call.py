@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import operators
+from .. import exceptions, operators
 from ..breaks import Break
 from ..values.array import ArrayValue
 from ..values.mapping import DictValue
@@ -90,4 +90,7 @@ def call_function_ex(tracer: Any, frame: Any, has_kwargs: bool) -> None:
 @handles("CALL_INTRINSIC_1")
 def call_intrinsic_1(tracer: Any, frame: Any, name: str) -> None:
     value = frame.pop()
+    if name == "STOPITERATION_ERROR":
+        frame.push(exceptions.generator_exception(tracer, value))
+        return
     raise Break("unsupported-opcode", f"intrinsic {name} of {value.describe()}")

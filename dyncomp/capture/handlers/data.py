@@ -62,8 +62,20 @@ def load_fast(tracer: Any, frame: Any, name: str) -> None:
         if name in frame.cells:
             frame.push(frame.cells[name])
             return
-        raise Break("would-raise", f"local variable {name!r} is unbound")
+        _unbound(tracer, name)
     frame.push(found)
+
+
+def _unbound(tracer: Any, name: str) -> None:
+    text = f"cannot access local variable {name!r} where it is not associated with a value"
+    tracer.raise_exception(UnboundLocalError, text)
+
+
+def _empty_cell(tracer: Any, frame: Any, name: str) -> None:
+    if name in frame.code.cellvars:
+        _unbound(tracer, name)
+    text = f"cannot access free variable {name!r} where it is not associated with a value in enclosing scope"
+    tracer.raise_exception(NameError, text)
 
 
 @handles("STORE_FAST")
@@ -80,7 +92,7 @@ def store_fast(tracer: Any, frame: Any, name: str) -> None:
 @handles("DELETE_FAST")
 def delete_fast(tracer: Any, frame: Any, name: str) -> None:
     if name not in frame.locals:
-        raise Break("would-raise", f"local variable {name!r} is unbound")
+        _unbound(tracer, name)
     del frame.locals[name]
 
 
@@ -106,7 +118,7 @@ def load_closure(tracer: Any, frame: Any, name: str) -> None:
 def load_deref(tracer: Any, frame: Any, name: str) -> None:
     contents = frame.cells[name].contents
     if contents is None:
-        raise Break("would-raise", f"free variable {name!r} is unbound")
+        _empty_cell(tracer, frame, name)
     frame.push(contents)
 
 
@@ -118,7 +130,7 @@ def store_deref(tracer: Any, frame: Any, name: str) -> None:
 @handles("DELETE_DEREF")
 def delete_deref(tracer: Any, frame: Any, name: str) -> None:
     if frame.cells[name].contents is None:
-        raise Break("would-raise", f"free variable {name!r} is unbound")
+        _empty_cell(tracer, frame, name)
     frame.cells[name].store(tracer, None)
 
 
@@ -146,7 +158,7 @@ def read_global(tracer: Any, frame: Any, name: str) -> Value:
     written = tracer.global_writes.get((id(namespace), name))
     if written is not None:
         if written[2] is None:
-            raise Break("would-raise", f"name {name!r} is not defined")
+            tracer.raise_exception(NameError, f"name {name!r} is not defined")
         return written[2]
     base = globals_source(tracer, frame)
     if name in namespace:
@@ -160,7 +172,7 @@ def read_global(tracer: Any, frame: Any, name: str) -> Value:
         tracer.guard(base, Kind.DICT_LACKS, name)
     found = vars(builtins).get(name, _MISSING)
     if found is _MISSING:
-        raise Break("would-raise", f"name {name!r} is not defined")
+        tracer.raise_exception(NameError, f"name {name!r} is not defined")
     return ConstValue(found, BuiltinSource(name)) if not isinstance(found, (int, str)) else ConstValue(found)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from .. import ends
 from ..breaks import Break
 from ..values.base import OpaqueValue
-from ..values.context import InertContextValue, InertExitValue
-from ..values.iterator import IteratorValue
+from ..values.context import InertContextValue
+from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
+from ..values.mapping import DictIterator
 from ..values.number import ConstValue
 from ..values.obj import InstanceValue
 from .registry import handles
@@ -93,8 +94,25 @@ def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
         return True  # whoever consumes the generator decides
     if count <= options.unroll_limit:
         return True
-    # a loop that cannot be made a function of its own is unrolled somewhat further
-    return frame.info.loop_problem(loop) is not None and count * len(loop.body) <= 4 * options.unroll_ops
+    # a loop that cannot be made a function of its own is unrolled somewhat further, and so is one over names,
+    # each of which would make the function another one
+    further = frame.info.loop_problem(loop) is not None
+    further = further or (count <= 4 * options.unroll_limit and _over_names(iterator))
+    if not further or count * len(loop.body) > 4 * options.unroll_ops:
+        return False
+    frame.unrolled.add(loop.header)
+    return True
+
+
+def _over_names(iterator: IteratorValue) -> bool:
+    """Whether the items are, or hold, strings: keys of dicts, names of columns."""
+    if isinstance(iterator, DictIterator):
+        return iterator.kind != "values" and any(isinstance(key, str) for key in iterator.keys)
+    if isinstance(iterator, SequenceIterator):
+        return any(item.pytype is str for item in iterator.sequence)
+    return isinstance(iterator, ZipIterator) and any(
+        isinstance(source, IteratorValue) and _over_names(source) for source in iterator.sources
+    )
 
 
 @handles("RETURN_VALUE")
@@ -106,7 +124,7 @@ def return_value(tracer: Any, frame: Any, arg: Any) -> None:
 def before_with(tracer: Any, frame: Any, arg: Any) -> None:
     manager = frame.pop()
     if isinstance(manager, InertContextValue):
-        frame.push(InertExitValue(manager))
+        frame.push(manager.enter(tracer))
         frame.push(ConstValue(None))
         return
     if not isinstance(manager, InstanceValue):
@@ -122,8 +140,3 @@ def before_with(tracer: Any, frame: Any, arg: Any) -> None:
 @handles("TO_BOOL")
 def to_bool(tracer: Any, frame: Any, arg: Any) -> None:
     frame.push(ConstValue(frame.pop().truth(tracer)))
-
-
-@handles("RAISE_VARARGS")
-def raise_varargs(tracer: Any, frame: Any, count: int) -> None:
-    raise Break("raise", "the program raises an exception")

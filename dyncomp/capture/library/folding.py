@@ -7,14 +7,20 @@ import functools
 import math
 from typing import Any
 
+from .. import exceptions
 from ..breaks import Break
 from ..values.base import Tracer, Value
+from ..values.exception import ExceptionValue
 from ..values.number import ConstValue, NumberValue, SymIntValue, hint_of, number_operand
+from ..values.text import is_computed, printable, text_call
 
 _FOLDED: frozenset[Any] = frozenset(
     [f for f in vars(math).values() if callable(f)]
     + [str, repr, bytes, round, ord, chr, hash, hex, bin, oct, format, ascii, float.fromhex]
 ) - {vars(builtins)["hash"]}
+
+
+_TEXT = (str, repr, format, ascii, hex, bin, oct, chr)
 
 
 def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
@@ -27,8 +33,12 @@ def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Val
     except TypeError:
         return None
     values = [*args, *kwargs.values()]
-    if any(isinstance(v, NumberValue) for v in values) and not kwargs:
-        if all(number_operand(v) for v in args) and obj not in (str, repr, format, ascii, bytes):
+    if obj in (str, repr) and len(values) == 1 and isinstance(values[0], ExceptionValue):
+        return exceptions.text_of(tracer, values[0], f"__{obj.__name__}__")
+    if any(is_computed(v) for v in values) and not kwargs:
+        if obj in _TEXT and all(printable(v) for v in args):
+            return text_call(tracer, obj, *args)
+        if all(number_operand(v) for v in args) and obj not in (*_TEXT, bytes):
             return python_call(tracer, obj, args)
         return None
     if not all(_foldable(v) for v in values):

@@ -8,7 +8,8 @@ from ..breaks import Break
 from ..containers import sorted_values
 from ..values.base import Tracer, Value
 from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
-from ..values.number import SymIntValue
+from ..values.number import NumberValue, SymIntValue
+from ..values.obj import InstanceValue
 from ..values.seq import ListValue, RangeValue, TupleValue
 from .registry import builtin, expand
 
@@ -28,13 +29,17 @@ def _range(tracer: Tracer, *args: Value) -> Value:
     if len(values) == 2:
         values.append(1)
     if values[2] == 0:
-        raise Break("would-raise", "range() arg 3 must not be zero")
+        raise tracer.raise_like(range, 0, 1, 0)
     return RangeValue(*values)
 
 
 def integer_bound(tracer: Tracer, value: Value) -> Any:
     if isinstance(value, SymIntValue):
         return value.sym
+    if isinstance(value, NumberValue):
+        symbol = value.as_integer(tracer)
+        if symbol is not None:
+            return symbol
     return tracer.integer_of(value, "a range bound")
 
 
@@ -45,14 +50,25 @@ def _iter(tracer: Tracer, obj: Value) -> Value:
 
 @builtin(next)
 def _next(tracer: Tracer, iterator: Value, default: Value | None = None) -> Value:
+    if isinstance(iterator, InstanceValue):
+        return _next_of_instance(tracer, iterator, default)
     if not isinstance(iterator, IteratorValue) or iterator.source is not None:
         raise Break("unsupported-call", f"next() of {iterator.describe()}")
     item = iterator.next(tracer)
     if item is not None:
         return item
     if default is None:
-        raise Break("would-raise", "StopIteration")
+        raise tracer.raise_stop_iteration(iterator)
     return default
+
+
+def _next_of_instance(tracer: Tracer, iterator: InstanceValue, default: Value | None) -> Value:
+    method = iterator.special(tracer, "__next__")
+    if default is None and method is not None:
+        return tracer.realize(tracer.call_value(method, [], {}))  # with its own StopIteration
+    item = iterator.next(tracer)
+    assert default is not None
+    return default if item is None else item
 
 
 @builtin(enumerate)

@@ -7,6 +7,7 @@ import functools
 import math
 
 from ... import dtypes
+from ...symint import sym_max, sym_min
 from ..breaks import Break
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
@@ -119,7 +120,7 @@ def _extreme(
     items = list(args) if len(args) > 1 else expand(tracer, args[0])
     if not items:
         if default is None:
-            raise Break("would-raise", "min() or max() of nothing")
+            raise tracer.raise_like(min if relation == "<" else max, [])
         return default
     if (
         key is None
@@ -127,12 +128,19 @@ def _extreme(
         and any(isinstance(i, NumberValue) for i in items)
     ):
         return python_call(tracer, min if relation == "<" else max, items)
+    if key is None and all(_whole(i) for i in items) and any(isinstance(i, SymIntValue) for i in items):
+        choose = sym_min if relation == "<" else sym_max
+        return tracer.wrap_result(functools.reduce(choose, [i.for_rule(tracer) for i in items]))
     keyed = items if key is None else [tracer.call_value(key, [i], {}) for i in items]
     best = 0
     for position in range(1, len(items)):
         if tracer.compare(relation, keyed[position], keyed[best]).truth(tracer):
             best = position
     return items[best]
+
+
+def _whole(value: Value) -> bool:
+    return isinstance(value, SymIntValue) or (value.is_const and type(value.const) is int)
 
 
 @builtin(sum)
@@ -172,7 +180,7 @@ def _prod(tracer: Tracer, iterable: Value, *, start: Value | None = None) -> Val
 def _reduce(tracer: Tracer, function: Value, iterable: Value, *initial: Value) -> Value:
     items = [*initial, *expand(tracer, iterable)]
     if not items:
-        raise Break("would-raise", "reduce() of empty iterable with no initial value")
+        raise tracer.raise_like(functools.reduce, max, [])
     total = items[0]
     for item in items[1:]:
         total = tracer.call_value(function, [total, item], {})

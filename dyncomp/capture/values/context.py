@@ -21,6 +21,10 @@ class InertContextValue(Value):
         found: type = self.cls
         return found
 
+    def enter(self, tracer: Tracer) -> InertExitValue:
+        """Begin the block; the value of the manager's bound ``__exit__``."""
+        return InertExitValue(self)
+
     def reconstruct(self, cg: Codegen) -> str:
         inner = ", ".join(f"{k}={cg.constant(v)}" for k, v in self.kwargs.items())
         return f"{cg.constant(self.cls)}({inner})"

@@ -86,7 +86,7 @@ class DictValue(Value):
     def getitem(self, tracer: Tracer, key: Value) -> Value:
         found = self.lookup(tracer, self.key_of(tracer, key))
         if found is None:
-            raise Break("would-raise", f"KeyError: {key.const!r:.40}")
+            tracer.raise_exception(KeyError, key)
         return tracer.realize(found)
 
     def setitem(self, tracer: Tracer, key: Value, value: Value) -> None:
@@ -96,7 +96,7 @@ class DictValue(Value):
         constant = self.key_of(tracer, key)
         entries = self.contents(tracer)
         if constant not in entries:
-            raise Break("would-raise", f"KeyError: {constant!r:.40}")
+            tracer.raise_exception(KeyError, key)
         self.touch(tracer)
         del entries[constant]
 

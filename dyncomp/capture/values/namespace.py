@@ -35,6 +35,10 @@ class NamespaceValue(DictValue):
     def describe(self) -> str:
         return f"the __dict__ of {self.owner.describe()}"
 
+    @property
+    def written(self) -> dict[Any, Value]:
+        return self._written if self._entries is None else self._entries
+
     def was_written(self, name: str) -> bool:
         """Whether the frame assigned or deleted the attribute."""
         return name in self._written or name in self._deleted or (self.mutated and self._entries is not None)

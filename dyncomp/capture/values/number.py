@@ -142,6 +142,14 @@ class SymIntValue(Value):
     def truth(self, tracer: Tracer) -> bool:
         return bool(self.sym)
 
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name in ("real", "numerator"):
+            return self
+        if name in ("imag", "denominator"):
+            return ConstValue(getattr(1, name))
+        found: Value = tracer.container_method(self, name)
+        return found
+
     def for_rule(self, tracer: Tracer) -> Any:
         return self.sym
 
@@ -181,6 +189,7 @@ class NumberValue(Value):
         self.parts = parts
         self.source = source
         self._ref: ArrayRef | None = None
+        self._symbol: SymInt | None = None
 
     @property
     def pytype(self) -> type:
@@ -200,9 +209,19 @@ class NumberValue(Value):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if name == "real" and not isinstance(self.hint, complex):
             return self
-        raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
+        found: Value = tracer.container_method(self, name)
+        return found
+
+    def as_integer(self, tracer: Tracer) -> SymInt | None:
+        """A symbol for the value, so that it can be a size or an index; ``None`` where it is no int64."""
+        if self._symbol is None and type(self.hint) is int and -(2**63) <= self.hint < 2**63:
+            self._symbol = tracer.symbol_of(self)
+        return self._symbol
 
     def for_rule(self, tracer: Tracer) -> Any:
+        symbol = self.as_integer(tracer)
+        if symbol is not None:
+            return symbol
         if self._ref is None:
             self._ref = tracer.scalar_input(self)
         return self._ref

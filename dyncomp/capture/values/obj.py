@@ -6,6 +6,7 @@ import types
 from typing import Any
 
 from ..breaks import Break
+from ..guards import Kind
 from ..source import AttrSource, Source
 from .base import Codegen, Tracer, Value
 from .namespace import NamespaceValue
@@ -77,6 +78,11 @@ class InstanceValue(Value):
         slots = tuple(v for v in self.slots.values() if v is not None)
         return slots + self.namespace.children()
 
+    @property
+    def written(self) -> dict[str, Value]:
+        """The attributes that the frame assigned."""
+        return self.namespace.written
+
     # -- attributes -----------------------------------------------------------------------------
     def getattr(self, tracer: Tracer, name: str) -> Value:
         return tracer.instance_attribute(self, name)
@@ -93,7 +99,8 @@ class InstanceValue(Value):
             return self.slots.get(slot)
         found = _slot_contents(slot, self.obj)
         if found is _MISSING:
-            raise Break("would-raise", f"slot {slot.__name__!r} of {self.describe()} is empty")
+            tracer.guard(self.source, Kind.NOATTR, slot.__name__)
+            return None
         return tracer.child(found, AttrSource(self.source, slot.__name__))
 
     def write_slot(self, tracer: Tracer, slot: types.MemberDescriptorType, value: Value | None) -> None:
@@ -138,7 +145,10 @@ class InstanceValue(Value):
         return tracer.instance_iterator(self)
 
     def items(self, tracer: Tracer) -> list[Value]:
-        return tracer.instance_iterator(self).items(tracer)
+        return tracer.instance_items(self)
+
+    def open_ended(self, tracer: Tracer) -> bool:
+        return self.special(tracer, "__next__") is not None
 
     def next(self, tracer: Tracer) -> Value | None:
         return tracer.instance_next(self)

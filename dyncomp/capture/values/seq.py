@@ -10,21 +10,25 @@ from ..guards import Kind
 from ..source import ItemSource, Source
 from .base import Codegen, Tracer, Value
 from .iterator import RangeIterator, SequenceIterator
-from .number import ConstValue, SymIntValue
+from .number import ConstValue, NumberValue, SymIntValue
 
 
-def index_of(tracer: Tracer, key: Value, length: int) -> int:
-    """A list index as a non-negative int; breaks where plain Python would raise."""
+def index_of(tracer: Tracer, key: Value, length: int, what: str = "") -> int:
+    """A list index as a non-negative int. ``what``: plain Python's message where it is out of range."""
     index = tracer.integer_of(key, "a sequence index")
     if index < 0:
         index += length
     if not 0 <= index < length:
+        if what:
+            tracer.raise_exception(IndexError, what)
         raise Break("would-raise", f"index {index} out of range for length {length}")
     return index
 
 
 class SequenceValue(Value):
     """What tuples and lists share; ``contents`` gives the items."""
+
+    noun = "tuple"  # in messages of IndexError
 
     def contents(self, tracer: Tracer) -> list[Value]:
         raise NotImplementedError
@@ -49,7 +53,7 @@ class SequenceValue(Value):
         items = self.contents(tracer)
         if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
             return self.rebuild(items[tracer.slice_of(key)])
-        return items[index_of(tracer, key, len(items))]
+        return items[index_of(tracer, key, len(items), f"{self.noun} index out of range")]
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         for candidate in self.contents(tracer):
@@ -116,6 +120,8 @@ class ListValue(SequenceValue):
     """A list. One that came from outside is not looked into (nor its length guarded) until it has to be:
     appending to it only records the appended items."""
 
+    noun = "list"
+
     def __init__(self, items: list[Value] | None, source: Source | None = None, obj: Any = None) -> None:
         self._items = items
         self._obj = obj
@@ -170,7 +176,7 @@ class ListValue(SequenceValue):
             self.touch(tracer)
             items[where] = replacement
             return
-        index = index_of(tracer, key, len(items))
+        index = index_of(tracer, key, len(items), "list assignment index out of range")
         self.touch(tracer)
         items[index] = value
 
@@ -179,7 +185,7 @@ class ListValue(SequenceValue):
         if isinstance(key, SliceValue):
             where: Any = tracer.slice_of(key)
         else:
-            where = index_of(tracer, key, len(items))
+            where = index_of(tracer, key, len(items), "list assignment index out of range")
         self.touch(tracer)
         del items[where]
 
@@ -198,6 +204,10 @@ class ListValue(SequenceValue):
 
     def for_rule(self, tracer: Tracer) -> Any:
         return [v.for_rule(tracer) for v in self.contents(tracer)]
+
+
+def _is_integer(value: Value) -> bool:
+    return isinstance(value, NumberValue) and type(value.hint) is int
 
 
 class RangeValue(SequenceValue):
@@ -296,7 +306,7 @@ class SliceValue(Value):
     def for_rule(self, tracer: Tracer) -> Any:
         parts = []
         for part in self.parts:
-            if not (part.is_const or isinstance(part, SymIntValue)):
+            if not (part.is_const or isinstance(part, SymIntValue) or _is_integer(part)):
                 raise Break("data-dependent-value", f"a slice bound that is {part.describe()}")
             parts.append(part.for_rule(tracer))
         return slice(*parts)

@@ -178,10 +178,9 @@ def _sections(size: Dim, indices_or_sections: Any, equal: bool) -> list[tuple[Di
             raise Unsupported("array split does not result in an equal division")
         each = size // count
         return [(each * i, each) for i in range(count)]
-    total = int(size)
-    each, extras = divmod(total, count)
-    lengths = [each + 1] * extras + [each] * (count - extras)
-    return [(sum(lengths[:i]), length) for i, length in enumerate(lengths)]
+    # the first ``size % count`` parts are longer by one
+    lengths = [(size + (count - 1 - i)) // count for i in range(count)]
+    return [(sum(lengths[:i], 0), length) for i, length in enumerate(lengths)]
 
 
 def _at_positions(size: Dim, positions: list[Dim]) -> list[tuple[Dim, Dim]]:
