@@ -8,6 +8,7 @@ import os as _os
 
 from . import logs as _logs
 from .api import compile, reset, stats
+from .capture.marks import mark_dynamic, mark_static
 from .capture.regions import (
     assume_constant_result,
     disable,
@@ -16,12 +17,13 @@ from .capture.regions import (
     is_compiling,
 )
 from .capture.stance import current_stance, set_stance
-from .errors import DyncompError, GraphBreakError, RecompileError
+from .errors import ConstraintError, DyncompError, GraphBreakError, RecompileError
 from .explain import Explanation, explain
 from .pipeline import list_backends
 
 __version__ = "0.1.0"
 __all__ = [
+    "ConstraintError",
     "DyncompError",
     "Explanation",
     "GraphBreakError",
@@ -35,6 +37,8 @@ __all__ = [
     "graph_break",
     "is_compiling",
     "list_backends",
+    "mark_dynamic",
+    "mark_static",
     "reset",
     "set_stance",
     "stats",

@@ -28,6 +28,10 @@ class RecompileError(DyncompError):
     """A function needs to be compiled again under the stance ``fail_on_recompile``."""
 
 
+class ConstraintError(DyncompError):
+    """The program fixes a size that :func:`dyncomp.mark_dynamic` says varies."""
+
+
 class VerifyError(DyncompError):
     """An intermediate form breaks one of its own rules: a bug in dyncomp."""
 

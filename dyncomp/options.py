@@ -22,6 +22,7 @@ class Options:
     ``stop_after``: name of the last pipeline pass to run (see ``pipeline.PASSES``).
     ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow; the pool is the process's.
     ``debug_verify``: check every intermediate form after every pass.
+    ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
     """
 
     mode: str = "default"
@@ -38,6 +39,7 @@ class Options:
     num_threads: int = 0
     serial_threshold_us: float = 8.0
     debug_verify: bool = False
+    capture_plain: bool = False
     cache: bool = True
 
     def key(self) -> tuple[Any, ...]:

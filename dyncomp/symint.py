@@ -64,6 +64,15 @@ class SymGuard:
     def __str__(self) -> str:
         return f"{self.expr} {self.relation} 0"
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return (self.expr.key, self.relation)
+
+    @property
+    def fixes(self) -> bool:
+        """Whether only one value of a single symbol satisfies it."""
+        return self.relation == "==" and len(self.expr.terms) == 1 and len(self.expr.symbols()) == 1
+
     def holds(self, values: Mapping[str, int]) -> bool:
         return _RELATIONS[self.relation](self.expr.evaluate(values), 0)
 
@@ -93,6 +102,9 @@ class ShapeEnv:
     symbols: dict[str, SymbolInfo] = field(default_factory=dict)
     guards: list[SymGuard] = field(default_factory=list)
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
+    # asked for the user's place whenever a guard is recorded
+    locate: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
+    origins: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False, repr=False)
 
     def new_symbol(self, hint: int, *, low: int | None = None, high: int | None = None) -> SymInt:
         """A fresh symbol with the given value at capture and bounds."""
@@ -148,7 +160,13 @@ class ShapeEnv:
         key = (expr.key, relation)
         if key not in self._seen:
             self._seen.add(key)
-            self.guards.append(SymGuard(expr, relation))
+            self._add(SymGuard(expr, relation))
+
+    def _add(self, guard: SymGuard) -> None:
+        self.guards.append(guard)
+        place = self.locate() if self.locate is not None else None
+        if place is not None:
+            self.origins[guard.key] = place
 
 
 def make(terms: Mapping[Monomial, int], constant: int, env: ShapeEnv) -> Dim:

@@ -42,11 +42,10 @@ cache_entries(PyObject *module, PyObject *args)
     if (parse_code_config(args, "O!O", &code, &config) < 0) {
         return NULL;
     }
+    PyObject *entries = PyList_New(0);
     CodeCache *cache = config == Py_None ? NULL : cache_find(code, (HookConfig *)config);
-    Py_ssize_t n = cache == NULL ? 0 : cache->size;
-    PyObject *entries = PyList_New(n);
-    for (Py_ssize_t i = 0; entries != NULL && i < n; i++) {
-        PyList_SET_ITEM(entries, i, Py_NewRef((PyObject *)cache->entries[i]));
+    if (entries != NULL && cache_list(cache, entries) < 0) {
+        Py_CLEAR(entries);
     }
     return entries;
 }
@@ -129,18 +128,20 @@ get_stance(PyObject *module, PyObject *unused)
 static int
 mark_hook(PyObject *code, const char *what)
 {
-    CodeExtra *extra = code_extra(code, true);
+    CodeExtra *extra = code_extra_make(code);
     if (extra == NULL) {
         PyErr_NoMemory();
         return -1;
     }
     bool disabled = what != NULL && strcmp(what, "disable") == 0;
-    if (what != NULL && !disabled && strcmp(what, "skip") != 0) {
-        PyErr_SetString(PyExc_ValueError, "without a config a mark is \"skip\", \"disable\" or None");
+    bool alone = what != NULL && strcmp(what, "alone") == 0;
+    if (what != NULL && !disabled && !alone && strcmp(what, "skip") != 0) {
+        PyErr_SetString(PyExc_ValueError, "without a config a mark is \"skip\", \"disable\", \"alone\" or None");
         return -1;
     }
     extra->skip = what != NULL;
     extra->disabled = disabled;
+    extra->alone = alone;
     if (what == NULL) {
         extra->asked = false;
     }
@@ -190,8 +191,10 @@ get_mark(PyObject *module, PyObject *args)
     }
     const char *what = NULL;
     if (config == Py_None) {
-        CodeExtra *extra = code_extra(code, false);
-        what = extra == NULL || !extra->skip ? NULL : extra->disabled ? "disable" : "skip";
+        CodeExtra *extra = code_extra(code);
+        if (extra != NULL && extra->skip) {
+            what = extra->alone ? "alone" : extra->disabled ? "disable" : "skip";
+        }
     }
     else {
         CodeCache *cache = cache_find(code, (HookConfig *)config);
@@ -211,7 +214,7 @@ clear(PyObject *module, PyObject *args)
         config_clear_code((HookConfig *)config, code);
         Py_RETURN_NONE;
     }
-    CodeExtra *extra = code_extra(code, false);
+    CodeExtra *extra = code_extra(code);
     for (int i = 0; extra != NULL && i < extra->size; i++) {
         HookConfig *owner = extra->caches[i]->config;
         if (Py_REFCNT(owner) == 0) {
@@ -220,7 +223,7 @@ clear(PyObject *module, PyObject *args)
         Py_INCREF(owner);
         config_clear_code(owner, code);
         Py_DECREF(owner);
-        extra = code_extra(code, false);
+        extra = code_extra(code);
     }
     Py_RETURN_NONE;
 }
@@ -341,7 +344,8 @@ module_exec(PyObject *module)
         errstate_setup();
     }
     PyObject *ops = guard_opcodes();
-    if (ops == NULL || PyModule_AddObjectRef(module, "OPS", ops) < 0) {
+    if (ops == NULL || PyModule_AddObjectRef(module, "OPS", ops) < 0
+        || PyModule_AddIntConstant(module, "TRANSFER_COLUMN", TRANSFER_COLUMN) < 0) {
         Py_XDECREF(ops);
         return -1;
     }

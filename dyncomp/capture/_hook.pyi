@@ -10,6 +10,9 @@ from typing import Any, final
 OPS: Mapping[str, int]
 """Opcode numbers of guard programs."""
 
+TRANSFER_COLUMN: int
+"""The column that marks calls which carry on the frame of their caller (see ``transfers``)."""
+
 @final
 class GuardProgram:
     """A flat guard program. Made by ``guards.compile_guards``; ``instructions`` are tuples

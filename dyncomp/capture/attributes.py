@@ -172,7 +172,8 @@ def _made_in_python(cls: type) -> bool:
 
 def _refused_by_property(tracer: Tracer, owner: Value, name: str, what: str) -> NoReturn:
     cls = owner.pytype
-    tracer.raise_exception(AttributeError, f"property {name!r} of {cls.__qualname__!r} object has no {what}")
+    text = f"property {name!r} of {cls.__qualname__!r} object has no {what}"
+    raise tracer.raise_exception(AttributeError, text)
 
 
 def _read_slot(tracer: Tracer, member: Member, owner: Value | None, name: str) -> Value:
@@ -299,7 +300,7 @@ def no_attribute(tracer: Tracer, obj: Value, name: str) -> NoReturn:
         owner = f"type object {obj.const.__name__[:50]!r}"
     else:
         owner = f"{obj.pytype.__name__[:50]!r} object"
-    tracer.raise_exception(AttributeError, f"{owner} has no attribute {name!r}")
+    raise tracer.raise_exception(AttributeError, f"{owner} has no attribute {name!r}")
 
 
 def _stored(tracer: Tracer, obj: InstanceValue, name: str) -> Value | None:
@@ -309,7 +310,7 @@ def _stored(tracer: Tracer, obj: InstanceValue, name: str) -> Value | None:
     for frontend in tracer.config.frontends:
         path = frontend.stored_member(obj.obj, name)
         if path is not None and not any(obj.namespace.was_written(store) for store in path):
-            *searched, last = (tracer.realize(obj.getattr(tracer, store)) for store in path)
+            *searched, last = [tracer.realize(obj.getattr(tracer, store)) for store in path]
             if not any(store.contains(tracer, ConstValue(name)).truth(tracer) for store in searched):
                 found: Value = last.getitem(tracer, ConstValue(name))
                 return found
@@ -531,7 +532,7 @@ def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
         return ConstValue(super)
     member = find_member(tracer, start, name, after=value.cls)
     if member is None:
-        tracer.raise_exception(AttributeError, f"'super' object has no attribute {name!r}")
+        raise tracer.raise_exception(AttributeError, f"'super' object has no attribute {name!r}")
     if (
         name == "__init__"
         and isinstance(owner, ExceptionValue)

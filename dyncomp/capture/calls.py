@@ -80,7 +80,10 @@ def refuse_inlining(
     inside = [frame for frame in tracer.frames if frame.raw_code is code]
     if len(inside) >= 3 and not is_library_frame(tracer, inside[-1]):
         raise Break("inline-refused", f"{function.describe()} is recursive")
-    if frames.code_info(tracer.config, code).looks_at_frame:
+    info = frames.code_info(tracer.config, code)
+    if info.uses_tools:
+        raise Skip(f"{function.describe()}: {frames.TOOLS}")  # whose user looks at the callers too
+    if info.looks_at_frame:
         raise Break("inline-refused", f"{function.describe()}: {frames.LOOKS}")
     if isinstance(function, FunctionValue) and disabled_reason(function.function):
         reason = disabled_reason(function.function)

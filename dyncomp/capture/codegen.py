@@ -61,6 +61,7 @@ class Codegen:
         self.code = code
         self.constants: dict[str, Any] = {}
         self._constant_names: dict[int, str] = {}
+        self.originals: dict[tuple[type, str], Any] = {}  # the objects that literals in the source stand for
         self.prelude: list[str] = []
         self.body: list[tuple[str, int]] = []
         self.outputs: list[ArrayValue] = []
@@ -71,6 +72,7 @@ class Codegen:
         self._building: set[int] = set()
         self._count = 0
         self.line_number = code.co_firstlineno
+        self.frames: list[Any] = []  # of the trace where it ended, outermost first
         self.parameters = _parameter_names(code)
         self._taken = set(self.parameters) | set(code.co_freevars)
 
@@ -82,7 +84,9 @@ class Codegen:
     def constant(self, obj: Any) -> str:
         """An expression for an object that is fixed in the code."""
         if type(obj) in _INLINE or (type(obj) is float and obj == obj and abs(obj) != float("inf")):
-            return repr(obj) if not isinstance(obj, (int, float)) or obj >= 0 else f"({obj!r})"
+            text = repr(obj)
+            if self.originals.setdefault((type(obj), text), obj) is obj:
+                return text if not isinstance(obj, (int, float)) or obj >= 0 else f"({text})"
         name = self._constant_names.get(id(obj))
         if name is None:
             label = getattr(obj, "__name__", type(obj).__name__)
@@ -92,8 +96,10 @@ class Codegen:
             self.constants[name] = obj
         return name
 
-    def line(self, text: str) -> None:
-        self.body.append((text, self.line_number))
+    def line(self, text: str, transfer: bool = False) -> None:
+        """Add a statement. ``transfer``: it calls what carries on the frame itself (see ``transfers``); such
+        lines have a negative number."""
+        self.body.append((text, -self.line_number if transfer else self.line_number))
 
     def temporary(self, text: str) -> str:
         """Assign an expression to a fresh name, after the graph."""

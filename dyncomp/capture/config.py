@@ -44,6 +44,7 @@ class FrameState:
     seen: dict[str, Any] = field(default_factory=dict)
     dynamic: set[str] = field(default_factory=set)
     dynamic_dims: dict[str, set[int]] = field(default_factory=dict)
+    static_dims: dict[str, set[int]] = field(default_factory=dict)
     texts: dict[str, set[str]] = field(default_factory=dict)
     captures: int = 0
     observed: bool = False
@@ -73,6 +74,7 @@ class CaptureConfig(_hook.HookConfig):
         self.resume_functions: dict[Any, Any] = {}
         self._body_owners: dict[int, types.CodeType] = {}
         self._plain_bodies: set[int] = set()
+        self.raise_internal_errors = True  # under debug_verify
 
     @property
     def frontends(self) -> Sequence[Frontend]:

@@ -142,7 +142,7 @@ def list_remove(tracer: Tracer, owner: ListValue, value: Value) -> Value:
 
 def _find(tracer: Tracer, owner: Any, value: Value, message: str) -> int:
     for index, item in enumerate(owner.contents(tracer)):
-        if item is value or tracer.compare("==", item, value).truth(tracer):
+        if tracer.same_or_equal(item, value):
             return index
     if message:
         tracer.raise_exception(ValueError, message)
@@ -158,7 +158,7 @@ def _index(tracer: Tracer, owner: Any, value: Value) -> Value:
 
 def _count(tracer: Tracer, owner: Any, value: Value) -> Value:
     items = owner.contents(tracer)
-    return ConstValue(sum(i is value or tracer.compare("==", i, value).truth(tracer) for i in items))
+    return ConstValue(sum(tracer.same_or_equal(i, value) for i in items))
 
 
 _LIST["index"] = _TUPLE["index"] = _index

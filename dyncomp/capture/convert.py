@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import traceback
 from typing import Any
 
-from ..errors import GraphBreakError, LoweringError, ToolchainError, Unsupported
+from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
 from .codegen import Codegen
 from .config import CaptureConfig
+from .dims import refuse_fixed
 from .endings import emit_end
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
 from .facts import NoOverlap, SymBinding, SymCondition
@@ -86,17 +88,17 @@ def _try_to_capture(
     start = time.perf_counter()
     try:
         entry, record = _capture(function, args, config, attempt)
-    except GraphBreakError:
+    except (GraphBreakError, ConstraintError):
         raise
     except _REFUSALS as error:
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except Exception as error:  # a bug in dyncomp must never change what the program does
-        if config.options.debug_verify:
+        records.add_internal_error(traceback.format_exc())
+        if config.options.debug_verify and config.raise_internal_errors:
             raise
-        records.counters["internal_errors"] += 1
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
-    if record.graph is None and not record.source:
+    if record.graph is None and not record.source and not config.options.capture_plain:
         config.note_plain_body(code)
     record.missed = missed
     record.seconds = time.perf_counter() - start
@@ -156,10 +158,11 @@ def _finish(
     emit_end(cg, end)
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
+    refuse_fixed(tracer)
     program = _guard_program(tracer, function, args)
     breaks = _break_records(end)
     loc = location(code)
-    if graph is None and isinstance(end, ReturnEnd):
+    if graph is None and isinstance(end, ReturnEnd) and not tracer.config.options.capture_plain:
         record = EntryRecord(
             code.co_qualname,
             loc,
@@ -200,7 +203,7 @@ def _refuse_error_modes(tracer: Tracer) -> None:
 
 def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
     """Code that breaks again and again with no array work between is better run as it is."""
-    if useful or isinstance(end, ReturnEnd):
+    if useful or isinstance(end, ReturnEnd) or tracer.config.options.capture_plain:
         return
     if isinstance(end, LoopEnd):
         body = known_body(tracer.config, end.frames[-1], end.loop)
@@ -251,7 +254,8 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     if not useful and not cg.outputs:
         return None, None
     outputs = tuple(
-        GraphOutput(value.ref.var, value.ref.kind, readonly=value.ref.readonly) for value in cg.outputs
+        GraphOutput(v.ref.var, v.ref.kind, readonly=v.ref.readonly and not v.ref.warn_on_write)
+        for v in cg.outputs
     )
     mutates = bool(_mutated_inputs(tracer))
     if not outputs and not mutates:

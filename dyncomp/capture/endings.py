@@ -16,10 +16,12 @@ from .instr import JUMPS, Instr, pops_pushes
 from .loop_driver import emit_loop, loop_body
 from .loops import Loop, LoopBody, make_loop_driver
 from .resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation, needed_locals
+from .transfers import pass_on
 
 
 def emit_end(cg: Codegen, end: Any) -> None:
     """Write what happens after the graph."""
+    cg.frames = getattr(end, "frames", [])
     if isinstance(end, ReturnEnd):
         result = cg.value(end.value)
         cg.replay_effects()
@@ -62,7 +64,8 @@ def call_target(
     stack: list[str],
     local: Callable[[str], str],
 ) -> str:
-    """``function(*args)`` of a continuation, with its cells bound."""
+    """``function(*args)`` of a continuation, with its cells bound; called from inside of the frames that were
+    inlined between the root and ``frame``."""
     texts = []
     for arg in args:
         if arg.kind == "stack":
@@ -77,7 +80,9 @@ def call_target(
     if freevars:
         cells = ", ".join(cg.value(frame.cells[name]) for name in freevars)
         callee = f"{callee}.bind(({cells},))"
-    return f"{callee}({', '.join(texts)})"
+    outer = [pass_on(cg.tracer.config.resume_functions, f) for f in cg.frames[1 : cg.frames.index(frame)]]
+    first, *others = [*map(cg.constant, outer), callee]
+    return f"{first}({', '.join([*others, *texts])})"
 
 
 def _trivial_rest(cg: Codegen, frame: Frame, at: int, stack: list[str]) -> str | None:
@@ -171,21 +176,19 @@ class Unwinding:
             callee, caller = self.frames[position], self.frames[position - 1]
             assert callee.resumption is not None
             name = cg.fresh("r")
+            cg.line_number = self.frames[0].loc.line
             cg.line(f"{name} = {result}")
             given = callee.resumption.value
             stack = [*self.stacks[position - 1], name if given is None else cg.value(given)]
             result = resume_call(cg, caller, caller.current + 1, stack, self.local(caller))
-        cg.line(f"return {result}")
+        cg.line(f"return {result}", transfer=True)
 
 
 def _emit_break(cg: Codegen, end: BreakEnd) -> None:
     frame = end.frames[-1]
     instr = end.instr
-    if frame.info.in_try[instr.index]:
-        _emit_tail(cg, end)
-        return
     form = _FORMS.get(instr.op)
-    if form is None:
+    if form is None or frame.info.in_try[instr.index] or len(end.frames) > 1:
         _emit_tail(cg, end)
         return
     cg.line_number = frame.loc.line
@@ -218,7 +221,7 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
         unbound_slots=unbound_slots(stack),
     )
     function = plain_function(cg, frame, tail)
-    cg.line_number = frame.loc.line
+    cg.line_number = cg.frames[0].loc.line
     text = call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame))
     unwinding.leave(text)
 
@@ -270,7 +273,7 @@ def _emit_plain(cg: Codegen, end: PlainEnd) -> None:
     unbound = unbound_slots(stack)
     made = make_continuation(frame.code, at, stack_depth=len(stack), bound=bound, unbound_slots=unbound)
     function = plain_function(cg, frame, made)
-    cg.line_number = frame.loc.line
+    cg.line_number = cg.frames[0].loc.line
     unwinding.leave(call_target(cg, frame, function, made.args, made.freevars, stack, unwinding.local(frame)))
 
 
@@ -280,8 +283,8 @@ def _emit_loop_end(cg: Codegen, end: LoopEnd) -> None:
         _emit_plain_loop(cg, end)
         return
     unwinding = Unwinding(cg, end.frames)
-    cg.line_number = frame.loc.line
-    if frame.info.in_try[end.loop.header]:
+    cg.line_number = cg.frames[0].loc.line
+    if frame.info.in_try[end.loop.header] or len(end.frames) > 1:
         _emit_driver(cg, frame, end.loop, unwinding)
     else:
         emit_loop(cg, frame, end.loop, unwinding, resume_function, resume_call)
@@ -356,7 +359,7 @@ def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
         unbound_slots=unbound_slots(stack),
     )
     function = plain_function(cg, frame, tail)
-    cg.line_number = frame.loc.line
+    cg.line_number = cg.frames[0].loc.line
     unwinding.leave(call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame)))
 
 
@@ -419,14 +422,9 @@ def _branch(condition: str) -> Callable[..., None]:
         *below, test = unwinding.stacks[-1]
         jumped = resume_call(cg, frame, instr.arg, below, unwinding.local(frame))
         fell = resume_call(cg, frame, instr.index + 1, below, unwinding.local(frame))
-        if len(end.frames) == 1:
-            cg.line(f"if {condition.format(test)}: return {jumped}")
-            cg.line(f"return {fell}")
-            return
-        name = cg.fresh("r")
-        cg.line(f"if {condition.format(test)}: {name} = {jumped}")
-        cg.line(f"else: {name} = {fell}")
-        unwinding.leave(name)
+        cg.line(f"if {condition.format(test)}:")
+        cg.line(f"    return {jumped}", transfer=True)
+        cg.line(f"return {fell}", transfer=True)
 
     return form
 

@@ -345,6 +345,18 @@ def looks_at_frame(code: CanonicalCode) -> bool:
     return False
 
 
+# Members of sys, threading and pdb, and a builtin, that set a debugger, profiler or monitoring tool on what
+# follows them.
+_TOOLS = frozenset({"breakpoint", "set_trace", "post_mortem", "monitoring", "settrace", "setprofile"})
+_TOOLS |= {"settrace_all_threads", "setprofile_all_threads", "set_local_events", "use_tool_id", "set_events"}
+
+
+def uses_tools(code: CanonicalCode) -> bool:
+    """True when the code starts a tool that watches it: such a tool shall see it as it is."""
+    loads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD")
+    return any(instr.op in loads and instr.arg in _TOOLS for instr in code.instructions)
+
+
 def predecessors(code: CanonicalCode) -> list[list[int]]:
     """For every instruction, which instructions may come right before it (exceptions not counted)."""
     found: list[list[int]] = [[] for _ in code.instructions]

@@ -8,8 +8,9 @@ from typing import Any
 
 from ..errors import Unsupported
 from ..graph.ir import Loc
+from . import _hook
 from .breaks import Break, Skip
-from .flow import handlers_of, handling, looks_at_frame
+from .flow import handlers_of, handling, looks_at_frame, uses_tools
 from .instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
@@ -18,6 +19,7 @@ from .values.base import LazyValue, Tracer, Value
 from .values.func import CellValue
 
 LOOKS = "it looks at its own frame (locals(), eval, sys._getframe)"
+TOOLS = "it sets a debugger, profiler or monitoring tool on itself"
 
 
 @dataclass(eq=False)
@@ -30,6 +32,7 @@ class CodeInfo:
     in_try: list[bool]
     in_handler: list[bool]
     looks_at_frame: bool
+    uses_tools: bool
     problems: dict[int, str | None] = field(default_factory=dict)
 
     @staticmethod
@@ -37,7 +40,8 @@ class CodeInfo:
         code = decode(raw)
         handlers = handlers_of(code)
         in_try = [entry is not None for entry in handlers]
-        return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks_at_frame(code))
+        looks, tools = looks_at_frame(code), uses_tools(code)
+        return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks, tools)
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""
@@ -168,6 +172,9 @@ class Frame:
 def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], function: Any) -> Frame:
     """The frame of the function being captured, with its arguments not yet looked at."""
     info = code_info(tracer.config, raw)
+    if info.uses_tools:
+        _hook.mark(raw, "alone")
+        raise Skip(TOOLS)
     if info.looks_at_frame:
         raise Skip(LOOKS)
     if not info.code.flags & CO_OPTIMIZED:

@@ -78,7 +78,7 @@ class LoopEmitter:
             cg.line(f"for {item} in {self.stack[-1]}:")
         else:
             cg.line("while True:")
-        cg.line(f"    {result} = {function}({args})")
+        cg.line(f"    {result} = {function}({args})", transfer=True)
         cg.line(f"    {exit_name} = {result}[0]")
         cg.line(f"    if {exit_name}: break")
         names = self.body.returns[0]
@@ -127,7 +127,7 @@ class LoopEmitter:
         unsure = [n for n in needed if n in self.body.sentinels]
         call = self.resume_call(cg, self.frame, target, stack, self.local, needed)
         if not unsure:
-            cg.line(f"    {answer} = {call}")
+            cg.line(f"    {answer} = {call}", transfer=True)
             return
         unbound = tuple(slot for slot, text in enumerate(stack) if text == UNBOUND_SLOT)
         passed = [text for text in stack if text != UNBOUND_SLOT]
@@ -136,9 +136,10 @@ class LoopEmitter:
         pairs = ", ".join(f"{n!r}: {self.local(n)}" for n in needed)
         cells = ", ".join(f"{n!r}: {cg.value(c)}" for n, c in self.frame.cells.items())
         cg.line(f"    if {test}:")
-        cg.line(f"        {answer} = {cg.constant(rest)}([{', '.join(passed)}], {{{pairs}}}, {{{cells}}})")
+        rest_call = f"{cg.constant(rest)}([{', '.join(passed)}], {{{pairs}}}, {{{cells}}})"
+        cg.line(f"        {answer} = {rest_call}", transfer=True)
         cg.line("    else:")
-        cg.line(f"        {answer} = {call}")
+        cg.line(f"        {answer} = {call}", transfer=True)
 
 
 class PartlyBound:

@@ -45,6 +45,7 @@ from dyncomp.capture.resume import (
     fresh_prefix,
     needed_locals,
 )
+from dyncomp.capture.transfers import transfer_loc
 from dyncomp.errors import Unsupported
 
 __all__ = ["UNBOUND", "Loop", "LoopBody", "find_loops", "make_loop_body", "make_loop_driver"]
@@ -414,7 +415,9 @@ def _emit_driver(
     assembly.emit("LOAD_FAST", function)
     for position, arg in enumerate(body.args):
         _emit_argument(assembly, arg, item, loop.depth - arg.key + 1 + position if arg.kind == "stack" else 0)
+    assembly.loc = transfer_loc(header.loc)
     assembly.emit("CALL", (len(body.args), ()))
+    assembly.loc = header.loc
     _emit_dispatch(assembly, body, variables, again, places, ways_out)
     assembly.catch = None
     temporaries = {function, item}

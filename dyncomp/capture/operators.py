@@ -12,43 +12,25 @@ from .. import dtypes
 from ..device import CPU
 from ..frontends.base import ArrayRef
 from ..graph.ir import Var
-from . import attributes
 from .breaks import Break
-from .guards import Kind
+from .identity import identical
+from .object_operators import BINARY_NAMES, COMPARISONS, has_own_operator, special_method
 from .values.array import ArrayValue
 from .values.base import OpaqueValue, Tracer, Value
-from .values.func import BoundMethodValue, FunctionValue, PartialValue
-from .values.mapping import DictValue
-from .values.number import ConstValue, NumberValue, SymIntValue, binary_number, number_operand, unary_number
+from .values.number import (
+    ConstValue,
+    NumberValue,
+    SymIntValue,
+    binary_number,
+    number_operand,
+    unary_number,
+)
 from .values.obj import InstanceValue
 from .values.seq import ListValue, TupleValue
 from .values.text import binary_text
 
-# spelling -> (name in the operator module, the in-place name, the special method)
-BINARY_NAMES: dict[str, str] = {
-    "+": "add",
-    "-": "sub",
-    "*": "mul",
-    "/": "truediv",
-    "//": "floordiv",
-    "%": "mod",
-    "**": "pow",
-    "@": "matmul",
-    "<<": "lshift",
-    ">>": "rshift",
-    "&": "and_",
-    "|": "or_",
-    "^": "xor",
-    "<": "lt",
-    "<=": "le",
-    "==": "eq",
-    "!=": "ne",
-    ">": "gt",
-    ">=": "ge",
-}
-_REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 UNARY_NAMES = {"-": "neg", "+": "pos", "~": "invert"}
-_COMPARISONS = frozenset({"<", "<=", "==", "!=", ">", ">="})
+_MISSING = object()
 
 
 def array_operator(tracer: Tracer, name: str, values: list[Value]) -> Value:
@@ -104,11 +86,11 @@ def _float_variable(tracer: Tracer, value: Value) -> Var:
 
 def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     """``a op b`` where ``op`` is spelled as in Python, in-place forms included."""
-    plain = op[:-1] if op.endswith("=") and op not in _COMPARISONS else op
-    if _has_own_operator(tracer, op, plain, a) or (
-        not isinstance(a, ArrayValue) and _has_own_operator(tracer, op, plain, b)
+    plain = op[:-1] if op.endswith("=") and op not in COMPARISONS else op
+    if has_own_operator(tracer, plain, a) or (
+        not isinstance(a, ArrayValue) and has_own_operator(tracer, plain, b)
     ):
-        return _special_method(tracer, op, plain, a, b)
+        return special_method(tracer, op, plain, a, b)
     if isinstance(a, ArrayValue) or isinstance(b, ArrayValue):
         return _with_array(tracer, op, plain, a, b)
     if number_operand(a) and number_operand(b) and not (a.is_const and b.is_const):
@@ -176,7 +158,7 @@ def _sequences(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value
             return sequence.rebuild(sequence.items(tracer) * tracer.integer_of(count, "a repeat count"))
     if plain in ("==", "!=") and same:
         return ConstValue(_equal_items(tracer, a, b) == (plain == "=="))
-    if plain in _COMPARISONS and same:
+    if plain in COMPARISONS and same:
         return ConstValue(_ordered_items(tracer, plain, a, b))
     return None
 
@@ -185,13 +167,13 @@ def _equal_items(tracer: Tracer, a: Value, b: Value) -> bool:
     first, second = a.items(tracer), b.items(tracer)
     if len(first) != len(second):
         return False
-    return all(x is y or tracer.compare("==", x, y).truth(tracer) for x, y in zip(first, second))
+    return all(same_or_equal(tracer, x, y) for x, y in zip(first, second))
 
 
 def _ordered_items(tracer: Tracer, op: str, a: Value, b: Value) -> bool:
     first, second = a.items(tracer), b.items(tracer)
     for x, y in zip(first, second):
-        if x is not y and not tracer.compare("==", x, y).truth(tracer):
+        if not same_or_equal(tracer, x, y):
             return tracer.compare(op, x, y).truth(tracer)
     comparison: Callable[[int, int], bool] = getattr(operator, BINARY_NAMES[op])
     return comparison(len(first), len(second))
@@ -205,108 +187,6 @@ def _compare_unlike(op: str, a: Value, b: Value) -> Value:
         if a.pytype is not b.pytype and not (a.pytype in numbers and b.pytype in numbers):
             return ConstValue(op == "!=")
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
-
-
-def has_methods(value: Value) -> bool:
-    """Whether operators on the object may be methods that the program wrote."""
-    if isinstance(value, TupleValue):
-        return value.cls is not tuple
-    if isinstance(value, ConstValue) and isinstance(value.const, enum.Enum):
-        return True
-    return isinstance(value, InstanceValue)
-
-
-_NOT_IMPLEMENTED = ConstValue(NotImplemented)
-# builtin types whose operators give ``NotImplemented`` for objects of other classes
-_DEFERRING = (int, float, complex, bool, type(None), list, tuple, dict, set, frozenset, range, slice)
-_DEFERRING += (types.FunctionType, types.MethodType, type, type(Ellipsis))
-
-
-def _special_method(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value:
-    """An operator with an object whose class may define it."""
-    if plain in _COMPARISONS:
-        return _compare_objects(tracer, plain, a, b)
-    name = BINARY_NAMES[plain].rstrip("_")
-    attempts: list[tuple[Value, str, Value]] = []
-    if op != plain:
-        attempts.append((a, f"__i{name}__", b))
-    attempts.append((a, f"__{name}__", b))
-    if b.pytype is not a.pytype:
-        reflected = (b, f"__r{name}__", a)
-        first = issubclass(b.pytype, a.pytype) and _overrides(tracer, b.pytype, a.pytype, f"__r{name}__")
-        attempts.insert(len(attempts) - 1 if first else len(attempts), reflected)
-    for owner, special, other in attempts:
-        result = _try_method(tracer, owner, special, other)
-        if result is not _NOT_IMPLEMENTED:
-            return result
-    raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
-
-
-def _overrides(tracer: Tracer, cls: type, base: type, name: str) -> bool:
-    own = attributes.find_member(tracer, cls, name)
-    inherited = attributes.find_member(tracer, base, name)
-    if own is None:
-        return False
-    return inherited is None or own.raw is not inherited.raw or own.value is not inherited.value
-
-
-def _try_method(tracer: Tracer, owner: Value, name: str, other: Value) -> Value:
-    """What the special method gives; ``_NOT_IMPLEMENTED`` where there is none."""
-    if not has_methods(owner):
-        if owner.pytype in _DEFERRING or (owner.pytype in (str, bytes) and "mod" not in name):
-            return _NOT_IMPLEMENTED
-        raise Break("unsupported-operation", f"{name} of {owner.describe()}")
-    member = attributes.find_member(tracer, owner.pytype, name)
-    if member is None:
-        attributes.guard_absent(tracer, owner.pytype, name)
-        return _NOT_IMPLEMENTED
-    if member.value is None and member.raw is getattr(object, name, None):
-        return _default_comparison(tracer, owner, name, other)
-    method = attributes.special_method(tracer, owner, name)
-    if method is None:
-        raise Break("unsupported-operation", f"{name} of {owner.describe()}")
-    result = tracer.realize(tracer.call_value(method, [other], {}))
-    return _NOT_IMPLEMENTED if result.is_const and result.const is NotImplemented else result
-
-
-def _default_comparison(tracer: Tracer, owner: Value, name: str, other: Value) -> Value:
-    """``object.__eq__`` and its kin."""
-    if name == "__eq__" and identical(tracer, owner, other):
-        return ConstValue(True)
-    if name == "__ne__":
-        equal = _try_method(tracer, owner, "__eq__", other)
-        return equal if equal is _NOT_IMPLEMENTED else ConstValue(not equal.truth(tracer))
-    return _NOT_IMPLEMENTED
-
-
-def _compare_objects(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
-    forward = (a, f"__{BINARY_NAMES[op]}__", b)
-    backward = (b, f"__{BINARY_NAMES[_REFLECTED[op]]}__", a)
-    swapped = a.pytype is not b.pytype and issubclass(b.pytype, a.pytype)
-    for owner, special, other in (backward, forward) if swapped else (forward, backward):
-        result = _try_method(tracer, owner, special, other)
-        if result is not _NOT_IMPLEMENTED:
-            return result
-    if op in ("==", "!="):
-        return ConstValue(identical(tracer, a, b) == (op == "=="))
-    raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
-
-
-def _has_own_operator(tracer: Tracer, op: str, plain: str, value: Value) -> bool:
-    """Whether the class of a namedtuple or enum member defines the operator in Python."""
-    if isinstance(value, InstanceValue):
-        return True
-    if not has_methods(value):
-        return False
-    name = BINARY_NAMES[plain].rstrip("_")
-    names = [f"__{name}__", f"__r{name}__", f"__i{name}__"]
-    if plain in _REFLECTED:
-        names.append(f"__{BINARY_NAMES[_REFLECTED[plain]]}__")
-    members = [attributes.find_member(tracer, value.pytype, n) for n in names]
-    return any(
-        m is not None and isinstance(m.raw, types.FunctionType) and m.raw.__module__ != "enum"
-        for m in members
-    )
 
 
 def unary(tracer: Tracer, op: str, a: Value) -> Value:
@@ -324,73 +204,14 @@ def unary(tracer: Tracer, op: str, a: Value) -> Value:
     raise Break("unsupported-operation", f"unary {op} of {a.describe()}")
 
 
-# constants that are equal exactly when they are the same object, as far as programs can tell
-_SINGLETONS = (type(None), bool, type(Ellipsis), type(NotImplemented))
-_SMALL_INTS = range(-5, 257)
-
-
-def identical(tracer: Tracer, a: Value, b: Value) -> bool:
-    """``a is b``; breaks where it is not certain."""
+def same_or_equal(tracer: Tracer, a: Value, b: Value) -> bool:
+    """``a is b or a == b``: how containers find their items."""
+    a, b = tracer.realize(a), tracer.realize(b)
     if a is b:
         return True
-    if isinstance(a, ConstValue) and isinstance(b, ConstValue):
-        return _same_constant(a, b)
-    if a.pytype is not b.pytype:
-        return False
-    if a.source is not None and b.source is not None:
-        return a.source == b.source or _same_object(tracer, a, b)
-    if isinstance(a, (SymIntValue, NumberValue)) or isinstance(b, (SymIntValue, NumberValue)):
-        raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
-    if isinstance(a, BoundMethodValue) or a.is_const or b.is_const:
-        raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
-    return False
-
-
-def _same_constant(a: ConstValue, b: ConstValue) -> bool:
-    first, second = a.const, b.const
-    if type(first) is not type(second):
-        return False
-    if isinstance(first, (int, float, complex, str, bytes, tuple, frozenset)) and type(first) is not bool:
-        if not _equal_constants(first, second):
-            return False
-        if (type(first) is int and first in _SMALL_INTS) or (first is second and _literals(a, b)):
-            return True
-        if isinstance(first, enum.Enum):
-            return first is second
-        raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
-    return first is second
-
-
-def _equal_constants(first: Any, second: Any) -> bool:
-    return bool(first == second) or (first != first and second != second)
-
-
-def _literals(a: Value, b: Value) -> bool:
-    """Whether both come from the constants of code."""
-    return a.source is None and b.source is None
-
-
-def _same_object(tracer: Tracer, a: Value, b: Value) -> bool:
-    """Identity of two objects from outside, which one guard settles."""
-    first, second = _object_of(a), _object_of(b)
-    if first is _UNKNOWN or second is _UNKNOWN:
-        raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
-    same = first is second
-    tracer.guard(a.source, Kind.SAME_OBJECT if same else Kind.NOT_SAME_OBJECT, b.source)
-    return same
-
-
-_UNKNOWN = object()
-
-
-def _object_of(value: Value) -> Any:
-    """The object that a value from outside stands for."""
-    if isinstance(value, FunctionValue):
-        return value.function
-    if isinstance(value, (InstanceValue, OpaqueValue, PartialValue)):
-        return value.obj
-    if isinstance(value, (ListValue, DictValue)) and value.obj is not None:
-        return value.obj
-    if isinstance(value, ArrayValue):
-        return value  # one value per array: see ``tracer.by_id``
-    return _UNKNOWN
+    if a.is_const and b.is_const and type(a.const) is float and a.const != a.const:
+        return identical(tracer, a, b)  # not a number: equal to nothing, and yet itself
+    if isinstance(a, OpaqueValue) and isinstance(b, OpaqueValue) and a.obj is b.obj:
+        raise Break("opaque-object", f"whether two references to {a.describe()} are one")
+    found: Value = tracer.compare("==", a, b)
+    return found.truth(tracer)

@@ -39,6 +39,7 @@ class Records:
     counters: Counter[str] = field(default_factory=Counter)
     entries: list[EntryRecord] = field(default_factory=list)
     skipped: list[tuple[str, Loc, str]] = field(default_factory=list)
+    internal_errors: list[str] = field(default_factory=list)  # tracebacks of bugs in dyncomp
 
     def add_entry(self, entry: EntryRecord) -> None:
         self.entries.append(entry)
@@ -57,6 +58,10 @@ class Records:
         self.counters["skipped"] += 1
         log.info("%s at %s runs as plain Python: %s", name, loc, reason)
 
+    def add_internal_error(self, traceback: str) -> None:
+        self.counters["internal_errors"] += 1
+        self.internal_errors.append(traceback)
+
     def plain_function(
         self, code: types.CodeType, namespace: dict[str, Any], closure: Any
     ) -> types.FunctionType:
@@ -70,3 +75,4 @@ class Records:
         self.counters.clear()
         self.entries.clear()
         self.skipped.clear()
+        self.internal_errors.clear()

@@ -7,6 +7,7 @@ import dataclasses
 import types
 from typing import Any
 
+from . import transfers
 from .codegen import Codegen
 from .instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode, Instr
 from .pyver import decode, encode
@@ -33,7 +34,10 @@ def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[
     guarded = [*cg.prelude, *conditions, *call]
     if guarded:
         lines += _all_or_nothing(cg, guarded, code)
-    lines += [(_INDENT + text, number) for text, number in cg.body]
+        lines += [(_INDENT * 2 + text, number) for text, number in cg.body]
+        lines.append((f"{_INDENT}return {_original_call(cg, code)}", -first))
+    else:
+        lines += [(_INDENT + text, number) for text, number in cg.body]
     return lines
 
 
@@ -84,8 +88,8 @@ def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> li
     first = code.co_firstlineno
     lines = [(f"{_INDENT}try:", first)]
     lines += [(_INDENT * 2 + text, first) for text in guarded]
-    lines.append((f"{_INDENT}except {cg.constant(Exception)}:", first))
-    lines.append((f"{_INDENT * 2}return {_original_call(cg, code)}", first))
+    lines.append((f"{_INDENT}except {cg.constant(Exception)}: pass", first))
+    lines.append((f"{_INDENT}else:", first))
     return lines
 
 
@@ -128,15 +132,14 @@ def _compile(cg: Codegen, lines: list[tuple[str, int]], code: types.CodeType) ->
 
 
 def _move_lines(tree: ast.AST, numbers: list[int]) -> None:
-    """Give every node the line of the user's program that it stands for."""
+    """Give every node the line of the user's program that it stands for (see :meth:`Codegen.line`)."""
     node: Any
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
-            line = numbers[node.lineno - 1]
-            node.lineno = line
-            node.end_lineno = line
-            node.col_offset = 0
-            node.end_col_offset = 0
+            number = numbers[node.lineno - 1]
+            column = transfers.COLUMN if number < 0 else 0
+            node.lineno = node.end_lineno = abs(number)
+            node.col_offset = node.end_col_offset = column
 
 
 def _find_code(module: types.CodeType, name: str) -> types.CodeType:
@@ -149,7 +152,7 @@ def _find_code(module: types.CodeType, name: str) -> types.CodeType:
 def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCode:
     """Constants for their names, and the original's argument names, free variables and identity."""
     renamed = dict(zip(made.arg_names, code.co_varnames))
-    instructions = tuple(_fit_instruction(instr, cg.constants, renamed) for instr in made.instructions)
+    instructions = tuple(_fit_instruction(instr, cg, renamed) for instr in made.instructions)
     return dataclasses.replace(
         made,
         instructions=instructions,
@@ -162,9 +165,12 @@ def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCod
     )
 
 
-def _fit_instruction(instr: Instr, constants: dict[str, Any], renamed: dict[str, str]) -> Instr:
-    if instr.op == "LOAD_GLOBAL" and instr.arg in constants:
-        return instr._replace(op="LOAD_CONST", arg=constants[instr.arg])
+def _fit_instruction(instr: Instr, cg: Codegen, renamed: dict[str, str]) -> Instr:
+    if instr.op == "LOAD_GLOBAL" and instr.arg in cg.constants:
+        return instr._replace(op="LOAD_CONST", arg=cg.constants[instr.arg])
+    if instr.op == "LOAD_CONST":
+        # a literal stands for the program's own object
+        return instr._replace(arg=cg.originals.get((type(instr.arg), repr(instr.arg)), instr.arg))
     if instr.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST") and instr.arg in renamed:
         return instr._replace(arg=renamed[instr.arg])
     return instr

@@ -27,6 +27,7 @@ from dyncomp.capture.instr import (
     Instr,
 )
 from dyncomp.capture.pyver import decode, encode
+from dyncomp.capture.transfers import transfer_loc
 from dyncomp.errors import Unsupported
 
 BREAK_ID = "resume"
@@ -373,6 +374,7 @@ def emit_tail(assembly: Assembly, target: ResumeTarget, depth: int, prefix: str)
         name = temporaries[arg.key] if arg.kind == "stack" else arg.key
         assembly.emit("LOAD_FAST", name)
         assembly.emit("DELETE_FAST", name)
+    assembly.loc = transfer_loc(assembly.loc)
     assembly.emit("CALL", (len(target.args), ()))
     assembly.emit("RETURN_VALUE")
     return set(temporaries)

@@ -65,6 +65,7 @@ class Tracer:
         self.decisions = decisions
         self.code = code
         self.env = ShapeEnv()
+        self.env.locate = lambda: self.loc
         self.builder = GraphBuilder(config.table, self.env)
         self.tx = TraceContext(self.builder)
         self.guards: list[Guard] = []
@@ -77,6 +78,7 @@ class Tracer:
         # symbolic int arguments of the graph: where they are found, or the value that is computed
         self.integers: list[Source | NumberValue] = []
         self.places: dict[str, SymbolPlace] = {}
+        self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.catching = 0  # how many operations under way see an exception raised now
@@ -281,6 +283,9 @@ class Tracer:
 
     def compare(self, op: str, a: Value, b: Value) -> Value:
         return operators.binary(self, op, self.realize(a), self.realize(b))
+
+    def same_or_equal(self, a: Value, b: Value) -> bool:
+        return operators.same_or_equal(self, a, b)
 
     def unary(self, op: str, a: Value) -> Value:
         return operators.unary(self, op, a)

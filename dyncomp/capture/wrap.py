@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,10 +15,11 @@ import numpy as np
 from ..errors import Unsupported
 from ..frontends.base import ArrayFacts as Facts
 from ..frontends.base import ArrayRef
-from ..graph.ir import ArrayType, contiguous_strides
-from ..symint import Dim, SymGuard, SymInt
+from ..graph.ir import ArrayType
+from ..symint import SymInt
 from . import _hook
 from .breaks import Break
+from .dims import array_dims, has_exchange_table
 from .facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
 from .guards import Kind
 from .regions import error_on_graph_break
@@ -299,6 +301,8 @@ def _wrap_ordered_dict(tracer: Tracer, obj: OrderedDict[Any, Any], source: Sourc
 
 def _wrap_dict(tracer: Tracer, obj: dict[Any, Any], source: Source) -> Value:
     tracer.guard(source, Kind.TYPE_IS, dict)
+    if obj is sys.modules:
+        return OpaqueValue(obj, source, "sys.modules")  # imports change it, those of capture too
     return DictValue(None, source, obj)
 
 
@@ -397,7 +401,7 @@ def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value
     if not facts.aligned:
         return _refused_array(tracer, obj, source, "an array whose memory is not aligned")
     index = len(tracer.builder.inputs)
-    shape, strides = _array_dims(tracer, facts, source, index)
+    shape, strides = array_dims(tracer, obj, facts, source, index)
     type_ = ArrayType(facts.dtype, shape, strides, facts.device)
     var = tracer.builder.add_input(type_, "array", source.expr())
     ref = ArrayRef(var, "array", frontend.name, not facts.writeable)
@@ -428,69 +432,6 @@ def _wrap_scalar(tracer: Tracer, frontend: Any, obj: Any, facts: Facts, source: 
     tracer.inputs.append(value)
     tracer.by_ref[ref] = value
     return value
-
-
-def _dynamic_dims(tracer: Tracer, facts: Facts, source: Source) -> set[int]:
-    """Which dimensions are to be symbolic: those that an earlier capture saw with another size."""
-    dynamic = tracer.config.options.dynamic
-    if dynamic is not None:
-        return set(range(len(facts.shape))) if dynamic else set()
-    state = tracer.config.state_of(tracer.code)
-    key = f"{source.expr()}.shape"
-    chosen = state.dynamic_dims.setdefault(key, set())
-    seen = state.seen.get(key)
-    if seen is not None and len(seen) == len(facts.shape):
-        chosen |= {i for i, (a, b) in enumerate(zip(seen, facts.shape)) if a != b}
-    state.seen[key] = facts.shape
-    return chosen
-
-
-def _array_dims(
-    tracer: Tracer, facts: Facts, source: Source, index: int
-) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
-    chosen = {i for i in _dynamic_dims(tracer, facts, source) if i < len(facts.shape) and facts.shape[i] >= 2}
-    if not chosen:
-        return facts.shape, facts.strides
-    shape: list[Dim] = list(facts.shape)
-    for axis in sorted(chosen):
-        symbol = tracer.env.new_symbol(facts.shape[axis], low=2)
-        tracer.bind_dim(symbol, "dim", index, axis, source, 1, has_exchange_table(facts.pytype))
-        # sizes 0 and 1 have rules of their own (broadcasting): they get entries of their own
-        tracer.env.guards.append(SymGuard(2 - symbol, "<="))
-        shape[axis] = symbol
-    strides = _symbolic_strides(tracer, facts, tuple(shape), index, source)
-    return tuple(shape), strides
-
-
-def _symbolic_strides(
-    tracer: Tracer, facts: Facts, shape: tuple[Dim, ...], index: int, source: Source
-) -> tuple[Dim, ...]:
-    """Strides in terms of the symbolic sizes where the array is C-contiguous, else symbols of their own."""
-    packed = contiguous_strides(shape)
-    contiguous = all(
-        n == 1 or s == (p.hint if isinstance(p, SymInt) else p)
-        for n, s, p in zip(facts.shape, facts.strides, packed)
-    )
-    strides: list[Dim] = []
-    for axis, (actual, expected) in enumerate(zip(facts.strides, packed)):
-        if contiguous and not isinstance(expected, SymInt):
-            strides.append(expected if facts.shape[axis] != 1 else actual)
-            continue
-        if not contiguous and abs(actual) <= 1:
-            strides.append(actual)
-            continue
-        symbol = tracer.env.new_symbol(actual)
-        by_table = has_exchange_table(facts.pytype)
-        itemsize = 1 if by_table else facts.dtype.itemsize
-        tracer.bind_dim(symbol, "stride", index, axis, source, itemsize, by_table)
-        if contiguous:
-            difference = symbol - expected
-            assert isinstance(difference, SymInt)
-            tracer.env.guards.append(SymGuard(difference, "=="))
-            strides.append(expected)
-        else:
-            strides.append(symbol)
-    return tuple(strides)
 
 
 def _guard_array(tracer: Tracer, obj: Any, facts: Facts, type_: ArrayType, source: Source) -> None:
@@ -527,11 +468,6 @@ def _guard_extra(tracer: Tracer, facts: Facts, source: Source) -> None:
     for item in facts.checks:
         check = CustomCheck(item.check, item.expected, item.text)
         tracer.guard(source, Kind.CUSTOM_ARRAY, check)
-
-
-def has_exchange_table(pytype: type) -> bool:
-    """Whether C reads arrays of this type through DLPack's exchange table."""
-    return hasattr(pytype, "__dlpack_c_exchange_api__")
 
 
 def _dlpack_dtype(facts: Facts) -> tuple[int, int, int]:

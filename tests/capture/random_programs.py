@@ -8,137 +8,19 @@ exceptions and handlers, closures, side effects inside calls, generators and con
 
 from __future__ import annotations
 
-import contextlib
 import random
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
+
+from .random_features import FEATURES
+from .random_helpers import Maker, make_arguments
 
 ARRAYS = ("a", "b", "c")
 INTEGERS = ("n", "m")
 Draw = Callable[[Any], Any]
-Maker = Callable[[], tuple[Any, ...]]
-
-
-# -- what programs call -------------------------------------------------------------------------------
-class Thing:
-    """The object that programs write attributes of."""
-
-    def __init__(self, size: int) -> None:
-        self.value = np.arange(float(size))
-        self.count = 0
-
-    def step(self, x: Any) -> Any:
-        self.count += 1
-        self.value = x
-        return x + self.count
-
-    @property
-    def twice(self) -> Any:
-        return self.value * 2
-
-
-def scaled(x: Any, k: Any = 2) -> Any:
-    return x * k + 1
-
-
-def noisy(x: Any, label: Any = "noisy") -> Any:
-    y = x + 1
-    print(label, type(x).__name__)
-    return y * 2
-
-
-def logged(x: Any, out: list[Any]) -> Any:
-    out.append("logged")
-    return x - 1
-
-
-def fails(x: Any, k: int) -> Any:
-    y = x + 1
-    if k % 2:
-        raise ValueError(f"odd {k}")
-    return y
-
-
-def rows(x: Any, k: int) -> Iterator[Any]:
-    for i in range(k):
-        yield x + i
-
-
-@contextlib.contextmanager
-def tagged(label: str) -> Iterator[str]:
-    print("<", label)
-    try:
-        yield label
-    finally:
-        print(">", label)
-
-
-class Quiet:
-    """A context manager written as a class; it swallows ``ValueError``."""
-
-    def __enter__(self) -> Quiet:
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
-        return kind is ValueError
-
-
-def deep(x: Any, k: int) -> Any:
-    """Recursion, with a break at the bottom."""
-    if k <= 0:
-        print("bottom")
-        return x * 2
-    return deep(x + k, k - 1) + 1
-
-
-def spread(x: Any, *rest: Any, k: int = 1, **named: Any) -> Any:
-    for r in rest:
-        x = x + r
-    return x * k + len(named)
-
-
-class Stack:
-    """Made inside programs."""
-
-    def __init__(self, *items: Any) -> None:
-        self.items = list(items)
-        self.top = items[-1] if items else None
-
-    def push(self, item: Any) -> Stack:
-        self.items.append(item)
-        self.top = item
-        return self
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, i: Any) -> Any:
-        return self.items[i]
-
-    def __iter__(self) -> Any:
-        return iter(self.items)
-
-    def __add__(self, other: Any) -> Any:
-        return Stack(*self.items, other)
-
-
-HELPERS = {
-    "Thing": Thing,
-    "deep": deep,
-    "spread": spread,
-    "Stack": Stack,
-    "np": np,
-    "scaled": scaled,
-    "noisy": noisy,
-    "logged": logged,
-    "fails": fails,
-    "rows": rows,
-    "tagged": tagged,
-    "Quiet": Quiet,
-}
 
 
 # -- the grammar --------------------------------------------------------------------------------------
@@ -285,7 +167,10 @@ class Writer:
             self.statement(depth, looping)
 
     def statement(self, depth: int, looping: bool) -> None:
-        kind = self.number(0, 21)
+        kind = self.number(0, 25)
+        if kind >= 22:
+            self.feature(depth)
+            return
         if kind >= 13 or self.budget < 2 or depth > 3:
             self.simple(depth, looping)
             return
@@ -488,6 +373,12 @@ class Writer:
         )
         self.line(depth, form)
 
+    def feature(self, depth: int) -> None:
+        """A few lines about one feature of the language or library (see ``random_features``)."""
+        write = FEATURES[self.number(0, len(FEATURES) - 1)]
+        for text in write(self):
+            self.line(depth, text)
+
     def program(self) -> str:
         self.line(0, "def main(a, b, c, n, m, f, out, d, obj):")
         self.line(1, "global TOTAL")
@@ -515,117 +406,21 @@ def arguments(draw: Draw) -> Maker:
     return make_arguments(lambda low, high: draw(st.integers(low, high)))
 
 
+def compiles(source: str) -> bool:
+    """Whether there is a program, and its pieces make valid Python together."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(source, "random", "exec")
+        except SyntaxError:
+            return False
+    return bool(source)
+
+
 def seeded(seed: int) -> tuple[str, list[Maker]]:
     """As a random generator chooses: a larger variety. A program and arguments for three calls."""
     choices = random.Random(seed)
-    source = Writer(choices.randint).program()
+    source = ""
+    while not compiles(source):
+        source = Writer(choices.randint).program()
     return source, [make_arguments(choices.randint) for _ in range(3)]
-
-
-def make_arguments(number: Callable[[int, int], int]) -> Maker:
-    """A maker of fresh, equal arguments."""
-    size = (5, 5, 5, 4, 1)[number(0, 4)]
-    n, m = number(-2, 6), number(-3, 5)
-    f = (2.0, 0.5, -1.0)[number(0, 2)]
-    alias = ("", "", "", "", "same", "view")[number(0, 5)]
-
-    changes = [(number(0, len(_CHANGES) - 1), number(0, 9)) for _ in range((0, 0, 0, 1, 2)[number(0, 4)])]
-
-    def make() -> tuple[Any, ...]:
-        a = np.arange(size) - 1.0
-        b = a if alias == "same" else a[::-1] if alias == "view" else np.linspace(0.0, 4.0, size)
-        c = np.full(size, 2.0)
-        given = [a, b, c, n, m, f, [1, a], {"k": c, 1: b}, Thing(size)]
-        for which, how in changes:
-            _CHANGES[which](given, how)
-        return tuple(given)
-
-    return make
-
-
-# -- arguments of other kinds, to which the guards of earlier calls must not apply -----------------------
-def _other_array(given: list[Any], how: int) -> None:
-    a = np.arange(5) - 1.0
-    given[how % 3] = [
-        a.astype("f4"),
-        a.astype("i8"),
-        a > 0,
-        a[:, None] + a,
-        np.asfortranarray(np.ones((2, len(a)))),
-        a[::2],
-        np.float64(3.0),
-        a.tolist(),
-        np.broadcast_to(np.float64(1.5), a.shape),
-        a.astype(object),
-    ][how]
-
-
-def _other_number(given: list[Any], how: int) -> None:
-    given[3 + how % 3] = [2.5, True, np.int64(3), np.float32(0.5), 2**70, None, -0.0, float("nan"), 1j, 7][
-        how
-    ]
-
-
-def _other_list(given: list[Any], how: int) -> None:
-    given[6] = [
-        [],
-        [given[0]],
-        [given[1], 1],
-        (1, 2),
-        [1, given[0], 3],
-        ["t"],
-        [None],
-        [[1], 2],
-        [given[6]],
-        [2.5],
-    ][how]
-
-
-def _other_dict(given: list[Any], how: int) -> None:
-    a = given[0]
-    given[7] = [
-        {},
-        {"k": 1},
-        {"k": a},
-        {"k": given[2], True: given[1]},
-        {1.0: a, "k": a},
-        {"z": a, "k": a},
-        {"k": None},
-        {2: a, 0: a, 1: a, "k": given[1]},
-        {(1, 2): a},
-        {"k": [a]},
-    ][how]
-
-
-def _other_object(given: list[Any], how: int) -> None:
-    thing = given[8]
-    if how == 0:
-        thing.count = 2.5
-    elif how == 1:
-        thing.value = given[0]
-    elif how == 2:
-        thing.extra = 3
-    elif how == 3:
-        thing.step = lambda x: x * 100
-    elif how == 4:
-        del thing.value
-    elif how == 5:
-        given[8] = OtherThing(3)
-    elif how == 6:
-        thing.twice_over = 1
-    else:
-        thing.count = how
-
-
-class OtherThing(Thing):
-    """A subclass that computes other things."""
-
-    def step(self, x: Any) -> Any:
-        return super().step(x) * 2
-
-    @property
-    def twice(self) -> Any:
-        return self.value * 3
-
-
-_CHANGES = (_other_array, _other_number, _other_list, _other_dict, _other_object)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import dyncomp
 from tests.capture.comparing import call, differences
-from tests.capture.random_programs import HELPERS, arguments, programs, seeded
+from tests.capture.random_helpers import HELPERS
+from tests.capture.random_programs import arguments, programs, seeded
 
 _COUNT = itertools.count()
 QUICK = settings(

@@ -77,15 +77,23 @@ def forwarding_code(code: types.CodeType, target: Any) -> types.CodeType:
     if code.co_flags & inspect.CO_VARKEYWORDS:
         parameters.append(f"**{rest[0]}")
         arguments.append(f"**{rest[0]}")
+    free = code.co_freevars
+    lines = [
+        f"def outer({', '.join(free)}):",
+        f"    def forward({', '.join(parameters)}):",
+        f"        return {_TARGET!r}({', '.join(arguments)})",
+        *(f"        {name}" for name in free),  # never reached, but makes them free variables
+        "    return forward",
+    ]
     namespace: dict[str, Any] = {}
-    exec(f"def forward({', '.join(parameters)}): return {_TARGET!r}({', '.join(arguments)})", namespace)
-    made = namespace["forward"].__code__
+    exec("\n".join(lines), namespace)
+    made = namespace["outer"](*free).__code__
+    assert made.co_freevars == free
     constants = tuple(target if constant == _TARGET else constant for constant in made.co_consts)
     return made.replace(
         co_consts=constants,
         co_name=code.co_name,
         co_qualname=code.co_qualname,
-        co_freevars=code.co_freevars,
         co_filename=code.co_filename,
         co_firstlineno=code.co_firstlineno,
     )

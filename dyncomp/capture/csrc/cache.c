@@ -1,4 +1,4 @@
-/* Entries, the entries of one code object under one config, and the config that owns them.
+/* The entries of one code object under one config; config.c has the config that owns them.
  *
  * Ownership: HookConfig -> CodeCache -> (code, entries). A code object's co_extra only points back to its
  * caches, so that everything is visible to the garbage collector and goes when its config goes. */
@@ -9,17 +9,13 @@ static uint64_t hit_clock = 0;
 
 /* -- code extras ----------------------------------------------------------------------------- */
 CodeExtra *
-code_extra(PyObject *code, bool create)
+code_extra_make(PyObject *code)
 {
-    void *value = NULL;
-    if (code_extra_get(code, extra_index, &value) < 0) {
-        PyErr_Clear();
-        return NULL;
+    CodeExtra *extra = code_extra(code);
+    if (extra != NULL) {
+        return extra;
     }
-    if (value != NULL || !create) {
-        return value;
-    }
-    CodeExtra *extra = PyMem_RawCalloc(1, sizeof(CodeExtra));
+    extra = PyMem_RawCalloc(1, sizeof(CodeExtra));
     if (extra == NULL) {
         return NULL;
     }
@@ -34,7 +30,7 @@ code_extra(PyObject *code, bool create)
 static void
 extra_remove(PyObject *code, CodeCache *cache)
 {
-    CodeExtra *extra = code_extra(code, false);
+    CodeExtra *extra = code_extra(code);
     for (int i = 0; extra != NULL && i < extra->size; i++) {
         if (extra->caches[i] == cache) {
             extra->caches[i] = extra->caches[--extra->size];
@@ -46,7 +42,7 @@ extra_remove(PyObject *code, CodeCache *cache)
 static int
 extra_add(PyObject *code, CodeCache *cache)
 {
-    CodeExtra *extra = code_extra(code, true);
+    CodeExtra *extra = code_extra_make(code);
     if (extra != NULL && extra->size == extra->capacity) {
         int capacity = extra->capacity * 2 + 1;
         CodeCache **grown = PyMem_RawRealloc(extra->caches, (size_t)capacity * sizeof(CodeCache *));
@@ -67,7 +63,7 @@ extra_add(PyObject *code, CodeCache *cache)
 }
 
 /* -- CodeCache ------------------------------------------------------------------------------- */
-static void
+void
 cache_drop_entries(CodeCache *cache)
 {
     Entry **entries = cache->entries;
@@ -90,7 +86,7 @@ cache_traverse(CodeCache *self, visitproc visit, void *arg)
     return 0;
 }
 
-static void
+void
 cache_detach(CodeCache *self)
 {
     if (self->config != NULL) {
@@ -128,7 +124,7 @@ PyTypeObject CodeCache_Type = {
 CodeCache *
 cache_find(PyObject *code, HookConfig *config)
 {
-    CodeExtra *extra = code_extra(code, false);
+    CodeExtra *extra = code_extra(code);
     for (int i = 0; extra != NULL && i < extra->size; i++) {
         if (extra->caches[i]->config == config) {
             return extra->caches[i];
@@ -223,7 +219,6 @@ cache_append(CodeCache *cache, Entry *entry)
         if (!code_compatible(cache->code, (PyCodeObject *)entry->code, true)) {
             return -1;
         }
-        code_reserve_frame(cache->code, (PyCodeObject *)entry->code);
     }
     if (cache->size == cache->capacity) {
         Py_ssize_t capacity = cache->capacity * 2 + 2;
@@ -258,7 +253,7 @@ cache_drop(CodeCache *cache, Entry *entry)
 Py_ssize_t
 code_num_entries(PyObject *code)
 {
-    CodeExtra *extra = code_extra(code, false);
+    CodeExtra *extra = code_extra(code);
     Py_ssize_t total = 0;
     for (int i = 0; extra != NULL && i < extra->size; i++) {
         total += extra->caches[i]->size;
@@ -416,184 +411,14 @@ entry_call_target(Hit *hit, const GuardEnv *env)
     return result;
 }
 
-/* -- HookConfig ------------------------------------------------------------------------------ */
-static PyObject *all_configs = NULL; /* dict: address -> address, of the configs that are alive */
-
-static int
-config_init(HookConfig *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"on_miss", "should_capture", NULL};
-    PyObject *on_miss = Py_None, *should_capture = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", names, &on_miss, &should_capture)) {
-        return -1;
-    }
-    Py_XSETREF(self->on_miss, Py_NewRef(on_miss));
-    Py_XSETREF(self->should_capture, Py_NewRef(should_capture));
-    return 0;
-}
-
-static PyObject *
-config_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    HookConfig *self = (HookConfig *)type->tp_alloc(type, 0);
-    if (self == NULL) {
-        return NULL;
-    }
-    self->on_miss = Py_NewRef(Py_None);
-    self->should_capture = Py_NewRef(Py_None);
-    self->caches = PyDict_New();
-    PyObject *key = PyLong_FromVoidPtr(self);
-    if (all_configs == NULL) {
-        all_configs = PyDict_New();
-    }
-    if (self->caches == NULL || key == NULL || all_configs == NULL || PyDict_SetItem(all_configs, key, key) < 0) {
-        Py_CLEAR(self);
-    }
-    Py_XDECREF(key);
-    return (PyObject *)self;
-}
-
-static int
-config_traverse(HookConfig *self, visitproc visit, void *arg)
-{
-    Py_VISIT(self->on_miss);
-    Py_VISIT(self->should_capture);
-    Py_VISIT(self->caches);
-    return 0;
-}
-
-/* No code object leads here any more. Runs no user code. */
-static void
-config_detach(HookConfig *self)
-{
-    PyObject *key, *cache;
-    Py_ssize_t position = 0;
-    while (self->caches != NULL && PyDict_Next(self->caches, &position, &key, &cache)) {
-        cache_detach((CodeCache *)cache);
-    }
-}
-
-static int
-config_clear(HookConfig *self)
-{
-    config_detach(self);
-    Py_CLEAR(self->caches);
-    Py_CLEAR(self->on_miss);
-    Py_CLEAR(self->should_capture);
-    return 0;
-}
-
-static void
-config_dealloc(HookConfig *self)
-{
-    PyObject_GC_UnTrack(self);
-    config_detach(self);
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyObject *key = PyLong_FromVoidPtr(self);
-    if (key != NULL && all_configs != NULL) {
-        PyDict_DelItem(all_configs, key);
-    }
-    Py_XDECREF(key);
-    PyErr_Clear();
-    PyErr_Restore(type, value, trace);
-    if (self->weakrefs != NULL) {
-        PyObject_ClearWeakRefs((PyObject *)self);
-    }
-    config_clear(self);
-    Py_TYPE(self)->tp_free((PyObject *)self);
-}
-
-static PyMemberDef config_members[] = {
-    {"on_miss", T_OBJECT, offsetof(HookConfig, on_miss), 0, "called as on_miss(func, bound_args, config)"},
-    {"should_capture", T_OBJECT, offsetof(HookConfig, should_capture), 0, "called as should_capture(code)"},
-    {NULL},
-};
-
-PyTypeObject HookConfig_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dyncomp.capture._hook.HookConfig",
-    .tp_doc = "Identity of one compile(); owns the entries made under it.",
-    .tp_basicsize = sizeof(HookConfig),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
-    .tp_new = config_new,
-    .tp_init = (initproc)config_init,
-    .tp_dealloc = (destructor)config_dealloc,
-    .tp_traverse = (traverseproc)config_traverse,
-    .tp_clear = (inquiry)config_clear,
-    .tp_members = config_members,
-    .tp_weaklistoffset = offsetof(HookConfig, weakrefs),
-};
-
-static void
-cache_reset(CodeCache *cache)
-{
-    cache->frozen = cache->skip = false;
-    Py_INCREF(cache);
-    cache_drop_entries(cache);
-    Py_DECREF(cache);
-}
-
+/* Making an object may start a collection, which may change any cache: the list is there first. */
 int
-config_clear_code(HookConfig *config, PyObject *code)
+cache_list(CodeCache *cache, PyObject *entries)
 {
-    CodeCache *cache = cache_find(code, config);
-    if (cache != NULL) {
-        cache_reset(cache);
+    for (Py_ssize_t i = 0; cache != NULL && i < cache->size; i++) {
+        if (PyList_Append(entries, (PyObject *)cache->entries[i]) < 0) {
+            return -1;
+        }
     }
     return 0;
-}
-
-static void
-config_reset(HookConfig *config)
-{
-    PyObject *caches = config->caches == NULL ? NULL : PyDict_Values(config->caches);
-    for (Py_ssize_t i = 0; caches != NULL && i < PyList_GET_SIZE(caches); i++) {
-        cache_reset((CodeCache *)PyList_GET_ITEM(caches, i));
-    }
-    Py_XDECREF(caches);
-}
-
-PyObject *
-config_entries(HookConfig *config)
-{
-    PyObject *found = PyList_New(0), *key, *value;
-    Py_ssize_t position = 0;
-    while (found != NULL && config->caches != NULL && PyDict_Next(config->caches, &position, &key, &value)) {
-        CodeCache *cache = (CodeCache *)value;
-        PyObject *entries = PyList_New(cache->size);
-        for (Py_ssize_t i = 0; entries != NULL && i < cache->size; i++) {
-            PyList_SET_ITEM(entries, i, Py_NewRef((PyObject *)cache->entries[i]));
-        }
-        PyObject *pair = entries == NULL ? NULL : PyTuple_Pack(2, (PyObject *)cache->code, entries);
-        if (pair == NULL || PyList_Append(found, pair) < 0) {
-            Py_CLEAR(found);
-        }
-        Py_XDECREF(entries);
-        Py_XDECREF(pair);
-    }
-    return found;
-}
-
-int
-clear_all_configs(void)
-{
-    PyObject *alive = all_configs == NULL ? NULL : PyDict_Keys(all_configs);
-    if (alive == NULL) {
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(alive); i++) {
-        PyObject *key = PyList_GET_ITEM(alive, i);
-        if (PyDict_Contains(all_configs, key) != 1) {
-            continue; /* destroyed by a destructor that ran meanwhile */
-        }
-        HookConfig *config = PyLong_AsVoidPtr(key);
-        if (Py_REFCNT(config) == 0) {
-            continue; /* being destroyed: a destructor brought us here */
-        }
-        Py_INCREF(config);
-        config_reset(config);
-        Py_DECREF(config);
-    }
-    Py_DECREF(alive);
-    return PyErr_Occurred() ? -1 : 0;
 }

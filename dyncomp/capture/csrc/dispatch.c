@@ -50,6 +50,13 @@ call_original(Dispatcher *self, ThreadState *ts, PyObject *const *args, size_t n
     return result;
 }
 
+/* Debuggers, profilers and monitoring tools see the original. */
+static inline bool
+is_watched(PyFunctionObject *func)
+{
+    return is_traced(PyThreadState_GET()) || is_monitored((PyCodeObject *)func->func_code);
+}
+
 static bool
 replacement_is_current(const PyFunctionObject *function, const PyFunctionObject *func)
 {
@@ -116,6 +123,9 @@ run_python(Dispatcher *self, ThreadState *ts, Hit *hit, PyObject *const *args, s
     }
     PyObject *result = call_function(function, args, nargsf, kwnames);
     Py_DECREF(function);
+    if (result == NULL) {
+        strip_transfers();
+    }
     return result;
 }
 
@@ -192,7 +202,7 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (!stack_ok(ts)) {
         return NULL;
     }
-    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER) {
+    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER || is_watched(self->func)) {
         return call_original(self, ts, args, nargsf, kwnames);
     }
     /* what runs may drop the last reference to us, or give us another function */
@@ -453,7 +463,7 @@ resume_init(Dispatcher *self, PyObject *args, PyObject *kwargs)
         return -1;
     }
     int num_free = ((PyCodeObject *)code)->co_nfreevars;
-    CodeExtra *extra = code_extra(code, true);
+    CodeExtra *extra = code_extra_make(code);
     PyObject *cells = empty_cells(num_free);
     PyObject *func = cells == NULL ? NULL : function_with_cells(code, globals, name, qualname, cells);
     Py_XDECREF(cells);

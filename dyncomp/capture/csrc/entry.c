@@ -83,7 +83,7 @@ entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     if (self->code != NULL) {
         /* the frame hook must never try to capture generated code */
-        CodeExtra *extra = code_extra(self->code, true);
+        CodeExtra *extra = code_extra_make(self->code);
         if (extra == NULL) {
             Py_DECREF(self);
             return PyErr_NoMemory();

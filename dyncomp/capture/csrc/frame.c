@@ -34,30 +34,67 @@ hook_is_installed(void)
 }
 
 /* -- running a frame --------------------------------------------------------------------------- */
+/* Run a frame and all that it calls as if there were no hook. */
+static PyObject *
+evaluate_unhooked(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag)
+{
+    _PyFrameEvalFunction run = previous_hook == NULL ? _PyEval_EvalFrameDefault : previous_hook;
+    hook_suspend(ts);
+    PyObject *result = run(tstate, frame, throwflag);
+    hook_resume(ts);
+    return result;
+}
+
 /* Every Python call goes through C while a hook is installed. Far down the stack the hook is taken off, so
    that the interpreter calls Python functions without C recursion again, as it would on its own. */
 static PyObject *
+evaluate_deep(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag)
+{
+    if (previous_hook != NULL) {
+        return previous_hook(tstate, frame, throwflag);
+    }
+    counters.deep++;
+    return evaluate_unhooked(tstate, ts, frame, throwflag);
+}
+
+static inline PyObject *
 evaluate(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag, bool patched)
 {
-    _PyFrameEvalFunction run = previous_hook == NULL || patched ? _PyEval_EvalFrameDefault : previous_hook;
     char here;
     if (ts->stack_soft == NULL) {
         stack_limits(ts);
     }
-    if (&here > ts->stack_soft) {
-        c_recursion_refund(tstate, C_RECURSION_PER_CALL);
-        PyObject *result = run(tstate, frame, throwflag);
-        c_recursion_refund(tstate, -C_RECURSION_PER_CALL);
-        return result;
+    if (&here <= ts->stack_soft) {
+        return evaluate_deep(tstate, ts, frame, throwflag);
     }
-    if (previous_hook != NULL) {
-        return run(tstate, frame, throwflag);
-    }
-    counters.deep++;
-    hook_suspend(ts);
-    PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, throwflag);
-    hook_resume(ts);
+    _PyFrameEvalFunction run = previous_hook == NULL || patched ? _PyEval_EvalFrameDefault : previous_hook;
+    c_recursion_refund(tstate, C_RECURSION_PER_CALL);
+    PyObject *result = run(tstate, frame, throwflag);
+    c_recursion_refund(tstate, -C_RECURSION_PER_CALL);
     return result;
+}
+
+/* Neither the frame nor what it calls is captured. */
+static PyObject *
+evaluate_disabled(PyThreadState *tstate, ThreadState *ts, Frame *frame)
+{
+    HookConfig *previous = activate(ts, NULL);
+    PyObject *result = evaluate(tstate, ts, frame, 0, false);
+    reactivate(ts, previous);
+    return result;
+}
+
+/* The original, as its mark wants it. */
+static PyObject *
+evaluate_marked(PyThreadState *tstate, ThreadState *ts, Frame *frame, const CodeExtra *extra)
+{
+    if (extra != NULL && extra->alone) {
+        return evaluate_unhooked(tstate, ts, frame, 0);
+    }
+    if (extra != NULL && extra->disabled) {
+        return evaluate_disabled(tstate, ts, frame);
+    }
+    return evaluate(tstate, ts, frame, 0, false);
 }
 
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
@@ -190,7 +227,7 @@ run_hit(PyThreadState *tstate, ThreadState *ts, Frame *frame, Hit *hit, const Gu
     }
     if (entry->code == NULL) {
         hit_release(hit);
-        return evaluate(tstate, ts, frame, 0, false);
+        return evaluate_marked(tstate, ts, frame, code_extra((PyObject *)frame_code(frame)));
     }
     PyCodeObject *replacement = (PyCodeObject *)Py_NewRef(entry->code);
     hit_release(hit);
@@ -198,10 +235,16 @@ run_hit(PyThreadState *tstate, ThreadState *ts, Frame *frame, Hit *hit, const Gu
     if (patch(tstate, frame, replacement, nargs)) {
         counters.patched++;
         result = evaluate(tstate, ts, frame, 0, true);
+        if (result == NULL) {
+            strip_transfers();
+        }
     }
     else {
         counters.vectorcalled++;
         result = call_bound(replacement, frame_function(frame), env);
+        if (result == NULL) {
+            strip_transfers();
+        }
         result = finish(tstate, frame, nargs, result);
     }
     Py_DECREF(replacement);
@@ -237,7 +280,7 @@ should_capture(PyObject *code, HookConfig *config, CodeExtra *extra)
         Py_XDECREF(result);
     }
     if (answer >= 0) {
-        extra = code_extra(code, true);
+        extra = code_extra_make(code);
         if (extra != NULL) {
             extra->asked = answer == 1;
             extra->skip = extra->skip || answer == 0;
@@ -305,41 +348,35 @@ look_up(PyThreadState *tstate, ThreadState *ts, Frame *frame, CodeExtra *extra)
         return finish(tstate, frame, (int)env.nargs, NULL);
     }
     counters.fallbacks++;
-    return evaluate(tstate, ts, frame, 0, false);
-}
-
-/* Neither the frame nor what it calls is captured. */
-static PyObject *
-evaluate_disabled(PyThreadState *tstate, ThreadState *ts, Frame *frame)
-{
-    HookConfig *previous = activate(ts, NULL);
-    PyObject *result = evaluate(tstate, ts, frame, 0, false);
-    reactivate(ts, previous);
-    return result;
+    return evaluate_marked(tstate, ts, frame, code_extra(code));
 }
 
 PyObject *
 hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
 {
     ThreadState *ts = &thread_state;
+    if (is_traced(tstate)) {
+        /* a hook changes which events CPython reports for coroutines; tools shall see what they always see */
+        return evaluate_unhooked(tstate, ts, frame, throwflag);
+    }
     bool idle = ts->active == NULL || ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER;
     if (idle || throwflag || !frame_has_code(frame)) {
         return evaluate(tstate, ts, frame, throwflag, false);
     }
     PyCodeObject *code = frame_code(frame);
     counters.frames_seen++;
+    CodeExtra *extra = code_extra((PyObject *)code);
+    if (extra != NULL && extra->skip && ts->bypass != code) {
+        counters.skipped++;
+        return evaluate_marked(tstate, ts, frame, extra);
+    }
     if (ts->bypass == code) {
         ts->bypass = NULL;
-        return evaluate(tstate, ts, frame, 0, false);
-    }
-    CodeExtra *extra = code_extra((PyObject *)code, false);
-    if (extra != NULL && extra->skip) {
-        counters.skipped++;
-        return extra->disabled ? evaluate_disabled(tstate, ts, frame) : evaluate(tstate, ts, frame, 0, false);
+        return evaluate_marked(tstate, ts, frame, extra);
     }
     char here;
     bool deep = ts->stack_soft != NULL && &here <= ts->stack_soft;
-    if (deep || !is_plain_function(code) || is_traced(tstate) || !frame_is_fresh(frame)) {
+    if (deep || !is_plain_function(code) || is_monitored(code) || !frame_is_fresh(frame)) {
         return evaluate(tstate, ts, frame, 0, false);
     }
     return look_up(tstate, ts, frame, extra);

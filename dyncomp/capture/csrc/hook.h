@@ -126,6 +126,7 @@ struct HookConfig {
 typedef struct {
     bool skip;    /* for the frame hook */
     bool disabled; /* what it calls is left alone too */
+    bool alone;    /* and no hook is to be there while it runs */
     bool asked;   /* should_capture said yes */
     int size;
     int capacity;
@@ -134,12 +135,23 @@ typedef struct {
 
 extern PyTypeObject Entry_Type, CodeCache_Type, HookConfig_Type;
 extern Py_ssize_t extra_index;
-CodeExtra *code_extra(PyObject *code, bool create);
+/* Borrowed, or NULL; code_extra_make makes it (NULL: out of memory, no exception set). */
+static inline CodeExtra *
+code_extra(PyObject *code)
+{
+    return code_extra_get(code, extra_index);
+}
+CodeExtra *code_extra_make(PyObject *code);
 CodeCache *cache_find(PyObject *code, HookConfig *config);   /* borrowed or NULL */
 CodeCache *cache_obtain(PyObject *code, HookConfig *config); /* new reference or NULL with exception */
 int cache_append(CodeCache *cache, Entry *entry);
+/* No code object leads to the cache any more (runs no user code); forget its entries. */
+void cache_detach(CodeCache *cache);
+void cache_drop_entries(CodeCache *cache);
 int config_clear_code(HookConfig *config, PyObject *code);
 /* New list of (code, entries) of all code objects that have entries. */
+/* Append the entries of a cache (or of none) to a list. */
+int cache_list(CodeCache *cache, PyObject *entries);
 PyObject *config_entries(HookConfig *config);
 bool cache_drop(CodeCache *cache, Entry *entry);
 Py_ssize_t code_num_entries(PyObject *code);
@@ -173,7 +185,8 @@ typedef struct {
     char *stack_hard;      /* below: RecursionError */
 } ThreadState;
 
-extern __thread ThreadState thread_state;
+/* Read at every Python call while the hook is on: no function call to find it. */
+extern __thread ThreadState thread_state __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 typedef struct {
     uint64_t hits, misses, frames_seen, skipped, captures, fresh_misses, fallbacks, patched, vectorcalled, deep;
@@ -228,5 +241,11 @@ int hook_setup(void);
 extern PyTypeObject Dispatcher_Type, ResumeFunction_Type;
 /* Call `code` with the globals, defaults and closure of `func` on bound arguments. */
 PyObject *call_bound(PyCodeObject *code, PyFunctionObject *func, const GuardEnv *env);
+
+/* -- tracebacks (traceback.c) -- */
+/* The column that marks calls which carry on the frame of their caller (see transfers.py). */
+#define TRANSFER_COLUMN 9999
+/* Take such calls out of the traceback of the exception being raised. */
+void strip_transfers(void);
 
 #endif

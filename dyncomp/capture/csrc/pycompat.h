@@ -91,20 +91,6 @@ code_frame_slots(PyCodeObject *code)
 #endif
 }
 
-/* Let frames of `code` be pushed with room for frames of `wanted` from now on. Frames that are running
-   are not affected: they are popped by address, not by size. */
-static inline void
-code_reserve_frame(PyCodeObject *code, PyCodeObject *wanted)
-{
-    Py_ssize_t missing = code_frame_slots(wanted) - code_frame_slots(code);
-    if (missing > 0) {
-        code->co_stacksize += (int)missing;
-#if PY_VERSION_HEX >= 0x030C0000
-        code->co_framesize += (int)missing;
-#endif
-    }
-}
-
 /* Make sure that the frame on top of the data stack has `slots` slots, the pushed ones being `have`. */
 static inline bool
 frame_grow(PyThreadState *tstate, Frame *f, Py_ssize_t have, Py_ssize_t slots)
@@ -137,23 +123,48 @@ frame_set_code(Frame *f, PyCodeObject *code)
 }
 
 /* -- tracing ------------------------------------------------------------------------------ */
-/* Whether a debugger, profiler or monitoring tool is watching this thread. */
+#if PY_VERSION_HEX >= 0x030C0000
+#define USER_TOOLS UINT64_C(0x3f) /* sys.settrace and sys.setprofile have the tools 6 and 7 */
+
+/* Whether a tool that users register has an event on; `tools` holds a set of tools by event. */
+static inline bool
+any_tool(const uint8_t *tools, size_t n)
+{
+    uint64_t found = 0, word;
+    for (size_t i = 0; i + sizeof(word) <= n; i += sizeof(word)) {
+        memcpy(&word, tools + i, sizeof(word));
+        found |= word;
+    }
+    for (size_t i = n - n % sizeof(word); i < n; i++) {
+        found |= tools[i];
+    }
+    return (found & (USER_TOOLS * UINT64_C(0x0101010101010101))) != 0;
+}
+#endif
+
+/* Whether a debugger, profiler or monitoring tool is watching this thread, or is running in it. */
 static inline bool
 is_traced(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    if (tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL) {
-        return true;
-    }
     const _Py_GlobalMonitors *monitors = &tstate->interp->monitors;
-    for (size_t i = 0; i < sizeof(monitors->tools) / sizeof(monitors->tools[0]); i++) {
-        if (monitors->tools[i]) {
-            return true;
-        }
-    }
-    return false;
+    return tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL
+        || any_tool(monitors->tools, sizeof(monitors->tools));
 #else
-    return tstate->cframe->use_tracing != 0;
+    return tstate->cframe->use_tracing != 0 || tstate->tracing != 0;
+#endif
+}
+
+/* Whether a monitoring tool is watching this code object in particular. */
+static inline bool
+is_monitored(PyCodeObject *code)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    const _PyCoMonitoringData *data = code->_co_monitoring;
+    return data != NULL && any_tool(data->local_monitors.tools, sizeof(data->local_monitors.tools));
+#else
+    (void)code;
+    return false;
 #endif
 }
 
@@ -185,14 +196,17 @@ code_extra_request(freefunc release)
 #endif
 }
 
-static inline int
-code_extra_get(PyObject *code, Py_ssize_t index, void **value)
+/* codeobject.c keeps this to itself; the layout is that of 3.6 to 3.13. */
+typedef struct {
+    Py_ssize_t size;
+    void *values[];
+} CoExtra;
+
+static inline void *
+code_extra_get(PyObject *code, Py_ssize_t index)
 {
-#if PY_VERSION_HEX >= 0x030C0000
-    return PyUnstable_Code_GetExtra(code, index, value);
-#else
-    return _PyCode_GetExtra(code, index, value);
-#endif
+    const CoExtra *extra = ((PyCodeObject *)code)->co_extra;
+    return extra == NULL || extra->size <= index ? NULL : extra->values[index];
 }
 
 static inline int

@@ -99,7 +99,8 @@ after_fork(void)
 {
     active_threads = thread_state.active != NULL;
     suspensions = thread_state.suspended;
-    thread_state.stack_hard = NULL;
+    thread_state.stack_hard = thread_state.stack_soft = NULL;
+    hook_update();
 }
 
 int

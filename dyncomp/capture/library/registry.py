@@ -24,13 +24,16 @@ def find(obj: Any) -> Handler | None:
 
 
 def builtin(*objects: Any) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register ``function(tracer, *args, **kwargs)``; arguments that do not fit break the graph."""
+    """Register ``function(tracer, *args, **kwargs)``; arguments that do not fit it, or the callable itself,
+    break the graph."""
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
         signature = inspect.signature(function)
+        own = _own_signature(objects[0], signature)
 
         def handle(tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
             try:
+                own.bind(*args, **kwargs)
                 signature.bind(tracer, *args, **kwargs)
             except TypeError as error:
                 raise Break("would-raise", f"{objects[0].__name__}: {error}") from None
@@ -41,6 +44,20 @@ def builtin(*objects: Any) -> Callable[[Callable[..., Value]], Callable[..., Val
         return function
 
     return register
+
+
+def _own_signature(obj: Any, handler: inspect.Signature) -> inspect.Signature:
+    """How the callable itself binds: its names, and what is positional only. C functions without a signature
+    take no keywords but those that their handler says are keyword-only (and ``base`` of ``int``)."""
+    try:
+        return inspect.signature(obj)
+    except ValueError:
+        parameters = list(handler.parameters.values())[1:]
+        positional = [
+            p.replace(kind=p.POSITIONAL_ONLY) if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "base" else p
+            for p in parameters
+        ]
+        return inspect.Signature(positional)
 
 
 def expand(tracer: Tracer, iterable: Value) -> list[Value]:

@@ -44,7 +44,6 @@ _INVERTED = {
     "POP_JUMP_IF_NONE": "POP_JUMP_IF_NOT_NONE",
     "POP_JUMP_IF_NOT_NONE": "POP_JUMP_IF_NONE",
 }
-_BY_VALUE = (int, str, bytes, bool, type(None), type(Ellipsis))
 
 
 class Encoder:
@@ -90,7 +89,7 @@ class Encoder:
 
     @staticmethod
     def const_key(value: Any) -> Any:
-        return (type(value), value) if type(value) in _BY_VALUE else id(value)
+        return id(value)  # equal constants may be several objects, and programs can tell
 
     def const(self, value: Any) -> int:
         key = self.const_key(value)

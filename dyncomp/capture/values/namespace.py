@@ -93,7 +93,7 @@ class NamespaceValue(DictValue):
 
     # -- writing ------------------------------------------------------------------------------
     def touch(self, tracer: Tracer) -> None:
-        self.mutated = True
+        self.mutated = self.owner.mutated = True
         tracer.note_mutation(self.owner)
 
     def remove(self, tracer: Tracer, key: Any) -> None:

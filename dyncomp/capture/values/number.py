@@ -21,7 +21,14 @@ from ..breaks import Break
 from ..source import ConstSource, Source
 from .base import Codegen, Tracer, Value
 
-_SMALL_INTS = range(-5, 257)
+_GUARDED_BY_VALUE = (int, float, complex, str, bytes)
+
+
+def is_unique(obj: Any) -> bool:
+    """Whether CPython has one object only of this number or string."""
+    if type(obj) is int:
+        return -5 <= obj <= 256
+    return type(obj) in (str, bytes) and not obj
 
 
 class ConstValue(Value):
@@ -53,7 +60,7 @@ class ConstValue(Value):
 
     def _has_identity(self, source: Source) -> bool:
         """Whether guards let pass other objects that equal the constant, and programs may tell them apart."""
-        if type(self.value) not in (int, float, complex, str, bytes) or self.value in _SMALL_INTS:
+        if type(self.value) not in _GUARDED_BY_VALUE or is_unique(self.value):
             return False
         return not isinstance(source.root(), ConstSource)
 
@@ -98,7 +105,7 @@ class ConstValue(Value):
         if isinstance(self.value, (str, bytes)) or item.is_const:
             return ConstValue(tracer.fold(operator.contains, self.value, item.const))
         for candidate in self.value:
-            if tracer.compare("==", item, ConstValue(candidate)).truth(tracer):
+            if tracer.same_or_equal(ConstValue(candidate), item):
                 return ConstValue(True)
         return ConstValue(False)
 

@@ -66,6 +66,7 @@ class InstanceValue(Value):
         self.source = source
         self.namespace = NamespaceValue(self)
         self.slots: dict[types.MemberDescriptorType, Value | None] = {}
+        self.mutated = False
 
     @property
     def pytype(self) -> type:
@@ -104,6 +105,7 @@ class InstanceValue(Value):
         return tracer.child(found, AttrSource(self.source, slot.__name__))
 
     def write_slot(self, tracer: Tracer, slot: types.MemberDescriptorType, value: Value | None) -> None:
+        self.mutated = True
         tracer.note_mutation(self)
         self.slots[slot] = value
 

@@ -57,7 +57,7 @@ class SequenceValue(Value):
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         for candidate in self.contents(tracer):
-            if candidate is item or tracer.compare("==", candidate, item).truth(tracer):
+            if tracer.same_or_equal(candidate, item):
                 return ConstValue(True)
         return ConstValue(False)
 

@@ -270,7 +270,7 @@ def _spread(tx: TraceContext, x: Var, shape: tuple[Dim, ...]) -> Var:
 
 @TABLE.function("broadcast_arrays")
 def broadcast_arrays(tx: TraceContext, *args: Any, subok: bool = False) -> tuple[ArrayRef, ...]:
-    """Views of the common shape; marked read-only here (writing to one warns in NumPy)."""
+    """Views of the common shape; writing to one warns in NumPy."""
     refs = [as_ref(tx, a) for a in args]
     shape = broadcast_shapes(*(r.shape for r in refs))
     made = []
@@ -278,7 +278,8 @@ def broadcast_arrays(tx: TraceContext, *args: Any, subok: bool = False) -> tuple
         if r.kind == "array" and len(r.shape) == len(shape) and all(map(same, r.shape, shape)):
             made.append(r)
         else:
-            made.append(ArrayRef(_spread(tx, r.var, shape), "array", readonly=True))
+            spread = _spread(tx, r.var, shape)
+            made.append(ArrayRef(spread, "array", readonly=True, warn_on_write=not r.readonly))
     return tuple(made)
 
 

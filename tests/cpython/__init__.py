@@ -1,0 +1,1 @@
+"""CPython's own tests, every test method compiled: ``python -m tests.cpython``."""
