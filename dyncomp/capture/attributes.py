@@ -27,10 +27,8 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _IMMUTABLE_TYPE = 1 << 8
 # C types whose attributes are looked up as those of ``object``, though they say so themselves
 _GENERIC = (object, BaseException, types.SimpleNamespace, tuple, list, dict, set, frozenset, str, int, float)
-GENERIC_GETATTR = frozenset(vars(cls)["__getattribute__"] for cls in _GENERIC)
-GENERIC_SETATTR = frozenset(
-    vars(cls)[name] for cls in _GENERIC for name in ("__setattr__", "__delattr__") if name in vars(cls)
-)
+GENERIC_GETATTR = frozenset(cls.__getattribute__ for cls in _GENERIC)
+GENERIC_SETATTR = frozenset(hook for cls in _GENERIC for hook in (cls.__setattr__, cls.__delattr__))
 # class members that are found through an instance as they are: they have no ``__get__`` or return themselves
 _UNBOUND = (types.BuiltinFunctionType, types.MethodType, type)
 
@@ -310,8 +308,9 @@ def _stored(tracer: Tracer, obj: InstanceValue, name: str) -> Value | None:
     for frontend in tracer.config.frontends:
         path = frontend.stored_member(obj.obj, name)
         if path is not None and not any(obj.namespace.was_written(store) for store in path):
-            *searched, last = [tracer.realize(obj.getattr(tracer, store)) for store in path]
-            if not any(store.contains(tracer, ConstValue(name)).truth(tracer) for store in searched):
+            stores: list[Value] = [tracer.realize(obj.getattr(tracer, store)) for store in path]
+            last = stores.pop()
+            if not any(store.contains(tracer, ConstValue(name)).truth(tracer) for store in stores):
                 found: Value = last.getitem(tracer, ConstValue(name))
                 return found
     return None

@@ -64,18 +64,25 @@ class Assembly:
         catches = [item[3] for item in self._items]
         kept = _reachable(linked, catches)
         moved = [0] * (len(linked) + 1)
-        count = 0
-        for index, keep in enumerate(kept):
-            moved[index] = count
-            count += keep
-        moved[len(linked)] = count
         instructions: list[Instr] = []
-        for instr, keep in zip(linked, kept):
+        under: list[Catch | None] = []
+        for index, keep in enumerate(kept):
+            moved[index] = len(instructions)
             if not keep:
                 continue
-            arg = moved[instr.arg] if instr.op in JUMPS or instr.op == "LASTI" else instr.arg
-            instructions.append(Instr(instr.op, arg, instr.loc, len(instructions)))
-        exceptions = _ranges([catch for catch, keep in zip(catches, kept) if keep], moved)
+            catch = catches[index]
+            if catch is not None and (not under or under[-1] != catch):
+                # where a Python function that an instruction called raises, CPython 3.13 looks the handler
+                # up by the place just before the instruction
+                instructions.append(Instr("NOP", None, linked[index].loc, len(instructions)))
+                under.append(catch)
+            instructions.append(linked[index]._replace(index=len(instructions)))
+            under.append(catch)
+        moved[len(linked)] = len(instructions)
+        for index, instr in enumerate(instructions):
+            if instr.op in JUMPS or instr.op == "LASTI":
+                instructions[index] = instr._replace(arg=moved[instr.arg])
+        exceptions = _ranges(under, moved)
         return dataclasses.replace(like, instructions=tuple(instructions), exceptions=exceptions, **changes)
 
 

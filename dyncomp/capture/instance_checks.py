@@ -92,7 +92,8 @@ def class_operation(tracer: Tracer, value: ConstValue, name: str, args: list[Val
         raise Break("would-raise", f"{name} of class {cls.__qualname__}")
     if isinstance(cls, enum.EnumMeta) and hook.raw.__module__ == "enum":
         if name == "__iter__":
-            members: list[Value] = [ConstValue(member) for member in list(cls)]
+            listed: list[Any] = list(cls)
+            members: list[Value] = [ConstValue(member) for member in listed]
             return SequenceIterator(members, value, types.GeneratorType)
         function = _FOLDED_ON_ENUMS[name]
         return ConstValue(tracer.fold(function, cls, *(tracer.constant_of(a, "an operand") for a in args)))

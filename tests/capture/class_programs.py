@@ -124,7 +124,7 @@ def slotted_dataclass(c):
     return made.a + made.b, c.b, Compact.__slots__
 
 
-@program(one)
+@program(one, breaks=("data-dependent-value",))
 def dataclass_comparison(x):
     a, b = Keyed(rank=1, data=x), Keyed(rank=2)
     return x + 1, a < b, a >= b, a == Keyed(rank=1), a != b, sorted([b, a])[0] is a
@@ -136,7 +136,16 @@ def dataclass_helpers(i):
     return i.value + 1, names, dataclasses.is_dataclass(i), dataclasses.is_dataclass(Item)
 
 
-@program(lambda: (Compact([1, {"k": Frozen(2)}]), vec()))
+@program(
+    lambda: (Compact([1, {"k": Frozen(2)}]), vec()),
+    breaks=(
+        "generator",
+        "loop",
+        "unsupported-call",
+        "unsupported-operation",
+    ),
+    plain=True,
+)
 def dataclass_as_dict(c, x):
     return x + 1, dataclasses.asdict(c), dataclasses.astuple(c)
 
@@ -186,7 +195,7 @@ def namedtuples(p):
     )
 
 
-@program(one)
+@program(one, breaks=("unsupported-call",))
 def namedtuple_subclass(x):
     v = Vector(x, 1, 2)
     w = v + Vector(1, x)
@@ -245,7 +254,9 @@ class Mode(str, enum.Enum):
     SLOW = "slow"
 
 
-@program(lambda: (vec(), Color.RED), lambda: (vec(), Color.GREEN))
+@program(
+    lambda: (vec(), Color.RED), lambda: (vec(), Color.GREEN), breaks=("unsupported-operation",), plain=True
+)
 def enums(x, c):
     if c is Color.RED or c == Color.CRIMSON:
         x = x + c.value
@@ -274,7 +285,15 @@ def enum_lookup(x):
     )
 
 
-@program(lambda: (vec(), Level.HIGH, Flags.A, Mode.FAST), lambda: (vec(), Level.LOW, Flags.AB, Mode.SLOW))
+@program(
+    lambda: (vec(), Level.HIGH, Flags.A, Mode.FAST),
+    lambda: (vec(), Level.LOW, Flags.AB, Mode.SLOW),
+    breaks=(
+        "unsupported-call",
+        "unsupported-operation",
+    ),
+    plain=True,
+)
 def enum_values(x, level, flags, mode):
     if flags & Flags.B:
         x = x + 1
@@ -326,7 +345,15 @@ class Lower(dict):
         return len(key)
 
 
-@program(lambda: (AttrDict(x=vec(), k=2),))
+@program(
+    lambda: (AttrDict(x=vec(), k=2),),
+    breaks=(
+        "unsupported-attribute",
+        "unsupported-call",
+        "unsupported-operation",
+    ),
+    plain=True,
+)
 def dict_subclass(d):
     d.y = d.x * d.k
     d["z"] = d["y"] + 1
@@ -334,12 +361,27 @@ def dict_subclass(d):
     return d, made, d.z, len(d), made.more, list(d), getattr(d, "none", 7)
 
 
-@program(lambda: (Lower(a=1), vec()))
+@program(
+    lambda: (Lower(a=1), vec()),
+    breaks=(
+        "unsupported-attribute",
+        "unsupported-operation",
+    ),
+    plain=True,
+)
 def missing_hook(d, x):
     return x + d["abc"], d.get("abc"), "abc" in d, d["a"]
 
 
-@program(lambda: (Stack([vec(), 2]),))
+@program(
+    lambda: (Stack([vec(), 2]),),
+    breaks=(
+        "unsupported-attribute",
+        "unsupported-call",
+        "unsupported-operation",
+    ),
+    plain=True,
+)
 def list_subclass(s):
     s.push(s[0] * s.top).push(1)
     made = Stack([1, 2])
@@ -348,7 +390,15 @@ def list_subclass(s):
     return s, made, made.top, len(s), sum(made), made.note
 
 
-@program(lambda: (vec(), Meters(2.0), Name("ab"), Index(3)))
+@program(
+    lambda: (vec(), Meters(2.0), Name("ab"), Index(3)),
+    breaks=(
+        "unsupported-attribute",
+        "unsupported-call",
+        "unsupported-operation",
+    ),
+    plain=True,
+)
 def scalar_subclasses(x, m, n, i):
     return x * (m + 1), n.shout(), x[i], i + 1, type(m + 1) is Meters, n + "c", type(n + "c") is str, i == 3
 
@@ -399,7 +449,7 @@ def abstract_classes(x):
     return s, s.area(), s.kind, isinstance(s, Shape), issubclass(Square, Shape)
 
 
-@program(one)
+@program(one, breaks=("would-raise",))
 def abstract_construction(x):
     y = x + 1
     try:
@@ -415,7 +465,7 @@ def generic_classes(x):
     return b.get() * c.get(), b, c
 
 
-@program(lambda: (vec(), [1, 2], {"a": 1}, 3))
+@program(lambda: (vec(), [1, 2], {"a": 1}, 3), breaks=("unsupported-call",))
 def abstract_checks(x, a, d, n):
     return (
         x + 1,
@@ -462,7 +512,7 @@ def class_with_bases_in_the_frame(x):
     return o.right * Local.factor, o.name(), Local.both
 
 
-@program(one, breaks=("class-definition", "unsupported-call", "loop"))
+@program(one, breaks=("loop",), plain=True)
 def classes_in_a_loop(x):
     made = []
     for i in range(3):
@@ -474,7 +524,16 @@ def classes_in_a_loop(x):
     return x + 1, [c.index for c in made], made[0] is not made[1]
 
 
-@program(one, breaks=("class-definition", "unsupported-call"))
+@program(
+    one,
+    breaks=(
+        "class-definition",
+        "unsupported-attribute",
+        "unsupported-call",
+        "unsupported-operation",
+    ),
+    plain=True,
+)
 def dataclass_in_the_frame(x):
     @dataclasses.dataclass
     class Local:
@@ -485,7 +544,13 @@ def dataclass_in_the_frame(x):
     return o.a * o.b
 
 
-@program(one, breaks=("class-definition", "unsupported-call"))
+@program(
+    one,
+    breaks=(
+        "class-definition",
+        "inline-refused",
+    ),
+)
 def types_made_in_the_frame(x):
     kind = type("Kind", (Right,), {"k": 3})
     row = collections.namedtuple("row", "p q")
@@ -610,7 +675,7 @@ def lambdas_in_containers(x):
 TOTAL = 0
 
 
-@program(one)
+@program(one, breaks=("unsupported-call",))
 def global_writes(x):
     global TOTAL, FRESH
     TOTAL = 5
@@ -635,7 +700,13 @@ def imports_in_the_frame(x):
     return sin(x) * pi + math.e, full, path is os.path, cabc.Sequence.__name__, linalg is numpy.linalg
 
 
-@program(one, breaks=("import", "unsupported-call"))
+@program(
+    one,
+    breaks=(
+        "unsupported-attribute",
+        "unsupported-call",
+    ),
+)
 def imports_that_load(x):
     import sys
 
@@ -646,7 +717,7 @@ def imports_that_load(x):
     return y * lazily.VALUE
 
 
-@program(one, breaks=("import", "would-raise", "unsupported-call"))
+@program(one, breaks=("import",))
 def imports_that_fail(x):
     y = x + 1
     try:
@@ -659,7 +730,7 @@ def imports_that_fail(x):
         return y, str(e)
 
 
-@program(one, breaks=("import", "would-raise", "unsupported-call"))
+@program(one, breaks=("import",), plain=True)
 def import_of_a_missing_name(x):
     y = x + 1
     try:
@@ -681,7 +752,17 @@ class Copied:
         return Copied(copy.deepcopy(self.x, memo) + 2)
 
 
-@program(lambda: ({"a": [vec(), 1], "b": (1, 2)}, Right(vec())))
+@program(
+    lambda: ({"a": [vec(), 1], "b": (1, 2)}, Right(vec())),
+    breaks=(
+        "generator",
+        "loop",
+        "unsupported-call",
+        "unsupported-operation",
+        "would-raise",
+    ),
+    plain=True,
+)
 def copies(d, o):
     shallow = copy.copy(d)
     deep = copy.deepcopy(d)
@@ -692,7 +773,15 @@ def copies(d, o):
     return shallow, deep, other, third, shallow["a"] is d["a"], deep["b"] is d["b"], copy.copy(3), o
 
 
-@program(lambda: (Copied(vec()), vec()))
+@program(
+    lambda: (Copied(vec()), vec()),
+    breaks=(
+        "loop",
+        "unsupported-call",
+        "would-raise",
+    ),
+    plain=True,
+)
 def copy_hooks(c, x):
     return (
         copy.copy(c),
@@ -704,7 +793,14 @@ def copy_hooks(c, x):
     )
 
 
-@program(one)
+@program(
+    one,
+    breaks=(
+        "loop",
+        "unsupported-call",
+        "would-raise",
+    ),
+)
 def copies_of_shared_objects(x):
     inner = [x]
     both = {"p": inner, "q": inner}

@@ -81,7 +81,7 @@ def lru_cache(x):
     return y, calls.copy(), info.hits, info.misses, info.currsize
 
 
-@program(one, breaks=("unsupported-call",))
+@program(one, breaks=("unsupported-call",), plain=True)
 def lru_cache_of_arrays(x):
     a = cached_array(5)
     b = cached_array(5)
@@ -133,7 +133,14 @@ def wrapped_functions(x):
     return y, logged_double.__name__, logged_double.__doc__, logged_double.count, logged_double.__wrapped__(x)
 
 
-@program(one)
+@program(
+    one,
+    breaks=(
+        "loop",
+        "unsupported-attribute",
+    ),
+    plain=True,
+)
 def wraps_in_the_frame(x):
     def plain(v):
         "Plain."
@@ -166,7 +173,13 @@ def _(v, x):
     return x + v, "array"
 
 
-@program(*[lambda v=v: (vec(), v) for v in (1, "s", 2.5, True, vec())])
+@program(
+    *[lambda v=v: (vec(), v) for v in (1, "s", 2.5, True, vec())],
+    breaks=(
+        "unsupported-attribute",
+        "unsupported-call",
+    ),
+)
 def single_dispatch(x, v):
     return kind_of(v, x)
 
@@ -185,7 +198,14 @@ class Dispatching:
         return v * 2
 
 
-@program(lambda: (Dispatching(), vec()), breaks=("unsupported-attribute", "unsupported-call"))
+@program(
+    lambda: (Dispatching(), vec()),
+    breaks=(
+        "unsupported-attribute",
+        "unsupported-call",
+    ),
+    plain=True,
+)
 def single_dispatch_method(d, x):
     return d.apply(x), d.apply(1), d.apply("s")
 
@@ -197,7 +217,7 @@ def reductions(x):
     return total, product, functools.reduce(max, [3, 1, 2])
 
 
-@program(one)
+@program(one, breaks=("unsupported-call",))
 def compared_by_cmp(x):
     key = functools.cmp_to_key(lambda a, b: (a < b) - (a > b))
     return x + 1, sorted([1, 3, 2], key=key)
@@ -213,7 +233,7 @@ class Thing:
         return self.v * k + d
 
 
-@program(one)
+@program(one, breaks=("unsupported-call",), plain=True)
 def getters(x):
     t = Thing("n", x)
     name_of = operator.attrgetter("name")
@@ -225,21 +245,22 @@ def getters(x):
 
 
 @program(
-    lambda: (operator.itemgetter(1), operator.attrgetter("T"), operator.methodcaller("sum", axis=0), vec(6))
+    lambda: (operator.itemgetter(1), operator.attrgetter("T"), operator.methodcaller("sum", axis=0), vec(6)),
+    breaks=("unsupported-call",),
 )
 def getters_from_outside(first, transposed, total, x):
     y = x.reshape(2, 3)
     return first([1, x]), transposed(y) + 1, total(y)
 
 
-@program(one)
+@program(one, breaks=("unsupported-call",), plain=True)
 def sorted_by_getters(x):
     things = [Thing("b", x), Thing("a", x + 1)]
     ordered = sorted(things, key=operator.attrgetter("name"))
     return ordered[0].v, max([(1, "b"), (2, "a")], key=operator.itemgetter(1))
 
 
-@program(one)
+@program(one, breaks=("unsupported-call",), plain=True)
 def operator_functions(x):
     items = [1, 2, 3]
     operator.setitem(items, 0, 5)

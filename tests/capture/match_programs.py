@@ -60,7 +60,7 @@ def _literals():
     return [lambda v=v: (vec(), v) for v in (1, 2, "add", "none", None, True, 2.5, -1, (1,), b"x")]
 
 
-@program(*_literals())
+@program(*_literals(), breaks=("data-dependent-branch",))
 def literals(x, v):
     match v:
         case True:
@@ -102,6 +102,7 @@ def literals(x, v):
         )
     ],
     lambda: (vec(), collections.deque([1, 2])),
+    breaks=("unsupported-operation",),
 )
 def sequences(x, v):
     match v:
@@ -184,7 +185,11 @@ def nested_patterns(x, v):
             "s",
             2.5,
         )
-    ]
+    ],
+    breaks=(
+        "data-dependent-branch",
+        "unsupported-operation",
+    ),
 )
 def classes(x, v):
     match v:
@@ -249,7 +254,7 @@ def arrays_inside(x, v):
             return a * k + x.sum()
 
 
-@program(one, breaks=("data-dependent-branch", "unsupported-operation", "unsupported-opcode"))
+@program(one)
 def array_as_subject(x):
     match x:
         case [a, b]:
@@ -279,7 +284,7 @@ def guards(x, v):
             return y * b
 
 
-@program(lambda: (vec(), NoArgs(1)), breaks=("would-raise", "unsupported-opcode"))
+@program(lambda: (vec(), NoArgs(1)), breaks=("would-raise",))
 def no_match_args(x, v):
     y = x + 1
     try:
@@ -321,7 +326,14 @@ def property_pattern(o):
             return d + 1
 
 
-@program(lambda: (vec(), collections.OrderedDict(a=1)), lambda: (vec(), collections.defaultdict(int, a=2)))
+@program(
+    lambda: (vec(), collections.OrderedDict(a=1)),
+    lambda: (vec(), collections.defaultdict(int, a=2)),
+    breaks=(
+        "opaque-object",
+        "unsupported-operation",
+    ),
+)
 def other_mappings(x, v):
     match v:
         case {"b": b}:

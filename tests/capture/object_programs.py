@@ -342,7 +342,7 @@ decorated.factor = 3
 decorated.calls = 0
 
 
-@program(one, breaks=("unsupported-attribute",))
+@program(one)
 def function_attributes(x):
     decorated.calls += 1
     name = decorated.__name__
@@ -356,7 +356,7 @@ def function_attributes(x):
     )
 
 
-@program(lambda: (Base(vec()),))
+@program(lambda: (Base(vec()),), breaks=("unsupported-operation",))
 def bound_methods(o):
     m = o.scaled
     made = Base(o.x).scaled
@@ -398,7 +398,7 @@ class SubCounter(Counter):
     pass
 
 
-@program(one)
+@program(one, breaks=("unsupported-attribute",), plain=True)
 def class_attributes_through_subclasses(x):
     Counter.count = 10
     SubCounter.count = 5
@@ -533,7 +533,7 @@ def operators(a, b):
     return c.v, (a @ b).v, (a**2).v, +a is a, ~a, abs(c).v, (2.0 * a).v
 
 
-@program(lambda: (Number(vec()), SubNumber(vec())))
+@program(lambda: (Number(vec()), SubNumber(vec())), breaks=("would-raise",))
 def operators_and_subclasses(a, b):
     return a.v + b.v, a + b, a // b, divmod(a, b), round(a), round(a, 2), a << 1, a >> 2, a & 1, 1 & a
 
@@ -607,7 +607,7 @@ def total_ordering(x):
     return x * 2, a < b, a <= b, a > b, a >= b, a == b, a != b
 
 
-@program(one)
+@program(one, breaks=("data-dependent-value",))
 def sorted_objects(x):
     items = [Ordered(3), Ordered(1), Ordered(2)]
     best = min(items)
@@ -680,7 +680,7 @@ class OldSequence:
         return self.items[i]
 
 
-@program(one, breaks=("unsupported-operation", "opaque-object", "loop"))
+@program(one, breaks=("data-dependent-branch",))
 def getitem_iteration(x):
     s = OldSequence((x, x + 1, 2))
     total = 0
@@ -764,7 +764,13 @@ class Converts:
         return 6
 
 
-@program(one)
+@program(
+    one,
+    breaks=(
+        "data-dependent-value",
+        "unsupported-call",
+    ),
+)
 def conversions(x):
     c = Converts()
     y = x * float(c) + int(c)
@@ -899,16 +905,12 @@ class Ufuncish:
         return ("function", func.__name__)
 
 
-@program(
-    lambda: (Arrayish(vec()), vec()), breaks=("unsupported-call", "opaque-object", "unsupported-operation")
-)
+@program(lambda: (Arrayish(vec()), vec()), breaks=("unsupported-call",))
 def array_protocol(o, x):
     return np.sin(o) + x, np.asarray(o) * 2, x + o
 
 
-@program(
-    lambda: (Ufuncish(vec()), vec()), breaks=("unsupported-call", "opaque-object", "unsupported-operation")
-)
+@program(lambda: (Ufuncish(vec()), vec()), breaks=("unsupported-call",), plain=True)
 def array_ufunc_protocol(o, x):
     return np.sin(o), np.add(x, o), x + o, np.concatenate([x, o]), x * 2
 
@@ -940,7 +942,7 @@ def _same_ints():
     return vec(), n, n
 
 
-@program(_equal_ints, _same_ints, breaks=("unsupported-operation",))
+@program(_equal_ints, _same_ints)
 def identity_of_ints(x, a, b):
     return x + 1, a is b, a == b
 

@@ -18,7 +18,6 @@ from tests.capture.comparing import check
 from tests.capture.control_programs import two_deep
 from tests.capture.programs import vec
 
-
 # every instruction that a captured frame of these Python versions can hold has a meaning
 NOT_REACHED = {"unsupported-opcode"}
 
