@@ -12,10 +12,12 @@ from typing import Any
 
 from . import pipeline
 from .capture import _hook
+from .capture.budget import held
 from .capture.config import CaptureConfig, hook_should_capture
 from .capture.convert import on_miss
 from .capture.records import Records
 from .capture.regions import calling
+from .capture.stance import current_stance
 from .frontends.base import Frontend
 from .options import Options, make_options
 
@@ -146,12 +148,15 @@ def stats() -> dict[str, Any]:
     """Counters since :func:`reset`.
 
     ``frames_captured``, ``frames_skipped`` (run as plain Python, see ``explain``), ``graphs``,
-    ``breaks`` (a dict by break id), ``recompiles``, ``cache_hits``, ``cache_misses``, ``fallbacks``
-    (calls in which the original ran because the graph raised), ``internal_errors``.
+    ``breaks`` (a dict by break id), ``recompiles``, ``limited`` (functions whose recompilation limit was
+    reached), ``evicted`` (entries dropped to keep within ``cache_bytes``), ``cache_hits``, ``cache_misses``,
+    ``fallbacks`` (calls in which the original ran because the graph raised), ``internal_errors``. Of now:
+    ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, and ``stance``.
     """
     counters = SESSION.counters
     low = _hook.stats()
     breaks = {k.partition(":")[2]: n for k, n in counters.items() if k.startswith("break:")}
+    configs = list(SESSION.configs)
     return {
         "frames_seen": low["frames_seen"] + counters["misses"],
         "frames_captured": counters["captured"],
@@ -159,8 +164,13 @@ def stats() -> dict[str, Any]:
         "graphs": counters["graphs"],
         "breaks": breaks,
         "recompiles": counters["recompiles"],
+        "limited": counters["limited"],
+        "evicted": counters["evicted"],
         "cache_hits": low["hits"],
         "cache_misses": low["misses"],
         "fallbacks": counters["fallbacks"],
         "internal_errors": counters["internal_errors"],
+        "entries": sum(len(entries) for c in configs for _, entries in _hook.all_entries(c)),
+        "cache_bytes": sum(held(c) for c in configs),
+        "stance": current_stance(),
     }

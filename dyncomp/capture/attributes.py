@@ -15,9 +15,10 @@ from .guards import Kind
 from .source import AttrSource, ConstSource, Source, TypeAttrSource
 from .values.base import Tracer, Value
 from .values.exception import ExceptionInitValue, ExceptionValue
-from .values.func import BoundMethodValue, PartialValue, SuperValue
+from .values.func import BoundMethodValue, SuperValue
 from .values.number import ConstValue
 from .values.obj import InstanceValue
+from .values.partial import PartialValue
 from .values.states import AttributeState
 
 _MISSING = object()

@@ -6,6 +6,7 @@ The other builtins are in ``library/``, by topic.
 from __future__ import annotations
 
 import typing
+from typing import Any
 
 from . import attributes, classes, instance_checks, library, operators, wrap
 from .breaks import Break
@@ -91,12 +92,19 @@ def _vars(tracer: Tracer, obj: Value) -> Value:
 def _super(tracer: Tracer, *args: Value) -> Value:
     frame = tracer.frames[-1]
     if len(args) == 2:
-        return SuperValue(tracer.constant_of(args[0], "a class"), args[1])
+        return _super_of(tracer.constant_of(args[0], "a class"), args[1])
     cell = frame.cells.get("__class__")
     if args or cell is None or cell.contents is None:
         raise Break("unsupported-call", "super() outside of a method")
     first = frame.first_argument(tracer)
-    return SuperValue(tracer.constant_of(tracer.realize(cell.contents), "a class"), first)
+    return _super_of(tracer.constant_of(tracer.realize(cell.contents), "a class"), first)
+
+
+def _super_of(cls: Any, owner: Value) -> Value:
+    fits = isinstance(cls, type) and not isinstance(owner, OpaqueValue) and issubclass(owner.pytype, cls)
+    if not fits and not (isinstance(cls, type) and owner.is_const and isinstance(owner.const, type)):
+        raise Break("would-raise", f"super() of {owner.describe()}")
+    return SuperValue(cls, owner)
 
 
 # -- what object and type give to every class -----------------------------------------------------------

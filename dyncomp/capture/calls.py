@@ -30,6 +30,7 @@ from .values.generator import GeneratorValue
 from .values.mapping import DictValue
 from .values.number import ConstValue, NumberValue
 from .values.seq import ListValue, TupleValue
+from .wrong_arguments import raise_type_error
 
 _MISSING = object()
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
@@ -51,6 +52,8 @@ def call_function(
             return handler(tracer, args, kwargs)
         if getattr(function.function, "_dyncomp_constant_result", False):
             return constant_result(tracer, function.function, args, kwargs)
+    if type(function_globals(function)[0]) is not dict:
+        raise Break("unsupported-call", f"{function.describe()}: its globals are a mapping of its own kind")
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
     refuse_inlining(tracer, code, function)
     bound = bind_arguments(tracer, function, code, args, kwargs)
@@ -135,7 +138,28 @@ def bind_arguments(
     args: list[Value],
     kwargs: dict[str, Value],
 ) -> dict[str, Value]:
-    """Arguments by name, as CPython binds them; breaks where that would raise ``TypeError``."""
+    """Arguments by name, as CPython binds them, or ``TypeError``."""
+    try:
+        return _bind(tracer, function, code, args, kwargs)
+    except Break as problem:
+        if problem.break_id != "would-raise":
+            raise
+        qualname = code.co_qualname
+        if isinstance(function, FunctionValue):
+            qualname = function.function.__qualname__
+        defaults = len(positional_defaults(tracer, function))
+        keywords = frozenset(keyword_only_defaults(tracer, function))
+        raise_type_error(tracer, code, qualname, (defaults, keywords), args, kwargs, problem)
+        raise
+
+
+def _bind(
+    tracer: Tracer,
+    function: FunctionValue | NestedFunctionValue,
+    code: types.CodeType,
+    args: list[Value],
+    kwargs: dict[str, Value],
+) -> dict[str, Value]:
     positional = code.co_varnames[: code.co_argcount]
     keyword_only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     rest = code.co_argcount + code.co_kwonlyargcount

@@ -10,9 +10,10 @@ from typing import Any
 from . import attributes, exceptions, frames
 from .breaks import Break
 from .values.base import Tracer, Value
-from .values.func import BoundMethodValue, PartialValue
+from .values.func import BoundMethodValue
 from .values.number import ConstValue
 from .values.obj import InstanceValue
+from .values.partial import PartialValue
 from .values.seq import TupleValue
 from .wrap import is_plain_class
 
@@ -114,6 +115,8 @@ def allocate(tracer: Tracer, cls: type) -> InstanceValue:
     """``object.__new__(cls)``."""
     if not is_plain_class(cls):
         raise _refusal(cls)
+    if any("__del__" in vars(base) for base in cls.__mro__):
+        raise Break("unsupported-call", f"construction of {cls.__qualname__}, which has a __del__")
     if cls.__flags__ & _IS_ABSTRACT:
         raise Break("would-raise", f"Can't instantiate abstract class {cls.__name__}")
     return InstanceValue(cls)

@@ -38,11 +38,11 @@ NOT_INLINED = frozenset((
 
 @dataclass
 class FrameState:
-    """What was seen of a code object's inputs: by the source's text, the last value or shape, and which
-    are to be symbolic from now on."""
+    """What was seen of a code object's inputs: by the source's text, the first value of each type or the last
+    shape, and which are to be symbolic from now on."""
 
-    seen: dict[str, Any] = field(default_factory=dict)
-    dynamic: set[str] = field(default_factory=set)
+    seen: dict[Any, Any] = field(default_factory=dict)
+    dynamic: set[tuple[str, type]] = field(default_factory=set)
     dynamic_dims: dict[str, set[int]] = field(default_factory=dict)
     static_dims: dict[str, set[int]] = field(default_factory=dict)
     texts: dict[str, set[str]] = field(default_factory=dict)
@@ -71,9 +71,11 @@ class CaptureConfig(_hook.HookConfig):
         self._states: dict[types.CodeType, FrameState] = {}
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self.code_infos: dict[int, Any] = {}
+        self.canonical_codes: dict[int, Any] = {}
         self.resume_functions: dict[Any, Any] = {}
-        self._body_owners: dict[int, types.CodeType] = {}
-        self._plain_bodies: set[int] = set()
+        # by identity (code objects compare by value), with the body so that its id stays its own
+        self._body_owners: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        self._plain_bodies: dict[int, types.CodeType] = {}
         self.raise_internal_errors = True  # under debug_verify
 
     @property
@@ -93,6 +95,13 @@ class CaptureConfig(_hook.HookConfig):
     def forget(self) -> None:
         """Drop all that is remembered about code objects."""
         self._states.clear()
+        self._varying.clear()
+        self._body_owners.clear()
+        self._plain_bodies.clear()
+        self.code_infos.clear()
+        self.canonical_codes.clear()
+        self.resume_functions.clear()
+        self.records.forget()
 
     def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:
         """Arguments of a loop body that change from one iteration to the next."""
@@ -100,14 +109,14 @@ class CaptureConfig(_hook.HookConfig):
 
     def set_body_owner(self, body: types.CodeType, owner: types.CodeType) -> None:
         """``body`` runs one iteration of a loop of ``owner``."""
-        self._body_owners[id(body)] = owner
+        self._body_owners[id(body)] = (body, owner)
 
     def note_plain_body(self, body: types.CodeType) -> None:
         """A loop's body turned out to hold no array work: have its loop captured anew, to run as it is."""
-        owner = self._body_owners.get(id(body))
-        if owner is not None and id(body) not in self._plain_bodies:
-            self._plain_bodies.add(id(body))
-            _hook.clear(owner, self)
+        known = self._body_owners.get(id(body))
+        if known is not None and id(body) not in self._plain_bodies:
+            self._plain_bodies[id(body)] = body
+            _hook.clear(known[1], self)
 
     def is_plain_body(self, body: types.CodeType) -> bool:
         """Whether every capture of a loop's body so far left it as it is."""

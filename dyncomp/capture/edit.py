@@ -26,6 +26,12 @@ class Catch(NamedTuple):
     lasti: bool
 
 
+# may run a Python function in a frame of the same evaluation loop
+_ENTERS_FRAMES = frozenset(
+    {"CALL", "CALL_FUNCTION_EX", "FOR_ITER", "SEND", "LOAD_ATTR", "LOAD_METHOD", "BINARY_SUBSCR"}
+)
+
+
 class Assembly:
     """Instructions in order of emission. Arguments of jumps and of LASTI are labels."""
 
@@ -63,26 +69,25 @@ class Assembly:
         ]
         catches = [item[3] for item in self._items]
         kept = _reachable(linked, catches)
+        led = _led_by_nop(linked, catches, kept)
         moved = [0] * (len(linked) + 1)
-        instructions: list[Instr] = []
-        under: list[Catch | None] = []
+        count = 0
         for index, keep in enumerate(kept):
-            moved[index] = len(instructions)
+            moved[index] = count
+            count += keep + led[index]
+        moved[len(linked)] = count
+        instructions: list[Instr] = []
+        made_catches: list[Catch | None] = []
+        for instr, keep in zip(linked, kept):
             if not keep:
                 continue
-            catch = catches[index]
-            if catch is not None and (not under or under[-1] != catch):
-                # where a Python function that an instruction called raises, CPython 3.13 looks the handler
-                # up by the place just before the instruction
-                instructions.append(Instr("NOP", None, linked[index].loc, len(instructions)))
-                under.append(catch)
-            instructions.append(linked[index]._replace(index=len(instructions)))
-            under.append(catch)
-        moved[len(linked)] = len(instructions)
-        for index, instr in enumerate(instructions):
-            if instr.op in JUMPS or instr.op == "LASTI":
-                instructions[index] = instr._replace(arg=moved[instr.arg])
-        exceptions = _ranges(under, moved)
+            if led[instr.index]:
+                instructions.append(Instr("NOP", None, instr.loc, len(instructions)))
+                made_catches.append(catches[instr.index])
+            arg = moved[instr.arg] if instr.op in JUMPS or instr.op == "LASTI" else instr.arg
+            instructions.append(Instr(instr.op, arg, instr.loc, len(instructions)))
+            made_catches.append(catches[instr.index])
+        exceptions = _ranges(made_catches, moved)
         return dataclasses.replace(like, instructions=tuple(instructions), exceptions=exceptions, **changes)
 
 
@@ -99,6 +104,19 @@ def places_and_catches(code: CanonicalCode) -> tuple[list[Label], list[Catch | N
             made[entry] = Catch(places[entry.target], entry.depth, entry.lasti)
         catches.append(made[entry])
     return places, catches
+
+
+def _led_by_nop(instructions: list[Instr], catches: list[Catch | None], kept: list[bool]) -> list[bool]:
+    """Before which instructions a NOP under the same handler is to be put. CPython 3.13 looks for the handler
+    of a failed call of a Python function at the instruction before the call (in compiled code there always is
+    one, which loads the operands)."""
+    led = [False] * len(instructions)
+    before: Catch | None = None
+    for instr, catch, keep in zip(instructions, catches, kept):
+        if keep:
+            led[instr.index] = catch is not None and catch != before and instr.op in _ENTERS_FRAMES
+            before = catch
+    return led
 
 
 def _reachable(instructions: list[Instr], catches: list[Catch | None]) -> list[bool]:

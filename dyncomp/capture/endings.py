@@ -10,10 +10,11 @@ from . import _hook
 from .breaks import Skip
 from .codegen import UNBOUND_SLOT, Codegen
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
-from .flow import Flow
-from .frames import Frame
+from .flow import Flow, stack_depths
+from .frames import Frame, remember_canonical
+from .handler_exits import handler_exits
 from .instr import JUMPS, Instr, pops_pushes
-from .loop_driver import emit_loop, loop_body
+from .loop_driver import closes_when_left, emit_loop, loop_body
 from .loops import Loop, LoopBody, make_loop_driver
 from .resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation, needed_locals
 from .transfers import pass_on
@@ -119,6 +120,7 @@ def cached_continuation(
     if found is None:
         made = make_continuation(frame.code, at, stack_depth=depth, bound=bound, unbound_slots=unbound)
         found = cache[key] = (made, frame.raw_code)
+        remember_canonical(cg.tracer.config, made)
     made = found[0]
     assert isinstance(made, Continuation)
     return made
@@ -188,7 +190,7 @@ def _emit_break(cg: Codegen, end: BreakEnd) -> None:
     frame = end.frames[-1]
     instr = end.instr
     form = _FORMS.get(instr.op)
-    if form is None or frame.info.in_try[instr.index] or len(end.frames) > 1:
+    if form is None or frame.info.in_try[instr.index] or len(end.frames) > 1 or _is_bare_super(frame, instr):
         _emit_tail(cg, end)
         return
     cg.line_number = frame.loc.line
@@ -219,6 +221,7 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
         stack_depth=len(stack),
         bound=bound,
         unbound_slots=unbound_slots(stack),
+        exits=_after_handlers(cg, frame, instr.index, stack),
     )
     function = plain_function(cg, frame, tail)
     cg.line_number = cg.frames[0].loc.line
@@ -294,6 +297,8 @@ def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) ->
     """Run a loop inside ``try`` or ``with`` under its own exception handlers: in a copy of the original code
     that calls the captured body for each iteration. Where the loop is left, capture goes on."""
     body = loop_body(cg, frame, loop)
+    if loop.kind == "for" and (body.exits or body.may_return) and closes_when_left(cg, frame.stack[-1]):
+        raise Skip("a loop inside of try or with that closes a generator when it is left")
     bound = frozenset(frame.locals)
     unwinding.prepare([loop.header])
     stack = unwinding.stacks[-1]
@@ -315,16 +320,43 @@ def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) ->
 def _after_loop(
     cg: Codegen, frame: Frame, loop: Loop, body: LoopBody, stack: list[str]
 ) -> dict[int, ResumeTarget]:
-    """The continuations where a loop under handlers is left. Where a local may be unbound there is none: the
-    rest then runs as plain Python."""
+    """The continuations where a loop under handlers is left, and where those handlers are through. Where a
+    local may be unbound there is none: the rest then runs as plain Python."""
     header = frame.code.instructions[loop.header]
     kept = {target: len(stack) - body.pops.get(k, 0) for k, target in body.exits.items()}
     if loop.kind == "for":
         kept[header.arg] = len(stack) - 1
+    depths = stack_depths(frame.code)
+    for place in handler_exits(frame.code, loop.header):
+        kept.setdefault(place, depths[place])
+    return _sure_targets(cg, frame, loop.header, kept, stack)
+
+
+def _after_handlers(cg: Codegen, frame: Frame, at: int, stack: list[str]) -> dict[int, ResumeTarget]:
+    """The continuations where a plain copy is through with the handlers of instruction ``at``."""
+    if frame.info.in_handler[at] or not frame.info.in_try[at]:
+        return {}
+    depths = stack_depths(frame.code)
+    return _sure_targets(
+        cg, frame, at, {place: depths[place] for place in handler_exits(frame.code, at)}, stack
+    )
+
+
+def _sure_targets(
+    cg: Codegen, frame: Frame, start: int, kept: dict[int, int], stack: list[str]
+) -> dict[int, ResumeTarget]:
+    """Continuations at those of the places ``kept`` (with how much of the stack is left there) at which it is
+    certain which locals are bound. ``start``: where the frame is now."""
+    if not kept:
+        return {}
     flow = Flow.of(frame.code)
-    assigned = flow.assigned(flow.mask(set(frame.locals)), loop.header)
+    bound_now = flow.mask(set(frame.locals))
+    assigned = flow.assigned(bound_now, start)
     live = flow.live()
-    possible = flow.mask(set(frame.locals)) | flow.mask(loop.stored)
+    possible = bound_now
+    for instr in frame.code.instructions:
+        if instr.op == "STORE_FAST":
+            possible |= flow.bit.get(instr.arg, 0)
     found = {}
     for target, depth in kept.items():
         if live[target] & possible & ~assigned[target] or frame.info.in_handler[target]:
@@ -473,6 +505,16 @@ def _unpack(cg: Codegen, end: BreakEnd, unwinding: Unwinding, instr: Instr) -> N
     names = [cg.fresh("r") for _ in range(instr.arg)]
     cg.line(f"[{', '.join(names)}] = {sequence}")
     unwinding.leave(resume_call(cg, frame, instr.index + 1, below + names[::-1], unwinding.local(frame)))
+
+
+def _is_bare_super(frame: Frame, instr: Instr) -> bool:
+    """``super()`` looks at the frame that calls it: it runs in a copy of the original."""
+    return (
+        instr.op == "CALL"
+        and instr.arg[0] == 0
+        and frame.stack[-1].is_const
+        and frame.stack[-1].const is super
+    )
 
 
 def _slice_text(arg: Any, o: list[str]) -> str:

@@ -8,10 +8,11 @@ from .breaks import Break
 from .guards import Kind
 from .values.array import ArrayValue
 from .values.base import OpaqueValue, Tracer, Value
-from .values.func import BoundMethodValue, FunctionValue, PartialValue
+from .values.func import BoundMethodValue, FunctionValue
 from .values.mapping import DictValue
 from .values.number import is_unique
 from .values.obj import InstanceValue
+from .values.partial import PartialValue
 from .values.seq import ListValue, TupleValue
 
 # types of which equal objects may be several

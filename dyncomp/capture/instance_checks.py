@@ -94,7 +94,7 @@ def class_operation(tracer: Tracer, value: ConstValue, name: str, args: list[Val
         if name == "__iter__":
             listed: list[Any] = list(cls)
             members: list[Value] = [ConstValue(member) for member in listed]
-            return SequenceIterator(members, value, types.GeneratorType)
+            return SequenceIterator(members, value)
         function = _FOLDED_ON_ENUMS[name]
         return ConstValue(tracer.fold(function, cls, *(tracer.constant_of(a, "an operand") for a in args)))
     method = attributes.bind_member(tracer, hook, value, type(cls), name)

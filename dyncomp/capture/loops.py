@@ -39,6 +39,7 @@ from dyncomp.capture.resume import (
     argument_order,
     canonical_of,
     emit_bound,
+    emit_exit,
     emit_prologue,
     emit_tail,
     finish_function,
@@ -347,8 +348,9 @@ def make_loop_driver(
     the body function would. When ``body.freevars`` is not empty, ``body_callable.bind(cells)`` is called
     where the loop is entered and its result per iteration. ``bound`` must be the set that ``body`` was made
     with. The stack that the driver takes is the one before the header (``loop.depth`` values, a for loop's
-    iterator on top). Where the loop is left towards a key of ``resumes``, that function is called outside of
-    all handlers and its result returned; anywhere else the driver itself goes on as the original.
+    iterator on top). Where the loop is left towards a key of ``resumes``, or a handler leads to one, that
+    function is called outside of all handlers and its result returned; elsewhere the driver goes on as the
+    original.
     """
     canonical = canonical_of(code)
     region = find_region(canonical, loop)
@@ -368,8 +370,12 @@ def make_loop_driver(
     )
     if unbound_slots:
         temporaries.add(NO_VALUE)
+    depths, prefix = stack_depths(canonical), fresh_prefix(canonical, ".tail")
     for instr in canonical.instructions:
         if instr.index == loop.header:
+            continue
+        if resumes and instr.index in resumes:
+            temporaries |= emit_exit(assembly, instr, resumes, depths, prefix, places)
             continue
         assembly.mark(places[instr.index])
         assembly.loc = instr.loc

@@ -30,6 +30,7 @@ class EntryRecord:
     missed: str = ""
     seconds: float = 0.0
     instructions: int = 0
+    bytes: int = 0
 
 
 @dataclass
@@ -53,6 +54,10 @@ class Records:
             self.counters[f"break:{record.id}"] += 1
             log.info("graph break in %s: [%s] %s at %s", entry.name, record.id, record.reason, record.loc)
 
+    def forget_entry(self, entry: EntryRecord) -> None:
+        """The entry was dropped; the counters keep it."""
+        self.entries[:] = [known for known in self.entries if known is not entry]
+
     def add_skip(self, name: str, loc: Loc, reason: str) -> None:
         self.skipped.append((name, loc, reason))
         self.counters["skipped"] += 1
@@ -71,8 +76,8 @@ class Records:
         log.info("the graph of %s raised: the original runs", code.co_qualname)
         return types.FunctionType(code, namespace, code.co_name, None, closure)
 
-    def clear(self) -> None:
-        self.counters.clear()
+    def forget(self) -> None:
+        """Let go of all records; the counters, which all configurations share, stay."""
         self.entries.clear()
         self.skipped.clear()
         self.internal_errors.clear()

@@ -9,7 +9,8 @@ from typing import Any
 
 from . import transfers
 from .codegen import Codegen
-from .instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode, Instr
+from .edit import Assembly, places_and_catches
+from .instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr
 from .pyver import decode, encode
 from .values.number import NumberValue
 
@@ -128,7 +129,7 @@ def _compile(cg: Codegen, lines: list[tuple[str, int]], code: types.CodeType) ->
     _move_lines(tree, [number for _, number in lines])
     module = compile(tree, code.co_filename, "exec", dont_inherit=True)
     inner = _find_code(module, _name(code))
-    return encode(_fit(decode(inner), cg, code))
+    return encode(_release_at_tail_calls(_fit(decode(inner), cg, code)))
 
 
 def _move_lines(tree: ast.AST, numbers: list[int]) -> None:
@@ -163,6 +164,42 @@ def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCod
         filename=code.co_filename,
         firstlineno=code.co_firstlineno,
     )
+
+
+def _release_at_tail_calls(made: CanonicalCode) -> CanonicalCode:
+    """Variables are deleted where ``return f(a, b)`` or ``raise a`` reads them last: an exception that the
+    frame still had would hold itself by its traceback."""
+    places, catches = places_and_catches(made)
+    last_reads = {i for end in _tail_calls(made) for i in _last_reads(made, end, catches)}
+    assembly = Assembly()
+    for instr in made.instructions:
+        assembly.emit_copy(instr, places, catches)
+        if instr.index in last_reads:
+            assembly.loc, assembly.catch = instr.loc, catches[instr.index]
+            assembly.emit("DELETE_FAST", instr.arg)
+    assembly.mark(places[-1])
+    return assembly.finish(made)
+
+
+def _tail_calls(made: CanonicalCode) -> list[int]:
+    pairs = zip(made.instructions, made.instructions[1:])
+    calls = [b.index for a, b in pairs if a.op == "CALL" and b.op == "RETURN_VALUE"]
+    return calls + [i.index for i in made.instructions if i.op == "RAISE_VARARGS"]
+
+
+def _last_reads(made: CanonicalCode, end: int, catches: list[Any]) -> list[int]:
+    """The last reads of each variable in the straight code that ends at instruction ``end``."""
+    targets = {i.arg for i in made.instructions if i.op in JUMPS}
+    found: dict[str, int] = {}
+    for index in range(end - 1, -1, -1):
+        instr = made.instructions[index]
+        if instr.op in JUMPS or index + 1 in targets or catches[index] is not None:
+            break
+        if instr.op == "DELETE_FAST":
+            break
+        if instr.op in ("LOAD_FAST", "STORE_FAST"):
+            found.setdefault(instr.arg, index)
+    return [index for index in found.values() if made.instructions[index].op == "LOAD_FAST"]
 
 
 def _fit_instruction(instr: Instr, cg: Codegen, renamed: dict[str, str]) -> Instr:

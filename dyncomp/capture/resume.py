@@ -152,6 +152,7 @@ def make_break_tail(
     unbound_slots: Collection[int] = (),
     lasti_slots: Mapping[int, int] | None = None,
     start: int | None = None,
+    exits: Mapping[int, ResumeTarget] | None = None,
 ) -> Continuation:
     """Like :func:`make_continuation`, but only until instruction ``at`` has run: then a tail call goes on.
 
@@ -159,7 +160,8 @@ def make_break_tail(
     maps each place where control may go after ``at`` (``at + 1``, and the target of a jump) to what to call
     from there with the stack and the locals as they are then; its result is returned. ``at`` runs under its
     original exception handlers, the tail call outside them. A place not in ``resumes``, and whatever a
-    handler does after ``at`` raised, runs here as in the original.
+    handler does after ``at`` raised, runs here as in the original up to a key of ``exits``, where a tail
+    call goes on too.
     """
     canonical = canonical_of(code)
     check_plain(canonical)
@@ -171,10 +173,12 @@ def make_break_tail(
     )
     temporaries: set[str] = set()
     depths = stack_depths(canonical)
+    prefix = fresh_prefix(canonical, _TAIL)
     for instr in canonical.instructions:
         if instr.index == at:
-            prefix = fresh_prefix(canonical, _TAIL)
-            temporaries = _breaking(assembly, instr, resumes, depths, prefix, places, catches)
+            temporaries |= _breaking(assembly, instr, resumes, depths, prefix, places, catches)
+        elif exits and instr.index in exits:
+            temporaries |= emit_exit(assembly, instr, exits, depths, prefix, places)
         else:
             assembly.emit_copy(instr, places, catches)
     assembly.mark(places[-1])
@@ -355,6 +359,21 @@ def _breaking(
         assembly.mark(tail)
         temporaries |= emit_tail(assembly, resumes[instr.arg], depths[instr.arg], prefix)
     return temporaries
+
+
+def emit_exit(
+    assembly: Assembly,
+    instr: Instr,
+    exits: Mapping[int, ResumeTarget],
+    depths: list[int],
+    prefix: str,
+    places: list[Label],
+) -> set[str]:
+    """Emit the tail call that goes on at ``instr`` in its place; returns the temporaries used."""
+    assembly.mark(places[instr.index])
+    assembly.loc = instr.loc
+    assembly.catch = None
+    return emit_tail(assembly, exits[instr.index], depths[instr.index], prefix)
 
 
 def emit_tail(assembly: Assembly, target: ResumeTarget, depth: int, prefix: str) -> set[str]:

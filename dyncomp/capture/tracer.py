@@ -30,6 +30,7 @@ from . import (
 from .breaks import Break
 from .config import CaptureConfig
 from .exceptions import Raised
+from .guard_program import is_plain_key
 from .guards import Guard, Kind
 from .places import SymbolPlace
 from .source import Source
@@ -39,6 +40,8 @@ from .values.exception import ExceptionValue
 from .values.iterator import SequenceIterator
 from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
+
+# exactly these: subclasses may hash and compare in their own way
 
 
 class Restart(Exception):
@@ -111,6 +114,7 @@ class Tracer:
         self.input_objects.clear()
         self.global_writes.clear()
         self.states.clear()
+        self.env.locate = None  # it leads here, and the graph's sizes lead to it
         self.restart = Restart()
 
     @property
@@ -323,10 +327,10 @@ class Tracer:
 
     def check_key(self, key: Any) -> None:
         """Dict keys must be constants that guards can compare."""
-        if isinstance(key, tuple):
+        if type(key) is tuple:
             for part in key:
                 self.check_key(part)
-        elif not isinstance(key, (str, int, float, bytes, bool, type(None), type, types.FunctionType)):
+        elif not is_plain_key(key):
             raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
 
     # -- exceptions -----------------------------------------------------------------------------
@@ -382,8 +386,8 @@ class Tracer:
         self.take_direct()
         return generators.call_method(self, generator, name, args, kwargs)
 
-    def run_generator(self, frame: Any) -> Value | None:
-        return machine.run_generator(self, frame)
+    def run_generator(self, frame: Any, thrown: Value | None = None) -> Value | None:
+        return machine.run_generator(self, frame, thrown)
 
     def call_object(
         self, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]

@@ -73,6 +73,22 @@ class _Memory:
         self.__array_interface__ = interface
 
 
+def _array_over(base: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array | None:
+    """A view whose ``.base`` is an array, so that NumPy's rules about the writeable flag hold; ``None`` where
+    the array that owns the memory is not one block."""
+    root = base
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    place = base.__array_interface__["data"][0] - root.__array_interface__["data"][0] + offset
+    try:
+        window: Array = np.ndarray(shape, base.dtype, root, place, strides)
+    except (ValueError, TypeError, BufferError):
+        return None
+    if not base.flags.writeable:
+        window.flags.writeable = False
+    return window
+
+
 def strided_window(base: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
     """A view of ``base``'s memory: strides and offset in elements from its first element.
 
@@ -80,6 +96,9 @@ def strided_window(base: Array, shape: Sequence[int], strides: Sequence[int], of
     The caller answers for staying inside the memory.
     """
     item = base.itemsize
+    found = _array_over(base, tuple(shape), tuple(stride * item for stride in strides), offset * item)
+    if found is not None:
+        return found
     interface = dict(base.__array_interface__)
     address, readonly = interface["data"]
     interface["data"] = (address + offset * item, readonly)

@@ -90,7 +90,9 @@ def quiet(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_bfloat16(x: Any) -> bool:
-    return getattr(x, "dtype", None) is not None and x.dtype.name == "bfloat16"
+    dtype = getattr(x, "dtype", None)
+    # the name of a dtype is costly to ask for
+    return dtype is not None and dtype.kind == "V" and dtype.name == "bfloat16"
 
 
 def widening(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,6 +52,7 @@ def caught_index_error(x):
         "raise",
         "unsupported-call",
     ),
+    plain=True,
 )
 def raised_and_caught(x):
     try:

@@ -57,10 +57,27 @@ config_detach(HookConfig *self)
     }
 }
 
+/* Code objects are unknown to the garbage collector, and those of entries have continuations as constants,
+   which have entries in turn: such cycles end here. */
+static void
+config_drop_entries(HookConfig *self)
+{
+    PyObject *key, *cache;
+    Py_ssize_t position = 0;
+    dispatchers_forget(self, true);
+    PyObject *caches = self->caches;
+    self->caches = NULL;
+    while (caches != NULL && PyDict_Next(caches, &position, &key, &cache)) {
+        cache_drop_entries((CodeCache *)cache);
+    }
+    Py_XDECREF(caches);
+}
+
 static int
 config_clear(HookConfig *self)
 {
     config_detach(self);
+    config_drop_entries(self);
     Py_CLEAR(self->caches);
     Py_CLEAR(self->on_miss);
     Py_CLEAR(self->should_capture);
@@ -124,6 +141,7 @@ config_clear_code(HookConfig *config, PyObject *code)
     if (cache != NULL) {
         cache_reset(cache);
     }
+    dispatchers_forget(config, false);
     return 0;
 }
 
@@ -131,6 +149,7 @@ static void
 config_reset(HookConfig *config)
 {
     PyObject *caches = config->caches == NULL ? NULL : PyDict_Values(config->caches);
+    dispatchers_forget(config, false);
     for (Py_ssize_t i = 0; caches != NULL && i < PyList_GET_SIZE(caches); i++) {
         cache_reset((CodeCache *)PyList_GET_ITEM(caches, i));
     }

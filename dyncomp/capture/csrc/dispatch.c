@@ -2,35 +2,20 @@
  *
  * On a hit no Python code runs in between, and the frame hook is installed only for entries that ask. */
 #include "bind.h"
-
-#define NUM_REPLACEMENTS 4
-
-typedef struct {
-    Entry *entry;               /* strong, compared by identity */
-    PyFunctionObject *function; /* the entry's code with the dispatcher's globals and closure */
-} Replacement;
-
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    PyFunctionObject *func;
-    HookConfig *config;
-    PyObject *on_miss; /* or NULL: the config's */
-    PyObject *dict;
-    PyObject *weakrefs;
-    CodeCache *cache; /* of func's code, or NULL */
-    Replacement replacements[NUM_REPLACEMENTS];
-    int next_replacement;
-} Dispatcher;
+#include "dispatcher.h"
 
 /* -- running --------------------------------------------------------------------------------- */
 /* A Python function called from C; see c_recursion_refund. The stack was checked by the caller. */
 static inline PyObject *
-call_function(PyFunctionObject *function, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+call_function(Dispatcher *self, PyFunctionObject *function, PyObject *const *args, size_t nargsf,
+              PyObject *kwnames)
 {
     PyThreadState *tstate = PyThreadState_GET();
+    int extra_frames = self->extra_frames;
     c_recursion_refund(tstate, C_RECURSION_PER_CALL);
+    recursion_refund(tstate, extra_frames);
     PyObject *result = function->vectorcall((PyObject *)function, args, nargsf, kwnames);
+    recursion_refund(tstate, -extra_frames);
     c_recursion_refund(tstate, -C_RECURSION_PER_CALL);
     return result;
 }
@@ -44,7 +29,7 @@ call_original(Dispatcher *self, ThreadState *ts, PyObject *const *args, size_t n
     if (ts->active != NULL) {
         ts->bypass = (PyCodeObject *)func->func_code;
     }
-    PyObject *result = call_function(func, args, nargsf, kwnames);
+    PyObject *result = call_function(self, func, args, nargsf, kwnames);
     ts->bypass = NULL;
     Py_DECREF(func);
     return result;
@@ -121,7 +106,7 @@ run_python(Dispatcher *self, ThreadState *ts, Hit *hit, PyObject *const *args, s
     if (function == NULL) {
         return NULL;
     }
-    PyObject *result = call_function(function, args, nargsf, kwnames);
+    PyObject *result = call_function(self, function, args, nargsf, kwnames);
     Py_DECREF(function);
     if (result == NULL) {
         strip_transfers();
@@ -153,7 +138,10 @@ run_entry(Dispatcher *self, ThreadState *ts, Hit *hit, const GuardEnv *env, PyOb
 static PyObject *
 on_miss_of(Dispatcher *self)
 {
-    return self->on_miss != NULL ? self->on_miss : self->config->on_miss;
+    if (self->on_miss != NULL || self->config == NULL) {
+        return self->on_miss;
+    }
+    return self->config->on_miss;
 }
 
 /* The cache of the function's present code. New reference. */
@@ -190,11 +178,14 @@ dispatch_bound(Dispatcher *self, ThreadState *ts, PyFunctionObject *func, CodeCa
     return run_entry(self, ts, &hit, env, args, nargsf, kwnames);
 }
 
-static PyObject *
+PyObject *
 dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Dispatcher *self = (Dispatcher *)callable;
     ThreadState *ts = &thread_state;
+    if (self->func != NULL && self->config == NULL && self->borrows_config) {
+        return call_original(self, ts, args, nargsf, kwnames);
+    }
     if (self->func == NULL || self->config == NULL) { /* also after a collection */
         PyErr_SetString(PyExc_RuntimeError, "the compiled function is not initialised");
         return NULL;
@@ -230,8 +221,95 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     return result;
 }
 
+/* -- the config's list of dispatchers --------------------------------------------------------- */
+static void
+dispatcher_join(Dispatcher *self)
+{
+    self->after = self->config->dispatchers;
+    if (self->after != NULL) {
+        self->after->before = self;
+    }
+    self->config->dispatchers = self;
+}
+
+/* Let go of the config. */
+void
+dispatcher_leave(Dispatcher *self)
+{
+    HookConfig *config = self->config;
+    if (config == NULL) {
+        return;
+    }
+    if (self->before != NULL) {
+        self->before->after = self->after;
+    }
+    else {
+        config->dispatchers = self->after;
+    }
+    if (self->after != NULL) {
+        self->after->before = self->before;
+    }
+    self->before = self->after = NULL;
+    self->config = NULL;
+    if (!self->borrows_config) {
+        Py_DECREF(config);
+    }
+}
+
+static void
+dispatcher_forget(Dispatcher *self)
+{
+    Py_CLEAR(self->cache);
+    for (int i = 0; i < NUM_REPLACEMENTS; i++) {
+        Py_CLEAR(self->replacements[i].entry);
+        Py_CLEAR(self->replacements[i].function);
+    }
+}
+
+void
+dispatchers_forget(HookConfig *config, bool dying)
+{
+    if (!dying) { /* what goes may take other dispatchers with it: collect them first */
+        Py_ssize_t n = 0, filled = 0;
+        for (Dispatcher *d = config->dispatchers; d != NULL; d = d->after) {
+            n++;
+        }
+        Dispatcher **all = PyMem_Calloc((size_t)n + 1, sizeof(Dispatcher *));
+        for (Dispatcher *d = config->dispatchers; all != NULL && d != NULL; d = d->after) {
+            if (Py_REFCNT(d) > 0) {
+                all[filled++] = (Dispatcher *)Py_NewRef((PyObject *)d);
+            }
+        }
+        for (Py_ssize_t i = 0; i < filled; i++) {
+            dispatcher_forget(all[i]);
+            Py_DECREF(all[i]);
+        }
+        PyMem_Free(all);
+        return;
+    }
+    while (config->dispatchers != NULL) {
+        Dispatcher *d = config->dispatchers;
+        if (Py_REFCNT(d) == 0) { /* being destroyed */
+            dispatcher_leave(d);
+            continue;
+        }
+        Py_INCREF(d);
+        if (d->borrows_config) {
+            dispatcher_leave(d);
+        }
+        else { /* only while the garbage collector clears both */
+            d->borrows_config = true;
+            dispatcher_leave(d);
+            d->borrows_config = false;
+            Py_DECREF(config);
+        }
+        dispatcher_forget(d);
+        Py_DECREF(d);
+    }
+}
+
 /* -- the object ------------------------------------------------------------------------------ */
-static int
+int
 dispatcher_setup(Dispatcher *self, PyObject *func, PyObject *config, PyObject *on_miss)
 {
     if (!PyFunction_Check(func)) {
@@ -243,13 +321,15 @@ dispatcher_setup(Dispatcher *self, PyObject *func, PyObject *config, PyObject *o
         return -1;
     }
     Py_XSETREF(self->func, (PyFunctionObject *)Py_NewRef(func));
-    Py_XSETREF(self->config, (HookConfig *)Py_NewRef(config));
+    dispatcher_leave(self);
+    self->config = (HookConfig *)(self->borrows_config ? config : Py_NewRef(config));
+    dispatcher_join(self);
     Py_XSETREF(self->on_miss, on_miss == NULL || on_miss == Py_None ? NULL : Py_NewRef(on_miss));
     Py_CLEAR(self->cache);
     return 0;
 }
 
-static PyObject *
+PyObject *
 dispatcher_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     Dispatcher *self = (Dispatcher *)type->tp_alloc(type, 0);
@@ -270,11 +350,13 @@ dispatcher_init(Dispatcher *self, PyObject *args, PyObject *kwargs)
     return dispatcher_setup(self, func, config, on_miss);
 }
 
-static int
+int
 dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->func);
-    Py_VISIT(self->config);
+    if (!self->borrows_config) {
+        Py_VISIT(self->config);
+    }
     Py_VISIT(self->on_miss);
     Py_VISIT(self->dict);
     Py_VISIT(self->cache);
@@ -285,22 +367,18 @@ dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
     return 0;
 }
 
-static int
+int
 dispatcher_clear(Dispatcher *self)
 {
     Py_CLEAR(self->func);
-    Py_CLEAR(self->config);
+    dispatcher_leave(self);
     Py_CLEAR(self->on_miss);
     Py_CLEAR(self->dict);
-    Py_CLEAR(self->cache);
-    for (int i = 0; i < NUM_REPLACEMENTS; i++) {
-        Py_CLEAR(self->replacements[i].entry);
-        Py_CLEAR(self->replacements[i].function);
-    }
+    dispatcher_forget(self);
     return 0;
 }
 
-static void
+void
 dispatcher_dealloc(Dispatcher *self)
 {
     PyObject_GC_UnTrack(self);
@@ -414,117 +492,4 @@ PyTypeObject Dispatcher_Type = {
     .tp_getset = getset,
     .tp_members = members,
     .tp_methods = methods,
-};
-
-/* -- continuations --------------------------------------------------------------------------- */
-static PyObject *
-needs_cells(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
-{
-    PyErr_Format(PyExc_TypeError, "%R has free variables: call bind(cells)(...)", self);
-    return NULL;
-}
-
-static PyObject *
-empty_cells(Py_ssize_t n)
-{
-    PyObject *cells = PyTuple_New(n);
-    for (Py_ssize_t i = 0; cells != NULL && i < n; i++) {
-        PyObject *cell = PyCell_New(NULL);
-        if (cell == NULL) {
-            Py_CLEAR(cells);
-            break;
-        }
-        PyTuple_SET_ITEM(cells, i, cell);
-    }
-    return cells;
-}
-
-static PyObject *
-function_with_cells(PyObject *code, PyObject *globals, PyObject *name, PyObject *qualname, PyObject *cells)
-{
-    PyObject *function = PyFunction_NewWithQualName(code, globals, qualname);
-    if (function == NULL) {
-        return NULL;
-    }
-    Py_XSETREF(((PyFunctionObject *)function)->func_name, Py_NewRef(name));
-    if (PyTuple_GET_SIZE(cells) > 0 && PyFunction_SetClosure(function, cells) < 0) {
-        Py_CLEAR(function);
-    }
-    return function;
-}
-
-static int
-resume_init(Dispatcher *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"code", "globals", "name", "qualname", "config", "on_miss", NULL};
-    PyObject *code, *globals, *name, *qualname, *config, *on_miss = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!UUO|O", names, &PyCode_Type, &code, &PyDict_Type, &globals,
-                                     &name, &qualname, &config, &on_miss)) {
-        return -1;
-    }
-    int num_free = ((PyCodeObject *)code)->co_nfreevars;
-    CodeExtra *extra = code_extra_make(code);
-    PyObject *cells = empty_cells(num_free);
-    PyObject *func = cells == NULL ? NULL : function_with_cells(code, globals, name, qualname, cells);
-    Py_XDECREF(cells);
-    if (func == NULL || extra == NULL) {
-        Py_XDECREF(func);
-        if (!PyErr_Occurred()) {
-            PyErr_NoMemory();
-        }
-        return -1;
-    }
-    extra->skip = true; /* its own dispatcher looks after it */
-    int result = dispatcher_setup(self, func, config, on_miss);
-    Py_DECREF(func);
-    self->vectorcall = num_free > 0 ? needs_cells : dispatch;
-    return result;
-}
-
-static PyObject *
-resume_bind(Dispatcher *self, PyObject *cells)
-{
-    if (self->func == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the continuation is not initialised");
-        return NULL;
-    }
-    PyFunctionObject *template = self->func;
-    PyCodeObject *code = (PyCodeObject *)template->func_code;
-    bool good = PyTuple_Check(cells) && PyTuple_GET_SIZE(cells) == code->co_nfreevars;
-    for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(cells); i++) {
-        good = PyCell_Check(PyTuple_GET_ITEM(cells, i));
-    }
-    if (!good) {
-        PyErr_Format(PyExc_TypeError, "%R takes a tuple of %d cells", self, code->co_nfreevars);
-        return NULL;
-    }
-    PyObject *func = function_with_cells((PyObject *)code, template->func_globals, template->func_name,
-                                         template->func_qualname, cells);
-    PyObject *made = func == NULL ? NULL : dispatcher_new(&Dispatcher_Type, NULL, NULL);
-    if (made != NULL && dispatcher_setup((Dispatcher *)made, func, (PyObject *)self->config, self->on_miss) < 0) {
-        Py_CLEAR(made);
-    }
-    Py_XDECREF(func);
-    return made;
-}
-
-static PyMethodDef resume_methods[] = {
-    {"bind", (PyCFunction)resume_bind, METH_O, "bind(cells) -> callable"},
-    {NULL},
-};
-
-PyTypeObject ResumeFunction_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dyncomp.capture._hook.ResumeFunction",
-    .tp_doc = "The continuation after a graph break.",
-    .tp_basicsize = sizeof(Dispatcher),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_base = &Dispatcher_Type,
-    .tp_new = dispatcher_new,
-    .tp_init = (initproc)resume_init,
-    .tp_traverse = (traverseproc)dispatcher_traverse,
-    .tp_clear = (inquiry)dispatcher_clear,
-    .tp_dealloc = (destructor)dispatcher_dealloc,
-    .tp_call = PyVectorcall_Call,
-    .tp_vectorcall_offset = offsetof(Dispatcher, vectorcall),
-    .tp_methods = resume_methods,
 };

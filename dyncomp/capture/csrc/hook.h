@@ -120,6 +120,7 @@ struct HookConfig {
     PyObject *should_capture;
     PyObject *caches; /* dict: code by identity -> CodeCache */
     PyObject *weakrefs;
+    struct Dispatcher *dispatchers; /* borrowed: a list of all that run under this config */
 };
 
 /* What a code object carries in co_extra. */
@@ -221,6 +222,17 @@ stack_ok(ThreadState *ts)
     return false;
 }
 
+/* Whether half of the C stack is used. */
+static inline bool
+stack_is_deep(ThreadState *ts)
+{
+    char here;
+    if (ts->stack_soft == NULL) {
+        stack_limits(ts);
+    }
+    return &here <= ts->stack_soft;
+}
+
 /* Activate `config` (may be NULL) in this thread; returns what was active (the reference moves). */
 HookConfig *activate(ThreadState *ts, HookConfig *config);
 /* Give back what activate returned. */
@@ -236,6 +248,9 @@ void hook_install(void);
 void hook_uninstall(void);
 bool hook_is_installed(void);
 int hook_setup(void);
+
+/* Have the dispatchers of a config let go of its entries; `dying`: and of the config. */
+void dispatchers_forget(HookConfig *config, bool dying);
 
 /* -- dispatch.c ----------------------------------------------------------------------------- */
 extern PyTypeObject Dispatcher_Type, ResumeFunction_Type;

@@ -6,6 +6,7 @@ import builtins
 import sys
 from typing import Any
 
+from .. import generators
 from ..breaks import Break
 from ..guards import Kind
 from ..source import (
@@ -19,6 +20,7 @@ from ..source import (
 )
 from ..values.base import UnboundValue, Value
 from ..values.func import CellValue
+from ..values.generator import GeneratorValue
 from ..values.number import ConstValue
 from .registry import handles
 
@@ -30,7 +32,9 @@ def nop(tracer: Any, frame: Any, arg: Any) -> None:
 
 @handles("POP_TOP")
 def pop_top(tracer: Any, frame: Any, arg: Any) -> None:
-    frame.pop()
+    value = frame.pop()
+    if isinstance(value, GeneratorValue):
+        generators.dropped(tracer, value)
 
 
 @handles("COPY")
@@ -81,19 +85,24 @@ def _empty_cell(tracer: Any, frame: Any, name: str) -> None:
 @handles("STORE_FAST")
 def store_fast(tracer: Any, frame: Any, name: str) -> None:
     value = frame.pop()
+    before = frame.locals.pop(name, None) if tracer.generators else None
     if name in frame.cells:
         frame.cells[name] = value
     elif isinstance(value, UnboundValue):
         frame.locals.pop(name, None)
     else:
         frame.locals[name] = value
+    if isinstance(before, GeneratorValue):
+        generators.dropped(tracer, before)
 
 
 @handles("DELETE_FAST")
 def delete_fast(tracer: Any, frame: Any, name: str) -> None:
     if name not in frame.locals:
         _unbound(tracer, name)
-    del frame.locals[name]
+    before = frame.locals.pop(name)
+    if isinstance(before, GeneratorValue):
+        generators.dropped(tracer, before)
 
 
 @handles("LOAD_FAST_AND_CLEAR")
@@ -173,7 +182,10 @@ def read_global(tracer: Any, frame: Any, name: str) -> Value:
     found = vars(builtins).get(name, _MISSING)
     if found is _MISSING:
         tracer.raise_exception(NameError, f"name {name!r} is not defined")
-    return ConstValue(found, BuiltinSource(name)) if not isinstance(found, (int, str)) else ConstValue(found)
+    if isinstance(found, (int, str)):  # as True, and __debug__
+        return ConstValue(found)
+    tracer.guard(BuiltinSource(name), Kind.IS, found)
+    return ConstValue(found, BuiltinSource(name))
 
 
 _MISSING = object()

@@ -35,7 +35,7 @@ class ModuleValue(Value):
         return self.module
 
     def describe(self) -> str:
-        return f"module {self.module.__name__}"
+        return f"module {vars(self.module).get('__name__', '')}"
 
     def truth(self, tracer: Tracer) -> bool:
         return True

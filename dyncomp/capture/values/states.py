@@ -15,6 +15,7 @@ class AttributeState(Value):
         self.obj = obj
         self.source = source
         self.written: dict[str, Value | None] = {}
+        self.mutated = True
 
     @property
     def pytype(self) -> type:
