@@ -87,12 +87,17 @@ def raise_value(tracer: Tracer, value: ExceptionValue, problem: Break) -> NoRetu
     """Raise an exception object as ``raise value`` does; ``problem`` is the break where nobody catches it."""
     if not is_caught(tracer):
         raise problem
+    mark_origin(tracer, value, problem)
+    raise Raised(value)
+
+
+def mark_origin(tracer: Tracer, value: ExceptionValue, problem: Break) -> None:
+    """``value`` is about to be raised by this instruction, which ``problem`` would leave to plain Python."""
     _link_context(value, handled(tracer))
     if value.origin is None:
         frame = tracer.frames[-1]
         value.origin = (frame.raw_code, frame.current)
         value.problem = problem
-    raise Raised(value)
 
 
 def handled(tracer: Tracer) -> ExceptionValue | None:
@@ -134,6 +139,13 @@ def raise_statement(tracer: Tracer, operands: list[Value]) -> NoReturn:
     if len(made) > 1:
         value.set_cause(made[1])
     raise_value(tracer, value, problem)
+
+
+def instance_of(tracer: Tracer, operand: Value) -> ExceptionValue:
+    """The exception that ``raise operand`` raises."""
+    found = _instance(tracer, operand, 0)
+    assert isinstance(found, ExceptionValue)
+    return found
 
 
 def _instance(tracer: Tracer, value: Value, position: int) -> Value:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from .breaks import Break
+from . import exceptions
+from .breaks import Break, Skip
+from .pyver.tables import CLOSE_RETURNS
 from .values.base import Codegen, Tracer, Value
+from .values.exception import ExceptionValue
 from .values.generator import GeneratorValue
+from .values.iterator import IteratorValue
 from .values.number import ConstValue
 
 _NONE = ConstValue(None)
@@ -32,12 +36,61 @@ def run_plain(tracer: Tracer, code: types.CodeType, reason: str) -> None:
     raise tracer.restart
 
 
+# -- generators that nobody holds any more ----------------------------------------------------------------
+def dropped(tracer: Tracer, generator: GeneratorValue) -> None:
+    """The program lets go of a generator: if nobody else holds it, it is closed at once."""
+    if not generator.is_protected or holders(tracer, generator):
+        return
+    frame = tracer.frames[-1]
+    origin = (frame.raw_code, -1 - frame.current)  # no instruction: the drop cannot be left to plain Python
+    given_up = Break("generator", f"{generator.describe()} is given up inside of try or with")
+    if origin in tracer.decisions.breaks:
+        raise Skip(given_up.reason)
+    value = ExceptionValue(GeneratorExit, [])
+    value.initialize([])
+    value.origin, value.problem = origin, given_up
+    tracer.steps += 1
+    try:
+        _closed(tracer, generator, value)
+    except (Break, exceptions.Raised):
+        raise Skip(given_up.reason) from None
+
+
+def dropped_at_return(tracer: Tracer, frame: Any) -> None:
+    """The frame's locals go when it returns what is on top of its stack."""
+    if not any(generator.is_protected for generator in tracer.generators):
+        return
+    for name in frame.code.varnames:
+        value = frame.locals.get(name)
+        if isinstance(value, GeneratorValue):
+            del frame.locals[name]
+            dropped(tracer, value)
+
+
+def holders(tracer: Tracer, wanted: Value) -> int:
+    """How many places in frames, or in objects that frames and changed objects lead to, hold a value."""
+    work: list[Value] = [*tracer.mutated]
+    for frame in tracer.frames:
+        work += [*frame.stack, *frame.locals.values(), *frame.cells.values()]
+    work += [value for _, _, value in tracer.global_writes.values() if value is not None]
+    seen: set[int] = set()
+    count = 0
+    while work:
+        value = work.pop()
+        count += value is wanted
+        if id(value) not in seen:
+            seen.add(id(value))
+            work.extend(value.children())
+    return count
+
+
 def check_abandoned(tracer: Tracer, cg: Codegen) -> None:
-    """A generator that is given up inside of ``try`` or ``with`` is closed at once, and its handlers run:
-    where capture has not done that, plain Python is to have the generator."""
+    """A generator that is given up inside of ``try`` or ``with`` is closed at once, and its handlers run.
+    Where capture has not done that, plain Python is to have the whole function: compiled code may hold a
+    generator for longer."""
     for generator in tracer.generators:
         if generator.is_protected and not cg.is_built(generator):
-            run_plain(tracer, generator.frame.raw_code, "it is given up inside of try or with")
+            raise Skip(f"{generator.describe()} is given up inside of try or with")
 
 
 # -- methods ----------------------------------------------------------------------------------------
@@ -58,7 +111,7 @@ def _next(tracer: Tracer, generator: GeneratorValue) -> Value:
 
 def _send(tracer: Tracer, generator: GeneratorValue, value: Value) -> Value:
     if not generator.started and not (value.is_const and value.const is None):
-        raise Break("would-raise", "can't send non-None value to a just-started generator")
+        tracer.raise_exception(TypeError, "can't send non-None value to a just-started generator")
     return _answer(tracer, generator, generator.resume(tracer, value))
 
 
@@ -68,18 +121,84 @@ def _answer(tracer: Tracer, generator: GeneratorValue, item: Value | None) -> Va
     return item
 
 
+def _throw(tracer: Tracer, generator: GeneratorValue, error: Value) -> Value:
+    check(tracer, generator)
+    value = exceptions.instance_of(tracer, error)
+    problem = Break("generator", f"throw() into {generator.describe()}")
+    if not (exceptions.is_caught(tracer) or generator.is_protected):
+        raise problem
+    exceptions.mark_origin(tracer, value, problem)
+    return _answer(tracer, generator, _thrown_into(tracer, generator, value))
+
+
+def _thrown_into(tracer: Tracer, generator: GeneratorValue, value: ExceptionValue) -> Value | None:
+    """Raise ``value`` where the generator stands, and run it to its next ``yield``; ``None``: it returned."""
+    tracer.steps += 1
+    if generator.is_finished or not generator.started:
+        generator.started = True
+        generator.finish(_NONE)
+        raise exceptions.Raised(value)
+    inner = generator.delegate
+    if isinstance(inner, GeneratorValue):
+        try:
+            item = _thrown_into(tracer, inner, value)
+        except exceptions.Raised as raised:
+            return _raise_at_yield(tracer, generator, raised.value)
+        return item if item is not None else _go_on_behind_delegate(tracer, generator, inner)
+    if inner is not None and not isinstance(inner, IteratorValue):
+        raise Break("generator", f"throw() into {inner.describe()}")
+    return _raise_at_yield(tracer, generator, value)
+
+
+def _raise_at_yield(tracer: Tracer, generator: GeneratorValue, value: ExceptionValue) -> Value | None:
+    generator.frame.push(_NONE)  # what the yield would have evaluated to
+    found: Value | None = tracer.run_generator(generator.frame, value)
+    return found
+
+
+def _go_on_behind_delegate(tracer: Tracer, generator: GeneratorValue, inner: GeneratorValue) -> Value | None:
+    """The generator that ``yield from`` steps has returned: its value is that of the expression."""
+    frame = generator.frame
+    frame.push(inner.returned)
+    repeat = frame.code.instructions[frame.current + 2]  # the jump back to SEND, whose target is behind
+    frame.jump(frame.code.instructions[repeat.arg].arg)
+    found: Value | None = tracer.run_generator(frame)
+    return found
+
+
 def _close(tracer: Tracer, generator: GeneratorValue) -> Value:
     check(tracer, generator)
-    if generator.started and not generator.is_finished and generator.is_protected:
-        raise Break("generator", f"close() of {generator.describe()} inside of try or with")
     tracer.steps += 1
-    generator.started = True
-    generator.finish(_NONE)
-    return _NONE
+    if generator.is_finished or not generator.started:
+        generator.started = True
+        generator.finish(_NONE)
+        return _NONE
+    value = ExceptionValue(GeneratorExit, [])
+    value.initialize([])
+    exceptions.mark_origin(tracer, value, Break("generator", f"close() of {generator.describe()}"))
+    return _closed(tracer, generator, value)
 
 
-def _throw(tracer: Tracer, generator: GeneratorValue, error: Value) -> Value:
-    raise Break("generator", f"throw() into {generator.describe()}")
+def _closed(tracer: Tracer, generator: GeneratorValue, value: ExceptionValue) -> Value:
+    """Close a suspended generator and what it delegates to; ``value`` is the GeneratorExit."""
+    inner = generator.delegate
+    thrown = value
+    if isinstance(inner, GeneratorValue):
+        try:
+            _closed(tracer, inner, value)
+        except exceptions.Raised as raised:
+            thrown = raised.value
+    elif inner is not None and not isinstance(inner, IteratorValue):
+        raise Break("generator", f"close() of {inner.describe()}")
+    try:
+        item = _raise_at_yield(tracer, generator, thrown)
+    except exceptions.Raised as raised:
+        if issubclass(raised.value.cls, (GeneratorExit, StopIteration)):
+            return _NONE
+        raise
+    if item is not None:
+        tracer.raise_exception(RuntimeError, "generator ignored GeneratorExit")
+    return generator.returned if CLOSE_RETURNS else _NONE
 
 
 _METHODS: dict[str, Any] = {"__next__": _next, "send": _send, "throw": _throw, "close": _close}

@@ -6,11 +6,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import _hook
+from . import _hook, generators
 from .codegen import UNBOUND_SLOT, Codegen
-from .frames import Frame
+from .frames import Frame, remember_canonical
 from .loops import UNBOUND, Loop, LoopBody, make_loop_body
 from .resume import make_continuation, needed_locals
+from .values.generator import GeneratorValue
+from .values.iterator import IteratorValue
 
 
 def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
@@ -33,6 +35,7 @@ def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
         cg.tracer.config.set_varying(made.code, frozenset(changing))
         cg.tracer.config.set_body_owner(made.code, frame.raw_code)
         found = cache[key] = (made, frame.raw_code)
+        remember_canonical(cg.tracer.config, made)
     body = found[0]
     assert isinstance(body, LoopBody)
     return body
@@ -198,4 +201,20 @@ def emit_loop(
         function = cg.temporary(f"{function}.bind(({cells},))")
     emitter.start()
     exit_name = emitter.run(loop, function)
+    if loop.kind == "for" and closes_when_left(cg, frame.stack[-1]):
+        cg.line(f"del {', '.join(cg.value(v) for v in _chain(frame.stack[-1]))}")
     unwinding.leave(emitter.leave(loop, exit_name))
+
+
+def closes_when_left(cg: Codegen, iterator: Any) -> bool:
+    """Whether a loop that is left lets go of a generator which then runs code of its own."""
+    protected = any(isinstance(v, GeneratorValue) and any(v.frame.info.in_try) for v in _chain(iterator))
+    return protected and all(generators.holders(cg.tracer, v) == 1 for v in _chain(iterator))
+
+
+def _chain(iterator: Any) -> list[Any]:
+    """An iterator and those that it steps."""
+    if not isinstance(iterator, IteratorValue):
+        return []
+    inner = () if isinstance(iterator, GeneratorValue) else iterator.children()
+    return [iterator, *(found for value in inner for found in _chain(value))]

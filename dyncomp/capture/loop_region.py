@@ -121,8 +121,15 @@ class Region:
             raise Unsupported("code that is both in a loop and after it", break_id=BREAK_ID)
         number = {target: k for k, target in enumerate(targets, 1)}
         self._edges = {edge: number[k] if k else HEADER for edge, k in self._edges.items()}
-        self.exits = {k: target for target, k in number.items()}
-        self.pops = {k: self.loop.depth - len(self._exit_stacks[target]) for target, k in number.items()}
+        for target, k in number.items():
+            self.exits[k], self.pops[k] = target, self.loop.depth - len(self._exit_stacks[target])
+            if (
+                self.loop.kind == "for"
+                and not self.pops[k]
+                and self.code.instructions[target].op == "POP_TOP"
+            ):
+                # the iterator, which goes as soon as the loop is left
+                self.exits[k], self.pops[k] = target + 1, 1
 
     def _check_handler(self, index: int) -> None:
         """Absorbed code must have the loop's own handler or one inside the loop."""

@@ -42,10 +42,15 @@ def run_inlined(tracer: Tracer, frame: Frame) -> Value:
     return result
 
 
-def run_generator(tracer: Tracer, frame: Frame) -> Value | None:
-    """Run a generator's frame to its next ``yield``; ``None`` when it has returned."""
+def run_generator(tracer: Tracer, frame: Frame, thrown: Value | None = None) -> Value | None:
+    """Run a generator's frame to its next ``yield``; ``None`` when it has returned. ``thrown``: an exception
+    that is raised where the generator stands."""
     frame.yielded = None
     try:
+        if thrown is not None:
+            raised = Raised(thrown)  # type: ignore[arg-type]
+            if not _enter_handler(frame, frame.current, frame.stack.copy(), raised):
+                raise raised
         _run(tracer, frame)
     except Raised as raised:
         frame.stack.clear()

@@ -330,6 +330,351 @@ def mutates_arrays(x):
     return list(g(y)), y
 
 
+@program(one)
+def thrown_and_handled(x):
+    log = []
+
+    def g():
+        try:
+            yield x
+        except ValueError as e:
+            log.append(str(e))
+            yield x + 1
+        finally:
+            log.append("f")
+        yield x + 2
+
+    it = g()
+    a = next(it)
+    b = it.throw(ValueError("q"))
+    return a, b, list(it), log
+
+
+@program(one)
+def thrown_and_not_handled(x):
+    def g():
+        yield x
+
+    it = g()
+    next(it)
+    try:
+        it.throw(KeyError("k"))
+    except KeyError as e:
+        return x * 2, e.args, list(it)
+
+
+@program(one)
+def thrown_into_a_delegate(x):
+    log = []
+
+    def inner():
+        try:
+            yield x
+            yield x
+        except ValueError:
+            log.append("in")
+            return 7
+
+    def outer():
+        r = yield from inner()
+        log.append(r)
+        yield x * r
+
+    it = outer()
+    next(it)
+    return it.throw(ValueError), log
+
+
+@program(one)
+def thrown_past_a_delegate(x):
+    log = []
+
+    def inner():
+        yield x
+
+    def outer():
+        try:
+            yield from inner()
+        except ValueError:
+            log.append("o")
+        yield x * 3
+
+    it = outer()
+    next(it)
+    return it.throw(ValueError), log
+
+
+@program(one)
+def closed_inside_finally(x):
+    log = []
+
+    def g():
+        try:
+            yield x
+            yield x
+        finally:
+            log.append("c")
+
+    it = g()
+    y = next(it)
+    it.close()
+    log.append("after")
+    return y * 2, log, list(it)
+
+
+@program(one)
+def closed_while_delegating(x):
+    log = []
+
+    def inner():
+        try:
+            yield x
+        finally:
+            log.append("i")
+
+    def outer():
+        try:
+            yield from inner()
+        finally:
+            log.append("o")
+
+    it = outer()
+    y = next(it)
+    it.close()
+    return y * 2, log
+
+
+@program(one)
+def dropped_inside_finally(x):
+    log = []
+
+    def g():
+        try:
+            yield x
+            yield x
+        finally:
+            log.append("c")
+
+    for v in g():
+        y = v * 2
+        break
+    log.append("after")
+    return y, log
+
+
+@program(one)
+def value_of_stop_iteration(x):
+    def g():
+        yield x
+        return 5
+
+    it = g()
+    next(it)
+    try:
+        next(it)
+    except StopIteration as s:
+        return s.value, x * 2
+
+
+@program(one)
+def stop_iteration_becomes_runtime_error(x):
+    def g():
+        yield x
+        next(iter([]))
+
+    it = g()
+    next(it)
+    try:
+        next(it)
+    except RuntimeError as e:
+        return str(e), x * 2
+
+
+@program(one)
+def error_seen_by_the_consumer(x):
+    def g():
+        yield x
+        raise ValueError("no")
+
+    t = 0
+    try:
+        for v in g():
+            t = t + v
+    except ValueError as e:
+        return t, str(e)
+
+
+@program(one)
+def ignores_generator_exit(x):
+    def g():
+        try:
+            yield x
+        except GeneratorExit:
+            yield x + 1
+
+    it = g()
+    next(it)
+    try:
+        it.close()
+    except RuntimeError as error:
+        return str(error), x * 2
+
+
+@program(one)
+def returns_from_close(x):
+    def g():
+        try:
+            yield x
+        except GeneratorExit:
+            return 5
+
+    it = g()
+    next(it)
+    return it.close(), list(it), x * 2
+
+
+@program(one)
+def thrown_before_it_starts(x):
+    g = scaled(x, 3)
+    try:
+        g.throw(ValueError("early"))
+    except ValueError as error:
+        return str(error), list(g), x + 1
+
+
+@program(one)
+def thrown_class(x):
+    def g():
+        while True:
+            try:
+                yield x
+            except (KeyError, ValueError) as error:
+                yield type(error).__name__
+
+    it = g()
+    next(it)
+    return it.throw(KeyError), next(it), it.throw(ValueError)
+
+
+@program(one)
+def context_of_what_is_thrown(x):
+    def g():
+        try:
+            yield x
+        except ValueError as error:
+            raise KeyError("next") from error
+
+    it = g()
+    next(it)
+    try:
+        it.throw(ValueError("first"))
+    except KeyError as error:
+        return type(error.__cause__).__name__, error.args, x * 2
+
+
+@program(one)
+def suspended_while_handling(x):
+    def g():
+        try:
+            raise ValueError("inside")
+        except ValueError as error:
+            yield x
+            yield str(error)
+
+    return list(g()), x + 1
+
+
+@program(one, breaks=("raise", "generator", "print"), plain=True)
+def suspended_while_handling_at_a_break(x):
+    def g():
+        try:
+            raise ValueError("inside")
+        except ValueError as error:
+            yield x
+            yield str(error)
+
+    it = g()
+    y = next(it)
+    print(1)
+    return y, list(it)
+
+
+@program(one, breaks=("generator", "print"), plain=True)
+def closed_with_a_break_in_finally(x):
+    def g():
+        try:
+            yield x
+        finally:
+            print("closed")
+
+    it = g()
+    y = next(it) + 1
+    it.close()
+    print("after")
+    return y * 2
+
+
+@program(one, breaks=("generator", "print"), plain=True)
+def dropped_with_a_break_in_finally(x):
+    def g():
+        try:
+            yield x
+            yield x
+        finally:
+            print("closed")
+
+    for v in g():
+        y = v + 1
+        break
+    print("after")
+    return y * 2
+
+
+@program(one, breaks=("generator", "print", "loop"), plain=True)
+def left_loop_over_a_generator_that_breaks(x):
+    def g():
+        try:
+            for i in range(30):
+                print(i)
+                yield x + i
+        finally:
+            print("closed")
+
+    total = 0
+    for i, v in enumerate(g()):
+        total = total + v
+        if i == 10:
+            break
+    print("after")
+    return total * 2
+
+
+@program(one)
+def replaced_and_deleted(x):
+    log = []
+
+    def g(name):
+        try:
+            yield x
+            yield x
+        finally:
+            log.append(name)
+
+    a = g("a")
+    y = next(a)
+    a = g("b")
+    next(a)
+    b = a
+    del a
+    log.append("deleted")
+    b = None
+    c = g("c")
+    next(c)
+    d = g("d")
+    next(d)
+    return y * 2, log
+
+
 # -- half-way at a break, a return, an effect -------------------------------------------------------------
 @program(one, breaks=("print", "loop"))
 def half_way_at_a_break(x):
@@ -465,7 +810,7 @@ def given_up_inside_try(x):
     return y, log
 
 
-@program(one, breaks=("generator", "would-raise", "unsupported-opcode", "raise"), plain=True)
+@program(one)
 def stop_iteration_inside(x):
     def g():
         yield x

@@ -6,11 +6,13 @@ import builtins
 import sys
 from typing import Any
 
+from .. import generators
 from ..breaks import Break
 from ..guards import Kind
 from ..source import AttrSource, BuiltinSource, GlobalSource, ItemSource, ModuleDictSource, Source
 from ..values.base import UnboundValue, Value
 from ..values.func import CellValue
+from ..values.generator import GeneratorValue
 from ..values.number import ConstValue
 from .registry import handles
 
@@ -22,7 +24,9 @@ def nop(tracer: Any, frame: Any, arg: Any) -> None:
 
 @handles("POP_TOP")
 def pop_top(tracer: Any, frame: Any, arg: Any) -> None:
-    frame.pop()
+    value = frame.pop()
+    if isinstance(value, GeneratorValue):
+        generators.dropped(tracer, value)
 
 
 @handles("COPY")
@@ -73,19 +77,24 @@ def _empty_cell(tracer: Any, frame: Any, name: str) -> None:
 @handles("STORE_FAST")
 def store_fast(tracer: Any, frame: Any, name: str) -> None:
     value = frame.pop()
+    before = frame.locals.pop(name, None) if tracer.generators else None
     if name in frame.cells:
         frame.cells[name] = value
     elif isinstance(value, UnboundValue):
         frame.locals.pop(name, None)
     else:
         frame.locals[name] = value
+    if isinstance(before, GeneratorValue):
+        generators.dropped(tracer, before)
 
 
 @handles("DELETE_FAST")
 def delete_fast(tracer: Any, frame: Any, name: str) -> None:
     if name not in frame.locals:
         _unbound(tracer, name)
-    del frame.locals[name]
+    before = frame.locals.pop(name)
+    if isinstance(before, GeneratorValue):
+        generators.dropped(tracer, before)
 
 
 @handles("LOAD_FAST_AND_CLEAR")

@@ -48,6 +48,6 @@ def with_except_start(tracer: Any, frame: Any, arg: Any) -> None:
     frame.push(tracer.call_direct(frame, leave, given, {}))
 
 
-@handles("CHECK_EG_MATCH", "PREP_RERAISE_STAR", "CLEANUP_THROW")
+@handles("CHECK_EG_MATCH", "PREP_RERAISE_STAR")
 def groups(tracer: Any, frame: Any, arg: Any) -> None:
     raise Break("unsupported-opcode", "except* (exception groups)")

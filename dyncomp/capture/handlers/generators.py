@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import exceptions
 from ..breaks import Break
 from ..values.generator import GeneratorValue
 from ..values.number import ConstValue
@@ -52,3 +53,12 @@ def end_send(tracer: Any, frame: Any, arg: Any) -> None:
     result = frame.pop()
     frame.pop()
     frame.push(result)
+
+
+@handles("CLEANUP_THROW")
+def cleanup_throw(tracer: Any, frame: Any, arg: Any) -> None:
+    _, _, exception = frame.popn(3)
+    if not issubclass(exception.cls, StopIteration):
+        raise exceptions.Raised(exception)
+    frame.push(ConstValue(None))
+    frame.push(exception.getattr(tracer, "value"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import ends
+from .. import ends, generators
 from ..breaks import Break
 from ..values.base import OpaqueValue
 from ..values.context import InertContextValue
@@ -117,6 +117,8 @@ def _over_names(iterator: IteratorValue) -> bool:
 
 @handles("RETURN_VALUE")
 def return_value(tracer: Any, frame: Any, arg: Any) -> None:
+    if tracer.generators:
+        generators.dropped_at_return(tracer, frame)
     frame.result = frame.pop()
 
 

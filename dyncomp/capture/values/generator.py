@@ -43,9 +43,16 @@ class GeneratorValue(IteratorValue):
         return self.frame.result is not None
 
     @property
+    def is_suspended(self) -> bool:
+        """Whether it stands at a ``yield``."""
+        frame = self.frame
+        waits = self.started and not self.is_finished
+        return waits and frame.code.instructions[frame.current].op == "YIELD_VALUE"
+
+    @property
     def is_protected(self) -> bool:
         """Whether closing it runs code of its own: a handler or ``finally`` around where it stands."""
-        if not self.started or self.is_finished:
+        if not self.is_suspended:
             return False
         inner = self.delegate
         if inner is not None and (not isinstance(inner, GeneratorValue) or inner.is_protected):
@@ -56,9 +63,10 @@ class GeneratorValue(IteratorValue):
     @property
     def delegate(self) -> Value | None:
         """What a suspended generator is stepping by ``yield from``."""
+        if not self.is_suspended:
+            return None
         after = self.frame.code.instructions[self.frame.current + 1]
-        delegating = self.started and not self.is_finished and after.op == "RESUME" and after.arg & 3 == 2
-        return self.frame.stack[-1] if delegating else None
+        return self.frame.stack[-1] if after.op == "RESUME" and after.arg & 3 == 2 else None
 
     def finish(self, value: Value) -> None:
         self.frame.stack.clear()

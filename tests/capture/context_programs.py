@@ -1,0 +1,233 @@
+"""Small programs with context managers; see ``programs.Program``."""
+
+# ruff: noqa: B006, B007, B012, B017, B023, B904, C400, C416, E731, F841, RET503, RET505, SIM105, SIM108, SIM117
+from __future__ import annotations
+
+import io
+from contextlib import (
+    ContextDecorator,
+    ExitStack,
+    closing,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+    suppress,
+)
+from typing import Any
+
+from tests.capture.programs import Program, one
+
+PROGRAMS: list[Program] = []
+ANY = (
+    "unsupported-call",
+    "unsupported-opcode",
+    "unsupported-attribute",
+    "unsupported-operation",
+    "inline-refused",
+    "raise",
+    "print",
+    "loop",
+    "loop-not-extracted",
+    "generator",
+    "with-block",
+    "opaque-object",
+    "would-raise",
+)
+
+
+def program(*makers: Any, breaks: tuple[str, ...] = (), plain: bool = False) -> Any:
+    def add(function: Any) -> Any:
+        PROGRAMS.append(Program(function, makers, breaks, plain))
+        return function
+
+    return add
+
+
+@contextmanager
+def scale(x, k):
+    yield x * k
+
+
+@contextmanager
+def logged(log, name):
+    log.append("in " + name)
+    try:
+        yield name
+    finally:
+        log.append("out " + name)
+
+
+@contextmanager
+def catching(log):
+    try:
+        yield 1
+    except ValueError as e:
+        log.append(str(e))
+
+
+@program(one, breaks=ANY, plain=True)
+def plain_manager(x):
+    with scale(x, 2) as y:
+        z = y + 1
+    return z * 2
+
+
+@program(one, breaks=ANY, plain=True)
+def two_managers(x):
+    log = []
+    with logged(log, "a") as n, logged(log, "b"):
+        y = x * 2
+        log.append(n)
+    return y, log
+
+
+@program(one, breaks=ANY, plain=True)
+def manager_catches(x):
+    log = []
+    with catching(log):
+        y = x + 1
+        raise ValueError("boo")
+    return y, log
+
+
+@program(one, breaks=ANY, plain=True)
+def exception_through_a_manager(x):
+    log = []
+    try:
+        with logged(log, "a"):
+            y = x + 1
+            raise ValueError("boo")
+    except ValueError as e:
+        return y, log, str(e)
+
+
+@program(one, breaks=ANY, plain=True)
+def break_in_the_block(x):
+    log = []
+    with logged(log, "a"):
+        y = x + 1
+        print("hi")
+        y = y * 2
+    return y * 3, log
+
+
+@program(one, breaks=ANY, plain=True)
+def return_out_of_the_block(x):
+    log = []
+
+    def f():
+        with logged(log, "a"):
+            return x * 2
+
+    return f(), log
+
+
+@program(one, breaks=ANY, plain=True)
+def suppressed(x):
+    with suppress(ValueError):
+        y = x + 1
+        raise ValueError
+    return y * 2
+
+
+@program(one, breaks=ANY, plain=True)
+def null_context(x):
+    with nullcontext(3) as k:
+        y = x * k
+    return y + 1
+
+
+class C:
+    def __init__(s):
+        s.n = 0
+
+    def close(s):
+        s.n += 1
+
+
+@program(one, breaks=ANY, plain=True)
+def closed(x):
+    c = C()
+    with closing(c) as d:
+        y = x * 2 + d.n
+    return y, c.n
+
+
+@program(one, breaks=ANY, plain=True)
+def exit_stack(x):
+    log = []
+    with ExitStack() as st:
+        a = st.enter_context(logged(log, "a"))
+        st.callback(log.append, "cb")
+        y = x * 2
+    return y, log
+
+
+@program(one, breaks=ANY, plain=True)
+def manager_as_decorator(x):
+    log = []
+
+    @logged(log, "d")
+    def f(v):
+        return v * 2
+
+    return f(x), f(x + 1), log
+
+
+class CD(ContextDecorator):
+    def __enter__(s):
+        return s
+
+    def __exit__(s, *e):
+        return False
+
+
+@program(one, breaks=ANY, plain=True)
+def context_decorator(x):
+    @CD()
+    def f(v):
+        return v * 2
+
+    return f(x)
+
+
+@program(one, breaks=ANY, plain=True)
+def redirected_output(x):
+    b = io.StringIO()
+    with redirect_stdout(b):
+        y = x * 2
+        print("q")
+    return y + 1, b.getvalue()
+
+
+@program(one, breaks=ANY, plain=True)
+def manager_that_does_not_yield(x):
+    @contextmanager
+    def bad():
+        if False:
+            yield
+
+    try:
+        with bad():
+            pass
+    except RuntimeError as e:
+        return str(e), x * 2
+
+
+@program(one, breaks=ANY, plain=True)
+def manager_in_a_loop(x):
+    log = []
+    for i in range(20):
+        with logged(log, "l"):
+            x = x * 0.5 + i
+    return x, log
+
+
+@program(one, breaks=ANY, plain=True)
+def loop_in_a_manager(x):
+    log = []
+    with logged(log, "l"):
+        for i in range(20):
+            x = x * 0.5 + i
+        x = x * 2
+    return x + 1, log
