@@ -230,18 +230,15 @@ def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
     if isinstance(root, LocalSource) and root.local in tracer.varying:
         return True
     dynamic = tracer.config.options.dynamic
-    if dynamic is not None:
-        return dynamic and isinstance(source, LocalSource)
-    state = tracer.config.state_of(tracer.code)
-    key = source.expr()
-    if key in state.dynamic:
+    if dynamic is False:
+        return False
+    if dynamic and isinstance(source, LocalSource):
         return True
-    if key in state.seen and (type(state.seen[key]) is not type(obj) or state.seen[key] != obj):
-        if type(state.seen[key]) is type(obj):
-            state.dynamic.add(key)
-            return True
-    state.seen[key] = obj
-    return False
+    state = tracer.config.state_of(tracer.code)
+    key = (source.expr(), type(obj))
+    if state.seen.setdefault(key, obj) != obj:
+        state.dynamic.add(key)
+    return key in state.dynamic
 
 
 def _wrap_int(tracer: Tracer, obj: int, source: Source) -> Value:
