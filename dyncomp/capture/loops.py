@@ -120,7 +120,7 @@ class _Variables:
         self.sentinel_mask = sentinels
         self.sentinels = frozenset(flow.members(sentinels))
         self.on_error = flow.members(on_error)
-        # a handler around the loop is to find the traceback of the body alone, as if it were part of the frame
+        # a handler around the loop is to find the traceback of the body alone, as if it were in the frame
         self.guarded = code.handler_at(loop.header) is not None
 
     def _touched(self, code: CanonicalCode, region: Region) -> tuple[int, int]:
