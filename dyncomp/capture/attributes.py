@@ -277,8 +277,9 @@ def guard_absent(tracer: Tracer, cls: type, name: str) -> None:
 
 def _class_has(cls: type, name: str) -> bool:
     """Whether the class or its metaclass has the attribute: then C cannot guard that instances lack it."""
-    order = (*cls.__mro__, *type(cls).__mro__)
-    return any(name in vars(base) for base in order) or hasattr(type(cls), "__getattr__")
+    meta: type = type(cls)
+    of_meta = any(name in vars(base) for base in type.mro(meta)) or hasattr(meta, "__getattr__")
+    return of_meta or any(name in vars(base) for base in cls.__mro__)
 
 
 def missing_attribute(tracer: Tracer, obj: InstanceValue, name: str, direct: Any = None) -> Value:

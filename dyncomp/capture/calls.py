@@ -16,6 +16,7 @@ from .constant_calls import constant_result
 from .guards import Kind
 from .regions import disabled_reason
 from .source import AttrSource, CellContentsSource, ItemSource, Source
+from .substitutes import find_polyfill
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
 from .values.context import InertContextValue
@@ -30,6 +31,7 @@ from .values.generator import GeneratorValue
 from .values.mapping import DictValue
 from .values.number import ConstValue, NumberValue
 from .values.seq import ListValue, TupleValue
+from .wrap import pinned
 from .wrong_arguments import raise_type_error
 
 _MISSING = object()
@@ -246,6 +248,9 @@ def call_object(
     tracer: Tracer, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Call of a constant: a library function, a builtin, or a class."""
+    replacement = tracer.config.substitutes.find(obj)
+    if replacement is not None:
+        return call_instead(tracer, replacement, args, kwargs)
     found = library_rule(tracer, obj, args, kwargs)
     if found is not None:
         tracer.take_direct()
@@ -264,6 +269,9 @@ def call_object(
     alias = instance_checks.call_alias(tracer, obj, args, kwargs)
     if alias is not None:
         return alias
+    replacement = find_polyfill(obj)
+    if replacement is not None:
+        return call_instead(tracer, replacement, args, kwargs)
     if isinstance(obj, type):
         inert = inert_context(tracer, obj, args, kwargs)
         return inert if inert is not None else classes.call_class(tracer, obj, args, kwargs)
@@ -277,6 +285,15 @@ def call_object(
     if inner is not None:
         return call_function(tracer, inner, args, kwargs)
     raise Break("unsupported-call", f"call of {_callable_name(obj)}")
+
+
+def call_instead(
+    tracer: Tracer, function: types.FunctionType, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """Trace a Python function in place of a C function. A break inside it is not resumed there, as its frame
+    is none of the program's: what it stands for is then called."""
+    tracer.take_direct()
+    return call_function(tracer, FunctionValue(function, pinned(function)), args, kwargs)
 
 
 def _callable_name(obj: Any) -> str:
