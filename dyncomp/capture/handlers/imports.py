@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import sys
 import types
@@ -9,14 +10,17 @@ from typing import Any
 
 from ..breaks import Break
 from ..guards import Kind
-from ..source import AttrSource, ConstSource, ItemSource
+from ..source import AttrSource, BuiltinSource, ItemSource, ModuleSource
 from ..values.obj import ModuleValue
 from .registry import handles
+
+_IMPORT = builtins.__import__
 
 
 @handles("IMPORT_NAME")
 def import_name(tracer: Any, frame: Any, name: str) -> None:
     level, fromlist = frame.popn(2)
+    tracer.guard(BuiltinSource("__import__"), Kind.IS, _IMPORT)
     full = _absolute_name(tracer, frame, name, tracer.constant_of(level, "an import's level"))
     module = loaded(tracer, full)
     wanted = fromlist.const
@@ -46,10 +50,10 @@ def loaded(tracer: Any, name: str) -> types.ModuleType:
     """The module, if it is loaded completely."""
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)
-    if not isinstance(module, types.ModuleType) or getattr(spec, "_initializing", False):
+    if type(module) is not types.ModuleType or getattr(spec, "_initializing", False):
         raise Break("import", f"import of {name}")
     if not tracer.config.is_trusted(name):
-        modules = AttrSource(ConstSource(sys, "sys"), "modules")
+        modules = AttrSource(ModuleSource("sys"), "modules")
         tracer.guard(ItemSource(modules, name), Kind.IS, module)
     return module
 
