@@ -312,6 +312,8 @@ def inert_context(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str
 def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Make an instance of a user's class: ``__init__`` is inlined."""
     direct = tracer.take_direct()
+    if inspect.getattr_static(cls, "__del__", None) is not None:
+        raise Skip(f"{cls.__qualname__} has a destructor, which would not run at its moment")
     if cls is functools.partial and args:
         return PartialValue(args[0], args[1:], kwargs, None)
     if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__new__ is not tuple.__new__:
