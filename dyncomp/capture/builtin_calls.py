@@ -24,15 +24,6 @@ find = library.find
 fold_call = library.fold_call
 
 
-def ignore_arguments() -> None:
-    """Stands for ``object.__init__`` reached through ``super()``."""
-
-
-@_builtin(ignore_arguments)
-def _ignore(tracer: Tracer, *args: Value, **kwargs: Value) -> Value:
-    return _NONE
-
-
 # -- types and attributes -----------------------------------------------------------------------------
 @_builtin(type)
 def _type(tracer: Tracer, obj: Value, *rest: Value) -> Value:
@@ -146,7 +137,7 @@ def _class_has(obj: InstanceValue, member: Any, name: str) -> bool:
         return True
     if name in ("__class__", "__dict__", "__doc__") and obj.source is not None:
         return hasattr(obj.obj, name)
-    if hasattr(object, name):
+    if name in vars(object):
         return True
     raise Break(
         "unsupported-attribute", f"whether {obj.describe()} has an attribute {name!r}: a {kind.__name__}"
