@@ -14,7 +14,7 @@ from . import builtin_calls, containers, exceptions, frames, machine
 from .breaks import Break, Skip
 from .constant_calls import constant_result
 from .regions import disabled_reason
-from .source import AttrSource, CellContentsSource, ItemSource, Source
+from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, Source, TypeAttrSource
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
 from .values.context import InertContextValue
@@ -55,6 +55,8 @@ def call_function(
             return handler(tracer, args, kwargs)
         if getattr(function.function, "_dyncomp_constant_result", False):
             return constant_result(tracer, function.function, args, kwargs)
+    if type(function_globals(function)[0]) is not dict:
+        raise Break("unsupported-call", f"{function.describe()}: its globals are a mapping of its own kind")
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
     refuse_inlining(tracer, code, function)
     bound = bind_arguments(tracer, function, code, args, kwargs)
@@ -318,6 +320,8 @@ def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, V
         return _call_namedtuple(tracer, cls, args, kwargs)
     if issubclass(cls, BaseException):
         return exceptions.construct(tracer, cls, args, kwargs, direct)
+    if any("__del__" in vars(base) for base in cls.__mro__):
+        raise Break("unsupported-call", f"construction of {cls.__qualname__}, which has a __del__")
     machine_made = type(cls) is type and cls.__new__ is object.__new__ and is_plain_class(cls)
     if not machine_made or not tracer.config.is_inlinable(str(cls.__module__)):
         raise Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
@@ -329,11 +333,15 @@ def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, V
         return instance
     if not isinstance(init, types.FunctionType):
         raise Break("unsupported-call", f"construction of {cls.__qualname__}")
-    function = tracer.child_or_constant(init, None)
+    trusted = tracer.config.is_trusted(str(cls.__module__))
+    source = None if trusted else TypeAttrSource(ConstSource(cls, cls.__qualname__), "__init__")
+    function = tracer.child_or_constant(init, source)
     if direct is not None:
-        tracer.call_direct(frames.Resumption(direct, instance), function, [instance, *args], kwargs)
+        result = tracer.call_direct(frames.Resumption(direct, instance), function, [instance, *args], kwargs)
     else:
-        tracer.call_value(function, [instance, *args], kwargs)
+        result = tracer.call_value(function, [instance, *args], kwargs)
+    if not result.is_const or result.const is not None:
+        raise Break("would-raise", f"__init__() of {cls.__qualname__} returns something")
     return instance
 
 
@@ -376,7 +384,7 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
 def _class_member(tracer: Tracer, value: ConstValue, cls: type, name: str) -> Value:
     if name in ("__name__", "__qualname__", "__module__"):
         return ConstValue(getattr(cls, name))
-    found = inspect.getattr_static(cls, name, _MISSING)
+    found = tracer.fold(inspect.getattr_static, cls, name, _MISSING)
     if found is _MISSING:
         raise Break("unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__}")
     trusted = tracer.config.is_trusted(str(cls.__module__))

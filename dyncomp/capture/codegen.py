@@ -46,7 +46,7 @@ from .source import (
 from .values.array import ArrayValue
 from .values.base import Tracer, UnboundValue, Value
 from .values.func import CellValue
-from .values.number import ConstValue, NumberValue, SymIntValue
+from .values.number import ComputedValue, ConstValue, SymIntValue
 
 # the text of a stack slot that holds no value
 UNBOUND_SLOT = "<unbound>"
@@ -59,6 +59,13 @@ def _is_literal(obj: Any) -> bool:
     if type(obj) is int:
         return -_LARGE < obj < _LARGE
     return type(obj) in _INLINE or (type(obj) is float and obj == obj and abs(obj) != float("inf"))
+
+
+def _would_be_interned(text: str) -> bool:
+    """Whether a code object would replace its constant ``text``, made at run time, by another object."""
+    if not text.isascii() or not text.replace("_", "a").isalnum():
+        return False
+    return sys.intern(text[:1] + text[1:]) is not text  # a copy is interned, so that text stays as it is
 
 
 class Codegen:
@@ -78,6 +85,7 @@ class Codegen:
         self._loads: dict[Source, str] = {}
         self._symbols: set[str] = set()
         self._building: set[int] = set()
+        self._replayed: set[int] = set()
         self._count = 0
         self.line_number = code.co_firstlineno
         self.frames: list[Any] = []  # of the trace where it ended, outermost first
@@ -91,10 +99,12 @@ class Codegen:
 
     def constant(self, obj: Any) -> str:
         """An expression for an object that is fixed in the code."""
-        if _is_literal(obj):
+        if _is_literal(obj) and not (type(obj) is str and _would_be_interned(obj)):
             text = repr(obj)
             if self.originals.setdefault((type(obj), text), obj) is obj:
                 return text if not isinstance(obj, (int, float)) or obj >= 0 else f"({text})"
+        if type(obj) is str and _would_be_interned(obj):
+            return f"{self.constant([obj])}[0]"
         name = self._constant_names.get(id(obj))
         if name is None:
             label = getattr(obj, "__name__", type(obj).__name__)
@@ -164,8 +174,8 @@ class Codegen:
                 return self.value(value)
         return self.value(self.tracer.array_value(ArrayRef(origin, "array", ref.frontend)))
 
-    def number(self, value: NumberValue) -> str:
-        """A Python number, computed before the graph."""
+    def number(self, value: ComputedValue) -> str:
+        """A Python number or text, computed before the graph."""
         known = self._memo.get(id(value))
         if known is None:
             parts = [p if isinstance(p, str) else self._number_part(p) for p in value.parts]
@@ -175,7 +185,7 @@ class Codegen:
         return known
 
     def _number_part(self, part: Value) -> str:
-        if isinstance(part, NumberValue):
+        if isinstance(part, ComputedValue):
             return self.load(part.source) if part.source is not None else self.number(part)
         return part.reconstruct(self)
 
@@ -274,11 +284,18 @@ class Codegen:
         raise Skip(f"a value read from {source.expr()}")
 
     # -- effects ------------------------------------------------------------------------------------
+    def replay(self, value: Any) -> None:
+        """Bring one object from outside up to date, once."""
+        if value.source is None or not value.mutated or id(value) in self._replayed:
+            return
+        self._replayed.add(id(value))
+        for text in value.replay(self):
+            self.line(text)
+
     def replay_effects(self) -> None:
         """Bring objects from outside up to date: containers, attributes, cells, globals."""
         for value in list(self.tracer.mutated):
-            for text in value.replay(self):
-                self.line(text)
+            self.replay(value)
         for globals_of, name, value in self.tracer.global_writes.values():
             target = self.globals_dict(globals_of)
             if value is None:

@@ -38,11 +38,11 @@ NOT_INLINED = frozenset((
 
 @dataclass
 class FrameState:
-    """What was seen of a code object's inputs: by the source's text, the last value or shape, and which
-    are to be symbolic from now on."""
+    """What was seen of a code object's inputs: by the source's text, the first value of each type or the last
+    shape, and which are to be symbolic from now on."""
 
-    seen: dict[str, Any] = field(default_factory=dict)
-    dynamic: set[str] = field(default_factory=set)
+    seen: dict[Any, Any] = field(default_factory=dict)
+    dynamic: set[tuple[str, type]] = field(default_factory=set)
     dynamic_dims: dict[str, set[int]] = field(default_factory=dict)
     static_dims: dict[str, set[int]] = field(default_factory=dict)
     texts: dict[str, set[str]] = field(default_factory=dict)
@@ -71,6 +71,7 @@ class CaptureConfig(_hook.HookConfig):
         self._states: dict[types.CodeType, FrameState] = {}
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self.code_infos: dict[int, Any] = {}
+        self.canonical_codes: dict[int, Any] = {}
         self.resume_functions: dict[Any, Any] = {}
         # by identity (code objects compare by value), with the body so that its id stays its own
         self._body_owners: dict[int, tuple[types.CodeType, types.CodeType]] = {}
@@ -98,6 +99,7 @@ class CaptureConfig(_hook.HookConfig):
         self._body_owners.clear()
         self._plain_bodies.clear()
         self.code_infos.clear()
+        self.canonical_codes.clear()
         self.resume_functions.clear()
         self.records.forget()
 

@@ -36,8 +36,7 @@ class CodeInfo:
     problems: dict[int, str | None] = field(default_factory=dict)
 
     @staticmethod
-    def of(raw: types.CodeType) -> CodeInfo:
-        code = decode(raw)
+    def of(code: CanonicalCode) -> CodeInfo:
         handlers = handlers_of(code)
         in_try = [entry is not None for entry in handlers]
         looks, tools = looks_at_frame(code), uses_tools(code)
@@ -84,10 +83,17 @@ def code_info(config: Any, raw: types.CodeType) -> CodeInfo:
     # code objects compare by value, also across files: keyed by identity, and kept so that ids stay unique
     known = config.code_infos.get(id(raw))
     if known is None:
-        known = config.code_infos[id(raw)] = (raw, CodeInfo.of(raw))
+        made = config.canonical_codes.get(id(raw))
+        canonical = made[1] if made is not None else decode(raw)
+        known = config.code_infos[id(raw)] = (raw, CodeInfo.of(canonical))
     info = known[1]
     assert isinstance(info, CodeInfo)
     return info
+
+
+def remember_canonical(config: Any, made: Any) -> None:
+    """A function that was just put together (``made.code`` from ``made.canonical``) need not be decoded."""
+    config.canonical_codes[id(made.code)] = (made.code, made.canonical)
 
 
 @dataclass(eq=False)
@@ -182,6 +188,8 @@ def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], funct
         raise Skip(TOOLS)
     if info.looks_at_frame:
         raise Skip(LOOKS)
+    if type(function.__globals__) is not dict:
+        raise Skip("its globals are a mapping of its own kind")
     names = info.code.arg_names
     bound: dict[str, Value] = {}
     for index, (name, obj) in enumerate(zip(names, args)):

@@ -102,14 +102,14 @@ class Lowering:
 def _lower_item(low: Lowering, source: Any) -> tuple[str, int, int, Any]:
     key = source.key
     index = key if type(key) is int and 0 <= key < 2**31 else -1
-    if not _is_plain_key(key):
+    if not is_plain_key(key):
         raise GuardRefused(f"{source.expr()}: keys of type {type(key).__name__} run user code when compared")
     return "ITEM", low.read(source.base), index, key
 
 
-def _is_plain_key(key: Any) -> bool:
+def is_plain_key(key: Any) -> bool:
     if type(key) is tuple:
-        return all(map(_is_plain_key, key))
+        return all(map(is_plain_key, key))
     if isinstance(key, type):
         return type(key).__hash__ is type.__hash__ and type(key).__eq__ is type.__eq__
     return type(key) in (
@@ -214,7 +214,7 @@ def _lower_len(low: Lowering, guard: Any) -> None:
 
 def _lower_key(op: str) -> Callable[[Lowering, Any], None]:
     def lower(low: Lowering, guard: Any) -> None:
-        if not _is_plain_key(guard.expected):
+        if not is_plain_key(guard.expected):
             raise GuardRefused(f"keys of type {type(guard.expected).__name__} run user code when compared")
         low.check(op, low.read(_source(guard)), guard.expected)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _hook, generators
 from .codegen import UNBOUND_SLOT, Codegen
-from .frames import Frame
+from .frames import Frame, remember_canonical
 from .loops import UNBOUND, Loop, LoopBody, make_loop_body
 from .resume import make_continuation, needed_locals
 from .values.generator import GeneratorValue
@@ -35,6 +35,7 @@ def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
         cg.tracer.config.set_varying(made.code, frozenset(changing))
         cg.tracer.config.set_body_owner(made.code, frame.raw_code)
         found = cache[key] = (made, frame.raw_code)
+        remember_canonical(cg.tracer.config, made)
     body = found[0]
     assert isinstance(body, LoopBody)
     return body

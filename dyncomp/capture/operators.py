@@ -11,7 +11,9 @@ from ..device import CPU
 from ..frontends.base import ArrayRef
 from ..graph.ir import Var
 from .breaks import Break
+from .folding import text_operator
 from .guards import Kind
+from .mappings import container_operator
 from .values.array import ArrayValue
 from .values.base import OpaqueValue, Tracer, Value
 from .values.mapping import DictValue
@@ -26,7 +28,6 @@ from .values.number import (
 )
 from .values.obj import InstanceValue
 from .values.seq import ListValue, TupleValue
-from .values.text import binary_text
 
 # spelling -> (name in the operator module, the in-place name, the special method)
 BINARY_NAMES: dict[str, str] = {
@@ -114,13 +115,16 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
         return _with_array(tracer, op, plain, a, b)
     if number_operand(a) and number_operand(b) and not (a.is_const and b.is_const):
         return binary_number(tracer, plain, a, b)
-    text = binary_text(tracer, plain, a, b)
+    text = text_operator(tracer, plain, a, b)
     if text is not None:
         return text
     if isinstance(a, (ListValue, TupleValue)) or isinstance(b, (ListValue, TupleValue)):
         found = _sequences(tracer, op, plain, _spread(a), _spread(b))
         if found is not None:
             return found
+    found = container_operator(tracer, op, plain, a, b)
+    if found is not None:
+        return found
     if isinstance(a, InstanceValue) or isinstance(b, InstanceValue):
         return _special_method(tracer, op, plain, a, b)
     if plain in ("==", "!=") and not (a.is_const and b.is_const):
@@ -165,16 +169,30 @@ def _sequences(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value
     if isinstance(a, ListValue) and op == "+=":
         added = b.items(tracer)
         for item in added:
-            a.append(tracer, item)
+            a.append(tracer, tracer.realize(item))
+        return a
+    if isinstance(a, ListValue) and op == "*=":
+        repeated = a.items(tracer) * tracer.integer_of(b, "a repeat count")
+        items = a.contents(tracer)
+        a.touch(tracer)
+        items[:] = repeated
         return a
     same = isinstance(a, (ListValue, TupleValue)) and type(a) is type(b)
     if plain == "+" and same:
         assert isinstance(a, (ListValue, TupleValue))
+        if a.pytype is tuple and b.pytype is tuple:
+            if not b.items(tracer):
+                return a
+            if not a.items(tracer):
+                return b
         return a.rebuild(a.items(tracer) + b.items(tracer))
     if plain == "*":
         sequence, count = (a, b) if isinstance(a, (ListValue, TupleValue)) else (b, a)
-        if isinstance(sequence, (ListValue, TupleValue)) and op == plain:
-            return sequence.rebuild(sequence.items(tracer) * tracer.integer_of(count, "a repeat count"))
+        if isinstance(sequence, (ListValue, TupleValue)):
+            times = tracer.integer_of(count, "a repeat count")
+            if times == 1 and sequence.pytype is tuple:
+                return sequence
+            return sequence.rebuild(sequence.items(tracer) * times)
     if plain in ("==", "!=") and same:
         return ConstValue(_equal_items(tracer, a, b) == (plain == "=="))
     if plain in _COMPARISONS and same:
@@ -200,10 +218,26 @@ def _ordered_items(tracer: Tracer, op: str, a: Value, b: Value) -> bool:
 
 def _compare_unlike(op: str, a: Value, b: Value) -> Value:
     """Equality of values of unlike kinds whose types settle it."""
-    settled = (int, float, complex, bool, str, bytes, type(None), tuple, list, dict, range, slice)
+    settled = (
+        int,
+        float,
+        complex,
+        bool,
+        str,
+        bytes,
+        type(None),
+        tuple,
+        list,
+        dict,
+        range,
+        slice,
+        set,
+        frozenset,
+    )
     if a.pytype in settled and b.pytype in settled:
-        numbers = (int, float, complex, bool)
-        if a.pytype is not b.pytype and not (a.pytype in numbers and b.pytype in numbers):
+        numbers, sets = (int, float, complex, bool), (set, frozenset)
+        alike = (a.pytype in numbers and b.pytype in numbers) or (a.pytype in sets and b.pytype in sets)
+        if a.pytype is not b.pytype and not alike:
             return ConstValue(op == "!=")
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
 

@@ -89,7 +89,7 @@ def _observe_arguments(
 
 def _observe(obj: Any, source: Source, config: CaptureConfig, state: FrameState, depth: int) -> None:
     if type(obj) in (int, float):
-        state.seen[source.expr()] = obj
+        state.seen.setdefault((source.expr(), type(obj)), obj)
     elif type(obj) in (list, tuple) and depth and len(obj) <= 64:
         for index, item in enumerate(obj):
             _observe(item, ItemSource(source, index), config, state, depth - 1)

@@ -19,6 +19,7 @@ from . import calls, exceptions, generators, machine, operators, regions, wrap
 from .breaks import Break
 from .config import CaptureConfig
 from .exceptions import Raised
+from .guard_program import is_plain_key
 from .guards import Guard, Kind
 from .places import SymbolPlace
 from .source import Source
@@ -30,7 +31,6 @@ from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
 
 # exactly these: subclasses may hash and compare in their own way
-_KEY_TYPES = frozenset({str, int, float, bytes, bool, type(None), type, types.FunctionType})
 
 
 class Restart(Exception):
@@ -316,7 +316,7 @@ class Tracer:
         if type(key) is tuple:
             for part in key:
                 self.check_key(part)
-        elif type(key) not in _KEY_TYPES:
+        elif not is_plain_key(key):
             raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
 
     # -- exceptions -----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -20,18 +20,21 @@ from . import _hook
 from .breaks import Break
 from .dims import array_dims, has_exchange_table
 from .facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
+from .guard_program import is_plain_key
 from .guards import Kind
 from .regions import error_on_graph_break
 from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
+from .values.deque import DequeValue
 from .values.func import BoundMethodValue, CellValue, FunctionValue, PartialValue
 from .values.iterator import OpaqueIterator
-from .values.mapping import DictValue, SizedValue
+from .values.mapping import DefaultDictValue, DictValue, SizedValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
 from .values.region import RegionContextValue
 from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
+from .values.sets import LARGEST_OUTSIDE, SetValue
 
 _BY_IDENTITY = (
     types.BuiltinFunctionType,
@@ -74,7 +77,7 @@ def wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
             tracer.guard(source, Kind.SAME_OBJECT, value.source)
         return value
     value = _wrap(tracer, obj, source)
-    if isinstance(value, (ArrayValue, ListValue, DictValue, InstanceValue)):
+    if isinstance(value, (ArrayValue, ListValue, DictValue, SetValue, DequeValue, InstanceValue)):
         tracer.by_id[id(obj)] = (value, obj)
     return value
 
@@ -226,18 +229,15 @@ def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
     if isinstance(root, LocalSource) and root.local in tracer.varying:
         return True
     dynamic = tracer.config.options.dynamic
-    if dynamic is not None:
-        return dynamic and isinstance(source, LocalSource)
-    state = tracer.config.state_of(tracer.code)
-    key = source.expr()
-    if key in state.dynamic:
+    if dynamic is False:
+        return False
+    if dynamic and isinstance(source, LocalSource):
         return True
-    if key in state.seen and (type(state.seen[key]) is not type(obj) or state.seen[key] != obj):
-        if type(state.seen[key]) is type(obj):
-            state.dynamic.add(key)
-            return True
-    state.seen[key] = obj
-    return False
+    state = tracer.config.state_of(tracer.code)
+    key = (source.expr(), type(obj))
+    if state.seen.setdefault(key, obj) != obj:
+        state.dynamic.add(key)
+    return key in state.dynamic
 
 
 def _wrap_int(tracer: Tracer, obj: int, source: Source) -> Value:
@@ -269,8 +269,27 @@ def _wrap_list(tracer: Tracer, obj: list[Any], source: Source) -> Value:
 
 
 def _wrap_ordered_dict(tracer: Tracer, obj: OrderedDict[Any, Any], source: Source) -> Value:
-    tracer.guard(source, Kind.LEN, (OrderedDict, len(obj)))
-    return SizedValue(obj, source)
+    tracer.guard(source, Kind.TYPE_IS, OrderedDict)
+    return DictValue(None, source, obj, OrderedDict)
+
+
+def _wrap_counter(tracer: Tracer, obj: Counter[Any], source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, Counter)
+    return DictValue(None, source, obj, Counter)
+
+
+def _wrap_default_dict(tracer: Tracer, obj: defaultdict[Any, Any], source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, defaultdict)
+    return DefaultDictValue.outside(tracer, obj, source)
+
+
+def _wrap_set(tracer: Tracer, obj: Any, source: Source) -> Value:
+    if len(obj) > LARGEST_OUTSIDE or not all(is_plain_key(e) for e in obj):
+        tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
+        return SizedValue(obj, source)
+    tracer.guard(source, Kind.TYPE_IS, type(obj))
+    frozen = isinstance(obj, frozenset)
+    return SetValue(tracer, None, frozen=frozen, certain=False, source=source, obj=obj)
 
 
 def _wrap_dict(tracer: Tracer, obj: dict[Any, Any], source: Source) -> Value:
@@ -349,6 +368,11 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     list: _wrap_list,
     dict: _wrap_dict,
     OrderedDict: _wrap_ordered_dict,
+    Counter: _wrap_counter,
+    defaultdict: _wrap_default_dict,
+    deque: DequeValue.outside,
+    set: _wrap_set,
+    frozenset: _wrap_set,
     range: _wrap_range,
     slice: _wrap_slice,
     types.FunctionType: _wrap_function,

@@ -484,15 +484,7 @@ def default_dict(x):
     return x + d["a"][0], dict(d)
 
 
-@program(
-    one,
-    breaks=(
-        "loop",
-        "unsupported-attribute",
-        "unsupported-call",
-    ),
-    plain=True,
-)
+@program(one)
 def deque_of_arrays(x):
     q = collections.deque(maxlen=2)
     for i in range(4):

@@ -281,6 +281,13 @@ access_has_attr(PyObject *obj, PyObject *name)
 }
 
 /* -- items -------------------------------------------------------------------------------- */
+/* C types alone have dotted names: no class statement makes one of this name. */
+static bool
+is_deque(PyObject *obj)
+{
+    return strcmp(Py_TYPE(obj)->tp_name, "collections.deque") == 0;
+}
+
 PyObject *
 access_item(PyObject *obj, PyObject *key, Py_ssize_t index)
 {
@@ -289,6 +296,13 @@ access_item(PyObject *obj, PyObject *key, Py_ssize_t index)
     }
     if (PyList_Check(obj)) {
         return index >= 0 && index < PyList_GET_SIZE(obj) ? Py_NewRef(PyList_GET_ITEM(obj, index)) : NULL;
+    }
+    if (is_deque(obj)) {
+        PyObject *item = index >= 0 ? PySequence_GetItem(obj, index) : NULL;
+        if (item == NULL) {
+            PyErr_Clear();
+        }
+        return item;
     }
     return PyDict_Check(obj) ? dict_get(obj, key) : NULL;
 }

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import exceptions
 from ..breaks import Break
-from ..values.exception import ExceptionValue
+from ..methods.sets import SET
+from ..texts import join, text_of
 from ..values.func import CellValue, NestedFunctionValue
 from ..values.iterator import IteratorValue
-from ..values.mapping import DictValue, SetValue
+from ..values.mapping import DictValue
 from ..values.number import ConstValue
 from ..values.seq import ListValue, SliceValue, TupleValue
-from ..values.text import TextValue, is_computed, join, printable, text_call
+from ..values.sets import SetValue
 from .registry import handles
 
 _NONE = ConstValue(None)
@@ -30,7 +30,7 @@ def build_list(tracer: Any, frame: Any, count: int) -> None:
 
 @handles("BUILD_SET")
 def build_set(tracer: Any, frame: Any, count: int) -> None:
-    result = SetValue({})
+    result = SetValue(tracer, set())
     for item in frame.popn(count):
         result.add(tracer, item)
     frame.push(result)
@@ -98,10 +98,7 @@ def list_extend(tracer: Any, frame: Any, depth: int) -> None:
 @handles("SET_UPDATE")
 def set_update(tracer: Any, frame: Any, depth: int) -> None:
     source = frame.pop()
-    constant = source.const if source.is_const else None
-    values = [ConstValue(v) for v in constant] if isinstance(constant, frozenset) else source.items(tracer)
-    for value in values:
-        _container(frame, depth, SetValue).add(tracer, tracer.realize(value))
+    SET["update"](tracer, _container(frame, depth, SetValue), source)
 
 
 @handles("DICT_UPDATE", "DICT_MERGE")
@@ -153,50 +150,27 @@ def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
 
 
 # -- strings ----------------------------------------------------------------------------------------
+_CONVERSIONS: dict[str, Any] = {"s": str, "r": repr, "a": ascii}
+
+
 @handles("FORMAT_VALUE")
 def format_value(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
     conversion, has_spec = arg
     spec = frame.pop() if has_spec else ConstValue("")
     value = frame.pop()
-    if isinstance(value, ExceptionValue) and not conversion:
-        value = exceptions.formatted(tracer, value, spec)
     if conversion:
-        value = _converted(tracer, value, conversion)
-    value = tracer.realize(value)
-    if is_computed(value) and printable(value) or isinstance(spec, TextValue):
-        frame.push(text_call(tracer, format, value, spec))
-        return
-    found = _printable(tracer, value)
-    frame.push(ConstValue(tracer.fold(format, found, tracer.constant_of(spec, "a format"))))
-
-
-_CONVERSIONS: dict[str, Any] = {"s": str, "r": repr, "a": ascii}
-
-
-def _converted(tracer: Any, value: Any, conversion: str) -> Any:
-    value = tracer.realize(value)
-    if isinstance(value, ExceptionValue) and conversion != "a":
-        return exceptions.text_of(tracer, value, "__repr__" if conversion == "r" else "__str__")
-    if is_computed(value) and printable(value):
-        return text_call(tracer, _CONVERSIONS[conversion], value)
-    return ConstValue(tracer.fold(_CONVERSIONS[conversion], _printable(tracer, value)))
-
-
-def _printable(tracer: Any, value: Any) -> Any:
-    constant = tracer.constant_of(value, "a formatted value")
-    if not isinstance(constant, (str, int, float, complex, bool, type(None), tuple, bytes)):
-        raise Break("unsupported-operation", f"formatting of {value.describe()}")
-    return constant
+        value = text_of(tracer, _CONVERSIONS[conversion], value)
+    frame.push(text_of(tracer, format, value, spec))
 
 
 @handles("CONVERT_VALUE")
 def convert_value(tracer: Any, frame: Any, arg: str) -> None:
-    frame.push(_converted(tracer, frame.pop(), arg))
+    frame.push(text_of(tracer, _CONVERSIONS[arg], frame.pop()))
 
 
 @handles("BUILD_STRING")
 def build_string(tracer: Any, frame: Any, count: int) -> None:
-    frame.push(join(frame.popn(count)))
+    frame.push(join(tracer, frame.popn(count)))
 
 
 # -- functions ----------------------------------------------------------------------------------------

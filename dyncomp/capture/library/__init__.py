@@ -1,16 +1,8 @@
 """What builtins and the standard library's C functions mean on traced values, by topic."""
 
-from . import construct, iteration, numbers, operator_calls, region_calls
-from .folding import fold_call
+from ..folding import fold_call
+from . import construct, iteration, itertools_calls, numbers, operator_calls, region_calls, text
 from .registry import builtin, find
 
-__all__ = [
-    "builtin",
-    "construct",
-    "find",
-    "fold_call",
-    "iteration",
-    "numbers",
-    "operator_calls",
-    "region_calls",
-]
+TOPICS = (construct, iteration, itertools_calls, numbers, operator_calls, region_calls, text)
+__all__ = ["TOPICS", "builtin", "find", "fold_call"]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..breaks import Break
-from ..containers import sorted_values
+from ..methods.lists import sorted_values
 from ..values.base import Tracer, Value
-from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
+from ..values.iterator import CallIterator, FilterIterator, IteratorValue, ReverseIterator, ZipIterator
+from ..values.mapping import DictValue, DictViewValue
 from ..values.number import NumberValue, SymIntValue
+from ..values.obj import InstanceValue
 from ..values.seq import ListValue, RangeValue, TupleValue
 from .registry import builtin, expand
 
@@ -43,12 +45,12 @@ def integer_bound(tracer: Tracer, value: Value) -> Any:
 
 
 @builtin(iter)
-def _iter(tracer: Tracer, obj: Value) -> Value:
-    return obj.iterate(tracer)
+def _iter(tracer: Tracer, obj: Value, sentinel: Value | None = None, /) -> Value:
+    return obj.iterate(tracer) if sentinel is None else CallIterator(obj, sentinel)
 
 
 @builtin(next)
-def _next(tracer: Tracer, iterator: Value, default: Value | None = None) -> Value:
+def _next(tracer: Tracer, iterator: Value, default: Value | None = None, /) -> Value:
     if not isinstance(iterator, IteratorValue) or iterator.source is not None:
         raise Break("unsupported-call", f"next() of {iterator.describe()}")
     item = iterator.next(tracer)
@@ -67,29 +69,46 @@ def _enumerate(tracer: Tracer, iterable: Value, start: Value | None = None) -> V
 
 @builtin(zip)
 def _zip(tracer: Tracer, *iterables: Value, strict: Value | None = None) -> Value:
-    if strict is not None and strict.truth(tracer):
-        raise Break("unsupported-call", "zip(strict=True)")
-    return ZipIterator("zip", [i.iterate(tracer) for i in iterables])
+    checked = strict is not None and strict.truth(tracer)
+    return ZipIterator("zip", [i.iterate(tracer) for i in iterables], strict=checked)
 
 
 @builtin(map)
-def _map(tracer: Tracer, function: Value, *iterables: Value) -> Value:
-    return ZipIterator("map", [i.iterate(tracer) for i in iterables], 0, function)
+def _map(tracer: Tracer, function: Value, first: Value, /, *others: Value) -> Value:
+    return ZipIterator("map", [i.iterate(tracer) for i in (first, *others)], 0, function)
+
+
+@builtin(filter)
+def _filter(tracer: Tracer, function: Value, iterable: Value, /) -> Value:
+    return filtering(tracer, filter, function, iterable, wanted=True)
+
+
+def filtering(tracer: Tracer, cls: type, function: Value, iterable: Value, wanted: bool) -> Value:
+    """``filter`` or ``filterfalse``."""
+    tested = None if function.is_const and function.const in (None, bool) else function
+    return FilterIterator(cls, tested, iterable.iterate(tracer), wanted)
 
 
 @builtin(reversed)
-def _reversed(tracer: Tracer, sequence: Value) -> Value:
+def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
+    if isinstance(sequence, InstanceValue):
+        method = sequence.special(tracer, "__reversed__")
+        if method is not None:
+            return tracer.realize(tracer.call_value(method, [], {}))
     if isinstance(sequence, RangeValue) and sequence.is_const:
         backwards = sequence.const[::-1]
         return RangeValue(backwards.start, backwards.stop, backwards.step).iterate(tracer)
-    if not isinstance(sequence, (TupleValue, ListValue)):
-        raise Break("unsupported-call", f"reversed() of {sequence.describe()}")
-    items = sequence.items(tracer)[::-1]
-    return SequenceIterator(items, TupleValue(items), reversed)
+    if isinstance(sequence, ListValue) or (isinstance(sequence, TupleValue) and sequence.cls is tuple):
+        return ReverseIterator(sequence.contents(tracer), sequence)
+    if sequence.is_const and isinstance(sequence.const, (str, bytes)):
+        return ReverseIterator(sequence.items(tracer), sequence)
+    if isinstance(sequence, (DictValue, DictViewValue)):
+        return sequence.iterate_backwards(tracer)
+    raise Break("unsupported-call", f"reversed() of {sequence.describe()}")
 
 
 @builtin(sorted)
 def _sorted(
-    tracer: Tracer, iterable: Value, *, key: Value | None = None, reverse: Value | None = None
+    tracer: Tracer, iterable: Value, /, *, key: Value | None = None, reverse: Value | None = None
 ) -> Value:
     return ListValue(sorted_values(tracer, expand(tracer, iterable), key, reverse))

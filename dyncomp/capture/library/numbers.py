@@ -9,11 +9,13 @@ import math
 from ... import dtypes
 from ...symint import sym_max, sym_min
 from ..breaks import Break
+from ..folding import is_computed, pure_operand, python_call
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
-from ..values.number import ConstValue, NumberValue, SymIntValue, number_operand
+from ..values.iterator import can_step
+from ..values.number import ComputedValue, ConstValue, NumberValue, SymIntValue, number_operand
+from ..values.obj import InstanceValue
 from ..values.seq import TupleValue
-from .folding import python_call
 from .registry import builtin, expand
 
 
@@ -23,10 +25,12 @@ def _bool(tracer: Tracer, obj: Value | None = None) -> Value:
         return ConstValue(False)
     if isinstance(obj, ArrayValue):
         return convert_array(tracer, obj, bool)
+    if isinstance(obj, ComputedValue):
+        return python_call(tracer, bool, [obj])
     return ConstValue(obj.truth(tracer))
 
 
-@builtin(int)
+@builtin(int, keywords=("base",))
 def _int(tracer: Tracer, obj: Value | None = None, base: Value | None = None) -> Value:
     if isinstance(obj, SymIntValue):
         return obj
@@ -39,8 +43,10 @@ def _float(tracer: Tracer, obj: Value | None = None) -> Value:
 
 
 @builtin(complex)
-def _complex(tracer: Tracer, obj: Value | None = None, imag: Value | None = None) -> Value:
-    return _number(tracer, complex, obj, imag)
+def _complex(tracer: Tracer, real: Value | None = None, imag: Value | None = None) -> Value:
+    if real is None and imag is not None:
+        return _number(tracer, complex, ConstValue(0), imag)
+    return _number(tracer, complex, real, imag)
 
 
 def _number(tracer: Tracer, cls: type, obj: Value | None, extra: Value | None = None) -> Value:
@@ -48,12 +54,26 @@ def _number(tracer: Tracer, cls: type, obj: Value | None, extra: Value | None = 
         return ConstValue(cls())
     if extra is None and isinstance(obj, ArrayValue):
         return convert_array(tracer, obj, cls)
-    if extra is None and isinstance(obj, (NumberValue, SymIntValue)):
-        return python_call(tracer, cls, [obj])
+    if extra is None and isinstance(obj, InstanceValue):
+        return _by_method(tracer, cls, obj)
     args = [obj] if extra is None else [obj, extra]
+    if any(is_computed(a) for a in args) and all(pure_operand(a) for a in args):
+        return python_call(tracer, cls, args)
     return ConstValue(
         tracer.fold(cls, *(tracer.constant_of(a, f"an argument of {cls.__name__}") for a in args))
     )
+
+
+def _by_method(tracer: Tracer, cls: type, obj: InstanceValue) -> Value:
+    """``int(obj)`` and the like by the class's own method."""
+    for name in (f"__{cls.__name__}__", "__float__", "__index__"):
+        method = obj.special(tracer, name)
+        if method is not None and not (cls is int and name == "__float__"):
+            found: Value = tracer.realize(tracer.call_value(method, [], {}))
+            if found.pytype is cls:
+                return found
+            break
+    raise Break("unsupported-call", f"{cls.__name__}() of {obj.describe()}")
 
 
 def convert_array(tracer: Tracer, obj: ArrayValue, cls: type) -> Value:
@@ -97,11 +117,13 @@ def _divmod(tracer: Tracer, a: Value, b: Value) -> Value:
 
 
 @builtin(pow)
-def _pow(tracer: Tracer, base: Value, exponent: Value, mod: Value | None = None) -> Value:
+def _pow(tracer: Tracer, base: Value, exp: Value, mod: Value | None = None) -> Value:
     if mod is not None:
-        values = [tracer.constant_of(v, "an argument of pow") for v in (base, exponent, mod)]
+        if any(is_computed(v) for v in (base, exp, mod)):
+            return python_call(tracer, pow, [base, exp, mod])
+        values = [tracer.constant_of(v, "an argument of pow") for v in (base, exp, mod)]
         return ConstValue(tracer.fold(pow, *values))
-    return tracer.binary("**", base, exponent)
+    return tracer.binary("**", base, exp)
 
 
 @builtin(min)
@@ -117,7 +139,10 @@ def _max(tracer: Tracer, *args: Value, key: Value | None = None, default: Value 
 def _extreme(
     tracer: Tracer, relation: str, args: tuple[Value, ...], key: Value | None, default: Value | None
 ) -> Value:
+    if not args or (default is not None and len(args) > 1):
+        raise Break("would-raise", "wrong arguments of min() or max()")
     items = list(args) if len(args) > 1 else expand(tracer, args[0])
+    key = None if key is not None and key.is_const and key.const is None else key
     if not items:
         if default is None:
             raise tracer.raise_like(min if relation == "<" else max, [])
@@ -144,14 +169,17 @@ def _whole(value: Value) -> bool:
 
 
 @builtin(sum)
-def _sum(tracer: Tracer, iterable: Value, start: Value | None = None) -> Value:
+def _sum(tracer: Tracer, iterable: Value, /, start: Value | None = None) -> Value:
     total = start if start is not None else ConstValue(0)
+    if total.pytype in (str, bytes, bytearray):
+        tracer.raise_like(sum, [], total.pytype())
     items = expand(tracer, iterable)
     if items and all(i.is_const for i in items) and total.is_const:
-        return ConstValue(tracer.fold(sum, [i.const for i in items], total.const))
-    if any(isinstance(i, (NumberValue,)) for i in items) and not any(
-        isinstance(i, ArrayValue) for i in items
-    ):
+        return tracer.wrap_result(tracer.fold(sum, [i.const for i in items], total.const))
+    if any(isinstance(i, NumberValue) for i in items) and all(number_operand(v) for v in (total, *items)):
+        return python_call(tracer, sum, [TupleValue(items), total])
+    floats = [i for i in items if isinstance(i, ArrayValue) and i.ref.kind == "python"]
+    if any(isinstance(i, NumberValue) for i in items) or (floats and len(items) > 2):
         raise Break("unsupported-call", "sum() of Python floats known only at run time (compensated in C)")
     for item in items:
         total = tracer.binary("+", total, item)
@@ -159,13 +187,27 @@ def _sum(tracer: Tracer, iterable: Value, start: Value | None = None) -> Value:
 
 
 @builtin(any)
-def _any(tracer: Tracer, iterable: Value) -> Value:
-    return ConstValue(any(i.truth(tracer) for i in expand(tracer, iterable)))
+def _any(tracer: Tracer, iterable: Value, /) -> Value:
+    return ConstValue(_meets(tracer, iterable, True))
 
 
 @builtin(all)
-def _all(tracer: Tracer, iterable: Value) -> Value:
-    return ConstValue(all(i.truth(tracer) for i in expand(tracer, iterable)))
+def _all(tracer: Tracer, iterable: Value, /) -> Value:
+    return ConstValue(not _meets(tracer, iterable, False))
+
+
+def _meets(tracer: Tracer, iterable: Value, wanted: bool) -> bool:
+    """Whether an item's truth is ``wanted``; items behind the first such are not asked for."""
+    iterator = iterable.iterate(tracer)
+    if not can_step(tracer, iterator):
+        raise Break("unsupported-operation", f"expansion of {iterator.describe()}")
+    for _ in range(tracer.config.options.unroll_ops):
+        item = iterator.next(tracer)
+        if item is None:
+            return False
+        if tracer.realize(item).truth(tracer) == wanted:
+            return True
+    raise Break("unsupported-operation", f"{iterator.describe()} gives too many items")
 
 
 @builtin(math.prod)

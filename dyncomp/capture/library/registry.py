@@ -23,13 +23,15 @@ def find(obj: Any) -> Handler | None:
         return None
 
 
-def builtin(*objects: Any) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+def builtin(
+    *objects: Any, keywords: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Register ``function(tracer, *args, **kwargs)``; arguments that do not fit it, or the callable itself,
     break the graph."""
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
         signature = inspect.signature(function)
-        own = _own_signature(objects[0], signature)
+        own = _own_signature(objects[0], signature, keywords)
 
         def handle(tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
             try:
@@ -46,15 +48,17 @@ def builtin(*objects: Any) -> Callable[[Callable[..., Value]], Callable[..., Val
     return register
 
 
-def _own_signature(obj: Any, handler: inspect.Signature) -> inspect.Signature:
+def _own_signature(obj: Any, handler: inspect.Signature, keywords: tuple[str, ...]) -> inspect.Signature:
     """How the callable itself binds: its names, and what is positional only. C functions without a signature
-    take no keywords but those that their handler says are keyword-only (and ``base`` of ``int``)."""
+    take no keywords but ``keywords`` and those that their handler says are keyword-only."""
     try:
         return inspect.signature(obj)
     except ValueError:
         parameters = list(handler.parameters.values())[1:]
         positional = [
-            p.replace(kind=p.POSITIONAL_ONLY) if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "base" else p
+            p.replace(kind=p.POSITIONAL_ONLY)
+            if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in keywords
+            else p
             for p in parameters
         ]
         return inspect.Signature(positional)

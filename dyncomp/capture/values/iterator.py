@@ -19,17 +19,41 @@ class IteratorValue(Value):
     def remaining(self, tracer: Tracer) -> int | None:
         return None
 
+    def bound(self, tracer: Tracer) -> int | None:
+        """At most how many items are left, where that is known."""
+        return self.remaining(tracer)
+
     def truth(self, tracer: Tracer) -> bool:
         return True
 
     def items(self, tracer: Tracer) -> list[Value]:
-        count = self.remaining(tracer)
-        if count is None or count > tracer.config.options.unroll_ops:
+        limit = tracer.config.options.unroll_ops
+        count = self.bound(tracer)
+        if (count is not None and count > limit) or (count is None and not self.open_ended(tracer)):
             raise Break("unsupported-operation", f"expansion of {self.describe()}")
         found: list[Value] = []
         while (item := self.next(tracer)) is not None:
             found.append(item)
+            if len(found) > limit:
+                raise Break("unsupported-operation", f"{self.describe()} gives more than {limit} items")
         return found
+
+    def contains(self, tracer: Tracer, item: Value) -> Value:
+        if not can_step(tracer, self):
+            raise Break("unsupported-operation", f"membership test in {self.describe()}")
+        for _ in range(tracer.config.options.unroll_ops):
+            candidate = self.next(tracer)
+            if candidate is None:
+                return ConstValue(False)
+            if tracer.same_or_equal(candidate, item):
+                return ConstValue(True)
+        raise Break("unsupported-operation", f"a long membership test in {self.describe()}")
+
+
+def can_step(tracer: Tracer, iterator: Value) -> bool:
+    """Whether the iterator may be stepped to its end without assuming more than what was seen."""
+    known = isinstance(iterator, IteratorValue) and iterator.bound(tracer) is not None
+    return known or iterator.open_ended(tracer)
 
 
 class OpaqueIterator(OpaqueValue):
@@ -46,16 +70,15 @@ class SequenceIterator(IteratorValue):
     """Iterator over a list, tuple, string or dict view whose items are known. ``live``: the very list of
     items of a traced list, so that appending while iterating is seen."""
 
-    def __init__(self, items: list[Value], origin: Value, pytype: type | None = None) -> None:
+    def __init__(self, items: list[Value], origin: Value) -> None:
         self.sequence = items
         self.origin = origin
         self.position = 0
         self.done = False
-        self._pytype = pytype
 
     @property
     def pytype(self) -> type:
-        return self._pytype or type(iter([]))
+        return type(iter(_example(self.origin)))
 
     def describe(self) -> str:
         return f"an iterator over {self.origin.describe()}"
@@ -64,7 +87,7 @@ class SequenceIterator(IteratorValue):
         return (self.origin,)
 
     def remaining(self, tracer: Tracer) -> int | None:
-        return 0 if self.done else len(self.sequence) - self.position
+        return 0 if self.done else max(0, len(self.sequence) - self.position)
 
     def next(self, tracer: Tracer) -> Value | None:
         if self.done or self.position >= len(self.sequence):
@@ -72,21 +95,72 @@ class SequenceIterator(IteratorValue):
             return None
         self.position += 1
         tracer.steps += 1
-        return self.sequence[self.position - 1]
+        return tracer.realize(self.sequence[self.position - 1])
 
     def reconstruct(self, cg: Codegen) -> str:
-        if self.done and self._pytype is None:
-            return f"{cg.constant(iter)}([])"
+        if self.done:
+            return f"{cg.constant(iter)}({cg.constant(type(_example(self.origin)))}())"
         text = f"{cg.constant(iter)}({cg.value(self.origin)})"
         if self.position:
             return f"{cg.constant(advance)}({text}, {self.position})"
         return text
 
 
+def _example(origin: Value) -> Any:
+    """An object of the builtin type whose iterators those of ``origin`` are."""
+    if origin.is_const and isinstance(origin.const, str):
+        return origin.const
+    return next(base() for base in (list, tuple, str, bytes, bytearray) if issubclass(origin.pytype, base))
+
+
 def advance(iterator: Any, count: int) -> Any:
     """Drop ``count`` items of an iterator and return it."""
     for _ in range(count):
         next(iterator)
+    return iterator
+
+
+class ReverseIterator(IteratorValue):
+    """``reversed`` of a list, tuple or string; sees the list's later changes, as Python's does."""
+
+    def __init__(self, items: list[Value], origin: Value) -> None:
+        self.sequence = items
+        self.origin = origin
+        self.index = len(items) - 1
+
+    @property
+    def pytype(self) -> type:
+        return type(reversed(_example(self.origin)))
+
+    def describe(self) -> str:
+        return f"a reverse iterator over {self.origin.describe()}"
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.origin,)
+
+    def remaining(self, tracer: Tracer) -> int | None:
+        return self.index + 1 if self.index < len(self.sequence) else 0
+
+    def next(self, tracer: Tracer) -> Value | None:
+        if not 0 <= self.index < len(self.sequence):
+            self.index = -1
+            return None
+        self.index -= 1
+        tracer.steps += 1
+        return tracer.realize(self.sequence[self.index + 1])
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.constant(reversed_from)}({cg.value(self.origin)}, {self.index})"
+
+
+def reversed_from(sequence: Any, index: int) -> Any:
+    """``reversed(sequence)`` that goes on at ``index``."""
+    iterator = reversed(sequence)
+    if index < 0:
+        for _ in iterator:
+            pass
+        return iterator
+    iterator.__setstate__(index)  # type: ignore[attr-defined]
     return iterator
 
 
@@ -164,16 +238,42 @@ class ArrayIterator(IteratorValue):
         return text
 
 
-class ZipIterator(IteratorValue):
+class CombiningIterator(IteratorValue):
+    """An iterator over other iterators (``sources``)."""
+
+    sources: list[Value]
+
+    def children(self) -> tuple[Value, ...]:
+        return tuple(self.sources)
+
+    def open_ended(self, tracer: Tracer) -> bool:
+        return all(can_step(tracer, s) for s in self.sources)
+
+    def bounds(self, tracer: Tracer) -> list[int | None]:
+        return [s.bound(tracer) if isinstance(s, IteratorValue) else None for s in self.sources]
+
+    def bound(self, tracer: Tracer) -> int | None:
+        """As many as the shortest source has, unless a subclass knows better."""
+        known = [c for c in self.bounds(tracer) if c is not None]
+        return min(known) if known else None
+
+
+class ZipIterator(CombiningIterator):
     """``zip``, ``enumerate`` and ``map`` over traced iterators."""
 
     def __init__(
-        self, kind: str, sources: list[Value], start: Any = 0, function: Value | None = None
+        self,
+        kind: str,
+        sources: list[Value],
+        start: Any = 0,
+        function: Value | None = None,
+        strict: bool = False,
     ) -> None:
         self.kind = kind
         self.sources = sources
         self.count = start
         self.function = function
+        self.strict = strict
 
     @property
     def pytype(self) -> type:
@@ -192,26 +292,39 @@ class ZipIterator(IteratorValue):
             return 0
         return min(known) if len(known) == len(counts) else None
 
-    def open_ended(self, tracer: Tracer) -> bool:
-        unknown = [s for s in self.sources if not isinstance(s, IteratorValue) or s.remaining(tracer) is None]
-        return bool(unknown) and all(s.open_ended(tracer) for s in unknown)
+    def bound(self, tracer: Tracer) -> int | None:
+        return super().bound(tracer) if self.sources else 0
 
     def next(self, tracer: Tracer) -> Value | None:
         row: list[Value] = []
         for source in self.sources:
             item = source.next(tracer)
             if item is None:
+                if self.strict:
+                    self._check_lengths(tracer, len(row))
                 return None
             row.append(item)
         if not row:
             return None
         if self.kind == "map":
             assert self.function is not None
-            return tracer.call_value(self.function, row, {})
+            return tracer.realize(tracer.call_value(self.function, row, {}))
         if self.kind == "enumerate":
             row.insert(0, tracer.wrap_result(self.count))
             self.count = self.count + 1
         return tracer.new_tuple(row)
+
+    def _check_lengths(self, tracer: Tracer, exhausted: int) -> None:
+        """``strict=True``: source number ``exhausted`` has ended, so all others must end with it."""
+        if exhausted:
+            plural = " " if exhausted == 1 else "s 1-"
+            text = f"zip() argument {exhausted + 1} is shorter than argument{plural}{exhausted}"
+            tracer.raise_exception(ValueError, f"{text}")
+        for position, source in enumerate(self.sources[1:], 1):
+            if source.next(tracer) is not None:
+                plural = " " if position == 1 else "s 1-"
+                text = f"zip() argument {position + 1} is longer than argument{plural}{position}"
+                tracer.raise_exception(ValueError, f"{text}")
 
     def reconstruct(self, cg: Codegen) -> str:
         inner = ", ".join(cg.value(s) for s in self.sources)
@@ -220,4 +333,77 @@ class ZipIterator(IteratorValue):
         if self.kind == "map":
             assert self.function is not None
             return f"{cg.constant(map)}({cg.value(self.function)}, {inner})"
-        return f"{cg.constant(zip)}({inner})"
+        return f"{cg.constant(zip)}({inner}{', strict=True' if self.strict else ''})"
+
+
+class FilterIterator(CombiningIterator):
+    """``filter`` and ``itertools.filterfalse``; ``function`` is ``None`` for the truth of the item itself."""
+
+    def __init__(self, cls: Any, function: Value | None, source: Value, wanted: bool) -> None:
+        self.cls = cls
+        self.function = function
+        self.sources = [source]
+        self.wanted = wanted
+
+    @property
+    def pytype(self) -> type:
+        found: type = self.cls
+        return found
+
+    def children(self) -> tuple[Value, ...]:
+        return (*self.sources, *([self.function] if self.function is not None else []))
+
+    def next(self, tracer: Tracer) -> Value | None:
+        while (item := self.sources[0].next(tracer)) is not None:
+            tested = item if self.function is None else tracer.call_value(self.function, [item], {})
+            if tracer.realize(tested).truth(tracer) == self.wanted:
+                return item
+        return None
+
+    def reconstruct(self, cg: Codegen) -> str:
+        function = "None" if self.function is None else cg.value(self.function)
+        return f"{cg.constant(self.cls)}({function}, {cg.value(self.sources[0])})"
+
+
+class CallIterator(IteratorValue):
+    """``iter(function, sentinel)``."""
+
+    def __init__(self, function: Value, sentinel: Value) -> None:
+        self.function = function
+        self.sentinel = sentinel
+        self.done = False
+
+    @property
+    def pytype(self) -> type:
+        return type(iter(int, 1))
+
+    def describe(self) -> str:
+        return "a callable iterator"
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.function, self.sentinel)
+
+    def open_ended(self, tracer: Tracer) -> bool:
+        return True
+
+    def next(self, tracer: Tracer) -> Value | None:
+        if self.done:
+            return None
+        tracer.steps += 1
+        item = tracer.realize(tracer.call_value(self.function, [], {}))
+        if tracer.same_or_equal(self.sentinel, item):
+            self.done = True
+            return None
+        return item
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.done:
+            return f"{cg.constant(ended_call_iterator)}()"
+        return f"{cg.constant(iter)}({cg.value(self.function)}, {cg.value(self.sentinel)})"
+
+
+def ended_call_iterator() -> Any:
+    """``iter(function, sentinel)`` that has met its sentinel."""
+    iterator = iter(int, 0)
+    next(iterator, None)
+    return iterator

@@ -1,35 +1,54 @@
-"""Dicts, their views, and sets. Keys and set items are constants."""
+"""Dicts and their views. Keys are constants."""
 
 from __future__ import annotations
 
+import collections
+import enum
+import inspect
+import types
 from typing import Any
 
 from ..breaks import Break, Skip
+from ..facts import CustomCheck
 from ..guards import Kind
-from ..source import ItemSource, Source
+from ..source import AttrSource, ItemSource, Source
 from .base import Codegen, OpaqueValue, Tracer, Value
+from .func import BoundMethodValue
 from .iterator import IteratorValue, advance
 from .number import ConstValue
 from .seq import TupleValue
 
 
+def has_keys_in_order(mapping: Any, keys: tuple[Any, ...]) -> bool:
+    """The guard of an ordered dict's keys: by type and value, in order."""
+    found = list(mapping)
+    return len(found) == len(keys) and all(type(a) is type(b) and a == b for a, b in zip(found, keys))
+
+
 class DictValue(Value):
-    """A dict. One from outside is known key by key (``DICT_HAS`` guards) until something asks for all of
-    it; writes to it are recorded and replayed."""
+    """A dict, ``OrderedDict`` or ``Counter`` (``cls``). One from outside is known key by key (``DICT_HAS``
+    guards) until something asks for all of it; writes to it are recorded and replayed."""
 
     def __init__(
-        self, entries: dict[Any, Value] | None, source: Source | None = None, obj: Any = None
+        self,
+        entries: dict[Any, Value] | None,
+        source: Source | None = None,
+        obj: Any = None,
+        cls: type = dict,
     ) -> None:
         self._entries = entries
         self._obj = obj
         self.source = source
+        self.cls = cls
+        self._original: dict[Any, Value] = {}
         self._read: dict[Any, Value] = {}
         self._written: dict[Any, Value] = {}
         self.mutated = False
+        self.changes_of_keys = 0
 
     @property
     def pytype(self) -> type:
-        return dict
+        return self.cls
 
     def contents(self, tracer: Tracer) -> dict[Any, Value]:
         """Every entry, in order."""
@@ -38,14 +57,18 @@ class DictValue(Value):
             keys = tuple(self._obj)
             for key in keys:
                 tracer.check_key(key)
-            tracer.guard(self.source, Kind.DICT_KEYS, keys)
-            self._entries = {k: self._read.get(k) or self._child(tracer, k) for k in keys}
-            self._entries.update(self._written)
+            if issubclass(self.cls, collections.OrderedDict):
+                check = CustomCheck(has_keys_in_order, keys, f"keys in the order {keys!r:.80}")
+                tracer.guard(self.source, Kind.CUSTOM_ARRAY, check)
+            else:
+                tracer.guard(self.source, Kind.DICT_KEYS, keys)
+            self._original = {k: self._read.get(k) or self._child(tracer, k) for k in keys}
+            self._entries = {**self._original, **self._written}
         return self._entries
 
     def _child(self, tracer: Tracer, key: Any) -> Value:
         assert self.source is not None
-        return tracer.child(self._obj[key], ItemSource(self.source, key))
+        return tracer.child(dict.__getitem__(self._obj, key), ItemSource(self.source, key))
 
     def children(self) -> tuple[Value, ...]:
         return tuple((self._written if self._entries is None else self._entries).values())
@@ -58,7 +81,7 @@ class DictValue(Value):
             return self._written[key]
         if key not in self._read:
             assert self.source is not None
-            if key not in self._obj:
+            if not dict.__contains__(self._obj, key):
                 tracer.guard(self.source, Kind.DICT_LACKS, key)
                 return None
             tracer.guard(self.source, Kind.DICT_HAS, key)
@@ -67,22 +90,31 @@ class DictValue(Value):
 
     def key_of(self, tracer: Tracer, key: Value) -> Any:
         value = tracer.constant_of(key, "a dict key")
+        if self.source is None and isinstance(value, enum.Enum) and type(value).__hash__ in _ENUM_HASHES:
+            return value
         tracer.check_key(value)
         return value
 
     def store(self, tracer: Tracer, key: Any, value: Value) -> None:
         self.touch(tracer)
-        (self._written if self._entries is None else self._entries)[key] = value
+        entries = self._written if self._entries is None else self._entries
+        self.changes_of_keys += key not in entries
+        entries[key] = value
 
     def touch(self, tracer: Tracer) -> None:
         self.mutated = True
         tracer.note_mutation(self)
 
+    def missing(self, tracer: Tracer, key: Any) -> Value:
+        """What reading an absent key gives."""
+        if self.cls is collections.Counter:
+            return ConstValue(0)
+        raise tracer.raise_exception(KeyError, key)
+
     def getitem(self, tracer: Tracer, key: Value) -> Value:
-        found = self.lookup(tracer, self.key_of(tracer, key))
-        if found is None:
-            tracer.raise_exception(KeyError, key)
-        return tracer.realize(found)
+        constant = self.key_of(tracer, key)
+        found = self.lookup(tracer, constant)
+        return self.missing(tracer, constant) if found is None else tracer.realize(found)
 
     def setitem(self, tracer: Tracer, key: Value, value: Value) -> None:
         self.store(tracer, self.key_of(tracer, key), value)
@@ -91,9 +123,12 @@ class DictValue(Value):
         constant = self.key_of(tracer, key)
         entries = self.contents(tracer)
         if constant not in entries:
-            tracer.raise_exception(KeyError, key)
+            if self.cls is collections.Counter:
+                return
+            tracer.raise_exception(KeyError, constant)
         self.touch(tracer)
         del entries[constant]
+        self.changes_of_keys += 1
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         return ConstValue(self.lookup(tracer, self.key_of(tracer, item)) is not None)
@@ -107,29 +142,114 @@ class DictValue(Value):
     def iterate(self, tracer: Tracer) -> Value:
         return DictIterator(tracer, self, "keys", self)
 
+    def iterate_backwards(self, tracer: Tracer) -> Value:
+        return DictIterator(tracer, self, "keys", self, backwards=True)
+
     def items(self, tracer: Tracer) -> list[Value]:
         return [ConstValue(k) for k in self.contents(tracer)]
 
-    def getattr(self, tracer: Tracer, name: str) -> Value:
-        return tracer.container_method(self, name)
+    def copied(self, tracer: Tracer) -> DictValue:
+        """``copy()``: another dict of the class with the same entries."""
+        return DictValue(dict(self.contents(tracer)), cls=self.cls)
 
+    def python_method(self, tracer: Tracer, name: str) -> Value | None:
+        """The bound method ``name`` where the class writes it in Python (``Counter``)."""
+        found = inspect.getattr_static(self.cls, name, None) if self.cls is collections.Counter else None
+        if not isinstance(found, types.FunctionType):
+            return None
+        return BoundMethodValue(self, tracer.child_or_constant(found, None))
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name == "__class__":
+            return ConstValue(self.cls)
+        return self.python_method(tracer, name) or tracer.container_method(self, name)
+
+    # -- rebuilding -----------------------------------------------------------------------------
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
         assert self._entries is not None
+        return self._made(cg, self._display(cg))
+
+    def _display(self, cg: Codegen) -> str:
+        assert self._entries is not None
         return "{" + ", ".join(f"{cg.constant(k)}: {cg.value(v)}" for k, v in self._entries.items()) + "}"
 
+    def _made(self, cg: Codegen, display: str) -> str:
+        return display if self.cls is dict else f"{cg.constant(self.cls)}({display})"
+
     def replay(self, cg: Codegen) -> list[str]:
-        """Statements that bring the outside dict up to date."""
+        """Statements that bring the outside dict up to date, touching no entry that is as it was."""
         target = cg.value(self)
         if self._entries is None:
             return [f"{target}[{cg.constant(k)}] = {cg.value(v)}" for k, v in self._written.items()]
-        inner = ", ".join(f"{cg.constant(k)}: {cg.value(v)}" for k, v in self._entries.items())
-        fresh = cg.temporary("{" + inner + "}")
-        return [f"{target}.clear()", f"{target}.update({fresh})"]
+        kept = _kept_in_place(self._original, self._entries)
+        lines = [f"del {target}[{cg.constant(k)}]" for k in self._original if k not in kept]
+        for key, value in self._entries.items():
+            if key not in kept or value is not self._original[key]:
+                lines.append(f"{target}[{cg.constant(key)}] = {cg.value(value)}")
+        return lines
 
     def for_rule(self, tracer: Tracer) -> Any:
         return {k: tracer.realize(v).for_rule(tracer) for k, v in self.contents(tracer).items()}
+
+
+_ENUM_HASHES = (enum.Enum.__hash__, int.__hash__, str.__hash__)
+
+
+def _kept_in_place(before: dict[Any, Value], after: dict[Any, Value]) -> set[Any]:
+    """Keys that need not be deleted and put in anew for the order to become that of ``after``."""
+    kept: set[Any] = set()
+    order = iter(before)
+    for key in after:
+        if key not in before or key not in order:  # ``in`` moves ``order`` on
+            break
+        kept.add(key)
+    return kept
+
+
+class DefaultDictValue(DictValue):
+    """A ``defaultdict``."""
+
+    def __init__(
+        self,
+        entries: dict[Any, Value] | None,
+        factory: Value,
+        source: Source | None = None,
+        obj: Any = None,
+    ) -> None:
+        super().__init__(entries, source, obj, collections.defaultdict)
+        self.factory = factory
+
+    @staticmethod
+    def outside(tracer: Tracer, obj: Any, source: Source) -> DefaultDictValue:
+        factory = tracer.child(obj.default_factory, AttrSource(source, "default_factory"))
+        return DefaultDictValue(None, factory, source, obj)
+
+    def children(self) -> tuple[Value, ...]:
+        return (*super().children(), self.factory)
+
+    def missing(self, tracer: Tracer, key: Any) -> Value:
+        factory = tracer.realize(self.factory)
+        if factory.is_const and factory.const is None:
+            tracer.raise_exception(KeyError, key)
+        value: Value = tracer.realize(tracer.call_value(factory, [], {}))
+        self.store(tracer, key, value)
+        return value
+
+    def copied(self, tracer: Tracer) -> DictValue:
+        return DefaultDictValue(dict(self.contents(tracer)), self.factory)
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        return self.factory if name == "default_factory" else super().getattr(tracer, name)
+
+    def _made(self, cg: Codegen, display: str) -> str:
+        return f"{cg.constant(self.cls)}({cg.value(self.factory)}, {display})"
+
+
+def _empty_of(owner: DictValue) -> Any:
+    """An empty mapping whose views and iterators are of the types of ``owner``'s."""
+    return collections.OrderedDict() if owner.cls is collections.OrderedDict else {}
 
 
 class DictViewValue(Value):
@@ -141,7 +261,7 @@ class DictViewValue(Value):
 
     @property
     def pytype(self) -> type:
-        return type(getattr({}, self.kind)())
+        return type(getattr(_empty_of(self.owner), self.kind)())
 
     def children(self) -> tuple[Value, ...]:
         return (self.owner,)
@@ -158,13 +278,29 @@ class DictViewValue(Value):
     def iterate(self, tracer: Tracer) -> Value:
         return DictIterator(tracer, self.owner, self.kind, self)
 
+    def iterate_backwards(self, tracer: Tracer) -> Value:
+        return DictIterator(tracer, self.owner, self.kind, self, backwards=True)
+
     def length(self, tracer: Tracer) -> Value:
         return self.owner.length(tracer)
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         if self.kind == "keys":
             return self.owner.contains(tracer, item)
-        raise Break("unsupported-operation", f"membership test in dict {self.kind}")
+        if self.kind == "values":
+            found = any(tracer.same_or_equal(v, item) for v in self.items(tracer))
+            return ConstValue(found)
+        if not isinstance(item, TupleValue) or len(item.contents(tracer)) != 2:
+            raise Break("unsupported-operation", f"{item.describe()} in dict items")
+        key, value = item.contents(tracer)
+        entry = self.owner.lookup(tracer, self.owner.key_of(tracer, key))
+        return ConstValue(entry is not None and tracer.same_or_equal(entry, value))
+
+    def truth(self, tracer: Tracer) -> bool:
+        return self.owner.truth(tracer)
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        return tracer.container_method(self, name)
 
     def reconstruct(self, cg: Codegen) -> str:
         return f"{cg.value(self.owner)}.{self.kind}()"
@@ -173,17 +309,21 @@ class DictViewValue(Value):
 class DictIterator(IteratorValue):
     """Iterator over a dict or one of its views: sees new values of the keys that were there."""
 
-    def __init__(self, tracer: Tracer, owner: DictValue, kind: str, origin: Value) -> None:
+    def __init__(
+        self, tracer: Tracer, owner: DictValue, kind: str, origin: Value, backwards: bool = False
+    ) -> None:
         self.owner = owner
         self.kind = kind
         self.origin = origin
-        self.keys = list(owner.contents(tracer))
+        self.make: Any = reversed if backwards else iter
+        self.keys = list(self.make(owner.contents(tracer)))
+        self._seen = owner.changes_of_keys
         self.position = 0
         self.done = False
 
     @property
     def pytype(self) -> type:
-        return type(iter(getattr({}, self.kind)()))
+        return type(self.make(getattr(_empty_of(self.owner), self.kind)()))
 
     def describe(self) -> str:
         return f"an iterator over {self.origin.describe()}"
@@ -210,61 +350,22 @@ class DictIterator(IteratorValue):
         return value if self.kind == "values" else TupleValue([ConstValue(key), value])
 
     def _check_unchanged(self, tracer: Tracer) -> None:
-        if list(self.owner.contents(tracer)) != self.keys:
+        changed = self.owner.changes_of_keys != self._seen
+        if changed or list(self.make(self.owner.contents(tracer))) != self.keys:
             raise Skip("a dict that gets or loses keys while it is iterated over")
 
     def reconstruct(self, cg: Codegen) -> str:
         if self.done:
-            return f"{cg.constant(iter)}({cg.constant(dict)}().{self.kind}())"
+            return f"{cg.constant(self.make)}({cg.constant(type(_empty_of(self.owner)))}().{self.kind}())"
         self._check_unchanged(cg.tracer)
         target = cg.value(self.origin)
-        if self.owner.source is not None and self.owner.mutated:
-            # an iterator is bound to the size that the dict has when it is made
-            for line in self.owner.replay(cg):
-                cg.line(line)
-        text = f"{cg.constant(iter)}({target})"
+        cg.replay(self.owner)  # an iterator is bound to the size that the dict has when it is made
+        text = f"{cg.constant(self.make)}({target})"
         return f"{cg.constant(advance)}({text}, {self.position})" if self.position else text
 
 
-class SetValue(Value):
-    """A set or frozenset of constants that was made in the frame."""
-
-    def __init__(self, elements: dict[Any, None], frozen: bool = False) -> None:
-        self.elements = elements
-        self.frozen = frozen
-
-    @property
-    def pytype(self) -> type:
-        return frozenset if self.frozen else set
-
-    def contains(self, tracer: Tracer, item: Value) -> Value:
-        return ConstValue(tracer.constant_of(item, "a set item") in self.elements)
-
-    def truth(self, tracer: Tracer) -> bool:
-        return bool(self.elements)
-
-    def length(self, tracer: Tracer) -> Value:
-        return ConstValue(len(self.elements))
-
-    def add(self, tracer: Tracer, item: Value) -> None:
-        tracer.steps += 1
-        self.elements[tracer.fold(_hashable, tracer.constant_of(item, "a set item"))] = None
-
-    def getattr(self, tracer: Tracer, name: str) -> Value:
-        return tracer.container_method(self, name)
-
-    def reconstruct(self, cg: Codegen) -> str:
-        inner = ", ".join(cg.constant(e) for e in self.elements)
-        return f"{cg.constant(self.pytype)}(({inner}{',' if inner else ''}))"
-
-
-def _hashable(value: Any) -> Any:
-    hash(value)
-    return value
-
-
 class SizedValue(OpaqueValue):
-    """A container from outside of which only the length is known and guarded (an ``OrderedDict``)."""
+    """A container from outside of which only the length is known and guarded (a large set)."""
 
     def length(self, tracer: Tracer) -> Value:
         return ConstValue(len(self.obj))

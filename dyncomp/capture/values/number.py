@@ -69,12 +69,12 @@ class ConstValue(Value):
         return ConstValue(len(self.value))
 
     def items(self, tracer: Tracer) -> list[Value]:
-        if isinstance(self.value, (str, bytes, tuple, range)):
+        if isinstance(self.value, (str, bytes, tuple, range, frozenset)):
             return [ConstValue(item) for item in self.value]
         raise Break("would-raise", f"unpacking of {self.describe()}")
 
     def iterate(self, tracer: Tracer) -> Value:
-        if not isinstance(self.value, (str, bytes, tuple)):
+        if not isinstance(self.value, (str, bytes, tuple, frozenset)):
             raise Break("unsupported-operation", f"iteration over {self.describe()}")
         return tracer.sequence_iterator(self.items(tracer), self)
 
@@ -159,8 +159,8 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 PYTHON_NUMBERS = (bool, int, float, complex)
 
 
-class NumberValue(Value):
-    """A Python number that compiled code computes in Python from its inputs.
+class ComputedValue(Value):
+    """A Python number or text that compiled code computes in Python from its inputs.
 
     ``hint`` is its value at capture (its type is what counts), ``parts`` the template of the expression:
     strings and the Values of its operands.
@@ -170,8 +170,6 @@ class NumberValue(Value):
         self.hint = hint
         self.parts = parts
         self.source = source
-        self._ref: ArrayRef | None = None
-        self._symbol: SymInt | None = None
 
     @property
     def pytype(self) -> type:
@@ -188,9 +186,20 @@ class NumberValue(Value):
     def truth(self, tracer: Tracer) -> bool:
         raise Break("data-dependent-branch", f"a branch on {self.describe()}")
 
+
+class NumberValue(ComputedValue):
+    """A Python number known only at run time."""
+
+    def __init__(self, hint: Any, parts: tuple[str | Value, ...], source: Source | None = None) -> None:
+        super().__init__(hint, parts, source)
+        self._ref: ArrayRef | None = None
+        self._symbol: SymInt | None = None
+
     def getattr(self, tracer: Tracer, name: str) -> Value:
-        if name == "real" and not isinstance(self.hint, complex):
-            return self
+        if name in ("real", "numerator") and isinstance(self.hint, int):
+            return self if type(self.hint) is int else NumberValue(int(self.hint), ("(+", self, ")"))
+        if name in ("real", "imag", "numerator", "denominator") and hasattr(self.hint, name):
+            return NumberValue(getattr(self.hint, name), ("(", self, f").{name}"))
         found: Value = tracer.container_method(self, name)
         return found
 
@@ -209,6 +218,16 @@ class NumberValue(Value):
         return self._ref
 
 
+class TextValue(ComputedValue):
+    """A string or bytes object known only at run time (``f"step {i}"``)."""
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        return tracer.container_method(self, name)
+
+    def length(self, tracer: Tracer) -> Value:
+        return NumberValue(len(self.hint), (ConstValue(len), "(", self, ")"))
+
+
 def number_operand(value: Value) -> bool:
     """Whether the value is a Python number of any kind that expressions can be made of."""
     if isinstance(value, (SymIntValue, NumberValue)):
@@ -220,7 +239,16 @@ def hint_of(value: Value) -> Any:
     """The number's value at capture."""
     if isinstance(value, SymIntValue):
         return value.sym.hint
-    return value.hint if isinstance(value, NumberValue) else value.const
+    if isinstance(value, ComputedValue):
+        return value.hint
+    if value.pytype in (list, tuple, slice) and not value.is_const:
+        return value.pytype(*_hints(value))
+    return value.const
+
+
+def _hints(value: Value) -> list[Any]:
+    hints = [hint_of(v) for v in value.children()]
+    return hints if value.pytype is slice else [hints]
 
 
 def binary_number(tracer: Tracer, op: str, a: Value, b: Value) -> Value:

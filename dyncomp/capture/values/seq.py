@@ -13,15 +13,13 @@ from .iterator import RangeIterator, SequenceIterator
 from .number import ConstValue, NumberValue, SymIntValue
 
 
-def index_of(tracer: Tracer, key: Value, length: int, what: str = "") -> int:
-    """A list index as a non-negative int. ``what``: plain Python's message where it is out of range."""
+def index_of(tracer: Tracer, key: Value, length: int, what: str) -> int:
+    """A sequence index as a non-negative int. ``what``: plain Python's message where it is out of range."""
     index = tracer.integer_of(key, "a sequence index")
     if index < 0:
         index += length
     if not 0 <= index < length:
-        if what:
-            tracer.raise_exception(IndexError, what)
-        raise Break("would-raise", f"index {index} out of range for length {length}")
+        tracer.raise_exception(IndexError, what)
     return index
 
 
@@ -52,14 +50,17 @@ class SequenceValue(Value):
     def getitem(self, tracer: Tracer, key: Value) -> Value:
         items = self.contents(tracer)
         if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
-            return self.rebuild(items[tracer.slice_of(key)])
+            chosen = items[tracer.slice_of(key)]
+            return self if len(chosen) == len(items) and self._is_own_copy(chosen) else self.rebuild(chosen)
         return items[index_of(tracer, key, len(items), f"{self.noun} index out of range")]
 
+    def _is_own_copy(self, items: list[Value]) -> bool:
+        """Whether Python gives the object itself where a copy with these items is asked for."""
+        return self.pytype is tuple and all(a is b for a, b in zip(items, self.children()))
+
     def contains(self, tracer: Tracer, item: Value) -> Value:
-        for candidate in self.contents(tracer):
-            if tracer.same_or_equal(candidate, item):
-                return ConstValue(True)
-        return ConstValue(False)
+        found = any(tracer.same_or_equal(candidate, item) for candidate in self.contents(tracer))
+        return ConstValue(found)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
         return tracer.container_method(self, name)
@@ -164,7 +165,7 @@ class ListValue(SequenceValue):
 
     def setitem(self, tracer: Tracer, key: Value, value: Value) -> None:
         items = self.contents(tracer)
-        if isinstance(key, SliceValue):
+        if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
             replacement = value.items(tracer)
             where = tracer.slice_of(key)
             tracer.fold(lambda: list(range(len(items))).__setitem__(where, list(range(len(replacement)))))
@@ -177,7 +178,7 @@ class ListValue(SequenceValue):
 
     def delitem(self, tracer: Tracer, key: Value) -> None:
         items = self.contents(tracer)
-        if isinstance(key, SliceValue):
+        if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
             where: Any = tracer.slice_of(key)
         else:
             where = index_of(tracer, key, len(items), "list assignment index out of range")
@@ -223,7 +224,7 @@ class RangeValue(SequenceValue):
 
     @property
     def const(self) -> Any:
-        return range(self.start, self.stop, self.step)
+        return self.pinned()
 
     def contents(self, tracer: Tracer) -> list[Value]:
         count = self.count()
@@ -237,7 +238,7 @@ class RangeValue(SequenceValue):
             if abs(self.stop - self.start) >= 2**63:
                 raise Break("would-raise", "the length of a long range")
             return len(self.const)
-        return len(range(int(self.start), int(self.stop), int(self.step)))
+        return len(self.pinned())
 
     def length(self, tracer: Tracer) -> Value:
         if not self.is_const and self.step == 1 and self.start <= self.stop:
@@ -249,8 +250,23 @@ class RangeValue(SequenceValue):
             return bool(self.start < self.stop)
         return bool(self.start > self.stop)
 
-    def rebuild(self, items: list[Value]) -> Value:
-        raise Break("unsupported-operation", "slicing of a range")
+    def pinned(self) -> range:
+        """The range with its bounds known."""
+        return range(int(self.start), int(self.stop), int(self.step))
+
+    def getitem(self, tracer: Tracer, key: Value) -> Value:
+        if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
+            part = tracer.fold(self.pinned().__getitem__, tracer.slice_of(key))
+            return RangeValue(part.start, part.stop, part.step)
+        index = tracer.integer_of(key, "a range index")
+        if not self.is_const and index >= 0 and self.step == 1:
+            if not self.start + index < self.stop:
+                tracer.raise_exception(IndexError, "range object index out of range")
+            return tracer.wrap_result(self.start + index)
+        count = self.count()
+        if not -count <= index < count:
+            tracer.raise_exception(IndexError, "range object index out of range")
+        return ConstValue(self.pinned()[index])
 
     def iterate(self, tracer: Tracer) -> Value:
         return RangeIterator(self.start, self.stop, self.step)
@@ -263,7 +279,7 @@ class RangeValue(SequenceValue):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if name in ("start", "stop", "step"):
             return tracer.wrap_result(getattr(self, name))
-        raise Break("unsupported-attribute", f"attribute {name!r} of a range")
+        return tracer.container_method(self, name)
 
     def reconstruct(self, cg: Codegen) -> str:
         parts = ", ".join(cg.symbolic(v) for v in (self.start, self.stop, self.step))
@@ -294,7 +310,7 @@ class SliceValue(Value):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if name in ("start", "stop", "step"):
             return self.parts[("start", "stop", "step").index(name)]
-        raise Break("unsupported-attribute", f"attribute {name!r} of a slice")
+        return tracer.container_method(self, name)
 
     def reconstruct(self, cg: Codegen) -> str:
         inner = ", ".join(cg.value(p) for p in self.parts)

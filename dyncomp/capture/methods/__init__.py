@@ -1,0 +1,1 @@
+"""Methods of builtin containers on traced values, by type."""

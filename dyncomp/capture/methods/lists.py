@@ -1,0 +1,139 @@
+"""Methods of lists and tuples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..values.base import Tracer, Value
+from ..values.number import ConstValue
+from ..values.seq import ListValue
+from .table import Method, method, one_by_one
+
+LIST: dict[str, Method] = {}
+TUPLE: dict[str, Method] = {}
+_NONE = ConstValue(None)
+
+
+@method(LIST)
+def list_append(tracer: Tracer, owner: ListValue, value: Value, /) -> Value:
+    owner.append(tracer, value)
+    return _NONE
+
+
+@method(LIST)
+def list_extend(tracer: Tracer, owner: ListValue, values: Value, /) -> Value:
+    for value in one_by_one(tracer, values):
+        owner.append(tracer, value)
+    return _NONE
+
+
+@method(LIST)
+def list_pop(tracer: Tracer, owner: ListValue, index: Value | None = None, /) -> Value:
+    items = owner.contents(tracer)
+    where = -1 if index is None else tracer.integer_of(index, "a list index")
+    if not items:
+        tracer.raise_exception(IndexError, "pop from empty list")
+    if where < 0:
+        where += len(items)
+    if not 0 <= where < len(items):
+        tracer.raise_exception(IndexError, "pop index out of range")
+    owner.touch(tracer)
+    return tracer.realize(items.pop(where))
+
+
+@method(LIST)
+def list_insert(tracer: Tracer, owner: ListValue, index: Value, value: Value, /) -> Value:
+    items = owner.contents(tracer)
+    where = tracer.integer_of(index, "a list index")
+    owner.touch(tracer)
+    items.insert(where, value)
+    return _NONE
+
+
+@method(LIST)
+def list_clear(tracer: Tracer, owner: ListValue) -> Value:
+    items = owner.contents(tracer)
+    owner.touch(tracer)
+    items.clear()
+    return _NONE
+
+
+@method(LIST)
+def list_reverse(tracer: Tracer, owner: ListValue) -> Value:
+    items = owner.contents(tracer)
+    owner.touch(tracer)
+    items.reverse()
+    return _NONE
+
+
+@method(LIST)
+def list_copy(tracer: Tracer, owner: ListValue) -> Value:
+    return ListValue(owner.items(tracer))
+
+
+@method(LIST)
+def list_remove(tracer: Tracer, owner: ListValue, value: Value, /) -> Value:
+    items = owner.contents(tracer)
+    where = find(tracer, items, value)
+    if where is None:
+        tracer.raise_exception(ValueError, "list.remove(x): x not in list")
+    owner.touch(tracer)
+    del items[where]
+    return _NONE
+
+
+def find(tracer: Tracer, items: list[Value], value: Value, start: int = 0, stop: int | None = None) -> Any:
+    """The position of the first item that is or equals ``value``; ``None`` where there is none."""
+    for index in range(*slice(start, stop).indices(len(items))):
+        if tracer.same_or_equal(items[index], value):
+            return index
+    return None
+
+
+def _bound(tracer: Tracer, value: Value | None, default: Any) -> Any:
+    return default if value is None else tracer.integer_of(value, "an index bound")
+
+
+def _index(
+    tracer: Tracer, owner: Any, value: Value, start: Value | None = None, stop: Value | None = None, /
+) -> Value:
+    items = owner.contents(tracer)
+    where = find(tracer, items, value, _bound(tracer, start, 0), _bound(tracer, stop, None))
+    if where is None:
+        if isinstance(owner, ListValue):
+            tracer.raise_like([].index, tracer.constant_of(value, "what a list lacks"))
+        tracer.raise_exception(ValueError, "tuple.index(x): x not in tuple")
+    return ConstValue(where)
+
+
+def _count(tracer: Tracer, owner: Any, value: Value, /) -> Value:
+    return ConstValue(sum(tracer.same_or_equal(item, value) for item in owner.contents(tracer)))
+
+
+LIST["index"] = TUPLE["index"] = _index
+LIST["count"] = TUPLE["count"] = _count
+
+
+@method(LIST)
+def list_sort(
+    tracer: Tracer, owner: ListValue, *, key: Value | None = None, reverse: Value | None = None
+) -> Value:
+    items = owner.contents(tracer)
+    ordered = sorted_values(tracer, items, key, reverse)
+    owner.touch(tracer)
+    items[:] = ordered
+    return _NONE
+
+
+def sorted_values(
+    tracer: Tracer, items: list[Value], key: Value | None, reverse: Value | None
+) -> list[Value]:
+    """The items in the order of their constant keys."""
+    if key is not None and not (key.is_const and key.const is None):
+        keyed = [tracer.realize(tracer.call_value(key, [tracer.realize(item)], {})) for item in items]
+    else:
+        keyed = list(items)
+    constants = [tracer.constant_of(k, "a sort key") for k in keyed]
+    down = reverse is not None and reverse.truth(tracer)
+    order = tracer.fold(lambda: sorted(range(len(items)), key=constants.__getitem__, reverse=down))
+    return [items[i] for i in order]

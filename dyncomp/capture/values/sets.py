@@ -1,0 +1,190 @@
+"""Sets and frozensets of constants.
+
+The order in which a set gives its elements depends on how it was filled. A set made in the frame is
+mirrored by a real one that goes through the same operations, so that its order is the program's own. One
+from outside is guarded with its order; what is derived from it or done to it leaves an order that is not
+*certain*, and iterating over that breaks the graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..breaks import Break
+from ..facts import CustomCheck
+from ..guards import Kind
+from ..source import Source
+from .base import Codegen, Tracer, Value
+from .iterator import IteratorValue, advance
+from .number import ConstValue
+
+LARGEST_OUTSIDE = 256  # elements of a set from outside that guards compare
+
+
+def has_elements_in_order(found: Any, elements: tuple[Any, ...]) -> bool:
+    """The guard of a set from outside: its elements by type and value, in the order that it gives them."""
+    if len(found) != len(elements):
+        return False
+    return all(type(a) is type(b) and a == b for a, b in zip(found, elements))
+
+
+class SetValue(Value):
+    """A set or frozenset (``frozen``); ``log`` is what was done to one from outside."""
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        mirror: Any,
+        *,
+        frozen: bool = False,
+        certain: bool = True,
+        source: Source | None = None,
+        obj: Any = None,
+    ) -> None:
+        self._mirror = mirror
+        self.frozen = frozen
+        self.certain = certain
+        self.source = source
+        self._obj = obj
+        self._order: list[Any] | None = None  # as long as one from outside is as it came
+        self.log: list[tuple[str, tuple[Any, ...]]] = []
+        self.mutated = False
+        self.place = (tracer.frames[-1].raw_code, tracer.frames[-1].current) if tracer.frames else None
+
+    @property
+    def pytype(self) -> type:
+        return frozenset if self.frozen else set
+
+    def elements(self, tracer: Tracer) -> Any:
+        """A real set with the elements."""
+        if self._mirror is None:
+            assert self.source is not None
+            order = tuple(self._obj)
+            for element in order:
+                tracer.check_key(element)
+            check = CustomCheck(has_elements_in_order, order, f"the elements {order!r:.80}")
+            tracer.guard(self.source, Kind.CUSTOM_ARRAY, check)
+            self._mirror = set(self._obj)
+            self._order = list(order)
+        return self._mirror
+
+    def ordered(self, tracer: Tracer) -> list[Any]:
+        """The elements in the order of iteration; breaks where that is not certain."""
+        elements = self.elements(tracer)
+        if self._order is not None:
+            return self._order
+        if not self.certain and len(elements) > 1:
+            raise Break("unsupported-operation", f"the order of a {self.pytype.__name__} from outside")
+        return list(elements)
+
+    # -- operations -----------------------------------------------------------------------------
+    def contains(self, tracer: Tracer, item: Value) -> Value:
+        return ConstValue(self.element_of(tracer, item) in self.elements(tracer))
+
+    def element_of(self, tracer: Tracer, item: Value) -> Any:
+        if isinstance(item, SetValue):
+            raise Break("unsupported-operation", "a set as an element of a set")
+        if not item.is_const and item.pytype.__hash__ is None:
+            tracer.raise_exception(TypeError, f"unhashable type: '{item.pytype.__name__}'")
+        return tracer.fold(_hashable, tracer.constant_of(item, "a set item"))
+
+    def truth(self, tracer: Tracer) -> bool:
+        return bool(self.elements(tracer))
+
+    def length(self, tracer: Tracer) -> Value:
+        return ConstValue(len(self.elements(tracer)))
+
+    def items(self, tracer: Tracer) -> list[Value]:
+        return [ConstValue(e) for e in self.ordered(tracer)]
+
+    def iterate(self, tracer: Tracer) -> Value:
+        return SetIterator(tracer, self)
+
+    def add(self, tracer: Tracer, item: Value) -> None:
+        self.change(tracer, "add", (self.element_of(tracer, item),))
+
+    def change(self, tracer: Tracer, name: str, args: tuple[Any, ...]) -> Any:
+        """Do a method that changes the set; its result."""
+        mirror = self.elements(tracer)
+        tracer.note_mutation(self)
+        self.mutated = True
+        if self.source is not None:
+            self._order = None
+            self.certain = False
+            self.log.append((name, tuple(a.copy() if isinstance(a, (set, dict)) else a for a in args)))
+        return getattr(mirror, name)(*args)
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        return tracer.container_method(self, name)
+
+    # -- rebuilding -----------------------------------------------------------------------------
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.source is not None:
+            return cg.load(self.source)
+        order = list(self._mirror)
+        again = set(order)
+        if len(order) > 1 and (not self.certain or list(again) != order):
+            self._begin_again(cg)
+        inner = ", ".join(cg.constant(e) for e in order)
+        return f"{cg.constant(self.pytype)}(({inner}{',' if inner else ''}))"
+
+    def _begin_again(self, cg: Codegen) -> None:
+        """Capture anew without following the instruction that made a set whose order cannot be given back."""
+        tracer = cg.tracer
+        reason = f"a {self.pytype.__name__} whose order cannot be given back"
+        tracer.decisions.breaks[self.place] = Break("unsupported-operation", reason)
+        raise tracer.restart
+
+    def replay(self, cg: Codegen) -> list[str]:
+        """Statements that do to the outside set what the program did."""
+        target = cg.value(self)
+        return [f"{target}.{name}({', '.join(cg.constant(a) for a in args)})" for name, args in self.log]
+
+
+def _hashable(value: Any) -> Any:
+    hash(value)
+    return value
+
+
+class SetIterator(IteratorValue):
+    """Iterator over a set."""
+
+    def __init__(self, tracer: Tracer, owner: SetValue) -> None:
+        self.owner = owner
+        self.order = owner.ordered(tracer)
+        self.position = 0
+        self.done = False
+
+    @property
+    def pytype(self) -> type:
+        return type(iter(set()))
+
+    def describe(self) -> str:
+        return f"an iterator over {self.owner.describe()}"
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.owner,)
+
+    def remaining(self, tracer: Tracer) -> int | None:
+        return 0 if self.done else len(self.order) - self.position
+
+    def next(self, tracer: Tracer) -> Value | None:
+        if self.done:
+            return None
+        if len(self.owner.elements(tracer)) != len(self.order):
+            tracer.raise_exception(RuntimeError, "Set changed size during iteration")
+        if self.position == len(self.order):
+            self.done = True
+            return None
+        if self.owner.elements(tracer) != set(self.order):
+            raise Break("unsupported-operation", "a set whose elements change while it is iterated over")
+        self.position += 1
+        tracer.steps += 1
+        return ConstValue(self.order[self.position - 1])
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.done:
+            return f"{cg.constant(iter)}({cg.constant(set)}())"
+        cg.replay(self.owner)
+        text = f"{cg.constant(iter)}({cg.value(self.owner)})"
+        return f"{cg.constant(advance)}({text}, {self.position})" if self.position else text
