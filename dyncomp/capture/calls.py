@@ -15,6 +15,7 @@ from .breaks import Break, Skip
 from .constant_calls import constant_result
 from .regions import disabled_reason
 from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, Source, TypeAttrSource
+from .substitutes import find_polyfill
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
 from .values.context import InertContextValue
@@ -32,7 +33,7 @@ from .values.mapping import DictValue
 from .values.number import ConstValue, NumberValue
 from .values.obj import InstanceValue, bind
 from .values.seq import ListValue, TupleValue
-from .wrap import is_plain_class
+from .wrap import is_plain_class, pinned
 from .wrong_arguments import raise_type_error
 
 _MISSING = object()
@@ -249,6 +250,9 @@ def call_object(
     tracer: Tracer, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Call of a constant: a library function, a builtin, or a class."""
+    replacement = tracer.config.substitutes.find(obj)
+    if replacement is not None:
+        return call_instead(tracer, replacement, args, kwargs)
     found = library_rule(tracer, obj, args, kwargs)
     if found is not None:
         tracer.take_direct()
@@ -261,6 +265,9 @@ def call_object(
     if folded is not None:
         tracer.take_direct()
         return folded
+    replacement = find_polyfill(obj)
+    if replacement is not None:
+        return call_instead(tracer, replacement, args, kwargs)
     if isinstance(obj, type):
         inert = inert_context(tracer, obj, args, kwargs)
         return inert if inert is not None else call_class(tracer, obj, args, kwargs)
@@ -272,6 +279,15 @@ def call_object(
     if inner is not None:
         return call_function(tracer, inner, args, kwargs)
     raise Break("unsupported-call", f"call of {_callable_name(obj)}")
+
+
+def call_instead(
+    tracer: Tracer, function: types.FunctionType, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """Trace a Python function in place of a C function. A break inside it is not resumed there, as its frame
+    is none of the program's: what it stands for is then called."""
+    tracer.take_direct()
+    return call_function(tracer, FunctionValue(function, pinned(function)), args, kwargs)
 
 
 def _callable_name(obj: Any) -> str:
