@@ -24,6 +24,7 @@ from .values.func import (
     BuiltinMethodValue,
     CellValue,
     FunctionValue,
+    InitOfObjectValue,
     NestedFunctionValue,
     PartialValue,
     SuperValue,
@@ -433,7 +434,7 @@ def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
         if name in vars(cls):
             found = vars(cls)[name]
             if cls is object and name == "__init__":
-                return ConstValue(builtin_calls.ignore_arguments)
+                return InitOfObjectValue(value)
             if name == "__init__" and isinstance(value.owner, ExceptionValue) and cls is builtin_base(cls):
                 return ExceptionInitValue(value.owner)
             return bind(tracer, found, value.owner, None, name)
