@@ -8,7 +8,7 @@ import types
 from typing import Any
 
 from . import attributes, exceptions, frames
-from .breaks import Break
+from .breaks import Break, Skip
 from .values.base import Tracer, Value
 from .values.func import BoundMethodValue
 from .values.number import ConstValue
@@ -23,6 +23,8 @@ _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 def call_class(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``cls(*args, **kwargs)``."""
     direct = tracer.take_direct()
+    if any("__del__" in vars(base) for base in cls.__mro__):
+        raise Skip(f"{cls.__qualname__} has a destructor, which would not run at its moment")
     if cls is functools.partial and args:
         return _make_partial(args, kwargs)
     if issubclass(cls, BaseException):
@@ -115,8 +117,6 @@ def allocate(tracer: Tracer, cls: type) -> InstanceValue:
     """``object.__new__(cls)``."""
     if not is_plain_class(cls):
         raise _refusal(cls)
-    if any("__del__" in vars(base) for base in cls.__mro__):
-        raise Break("unsupported-call", f"construction of {cls.__qualname__}, which has a __del__")
     if cls.__flags__ & _IS_ABSTRACT:
         raise Break("would-raise", f"Can't instantiate abstract class {cls.__name__}")
     return InstanceValue(cls)
