@@ -13,7 +13,9 @@ from typing import Any
 from . import builtin_calls, containers, exceptions, frames, machine
 from .breaks import Break, Skip
 from .constant_calls import constant_result
-from .regions import disabled_reason
+from .guards import Kind
+from .opaque_calls import opaque_call
+from .regions import disabled_reason, mark_of
 from .source import AttrSource, CellContentsSource, ItemSource, Source
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
@@ -36,6 +38,7 @@ from .wrap import is_plain_class
 from .wrong_arguments import raise_type_error
 
 _MISSING = object()
+_MARKED_CALLS = {"constant result": constant_result, "in graph": opaque_call}
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -53,8 +56,10 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
-        if getattr(function.function, "_dyncomp_constant_result", False):
-            return constant_result(tracer, function.function, args, kwargs)
+        marked = _MARKED_CALLS.get(mark_of(function.function))
+        if marked is not None:
+            tracer.guard(function.source, Kind.IS, function.function)
+            return marked(tracer, function.function, args, kwargs)
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
     refuse_inlining(tracer, code, function)
     bound = bind_arguments(tracer, function, code, args, kwargs)
