@@ -147,10 +147,10 @@ def allow_in_graph(f: Any) -> Any:
     compiled. It is called with the very arrays at run time.
 
     ``f`` takes NumPy arrays and constants and returns an array, or a tuple or list of arrays. It must be
-    pure: it is called once or more at capture too, to see what it returns, and a call whose result nothing uses is
-    left out. It must return memory of its own, of dtypes, shapes and layouts that follow from those of its
-    arguments: where it does not, the original program runs from its start. For functions, and other callables
-    (a function that calls them is returned); a decorator.
+    pure: it is called once or more at capture too, to see what it returns, and a call whose result nothing
+    uses is left out. It must return memory of its own, of dtypes, shapes and layouts that follow from those
+    of its arguments: where it does not, the original program runs from its start. For functions, and other
+    callables (a function that calls them is returned); a decorator.
     """
     return _marked_function(f, "in graph")
 
