@@ -146,7 +146,7 @@ def _class_has(obj: InstanceValue, member: Any, name: str) -> bool:
         return True
     if name in ("__class__", "__dict__", "__doc__") and obj.source is not None:
         return hasattr(obj.obj, name)
-    if hasattr(object, name):
+    if name in vars(object):
         return True
     raise Break(
         "unsupported-attribute", f"whether {obj.describe()} has an attribute {name!r}: a {kind.__name__}"

@@ -16,7 +16,8 @@ from .constant_calls import constant_result
 from .guards import Kind
 from .opaque_calls import opaque_call
 from .regions import disabled_reason, mark_of
-from .source import AttrSource, CellContentsSource, ItemSource, Source
+from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, Source, TypeAttrSource
+from .substitutes import find_polyfill
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
 from .values.context import InertContextValue
@@ -34,7 +35,7 @@ from .values.mapping import DictValue
 from .values.number import ConstValue, NumberValue
 from .values.obj import InstanceValue, bind
 from .values.seq import ListValue, TupleValue
-from .wrap import is_plain_class
+from .wrap import is_plain_class, pinned
 from .wrong_arguments import raise_type_error
 
 _MISSING = object()
@@ -60,6 +61,8 @@ def call_function(
         if marked is not None:
             tracer.guard(function.source, Kind.IS, function.function)
             return marked(tracer, function.function, args, kwargs)
+    if type(function_globals(function)[0]) is not dict:
+        raise Break("unsupported-call", f"{function.describe()}: its globals are a mapping of its own kind")
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
     refuse_inlining(tracer, code, function)
     bound = bind_arguments(tracer, function, code, args, kwargs)
@@ -252,6 +255,9 @@ def call_object(
     tracer: Tracer, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Call of a constant: a library function, a builtin, or a class."""
+    replacement = tracer.config.substitutes.find(obj)
+    if replacement is not None:
+        return call_instead(tracer, replacement, args, kwargs)
     found = library_rule(tracer, obj, args, kwargs)
     if found is not None:
         tracer.take_direct()
@@ -264,6 +270,9 @@ def call_object(
     if folded is not None:
         tracer.take_direct()
         return folded
+    replacement = find_polyfill(obj)
+    if replacement is not None:
+        return call_instead(tracer, replacement, args, kwargs)
     if isinstance(obj, type):
         inert = inert_context(tracer, obj, args, kwargs)
         return inert if inert is not None else call_class(tracer, obj, args, kwargs)
@@ -275,6 +284,15 @@ def call_object(
     if inner is not None:
         return call_function(tracer, inner, args, kwargs)
     raise Break("unsupported-call", f"call of {_callable_name(obj)}")
+
+
+def call_instead(
+    tracer: Tracer, function: types.FunctionType, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """Trace a Python function in place of a C function. A break inside it is not resumed there, as its frame
+    is none of the program's: what it stands for is then called."""
+    tracer.take_direct()
+    return call_function(tracer, FunctionValue(function, pinned(function)), args, kwargs)
 
 
 def _callable_name(obj: Any) -> str:
@@ -323,6 +341,8 @@ def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, V
         return _call_namedtuple(tracer, cls, args, kwargs)
     if issubclass(cls, BaseException):
         return exceptions.construct(tracer, cls, args, kwargs, direct)
+    if any("__del__" in vars(base) for base in cls.__mro__):
+        raise Break("unsupported-call", f"construction of {cls.__qualname__}, which has a __del__")
     machine_made = type(cls) is type and cls.__new__ is object.__new__ and is_plain_class(cls)
     if not machine_made or not tracer.config.is_inlinable(str(cls.__module__)):
         raise Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
@@ -334,11 +354,15 @@ def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, V
         return instance
     if not isinstance(init, types.FunctionType):
         raise Break("unsupported-call", f"construction of {cls.__qualname__}")
-    function = tracer.child_or_constant(init, None)
+    trusted = tracer.config.is_trusted(str(cls.__module__))
+    source = None if trusted else TypeAttrSource(ConstSource(cls, cls.__qualname__), "__init__")
+    function = tracer.child_or_constant(init, source)
     if direct is not None:
-        tracer.call_direct(frames.Resumption(direct, instance), function, [instance, *args], kwargs)
+        result = tracer.call_direct(frames.Resumption(direct, instance), function, [instance, *args], kwargs)
     else:
-        tracer.call_value(function, [instance, *args], kwargs)
+        result = tracer.call_value(function, [instance, *args], kwargs)
+    if not result.is_const or result.const is not None:
+        raise Break("would-raise", f"__init__() of {cls.__qualname__} returns something")
     return instance
 
 
@@ -381,7 +405,7 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
 def _class_member(tracer: Tracer, value: ConstValue, cls: type, name: str) -> Value:
     if name in ("__name__", "__qualname__", "__module__"):
         return ConstValue(getattr(cls, name))
-    found = inspect.getattr_static(cls, name, _MISSING)
+    found = tracer.fold(inspect.getattr_static, cls, name, _MISSING)
     if found is _MISSING:
         raise Break("unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__}")
     trusted = tracer.config.is_trusted(str(cls.__module__))

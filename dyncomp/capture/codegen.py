@@ -61,6 +61,13 @@ def _is_literal(obj: Any) -> bool:
     return type(obj) in _INLINE or (type(obj) is float and obj == obj and abs(obj) != float("inf"))
 
 
+def _would_be_interned(text: str) -> bool:
+    """Whether a code object would replace its constant ``text``, made at run time, by another object."""
+    if not text.isascii() or not text.replace("_", "a").isalnum():
+        return False
+    return sys.intern(text[:1] + text[1:]) is not text  # a copy is interned, so that text stays as it is
+
+
 class Codegen:
     """Collects the lines of one replacement function."""
 
@@ -92,10 +99,12 @@ class Codegen:
 
     def constant(self, obj: Any) -> str:
         """An expression for an object that is fixed in the code."""
-        if _is_literal(obj):
+        if _is_literal(obj) and not (type(obj) is str and _would_be_interned(obj)):
             text = repr(obj)
             if self.originals.setdefault((type(obj), text), obj) is obj:
                 return text if not isinstance(obj, (int, float)) or obj >= 0 else f"({text})"
+        if type(obj) is str and _would_be_interned(obj):
+            return f"{self.constant([obj])}[0]"
         name = self._constant_names.get(id(obj))
         if name is None:
             label = getattr(obj, "__name__", type(obj).__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import time
 import traceback
@@ -64,6 +65,65 @@ def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hoo
         return entry
 
 
+# capture is Python itself: while a program has put its own ``len`` into ``builtins``, nothing is captured
+_NEEDED_BUILTINS = tuple(
+    (name, getattr(builtins, name))
+    for name in [
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "bytes",
+        "callable",
+        "dict",
+        "enumerate",
+        "filter",
+        "float",
+        "frozenset",
+        "getattr",
+        "hasattr",
+        "hash",
+        "id",
+        "int",
+        "isinstance",
+        "issubclass",
+        "iter",
+        "len",
+        "list",
+        "map",
+        "max",
+        "min",
+        "next",
+        "object",
+        "property",
+        "range",
+        "repr",
+        "reversed",
+        "set",
+        "setattr",
+        "slice",
+        "sorted",
+        "str",
+        "sum",
+        "super",
+        "tuple",
+        "type",
+        "vars",
+        "zip",
+        "__build_class__",
+        "__import__",
+    ]
+)
+_BUILTINS = vars(builtins)
+
+
+def _builtins_replaced() -> bool:
+    for name, needed in _NEEDED_BUILTINS:  # noqa: SIM110 - any() may be one of them
+        if name not in _BUILTINS or _BUILTINS[name] is not needed:
+            return True
+    return False
+
+
 def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     code = function.__code__
     config.records.counters["misses"] += 1
@@ -72,13 +132,20 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
         config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
         _hook.mark(code, "skip", config)
         return None
+    if _builtins_replaced():
+        config.records.add_skip(code.co_qualname, location(code), "builtins that capture needs are replaced")
+        return None
     failure = why_missed(function, args, config)
     if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):
         return None
-    config.state_of(code).captures += 1
+    state = config.state_of(code)
+    state.captures += 1
     attempt = _Attempt()
     try:
         return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        state.captures -= 1  # cut off, not tried
+        raise
     finally:
         if attempt.tracer is not None:
             attempt.tracer.close()
@@ -96,6 +163,9 @@ def _try_to_capture(
         raise
     except _REFUSALS as error:
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
+    except MemoryError:
+        records.add_skip(code.co_qualname, location(code), "no memory left while capturing")
+        return None
     except Exception as error:  # a bug in dyncomp must never change what the program does
         records.add_internal_error(traceback.format_exc())
         if config.options.debug_verify and config.raise_internal_errors:

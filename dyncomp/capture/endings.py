@@ -190,7 +190,7 @@ def _emit_break(cg: Codegen, end: BreakEnd) -> None:
     frame = end.frames[-1]
     instr = end.instr
     form = _FORMS.get(instr.op)
-    if form is None or frame.info.in_try[instr.index] or len(end.frames) > 1:
+    if form is None or frame.info.in_try[instr.index] or len(end.frames) > 1 or _is_bare_super(frame, instr):
         _emit_tail(cg, end)
         return
     cg.line_number = frame.loc.line
@@ -505,6 +505,16 @@ def _unpack(cg: Codegen, end: BreakEnd, unwinding: Unwinding, instr: Instr) -> N
     names = [cg.fresh("r") for _ in range(instr.arg)]
     cg.line(f"[{', '.join(names)}] = {sequence}")
     unwinding.leave(resume_call(cg, frame, instr.index + 1, below + names[::-1], unwinding.local(frame)))
+
+
+def _is_bare_super(frame: Frame, instr: Instr) -> bool:
+    """``super()`` looks at the frame that calls it: it runs in a copy of the original."""
+    return (
+        instr.op == "CALL"
+        and instr.arg[0] == 0
+        and frame.stack[-1].is_const
+        and frame.stack[-1].const is super
+    )
 
 
 def _slice_text(arg: Any, o: list[str]) -> str:

@@ -79,7 +79,11 @@ def _foldable(value: Value) -> bool:
         return value.pytype in (list, tuple) and all(_foldable(v) for v in value.children())
     if isinstance(value, RangeValue):
         return value.is_const
-    return value.is_const and type(value.const) in _PLAIN
+    return value.is_const and _is_plain(value.const)
+
+
+def _is_plain(constant: Any) -> bool:
+    return all(map(_is_plain, constant)) if type(constant) is tuple else type(constant) in _PLAIN
 
 
 def literal(tracer: Tracer, value: Value, what: str, inside: tuple[Value, ...] = ()) -> Any:

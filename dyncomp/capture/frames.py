@@ -188,6 +188,8 @@ def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], funct
         raise Skip(TOOLS)
     if info.looks_at_frame:
         raise Skip(LOOKS)
+    if type(function.__globals__) is not dict:
+        raise Skip("its globals are a mapping of its own kind")
     names = info.code.arg_names
     bound: dict[str, Value] = {}
     for index, (name, obj) in enumerate(zip(names, args)):

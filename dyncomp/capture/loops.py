@@ -6,7 +6,7 @@ values of outer stack slots that the body reads, and locals; it returns ``(k, *l
 * ``k == 0``: the iteration is over, go back to the header; then the locals of ``returns[0]``,
 * ``k >= 1``: the loop is left towards instruction ``exits[k]``; then the locals of ``returns[k]``,
 * ``k == -1``: ``(-1, value)``, the function returns ``value``,
-* ``k == -2``: ``(-2, *locals, exception)``, where a handler around the loop reads what the loop assigns:
+* ``k == -2``: ``(-2, *locals, exception)``, where a handler is around the loop (``guarded``):
   the locals of ``on_error`` as they were when ``exception`` was raised.
 
 ``make_loop_driver`` makes the code around it: a continuation that starts at the loop's header and calls the
@@ -88,6 +88,7 @@ class LoopBody:
     region: frozenset[int]
     may_return: bool
     on_error: tuple[str, ...]
+    guarded: bool
 
 
 class _Variables:
@@ -119,6 +120,8 @@ class _Variables:
         self.sentinel_mask = sentinels
         self.sentinels = frozenset(flow.members(sentinels))
         self.on_error = flow.members(on_error)
+        # a handler around the loop is to find the traceback of the body alone, as if it were in the frame
+        self.guarded = code.handler_at(loop.header) is not None
 
     def _touched(self, code: CanonicalCode, region: Region) -> tuple[int, int]:
         written = used = 0
@@ -168,6 +171,7 @@ def make_loop_body(code: CodeType | CanonicalCode, loop: Loop, bound: Collection
         region=frozenset(region.nodes),
         may_return=may_return,
         on_error=variables.on_error,
+        guarded=variables.guarded,
     )
 
 
@@ -213,7 +217,7 @@ def _assemble_body(
         assembly.emit("LOAD_FAST", item)
         assembly.emit("DELETE_FAST", item)
     assembly.emit("JUMP", places[region.entry])
-    failed = Catch(Label(), 0, False) if variables.on_error else None
+    failed = Catch(Label(), 0, False) if variables.guarded else None
     may_return = _emit_region(assembly, code, region, variables, places, catches, stubs, failed)
     _emit_stubs(assembly, stubs, variables)
     if failed is not None:
@@ -458,7 +462,7 @@ def _emit_dispatch(
     choices = [HEADER, *sorted(body.exits)]
     if body.may_return:
         choices.append(RETURNED)
-    if body.on_error:
+    if body.guarded:
         choices.append(FAILED)
     for position, k in enumerate(choices):
         other = Label()

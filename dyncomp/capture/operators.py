@@ -180,11 +180,19 @@ def _sequences(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value
     same = isinstance(a, (ListValue, TupleValue)) and type(a) is type(b)
     if plain == "+" and same:
         assert isinstance(a, (ListValue, TupleValue))
+        if a.pytype is tuple and b.pytype is tuple:
+            if not b.items(tracer):
+                return a
+            if not a.items(tracer):
+                return b
         return a.rebuild(a.items(tracer) + b.items(tracer))
     if plain == "*":
         sequence, count = (a, b) if isinstance(a, (ListValue, TupleValue)) else (b, a)
         if isinstance(sequence, (ListValue, TupleValue)):
-            return sequence.rebuild(sequence.items(tracer) * tracer.integer_of(count, "a repeat count"))
+            times = tracer.integer_of(count, "a repeat count")
+            if times == 1 and sequence.pytype is tuple:
+                return sequence
+            return sequence.rebuild(sequence.items(tracer) * times)
     if plain in ("==", "!=") and same:
         return ConstValue(_equal_items(tracer, a, b) == (plain == "=="))
     if plain in _COMPARISONS and same:

@@ -28,6 +28,7 @@ from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue
 from .values.func import BoundMethodValue, CellValue, FunctionValue, PartialValue
+from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
 from .values.mapping import DefaultDictValue, DictValue, SizedValue
 from .values.number import ConstValue, NumberValue, SymIntValue
@@ -372,6 +373,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     defaultdict: _wrap_default_dict,
     deque: DequeValue.outside,
     set: _wrap_set,
+    **dict.fromkeys(GETTERS, GetterValue.outside),
     frozenset: _wrap_set,
     range: _wrap_range,
     slice: _wrap_slice,

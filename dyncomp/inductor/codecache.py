@@ -16,7 +16,6 @@ import os
 import shutil
 import stat
 import tempfile
-import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,14 +49,14 @@ class CacheStats:
 @dataclass
 class KernelCache:
     """Libraries by content. ``directory`` is where they live; ``note`` says why it is a private temporary
-    directory, if it is. ``limit`` is in bytes. Safe to use from several threads."""
+    directory, if it is. ``limit`` is in bytes. Safe to use from several threads, and after a fork in one of
+    them: there is no lock that another thread could have held."""
 
     directory: Path
     note: str = ""
     limit: int = DEFAULT_LIMIT
     stats: CacheStats = field(default_factory=CacheStats)
     _loaded: dict[str, Library] = field(default_factory=dict, repr=False)
-    _mutex: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def load(self, source: str, toolchain: Toolchain | None = None) -> Library:
         """The library of one translation unit, built if need be. :class:`ToolchainError` if it cannot be."""
@@ -92,10 +91,9 @@ class KernelCache:
 
     def _on_hand(self, key: str) -> bool:
         """Loaded already, or on disk and sound (then loaded now)."""
-        with self._mutex:
-            if key in self._loaded:
-                self.stats.memory_hits += 1
-                return True
+        if key in self._loaded:
+            self.stats.memory_hits += 1
+            return True
         path = self.path_of(key)
         if not self._sound(path):
             return False
@@ -118,8 +116,7 @@ class KernelCache:
 
     def _open(self, key: str, path: Path) -> None:
         library = Library(path)
-        with self._mutex:
-            self._loaded.setdefault(key, library)
+        self._loaded.setdefault(key, library)
 
     def _build_many(self, missing: Mapping[str, str], toolchain: Toolchain) -> None:
         items = list(missing.items())

@@ -329,8 +329,11 @@ call_on_miss(PyObject *on_miss, PyFunctionObject *func, const GuardEnv *env, Hoo
         PyTuple_SET_ITEM(bound, i, Py_NewRef(env->args[i]));
     }
     ThreadState *ts = &thread_state;
+    PyThreadState *tstate = PyThreadState_GET();
     ts->compiling++;
+    recursion_refund(tstate, CAPTURE_RECURSION);
     PyObject *answer = PyObject_CallFunctionObjArgs(on_miss, (PyObject *)func, bound, (PyObject *)config, NULL);
+    recursion_refund(tstate, -CAPTURE_RECURSION);
     ts->compiling--;
     Py_DECREF(bound);
     return answer;
@@ -343,6 +346,9 @@ cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const Gu
     HookConfig *config = cache->config;
     if (on_miss == NULL || on_miss == Py_None || cache->frozen || config == NULL) {
         return 0;
+    }
+    if (is_finalizing() || stack_is_deep(&thread_state)) {
+        return 0; /* no more room, or no more interpreter, for a capture */
     }
     if (current_stance(&thread_state) == STANCE_EAGER_ON_RECOMPILE && cache->size > 0) {
         return 0;

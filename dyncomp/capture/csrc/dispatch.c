@@ -7,11 +7,15 @@
 /* -- running --------------------------------------------------------------------------------- */
 /* A Python function called from C; see c_recursion_refund. The stack was checked by the caller. */
 static inline PyObject *
-call_function(PyFunctionObject *function, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+call_function(Dispatcher *self, PyFunctionObject *function, PyObject *const *args, size_t nargsf,
+              PyObject *kwnames)
 {
     PyThreadState *tstate = PyThreadState_GET();
+    int extra_frames = self->extra_frames;
     c_recursion_refund(tstate, C_RECURSION_PER_CALL);
+    recursion_refund(tstate, extra_frames);
     PyObject *result = function->vectorcall((PyObject *)function, args, nargsf, kwnames);
+    recursion_refund(tstate, -extra_frames);
     c_recursion_refund(tstate, -C_RECURSION_PER_CALL);
     return result;
 }
@@ -25,7 +29,7 @@ call_original(Dispatcher *self, ThreadState *ts, PyObject *const *args, size_t n
     if (ts->active != NULL) {
         ts->bypass = (PyCodeObject *)func->func_code;
     }
-    PyObject *result = call_function(func, args, nargsf, kwnames);
+    PyObject *result = call_function(self, func, args, nargsf, kwnames);
     ts->bypass = NULL;
     Py_DECREF(func);
     return result;
@@ -102,7 +106,7 @@ run_python(Dispatcher *self, ThreadState *ts, Hit *hit, PyObject *const *args, s
     if (function == NULL) {
         return NULL;
     }
-    PyObject *result = call_function(function, args, nargsf, kwnames);
+    PyObject *result = call_function(self, function, args, nargsf, kwnames);
     Py_DECREF(function);
     if (result == NULL) {
         strip_transfers();

@@ -24,6 +24,7 @@ typedef struct Dispatcher {
     CodeCache *cache; /* of func's code, or NULL */
     Replacement replacements[NUM_REPLACEMENTS];
     int next_replacement;
+    int extra_frames; /* Python frames that the program itself would not have: 1 for a continuation */
 } Dispatcher;
 
 PyObject *dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames);

@@ -60,11 +60,7 @@ evaluate_deep(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwfla
 static inline PyObject *
 evaluate(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag, bool patched)
 {
-    char here;
-    if (ts->stack_soft == NULL) {
-        stack_limits(ts);
-    }
-    if (&here <= ts->stack_soft) {
+    if (stack_is_deep(ts)) {
         return evaluate_deep(tstate, ts, frame, throwflag);
     }
     _PyFrameEvalFunction run = previous_hook == NULL || patched ? _PyEval_EvalFrameDefault : previous_hook;
@@ -315,9 +311,6 @@ find_cache(PyObject *code, HookConfig *config, CodeExtra *extra)
 static int
 miss(Frame *frame, CodeCache *cache, HookConfig *config, const GuardEnv *env, Hit *hit)
 {
-    if (is_finalizing()) {
-        return 0;
-    }
     PyObject *on_miss = Py_XNewRef(config->on_miss);
     int found = cache_miss(cache, on_miss, frame_function(frame), env, hit);
     Py_XDECREF(on_miss);
@@ -374,9 +367,7 @@ hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
         ts->bypass = NULL;
         return evaluate_marked(tstate, ts, frame, extra);
     }
-    char here;
-    bool deep = ts->stack_soft != NULL && &here <= ts->stack_soft;
-    if (deep || !is_plain_function(code) || is_monitored(code) || !frame_is_fresh(frame)) {
+    if (stack_is_deep(ts) || !is_plain_function(code) || is_monitored(code) || !frame_is_fresh(frame)) {
         return evaluate(tstate, ts, frame, 0, false);
     }
     return look_up(tstate, ts, frame, extra);

@@ -222,6 +222,17 @@ stack_ok(ThreadState *ts)
     return false;
 }
 
+/* Whether half of the C stack is used. */
+static inline bool
+stack_is_deep(ThreadState *ts)
+{
+    char here;
+    if (ts->stack_soft == NULL) {
+        stack_limits(ts);
+    }
+    return &here <= ts->stack_soft;
+}
+
 /* Activate `config` (may be NULL) in this thread; returns what was active (the reference moves). */
 HookConfig *activate(ThreadState *ts, HookConfig *config);
 /* Give back what activate returned. */

@@ -185,6 +185,20 @@ c_recursion_refund(PyThreadState *tstate, int units)
 #endif
 }
 
+/* Python calls that capture may nest beyond what the program has left of its recursion limit: a program that
+   recurses nearly to the limit is captured, or left alone, as any other. */
+#define CAPTURE_RECURSION 3000
+
+static inline void
+recursion_refund(PyThreadState *tstate, int units)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    tstate->py_recursion_remaining += units;
+#else
+    tstate->recursion_remaining += units;
+#endif
+}
+
 /* -- code extras -------------------------------------------------------------------------- */
 static inline Py_ssize_t
 code_extra_request(freefunc release)

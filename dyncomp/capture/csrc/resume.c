@@ -62,6 +62,7 @@ resume_init(Dispatcher *self, PyObject *args, PyObject *kwargs)
         return -1;
     }
     extra->skip = true; /* its own dispatcher looks after it */
+    self->extra_frames = 1;
     dispatcher_leave(self);
     self->borrows_config = true;
     int result = dispatcher_setup(self, func, config, on_miss);
@@ -95,6 +96,9 @@ resume_bind(Dispatcher *self, PyObject *cells)
     PyObject *made = func == NULL ? NULL : dispatcher_new(&Dispatcher_Type, NULL, NULL);
     if (made != NULL && dispatcher_setup((Dispatcher *)made, func, (PyObject *)self->config, self->on_miss) < 0) {
         Py_CLEAR(made);
+    }
+    if (made != NULL) {
+        ((Dispatcher *)made)->extra_frames = 1;
     }
     Py_XDECREF(func);
     return made;

@@ -23,6 +23,8 @@ def _list(tracer: Tracer, iterable: Value | None = None, /) -> Value:
 def _tuple(tracer: Tracer, iterable: Value | None = None, /) -> Value:
     if isinstance(iterable, TupleValue) and iterable.cls is tuple:
         return iterable
+    if iterable is not None and iterable.is_const and type(iterable.const) is tuple:
+        return iterable
     return TupleValue([] if iterable is None else expand(tracer, iterable))
 
 

@@ -8,7 +8,7 @@ from ..values.base import Tracer, Value
 from ..values.deque import DequeValue
 from ..values.number import ConstValue
 from .lists import find
-from .table import Method, method
+from .table import Method, method, one_by_one
 
 DEQUE: dict[str, Method] = {}
 _NONE = ConstValue(None)
@@ -40,14 +40,14 @@ def deque_appendleft(tracer: Tracer, owner: DequeValue, value: Value, /) -> Valu
 
 @method(DEQUE)
 def deque_extend(tracer: Tracer, owner: DequeValue, values: Value, /) -> Value:
-    for value in values.items(tracer):
+    for value in one_by_one(tracer, values):
         owner.append(tracer, tracer.realize(value))
     return _NONE
 
 
 @method(DEQUE)
 def deque_extendleft(tracer: Tracer, owner: DequeValue, values: Value, /) -> Value:
-    for value in values.items(tracer):
+    for value in one_by_one(tracer, values):
         owner.append_left(tracer, tracer.realize(value))
     return _NONE
 

@@ -7,7 +7,7 @@ from typing import Any
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue
 from ..values.seq import ListValue
-from .table import Method, method
+from .table import Method, method, one_by_one
 
 LIST: dict[str, Method] = {}
 TUPLE: dict[str, Method] = {}
@@ -22,7 +22,7 @@ def list_append(tracer: Tracer, owner: ListValue, value: Value, /) -> Value:
 
 @method(LIST)
 def list_extend(tracer: Tracer, owner: ListValue, values: Value, /) -> Value:
-    for value in values.items(tracer):
+    for value in one_by_one(tracer, values):
         owner.append(tracer, value)
     return _NONE
 

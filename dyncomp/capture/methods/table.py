@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from ..values.base import Value
+from ..breaks import Break
+from ..values.base import Tracer, Value
+from ..values.generator import GeneratorValue
 
 Method = Callable[..., Value]
 
@@ -17,3 +19,16 @@ def method(table: dict[str, Method]) -> Callable[[Method], Method]:
         return function
 
     return register
+
+
+def one_by_one(tracer: Tracer, values: Value) -> Iterator[Value]:
+    """The items, a generator's each when it is wanted: it may look at the container that it fills."""
+    if not isinstance(values, GeneratorValue):
+        yield from values.items(tracer)
+        return
+    for _ in range(tracer.config.options.unroll_ops):
+        item = values.next(tracer)
+        if item is None:
+            return
+        yield item
+    raise Break("generator", f"{values.describe()} yields many values")

@@ -197,7 +197,8 @@ class BuiltinMethodValue(Value):
         return tracer.call_container_method(self.owner, self.name, args, kwargs)
 
     def reconstruct(self, cg: Codegen) -> str:
-        return f"{cg.value(self.owner)}.{self.name}"
+        owner = cg.value(self.owner)
+        return f"{owner if owner.isidentifier() else f'({owner})'}.{self.name}"
 
 
 class PartialValue(Value):

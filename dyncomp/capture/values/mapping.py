@@ -44,6 +44,7 @@ class DictValue(Value):
         self._read: dict[Any, Value] = {}
         self._written: dict[Any, Value] = {}
         self.mutated = False
+        self.changes_of_keys = 0
 
     @property
     def pytype(self) -> type:
@@ -96,7 +97,9 @@ class DictValue(Value):
 
     def store(self, tracer: Tracer, key: Any, value: Value) -> None:
         self.touch(tracer)
-        (self._written if self._entries is None else self._entries)[key] = value
+        entries = self._written if self._entries is None else self._entries
+        self.changes_of_keys += key not in entries
+        entries[key] = value
 
     def touch(self, tracer: Tracer) -> None:
         self.mutated = True
@@ -125,6 +128,7 @@ class DictValue(Value):
             tracer.raise_exception(KeyError, constant)
         self.touch(tracer)
         del entries[constant]
+        self.changes_of_keys += 1
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         return ConstValue(self.lookup(tracer, self.key_of(tracer, item)) is not None)
@@ -313,6 +317,7 @@ class DictIterator(IteratorValue):
         self.origin = origin
         self.make: Any = reversed if backwards else iter
         self.keys = list(self.make(owner.contents(tracer)))
+        self._seen = owner.changes_of_keys
         self.position = 0
         self.done = False
 
@@ -345,7 +350,8 @@ class DictIterator(IteratorValue):
         return value if self.kind == "values" else TupleValue([ConstValue(key), value])
 
     def _check_unchanged(self, tracer: Tracer) -> None:
-        if list(self.make(self.owner.contents(tracer))) != self.keys:
+        changed = self.owner.changes_of_keys != self._seen
+        if changed or list(self.make(self.owner.contents(tracer))) != self.keys:
             raise Skip("a dict that gets or loses keys while it is iterated over")
 
     def reconstruct(self, cg: Codegen) -> str:

@@ -157,6 +157,8 @@ class InstanceValue(Value):
             and not inspect.ismemberdescriptor(found)
         ):
             raise Break("unsupported-attribute", f"assignment to {name!r}, a descriptor of {self.describe()}")
+        if not self.cls.__dictoffset__ and (found is _MISSING or not inspect.ismemberdescriptor(found)):
+            raise Break("would-raise", f"{self.describe()} has no attribute {name!r} to be set")
         self.mutated = True
         tracer.note_mutation(self)
         self.written[name] = value

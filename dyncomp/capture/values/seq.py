@@ -50,8 +50,13 @@ class SequenceValue(Value):
     def getitem(self, tracer: Tracer, key: Value) -> Value:
         items = self.contents(tracer)
         if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
-            return self.rebuild(items[tracer.slice_of(key)])
+            chosen = items[tracer.slice_of(key)]
+            return self if len(chosen) == len(items) and self._is_own_copy(chosen) else self.rebuild(chosen)
         return items[index_of(tracer, key, len(items), f"{self.noun} index out of range")]
+
+    def _is_own_copy(self, items: list[Value]) -> bool:
+        """Whether Python gives the object itself where a copy with these items is asked for."""
+        return self.pytype is tuple and all(a is b for a, b in zip(items, self.children()))
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         found = any(tracer.same_or_equal(candidate, item) for candidate in self.contents(tracer))

@@ -122,8 +122,9 @@ class NumpyFrontend:
         return None
 
     def is_constant(self, obj: Any) -> bool:
-        return obj is np.newaxis or isinstance(obj, _CONSTANT_TYPES) or _is_numpy_type(obj)
+        # issubclass: isinstance may run the program's code (``__class__``)
+        return obj is np.newaxis or issubclass(type(obj), _CONSTANT_TYPES) or _is_numpy_type(obj)
 
 
 def _is_numpy_type(obj: Any) -> bool:
-    return isinstance(obj, type) and (issubclass(obj, np.generic) or obj is np.ndarray)
+    return issubclass(type(obj), type) and (issubclass(obj, np.generic) or obj is np.ndarray)

@@ -89,4 +89,4 @@ class TorchFrontend:
         return None
 
     def is_constant(self, obj: Any) -> bool:
-        return isinstance(obj, _CONSTANT_TYPES) or obj is torch.Tensor or obj is torch.Size
+        return issubclass(type(obj), _CONSTANT_TYPES) or obj is torch.Tensor or obj is torch.Size
