@@ -26,6 +26,7 @@ from .values.func import (
     BuiltinMethodValue,
     CellValue,
     FunctionValue,
+    InitOfObjectValue,
     NestedFunctionValue,
     PartialValue,
     SuperValue,
@@ -335,6 +336,8 @@ def inert_context(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str
 def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Make an instance of a user's class: ``__init__`` is inlined."""
     direct = tracer.take_direct()
+    if inspect.getattr_static(cls, "__del__", None) is not None:
+        raise Skip(f"{cls.__qualname__} has a destructor, which would not run at its moment")
     if cls is functools.partial and args:
         return PartialValue(args[0], args[1:], kwargs, None)
     if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__new__ is not tuple.__new__:
@@ -438,7 +441,7 @@ def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
         if name in vars(cls):
             found = vars(cls)[name]
             if cls is object and name == "__init__":
-                return ConstValue(builtin_calls.ignore_arguments)
+                return InitOfObjectValue(value)
             if name == "__init__" and isinstance(value.owner, ExceptionValue) and cls is builtin_base(cls):
                 return ExceptionInitValue(value.owner)
             return bind(tracer, found, value.owner, None, name)
