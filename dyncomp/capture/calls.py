@@ -14,7 +14,8 @@ from . import attributes, builtin_calls, classes, containers, frames, instance_c
 from .breaks import Break, Skip
 from .constant_calls import constant_result
 from .guards import Kind
-from .regions import disabled_reason
+from .opaque_calls import opaque_call
+from .regions import disabled_reason, mark_of
 from .source import AttrSource, CellContentsSource, ItemSource, Source
 from .substitutes import find_polyfill
 from .values.array import ArrayValue
@@ -35,6 +36,7 @@ from .wrap import pinned
 from .wrong_arguments import raise_type_error
 
 _MISSING = object()
+_MARKED_CALLS = {"constant result": constant_result, "in graph": opaque_call}
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -52,8 +54,10 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
-        if getattr(function.function, "_dyncomp_constant_result", False):
-            return constant_result(tracer, function.function, args, kwargs)
+        marked = _MARKED_CALLS.get(mark_of(function.function))
+        if marked is not None:
+            tracer.guard(function.source, Kind.IS, function.function)
+            return marked(tracer, function.function, args, kwargs)
     if type(function_globals(function)[0]) is not dict:
         raise Break("unsupported-call", f"{function.describe()}: its globals are a mapping of its own kind")
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
