@@ -563,6 +563,18 @@ def bad_cause(x, log):
         return x, str(e)
 
 
+@whole
+def text_of_computed_numbers(x, log):
+    total = 0.5
+    for k in range(3):
+        total = total + k
+        try:
+            raise Plain("total", total, x.shape[0] * 2)
+        except Plain as e:
+            log.append((str(e), repr(e)))
+    return x
+
+
 # -- raised by operations ---------------------------------------------------------------------------
 @whole
 def missing_key(x, log):
