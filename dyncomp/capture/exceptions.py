@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from . import frames
 from .breaks import Break
+from .folding import is_computed, pure_operand, python_call
 from .values.base import Tracer, Value
 from .values.exception import (
     ExceptionInitValue,
@@ -240,16 +241,27 @@ def text_of(tracer: Tracer, value: ExceptionValue, name: str) -> Value:
         return tracer.call_value(value.getattr(tracer, name), [], {})
     if name == "__str__" and isinstance(value.cls.__repr__, types.FunctionType) and method is object.__str__:
         return text_of(tracer, value, "__repr__")
-    args = tracer.constant_of(value.args, "an exception's argument")
-    if not all(_is_plain_constant(a) for a in args):
+    args = value.args.items(tracer)
+    text = _Text(builtin_base(value.cls), value.cls.__name__ if name == "__repr__" else "")
+    if any(is_computed(arg) for arg in args) and all(pure_operand(arg) for arg in args):
+        return python_call(tracer, text, args)
+    if not all(arg.is_const and _is_plain_constant(arg.const) for arg in args):
         raise Break("unsupported-operation", f"the text of {value.describe()}")
-    base = builtin_base(value.cls)
-    if name == "__str__":
-        return ConstValue(str(base(*args)))
-    inner = repr(args[0]) if len(args) == 1 else None
-    return ConstValue(
-        f"{value.cls.__name__}({inner})" if inner is not None else value.cls.__name__ + repr(args)
-    )
+    return ConstValue(text(*(arg.const for arg in args)))
+
+
+class _Text:
+    """``str`` of an exception of builtin class ``base`` with given arguments, or ``repr`` under ``name``."""
+
+    def __init__(self, base: type, name: str) -> None:
+        self.base = base
+        self.name = name
+        self.__name__ = "text_of_exception"
+
+    def __call__(self, *args: Any) -> str:
+        if not self.name:
+            return str(self.base(*args))
+        return f"{self.name}({args[0]!r})" if len(args) == 1 else f"{self.name}{args!r}"
 
 
 def formatted(tracer: Tracer, value: ExceptionValue, spec: Value) -> Value:
