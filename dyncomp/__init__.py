@@ -7,9 +7,10 @@ print(dyncomp.explain(f)(x, y))    # graphs, graph breaks, guards, kernels
 import os as _os
 
 from . import logs as _logs
-from .api import compile, reset, stats
+from .api import compile, reset, stats, substitute
 from .capture.marks import mark_dynamic, mark_static
 from .capture.regions import (
+    allow_in_graph,
     assume_constant_result,
     disable,
     error_on_graph_break,
@@ -28,6 +29,7 @@ __all__ = [
     "Explanation",
     "GraphBreakError",
     "RecompileError",
+    "allow_in_graph",
     "assume_constant_result",
     "compile",
     "current_stance",
@@ -42,5 +44,6 @@ __all__ = [
     "reset",
     "set_stance",
     "stats",
+    "substitute",
 ]
 _logs.configure(_os.environ)

@@ -18,6 +18,7 @@ from .capture.convert import on_miss
 from .capture.records import Records
 from .capture.regions import calling
 from .capture.stance import current_stance
+from .capture.substitutes import Substitutes, check_target
 from .frontends.base import Frontend
 from .options import Options, make_options
 
@@ -28,6 +29,7 @@ class _Session:
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
         self.configs: weakref.WeakSet[CaptureConfig] = weakref.WeakSet()
+        self.substitutes = Substitutes()
         self._frontends: dict[str, Frontend] = {}
         self._listed: tuple[Frontend, ...] = ()
 
@@ -53,7 +55,12 @@ class _Session:
     def new_config(self, options: Options) -> CaptureConfig:
         pipeline.check_options(options)
         config = CaptureConfig(
-            options, self.frontends, pipeline.op_table(), pipeline.run_pipeline, Records(self.counters)
+            options,
+            self.frontends,
+            pipeline.op_table(),
+            pipeline.run_pipeline,
+            Records(self.counters),
+            self.substitutes,
         )
         config.on_miss = on_miss
         config.should_capture = hook_should_capture
@@ -133,6 +140,30 @@ class CompiledObject:
 
     def __repr__(self) -> str:
         return f"<compiled {self.__wrapped__!r}>"
+
+
+def substitute(target: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Register a Python replacement of a C function or class, to be traced where captured code calls it.
+
+        @dyncomp.substitute(fastlib.hypot)
+        def hypot(a, b):
+            return np.sqrt(a * a + b * b)
+
+    The replacement must do what ``target`` does and take the same arguments. Plain Python goes on calling
+    ``target``, and so does captured code where the replacement cannot be captured to its end. What was
+    compiled before is dropped. :func:`reset` keeps substitutes.
+
+    Raises ``TypeError`` where ``target`` is not callable or a Python function, and where the replacement is
+    no Python function or does not take the same arguments.
+    """
+    check_target(target)
+
+    def register(function: Any) -> Any:
+        SESSION.substitutes.add(target, function)
+        _hook.clear_all()
+        return function
+
+    return register
 
 
 def reset() -> None:

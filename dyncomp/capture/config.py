@@ -15,6 +15,7 @@ from ..options import Options
 from . import _hook
 from .guards import Failure
 from .records import Records
+from .substitutes import Substitutes
 
 # Libraries whose module members and functions are constants to compiled code: nobody reassigns
 # ``np.sqrt``. Members of all other modules are guarded.
@@ -34,6 +35,9 @@ NOT_INLINED = frozenset((
     "pandas", "matplotlib", "numpy._core._ufunc_config",
 ))
 # fmt: on
+
+
+_POLYFILLS = "dyncomp.capture.polyfills"
 
 
 @dataclass
@@ -61,12 +65,14 @@ class CaptureConfig(_hook.HookConfig):
         table: OpTable,
         compile_graph: Callable[[Graph, Options, tuple[Any, ...], Any], Any],
         records: Records,
+        substitutes: Substitutes | None = None,
     ) -> None:
         super().__init__()
         self.options = options
         self.table = table
         self.compile_graph = compile_graph
         self.records = records
+        self.substitutes = substitutes if substitutes is not None else Substitutes()
         self._find_frontends = frontends
         self._states: dict[types.CodeType, FrameState] = {}
         self._varying: dict[types.CodeType, frozenset[str]] = {}
@@ -135,7 +141,7 @@ class CaptureConfig(_hook.HookConfig):
         return module not in NOT_INLINED and module.partition(".")[0] not in NOT_INLINED
 
     def is_trusted(self, module: str) -> bool:
-        return module.partition(".")[0] in TRUSTED
+        return module.partition(".")[0] in TRUSTED or module.startswith(_POLYFILLS)
 
 
 _LIBRARY_FOLDERS = tuple(

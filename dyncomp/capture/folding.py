@@ -56,7 +56,10 @@ def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Val
 
 
 def _cached_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
-    """A function under ``lru_cache`` gives the same object for the same constants: ask it at capture."""
+    """A library's function under ``lru_cache`` gives the same object for the same constants: ask it at
+    capture. A program's own is called when the program runs, as the program may look at its cache."""
+    if not tracer.config.is_trusted(str(obj.__module__)):
+        raise Break("unsupported-call", f"call of {obj.__name__}, whose results are cached")
     if not all(v.is_const for v in (*args, *kwargs.values())):
         return None
     result = tracer.fold(lambda: obj(*(a.const for a in args), **{k: v.const for k, v in kwargs.items()}))
@@ -76,7 +79,11 @@ def _foldable(value: Value) -> bool:
         return value.pytype in (list, tuple) and all(_foldable(v) for v in value.children())
     if isinstance(value, RangeValue):
         return value.is_const
-    return value.is_const and type(value.const) in _PLAIN
+    return value.is_const and _is_plain(value.const)
+
+
+def _is_plain(constant: Any) -> bool:
+    return all(map(_is_plain, constant)) if type(constant) is tuple else type(constant) in _PLAIN
 
 
 def literal(tracer: Tracer, value: Value, what: str, inside: tuple[Value, ...] = ()) -> Any:

@@ -15,6 +15,7 @@ from . import (
     fft,
     index,
     linalg,
+    python_call,
     reduce,
     shape,
     sort,
@@ -36,6 +37,7 @@ PRIM_FAMILIES = (
     fft,
     linalg,
     dynamic,
+    python_call,
 )
 COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms, nn)
 

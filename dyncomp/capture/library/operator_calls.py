@@ -7,7 +7,9 @@ import operator
 from .. import operators
 from ..breaks import Break
 from ..values.base import Tracer, Value
+from ..values.getters import GetterValue
 from ..values.number import ConstValue, SymIntValue
+from ..values.seq import ListValue, TupleValue
 from .registry import HANDLERS, Handler, builtin
 
 
@@ -40,6 +42,44 @@ def _unary_handler(spelling: str) -> Handler:
 
 
 _register_operators()
+
+
+@builtin(operator.itemgetter)
+def _itemgetter(tracer: Tracer, item: Value, /, *items: Value) -> Value:
+    return GetterValue(operator.itemgetter, [item, *items], {})
+
+
+@builtin(operator.attrgetter)
+def _attrgetter(tracer: Tracer, attr: Value, /, *attrs: Value) -> Value:
+    return GetterValue(operator.attrgetter, [attr, *attrs], {})
+
+
+@builtin(operator.methodcaller)
+def _methodcaller(tracer: Tracer, name: Value, /, *args: Value, **kwargs: Value) -> Value:
+    return GetterValue(operator.methodcaller, [name, *args], kwargs)
+
+
+@builtin(operator.concat)
+def _concat(tracer: Tracer, a: Value, b: Value, /) -> Value:
+    return _joined(tracer, "+", a, b)
+
+
+@builtin(operator.iconcat)
+def _iconcat(tracer: Tracer, a: Value, b: Value, /) -> Value:
+    return _joined(tracer, "+=", a, b)
+
+
+def _joined(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
+    if not isinstance(a, (ListValue, TupleValue)):
+        raise Break("unsupported-call", f"operator.concat of {a.describe()}")
+    return tracer.binary(op, a, b)
+
+
+@builtin(operator.length_hint)
+def _length_hint(tracer: Tracer, obj: Value, default: Value | None = None, /) -> Value:
+    if isinstance(obj, (ListValue, TupleValue)):
+        return obj.length(tracer)
+    raise Break("unsupported-call", f"operator.length_hint of {obj.describe()}")
 
 
 @builtin(operator.getitem)

@@ -62,6 +62,7 @@ class SetValue(Value):
             order = tuple(self._obj)
             for element in order:
                 tracer.check_key(element)
+                _refuse_nan(element)
             check = CustomCheck(has_elements_in_order, order, f"the elements {order!r:.80}")
             tracer.guard(self.source, Kind.CUSTOM_ARRAY, check)
             self._mirror = set(self._obj)
@@ -86,7 +87,9 @@ class SetValue(Value):
             raise Break("unsupported-operation", "a set as an element of a set")
         if not item.is_const and item.pytype.__hash__ is None:
             tracer.raise_exception(TypeError, f"unhashable type: '{item.pytype.__name__}'")
-        return tracer.fold(_hashable, tracer.constant_of(item, "a set item"))
+        element = tracer.fold(_hashable, tracer.constant_of(item, "a set item"))
+        _refuse_nan(element)
+        return element
 
     def truth(self, tracer: Tracer) -> bool:
         return bool(self.elements(tracer))
@@ -139,6 +142,15 @@ class SetValue(Value):
         """Statements that do to the outside set what the program did."""
         target = cg.value(self)
         return [f"{target}.{name}({', '.join(cg.constant(a) for a in args)})" for name, args in self.log]
+
+
+def _refuse_nan(element: Any) -> None:
+    """What is not equal to itself is hashed by its identity."""
+    parts = element if type(element) is tuple else ()
+    for part in parts:
+        _refuse_nan(part)
+    if element != element:
+        raise Break("unsupported-operation", "a set of what is not a number")
 
 
 def _hashable(value: Any) -> Any:
