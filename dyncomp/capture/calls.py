@@ -32,7 +32,7 @@ from .values.generator import GeneratorValue
 from .values.mapping import DictValue
 from .values.number import ConstValue, NumberValue
 from .values.obj import InstanceValue, bind
-from .values.seq import ListValue, TupleValue
+from .values.seq import ListValue, TupleValue, spread
 from .wrap import is_plain_class, pinned
 from .wrong_arguments import raise_type_error
 
@@ -377,6 +377,8 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
     obj = value.const
     if isinstance(obj, type):
         return _class_member(tracer, value, obj, name)
+    if type(obj) is tuple:
+        return spread(value).getattr(tracer, name)
     if isinstance(obj, (str, bytes, int, float, complex)) and not isinstance(obj, bool | type):
         member = inspect.getattr_static(type(obj), name, _MISSING)
         if isinstance(member, types.MethodDescriptorType):

@@ -11,7 +11,7 @@ from ..values.iterator import CallIterator, FilterIterator, IteratorValue, Rever
 from ..values.mapping import DictValue, DictViewValue
 from ..values.number import NumberValue, SymIntValue
 from ..values.obj import InstanceValue
-from ..values.seq import ListValue, RangeValue, TupleValue
+from ..values.seq import ListValue, RangeValue, TupleValue, spread
 from .registry import builtin, expand
 
 
@@ -91,6 +91,7 @@ def filtering(tracer: Tracer, cls: type, function: Value, iterable: Value, wante
 
 @builtin(reversed)
 def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
+    sequence = spread(sequence)
     if isinstance(sequence, InstanceValue):
         method = sequence.special(tracer, "__reversed__")
         if method is not None:
