@@ -275,6 +275,9 @@ def call_object(
         raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")
     if obj is print:
         raise Break("print", "a call of print")
+    method = unbound_method(obj, args)
+    if method is not None:
+        return tracer.call_value(method, args[1:], kwargs)
     inner = wrapped_library_function(tracer, obj, args, kwargs)
     if inner is not None:
         return call_function(tracer, inner, args, kwargs)
@@ -288,6 +291,16 @@ def call_instead(
     is none of the program's: what it stands for is then called."""
     tracer.take_direct()
     return call_function(tracer, FunctionValue(function, pinned(function)), args, kwargs)
+
+
+def unbound_method(obj: Any, args: list[Value]) -> Value | None:
+    """``list.append(items, x)``: the method of the first argument, ``None`` where it is no such call."""
+    if type(obj) is not types.MethodDescriptorType or not args:
+        return None
+    owner = spread(args[0])
+    if not issubclass(owner.pytype, obj.__objclass__) or not containers.has_method(owner, obj.__name__):
+        return None
+    return BuiltinMethodValue(owner, obj.__name__)
 
 
 def _callable_name(obj: Any) -> str:
@@ -438,8 +451,19 @@ def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
                 return ConstValue(builtin_calls.ignore_arguments)
             if name == "__init__" and isinstance(value.owner, ExceptionValue) and cls is builtin_base(cls):
                 return ExceptionInitValue(value.owner)
+            if cls is dict and isinstance(value.owner, DictValue):
+                return _method_of_dict(value.owner, name)
             return bind(tracer, found, value.owner, None, name)
     raise Break("would-raise", f"super object has no attribute {name!r}")
+
+
+def _method_of_dict(owner: DictValue, name: str) -> Value:
+    """``dict``'s own method on a ``Counter``."""
+    if name == "__init__":
+        return ConstValue(builtin_calls.ignore_arguments)
+    if not containers.has_method(owner, name):
+        raise Break("unsupported-attribute", f"super().{name} of {owner.describe()}")
+    return BuiltinMethodValue(owner, name)
 
 
 def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value:

@@ -7,6 +7,7 @@ from typing import Any
 from ..breaks import Break
 from ..methods.lists import sorted_values
 from ..values.base import Tracer, Value
+from ..values.deque import DequeValue
 from ..values.iterator import CallIterator, FilterIterator, IteratorValue, ReverseIterator, ZipIterator
 from ..values.mapping import DictValue, DictViewValue
 from ..values.number import NumberValue, SymIntValue
@@ -103,7 +104,7 @@ def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
         return ReverseIterator(sequence.contents(tracer), sequence)
     if sequence.is_const and isinstance(sequence.const, (str, bytes)):
         return ReverseIterator(sequence.items(tracer), sequence)
-    if isinstance(sequence, (DictValue, DictViewValue)):
+    if isinstance(sequence, (DictValue, DictViewValue, DequeValue)):
         return sequence.iterate_backwards(tracer)
     raise Break("unsupported-call", f"reversed() of {sequence.describe()}")
 
