@@ -24,15 +24,6 @@ find = library.find
 fold_call = library.fold_call
 
 
-def ignore_arguments() -> None:
-    """Stands for ``object.__init__`` reached through ``super()``."""
-
-
-@_builtin(ignore_arguments)
-def _ignore(tracer: Tracer, *args: Value, **kwargs: Value) -> Value:
-    return _NONE
-
-
 # -- types and attributes -----------------------------------------------------------------------------
 @_builtin(type)
 def _type(tracer: Tracer, obj: Value, *rest: Value) -> Value:

@@ -13,7 +13,9 @@ from typing import Any
 from . import builtin_calls, containers, exceptions, frames, machine
 from .breaks import Break, Skip
 from .constant_calls import constant_result
-from .regions import disabled_reason
+from .guards import Kind
+from .opaque_calls import opaque_call
+from .regions import disabled_reason, mark_of
 from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, Source, TypeAttrSource
 from .substitutes import find_polyfill
 from .values.array import ArrayValue
@@ -24,6 +26,7 @@ from .values.func import (
     BuiltinMethodValue,
     CellValue,
     FunctionValue,
+    InitOfObjectValue,
     NestedFunctionValue,
     PartialValue,
     SuperValue,
@@ -37,6 +40,7 @@ from .wrap import is_plain_class, pinned
 from .wrong_arguments import raise_type_error
 
 _MISSING = object()
+_MARKED_CALLS = {"constant result": constant_result, "in graph": opaque_call}
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -54,8 +58,10 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
-        if getattr(function.function, "_dyncomp_constant_result", False):
-            return constant_result(tracer, function.function, args, kwargs)
+        marked = _MARKED_CALLS.get(mark_of(function.function))
+        if marked is not None:
+            tracer.guard(function.source, Kind.IS, function.function)
+            return marked(tracer, function.function, args, kwargs)
     if type(function_globals(function)[0]) is not dict:
         raise Break("unsupported-call", f"{function.describe()}: its globals are a mapping of its own kind")
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
@@ -343,6 +349,8 @@ def inert_context(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str
 def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Make an instance of a user's class: ``__init__`` is inlined."""
     direct = tracer.take_direct()
+    if inspect.getattr_static(cls, "__del__", None) is not None:
+        raise Skip(f"{cls.__qualname__} has a destructor, which would not run at its moment")
     if cls is functools.partial and args:
         return PartialValue(args[0], args[1:], kwargs, None)
     if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__new__ is not tuple.__new__:
@@ -448,7 +456,7 @@ def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
         if name in vars(cls):
             found = vars(cls)[name]
             if cls is object and name == "__init__":
-                return ConstValue(builtin_calls.ignore_arguments)
+                return InitOfObjectValue(value)
             if name == "__init__" and isinstance(value.owner, ExceptionValue) and cls is builtin_base(cls):
                 return ExceptionInitValue(value.owner)
             if cls is dict and isinstance(value.owner, DictValue):

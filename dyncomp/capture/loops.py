@@ -6,7 +6,7 @@ values of outer stack slots that the body reads, and locals; it returns ``(k, *l
 * ``k == 0``: the iteration is over, go back to the header; then the locals of ``returns[0]``,
 * ``k >= 1``: the loop is left towards instruction ``exits[k]``; then the locals of ``returns[k]``,
 * ``k == -1``: ``(-1, value)``, the function returns ``value``,
-* ``k == -2``: ``(-2, *locals, exception)``, where a handler around the loop reads what the loop assigns:
+* ``k == -2``: ``(-2, *locals, exception)``, where a handler is around the loop (``guarded``):
   the locals of ``on_error`` as they were when ``exception`` was raised.
 
 ``make_loop_driver`` makes the code around it: a continuation that starts at the loop's header and calls the
@@ -88,6 +88,7 @@ class LoopBody:
     region: frozenset[int]
     may_return: bool
     on_error: tuple[str, ...]
+    guarded: bool
 
 
 class _Variables:
@@ -119,6 +120,8 @@ class _Variables:
         self.sentinel_mask = sentinels
         self.sentinels = frozenset(flow.members(sentinels))
         self.on_error = flow.members(on_error)
+        # a handler around the loop is to find the traceback of the body alone, as if it were in the frame
+        self.guarded = code.handler_at(loop.header) is not None
 
     def _touched(self, code: CanonicalCode, region: Region) -> tuple[int, int]:
         written = used = 0
@@ -168,6 +171,7 @@ def make_loop_body(code: CodeType | CanonicalCode, loop: Loop, bound: Collection
         region=frozenset(region.nodes),
         may_return=may_return,
         on_error=variables.on_error,
+        guarded=variables.guarded,
     )
 
 
@@ -213,7 +217,7 @@ def _assemble_body(
         assembly.emit("LOAD_FAST", item)
         assembly.emit("DELETE_FAST", item)
     assembly.emit("JUMP", places[region.entry])
-    failed = Catch(Label(), 0, False) if variables.on_error else None
+    failed = Catch(Label(), 0, False) if variables.guarded else None
     may_return = _emit_region(assembly, code, region, variables, places, catches, stubs, failed)
     _emit_stubs(assembly, stubs, variables)
     if failed is not None:
@@ -341,6 +345,7 @@ def make_loop_driver(
     bound: Collection[str],
     unbound_slots: Collection[int] = (),
     resumes: Mapping[int, ResumeTarget] | None = None,
+    keep: Collection[str] = (),
 ) -> Continuation:
     """``code`` from the header of ``loop`` on, each iteration a call of ``body_callable``.
 
@@ -350,12 +355,12 @@ def make_loop_driver(
     with. The stack that the driver takes is the one before the header (``loop.depth`` values, a for loop's
     iterator on top). Where the loop is left towards a key of ``resumes``, or a handler leads to one, that
     function is called outside of all handlers and its result returned; elsewhere the driver goes on as the
-    original.
+    original. ``keep``: locals to pass though nothing reads them any more.
     """
     canonical = canonical_of(code)
     region = find_region(canonical, loop)
     variables = _Variables(canonical, loop, region, bound)
-    passed = needed_locals(canonical, loop.header, bound)
+    passed = (*needed_locals(canonical, loop.header, bound), *keep)
     given = argument_order(canonical, loop.depth, passed, unbound_slots, {})
     assembly = Assembly()
     places, catches = places_and_catches(canonical)
@@ -458,7 +463,7 @@ def _emit_dispatch(
     choices = [HEADER, *sorted(body.exits)]
     if body.may_return:
         choices.append(RETURNED)
-    if body.on_error:
+    if body.guarded:
         choices.append(FAILED)
     for position, k in enumerate(choices):
         other = Label()

@@ -8,6 +8,7 @@ import types
 from typing import Any
 
 from . import transfers
+from .breaks import Skip
 from .codegen import Codegen
 from .edit import Assembly, places_and_catches
 from .instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr
@@ -19,6 +20,8 @@ _INDENT = "    "
 
 def build_function(cg: Codegen, graph_call: Any, code: types.CodeType) -> tuple[types.CodeType, str]:
     """The replacement of ``code`` and its source text."""
+    if not all(name.isidentifier() for name in code.co_freevars):
+        raise Skip("a free variable that source cannot name")
     lines = _function_lines(cg, graph_call, code)
     text = "\n".join(line for line, _ in lines)
     return _compile(cg, lines, code), text

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import builtins
 import sys
+import types
 from typing import Any
 
 from .. import generators
 from ..breaks import Break
 from ..guards import Kind
-from ..source import AttrSource, BuiltinSource, GlobalSource, ItemSource, ModuleDictSource, Source
+from ..source import (
+    AttrSource,
+    BuiltinSource,
+    GlobalSource,
+    ItemSource,
+    ModuleDictSource,
+    ModuleSource,
+    Source,
+)
 from ..values.base import UnboundValue, Value
 from ..values.func import CellValue
 from ..values.generator import GeneratorValue
@@ -231,10 +240,24 @@ def delete_subscr(tracer: Any, frame: Any, arg: Any) -> None:
 @handles("IMPORT_NAME")
 def import_name(tracer: Any, frame: Any, name: str) -> None:
     level, fromlist = frame.popn(2)
-    if level.const != 0 or name not in sys.modules:
-        raise Break("unsupported-call", f"import of {name}")
     top = name if fromlist.const else name.partition(".")[0]
-    frame.push(tracer.child_or_constant(sys.modules[top], None))
+    module = sys.modules.get(top)
+    loaded = level.const == 0 and type(module) is types.ModuleType and name in sys.modules
+    if not loaded or not _has_all(module, fromlist.const or ()):
+        raise Break("unsupported-call", f"import of {name}")
+    tracer.guard(BuiltinSource("__import__"), Kind.IS, _IMPORT)
+    for part in {name, top}:
+        place = ItemSource(AttrSource(ModuleSource("sys"), "modules"), part)
+        tracer.guard(place, Kind.IS, sys.modules[part])
+    frame.push(tracer.child_or_constant(module, None))
+
+
+_IMPORT = builtins.__import__
+
+
+def _has_all(module: Any, names: tuple[str, ...]) -> bool:
+    """Whether all names are there already, so that none of them is a submodule to be loaded."""
+    return not hasattr(module, "__path__") or all(n in vars(module) for n in names)
 
 
 @handles("IMPORT_FROM")

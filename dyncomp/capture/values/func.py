@@ -251,3 +251,28 @@ class SuperValue(Value):
 
     def reconstruct(self, cg: Codegen) -> str:
         return f"{cg.constant(super)}({cg.constant(self.cls)}, {cg.value(self.owner)})"
+
+
+class InitOfObjectValue(Value):
+    """``super().__init__`` where that is ``object``'s, which does nothing."""
+
+    def __init__(self, found_by: SuperValue) -> None:
+        self.found_by = found_by
+
+    @property
+    def pytype(self) -> type:
+        import types
+
+        return types.MethodWrapperType
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.found_by,)
+
+    def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if args or kwargs:
+            raise Break("would-raise", "arguments for object.__init__")
+        none: Value = tracer.wrap_result(None)
+        return none
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.value(self.found_by)}.__init__"
