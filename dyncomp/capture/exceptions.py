@@ -40,8 +40,8 @@ class Raised(Exception):  # noqa: N818 - it is not an error of dyncomp's
 
 # -- raising ----------------------------------------------------------------------------------------
 def is_caught(tracer: Tracer) -> bool:
-    """Whether a handler of some frame would see an exception raised now."""
-    return any(frame.info.in_try[frame.current] for frame in tracer.frames)
+    """Whether a handler of some frame, or an operation under way, would see an exception raised now."""
+    return tracer.catching > 0 or any(frame.info.in_try[frame.current] for frame in tracer.frames)
 
 
 def raise_exception(tracer: Tracer, cls: type[BaseException], *args: Any) -> NoReturn:
@@ -121,6 +121,23 @@ def _link_context(value: ExceptionValue, context: ExceptionValue | None) -> None
             break
         link = link.context
     value.context = context
+
+
+def unless_raised(
+    tracer: Tracer,
+    cls: type[BaseException] | tuple[type[BaseException], ...],
+    operation: Callable[[], Value | None],
+) -> Value | None:
+    """What an operation gives, ``None`` where it raises ``cls`` (as ``hasattr`` and ``for`` catch it)."""
+    tracer.catching += 1
+    try:
+        return operation()
+    except Raised as raised:
+        if not issubclass(raised.value.cls, cls):
+            raise
+        return None
+    finally:
+        tracer.catching -= 1
 
 
 # -- the raise statement ------------------------------------------------------------------------------
