@@ -180,7 +180,7 @@ class Unwinding:
             callee, caller = self.frames[position], self.frames[position - 1]
             assert callee.resumption is not None
             name = cg.fresh("r")
-            cg.line_number = self.frames[0].loc.line
+            cg.stand_at(self.frames[0])
             cg.line(f"{name} = {result}")
             given = callee.resumption.value
             stack = [*self.stacks[position - 1], name if given is None else cg.value(given)]
@@ -195,7 +195,7 @@ def _emit_break(cg: Codegen, end: BreakEnd) -> None:
     if form is None or frame.info.in_try[instr.index] or len(end.frames) > 1 or _is_bare_super(frame, instr):
         _emit_tail(cg, end)
         return
-    cg.line_number = frame.loc.line
+    cg.stand_at(frame)
     form(cg, end, Unwinding(cg, end.frames), instr)
 
 
@@ -226,7 +226,7 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
         exits=_after_handlers(cg, frame, instr.index, stack),
     )
     function = plain_function(cg, frame, tail)
-    cg.line_number = cg.frames[0].loc.line
+    cg.stand_at(cg.frames[0])
     text = call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame))
     unwinding.leave(text)
 
@@ -278,7 +278,7 @@ def _emit_plain(cg: Codegen, end: PlainEnd) -> None:
     unbound = unbound_slots(stack)
     made = make_continuation(frame.code, at, stack_depth=len(stack), bound=bound, unbound_slots=unbound)
     function = plain_function(cg, frame, made)
-    cg.line_number = cg.frames[0].loc.line
+    cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, made.args, made.freevars, stack, unwinding.local(frame)))
 
 
@@ -288,7 +288,7 @@ def _emit_loop_end(cg: Codegen, end: LoopEnd) -> None:
         _emit_plain_loop(cg, end)
         return
     unwinding = Unwinding(cg, end.frames)
-    cg.line_number = cg.frames[0].loc.line
+    cg.stand_at(cg.frames[0])
     if frame.info.in_try[end.loop.header] or len(end.frames) > 1:
         _emit_driver(cg, frame, end.loop, unwinding)
     else:
@@ -392,7 +392,7 @@ def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
         unbound_slots=unbound_slots(stack),
     )
     function = plain_function(cg, frame, tail)
-    cg.line_number = cg.frames[0].loc.line
+    cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame)))
 
 

@@ -19,7 +19,8 @@ EVERY = raised_programs.WHOLE + raised_programs.BROKEN
 
 
 def user_frames(error):
-    return [(f.name, f.lineno) for f in traceback.extract_tb(error.__traceback__) if f.filename in FILES]
+    found = traceback.extract_tb(error.__traceback__)
+    return [(f.name, f.lineno, f.end_lineno, f.colno, f.end_colno) for f in found if f.filename in FILES]
 
 
 def chain(error, depth=6):
