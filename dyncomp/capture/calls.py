@@ -389,7 +389,14 @@ def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
     return attributes.bind_member(tracer, member, value, value.pytype, name, direct)
 
 
-_FUNCTION_FIELDS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__")
+_FUNCTION_FIELDS: tuple[str, ...] = (
+    "__name__",
+    "__qualname__",
+    "__module__",
+    "__doc__",
+    "__defaults__",
+    "__kwdefaults__",
+)
 _FUNCTION_FIELDS += ("__annotations__", "__type_params__")
 
 

@@ -20,7 +20,18 @@ from ..values.obj import InstanceValue
 from ..values.seq import ListValue, TupleValue
 from .registry import builtin
 
-_ATOMIC = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)
+_ATOMIC: tuple[type, ...] = (
+    int,
+    float,
+    complex,
+    bool,
+    str,
+    bytes,
+    type(None),
+    type(Ellipsis),
+    type(NotImplemented),
+    range,
+)
 _ATOMIC += (types.FunctionType, types.BuiltinFunctionType)
 # what a class may define to be copied in another way than attribute by attribute
 _HOOKS = (
