@@ -16,6 +16,7 @@ from .source import AttrSource, ConstSource, Source, TypeAttrSource
 from .values.base import Tracer, Value
 from .values.exception import ExceptionInitValue, ExceptionValue
 from .values.func import BoundMethodValue, SuperValue
+from .values.mapping import DictValue
 from .values.number import ConstValue
 from .values.obj import InstanceValue
 from .values.partial import PartialValue
@@ -542,4 +543,7 @@ def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
         and not isinstance(member.raw, types.FunctionType)
     ):
         return ExceptionInitValue(owner)
+    if isinstance(owner, DictValue) and not isinstance(member.raw, types.FunctionType):
+        found: Value = tracer.container_method(owner, name)  # dict's own on a Counter
+        return found
     return tracer.realize(bind_member(tracer, member, None if on_class else owner, start, name, direct))

@@ -32,7 +32,7 @@ from .values.func import (
 from .values.generator import GeneratorValue
 from .values.mapping import DictValue
 from .values.number import ConstValue, NumberValue
-from .values.seq import ListValue, TupleValue
+from .values.seq import ListValue, TupleValue, spread
 from .wrap import pinned
 from .wrong_arguments import raise_type_error
 
@@ -289,6 +289,9 @@ def call_object(
         raise Break("class-definition", "a class is made")
     if obj is print:
         raise Break("print", "a call of print")
+    method = unbound_method(obj, args)
+    if method is not None:
+        return tracer.call_value(method, args[1:], kwargs)
     inner = wrapped_library_function(tracer, obj, args, kwargs)
     if inner is not None:
         return call_function(tracer, inner, args, kwargs)
@@ -302,6 +305,16 @@ def call_instead(
     is none of the program's: what it stands for is then called."""
     tracer.take_direct()
     return call_function(tracer, FunctionValue(function, pinned(function)), args, kwargs)
+
+
+def unbound_method(obj: Any, args: list[Value]) -> Value | None:
+    """``list.append(items, x)``: the method of the first argument, ``None`` where it is no such call."""
+    if type(obj) is not types.MethodDescriptorType or not args:
+        return None
+    owner = spread(args[0])
+    if not issubclass(owner.pytype, obj.__objclass__) or not containers.has_method(owner, obj.__name__):
+        return None
+    return BuiltinMethodValue(owner, obj.__name__)
 
 
 def _callable_name(obj: Any) -> str:
@@ -351,6 +364,8 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
         return ConstValue(type(obj))
     if isinstance(obj, enum.Enum):
         return _enum_attribute(tracer, value, name)
+    if type(obj) is tuple:
+        return spread(value).getattr(tracer, name)
     if isinstance(obj, (str, bytes, int, float, complex)) and not isinstance(obj, bool | type):
         member = inspect.getattr_static(type(obj), name, _MISSING)
         if isinstance(member, types.MethodDescriptorType):
