@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import types
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from . import transfers
 from .codegen import Codegen
 from .edit import Assembly, places_and_catches
-from .instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr
+from .instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr, Loc
 from .pyver import decode, encode
 from .values.number import NumberValue
 
@@ -125,22 +124,20 @@ def _compile(cg: Codegen, lines: list[tuple[str, int]], code: types.CodeType) ->
     if code.co_freevars:
         head = [("def __outer():", 1), (f"{_INDENT}{' = '.join(code.co_freevars)} = None", 1)]
         lines = head + [(_INDENT + text, number) for text, number in lines]
-    tree = ast.parse("\n".join(text for text, _ in lines))
-    _move_lines(tree, [number for _, number in lines])
-    module = compile(tree, code.co_filename, "exec", dont_inherit=True)
+    module = compile("\n".join(text for text, _ in lines), code.co_filename, "exec", dont_inherit=True)
     inner = _find_code(module, _name(code))
-    return encode(_release_at_tail_calls(_fit(decode(inner), cg, code)))
+    made = _move_lines(decode(inner), [number for _, number in lines])
+    return encode(_release_at_tail_calls(_fit(made, cg, code)))
 
 
-def _move_lines(tree: ast.AST, numbers: list[int]) -> None:
-    """Give every node the line of the user's program that it stands for (see :meth:`Codegen.line`)."""
-    node: Any
-    for node in ast.walk(tree):
-        if hasattr(node, "lineno"):
-            number = numbers[node.lineno - 1]
-            column = transfers.COLUMN if number < 0 else 0
-            node.lineno = node.end_lineno = abs(number)
-            node.col_offset = node.end_col_offset = column
+def _move_lines(made: CanonicalCode, numbers: list[int]) -> CanonicalCode:
+    """Give every instruction the line of the user's program that it stands for (see :meth:`Codegen.line`)."""
+    places = []
+    for number in numbers:
+        column = transfers.COLUMN if number < 0 else 0
+        places.append(Loc(abs(number), abs(number), column, column))
+    moved = [i if i.loc.line is None else i._replace(loc=places[i.loc.line - 1]) for i in made.instructions]
+    return dataclasses.replace(made, instructions=tuple(moved))
 
 
 def _find_code(module: types.CodeType, name: str) -> types.CodeType:
