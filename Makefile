@@ -12,7 +12,7 @@ TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq install
 
 .NOTPARALLEL:
-.PHONY: help demo test test-core test-slow lint bench clean
+.PHONY: help demo test test-core test-slow test-cpython sanitize lint bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,8 @@ help:
 	@echo "make test       ruff, mypy and the default test suite"
 	@echo "make test-core  the test suite alone, on PYTHON"
 	@echo "make test-slow  the heavier suites"
+	@echo "make test-cpython  CPython's own tests, every test method compiled, on PYTHON"
+	@echo "make sanitize   the C extensions' tests under -X dev, and with address and undefined-behaviour sanitizers"
 	@echo "make bench      measure against NumPy, Numba, JAX and torch.compile; writes bench/RESULTS.md"
 
 demo: $(VENV)/.demo
@@ -37,6 +39,13 @@ test-core: $(VENV)/.dev
 
 test-slow: $(VENV)/.demo $(VENV)/.dev $(VENV)/.torch
 	$(BIN)/python -m pytest -m slow
+
+test-cpython: $(VENV)/.dev
+	$(BIN)/python -m tests.cpython
+
+# SANITIZE=... more arguments: --only dev, --only asan, or tests for pytest
+sanitize: $(VENV)/.dev
+	$(BIN)/python tools/sanitize.py $(SANITIZE)
 
 lint: $(VENV)/.dev
 	@status=0; \

@@ -6,6 +6,7 @@ demands a golden example for each id.
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 from ..errors import DyncompError
@@ -49,6 +50,11 @@ _KINDS = (
         "Keep the value in an array, or accept the break.",
     ),
     BreakKind(
+        "data-dependent-shape",
+        "How large a result is depends on array contents, and what is done with it needs to know.",
+        "Keep the size at its bound and use a mask, or accept the break.",
+    ),
+    BreakKind(
         "loop",
         "A loop whose trip count is long or unknown. It is never unrolled: its body is compiled once and "
         "called in each iteration.",
@@ -84,6 +90,16 @@ _KINDS = (
         "generator",
         "A generator is created or consumed here.",
         "Use a list comprehension, or an array expression.",
+    ),
+    BreakKind(
+        "class-definition",
+        "A class is made here. Its body and its metaclass run as in plain Python.",
+        "Define the class outside of the function.",
+    ),
+    BreakKind(
+        "import",
+        "An import that has to load a module or that fails. Imports of what is loaded already are followed.",
+        "Import at the top of the module.",
     ),
     BreakKind(
         "inline-refused",
@@ -147,4 +163,11 @@ class BreakRecord:
     def describe(self) -> str:
         kind = BREAKS[self.id]
         where = str(self.loc) if self.loc else "?"
-        return f"[{self.id}] {where}: {self.reason}\n    {kind.explanation}\n    hint: {kind.hint}"
+        parts = [f"[{self.id}] {where}: {self.reason}"]
+        parts += [f"    called at {loc} in {loc.function}" for loc in reversed(self.stack[:-1])]
+        parts += [_wrapped(kind.explanation), _wrapped(f"hint: {kind.hint}")]
+        return "\n".join(parts)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 100, initial_indent="    ", subsequent_indent="    ", break_long_words=False)

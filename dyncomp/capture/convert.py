@@ -166,6 +166,8 @@ def _try_to_capture(
     except MemoryError:
         records.add_skip(code.co_qualname, location(code), "no memory left while capturing")
         return None
+    except RecursionError:  # the program is deep in calls, or its objects are deeply nested
+        return _run_original(function, args, config, attempt, "no stack left for capture")
     except Exception as error:  # a bug in dyncomp must never change what the program does
         records.add_internal_error(traceback.format_exc())
         if config.options.debug_verify and config.raise_internal_errors:

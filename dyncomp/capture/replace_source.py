@@ -7,6 +7,7 @@ import types
 from typing import Any
 
 from . import transfers
+from .breaks import Skip
 from .codegen import Codegen
 from .edit import Assembly, places_and_catches
 from .instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr, Loc
@@ -14,18 +15,21 @@ from .pyver import decode, encode
 from .values.number import NumberValue
 
 _INDENT = "    "
+Line = tuple[str, Loc]
 
 
 def build_function(cg: Codegen, graph_call: Any, code: types.CodeType) -> tuple[types.CodeType, str]:
     """The replacement of ``code`` and its source text."""
+    if not all(name.isidentifier() for name in code.co_freevars):
+        raise Skip("a free variable that source cannot name")
     lines = _function_lines(cg, graph_call, code)
     text = "\n".join(line for line, _ in lines)
     return _compile(cg, lines, code), text
 
 
-def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[tuple[str, int]]:
-    first = code.co_firstlineno
-    lines: list[tuple[str, int]] = [(f"def {_name(code)}({_signature(cg, code)}):", first)]
+def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[Line]:
+    first = transfers.line_loc(code.co_firstlineno)
+    lines: list[Line] = [(f"def {_name(code)}({_signature(cg, code)}):", first)]
     if code.co_freevars:
         lines.append((f"{_INDENT}if 0: ({', '.join(code.co_freevars)},)", first))
     call = [_graph_line(cg, graph_call)] if graph_call is not None else []
@@ -34,10 +38,10 @@ def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[
     guarded = [*cg.prelude, *conditions, *call]
     if guarded:
         lines += _all_or_nothing(cg, guarded, code)
-        lines += [(_INDENT * 2 + text, number) for text, number in cg.body]
-        lines.append((f"{_INDENT}return {_original_call(cg, code)}", -first))
+        lines += [(_INDENT * 2 + text, place) for text, place in cg.body]
+        lines.append((f"{_INDENT}return {_original_call(cg, code)}", transfers.transfer_loc(first)))
     else:
-        lines += [(_INDENT + text, number) for text, number in cg.body]
+        lines += [(_INDENT + text, place) for text, place in cg.body]
     return lines
 
 
@@ -65,7 +69,7 @@ def _conditions(cg: Codegen) -> list[str]:
         text = cg.symbolic(tracer.env.symbol(name))
         lines.append(f"if not {-(2**63)} <= {text} < {2**63}: raise {stale}")
     for guard in tracer.env.guards:
-        if tracer.is_computed(guard.expr):
+        if tracer.is_computed(guard.expr) and not tracer.env.is_unbacked(guard.expr):
             lines.append(f"if not {cg.symbolic(guard.expr)} {guard.relation} 0: raise {stale}")
     return lines
 
@@ -84,8 +88,8 @@ def _graph_constant(cg: Codegen, graph_call: Any) -> str:
     return name
 
 
-def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> list[tuple[str, int]]:
-    first = code.co_firstlineno
+def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> list[Line]:
+    first = transfers.line_loc(code.co_firstlineno)
     lines = [(f"{_INDENT}try:", first)]
     lines += [(_INDENT * 2 + text, first) for text in guarded]
     lines.append((f"{_INDENT}except {cg.constant(Exception)}: pass", first))
@@ -119,23 +123,19 @@ def _signature(cg: Codegen, code: types.CodeType) -> str:
     return ", ".join(parts)
 
 
-def _compile(cg: Codegen, lines: list[tuple[str, int]], code: types.CodeType) -> types.CodeType:
-    head: list[tuple[str, int]] = []
+def _compile(cg: Codegen, lines: list[Line], code: types.CodeType) -> types.CodeType:
     if code.co_freevars:
-        head = [("def __outer():", 1), (f"{_INDENT}{' = '.join(code.co_freevars)} = None", 1)]
-        lines = head + [(_INDENT + text, number) for text, number in lines]
+        top = transfers.line_loc(1)
+        head = [("def __outer():", top), (f"{_INDENT}{' = '.join(code.co_freevars)} = None", top)]
+        lines = head + [(_INDENT + text, place) for text, place in lines]
     module = compile("\n".join(text for text, _ in lines), code.co_filename, "exec", dont_inherit=True)
     inner = _find_code(module, _name(code))
-    made = _move_lines(decode(inner), [number for _, number in lines])
+    made = _move_lines(decode(inner), [place for _, place in lines])
     return encode(_release_at_tail_calls(_fit(made, cg, code)))
 
 
-def _move_lines(made: CanonicalCode, numbers: list[int]) -> CanonicalCode:
-    """Give every instruction the line of the user's program that it stands for (see :meth:`Codegen.line`)."""
-    places = []
-    for number in numbers:
-        column = transfers.COLUMN if number < 0 else 0
-        places.append(Loc(abs(number), abs(number), column, column))
+def _move_lines(made: CanonicalCode, places: list[Loc]) -> CanonicalCode:
+    """Give every instruction the place in the user's program that it stands for."""
     moved = [i if i.loc.line is None else i._replace(loc=places[i.loc.line - 1]) for i in made.instructions]
     return dataclasses.replace(made, instructions=tuple(moved))
 

@@ -15,7 +15,19 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import calls, exceptions, generators, machine, operators, regions, wrap
+from . import (
+    attributes,
+    calls,
+    exceptions,
+    generators,
+    instance_checks,
+    machine,
+    operators,
+    protocols,
+    regions,
+    unbacked,
+    wrap,
+)
 from .breaks import Break
 from .config import CaptureConfig
 from .exceptions import Raised
@@ -73,6 +85,8 @@ class Tracer:
         self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
+        self.catching = 0  # how many operations under way see an exception raised now
+        self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
         self.frames: list[Any] = []
         self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)
@@ -100,6 +114,7 @@ class Tracer:
         self.by_ref.clear()
         self.input_objects.clear()
         self.global_writes.clear()
+        self.states.clear()
         self.env.locate = None  # it leads here, and the graph's sizes lead to it
         self.restart = Restart()
 
@@ -210,13 +225,17 @@ class Tracer:
         self.places[str(symbol)] = SymbolPlace(None, "number", value=value)
         return symbol
 
+    def select(self, value: ArrayValue) -> None:
+        """Turn a masked value into the array that it stands for."""
+        unbacked.select(self, value)
+
     def computed_symbols(self) -> list[str]:
         """The symbols made by :meth:`symbol_of`."""
         return [name for name, place in self.places.items() if place.source is None]
 
     def is_computed(self, expr: SymInt) -> bool:
         """Whether the value is known only once compiled code runs."""
-        return any(self.places[name].source is None for name in expr.symbols())
+        return any(name not in self.places or self.places[name].source is None for name in expr.symbols())
 
     def bind_dim(
         self,
@@ -246,18 +265,27 @@ class Tracer:
         self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str
     ) -> Value:
         """Emit a library call into the graph, or break with nothing emitted."""
+        return unbacked.with_sizes(
+            self,
+            [self.realize(v) for v in (*args, *kwargs.values())],
+            lambda: self._apply_rule(rule, args, kwargs, what),
+        )
+
+    def _apply_rule(
+        self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str
+    ) -> Value:
         nodes = len(self.builder.nodes)
         try:
             positional = [self.realize(a).for_rule(self) for a in args]
             keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
             self.builder.loc = self.loc
-            result = rule(self.tx, *positional, **keywords)
+            result = unbacked.assuming(self, lambda: rule(self.tx, *positional, **keywords))
         except (Break, Raised):
             del self.builder.nodes[nodes:]
             raise
         except Unsupported as error:
             del self.builder.nodes[nodes:]
-            raise Break("unsupported-call", f"{what}: {error.reason}") from None
+            raise unbacked.as_break(error, what) from None
         except Exception as error:
             del self.builder.nodes[nodes:]
             raise Break("would-raise", f"{what}: {type(error).__name__}: {error}") from None
@@ -392,14 +420,77 @@ class Tracer:
     def const_getattr(self, value: ConstValue, name: str) -> Value:
         return calls.const_getattr(self, value, name)
 
+    def call_as(self, direct: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call on behalf of an instruction of frame ``direct``, if that is known: see ``call_direct``."""
+        if direct is None:
+            return self.call_value(function, args, kwargs)
+        return self.call_direct(direct, function, args, kwargs)
+
+    def annotations_value(self, given: Value | None) -> Value:
+        return calls.annotations_value(self, given)
+
+    def attribute(self, frame: Any, owner: Value, name: str) -> Value:
+        """An attribute that an instruction of ``frame`` pushes, so that a break inside a property can be
+        resumed."""
+        if name == "__class__" and isinstance(owner, _OF_KNOWN_CLASS):
+            return ConstValue(owner.pytype)
+        self._direct = frame
+        try:
+            return owner.getattr(self, name)
+        finally:
+            self._direct = None
+
+    # -- objects: what values.obj leaves to the modules above it ---------------------------------------
+    def instance_attribute(self, obj: Any, name: str) -> Value:
+        return attributes.instance_attribute(self, obj, name)
+
+    def set_instance_attribute(self, obj: Any, name: str, value: Value) -> None:
+        attributes.set_instance_attribute(self, obj, name, value)
+
+    def delete_instance_attribute(self, obj: Any, name: str) -> None:
+        attributes.delete_instance_attribute(self, obj, name)
+
+    def set_class_attribute(self, value: Any, name: str, new: Value | None) -> None:
+        attributes.set_class_attribute(self, value, name, new)
+
+    def special_method(self, obj: Value, name: str) -> Value | None:
+        return attributes.special_method(self, obj, name)
+
+    def instance_length(self, obj: Any) -> Value:
+        return protocols.length(self, obj)
+
+    def instance_truth(self, obj: Any) -> bool:
+        return protocols.truth(self, obj)
+
+    def instance_contains(self, obj: Any, item: Value) -> Value:
+        return protocols.contains(self, obj, item)
+
+    def instance_iterator(self, obj: Any) -> Value:
+        return protocols.iterator(self, obj)
+
+    def instance_items(self, obj: Any) -> list[Value]:
+        return protocols.expand(self, obj)
+
+    def instance_next(self, obj: Any) -> Value | None:
+        return protocols.advance(self, obj)
+
     def class_attribute(self, value: Value, name: str) -> Value:
         return calls.class_attribute(self, value, name)
 
+    def class_operation(self, value: Any, name: str, args: list[Value]) -> Value:
+        return instance_checks.class_operation(self, value, name, args)
+
     def super_attribute(self, value: Any, name: str) -> Value:
-        return calls.super_attribute(self, value, name)
+        return attributes.super_attribute(self, value, name)
 
     def function_attribute(self, value: Any, name: str) -> Value:
         return calls.function_attribute(self, value, name)
+
+    def set_function_attribute(self, value: Any, name: str, new: Value | None) -> None:
+        calls.set_function_attribute(self, value, name, new)
+
+
+_OF_KNOWN_CLASS = (ArrayValue, SymIntValue, NumberValue, ListValue, TupleValue)
 
 
 def state_assumption(frontend: Frontend) -> str:

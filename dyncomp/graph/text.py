@@ -31,6 +31,7 @@ from ..symint import Dim, ShapeEnv, SymInt, sym_max, sym_min
 from . import interp
 from .ir import (
     ArrayType,
+    Callee,
     Graph,
     GraphInput,
     GraphOutput,
@@ -87,6 +88,9 @@ def _symbol_lines(graph: Graph) -> list[str]:
         facts = _symbol_facts(graph.env, symbol.name)
         if symbol.kind == "int":
             lines.append(f"# {symbol.name}: integer {symbol.index}{facts}")
+            continue
+        if symbol.kind == "node":
+            lines.append(f"# {symbol.name}: computed{facts}")
             continue
         source = graph.inputs[symbol.index].var.name
         if symbol.kind == "dim":
@@ -153,6 +157,8 @@ def print_value(value: Any) -> str:
         return f"device({str(value)!r})"
     if isinstance(value, Literal):
         return _print_literal(value)
+    if isinstance(value, Callee):
+        return f"callee({value.name!r})"  # which is of this process: the text does not parse
     if isinstance(value, tuple):
         return f"({', '.join(map(print_value, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, list):
@@ -240,6 +246,7 @@ def _write_back(*pairs: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]) -> No
 
 
 # -- parsing ----------------------------------------------------------------------------------
+_SYMBOL = re.compile(r"\s*(?:# (\w+): (?:integer \d+|computed)|(\w+) = [^#]*  # (?:dim|stride))(.*)$")
 _FACT = re.compile(r"(hint|low|high) (-?\d+)")
 _TYPE = re.compile(r"(\w+)\[(.*?)\](?:\{(.*?)\})?(?:@(\S+))?$")
 _LOC = re.compile(r"(.*):(\d+)(?: (.+))?$")
@@ -291,7 +298,7 @@ class _Parser:
         """Symbols first: the types of the inputs, which are printed before them, use them."""
         found = []
         for line in self.lines[1:]:
-            match = re.match(r"\s*(?:# (\w+): integer \d+|(\w+) = [^#]*  # (?:dim|stride))(.*)$", line)
+            match = _SYMBOL.match(line)
             if match:
                 facts = {key: int(value) for key, value in _FACT.findall(match.group(3))}
                 found.append((match.group(1) or match.group(2), facts))
@@ -328,6 +335,10 @@ class _Parser:
         if rest.startswith("integer "):
             index = int(rest.split()[1].rstrip(","))
             self.symbols.append(SymbolBinding(name, "int", index))
+            return
+        if rest.startswith("computed"):
+            self.env.symbols[name].unbacked = True
+            self.symbols.append(SymbolBinding(name, "node", 0))
             return
         type_text, kind, *label = rest.split("  ", 2)
         var = self._define(name, self._type(type_text))

@@ -9,11 +9,13 @@ from types import MappingProxyType
 from . import (
     contract,
     create,
+    dynamic,
     elementwise,
     elementwise_binary,
     fft,
     index,
     linalg,
+    python_call,
     reduce,
     shape,
     sort,
@@ -34,6 +36,8 @@ PRIM_FAMILIES = (
     sort,
     fft,
     linalg,
+    dynamic,
+    python_call,
 )
 COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms, nn)
 

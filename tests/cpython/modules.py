@@ -46,7 +46,7 @@ LIBRARY = _names("""
 
 # a few seconds in all
 QUICK = _names("""
-    test_augassign test_scope test_unpack test_with test_dictcomps test_keywordonlyarg
+    test_augassign test_unpack test_with test_dictcomps test_compare test_contains test_richcmp
 """)
 
 

@@ -9,7 +9,15 @@ from typing import Any
 from .. import generators
 from ..breaks import Break
 from ..guards import Kind
-from ..source import AttrSource, BuiltinSource, GlobalSource, ItemSource, ModuleDictSource, Source
+from ..source import (
+    AttrSource,
+    BuiltinSource,
+    GlobalSource,
+    GlobalsSource,
+    ItemSource,
+    ModuleDictSource,
+    Source,
+)
 from ..values.base import UnboundValue, Value
 from ..values.func import CellValue
 from ..values.generator import GeneratorValue
@@ -185,28 +193,53 @@ _MISSING = object()
 
 @handles("STORE_GLOBAL")
 def store_global(tracer: Any, frame: Any, name: str) -> None:
+    _write_global(tracer, frame, name, frame.pop())
+
+
+def _write_global(tracer: Any, frame: Any, name: str, value: Value | None) -> None:
     namespace, _ = frame.globals
-    tracer.global_writes[(id(namespace), name)] = (frame.globals, name, frame.pop())
+    tracer.steps += 1
+    tracer.global_writes[(id(namespace), name)] = (frame.globals, name, value)
+
+
+@handles("DELETE_GLOBAL")
+def delete_global(tracer: Any, frame: Any, name: str) -> None:
+    namespace, _ = frame.globals
+    written = tracer.global_writes.get((id(namespace), name))
+    if written is not None and written[2] is not None and name not in namespace:
+        tracer.steps += 1
+        del tracer.global_writes[(id(namespace), name)]
+        return
+    if name not in namespace or (written is not None and written[2] is None):
+        raise Break("would-raise", f"name {name!r} is not defined")
+    base = globals_source(tracer, frame)
+    tracer.guard(base or GlobalsSource(), Kind.DICT_HAS, name)
+    _write_global(tracer, frame, name, None)
 
 
 # -- attributes and items ------------------------------------------------------------------------------
 @handles("LOAD_ATTR", "LOAD_METHOD")
 def load_attr(tracer: Any, frame: Any, name: str) -> None:
     owner = frame.pop()
-    frame.push(owner.getattr(tracer, name))
+    frame.push(tracer.attribute(frame, owner, name))
 
 
 @handles("LOAD_SUPER_ATTR")
 def load_super_attr(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
     function, cls, first = frame.popn(3)
     owner = tracer.call_value(function, [cls, first], {})
-    frame.push(owner.getattr(tracer, arg[0]))
+    frame.push(tracer.attribute(frame, owner, arg[0]))
 
 
 @handles("STORE_ATTR")
 def store_attr(tracer: Any, frame: Any, name: str) -> None:
     value, owner = frame.popn(2)
     owner.setattr(tracer, name, value)
+
+
+@handles("DELETE_ATTR")
+def delete_attr(tracer: Any, frame: Any, name: str) -> None:
+    frame.pop().delattr(tracer, name)
 
 
 @handles("BINARY_SUBSCR")
@@ -225,18 +258,3 @@ def store_subscr(tracer: Any, frame: Any, arg: Any) -> None:
 def delete_subscr(tracer: Any, frame: Any, arg: Any) -> None:
     owner, key = frame.popn(2)
     owner.delitem(tracer, key)
-
-
-# -- imports ------------------------------------------------------------------------------------------
-@handles("IMPORT_NAME")
-def import_name(tracer: Any, frame: Any, name: str) -> None:
-    level, fromlist = frame.popn(2)
-    if level.const != 0 or name not in sys.modules:
-        raise Break("unsupported-call", f"import of {name}")
-    top = name if fromlist.const else name.partition(".")[0]
-    frame.push(tracer.child_or_constant(sys.modules[top], None))
-
-
-@handles("IMPORT_FROM")
-def import_from(tracer: Any, frame: Any, name: str) -> None:
-    frame.push(frame.stack[-1].getattr(tracer, name))

@@ -73,6 +73,12 @@ class FunctionValue(Value):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         return tracer.function_attribute(self, name)
 
+    def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
+        tracer.set_function_attribute(self, name, value)
+
+    def delattr(self, tracer: Tracer, name: str) -> None:
+        tracer.set_function_attribute(self, name, None)
+
 
 class NestedFunctionValue(Value):
     """A function made in the frame by ``def`` or ``lambda``."""
@@ -92,6 +98,7 @@ class NestedFunctionValue(Value):
         self.kwdefaults = kwdefaults
         self.annotations = annotations
         self.closure = closure
+        self.written: dict[str, Value] = {}
 
     @property
     def pytype(self) -> type:
@@ -101,7 +108,7 @@ class NestedFunctionValue(Value):
         return f"function {self.code.co_qualname}"
 
     def children(self) -> tuple[Value, ...]:
-        given = (self.defaults, self.kwdefaults, self.annotations)
+        given = (self.defaults, self.kwdefaults, self.annotations, *self.written.values())
         return tuple(v for v in given if v is not None) + tuple(self.closure)
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -111,10 +118,47 @@ class NestedFunctionValue(Value):
         return True
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name in self.written:
+            return self.written[name]
         if name in ("__name__", "__qualname__"):
-            field = {"__name__": self.code.co_name, "__qualname__": self.code.co_qualname}[name]
-            return tracer.wrap_result(field)
+            return tracer.wrap_result(getattr(self.code, f"co_{name.strip('_')}"))
+        if name == "__doc__":
+            return tracer.wrap_result(docstring(self.code))
+        if name == "__module__":
+            return tracer.wrap_result(self.globals_of[0].get("__name__"))
+        given = {"__defaults__": self.defaults, "__kwdefaults__": self.kwdefaults}
+        if name in given:
+            return given[name] or tracer.wrap_result(None)
+        if name == "__class__":
+            return tracer.wrap_result(types.FunctionType)
+        if name == "__annotations__":
+            self.written[name] = tracer.annotations_value(self.annotations)
+            return self.written[name]
+        if name == "__type_params__" and hasattr(types.FunctionType, name):
+            return tracer.wrap_result(())
+        if not hasattr(types.FunctionType, name):
+            raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
+
+    def is_field(self, name: str) -> bool:
+        """Whether an attribute is a field of functions, not an entry of their ``__dict__``."""
+        return name in _NAMES or name in _FIELDS
+
+    def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
+        if name in _NAMES and not (value.is_const and type(value.const) is str):
+            raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
+        if name.startswith("__") and not self.is_field(name) and name not in _DUNDERS_IN_DICT:
+            raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
+        if name == "__annotations__" and value.pytype is not dict:
+            raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
+        tracer.steps += 1
+        self.written[name] = value
+
+    def delattr(self, tracer: Tracer, name: str) -> None:
+        if name not in self.written or name.startswith("__"):
+            raise Break("unsupported-attribute", f"deletion of attribute {name!r} of {self.describe()}")
+        tracer.steps += 1
+        del self.written[name]
 
     def reconstruct(self, cg: Codegen) -> str:
         closure = ", ".join(cg.value(c) for c in self.closure)
@@ -129,7 +173,21 @@ class NestedFunctionValue(Value):
         if self.annotations is not None:
             pairs = cg.value(self.annotations)
             cg.line(f"{name}.__annotations__ = {cg.constant(annotations_of)}({pairs})")
+        cg.remember(self, name)
+        for attribute, value in self.written.items():
+            cg.line(f"{name}.{attribute} = {cg.value(value)}")
         return name
+
+
+_NAMES = ("__name__", "__qualname__", "__module__")
+_FIELDS = ("__doc__", "__annotations__", "__type_params__")
+_DUNDERS_IN_DICT = ("__wrapped__", "__isabstractmethod__")
+
+
+def docstring(code: types.CodeType) -> Any:
+    """A function's docstring, as CPython finds it in the constants of its code."""
+    first = code.co_consts[0] if code.co_consts else None
+    return first if isinstance(first, str) else None
 
 
 def annotations_of(pairs: Any) -> dict[str, Any]:
@@ -149,7 +207,7 @@ class BoundMethodValue(Value):
 
     @property
     def pytype(self) -> type:
-        return types.MethodType
+        return type(self.function.const.__get__(0)) if self._in_c else types.MethodType
 
     def describe(self) -> str:
         return f"method {self.function.describe()}"
@@ -166,13 +224,22 @@ class BoundMethodValue(Value):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if name == "__self__":
             return self.owner
-        if name == "__func__":
+        if name == "__func__" and not self._in_c:
             return self.function
+        if name == "__class__":
+            return tracer.wrap_result(self.pytype)
         return self.function.getattr(tracer, name)
+
+    @property
+    def _in_c(self) -> bool:
+        """Whether the function is a method that a C type defines (``object.__init__``)."""
+        return self.function.is_const and hasattr(type(self.function.const), "__objclass__")
 
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
+        if self._in_c:
+            return f"{cg.value(self.function)}.__get__({cg.value(self.owner)})"
         return f"{cg.constant(types.MethodType)}({cg.value(self.function)}, {cg.value(self.owner)})"
 
 
@@ -199,37 +266,6 @@ class BuiltinMethodValue(Value):
     def reconstruct(self, cg: Codegen) -> str:
         owner = cg.value(self.owner)
         return f"{owner if owner.isidentifier() else f'({owner})'}.{self.name}"
-
-
-class PartialValue(Value):
-    """``functools.partial`` made in the frame or found outside."""
-
-    def __init__(
-        self, function: Value, args: list[Value], kwargs: dict[str, Value], source: Source | None
-    ) -> None:
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.source = source
-
-    @property
-    def pytype(self) -> type:
-        import functools
-
-        return functools.partial
-
-    def children(self) -> tuple[Value, ...]:
-        return (self.function, *self.args, *self.kwargs.values())
-
-    def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return tracer.call_value(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
-
-    def reconstruct(self, cg: Codegen) -> str:
-        if self.source is not None:
-            return cg.load(self.source)
-        parts = [cg.value(self.function), *(cg.value(a) for a in self.args)]
-        parts += [f"{k}={cg.value(v)}" for k, v in self.kwargs.items()]
-        return f"{cg.constant(self.pytype)}({', '.join(parts)})"
 
 
 class SuperValue(Value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...dtypes import int64
 from ...symint import SymInt
 from ..breaks import Break
 from ..guards import Kind
@@ -132,6 +133,11 @@ class ListValue(SequenceValue):
         self.mutated = False
 
     @property
+    def obj(self) -> Any:
+        """The object, where it came from outside."""
+        return self._obj
+
+    @property
     def pytype(self) -> type:
         return list
 
@@ -204,6 +210,11 @@ class ListValue(SequenceValue):
 
 def _is_integer(value: Value) -> bool:
     return isinstance(value, NumberValue) and type(value.hint) is int
+
+
+def _from_array(value: Value) -> bool:
+    ref = getattr(value, "ref", None)
+    return ref is not None and ref.kind in ("scalar", "python") and ref.dtype == int64
 
 
 class RangeValue(SequenceValue):
@@ -286,6 +297,13 @@ class RangeValue(SequenceValue):
         return f"{cg.constant(range)}({parts})"
 
 
+def spread(value: Value) -> Value:
+    """A constant tuple by its items, so that it goes with tuples that are not constant."""
+    if isinstance(value, ConstValue) and type(value.const) is tuple:
+        return TupleValue([spread(ConstValue(item)) for item in value.const])
+    return value
+
+
 class SliceValue(Value):
     """``slice(start, stop, step)``."""
 
@@ -319,7 +337,7 @@ class SliceValue(Value):
     def for_rule(self, tracer: Tracer) -> Any:
         parts = []
         for part in self.parts:
-            if not (part.is_const or isinstance(part, SymIntValue) or _is_integer(part)):
+            if not (part.is_const or isinstance(part, SymIntValue) or _is_integer(part) or _from_array(part)):
                 raise Break("data-dependent-value", f"a slice bound that is {part.describe()}")
             parts.append(part.for_rule(tracer))
         return slice(*parts)
