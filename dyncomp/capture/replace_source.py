@@ -32,7 +32,7 @@ def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[
     lines: list[Line] = [(f"def {_name(code)}({_signature(cg, code)}):", first)]
     if code.co_freevars:
         lines.append((f"{_INDENT}if 0: ({', '.join(code.co_freevars)},)", first))
-    call = [_graph_line(cg, graph_call)] if graph_call is not None else []
+    call = [_graph_line(cg, graph_call), *_readonly_lines(cg)] if graph_call is not None else []
     conditions = _conditions(cg)
     # rendering the graph's arguments and the conditions may have added loads: they come first
     guarded = [*cg.prelude, *conditions, *call]
@@ -43,6 +43,13 @@ def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[
     else:
         lines += [(_INDENT + text, place) for text, place in cg.body]
     return lines
+
+
+def _readonly_lines(cg: Codegen) -> list[str]:
+    """What NumPy hands out read-only."""
+    refs = [value.ref for value in cg.outputs]
+    readonly = [i for i, ref in enumerate(refs) if ref.readonly and not ref.writeable_outside]
+    return [f"__g{i}.flags.writeable = False" for i in readonly if refs[i].kind == "array"]
 
 
 def _name(code: types.CodeType) -> str:
