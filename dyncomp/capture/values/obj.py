@@ -91,7 +91,10 @@ class InstanceValue(Value):
         if kind == "instance":
             return tracer.child(vars(self.obj)[name], InstanceDictSource(self.source, name))
         if kind in ("slot", "getset"):
-            return tracer.child(tracer.fold(getattr, self.obj, name), AttrSource(self.source, name))
+            found = getattr(self.obj, name, _MISSING)
+            if found is _MISSING:  # no guard says so
+                raise Break("would-raise", f"{self.describe()} has an empty slot {name!r}")
+            return tracer.child(found, AttrSource(self.source, name))
         if kind == "custom":
             raise Break(
                 "unsupported-attribute", f"attribute {name!r} of {self.describe()} (__getattribute__)"
