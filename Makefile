@@ -12,7 +12,7 @@ TORCH := torch==2.13.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq install
 
 .NOTPARALLEL:
-.PHONY: help demo test test-core test-slow test-cpython lint bench clean
+.PHONY: help demo test test-core test-slow test-cpython sanitize lint bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make test-core  the test suite alone, on PYTHON"
 	@echo "make test-slow  the heavier suites"
 	@echo "make test-cpython  CPython's own tests, every test method compiled, on PYTHON"
+	@echo "make sanitize   the C extensions' tests under -X dev, and with address and undefined-behaviour sanitizers"
 	@echo "make bench      measure against NumPy, Numba, JAX and torch.compile; writes bench/RESULTS.md"
 
 demo: $(VENV)/.demo
@@ -41,6 +42,10 @@ test-slow: $(VENV)/.demo $(VENV)/.dev $(VENV)/.torch
 
 test-cpython: $(VENV)/.dev
 	$(BIN)/python -m tests.cpython
+
+# SANITIZE=... more arguments: --only dev, --only asan, or tests for pytest
+sanitize: $(VENV)/.dev
+	$(BIN)/python tools/sanitize.py $(SANITIZE)
 
 lint: $(VENV)/.dev
 	@status=0; \

@@ -10,6 +10,7 @@ from . import logs as _logs
 from .api import compile, reset, stats, substitute
 from .capture.marks import mark_dynamic, mark_static
 from .capture.regions import (
+    allow_in_graph,
     assume_constant_result,
     disable,
     error_on_graph_break,
@@ -28,6 +29,7 @@ __all__ = [
     "Explanation",
     "GraphBreakError",
     "RecompileError",
+    "allow_in_graph",
     "assume_constant_result",
     "compile",
     "current_stance",

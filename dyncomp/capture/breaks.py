@@ -86,6 +86,16 @@ _KINDS = (
         "Use a list comprehension, or an array expression.",
     ),
     BreakKind(
+        "class-definition",
+        "A class is made here. Its body and its metaclass run as in plain Python.",
+        "Define the class outside of the function.",
+    ),
+    BreakKind(
+        "import",
+        "An import that has to load a module or that fails. Imports of what is loaded already are followed.",
+        "Import at the top of the module.",
+    ),
+    BreakKind(
         "inline-refused",
         "A Python function is called rather than inlined (too deep, recursive, disabled, or a break inside "
         "it could not be resumed).",

@@ -5,18 +5,16 @@ The other builtins are in ``library/``, by topic.
 
 from __future__ import annotations
 
-import abc
-import types
 import typing
 from typing import Any
 
-from . import library
+from . import attributes, classes, instance_checks, library, operators, wrap
 from .breaks import Break
-from .guards import Kind
 from .values.base import OpaqueValue, Tracer, Value
-from .values.func import FunctionValue, SuperValue
+from .values.func import SuperValue
 from .values.number import ConstValue
 from .values.obj import InstanceValue
+from .values.seq import TupleValue
 
 _NONE = ConstValue(None)
 _builtin = library.builtin
@@ -28,61 +26,18 @@ fold_call = library.fold_call
 @_builtin(type)
 def _type(tracer: Tracer, obj: Value, *rest: Value) -> Value:
     if rest:
-        raise Break("unsupported-call", "a class is made by type()")
-    if isinstance(obj, OpaqueValue):
-        raise Break("opaque-object", f"type of {obj.describe()}")
+        raise Break("class-definition", "a class is made by type()")
     return ConstValue(obj.pytype)
 
 
 @_builtin(isinstance)
 def _isinstance(tracer: Tracer, obj: Value, classes: Value) -> Value:
-    given = tracer.constant_of(classes, "a class")
-    if isinstance(obj, OpaqueValue):
-        raise Break("opaque-object", f"isinstance of {obj.describe()}")
-    for cls in _classes_in(given):
-        if getattr(type(cls), "__instancecheck__", None) not in _KNOWN_CHECKS:
-            raise Break("unsupported-call", f"isinstance() asks the class {getattr(cls, '__name__', cls)}")
-    found = _is_instance(tracer, obj.pytype, given)
-    if not found and isinstance(obj, InstanceValue) and _has_own_class(obj.cls):
-        raise Break("unsupported-call", f"isinstance() asks {obj.describe()} for its __class__")
-    return ConstValue(found)
-
-
-_KNOWN_CHECKS = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
-
-
-def _classes_in(given: Any) -> list[Any]:
-    if isinstance(given, tuple):
-        return [cls for part in given for cls in _classes_in(part)]
-    return list(given.__args__) if isinstance(given, types.UnionType) else [given]
-
-
-def _has_own_class(cls: type) -> bool:
-    """Whether objects of the class may say that they are of another one."""
-    bases = [base for base in cls.__mro__[:-1] if base is not BaseException]
-    return any("__class__" in vars(base) or "__getattribute__" in vars(base) for base in bases)
-
-
-def _is_instance(tracer: Tracer, cls: type, given: Any) -> bool:
-    try:
-        return _is_instance_type(cls, given)
-    except TypeError:
-        raise tracer.raise_like(isinstance, None, given) from None
-
-
-def _is_instance_type(cls: type, given: Any) -> bool:
-    if isinstance(given, tuple):
-        return any(_is_instance_type(cls, g) for g in given)
-    if isinstance(given, types.UnionType):
-        return any(_is_instance_type(cls, g) for g in given.__args__)
-    return issubclass(cls, given)
+    return ConstValue(instance_checks.is_instance(tracer, obj, tracer.constant_of(classes, "a class")))
 
 
 @_builtin(issubclass)
 def _issubclass(tracer: Tracer, cls: Value, classes: Value) -> Value:
-    return ConstValue(
-        tracer.fold(issubclass, tracer.constant_of(cls, "a class"), tracer.constant_of(classes, "a class"))
-    )
+    return ConstValue(instance_checks.is_subclass(tracer, cls, tracer.constant_of(classes, "a class")))
 
 
 @_builtin(callable)
@@ -96,71 +51,41 @@ def _callable(tracer: Tracer, obj: Value) -> Value:
 
 @_builtin(getattr)
 def _getattr(tracer: Tracer, obj: Value, name: Value, default: Value | None = None) -> Value:
-    attribute = tracer.constant_of(name, "an attribute name")
-    if default is not None and not _has(tracer, obj, attribute):
-        return default
-    return tracer.realize(obj.getattr(tracer, attribute))
+    attribute = _attribute_name(tracer, name)
+    if default is None:
+        return tracer.realize(obj.getattr(tracer, attribute))
+    found = attributes.maybe_attribute(tracer, obj, attribute)
+    return default if found is None else tracer.realize(found)
+
+
+def _attribute_name(tracer: Tracer, name: Value) -> str:
+    found = tracer.constant_of(name, "an attribute name")
+    if not isinstance(found, str):
+        raise Break("would-raise", "attribute name must be string")
+    return found
 
 
 @_builtin(hasattr)
 def _hasattr(tracer: Tracer, obj: Value, name: Value) -> Value:
-    return ConstValue(_has(tracer, obj, tracer.constant_of(name, "an attribute name")))
-
-
-def _has(tracer: Tracer, obj: Value, name: str) -> bool:
-    if isinstance(obj, OpaqueValue):
-        raise Break("opaque-object", f"attribute {name!r} of {obj.describe()}")
-    if isinstance(obj, InstanceValue):
-        return _instance_has(tracer, obj, name)
-    if obj.is_const:
-        return hasattr(obj.const, name)
-    if any(name in vars(cls) for cls in obj.pytype.__mro__):
-        return True
-    if isinstance(obj, FunctionValue):
-        return _in_own_dict(tracer, obj, obj.function, name)
-    if getattr(obj.pytype, "__dictoffset__", 0):
-        raise Break("unsupported-attribute", f"whether {obj.describe()} has an attribute {name!r}")
-    return False
-
-
-def _in_own_dict(tracer: Tracer, value: Value, obj: object, name: str) -> bool:
-    """Whether an object from outside has an attribute of its own, guarded."""
-    present = hasattr(obj, name)
-    tracer.guard(value.source, Kind.INSTANCE_HAS if present else Kind.INSTANCE_LACKS, name)
-    return present
-
-
-def _class_has(obj: InstanceValue, member: Any, name: str) -> bool:
-    """Whether an attribute that the class has can be read from its object."""
-    kind = type(member)
-    if kind in (types.FunctionType, staticmethod, classmethod) or not hasattr(kind, "__get__"):
-        return True
-    if name in ("__class__", "__dict__", "__doc__") and obj.source is not None:
-        return hasattr(obj.obj, name)
-    if name in vars(object):
-        return True
-    raise Break(
-        "unsupported-attribute", f"whether {obj.describe()} has an attribute {name!r}: a {kind.__name__}"
-    )
-
-
-def _instance_has(tracer: Tracer, obj: InstanceValue, name: str) -> bool:
-    if name in obj.written:
-        return True
-    for base in obj.cls.__mro__:
-        if name in vars(base):
-            return _class_has(obj, vars(base)[name], name)
-    if hasattr(obj.cls, "__getattr__") or any("__getattribute__" in vars(b) for b in obj.cls.__mro__[:-1]):
-        raise Break("opaque-object", f"attribute {name!r} of {obj.describe()}")
-    if obj.source is None:
-        return False
-    return _in_own_dict(tracer, obj, obj.obj, name)
+    attribute = _attribute_name(tracer, name)
+    return ConstValue(attributes.maybe_attribute(tracer, obj, attribute) is not None)
 
 
 @_builtin(setattr)
 def _setattr(tracer: Tracer, obj: Value, name: Value, value: Value) -> Value:
-    obj.setattr(tracer, tracer.constant_of(name, "an attribute name"), value)
+    obj.setattr(tracer, _attribute_name(tracer, name), value)
     return _NONE
+
+
+@_builtin(delattr)
+def _delattr(tracer: Tracer, obj: Value, name: Value) -> Value:
+    obj.delattr(tracer, _attribute_name(tracer, name))
+    return _NONE
+
+
+@_builtin(vars)
+def _vars(tracer: Tracer, obj: Value) -> Value:
+    return tracer.realize(obj.getattr(tracer, "__dict__"))
 
 
 @_builtin(super)
@@ -180,6 +105,72 @@ def _super_of(cls: Any, owner: Value) -> Value:
     if not fits and not (isinstance(cls, type) and owner.is_const and isinstance(owner.const, type)):
         raise Break("would-raise", f"super() of {owner.describe()}")
     return SuperValue(cls, owner)
+
+
+# -- what object and type give to every class -----------------------------------------------------------
+@_builtin(object.__init__)
+def _object_init(tracer: Tracer, obj: Value, *args: Value, **kwargs: Value) -> Value:
+    if args or kwargs:
+        raise Break("would-raise", "object.__init__() takes exactly one argument")
+    return _NONE
+
+
+@_builtin(object.__new__)
+def _object_new(tracer: Tracer, cls: Value, *args: Value, **kwargs: Value) -> Value:
+    made = tracer.constant_of(cls, "a class")
+    if not isinstance(made, type):
+        raise Break("would-raise", "object.__new__(X): X is not a type object")
+    if (args or kwargs) and not classes.ignores_arguments(tracer, made):
+        raise Break("would-raise", "object.__new__() takes exactly one argument")
+    return classes.allocate(tracer, made)
+
+
+@_builtin(type.__call__)
+def _type_call(tracer: Tracer, cls: Value, *args: Value, **kwargs: Value) -> Value:
+    return classes.make_instance(tracer, tracer.constant_of(cls, "a class"), list(args), kwargs)
+
+
+@_builtin(tuple.__new__)
+def _tuple_new(tracer: Tracer, cls: Value, iterable: Value) -> Value:
+    made = tracer.constant_of(cls, "a class")
+    if not (made is tuple or wrap.is_plain_namedtuple(made)):
+        raise Break("unsupported-call", f"tuple.__new__ of {cls.describe()}")
+    items = [tracer.realize(v) for v in iterable.items(tracer)]
+    return TupleValue(items, None, made)
+
+
+def _instance(obj: Value, what: str) -> InstanceValue:
+    if not isinstance(obj, InstanceValue):
+        raise Break("unsupported-call", f"{what} of {obj.describe()}")
+    return obj
+
+
+@_builtin(object.__getattribute__)
+def _object_getattribute(tracer: Tracer, obj: Value, name: Value) -> Value:
+    attribute = _attribute_name(tracer, name)
+    found = attributes.generic_attribute(tracer, _instance(obj, "object.__getattribute__"), attribute)
+    if found is None:
+        raise attributes.no_attribute(tracer, obj, attribute)
+    return found
+
+
+@_builtin(object.__setattr__)
+def _object_setattr(tracer: Tracer, obj: Value, name: Value, value: Value) -> Value:
+    instance = _instance(obj, "object.__setattr__")
+    attributes.generic_set_attribute(tracer, instance, _attribute_name(tracer, name), value)
+    return _NONE
+
+
+@_builtin(object.__delattr__)
+def _object_delattr(tracer: Tracer, obj: Value, name: Value) -> Value:
+    instance = _instance(obj, "object.__delattr__")
+    attributes.generic_delete_attribute(tracer, instance, _attribute_name(tracer, name))
+    return _NONE
+
+
+@_builtin(object.__eq__)
+def _object_eq(tracer: Tracer, a: Value, b: Value) -> Value:
+    return ConstValue(True) if operators.identical(tracer, a, b) else ConstValue(NotImplemented)
 
 
 @_builtin(typing.cast)

@@ -3,41 +3,40 @@ classes and functions."""
 
 from __future__ import annotations
 
+import builtins
 import enum
-import functools
 import inspect
 import sys
 import types
 from typing import Any
 
-from . import builtin_calls, containers, exceptions, frames, machine
+from . import attributes, builtin_calls, classes, containers, frames, instance_checks, machine, protocols
 from .breaks import Break, Skip
 from .constant_calls import constant_result
-from .regions import disabled_reason
-from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, Source, TypeAttrSource
+from .guards import Kind
+from .opaque_calls import opaque_call
+from .regions import disabled_reason, mark_of
+from .source import AttrSource, CellContentsSource, ItemSource, Source
 from .substitutes import find_polyfill
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
 from .values.context import InertContextValue
-from .values.exception import ExceptionInitValue, ExceptionValue, builtin_base
 from .values.func import (
     BuiltinMethodValue,
     CellValue,
     FunctionValue,
-    InitOfObjectValue,
     NestedFunctionValue,
-    PartialValue,
     SuperValue,
 )
 from .values.generator import GeneratorValue
 from .values.mapping import DictValue
 from .values.number import ConstValue, NumberValue
-from .values.obj import InstanceValue, bind
 from .values.seq import ListValue, TupleValue
-from .wrap import is_plain_class, pinned
+from .wrap import pinned
 from .wrong_arguments import raise_type_error
 
 _MISSING = object()
+_MARKED_CALLS = {"constant result": constant_result, "in graph": opaque_call}
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -55,8 +54,10 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
-        if getattr(function.function, "_dyncomp_constant_result", False):
-            return constant_result(tracer, function.function, args, kwargs)
+        marked = _MARKED_CALLS.get(mark_of(function.function))
+        if marked is not None:
+            tracer.guard(function.source, Kind.IS, function.function)
+            return marked(tracer, function.function, args, kwargs)
     if type(function_globals(function)[0]) is not dict:
         raise Break("unsupported-call", f"{function.describe()}: its globals are a mapping of its own kind")
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
@@ -258,6 +259,9 @@ def call_object(
     if found is not None:
         tracer.take_direct()
         return found
+    special = protocols.call_builtin(tracer, obj, args, kwargs)
+    if special is not None:
+        return special
     handler = builtin_calls.find(obj)
     if handler is not None:
         tracer.take_direct()
@@ -266,14 +270,19 @@ def call_object(
     if folded is not None:
         tracer.take_direct()
         return folded
+    alias = instance_checks.call_alias(tracer, obj, args, kwargs)
+    if alias is not None:
+        return alias
     replacement = find_polyfill(obj)
     if replacement is not None:
         return call_instead(tracer, replacement, args, kwargs)
     if isinstance(obj, type):
         inert = inert_context(tracer, obj, args, kwargs)
-        return inert if inert is not None else call_class(tracer, obj, args, kwargs)
+        return inert if inert is not None else classes.call_class(tracer, obj, args, kwargs)
     if any(obj is f for f in _FRAME_FUNCTIONS) or ((obj is vars or obj is dir) and not args):
         raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")
+    if obj is builtins.__build_class__:
+        raise Break("class-definition", "a class is made")
     if obj is print:
         raise Break("print", "a call of print")
     inner = wrapped_library_function(tracer, obj, args, kwargs)
@@ -328,56 +337,16 @@ def inert_context(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str
     return None
 
 
-def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """Make an instance of a user's class: ``__init__`` is inlined."""
-    direct = tracer.take_direct()
-    if cls is functools.partial and args:
-        return PartialValue(args[0], args[1:], kwargs, None)
-    if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__new__ is not tuple.__new__:
-        return _call_namedtuple(tracer, cls, args, kwargs)
-    if issubclass(cls, BaseException):
-        return exceptions.construct(tracer, cls, args, kwargs, direct)
-    if any("__del__" in vars(base) for base in cls.__mro__):
-        raise Break("unsupported-call", f"construction of {cls.__qualname__}, which has a __del__")
-    machine_made = type(cls) is type and cls.__new__ is object.__new__ and is_plain_class(cls)
-    if not machine_made or not tracer.config.is_inlinable(str(cls.__module__)):
-        raise Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
-    instance = InstanceValue(cls)
-    init = inspect.getattr_static(cls, "__init__", None)
-    if init is object.__init__:
-        if args or kwargs:
-            raise Break("would-raise", f"{cls.__qualname__}() takes no arguments")
-        return instance
-    if not isinstance(init, types.FunctionType):
-        raise Break("unsupported-call", f"construction of {cls.__qualname__}")
-    trusted = tracer.config.is_trusted(str(cls.__module__))
-    source = None if trusted else TypeAttrSource(ConstSource(cls, cls.__qualname__), "__init__")
-    function = tracer.child_or_constant(init, source)
-    if direct is not None:
-        result = tracer.call_direct(frames.Resumption(direct, instance), function, [instance, *args], kwargs)
-    else:
-        result = tracer.call_value(function, [instance, *args], kwargs)
-    if not result.is_const or result.const is not None:
-        raise Break("would-raise", f"__init__() of {cls.__qualname__} returns something")
-    return instance
-
-
-def _call_namedtuple(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    values = dict(zip(cls._fields, args))
-    values.update(kwargs)
-    for name, default in cls._field_defaults.items():
-        values.setdefault(name, tracer.wrap_result(default))
-    if set(values) != set(cls._fields) or len(args) > len(cls._fields):
-        raise Break("would-raise", f"wrong arguments for {cls.__qualname__}")
-    return TupleValue([values[name] for name in cls._fields], None, cls)
-
-
 # -- attributes ---------------------------------------------------------------------------------------
 def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
     """Attribute of a constant: class attributes, methods of strings and numbers, dtype fields."""
     obj = value.const
     if isinstance(obj, type):
-        return _class_member(tracer, value, obj, name)
+        return attributes.class_attribute(tracer, value, name)
+    if name == "__class__":
+        return ConstValue(type(obj))
+    if isinstance(obj, enum.Enum):
+        return _enum_attribute(tracer, value, name)
     if isinstance(obj, (str, bytes, int, float, complex)) and not isinstance(obj, bool | type):
         member = inspect.getattr_static(type(obj), name, _MISSING)
         if isinstance(member, types.MethodDescriptorType):
@@ -391,63 +360,59 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
         found = tracer.fold(getattr, obj, name)
         if isinstance(found, (str, int, type(None))) or callable(found):
             return tracer.wrap_result(found)
-    if hasattr(type(obj), "__members__"):
-        found = tracer.fold(getattr, obj, name)
-        if isinstance(found, (str, int, float)):
-            return tracer.wrap_result(found)
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")
 
 
-def _class_member(tracer: Tracer, value: ConstValue, cls: type, name: str) -> Value:
-    if name in ("__name__", "__qualname__", "__module__"):
-        return ConstValue(getattr(cls, name))
-    found = tracer.fold(inspect.getattr_static, cls, name, _MISSING)
-    if found is _MISSING:
-        raise Break("unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__}")
-    trusted = tracer.config.is_trusted(str(cls.__module__))
-    source = None if trusted or value.source is None else AttrSource(value.source, name)
-    if isinstance(found, staticmethod):
-        return tracer.child_or_constant(found.__func__, None)
-    if isinstance(found, classmethod):
-        return bind(tracer, found, InstanceValue(cls), None, name)
-    if isinstance(found, (property, types.GetSetDescriptorType)):
-        raise Break("unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__}")
-    actual = tracer.fold(getattr, cls, name)
-    if isinstance(actual, enum.Enum):
-        return ConstValue(actual)
-    return tracer.child_or_constant(actual, source)
+def _enum_attribute(tracer: Tracer, value: ConstValue, name: str) -> Value:
+    """Attribute of a member of an enum, which never changes."""
+    member: Any = value.const
+    if name in ("name", "value", "_name_", "_value_"):
+        found = tracer.fold(getattr, member, name)
+        return tracer.child_or_constant(found, None)
+    if name in vars(member):
+        return tracer.child_or_constant(vars(member)[name], None)
+    return class_attribute(tracer, value, name)
 
 
 def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
-    """Attribute of an instance that only its class can have (methods of namedtuples)."""
-    found = inspect.getattr_static(value.pytype, name, _MISSING)
-    if found is _MISSING:
-        raise Break("would-raise", f"{value.describe()} has no attribute {name!r}")
-    return bind(tracer, found, value, None, name)
+    """Attribute of an object that only its class can have (methods of namedtuples, of enum members)."""
+    if name == "__class__":
+        return ConstValue(value.pytype)
+    direct = tracer.take_direct()
+    member = attributes.find_member(tracer, value.pytype, name)
+    if member is None:
+        raise attributes.no_attribute(tracer, value, name)
+    return attributes.bind_member(tracer, member, value, value.pytype, name, direct)
 
 
-def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
-    order = value.owner.pytype.__mro__
-    if value.cls not in order:
-        raise Break("unsupported-attribute", f"super().{name} of a class")
-    for cls in order[order.index(value.cls) + 1 :]:
-        if name in vars(cls):
-            found = vars(cls)[name]
-            if cls is object and name == "__init__":
-                return InitOfObjectValue(value)
-            if name == "__init__" and isinstance(value.owner, ExceptionValue) and cls is builtin_base(cls):
-                return ExceptionInitValue(value.owner)
-            return bind(tracer, found, value.owner, None, name)
-    raise Break("would-raise", f"super object has no attribute {name!r}")
+_FUNCTION_FIELDS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__")
 
 
 def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value:
-    if name in ("__name__", "__qualname__", "__module__", "__doc__"):
-        return ConstValue(getattr(value.function, name))
-    if name in vars(value.function):
-        assert value.source is not None
-        return tracer.child(vars(value.function)[name], AttrSource(value.source, name))
+    """Attribute of a function from outside."""
+    function = value.function
+    assert value.source is not None
+    state = tracer.states.get(id(function))
+    if state is not None and name in state.written:
+        found = state.written[name]
+        if found is None:
+            raise Break("would-raise", f"{value.describe()} has no attribute {name!r}")
+        return found
+    if name in vars(function) or name in _FUNCTION_FIELDS:
+        return tracer.child(getattr(function, name), AttrSource(value.source, name))
+    if name == "__class__":
+        return ConstValue(types.FunctionType)
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")
+
+
+def set_function_attribute(tracer: Tracer, value: FunctionValue, name: str, new: Value | None) -> None:
+    """``function.name = new``, or its deletion (``None``), of a function from outside."""
+    if name.startswith("__") or new is None:
+        raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {value.describe()}")
+    assert value.source is not None
+    tracer.guard(value.source, Kind.IS, value.function)
+    state = attributes.state_of(tracer, value.function, value.source)
+    attributes.write_state(tracer, state, name, new)
 
 
 def container_method(tracer: Tracer, owner: Value, name: str) -> Value:

@@ -21,7 +21,7 @@ from ..frontends.base import ArrayRef
 from ..graph.ir import Var
 from ..symint import SymInt
 from .breaks import Skip
-from .instr import CO_VARARGS, CO_VARKEYWORDS
+from .instr import CO_VARARGS, CO_VARKEYWORDS, Loc
 from .masked import uncopied
 from .source import (
     AttrSource,
@@ -43,6 +43,7 @@ from .source import (
     TypeAttrSource,
     TypeSource,
 )
+from .transfers import line_loc, transfer_loc
 from .values.array import ArrayValue
 from .values.base import Tracer, UnboundValue, Value
 from .values.func import CellValue
@@ -78,7 +79,7 @@ class Codegen:
         self._constant_names: dict[int, str] = {}
         self.originals: dict[tuple[type, str], Any] = {}  # the objects that literals in the source stand for
         self.prelude: list[str] = []
-        self.body: list[tuple[str, int]] = []
+        self.body: list[tuple[str, Loc]] = []
         self.outputs: list[ArrayValue] = []
         self._memo: dict[int, str] = {}
         self._kept: list[Value] = []
@@ -87,7 +88,7 @@ class Codegen:
         self._building: set[int] = set()
         self._replayed: set[int] = set()
         self._count = 0
-        self.line_number = code.co_firstlineno
+        self.place = line_loc(code.co_firstlineno)  # what the statements added now stand for
         self.frames: list[Any] = []  # of the trace where it ended, outermost first
         self.parameters = _parameter_names(code)
         self._taken = set(self.parameters) | set(code.co_freevars)
@@ -115,9 +116,13 @@ class Codegen:
         return name
 
     def line(self, text: str, transfer: bool = False) -> None:
-        """Add a statement. ``transfer``: it calls what carries on the frame itself (see ``transfers``); such
-        lines have a negative number."""
-        self.body.append((text, -self.line_number if transfer else self.line_number))
+        """Add a statement. ``transfer``: it calls what carries on the frame itself (see ``transfers``)."""
+        self.body.append((text, transfer_loc(self.place) if transfer else self.place))
+
+    def stand_at(self, frame: Any) -> None:
+        """What is added from now on stands for the current instruction of ``frame``."""
+        loc = frame.code.instructions[frame.current].loc
+        self.place = line_loc(frame.loc.line) if None in loc else loc
 
     def temporary(self, text: str) -> str:
         """Assign an expression to a fresh name, after the graph."""

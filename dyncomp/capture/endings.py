@@ -14,15 +14,17 @@ from .flow import Flow, stack_depths
 from .frames import Frame, remember_canonical
 from .handler_exits import handler_exits
 from .instr import JUMPS, Instr, pops_pushes
+from .lifetimes import locals_needed, refuse_suspended
 from .loop_driver import closes_when_left, emit_loop, loop_body
 from .loops import Loop, LoopBody, make_loop_driver
-from .resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation, needed_locals
+from .resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation
 from .transfers import pass_on
 
 
 def emit_end(cg: Codegen, end: Any) -> None:
     """Write what happens after the graph."""
     cg.frames = getattr(end, "frames", [])
+    refuse_suspended(cg.frames)
     if isinstance(end, ReturnEnd):
         result = cg.value(end.value)
         cg.replay_effects()
@@ -51,7 +53,7 @@ def resume_call(
     if direct is not None:
         return direct
     if bound is None:
-        bound = needed_locals(frame.code, at, set(frame.locals))
+        bound = locals_needed(cg.tracer, frame, at, set(frame.locals))
     made = cached_continuation(cg, frame, at, len(stack), bound, unbound_slots(stack))
     return call_target(cg, frame, resume_function(cg, frame, made), made.args, made.freevars, stack, local)
 
@@ -156,7 +158,7 @@ class Unwinding:
             innermost = frame is self.frames[-1]
             self.stacks.append([cg.value(v) for v in frame.stack])
             for at in places if innermost else [frame.current + 1]:
-                for name in needed_locals(frame.code, at, set(frame.locals)):
+                for name in locals_needed(cg.tracer, frame, at, set(frame.locals)):
                     cg.value(frame.locals[name])
             for name in also or [] if innermost else []:
                 cg.value(frame.locals[name])
@@ -178,7 +180,7 @@ class Unwinding:
             callee, caller = self.frames[position], self.frames[position - 1]
             assert callee.resumption is not None
             name = cg.fresh("r")
-            cg.line_number = self.frames[0].loc.line
+            cg.stand_at(self.frames[0])
             cg.line(f"{name} = {result}")
             given = callee.resumption.value
             stack = [*self.stacks[position - 1], name if given is None else cg.value(given)]
@@ -193,7 +195,7 @@ def _emit_break(cg: Codegen, end: BreakEnd) -> None:
     if form is None or frame.info.in_try[instr.index] or len(end.frames) > 1 or _is_bare_super(frame, instr):
         _emit_tail(cg, end)
         return
-    cg.line_number = frame.loc.line
+    cg.stand_at(frame)
     form(cg, end, Unwinding(cg, end.frames), instr)
 
 
@@ -209,7 +211,7 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
     instr = end.instr
     unwinding = Unwinding(cg, end.frames)
     unwinding.prepare([instr.index, *_after(instr)])
-    bound = needed_locals(frame.code, instr.index, set(frame.locals))
+    bound = locals_needed(cg.tracer, frame, instr.index, set(frame.locals))
     stack = unwinding.stacks[-1]
     resumes = {}
     for at in _after(instr):
@@ -224,7 +226,7 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
         exits=_after_handlers(cg, frame, instr.index, stack),
     )
     function = plain_function(cg, frame, tail)
-    cg.line_number = cg.frames[0].loc.line
+    cg.stand_at(cg.frames[0])
     text = call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame))
     unwinding.leave(text)
 
@@ -239,7 +241,7 @@ def _resume_target(
         still.discard(instr.arg)
     if instr.op == "STORE_FAST":
         still.add(instr.arg)
-    after = needed_locals(frame.code, at, still)
+    after = locals_needed(cg.tracer, frame, at, still)
     kept = len(stack) - pops
     unbound = unbound_slots(stack[:kept])
     made = cached_continuation(cg, frame, at, kept + pushes, after, unbound)
@@ -271,12 +273,12 @@ def _emit_plain(cg: Codegen, end: PlainEnd) -> None:
     unwinding = Unwinding(cg, end.frames)
     at = frame.current
     unwinding.prepare([at])
-    bound = needed_locals(frame.code, at, set(frame.locals))
+    bound = locals_needed(cg.tracer, frame, at, set(frame.locals))
     stack = unwinding.stacks[-1]
     unbound = unbound_slots(stack)
     made = make_continuation(frame.code, at, stack_depth=len(stack), bound=bound, unbound_slots=unbound)
     function = plain_function(cg, frame, made)
-    cg.line_number = cg.frames[0].loc.line
+    cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, made.args, made.freevars, stack, unwinding.local(frame)))
 
 
@@ -286,7 +288,7 @@ def _emit_loop_end(cg: Codegen, end: LoopEnd) -> None:
         _emit_plain_loop(cg, end)
         return
     unwinding = Unwinding(cg, end.frames)
-    cg.line_number = cg.frames[0].loc.line
+    cg.stand_at(cg.frames[0])
     if frame.info.in_try[end.loop.header] or len(end.frames) > 1:
         _emit_driver(cg, frame, end.loop, unwinding)
     else:
@@ -310,6 +312,7 @@ def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) ->
         bound=bound,
         unbound_slots=unbound_slots(stack),
         resumes=_after_loop(cg, frame, loop, body, stack),
+        keep=locals_needed(cg.tracer, frame, loop.header, bound),
     )
     function = plain_function(cg, frame, driver)
     unwinding.leave(
@@ -353,15 +356,13 @@ def _sure_targets(
     bound_now = flow.mask(set(frame.locals))
     assigned = flow.assigned(bound_now, start)
     live = flow.live()
-    possible = bound_now
-    for instr in frame.code.instructions:
-        if instr.op == "STORE_FAST":
-            possible |= flow.bit.get(instr.arg, 0)
+    possible = flow.maybe_assigned(bound_now, start)
     found = {}
     for target, depth in kept.items():
-        if live[target] & possible & ~assigned[target] or frame.info.in_handler[target]:
+        if live[target] & possible[target] & ~assigned[target] or frame.info.in_handler[target]:
             continue
-        bound = needed_locals(frame.code, target, set(flow.members(assigned[target] & possible)))
+        sure = set(flow.members(assigned[target] & possible[target]))
+        bound = locals_needed(cg.tracer, frame, target, sure)
         made = cached_continuation(cg, frame, target, depth, bound, unbound_slots(stack[:depth]))
         found[target] = ResumeTarget.of(made, resume_function(cg, frame, made))
     return found
@@ -376,10 +377,10 @@ def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
         return
     unwinding = Unwinding(cg, end.frames)
     unwinding.prepare([header.index, header.arg])
-    bound = needed_locals(frame.code, header.index, set(frame.locals))
+    bound = locals_needed(cg.tracer, frame, header.index, set(frame.locals))
     stack = unwinding.stacks[-1]
     sure = _bound_after(frame, header.arg)
-    after = needed_locals(frame.code, header.arg, sure)
+    after = locals_needed(cg.tracer, frame, header.arg, sure)
     made = cached_continuation(cg, frame, header.arg, len(stack) - 1, after, unbound_slots(stack[:-1]))
     target = ResumeTarget.of(made, resume_function(cg, frame, made))
     tail = make_break_tail(
@@ -391,7 +392,7 @@ def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
         unbound_slots=unbound_slots(stack),
     )
     function = plain_function(cg, frame, tail)
-    cg.line_number = cg.frames[0].loc.line
+    cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame)))
 
 

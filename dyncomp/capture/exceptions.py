@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from . import frames
 from .breaks import Break
+from .folding import is_computed, pure_operand, python_call
 from .values.base import Tracer, Value
 from .values.exception import (
     ExceptionInitValue,
@@ -39,8 +40,8 @@ class Raised(Exception):  # noqa: N818 - it is not an error of dyncomp's
 
 # -- raising ----------------------------------------------------------------------------------------
 def is_caught(tracer: Tracer) -> bool:
-    """Whether a handler of some frame would see an exception raised now."""
-    return any(frame.info.in_try[frame.current] for frame in tracer.frames)
+    """Whether a handler of some frame, or an operation under way, would see an exception raised now."""
+    return tracer.catching > 0 or any(frame.info.in_try[frame.current] for frame in tracer.frames)
 
 
 def raise_exception(tracer: Tracer, cls: type[BaseException], *args: Any) -> NoReturn:
@@ -120,6 +121,23 @@ def _link_context(value: ExceptionValue, context: ExceptionValue | None) -> None
             break
         link = link.context
     value.context = context
+
+
+def unless_raised(
+    tracer: Tracer,
+    cls: type[BaseException] | tuple[type[BaseException], ...],
+    operation: Callable[[], Value | None],
+) -> Value | None:
+    """What an operation gives, ``None`` where it raises ``cls`` (as ``hasattr`` and ``for`` catch it)."""
+    tracer.catching += 1
+    try:
+        return operation()
+    except Raised as raised:
+        if not issubclass(raised.value.cls, cls):
+            raise
+        return None
+    finally:
+        tracer.catching -= 1
 
 
 # -- the raise statement ------------------------------------------------------------------------------
@@ -223,16 +241,27 @@ def text_of(tracer: Tracer, value: ExceptionValue, name: str) -> Value:
         return tracer.call_value(value.getattr(tracer, name), [], {})
     if name == "__str__" and isinstance(value.cls.__repr__, types.FunctionType) and method is object.__str__:
         return text_of(tracer, value, "__repr__")
-    args = tracer.constant_of(value.args, "an exception's argument")
-    if not all(_is_plain_constant(a) for a in args):
+    args = value.args.items(tracer)
+    text = _Text(builtin_base(value.cls), value.cls.__name__ if name == "__repr__" else "")
+    if any(is_computed(arg) for arg in args) and all(pure_operand(arg) for arg in args):
+        return python_call(tracer, text, args)
+    if not all(arg.is_const and _is_plain_constant(arg.const) for arg in args):
         raise Break("unsupported-operation", f"the text of {value.describe()}")
-    base = builtin_base(value.cls)
-    if name == "__str__":
-        return ConstValue(str(base(*args)))
-    inner = repr(args[0]) if len(args) == 1 else None
-    return ConstValue(
-        f"{value.cls.__name__}({inner})" if inner is not None else value.cls.__name__ + repr(args)
-    )
+    return ConstValue(text(*(arg.const for arg in args)))
+
+
+class _Text:
+    """``str`` of an exception of builtin class ``base`` with given arguments, or ``repr`` under ``name``."""
+
+    def __init__(self, base: type, name: str) -> None:
+        self.base = base
+        self.name = name
+        self.__name__ = "text_of_exception"
+
+    def __call__(self, *args: Any) -> str:
+        if not self.name:
+            return str(self.base(*args))
+        return f"{self.name}({args[0]!r})" if len(args) == 1 else f"{self.name}{args!r}"
 
 
 def formatted(tracer: Tracer, value: ExceptionValue, spec: Value) -> Value:

@@ -59,7 +59,10 @@ def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Val
 
 
 def _cached_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
-    """A function under ``lru_cache`` gives the same object for the same constants: ask it at capture."""
+    """A library's function under ``lru_cache`` gives the same object for the same constants: ask it at
+    capture. A program's own is called when the program runs, as the program may look at its cache."""
+    if not tracer.config.is_trusted(str(obj.__module__)):
+        raise Break("unsupported-call", f"call of {obj.__name__}, whose results are cached")
     if not all(v.is_const for v in (*args, *kwargs.values())):
         return None
     result = tracer.fold(lambda: obj(*(a.const for a in args), **{k: v.const for k, v in kwargs.items()}))

@@ -11,7 +11,7 @@ from ..graph.ir import Loc
 from . import _hook
 from .breaks import Break, Skip
 from .flow import handlers_of, handling, looks_at_frame, uses_tools
-from .instr import CanonicalCode, ExceptionRange
+from .instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
 from .source import CellSource, FreeCellSource, LocalSource, Source
@@ -188,6 +188,8 @@ def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], funct
         raise Skip(TOOLS)
     if info.looks_at_frame:
         raise Skip(LOOKS)
+    if not info.code.flags & CO_OPTIMIZED:
+        raise Skip("the body of a class or module")
     if type(function.__globals__) is not dict:
         raise Skip("its globals are a mapping of its own kind")
     names = info.code.arg_names

@@ -7,9 +7,9 @@ from typing import Any
 
 from . import exceptions
 from .breaks import Break, Skip
-from .pyver.tables import CLOSE_RETURNS
+from .pyver.tables import CLOSE_RETURNS, THROW_WARNS
 from .values.base import Codegen, Tracer, Value
-from .values.exception import ExceptionValue
+from .values.exception import ExceptionValue, TracebackValue
 from .values.generator import GeneratorValue
 from .values.iterator import IteratorValue
 from .values.number import ConstValue
@@ -98,11 +98,20 @@ def call_method(
     tracer: Tracer, generator: GeneratorValue, name: str, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """``generator.name(*args, **kwargs)``."""
+    if name == "throw" and len(args) == 3 and not THROW_WARNS and _is_whole(*args):
+        args = [args[1]]
     if kwargs or len(args) != (name in ("send", "throw")):
         raise Break("unsupported-call", f"{name}() of a generator with {len(args)} arguments")
     if name == "__iter__":
         return generator
     return _METHODS[name](tracer, generator, *args)
+
+
+def _is_whole(kind: Value, value: Value, traceback: Value) -> bool:
+    """Whether the three arguments that ``__exit__`` gets are those of one exception."""
+    if not (isinstance(value, ExceptionValue) and kind.is_const and kind.const is value.cls):
+        return False
+    return isinstance(traceback, TracebackValue) and traceback.exception is value
 
 
 def _next(tracer: Tracer, generator: GeneratorValue) -> Value:

@@ -9,8 +9,9 @@ from typing import Any
 from . import _hook, generators
 from .codegen import UNBOUND_SLOT, Codegen
 from .frames import Frame, remember_canonical
+from .lifetimes import locals_needed
 from .loops import UNBOUND, Loop, LoopBody, make_loop_body
-from .resume import make_continuation, needed_locals
+from .resume import make_continuation
 from .values.generator import GeneratorValue
 from .values.iterator import IteratorValue
 
@@ -126,7 +127,7 @@ class LoopEmitter:
         """Go on at ``target``; where a local that may be unbound is unbound, in plain Python."""
         cg = self.cg
         available = set(self.frame.locals) | set(self.carried)
-        needed = needed_locals(self.frame.code, target, available)
+        needed = locals_needed(self.cg.tracer, self.frame, target, available)
         unsure = [n for n in needed if n in self.body.sentinels]
         call = self.resume_call(cg, self.frame, target, stack, self.local, needed)
         if not unsure:

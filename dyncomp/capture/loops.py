@@ -345,6 +345,7 @@ def make_loop_driver(
     bound: Collection[str],
     unbound_slots: Collection[int] = (),
     resumes: Mapping[int, ResumeTarget] | None = None,
+    keep: Collection[str] = (),
 ) -> Continuation:
     """``code`` from the header of ``loop`` on, each iteration a call of ``body_callable``.
 
@@ -354,12 +355,12 @@ def make_loop_driver(
     with. The stack that the driver takes is the one before the header (``loop.depth`` values, a for loop's
     iterator on top). Where the loop is left towards a key of ``resumes``, or a handler leads to one, that
     function is called outside of all handlers and its result returned; elsewhere the driver goes on as the
-    original.
+    original. ``keep``: locals to pass though nothing reads them any more.
     """
     canonical = canonical_of(code)
     region = find_region(canonical, loop)
     variables = _Variables(canonical, loop, region, bound)
-    passed = needed_locals(canonical, loop.header, bound)
+    passed = (*needed_locals(canonical, loop.header, bound), *keep)
     given = argument_order(canonical, loop.depth, passed, unbound_slots, {})
     assembly = Assembly()
     places, catches = places_and_catches(canonical)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -12,48 +14,23 @@ from ..frontends.base import ArrayRef
 from ..graph.ir import Var
 from .breaks import Break
 from .folding import text_operator
-from .guards import Kind
+from .identity import identical
 from .mappings import container_operator
+from .object_operators import BINARY_NAMES, COMPARISONS, has_own_operator, special_method
 from .values.array import ArrayValue
 from .values.base import OpaqueValue, Tracer, Value
-from .values.mapping import DictValue
 from .values.number import (
     ConstValue,
     NumberValue,
     SymIntValue,
     binary_number,
-    is_unique,
     number_operand,
     unary_number,
 )
 from .values.obj import InstanceValue
 from .values.seq import ListValue, TupleValue
 
-# spelling -> (name in the operator module, the in-place name, the special method)
-BINARY_NAMES: dict[str, str] = {
-    "+": "add",
-    "-": "sub",
-    "*": "mul",
-    "/": "truediv",
-    "//": "floordiv",
-    "%": "mod",
-    "**": "pow",
-    "@": "matmul",
-    "<<": "lshift",
-    ">>": "rshift",
-    "&": "and_",
-    "|": "or_",
-    "^": "xor",
-    "<": "lt",
-    "<=": "le",
-    "==": "eq",
-    "!=": "ne",
-    ">": "gt",
-    ">=": "ge",
-}
-_REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 UNARY_NAMES = {"-": "neg", "+": "pos", "~": "invert"}
-_COMPARISONS = frozenset({"<", "<=", "==", "!=", ">", ">="})
 _MISSING = object()
 
 
@@ -110,7 +87,11 @@ def _float_variable(tracer: Tracer, value: Value) -> Var:
 
 def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     """``a op b`` where ``op`` is spelled as in Python, in-place forms included."""
-    plain = op[:-1] if op.endswith("=") and op not in _COMPARISONS else op
+    plain = op[:-1] if op.endswith("=") and op not in COMPARISONS else op
+    if has_own_operator(tracer, plain, a) or (
+        not isinstance(a, ArrayValue) and has_own_operator(tracer, plain, b)
+    ):
+        return special_method(tracer, op, plain, a, b)
     if isinstance(a, ArrayValue) or isinstance(b, ArrayValue):
         return _with_array(tracer, op, plain, a, b)
     if number_operand(a) and number_operand(b) and not (a.is_const and b.is_const):
@@ -125,8 +106,6 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     found = container_operator(tracer, op, plain, a, b)
     if found is not None:
         return found
-    if isinstance(a, InstanceValue) or isinstance(b, InstanceValue):
-        return _special_method(tracer, op, plain, a, b)
     if plain in ("==", "!=") and not (a.is_const and b.is_const):
         return _compare_unlike(plain, a, b)
     if a.is_const and b.is_const:
@@ -141,6 +120,8 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
 
 def _immutable(value: Value) -> Any:
     constant = value.const
+    if type(constant) in (type, types.GenericAlias, types.UnionType, enum.EnumMeta):
+        return constant  # unions of types
     if isinstance(constant, type) or callable(constant):
         raise Break("unsupported-operation", f"an operator on {value.describe()}")
     return constant
@@ -195,7 +176,7 @@ def _sequences(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value
             return sequence.rebuild(sequence.items(tracer) * times)
     if plain in ("==", "!=") and same:
         return ConstValue(_equal_items(tracer, a, b) == (plain == "=="))
-    if plain in _COMPARISONS and same:
+    if plain in COMPARISONS and same:
         return ConstValue(_ordered_items(tracer, plain, a, b))
     return None
 
@@ -242,95 +223,6 @@ def _compare_unlike(op: str, a: Value, b: Value) -> Value:
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
 
 
-# types whose own operators leave it to a Python class on the other side
-_GIVES_WAY = (
-    int,
-    float,
-    complex,
-    bool,
-    type(None),
-    list,
-    tuple,
-    dict,
-    set,
-    frozenset,
-    range,
-    slice,
-    str,
-    bytes,
-)
-
-
-def _special_method(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value:
-    """An operator with an object of a Python class, as CPython chooses among the special methods."""
-    name = BINARY_NAMES[plain].rstrip("_")
-    if plain == "%" and a.pytype in (str, bytes):
-        raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
-    attempts: list[tuple[Value, str, Value]] = []
-    if op != plain:
-        attempts.append((a, f"__i{name}__", b))
-    attempts += _compared(plain, a, b) if plain in _COMPARISONS else _computed(name, a, b)
-    for owner, special, other in attempts:
-        method = _operator_method(tracer, owner, special)
-        if method is None:
-            continue
-        result = tracer.call_value(method, [other], {})
-        if not (result.is_const and result.const is NotImplemented):
-            return result
-    if plain in ("==", "!=") and all(_compares_by_identity(v) for v in (a, b)):
-        return ConstValue(identical(tracer, a, b) == (plain == "=="))
-    raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
-
-
-def _computed(name: str, a: Value, b: Value) -> list[tuple[Value, str, Value]]:
-    """``a.__op__(b)``, then ``b.__rop__(a)``: the other way round where ``b``'s class refines ``a``'s."""
-    attempts = [(a, f"__{name}__", b)]
-    if a.pytype is b.pytype:
-        return attempts
-    reflected = f"__r{name}__"
-    refined = issubclass(b.pytype, a.pytype) and _found(b.pytype, reflected) is not _found(
-        a.pytype, reflected
-    )
-    return [(b, reflected, a), *attempts] if refined else [*attempts, (b, reflected, a)]
-
-
-def _compared(op: str, a: Value, b: Value) -> list[tuple[Value, str, Value]]:
-    attempts = [(a, f"__{BINARY_NAMES[op]}__", b), (b, f"__{BINARY_NAMES[_REFLECTED[op]]}__", a)]
-    if a.pytype is not b.pytype and issubclass(b.pytype, a.pytype):
-        attempts.reverse()
-    return attempts
-
-
-def _found(cls: type, name: str) -> Any:
-    """A special method as the interpreter looks it up: on the class alone, ``object``'s left out."""
-    for base in cls.__mro__[:-1]:
-        if name in vars(base):
-            return vars(base)[name]
-    return _MISSING
-
-
-def _operator_method(tracer: Tracer, owner: Value, name: str) -> Value | None:
-    """The method to call; ``None`` where there is none, or one that gives way to the other operand's."""
-    if not isinstance(owner, InstanceValue):
-        if owner.pytype in _GIVES_WAY:
-            return None
-        raise Break("unsupported-operation", f"{name} of {owner.describe()}")
-    if _found(owner.cls, name) is _MISSING:
-        if name == "__ne__" and _found(owner.cls, "__eq__") is not _MISSING:
-            raise Break("unsupported-operation", f"!= of {owner.describe()}, which defines ==")
-        return None
-    method = owner.special(tracer, name)
-    if method is None:
-        raise Break("unsupported-operation", f"{name} of {owner.describe()} is no function")
-    return method
-
-
-def _compares_by_identity(value: Value) -> bool:
-    if isinstance(value, InstanceValue):
-        return _found(value.cls, "__eq__") is _MISSING and _found(value.cls, "__ne__") is _MISSING
-    return value.pytype in _GIVES_WAY
-
-
 def unary(tracer: Tracer, op: str, a: Value) -> Value:
     """``-a``, ``+a``, ``~a``."""
     if isinstance(a, ArrayValue):
@@ -340,46 +232,10 @@ def unary(tracer: Tracer, op: str, a: Value) -> Value:
     if isinstance(a, InstanceValue):
         method = a.special(tracer, f"__{UNARY_NAMES[op]}__")
         if method is not None:
-            return tracer.call_value(method, [], {})
+            return tracer.realize(tracer.call_value(method, [], {}))
     if a.is_const and type(a.const) in (int, float, complex, bool):
         return ConstValue(tracer.fold(getattr(operator, UNARY_NAMES[op]), a.const))
     raise Break("unsupported-operation", f"unary {op} of {a.describe()}")
-
-
-# types of which equal objects may be several
-_MAY_BE_COPIES = (int, float, complex, str, bytes)
-
-
-def identical(tracer: Tracer, a: Value, b: Value) -> bool:
-    """``a is b``, guarded where both come from outside; breaks where it is not certain."""
-    if a is b:
-        return True
-    if a.is_const and b.is_const and not isinstance(a, TupleValue) and not isinstance(b, TupleValue):
-        return _identical_constants(tracer, a, b)
-    if a.pytype is not b.pytype:
-        return False
-    if a.source is not None and b.source is not None and type(a) is type(b):
-        if a.source == b.source:
-            return True
-        if isinstance(a, (ArrayValue, ListValue, DictValue, InstanceValue)):
-            # one object has one value: two values are two objects
-            tracer.guard(a.source, Kind.NOT_SAME_OBJECT, b.source)
-            return False
-    if (a.source is None) != (b.source is None) and not a.is_const and not b.is_const:
-        return False
-    if a.source is None and b.source is None and not a.is_const and not b.is_const:
-        return False
-    raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
-
-
-def _identical_constants(tracer: Tracer, a: Value, b: Value) -> bool:
-    """Constants are guarded by value: where equal ones may be several objects, pin which they are."""
-    x, y = a.const, b.const
-    if type(x) is type(y) and type(x) in _MAY_BE_COPIES and (x is y or x == y) and not is_unique(x):
-        for value in (a, b):
-            if value.source is not None:
-                tracer.guard(value.source, Kind.IS, value.const)
-    return x is y
 
 
 def same_or_equal(tracer: Tracer, a: Value, b: Value) -> bool:

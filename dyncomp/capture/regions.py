@@ -139,7 +139,25 @@ def assume_constant_result(f: Any) -> Any:
     """Promise that ``f`` returns the same for the same arguments, whatever else happens: captured code calls
     it once, when it is captured, and keeps the result. Its arguments there must be constants or objects from
     outside. For functions, and other callables (a function that calls them is returned); a decorator."""
-    return _marked_function(f, "_dyncomp_constant_result")
+    return _marked_function(f, "constant result")
+
+
+def allow_in_graph(f: Any) -> Any:
+    """Have calls of ``f`` be one node of the graph, whatever is inside: no graph break, and nothing of it is
+    compiled. It is called with the very arrays at run time.
+
+    ``f`` takes NumPy arrays and constants and returns an array, or a tuple or list of arrays. It must be
+    pure: it is called once or more at capture too, to see what it returns, and a call whose result nothing
+    uses is left out. It must return memory of its own, of dtypes, shapes and layouts that follow from those
+    of its arguments: where it does not, the original program runs from its start. For functions, and other
+    callables (a function that calls them is returned); a decorator.
+    """
+    return _marked_function(f, "in graph")
+
+
+def mark_of(function: Any) -> str:
+    """What calls of a function are, by the decorators above; empty for all others."""
+    return str(getattr(function, "_dyncomp_call", ""))
 
 
 def _marked_function(f: Any, mark: str) -> Any:
@@ -148,5 +166,5 @@ def _marked_function(f: Any, mark: str) -> Any:
     if not callable(f) or isinstance(f, type):
         raise TypeError(f"expected a function, not {type(f).__qualname__}")
     function = f if isinstance(f, types.FunctionType) else calling(f)
-    setattr(function, mark, True)
+    function._dyncomp_call = mark  # type: ignore[attr-defined]
     return function

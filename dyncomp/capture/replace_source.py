@@ -11,11 +11,12 @@ from . import transfers
 from .breaks import Skip
 from .codegen import Codegen
 from .edit import Assembly, places_and_catches
-from .instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr
+from .instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr, Loc
 from .pyver import decode, encode
 from .values.number import NumberValue
 
 _INDENT = "    "
+Line = tuple[str, Loc]
 
 
 def build_function(cg: Codegen, graph_call: Any, code: types.CodeType) -> tuple[types.CodeType, str]:
@@ -27,9 +28,9 @@ def build_function(cg: Codegen, graph_call: Any, code: types.CodeType) -> tuple[
     return _compile(cg, lines, code), text
 
 
-def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[tuple[str, int]]:
-    first = code.co_firstlineno
-    lines: list[tuple[str, int]] = [(f"def {_name(code)}({_signature(cg, code)}):", first)]
+def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[Line]:
+    first = transfers.line_loc(code.co_firstlineno)
+    lines: list[Line] = [(f"def {_name(code)}({_signature(cg, code)}):", first)]
     if code.co_freevars:
         lines.append((f"{_INDENT}if 0: ({', '.join(code.co_freevars)},)", first))
     call = [_graph_line(cg, graph_call)] if graph_call is not None else []
@@ -38,10 +39,10 @@ def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[
     guarded = [*cg.prelude, *conditions, *call]
     if guarded:
         lines += _all_or_nothing(cg, guarded, code)
-        lines += [(_INDENT * 2 + text, number) for text, number in cg.body]
-        lines.append((f"{_INDENT}return {_original_call(cg, code)}", -first))
+        lines += [(_INDENT * 2 + text, place) for text, place in cg.body]
+        lines.append((f"{_INDENT}return {_original_call(cg, code)}", transfers.transfer_loc(first)))
     else:
-        lines += [(_INDENT + text, number) for text, number in cg.body]
+        lines += [(_INDENT + text, place) for text, place in cg.body]
     return lines
 
 
@@ -88,8 +89,8 @@ def _graph_constant(cg: Codegen, graph_call: Any) -> str:
     return name
 
 
-def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> list[tuple[str, int]]:
-    first = code.co_firstlineno
+def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> list[Line]:
+    first = transfers.line_loc(code.co_firstlineno)
     lines = [(f"{_INDENT}try:", first)]
     lines += [(_INDENT * 2 + text, first) for text in guarded]
     lines.append((f"{_INDENT}except {cg.constant(Exception)}: pass", first))
@@ -123,27 +124,26 @@ def _signature(cg: Codegen, code: types.CodeType) -> str:
     return ", ".join(parts)
 
 
-def _compile(cg: Codegen, lines: list[tuple[str, int]], code: types.CodeType) -> types.CodeType:
-    head: list[tuple[str, int]] = []
+def _compile(cg: Codegen, lines: list[Line], code: types.CodeType) -> types.CodeType:
     if code.co_freevars:
-        head = [("def __outer():", 1), (f"{_INDENT}{' = '.join(code.co_freevars)} = None", 1)]
-        lines = head + [(_INDENT + text, number) for text, number in lines]
+        top = transfers.line_loc(1)
+        head = [("def __outer():", top), (f"{_INDENT}{' = '.join(code.co_freevars)} = None", top)]
+        lines = head + [(_INDENT + text, place) for text, place in lines]
     tree = ast.parse("\n".join(text for text, _ in lines))
-    _move_lines(tree, [number for _, number in lines])
+    _move_lines(tree, [place for _, place in lines])
     module = compile(tree, code.co_filename, "exec", dont_inherit=True)
     inner = _find_code(module, _name(code))
     return encode(_release_at_tail_calls(_fit(decode(inner), cg, code)))
 
 
-def _move_lines(tree: ast.AST, numbers: list[int]) -> None:
-    """Give every node the line of the user's program that it stands for (see :meth:`Codegen.line`)."""
+def _move_lines(tree: ast.AST, places: list[Loc]) -> None:
+    """Give every node the place in the user's program that it stands for."""
     node: Any
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
-            number = numbers[node.lineno - 1]
-            column = transfers.COLUMN if number < 0 else 0
-            node.lineno = node.end_lineno = abs(number)
-            node.col_offset = node.end_col_offset = column
+            place = places[node.lineno - 1]
+            node.lineno, node.end_lineno = place.line, place.end_line
+            node.col_offset, node.end_col_offset = place.col, place.end_col
 
 
 def _find_code(module: types.CodeType, name: str) -> types.CodeType:

@@ -15,7 +15,18 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import calls, exceptions, generators, machine, operators, regions, wrap
+from . import (
+    attributes,
+    calls,
+    exceptions,
+    generators,
+    instance_checks,
+    machine,
+    operators,
+    protocols,
+    regions,
+    wrap,
+)
 from .breaks import Break
 from .config import CaptureConfig
 from .exceptions import Raised
@@ -73,6 +84,8 @@ class Tracer:
         self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
+        self.catching = 0  # how many operations under way see an exception raised now
+        self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
         self.frames: list[Any] = []
         self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)
@@ -100,6 +113,7 @@ class Tracer:
         self.by_ref.clear()
         self.input_objects.clear()
         self.global_writes.clear()
+        self.states.clear()
         self.env.locate = None  # it leads here, and the graph's sizes lead to it
         self.restart = Restart()
 
@@ -392,14 +406,69 @@ class Tracer:
     def const_getattr(self, value: ConstValue, name: str) -> Value:
         return calls.const_getattr(self, value, name)
 
+    def call_as(self, direct: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call on behalf of an instruction of frame ``direct``, if that is known: see ``call_direct``."""
+        if direct is None:
+            return self.call_value(function, args, kwargs)
+        return self.call_direct(direct, function, args, kwargs)
+
+    def attribute(self, frame: Any, owner: Value, name: str) -> Value:
+        """An attribute that an instruction of ``frame`` pushes, so that a break inside a property can be
+        resumed."""
+        self._direct = frame
+        try:
+            return owner.getattr(self, name)
+        finally:
+            self._direct = None
+
+    # -- objects: what values.obj leaves to the modules above it ---------------------------------------
+    def instance_attribute(self, obj: Any, name: str) -> Value:
+        return attributes.instance_attribute(self, obj, name)
+
+    def set_instance_attribute(self, obj: Any, name: str, value: Value) -> None:
+        attributes.set_instance_attribute(self, obj, name, value)
+
+    def delete_instance_attribute(self, obj: Any, name: str) -> None:
+        attributes.delete_instance_attribute(self, obj, name)
+
+    def set_class_attribute(self, value: Any, name: str, new: Value | None) -> None:
+        attributes.set_class_attribute(self, value, name, new)
+
+    def special_method(self, obj: Value, name: str) -> Value | None:
+        return attributes.special_method(self, obj, name)
+
+    def instance_length(self, obj: Any) -> Value:
+        return protocols.length(self, obj)
+
+    def instance_truth(self, obj: Any) -> bool:
+        return protocols.truth(self, obj)
+
+    def instance_contains(self, obj: Any, item: Value) -> Value:
+        return protocols.contains(self, obj, item)
+
+    def instance_iterator(self, obj: Any) -> Value:
+        return protocols.iterator(self, obj)
+
+    def instance_items(self, obj: Any) -> list[Value]:
+        return protocols.expand(self, obj)
+
+    def instance_next(self, obj: Any) -> Value | None:
+        return protocols.advance(self, obj)
+
     def class_attribute(self, value: Value, name: str) -> Value:
         return calls.class_attribute(self, value, name)
 
+    def class_operation(self, value: Any, name: str, args: list[Value]) -> Value:
+        return instance_checks.class_operation(self, value, name, args)
+
     def super_attribute(self, value: Any, name: str) -> Value:
-        return calls.super_attribute(self, value, name)
+        return attributes.super_attribute(self, value, name)
 
     def function_attribute(self, value: Any, name: str) -> Value:
         return calls.function_attribute(self, value, name)
+
+    def set_function_attribute(self, value: Any, name: str, new: Value | None) -> None:
+        calls.set_function_attribute(self, value, name, new)
 
 
 def state_assumption(frontend: Frontend) -> str:

@@ -24,21 +24,28 @@ def transfer_loc(loc: Loc) -> Loc:
     return Loc(loc.line, loc.line, COLUMN, COLUMN)
 
 
+def line_loc(line: int) -> Loc:
+    """A place on a line of which no columns are known."""
+    return Loc(line, line, 0, 0)
+
+
 def pass_on(cache: dict[Any, Any], frame: Any) -> Any:
     """A function that calls its first argument with the others, from a frame that looks like ``frame``."""
-    line = frame.loc.line
-    key = ("pass on", id(frame.raw_code), line)
+    key = ("pass on", id(frame.raw_code), frame.current)
     found = cache.get(key)
     if found is None:
-        found = cache[key] = (_make(frame.raw_code, line), frame.raw_code)
+        loc = frame.code.instructions[frame.current].loc
+        loc = line_loc(frame.loc.line) if None in loc else loc
+        found = cache[key] = (_make(frame.raw_code, loc), frame.raw_code)
     return found[0]
 
 
-def _make(like: types.CodeType, line: int) -> Any:
+def _make(like: types.CodeType, loc: Loc) -> Any:
     tree = ast.parse(_PASS_ON)
+    node: Any
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
-            node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
+            node.lineno, node.end_lineno, node.col_offset, node.end_col_offset = loc
     module = compile(tree, like.co_filename, "exec", dont_inherit=True)
     code = next(c for c in module.co_consts if isinstance(c, types.CodeType))
     named = code.replace(co_name=like.co_name, co_qualname=like.co_qualname)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import sys
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -27,12 +28,13 @@ from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, Loc
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue
-from .values.func import BoundMethodValue, CellValue, FunctionValue, PartialValue
+from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
 from .values.mapping import DefaultDictValue, DictValue, SizedValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
+from .values.partial import PartialValue
 from .values.region import RegionContextValue
 from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
 from .values.sets import LARGEST_OUTSIDE, SetValue
@@ -48,6 +50,8 @@ _BY_IDENTITY = (
     type(np.sin),
     type(np.sum),
     type,
+    types.UnionType,
+    types.GenericAlias,
 )
 _ITERATORS: tuple[type, ...] = (
     types.GeneratorType,
@@ -115,7 +119,7 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         tracer.guard(source, Kind.TYPE_IS, error_on_graph_break)
         tracer.guard(AttrSource(source, "enabled"), Kind.BOOL, obj.enabled)
         return RegionContextValue(obj.enabled, source)
-    if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__new__ is not tuple.__new__:
+    if is_plain_namedtuple(type(obj)) and not getattr(obj, "__dict__", None):
         tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
         return TupleValue(
             [tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source, type(obj)
@@ -176,13 +180,38 @@ def is_plain_class(cls: type) -> bool:
     """An ordinary Python class: all bases but ``object`` are written in Python."""
     if issubclass(cls, (tuple, list, dict, set, str, int, float, BaseException)):
         return False
-    return all(_made_in_python(base) for base in cls.__mro__[:-1])
+    return all(base is types.SimpleNamespace or _made_in_python(base) for base in cls.__mro__[:-1])
+
+
+# what a subclass of a namedtuple may not define for its objects to be seen as tuples
+_TUPLE_METHODS = frozenset(
+    [
+        "__getitem__",
+        "__iter__",
+        "__len__",
+        "__contains__",
+        "__bool__",
+        "__getattribute__",
+        "__getattr__",
+        "__setattr__",
+    ]
+)
+
+
+def is_plain_namedtuple(cls: type) -> bool:
+    """A class by ``namedtuple`` or a subclass whose objects still are tuples in all that matters."""
+    if not (issubclass(cls, tuple) and hasattr(cls, "_fields")) or cls.__new__ is tuple.__new__:
+        return False
+    own = cls.__mro__[: cls.__mro__.index(tuple)]
+    return not any(name in _TUPLE_METHODS for base in own for name in vars(base))
 
 
 def _made_in_python(cls: type) -> bool:
     """A heap type that adds at most ``__dict__``, ``__weakref__`` and slots to its base's memory."""
     if not cls.__flags__ & _HEAP_TYPE:
         return False
+    if cls.__base__ is types.SimpleNamespace:
+        return True
     slots = vars(cls).get("__slots__", ())
     count = 1 if isinstance(slots, str) else len(tuple(slots))
     assert cls.__base__ is not None
@@ -295,6 +324,8 @@ def _wrap_set(tracer: Tracer, obj: Any, source: Source) -> Value:
 
 def _wrap_dict(tracer: Tracer, obj: dict[Any, Any], source: Source) -> Value:
     tracer.guard(source, Kind.TYPE_IS, dict)
+    if obj is sys.modules:
+        return OpaqueValue(obj, source, "sys.modules")  # imports change it, those of capture too
     return DictValue(None, source, obj)
 
 
@@ -339,7 +370,7 @@ def _wrap_partial(tracer: Tracer, obj: functools.partial[Any], source: Source) -
     args = [tracer.child(v, ItemSource(AttrSource(source, "args"), i)) for i, v in enumerate(obj.args)]
     keywords = AttrSource(source, "keywords")
     kwargs = {k: tracer.child(v, ItemSource(keywords, k)) for k, v in obj.keywords.items()}
-    return PartialValue(function, args, kwargs, source)
+    return PartialValue(function, args, kwargs, source, obj)
 
 
 def _wrap_iterator(tracer: Tracer, obj: Any, source: Source) -> Value:

@@ -8,7 +8,7 @@ memory that ``dst`` views, and nodes whose row lowers as a ``View`` alias their 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -82,6 +82,18 @@ def contiguous_strides(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
 def array_type(dtype: DType, shape: tuple[Dim, ...], device: Device = CPU) -> ArrayType:
     """A C-contiguous :class:`ArrayType`."""
     return ArrayType(dtype, shape, contiguous_strides(shape), device)
+
+
+@dataclass(frozen=True, eq=False)
+class Callee:
+    """A Python function as a node parameter, with the types of its results: arrays or (``kinds``) array
+    scalars, several in a tuple or list (``structure``)."""
+
+    function: Callable[..., Any]
+    name: str
+    results: tuple[ArrayType, ...]
+    kinds: tuple[type, ...]
+    structure: type | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from ..symint import Dim, ShapeEnv, SymInt, sym_max, sym_min
 from . import interp
 from .ir import (
     ArrayType,
+    Callee,
     Graph,
     GraphInput,
     GraphOutput,
@@ -153,6 +154,8 @@ def print_value(value: Any) -> str:
         return f"device({str(value)!r})"
     if isinstance(value, Literal):
         return _print_literal(value)
+    if isinstance(value, Callee):
+        return f"callee({value.name!r})"  # which is of this process: the text does not parse
     if isinstance(value, tuple):
         return f"({', '.join(map(print_value, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, list):

@@ -14,6 +14,7 @@ from . import (
     fft,
     index,
     linalg,
+    python_call,
     reduce,
     shape,
     sort,
@@ -34,6 +35,7 @@ PRIM_FAMILIES = (
     sort,
     fft,
     linalg,
+    python_call,
 )
 COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms, nn)
 

@@ -1,6 +1,6 @@
 """One golden program for each kind of graph break; the line that breaks ends in the comment ``# here``."""
 
-# ruff: noqa: B018, E711, F841
+# ruff: noqa: B018, E711, F401, F841, PLC0415
 from __future__ import annotations
 
 import re
@@ -92,16 +92,6 @@ def raises(x):
     raise ValueError  # here
 
 
-@breaks("unsupported-opcode", "instruction LOAD_BUILD_CLASS")
-def defines_a_class(x):
-    y = x + 1
-
-    class Local:  # here
-        k = 2
-
-    return y * Local.k
-
-
 @breaks("with-block", "with an object of type _thread.lock")
 def holds_a_lock(x):
     y = x + 1
@@ -153,6 +143,26 @@ def asks_for_a_break(x):
     return y * 2
 
 
+@breaks("class-definition", "a class is made")
+def makes_a_class(x):
+    y = x + 1
+
+    class Local:  # here
+        k = 2
+
+    return y * Local.k
+
+
+@breaks("import", "import of no_such_module")
+def imports_a_module(x):
+    y = x + 1
+    try:
+        import no_such_module  # here
+    except ImportError:
+        y = y * 2
+    return y + 1
+
+
 @breaks("print", "a call of print")
 def prints(x):
     y = x + 1
@@ -160,8 +170,8 @@ def prints(x):
     return y * 2
 
 
-@breaks("opaque-object", "isinstance of an object of type re.Pattern")
+@breaks("opaque-object", "comparison of an object of type re.Pattern with None")
 def asks_an_opaque_object(x):
     y = x + 1
-    k = isinstance(PATTERN, int)  # here
-    return y * 2, k
+    k = 1 if PATTERN is not None else 2  # here
+    return y * k

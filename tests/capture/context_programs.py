@@ -231,3 +231,124 @@ def loop_in_a_manager(x):
             x = x * 0.5 + i
         x = x * 2
     return x + 1, log
+
+
+@contextmanager
+def replacing():
+    try:
+        yield 2
+    except ValueError as error:
+        raise KeyError("replaced") from error
+
+
+@program(one, breaks=ANY, plain=True)
+def manager_replaces_the_exception(x):
+    try:
+        with replacing() as k:
+            y = x * k
+            raise ValueError("first")
+    except KeyError as error:
+        return y, error.args, type(error.__cause__).__name__
+
+
+@contextmanager
+def yields_twice():
+    yield 1
+    yield 2
+
+
+@program(one, breaks=ANY, plain=True)
+def manager_that_does_not_stop(x):
+    try:
+        with yields_twice() as k:
+            y = x * k
+    except RuntimeError as error:
+        return str(error), y * 2
+
+
+@contextmanager
+def fails_at_once():
+    raise ValueError("set-up")
+    yield
+
+
+@program(one, breaks=ANY, plain=True)
+def manager_that_fails_at_once(x):
+    try:
+        with fails_at_once():
+            return 1
+    except ValueError as error:
+        return str(error), x * 2
+
+
+@program(one, breaks=ANY, plain=True)
+def stop_iteration_through_a_manager(x):
+    log = []
+    try:
+        with logged(log, "a"):
+            y = x + 1
+            raise StopIteration("s")
+    except StopIteration as error:
+        return y * 2, log, error.value
+
+
+class Owner:
+    def __init__(self):
+        self.scale = 1
+
+    @contextmanager
+    def scaled(self, k):
+        before = self.scale
+        self.scale = k
+        try:
+            yield self
+        finally:
+            self.scale = before
+
+    def run(self, x):
+        with self.scaled(3) as inner:
+            y = x * inner.scale
+        return y * self.scale
+
+
+@program(lambda: (Owner(), one()[0]), breaks=ANY, plain=True)
+def manager_that_is_a_method(o, x):
+    return o.run(x), o.scale
+
+
+@program(one, breaks=ANY, plain=True)
+def nested_functions_in_managers(x):
+    log = []
+
+    def step(v):
+        with logged(log, "step"):
+            return v * 2 + 1
+
+    with logged(log, "outer"):
+        a = step(x)
+        with suppress(KeyError):
+            b = step(a)
+            raise KeyError("gone")
+    return a + b, log
+
+
+@program(one, breaks=ANY, plain=True)
+def break_in_the_block_and_an_exception(x):
+    log = []
+    try:
+        with logged(log, "a"):
+            y = x + 1
+            print("hi")
+            raise ValueError("after")
+    except ValueError as error:
+        return y * 3, log, str(error)
+
+
+@program(one, breaks=ANY, plain=True)
+def manager_entered_by_hand(x):
+    log = []
+    m = logged(log, "a")
+    name = m.__enter__()
+    y = x * 2
+    m.__exit__(None, None, None)
+    return y + 1, name, log

@@ -221,7 +221,7 @@ def operators_of_a_class(x, m):
     one,
     breaks=(
         "unsupported-call",
-        "unsupported-opcode",
+        "class-definition",
     ),
 )
 def class_made_inside(x):
@@ -337,7 +337,7 @@ def table_of(n):
     return np.arange(n) * 2.0
 
 
-@program(one)
+@program(one, breaks=("unsupported-call",), plain=True)
 def cached_functions(x):
     return x + table_of(5), table_of(5) is table_of(5)
 

@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 import dyncomp
-from tests.capture import raised_programs
+from tests.capture import failing_programs, leaving_programs, raised_programs, with_programs
 from tests.capture.comparing import Outcome, break_ids, differences
 
-FILE = raised_programs.__file__
+MODULES = (raised_programs, failing_programs, with_programs, leaving_programs)
+FILES = [module.__file__ for module in MODULES]
 EVERY = raised_programs.WHOLE + raised_programs.BROKEN
 
 
 def user_frames(error):
-    return [(f.name, f.lineno) for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]
+    found = traceback.extract_tb(error.__traceback__)
+    return [(f.name, f.lineno, f.end_lineno, f.colno, f.end_colno) for f in found if f.filename in FILES]
 
 
 def chain(error, depth=6):
@@ -83,7 +85,7 @@ def test_captured_whole(program):
 
 @pytest.mark.parametrize("name", ["in_callee", "with_swallowed", "leaves_from_graph", "opaque_call_raises"])
 def test_same_in_cpp(name):
-    program = getattr(raised_programs, name)
+    program = next(p for p in EVERY if p.__name__ == name)
     expected = outcome(program)
     ours = compiled(program, "inductor")
     for _ in range(2):
@@ -117,7 +119,7 @@ def test_context_of_an_exception_handled_outside():
 
 
 def test_capture_goes_on_behind_a_handler():
-    ours = compiled(raised_programs.opaque_call_raises)
+    ours = compiled(leaving_programs.opaque_call_raises)
     outcome(ours)
     entries = ours.config.records.entries
     assert sum(entry.graph is not None for entry in entries) == 2

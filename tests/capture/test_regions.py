@@ -442,3 +442,115 @@ def test_an_error_in_a_continuation_can_be_caught():
             assert np.array_equal(compiled(vec()), vec() + 2)
         except GraphBreakError:
             pytest.fail("it was not raised inside the try block")
+
+
+# -- allow_in_graph ----------------------------------------------------------------------------------------
+def plain_solve(a, b):
+    calls.append(1)
+    return np.linalg.solve(a, b)
+
+
+calls: list[int] = []
+solve = dyncomp.allow_in_graph(plain_solve)
+
+
+@dyncomp.allow_in_graph
+def halves(x, *, axis=0, parts=(0.5, 2)):
+    print("", end="")  # nothing that capture could follow
+    middle = x.shape[axis] // 2
+    return [x[:middle] * parts[0], np.copy(x[middle:])], x.sum()
+
+
+@dyncomp.allow_in_graph
+def pair(x, k):
+    return np.sort(x)[::-1] * k, x.sum()
+
+
+def spd():
+    return np.diag(np.arange(1.0, 6.0)) + 0.1, vec()
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_a_call_is_one_node(backend):
+    def f(a, b):
+        scaled = a * 2
+        found = solve(scaled, b + 1)
+        return found * 3, a.sum()
+
+    records = check(f, spd, backend=backend)
+    assert not break_ids(records)
+    assert graphs(records) == 1
+    (entry,) = records.entries
+    assert [n.op for n in entry.graph.nodes].count("python_call") == 1
+    assert "callee('plain_solve')" in str(entry.graph) or "plain_solve" in repr(entry.graph)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_several_results_and_arguments_of_all_kinds(backend):
+    def f(x, k):
+        top, total = pair(x + 1, k=k)
+        return top * 2, total + 1
+
+    for k in (2, 2.5, np.float32(3)):
+        records = check(f, lambda k=k: (vec(), k), backend=backend)
+        assert not break_ids(records)
+
+
+def test_numbers_that_change_are_passed_as_they_are():
+    seen = []
+
+    @dyncomp.allow_in_graph
+    def scaled(x, k):
+        seen.append(type(k))
+        return x * k
+
+    compiled = compile_eager(lambda x, k: scaled(x, k) + 1)
+    for k in (2.5, 3.5, 4.5, 5.5):
+        assert np.array_equal(compiled(vec(), k), vec() * k + 1)
+    assert set(seen) == {float}
+    assert len(compiled.config.records.entries) == 2
+
+
+def test_a_call_unlike_the_one_at_capture_runs_the_original():
+    @dyncomp.allow_in_graph
+    def positive(x):
+        return np.array(x[x > 0])
+
+    compiled = compile_eager(lambda x: positive(x - 1) * 2)
+    for x in (vec(), vec() + 5, vec() - 9):
+        assert np.array_equal(compiled(x), positive(x - 1) * 2)
+
+
+def test_exceptions_of_allowed_functions():
+    records = check(lambda a, b: solve(a, b) * 2, spd, lambda: (np.zeros((5, 5)), vec()))
+    assert records.entries
+
+
+def test_what_cannot_be_a_node_breaks():
+    aliasing = dyncomp.allow_in_graph(lambda x: x[1:])
+    no_array = dyncomp.allow_in_graph(lambda x: "text")
+    for function in (aliasing, no_array, halves):
+        records = check(lambda x, f=function: (f(x * 2), x + 1), lambda: (vec(),))
+        assert "unsupported-call" in break_ids(records)
+
+
+def test_closures_are_told_apart():
+    def make(k):
+        @dyncomp.allow_in_graph
+        def scaled(x):
+            return x * k
+
+        return scaled
+
+    compiled = compile_eager(lambda x, f: f(x) + 1)
+    for k in (1.0, 2.0, 3.0):
+        assert np.array_equal(compiled(vec(), make(k)), vec() * k + 1)
+
+
+def test_allowed_in_graph_is_a_plain_function():
+    assert np.allclose(solve(*spd()), np.linalg.solve(*spd()))
+    with pytest.raises(TypeError, match="expected a function"):
+        dyncomp.allow_in_graph(3)
+    builtin = dyncomp.allow_in_graph(np.linalg.solve)
+    assert builtin.__name__ == "solve"
+    assert np.allclose(compile_eager(lambda a, b: builtin(a, b) * 2)(*spd()), np.linalg.solve(*spd()) * 2)

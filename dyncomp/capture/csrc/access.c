@@ -268,18 +268,6 @@ access_type_attr(PyObject *type, PyObject *name)
     return Py_XNewRef(_PyType_Lookup((PyTypeObject *)type, name));
 }
 
-int
-access_has_attr(PyObject *obj, PyObject *name)
-{
-    PyObject *value = access_attr(obj, name);
-    if (value != NULL) {
-        Py_DECREF(value);
-        return 1;
-    }
-    const char *kind = access_kind(obj, name);
-    return strcmp(kind, "missing") == 0 ? 0 : -1;
-}
-
 /* -- items -------------------------------------------------------------------------------- */
 /* C types alone have dotted names: no class statement makes one of this name. */
 static bool
@@ -434,4 +422,19 @@ access_kind(PyObject *obj, PyObject *name)
         return "instance";
     }
     return descr != NULL ? descriptor_kind(descr) : missing_kind(obj);
+}
+
+int
+access_has_attr(PyObject *obj, PyObject *name)
+{
+    PyObject *value = access_attr(obj, name);
+    if (value != NULL) {
+        Py_DECREF(value);
+        return 1;
+    }
+    const char *kind = access_kind(obj, name);
+    if (strcmp(kind, "slot") == 0 && !type_defines(Py_TYPE(obj), "__getattr__")) {
+        return 0; /* reading an empty slot */
+    }
+    return strcmp(kind, "missing") == 0 ? 0 : -1;
 }

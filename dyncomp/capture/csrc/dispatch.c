@@ -410,6 +410,19 @@ dispatcher_getattro(Dispatcher *self, PyObject *name)
     return value;
 }
 
+/* What makes the function what it is, is the function's own; all else is set on the dispatcher. */
+static int
+dispatcher_setattro(Dispatcher *self, PyObject *name, PyObject *value)
+{
+    static const char *const own[] = {"__code__", "__defaults__", "__kwdefaults__"};
+    for (size_t i = 0; self->func != NULL && PyUnicode_Check(name) && i < sizeof(own) / sizeof(own[0]); i++) {
+        if (PyUnicode_CompareWithASCIIString(name, own[i]) == 0) {
+            return PyObject_SetAttr((PyObject *)self->func, name, value);
+        }
+    }
+    return PyObject_GenericSetAttr((PyObject *)self, name, value);
+}
+
 static PyObject *
 dispatcher_repr(Dispatcher *self)
 {
@@ -485,7 +498,7 @@ PyTypeObject Dispatcher_Type = {
     .tp_vectorcall_offset = offsetof(Dispatcher, vectorcall),
     .tp_descr_get = dispatcher_get,
     .tp_getattro = (getattrofunc)dispatcher_getattro,
-    .tp_setattro = PyObject_GenericSetAttr,
+    .tp_setattro = (setattrofunc)dispatcher_setattro,
     .tp_repr = (reprfunc)dispatcher_repr,
     .tp_dictoffset = offsetof(Dispatcher, dict),
     .tp_weaklistoffset = offsetof(Dispatcher, weakrefs),

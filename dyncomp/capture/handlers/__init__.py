@@ -1,5 +1,5 @@
 """Handlers of canonical instructions, by family; importing this package registers all of them."""
 
-from . import build, call, data, exceptions, generators, jump
+from . import build, call, classes, data, exceptions, generators, imports, jump, match
 
-__all__ = ["build", "call", "data", "exceptions", "generators", "jump"]
+__all__ = ["build", "call", "classes", "data", "exceptions", "generators", "imports", "jump", "match"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import sys
-import types
 from typing import Any
 
 from .. import generators
@@ -14,9 +13,9 @@ from ..source import (
     AttrSource,
     BuiltinSource,
     GlobalSource,
+    GlobalsSource,
     ItemSource,
     ModuleDictSource,
-    ModuleSource,
     Source,
 )
 from ..values.base import UnboundValue, Value
@@ -194,28 +193,53 @@ _MISSING = object()
 
 @handles("STORE_GLOBAL")
 def store_global(tracer: Any, frame: Any, name: str) -> None:
+    _write_global(tracer, frame, name, frame.pop())
+
+
+def _write_global(tracer: Any, frame: Any, name: str, value: Value | None) -> None:
     namespace, _ = frame.globals
-    tracer.global_writes[(id(namespace), name)] = (frame.globals, name, frame.pop())
+    tracer.steps += 1
+    tracer.global_writes[(id(namespace), name)] = (frame.globals, name, value)
+
+
+@handles("DELETE_GLOBAL")
+def delete_global(tracer: Any, frame: Any, name: str) -> None:
+    namespace, _ = frame.globals
+    written = tracer.global_writes.get((id(namespace), name))
+    if written is not None and written[2] is not None and name not in namespace:
+        tracer.steps += 1
+        del tracer.global_writes[(id(namespace), name)]
+        return
+    if name not in namespace or (written is not None and written[2] is None):
+        raise Break("would-raise", f"name {name!r} is not defined")
+    base = globals_source(tracer, frame)
+    tracer.guard(base or GlobalsSource(), Kind.DICT_HAS, name)
+    _write_global(tracer, frame, name, None)
 
 
 # -- attributes and items ------------------------------------------------------------------------------
 @handles("LOAD_ATTR", "LOAD_METHOD")
 def load_attr(tracer: Any, frame: Any, name: str) -> None:
     owner = frame.pop()
-    frame.push(owner.getattr(tracer, name))
+    frame.push(tracer.attribute(frame, owner, name))
 
 
 @handles("LOAD_SUPER_ATTR")
 def load_super_attr(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
     function, cls, first = frame.popn(3)
     owner = tracer.call_value(function, [cls, first], {})
-    frame.push(owner.getattr(tracer, arg[0]))
+    frame.push(tracer.attribute(frame, owner, arg[0]))
 
 
 @handles("STORE_ATTR")
 def store_attr(tracer: Any, frame: Any, name: str) -> None:
     value, owner = frame.popn(2)
     owner.setattr(tracer, name, value)
+
+
+@handles("DELETE_ATTR")
+def delete_attr(tracer: Any, frame: Any, name: str) -> None:
+    frame.pop().delattr(tracer, name)
 
 
 @handles("BINARY_SUBSCR")
@@ -234,32 +258,3 @@ def store_subscr(tracer: Any, frame: Any, arg: Any) -> None:
 def delete_subscr(tracer: Any, frame: Any, arg: Any) -> None:
     owner, key = frame.popn(2)
     owner.delitem(tracer, key)
-
-
-# -- imports ------------------------------------------------------------------------------------------
-@handles("IMPORT_NAME")
-def import_name(tracer: Any, frame: Any, name: str) -> None:
-    level, fromlist = frame.popn(2)
-    top = name if fromlist.const else name.partition(".")[0]
-    module = sys.modules.get(top)
-    loaded = level.const == 0 and type(module) is types.ModuleType and name in sys.modules
-    if not loaded or not _has_all(module, fromlist.const or ()):
-        raise Break("unsupported-call", f"import of {name}")
-    tracer.guard(BuiltinSource("__import__"), Kind.IS, _IMPORT)
-    for part in {name, top}:
-        place = ItemSource(AttrSource(ModuleSource("sys"), "modules"), part)
-        tracer.guard(place, Kind.IS, sys.modules[part])
-    frame.push(tracer.child_or_constant(module, None))
-
-
-_IMPORT = builtins.__import__
-
-
-def _has_all(module: Any, names: tuple[str, ...]) -> bool:
-    """Whether all names are there already, so that none of them is a submodule to be loaded."""
-    return not hasattr(module, "__path__") or all(n in vars(module) for n in names)
-
-
-@handles("IMPORT_FROM")
-def import_from(tracer: Any, frame: Any, name: str) -> None:
-    frame.push(frame.stack[-1].getattr(tracer, name))

@@ -51,6 +51,8 @@ def _iter(tracer: Tracer, obj: Value, sentinel: Value | None = None, /) -> Value
 
 @builtin(next)
 def _next(tracer: Tracer, iterator: Value, default: Value | None = None, /) -> Value:
+    if isinstance(iterator, InstanceValue):
+        return _next_of_instance(tracer, iterator, default)
     if not isinstance(iterator, IteratorValue) or iterator.source is not None:
         raise Break("unsupported-call", f"next() of {iterator.describe()}")
     item = iterator.next(tracer)
@@ -59,6 +61,15 @@ def _next(tracer: Tracer, iterator: Value, default: Value | None = None, /) -> V
     if default is None:
         raise tracer.raise_stop_iteration(iterator)
     return default
+
+
+def _next_of_instance(tracer: Tracer, iterator: InstanceValue, default: Value | None) -> Value:
+    method = iterator.special(tracer, "__next__")
+    if default is None and method is not None:
+        return tracer.realize(tracer.call_value(method, [], {}))  # with its own StopIteration
+    item = iterator.next(tracer)
+    assert default is not None
+    return default if item is None else item
 
 
 @builtin(enumerate)

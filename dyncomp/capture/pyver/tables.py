@@ -43,6 +43,9 @@ _RELATIVE = frozenset(OPNAME[code] for code in opcode.hasjrel if code < 256)
 JUMP_SIGN: list[int] = [0 if name not in _RELATIVE else (-1 if name in _BACKWARD else 1) for name in OPNAME]
 """By opcode: 1 jumps forward by its argument, -1 backward, 0 is no jump. All jumps are relative."""
 
+THROW_WARNS = VERSION >= (3, 12)
+"""``throw(type, value, traceback)`` of a generator is deprecated, from 3.12 on."""
+
 CLOSE_RETURNS = VERSION >= (3, 13)
 """``close()`` of a generator gives what the generator returns, from 3.13 on."""
 

@@ -58,6 +58,9 @@ class Value:
     def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
         raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
 
+    def delattr(self, tracer: Tracer, name: str) -> None:
+        raise Break("unsupported-attribute", f"deletion of attribute {name!r} of {self.describe()}")
+
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         raise Break("unsupported-call", f"call of {self.describe()}")
 

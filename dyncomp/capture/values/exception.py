@@ -97,6 +97,8 @@ class ExceptionValue(InstanceValue):
             self.args = TupleValue(value.items(tracer))
         elif name == "__cause__" and _is_exception_or_none(value):
             self.set_cause(value)
+        elif name == "__traceback__" and isinstance(value, TracebackValue) and value.exception is self:
+            pass  # what contextlib does: the traceback that it has already
         elif name == "__suppress_context__" and value.is_const and type(value.const) is bool:
             self.suppress_context = value.const
         else:

@@ -73,6 +73,12 @@ class FunctionValue(Value):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         return tracer.function_attribute(self, name)
 
+    def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
+        tracer.set_function_attribute(self, name, value)
+
+    def delattr(self, tracer: Tracer, name: str) -> None:
+        tracer.set_function_attribute(self, name, None)
+
 
 class NestedFunctionValue(Value):
     """A function made in the frame by ``def`` or ``lambda``."""
@@ -92,6 +98,7 @@ class NestedFunctionValue(Value):
         self.kwdefaults = kwdefaults
         self.annotations = annotations
         self.closure = closure
+        self.written: dict[str, Value] = {}
 
     @property
     def pytype(self) -> type:
@@ -101,7 +108,7 @@ class NestedFunctionValue(Value):
         return f"function {self.code.co_qualname}"
 
     def children(self) -> tuple[Value, ...]:
-        given = (self.defaults, self.kwdefaults, self.annotations)
+        given = (self.defaults, self.kwdefaults, self.annotations, *self.written.values())
         return tuple(v for v in given if v is not None) + tuple(self.closure)
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -111,10 +118,33 @@ class NestedFunctionValue(Value):
         return True
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name in self.written:
+            return self.written[name]
         if name in ("__name__", "__qualname__"):
-            field = {"__name__": self.code.co_name, "__qualname__": self.code.co_qualname}[name]
-            return tracer.wrap_result(field)
+            return tracer.wrap_result(getattr(self.code, f"co_{name.strip('_')}"))
+        if name == "__doc__":
+            return tracer.wrap_result(docstring(self.code))
+        if name == "__module__":
+            return tracer.wrap_result(self.globals_of[0].get("__name__"))
+        given = {"__defaults__": self.defaults, "__kwdefaults__": self.kwdefaults}
+        if name in given:
+            return given[name] or tracer.wrap_result(None)
+        if name == "__class__":
+            return tracer.wrap_result(types.FunctionType)
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
+
+    def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
+        if name.startswith("__") and not (name in _NAMES and value.is_const and type(value.const) is str):
+            if name not in ("__doc__", "__wrapped__", "__isabstractmethod__"):
+                raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
+        tracer.steps += 1
+        self.written[name] = value
+
+    def delattr(self, tracer: Tracer, name: str) -> None:
+        if name not in self.written or name.startswith("__"):
+            raise Break("unsupported-attribute", f"deletion of attribute {name!r} of {self.describe()}")
+        tracer.steps += 1
+        del self.written[name]
 
     def reconstruct(self, cg: Codegen) -> str:
         closure = ", ".join(cg.value(c) for c in self.closure)
@@ -129,7 +159,19 @@ class NestedFunctionValue(Value):
         if self.annotations is not None:
             pairs = cg.value(self.annotations)
             cg.line(f"{name}.__annotations__ = {cg.constant(annotations_of)}({pairs})")
+        cg.remember(self, name)
+        for attribute, value in self.written.items():
+            cg.line(f"{name}.{attribute} = {cg.value(value)}")
         return name
+
+
+_NAMES = ("__name__", "__qualname__", "__module__")
+
+
+def docstring(code: types.CodeType) -> Any:
+    """A function's docstring, as CPython finds it in the constants of its code."""
+    first = code.co_consts[0] if code.co_consts else None
+    return first if isinstance(first, str) else None
 
 
 def annotations_of(pairs: Any) -> dict[str, Any]:
@@ -149,7 +191,7 @@ class BoundMethodValue(Value):
 
     @property
     def pytype(self) -> type:
-        return types.MethodType
+        return type(self.function.const.__get__(0)) if self._in_c else types.MethodType
 
     def describe(self) -> str:
         return f"method {self.function.describe()}"
@@ -166,13 +208,22 @@ class BoundMethodValue(Value):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if name == "__self__":
             return self.owner
-        if name == "__func__":
+        if name == "__func__" and not self._in_c:
             return self.function
+        if name == "__class__":
+            return tracer.wrap_result(self.pytype)
         return self.function.getattr(tracer, name)
+
+    @property
+    def _in_c(self) -> bool:
+        """Whether the function is a method that a C type defines (``object.__init__``)."""
+        return self.function.is_const and hasattr(type(self.function.const), "__objclass__")
 
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
+        if self._in_c:
+            return f"{cg.value(self.function)}.__get__({cg.value(self.owner)})"
         return f"{cg.constant(types.MethodType)}({cg.value(self.function)}, {cg.value(self.owner)})"
 
 
@@ -201,37 +252,6 @@ class BuiltinMethodValue(Value):
         return f"{owner if owner.isidentifier() else f'({owner})'}.{self.name}"
 
 
-class PartialValue(Value):
-    """``functools.partial`` made in the frame or found outside."""
-
-    def __init__(
-        self, function: Value, args: list[Value], kwargs: dict[str, Value], source: Source | None
-    ) -> None:
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.source = source
-
-    @property
-    def pytype(self) -> type:
-        import functools
-
-        return functools.partial
-
-    def children(self) -> tuple[Value, ...]:
-        return (self.function, *self.args, *self.kwargs.values())
-
-    def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return tracer.call_value(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
-
-    def reconstruct(self, cg: Codegen) -> str:
-        if self.source is not None:
-            return cg.load(self.source)
-        parts = [cg.value(self.function), *(cg.value(a) for a in self.args)]
-        parts += [f"{k}={cg.value(v)}" for k, v in self.kwargs.items()]
-        return f"{cg.constant(self.pytype)}({', '.join(parts)})"
-
-
 class SuperValue(Value):
     """``super()`` of a method: looks attributes up behind ``cls`` in the type's resolution order."""
 
@@ -251,28 +271,3 @@ class SuperValue(Value):
 
     def reconstruct(self, cg: Codegen) -> str:
         return f"{cg.constant(super)}({cg.constant(self.cls)}, {cg.value(self.owner)})"
-
-
-class InitOfObjectValue(Value):
-    """``super().__init__`` where that is ``object``'s, which does nothing."""
-
-    def __init__(self, found_by: SuperValue) -> None:
-        self.found_by = found_by
-
-    @property
-    def pytype(self) -> type:
-        import types
-
-        return types.MethodWrapperType
-
-    def children(self) -> tuple[Value, ...]:
-        return (self.found_by,)
-
-    def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if args or kwargs:
-            raise Break("would-raise", "arguments for object.__init__")
-        none: Value = tracer.wrap_result(None)
-        return none
-
-    def reconstruct(self, cg: Codegen) -> str:
-        return f"{cg.value(self.found_by)}.__init__"

@@ -47,6 +47,11 @@ class DictValue(Value):
         self.changes_of_keys = 0
 
     @property
+    def obj(self) -> Any:
+        """The object, where it came from outside."""
+        return self._obj
+
+    @property
     def pytype(self) -> type:
         return self.cls
 

@@ -18,7 +18,7 @@ from ...frontends.base import ArrayRef
 from ...graph.ir import array_type
 from ...symint import SymInt
 from ..breaks import Break
-from ..source import Source
+from ..source import ConstSource, Source
 from .base import Codegen, Tracer, Value
 
 _GUARDED_BY_VALUE = (int, float, complex, str, bytes)
@@ -54,14 +54,22 @@ class ConstValue(Value):
         return self.value
 
     def reconstruct(self, cg: Codegen) -> str:
-        if self.source is not None and type(self.value) in _GUARDED_BY_VALUE and not is_unique(self.value):
-            return cg.load(self.source)  # an equal object may be there at the next call
+        if self.source is not None and self._has_identity(self.source):
+            return cg.load(self.source)  # the very object that came in, not one that equals it
         return cg.constant(self.value)
+
+    def _has_identity(self, source: Source) -> bool:
+        """Whether guards let pass other objects that equal the constant, and programs may tell them apart."""
+        if type(self.value) not in _GUARDED_BY_VALUE or is_unique(self.value):
+            return False
+        return not isinstance(source.root(), ConstSource)
 
     def truth(self, tracer: Tracer) -> bool:
         return bool(self.value)
 
     def length(self, tracer: Tracer) -> Value:
+        if isinstance(self.value, type):
+            return tracer.class_operation(self, "__len__", [])
         if not isinstance(self.value, (str, bytes, tuple, frozenset, range)):
             if type(self.value) in (int, float, complex, bool, type(None)):
                 raise tracer.raise_like(len, self.value)
@@ -71,20 +79,29 @@ class ConstValue(Value):
     def items(self, tracer: Tracer) -> list[Value]:
         if isinstance(self.value, (str, bytes, tuple, range, frozenset)):
             return [ConstValue(item) for item in self.value]
+        if isinstance(self.value, type):
+            found: list[Value] = self.iterate(tracer).items(tracer)
+            return found
         raise Break("would-raise", f"unpacking of {self.describe()}")
 
     def iterate(self, tracer: Tracer) -> Value:
+        if isinstance(self.value, type):
+            return tracer.class_operation(self, "__iter__", [])
         if not isinstance(self.value, (str, bytes, tuple, frozenset)):
             raise Break("unsupported-operation", f"iteration over {self.describe()}")
         return tracer.sequence_iterator(self.items(tracer), self)
 
     def getitem(self, tracer: Tracer, key: Value) -> Value:
+        if isinstance(self.value, type):
+            return tracer.class_operation(self, "__getitem__", [key])
         index = tracer.constant_of(key, "an index")
         if not isinstance(self.value, (str, bytes, tuple, range)):
             raise Break("unsupported-operation", f"indexing of {self.describe()}")
         return ConstValue(tracer.fold(operator.getitem, self.value, index))
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
+        if isinstance(self.value, type):
+            return ConstValue(tracer.class_operation(self, "__contains__", [item]).truth(tracer))
         if not isinstance(self.value, (str, bytes, tuple, frozenset, range)):
             raise Break("unsupported-operation", f"membership test in {self.describe()}")
         if isinstance(self.value, (str, bytes)) or item.is_const:
@@ -96,6 +113,16 @@ class ConstValue(Value):
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
         return tracer.const_getattr(self, name)
+
+    def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
+        if not isinstance(self.value, type):
+            super().setattr(tracer, name, value)
+        tracer.set_class_attribute(self, name, value)
+
+    def delattr(self, tracer: Tracer, name: str) -> None:
+        if not isinstance(self.value, type):
+            super().delattr(tracer, name)
+        tracer.set_class_attribute(self, name, None)
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return tracer.call_object(self.value, self.source, args, kwargs)

@@ -138,6 +138,11 @@ class ListValue(SequenceValue):
         self.mutated = False
 
     @property
+    def obj(self) -> Any:
+        """The object, where it came from outside."""
+        return self._obj
+
+    @property
     def pytype(self) -> type:
         return list
 

@@ -1,0 +1,70 @@
+"""Imports in the frame: those that only look a loaded module up are followed, others break the graph."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import sys
+import types
+from typing import Any
+
+from ..breaks import Break
+from ..guards import Kind
+from ..source import AttrSource, BuiltinSource, ItemSource, ModuleSource
+from ..values.obj import ModuleValue
+from .registry import handles
+
+_IMPORT = builtins.__import__
+
+
+@handles("IMPORT_NAME")
+def import_name(tracer: Any, frame: Any, name: str) -> None:
+    level, fromlist = frame.popn(2)
+    tracer.guard(BuiltinSource("__import__"), Kind.IS, _IMPORT)
+    full = _absolute_name(tracer, frame, name, tracer.constant_of(level, "an import's level"))
+    module = loaded(tracer, full)
+    wanted = fromlist.const
+    if wanted:
+        for entry in wanted:
+            if entry == "*" or not _has(module, entry):
+                raise Break("import", f"{entry} is imported from {full}")
+    elif not name.partition(".")[2]:
+        pass
+    else:
+        module = loaded(tracer, full.partition(".")[0])
+    frame.push(tracer.child_or_constant(module, None))
+
+
+def _absolute_name(tracer: Any, frame: Any, name: str, level: int) -> str:
+    if not level:
+        return name
+    namespace = frame.globals[0]
+    package = namespace.get("__package__")
+    if not isinstance(package, str) or not package:
+        raise Break("import", f"relative import of {name or '.'}")
+    absolute: str = tracer.fold(importlib.util.resolve_name, "." * level + name, package)
+    return absolute
+
+
+def loaded(tracer: Any, name: str) -> types.ModuleType:
+    """The module, if it is loaded completely."""
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    if type(module) is not types.ModuleType or getattr(spec, "_initializing", False):
+        raise Break("import", f"import of {name}")
+    if not tracer.config.is_trusted(name):
+        modules = AttrSource(ModuleSource("sys"), "modules")
+        tracer.guard(ItemSource(modules, name), Kind.IS, module)
+    return module
+
+
+def _has(module: types.ModuleType, name: str) -> bool:
+    return name in vars(module) or "__getattr__" in vars(module)
+
+
+@handles("IMPORT_FROM")
+def import_from(tracer: Any, frame: Any, name: str) -> None:
+    module = frame.stack[-1]
+    if not isinstance(module, ModuleValue) or not _has(module.module, name):
+        raise Break("import", f"{name} is imported from {module.describe()}")
+    frame.push(module.getattr(tracer, name))
