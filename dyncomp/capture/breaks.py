@@ -6,6 +6,7 @@ demands a golden example for each id.
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 from ..errors import DyncompError
@@ -157,4 +158,11 @@ class BreakRecord:
     def describe(self) -> str:
         kind = BREAKS[self.id]
         where = str(self.loc) if self.loc else "?"
-        return f"[{self.id}] {where}: {self.reason}\n    {kind.explanation}\n    hint: {kind.hint}"
+        parts = [f"[{self.id}] {where}: {self.reason}"]
+        parts += [f"    called at {loc} in {loc.function}" for loc in reversed(self.stack[:-1])]
+        parts += [_wrapped(kind.explanation), _wrapped(f"hint: {kind.hint}")]
+        return "\n".join(parts)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 100, initial_indent="    ", subsequent_indent="    ", break_long_words=False)

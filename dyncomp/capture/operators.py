@@ -28,7 +28,7 @@ from .values.number import (
     unary_number,
 )
 from .values.obj import InstanceValue
-from .values.seq import ListValue, TupleValue
+from .values.seq import ListValue, TupleValue, spread
 
 UNARY_NAMES = {"-": "neg", "+": "pos", "~": "invert"}
 _MISSING = object()
@@ -100,7 +100,7 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     if text is not None:
         return text
     if isinstance(a, (ListValue, TupleValue)) or isinstance(b, (ListValue, TupleValue)):
-        found = _sequences(tracer, op, plain, _spread(a), _spread(b))
+        found = _sequences(tracer, op, plain, spread(a), spread(b))
         if found is not None:
             return found
     found = container_operator(tracer, op, plain, a, b)
@@ -137,13 +137,6 @@ def _with_array(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Valu
         tracer.operator(f"i{name}", [a, b])
         return a
     return tracer.operator(BINARY_NAMES[plain], [a, b])
-
-
-def _spread(value: Value) -> Value:
-    """A constant tuple by its items, so that it goes with tuples that are not constant."""
-    if isinstance(value, ConstValue) and type(value.const) is tuple:
-        return TupleValue([ConstValue(item) for item in value.const])
-    return value
 
 
 def _sequences(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value | None:

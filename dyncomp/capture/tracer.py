@@ -412,9 +412,14 @@ class Tracer:
             return self.call_value(function, args, kwargs)
         return self.call_direct(direct, function, args, kwargs)
 
+    def annotations_value(self, given: Value | None) -> Value:
+        return calls.annotations_value(self, given)
+
     def attribute(self, frame: Any, owner: Value, name: str) -> Value:
         """An attribute that an instruction of ``frame`` pushes, so that a break inside a property can be
         resumed."""
+        if name == "__class__" and isinstance(owner, _OF_KNOWN_CLASS):
+            return ConstValue(owner.pytype)
         self._direct = frame
         try:
             return owner.getattr(self, name)
@@ -469,6 +474,9 @@ class Tracer:
 
     def set_function_attribute(self, value: Any, name: str, new: Value | None) -> None:
         calls.set_function_attribute(self, value, name, new)
+
+
+_OF_KNOWN_CLASS = (ArrayValue, SymIntValue, NumberValue, ListValue, TupleValue)
 
 
 def state_assumption(frontend: Frontend) -> str:

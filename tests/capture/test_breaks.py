@@ -43,7 +43,8 @@ def test_golden(break_id):
     assert found[0].loc.file == __file__.replace("test_breaks", "breaking_programs")
     assert found[0].stack[-1] == found[0].loc
     text = found[0].describe()
-    assert break_id in text and reason in text and BREAKS[break_id].hint in text
+    assert break_id in text and reason in text
+    assert BREAKS[break_id].hint in " ".join(text.split())
 
 
 @pytest.mark.parametrize("break_id", sorted(GOLDEN))

@@ -7,11 +7,12 @@ from typing import Any
 from ..breaks import Break
 from ..methods.lists import sorted_values
 from ..values.base import Tracer, Value
+from ..values.deque import DequeValue
 from ..values.iterator import CallIterator, FilterIterator, IteratorValue, ReverseIterator, ZipIterator
 from ..values.mapping import DictValue, DictViewValue
 from ..values.number import NumberValue, SymIntValue
 from ..values.obj import InstanceValue
-from ..values.seq import ListValue, RangeValue, TupleValue
+from ..values.seq import ListValue, RangeValue, TupleValue, spread
 from .registry import builtin, expand
 
 
@@ -102,6 +103,7 @@ def filtering(tracer: Tracer, cls: type, function: Value, iterable: Value, wante
 
 @builtin(reversed)
 def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
+    sequence = spread(sequence)
     if isinstance(sequence, InstanceValue):
         method = sequence.special(tracer, "__reversed__")
         if method is not None:
@@ -113,7 +115,7 @@ def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
         return ReverseIterator(sequence.contents(tracer), sequence)
     if sequence.is_const and isinstance(sequence.const, (str, bytes)):
         return ReverseIterator(sequence.items(tracer), sequence)
-    if isinstance(sequence, (DictValue, DictViewValue)):
+    if isinstance(sequence, (DictValue, DictViewValue, DequeValue)):
         return sequence.iterate_backwards(tracer)
     raise Break("unsupported-call", f"reversed() of {sequence.describe()}")
 

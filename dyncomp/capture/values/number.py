@@ -251,6 +251,14 @@ class TextValue(ComputedValue):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         return tracer.container_method(self, name)
 
+    def getitem(self, tracer: Tracer, key: Value) -> Value:
+        found: Value = tracer.call_container_method(self, "__getitem__", [key], {})
+        return found
+
+    def contains(self, tracer: Tracer, item: Value) -> Value:
+        found: Value = tracer.call_container_method(self, "__contains__", [item], {})
+        return found
+
     def length(self, tracer: Tracer) -> Value:
         return NumberValue(len(self.hint), (ConstValue(len), "(", self, ")"))
 

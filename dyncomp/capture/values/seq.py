@@ -298,6 +298,13 @@ class RangeValue(SequenceValue):
         return f"{cg.constant(range)}({parts})"
 
 
+def spread(value: Value) -> Value:
+    """A constant tuple by its items, so that it goes with tuples that are not constant."""
+    if isinstance(value, ConstValue) and type(value.const) is tuple:
+        return TupleValue([spread(ConstValue(item)) for item in value.const])
+    return value
+
+
 class SliceValue(Value):
     """``slice(start, stop, step)``."""
 

@@ -1,0 +1,186 @@
+"""The report of ``explain``: breaks (golden texts), recompilations, sizes, errors; as HTML."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dyncomp
+from dyncomp.capture.breaks import BREAKS
+from dyncomp.errors import GraphBreakError
+from tests.capture.breaking_programs import GOLDEN
+from tests.capture.programs import vec
+
+FOLDER = Path(__file__).parent / "golden"
+HERE = Path(__file__).parent
+
+
+def explain(function, **settings):
+    return dyncomp.explain(function, backend="eager", **settings)
+
+
+# -- golden texts: DYNCOMP_UPDATE_GOLDEN=1 writes them anew ------------------------------------------------
+def normalised(text, function):
+    """Lines counted from the program's first, no folders, no names of test functions' scopes."""
+    first = function.__code__.co_firstlineno
+    text = re.sub(rf"{re.escape(str(HERE))}/(\w+\.py):(\d+)", rf"\1:{{\2-{first}}}", text)
+    text = re.sub(r"\{(\d+)-(\d+)\}", lambda m: f"+{int(m[1]) - int(m[2])}", text)
+    return re.sub(r"0x[0-9a-f]+", "0x", text) + "\n"
+
+
+def golden_file(break_id):
+    """The expected text; one of the Python version's own where it differs."""
+    own = FOLDER / f"{break_id}.{sys.version_info[0]}{sys.version_info[1]}.txt"
+    return own if own.exists() else FOLDER / f"{break_id}.txt"
+
+
+@pytest.mark.parametrize("break_id", sorted(GOLDEN))
+def test_golden_text(break_id):
+    function, _ = GOLDEN[break_id]
+    report = explain(function)(vec())
+    text = normalised(report.breaks_text(), function)
+    if os.environ.get("DYNCOMP_UPDATE_GOLDEN"):
+        golden_file(break_id).write_text(text, encoding="utf-8")
+    assert text == golden_file(break_id).read_text(encoding="utf-8"), "see DYNCOMP_UPDATE_GOLDEN"
+    assert f"[{break_id}]" in text
+
+
+def test_each_id_has_a_golden_text_and_a_section_and_is_raised_somewhere():
+    stems = {path.name.split(".")[0] for path in FOLDER.glob("*.txt")}
+    assert stems == set(GOLDEN)
+    page = (HERE.parents[1] / "docs" / "breaks.md").read_text(encoding="utf-8")
+    package = Path(dyncomp.__file__).parent
+    sources = [p for p in package.rglob("*.py") if p.name not in ("breaks.py", "break_docs.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    for break_id in BREAKS:
+        assert f"## {break_id}\n" in page
+        assert f'"{break_id}"' in code
+
+
+# -- what else it says ------------------------------------------------------------------------------------
+def recompiling(x):
+    y = x + 1
+    first = scaled(y, 1.5)
+    return scaled(y, 2.5) + first * 2
+
+
+@dyncomp.disable(recursive=False, reason="to be called, not inlined")
+def scaled(x, k):
+    return inner(x, k)
+
+
+def inner(x, k):
+    return x * k
+
+
+def test_recompilations_and_their_reasons():
+    report = explain(recompiling)(vec())
+    assert [e.name for e in report.recompiles] == ["inner"]
+    assert "recompiled because: expected k == 1.5" in str(report)
+
+
+def test_symbolic_sizes_and_their_bounds():
+    def f(x, n):
+        return x[1:] * n
+
+    report = explain(f, dynamic=True)(vec(), 7)
+    text = str(report)
+    assert "symbolic sizes and integers:" in text
+    assert "dim 0 of x, 2 <= s" in text
+    assert "integer argument 0" in text
+
+
+def test_functions_that_raise_are_reported():
+    def f(x):
+        y = x + 1
+        dyncomp.graph_break()
+        raise LookupError(f"nothing of {y.shape}")
+
+    report = explain(f)(vec())
+    assert report.result is None
+    assert type(report.error) is LookupError and report.error.__traceback__ is None
+    assert "the call raised LookupError: nothing of (5,)" in str(report)
+    assert report.graphs and report.breaks
+
+
+def test_calls_that_fail_are_reported():
+    report = explain(lambda x: x)()
+    assert isinstance(report.error, TypeError)
+    with pytest.raises(GraphBreakError):
+        explain(breaks_at_once, fullgraph=True)(vec())
+
+
+def breaks_at_once(x):
+    dyncomp.graph_break("at once")
+    return x + 1
+
+
+def test_stance_and_fallbacks():
+    with dyncomp.set_stance("force_eager"):
+        report = explain(breaks_at_once)(vec())
+    assert "the stance was 'force_eager'" in str(report)
+    assert not report.entries
+    report = explain(lambda x: x[np.array([100])] * 2)(vec())
+    assert report.fallbacks == 1 and "graphs raised 1 times" in str(report)
+
+
+def test_skipped_functions():
+    def looks(x):
+        return x * len(locals())
+
+    report = explain(looks)(vec())
+    assert "plain Python: " in str(report) and "looks at its own frame" in str(report)
+
+
+class Outline(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.texts = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_html():
+    def f(x):
+        y = x < 1
+        print("<b>not html</b>")
+        return y
+
+    report = explain(f)(vec())
+    for text in (report.html(), report._repr_html_()):
+        outline = Outline()
+        outline.feed(text)
+        assert not outline.open
+        shown = "".join(outline.texts)
+        assert report.summary() in shown
+        for heading, body in report.sections():
+            assert heading in shown and body in shown
+    assert "<script" not in report.html()
+
+
+def test_text_is_wrapped():
+    for function, _ in GOLDEN.values():
+        record = explain(function)(vec()).breaks[0]
+        explained = record.describe().splitlines()[1:]
+        assert all(len(line) <= 110 for line in explained if " at " not in line)
+
+
+def test_the_lines_are_the_users():
+    function, _ = GOLDEN["graph-break"]
+    lines, first = inspect.getsourcelines(function)
+    (record,) = explain(function)(vec()).breaks
+    assert lines[record.loc.line - first].rstrip().endswith("# here")
