@@ -755,6 +755,7 @@ class Copied:
 @program(
     lambda: ({"a": [vec(), 1], "b": (1, 2)}, Right(vec())),
     breaks=(
+        "data-dependent-value",
         "generator",
         "loop",
         "unsupported-call",
