@@ -74,9 +74,9 @@ evaluate(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag, bo
 static PyObject *
 evaluate_disabled(PyThreadState *tstate, ThreadState *ts, Frame *frame)
 {
-    HookConfig *previous = activate(ts, NULL);
+    HookConfig *previous = push_active(ts, NULL);
     PyObject *result = evaluate(tstate, ts, frame, 0, false);
-    reactivate(ts, previous);
+    pop_active(ts, previous);
     return result;
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...dtypes import int64
 from ...symint import SymInt
 from ..breaks import Break
 from ..guards import Kind
@@ -211,6 +212,11 @@ def _is_integer(value: Value) -> bool:
     return isinstance(value, NumberValue) and type(value.hint) is int
 
 
+def _from_array(value: Value) -> bool:
+    ref = getattr(value, "ref", None)
+    return ref is not None and ref.kind in ("scalar", "python") and ref.dtype == int64
+
+
 class RangeValue(SequenceValue):
     """``range(start, stop, step)`` with integers that may be symbolic."""
 
@@ -331,7 +337,7 @@ class SliceValue(Value):
     def for_rule(self, tracer: Tracer) -> Any:
         parts = []
         for part in self.parts:
-            if not (part.is_const or isinstance(part, SymIntValue) or _is_integer(part)):
+            if not (part.is_const or isinstance(part, SymIntValue) or _is_integer(part) or _from_array(part)):
                 raise Break("data-dependent-value", f"a slice bound that is {part.describe()}")
             parts.append(part.for_rule(tracer))
         return slice(*parts)
