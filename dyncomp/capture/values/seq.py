@@ -24,6 +24,12 @@ def index_of(tracer: Tracer, key: Value, length: int, what: str) -> int:
     return index
 
 
+def refuse_large(tracer: Tracer, size: int, what: str) -> None:
+    """Containers from outside are looked into item by item, with a guard each: not where they are large."""
+    if size > 4 * tracer.config.options.unroll_ops:
+        raise Break("unsupported-operation", f"a {what} of {size} items is looked into")
+
+
 class SequenceValue(Value):
     """What tuples and lists share; ``contents`` gives the items."""
 
@@ -148,6 +154,7 @@ class ListValue(SequenceValue):
     def contents(self, tracer: Tracer) -> list[Value]:
         if self._items is None:
             assert self.source is not None
+            refuse_large(tracer, self._size, "list")
             tracer.guard(self.source, Kind.LEN, (list, self._size))
             children = [tracer.child(self._obj[i], ItemSource(self.source, i)) for i in range(self._size)]
             self._items = children + self.appended
