@@ -25,6 +25,7 @@ from . import (
     operators,
     protocols,
     regions,
+    unbacked,
     wrap,
 )
 from .breaks import Break
@@ -224,13 +225,17 @@ class Tracer:
         self.places[str(symbol)] = SymbolPlace(None, "number", value=value)
         return symbol
 
+    def select(self, value: ArrayValue) -> None:
+        """Turn a masked value into the array that it stands for."""
+        unbacked.select(self, value)
+
     def computed_symbols(self) -> list[str]:
         """The symbols made by :meth:`symbol_of`."""
         return [name for name, place in self.places.items() if place.source is None]
 
     def is_computed(self, expr: SymInt) -> bool:
         """Whether the value is known only once compiled code runs."""
-        return any(self.places[name].source is None for name in expr.symbols())
+        return any(name not in self.places or self.places[name].source is None for name in expr.symbols())
 
     def bind_dim(
         self,
@@ -260,18 +265,27 @@ class Tracer:
         self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str
     ) -> Value:
         """Emit a library call into the graph, or break with nothing emitted."""
+        return unbacked.with_sizes(
+            self,
+            [self.realize(v) for v in (*args, *kwargs.values())],
+            lambda: self._apply_rule(rule, args, kwargs, what),
+        )
+
+    def _apply_rule(
+        self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str
+    ) -> Value:
         nodes = len(self.builder.nodes)
         try:
             positional = [self.realize(a).for_rule(self) for a in args]
             keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
             self.builder.loc = self.loc
-            result = rule(self.tx, *positional, **keywords)
+            result = unbacked.assuming(self, lambda: rule(self.tx, *positional, **keywords))
         except (Break, Raised):
             del self.builder.nodes[nodes:]
             raise
         except Unsupported as error:
             del self.builder.nodes[nodes:]
-            raise Break("unsupported-call", f"{what}: {error.reason}") from None
+            raise unbacked.as_break(error, what) from None
         except Exception as error:
             del self.builder.nodes[nodes:]
             raise Break("would-raise", f"{what}: {type(error).__name__}: {error}") from None

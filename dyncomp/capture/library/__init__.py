@@ -10,6 +10,7 @@ from . import (
     numbers,
     operator_calls,
     region_calls,
+    state,
     text,
 )
 from .registry import builtin, find
@@ -23,6 +24,7 @@ TOPICS = (
     numbers,
     operator_calls,
     region_calls,
+    state,
     text,
 )
 __all__ = ["TOPICS", "builtin", "find", "fold_call"]

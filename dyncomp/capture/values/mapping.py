@@ -16,7 +16,7 @@ from .base import Codegen, OpaqueValue, Tracer, Value
 from .func import BoundMethodValue
 from .iterator import IteratorValue, advance
 from .number import ConstValue
-from .seq import TupleValue, spread
+from .seq import TupleValue, refuse_large, spread
 
 
 def has_keys_in_order(mapping: Any, keys: tuple[Any, ...]) -> bool:
@@ -59,6 +59,7 @@ class DictValue(Value):
         """Every entry, in order."""
         if self._entries is None:
             assert self.source is not None
+            refuse_large(tracer, len(self._obj), "dict")
             keys = tuple(self._obj)
             for key in keys:
                 tracer.check_key(key)
