@@ -417,7 +417,9 @@ def maybe_attribute(tracer: Tracer, owner: Value, name: str) -> Value | None:
         return exceptions.unless_raised(tracer, AttributeError, lambda: owner.getattr(tracer, name))
     if owner.is_const:
         return owner.getattr(tracer, name) if tracer.fold(hasattr, owner.const, name) else None
-    return owner.getattr(tracer, name) if hasattr(owner.pytype, name) or _may_have(owner) else None
+    if not hasattr(owner.pytype, name) and not _may_have(owner):
+        return None
+    return exceptions.unless_raised(tracer, AttributeError, lambda: owner.getattr(tracer, name))
 
 
 def _may_have(owner: Value) -> bool:

@@ -14,6 +14,7 @@ from . import attributes, builtin_calls, classes, containers, frames, instance_c
 from .breaks import Break, Skip
 from .constant_calls import constant_result
 from .guards import Kind
+from .library import functions
 from .opaque_calls import opaque_call
 from .regions import disabled_reason, mark_of
 from .source import AttrSource, CellContentsSource, ItemSource, Source
@@ -54,6 +55,9 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
+        found = functions.dispatched(tracer, function, args)
+        if found is not None:
+            return found
         marked = _MARKED_CALLS.get(mark_of(function.function))
         if marked is not None:
             tracer.guard(function.source, Kind.IS, function.function)
@@ -400,7 +404,15 @@ def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
     return attributes.bind_member(tracer, member, value, value.pytype, name, direct)
 
 
-_FUNCTION_FIELDS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__")
+_FUNCTION_FIELDS: tuple[str, ...] = (
+    "__name__",
+    "__qualname__",
+    "__module__",
+    "__doc__",
+    "__defaults__",
+    "__kwdefaults__",
+)
+_FUNCTION_FIELDS += ("__annotations__", "__type_params__")
 
 
 def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value:
@@ -413,11 +425,23 @@ def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value
         if found is None:
             raise Break("would-raise", f"{value.describe()} has no attribute {name!r}")
         return found
-    if name in vars(function) or name in _FUNCTION_FIELDS:
+    if name in vars(function) or (name in _FUNCTION_FIELDS and hasattr(function, name)):
         return tracer.child(getattr(function, name), AttrSource(value.source, name))
     if name == "__class__":
         return ConstValue(types.FunctionType)
+    if not hasattr(types.FunctionType, name):
+        tracer.guard(value.source, Kind.NOATTR, name)
+        raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")
+
+
+def annotations_value(tracer: Tracer, given: Value | None) -> Value:
+    """``MAKE_FUNCTION``'s annotations (a flat tuple of names and values) as a dict."""
+    flat = [] if given is None else given.items(tracer)
+    if isinstance(given, DictValue):
+        return given
+    names = [tracer.constant_of(name, "an annotated name") for name in flat[::2]]
+    return DictValue(dict(zip(names, flat[1::2])))
 
 
 def set_function_attribute(tracer: Tracer, value: FunctionValue, name: str, new: Value | None) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from ..breaks import Break
 from ..methods.lists import sorted_values
+from ..unbacked import is_whole_number, item
+from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.deque import DequeValue
 from ..values.iterator import CallIterator, FilterIterator, IteratorValue, ReverseIterator, ZipIterator
@@ -38,6 +40,8 @@ def _range(tracer: Tracer, *args: Value) -> Value:
 def integer_bound(tracer: Tracer, value: Value) -> Any:
     if isinstance(value, SymIntValue):
         return value.sym
+    if isinstance(value, ArrayValue) and is_whole_number(value):
+        return item(tracer, value).sym
     if isinstance(value, NumberValue):
         symbol = value.as_integer(tracer)
         if symbol is not None:

@@ -232,6 +232,8 @@ class NumberValue(ComputedValue):
 
     def as_integer(self, tracer: Tracer) -> SymInt | None:
         """A symbol for the value, so that it can be a size or an index; ``None`` where it is no int64."""
+        if is_late(tracer, self):
+            raise Break("data-dependent-value", f"{self.describe()}, which depends on the data")
         if self._symbol is None and type(self.hint) is int and -(2**63) <= self.hint < 2**63:
             self._symbol = tracer.symbol_of(self)
         return self._symbol
@@ -243,6 +245,15 @@ class NumberValue(ComputedValue):
         if self._ref is None:
             self._ref = tracer.scalar_input(self)
         return self._ref
+
+
+def is_late(tracer: Tracer, value: Value) -> bool:
+    """Whether a number (or text) is made of one that depends on the data, so that it is known only after the
+    graph."""
+    if isinstance(value, SymIntValue):
+        return bool(tracer.env.is_unbacked(value.sym))
+    parts = getattr(value, "parts", ())
+    return isinstance(parts, tuple) and any(isinstance(p, Value) and is_late(tracer, p) for p in parts)
 
 
 class TextValue(ComputedValue):
