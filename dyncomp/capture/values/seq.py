@@ -16,12 +16,18 @@ from .number import ConstValue, NumberValue, SymIntValue
 
 def index_of(tracer: Tracer, key: Value, length: int, what: str) -> int:
     """A sequence index as a non-negative int. ``what``: plain Python's message where it is out of range."""
-    index = tracer.integer_of(key, "a sequence index")
+    index = tracer.index_constant(key, "a sequence index")
     if index < 0:
         index += length
     if not 0 <= index < length:
         tracer.raise_exception(IndexError, what)
     return index
+
+
+def refuse_large(tracer: Tracer, size: int, what: str) -> None:
+    """Containers from outside are looked into item by item, with a guard each: not where they are large."""
+    if size > 4 * tracer.config.options.unroll_ops:
+        raise Break("unsupported-operation", f"a {what} of {size} items is looked into")
 
 
 class SequenceValue(Value):
@@ -148,6 +154,7 @@ class ListValue(SequenceValue):
     def contents(self, tracer: Tracer) -> list[Value]:
         if self._items is None:
             assert self.source is not None
+            refuse_large(tracer, self._size, "list")
             tracer.guard(self.source, Kind.LEN, (list, self._size))
             children = [tracer.child(self._obj[i], ItemSource(self.source, i)) for i in range(self._size)]
             self._items = children + self.appended
