@@ -27,7 +27,9 @@ from .graph.passes.decompose import decompose
 from .graph.passes.fold import fold_constants
 from .graph.passes.outputs import own_outputs
 from .graph.passes.rules import simplify
+from .graph.stages import has_stages
 from .options import Options
+from .staged import StagedGraph
 
 log = logging.getLogger("dyncomp.pipeline")
 
@@ -141,6 +143,9 @@ def _inductor(
         compiled.seconds[name] = seconds
         compiled.nodes[name] = len(reached.nodes)
 
+    if has_stages(graph, table):
+        _staged(graph, table, options, owner, compiled)
+        return
     final = run_passes(graph, table, options, note)
     if options.stop_after in {step.name for step in PASSES}:
         compiled.call = _on_numpy(as_callable(final, table), owner)
@@ -150,6 +155,43 @@ def _inductor(
     examples = compiled.examples
     compiled.artifact = _timed(compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples))
     compiled.call = compiled.artifact.call
+
+
+def _staged(
+    graph: Graph, table: OpTable, options: Options, owner: ArrayOwner | None, compiled: Compiled
+) -> None:
+    """A graph in which sizes depend on the data: in several launches behind one call."""
+    from .inductor.compile import compile_graph
+
+    parts = Stages()
+
+    def compile_stage(stage: Graph, examples: Sequence[Any]) -> Callable[..., Any]:
+        final = run_passes(stage, table, options)
+        if options.stop_after in {step.name for step in PASSES}:
+            return _on_numpy(as_callable(final, table), owner)
+        artifact = compile_graph(final, options, owner, examples)
+        parts.artifacts.append(artifact)
+        return artifact.call
+
+    whole = functionalize(graph, table)
+    whole = eliminate_dead_code(whole, table)
+    compiled.graph_after = whole
+    compiled.artifact = parts
+    compiled.call = _timed(compiled, BACKEND_PASS, lambda: StagedGraph(whole, table, owner, compile_stage))
+
+
+@dataclass
+class Stages:
+    """What the backend made of the stages that were compiled so far."""
+
+    artifacts: list[Any] = field(default_factory=list)
+
+    @property
+    def kernels(self) -> list[Any]:
+        return [kernel for artifact in self.artifacts for kernel in artifact.kernels]
+
+    def describe(self) -> str:
+        return "\n".join(artifact.describe() for artifact in self.artifacts)
 
 
 def _timed(compiled: Compiled, name: str, run: Callable[[], Any]) -> Any:

@@ -17,11 +17,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
+from .errors import Unsupported
+from .symfacts import from_guards, likely
+
 Atom = Union[str, "Call"]
 Monomial = tuple[Atom, ...]
 Dim = Union[int, "SymInt"]
 
 INT64_MAX = 2**63 - 1
+UNBACKED_HINT = 64  # for estimates
+_VALUE = "data-dependent-value"
 
 
 @dataclass(frozen=True)
@@ -87,21 +92,30 @@ _RELATIONS: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass
 class SymbolInfo:
-    """What is known of one symbol: its value at capture and inclusive bounds (None: unbounded)."""
+    """What is known of one symbol: its value at capture and inclusive bounds (None: unbounded).
+
+    ``unbacked``: the value depends on the data, so that it is not known before the graph has run that far;
+    its hint is a guess for estimates, and no question is answered by it."""
 
     name: str
     hint: int
     low: int | None = None
     high: int | None = None
+    unbacked: bool = False
 
 
 @dataclass
 class ShapeEnv:
-    """The symbols of one capture and the guards that were recorded about them."""
+    """The symbols of one capture and the guards that were recorded about them.
+
+    Guards on unbacked symbols are checked by the graph when it runs. They are recorded only while
+    ``assuming`` is set, which is while a library's rule runs: there, sizes are not 0 or 1 and agree with one
+    another, or else the program would do something else or raise, and the original runs."""
 
     symbols: dict[str, SymbolInfo] = field(default_factory=dict)
     guards: list[SymGuard] = field(default_factory=list)
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
+    assuming: bool = field(default=False, compare=False, repr=False)
     # asked for the user's place whenever a guard is recorded
     locate: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
     origins: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False, repr=False)
@@ -111,6 +125,35 @@ class ShapeEnv:
         name = f"s{len(self.symbols)}"
         self.symbols[name] = SymbolInfo(name, hint, low, high)
         return self.symbol(name)
+
+    def new_unbacked(self, *, low: int = 0, high: int | None = None) -> SymInt:
+        """A fresh symbol for a number that depends on the data."""
+        symbol = self.new_symbol(max(low, UNBACKED_HINT), low=low, high=high)
+        self.symbols[str(symbol)].unbacked = True
+        return symbol
+
+    def is_unbacked(self, expr: Dim) -> bool:
+        """Whether an unbacked symbol occurs in ``expr``."""
+        return isinstance(expr, SymInt) and any(self.symbols[name].unbacked for name in expr.symbols())
+
+    def unbacked_guards(self) -> list[SymGuard]:
+        """What the graph has to check when it runs."""
+        return [guard for guard in self.guards if self.is_unbacked(guard.expr)]
+
+    def forget(self, count: int) -> None:
+        """Drop what was assumed of unbacked symbols since there were ``count`` guards."""
+        for guard in [g for g in self.guards[count:] if self.is_unbacked(g.expr)]:
+            self.guards.remove(guard)
+            self._seen.discard(guard.key)
+
+    def assume(self, expr: Dim, relation: str) -> None:
+        """Have ``expr relation 0`` hold, by a guard where it is not certain; else ``Unsupported``."""
+        known = self.known(expr, relation)
+        if known is None and isinstance(expr, SymInt):
+            known = True if self.is_unbacked(expr) else _RELATIONS[relation](expr.hint, 0)
+            self._record(expr, relation, known)
+        if not known:
+            raise Unsupported(f"{expr} {relation} 0 does not hold", break_id="data-dependent-shape")
 
     def symbol(self, name: str) -> SymInt:
         """The symbolic integer that is just the symbol ``name``."""
@@ -124,10 +167,11 @@ class ShapeEnv:
         """Whether ``expr relation 0``, recording a guard where only the hint could tell."""
         if isinstance(expr, int):
             return _RELATIONS[relation](expr, 0)
-        known = self._from_bounds(expr, relation)
+        known = self.known(expr, relation)
         if known is not None:
             return known
-        answer = _RELATIONS[relation](expr.hint, 0)
+        unbacked = self.is_unbacked(expr)
+        answer = likely(self, expr, relation) if unbacked else _RELATIONS[relation](expr.hint, 0)
         self._record(expr, relation, answer)
         return answer
 
@@ -135,7 +179,8 @@ class ShapeEnv:
         """Like :meth:`decide` but ``None`` instead of a guard where it is not certain."""
         if isinstance(expr, int):
             return _RELATIONS[relation](expr, 0)
-        return self._from_bounds(expr, relation)
+        found = self._from_bounds(expr, relation)
+        return from_guards(self._seen, expr, relation) if found is None and self.is_unbacked(expr) else found
 
     def _from_bounds(self, expr: SymInt, relation: str) -> bool | None:
         low, high = expr.bounds()
@@ -383,6 +428,8 @@ class SymInt:
 
     def __index__(self) -> int:
         """Pin the value: code made from here on holds for this value only."""
+        if self.env.is_unbacked(self):
+            raise Unsupported(f"{self}, which depends on the data, as a constant", break_id=_VALUE)
         value = self.hint
         self.env.decide(self - value, "==")
         return value
@@ -479,6 +526,11 @@ def _divide(op: str, numerator: Dim, divisor: Dim, env: ShapeEnv) -> Dim:
 # -- helpers for code that handles both -------------------------------------------------------
 def is_symbolic(value: object) -> bool:
     return isinstance(value, SymInt)
+
+
+def is_unbacked(value: object) -> bool:
+    """Whether it depends on the data."""
+    return isinstance(value, SymInt) and value.env.is_unbacked(value)
 
 
 def hint(value: Dim) -> int:

@@ -16,6 +16,7 @@ from .source import AttrSource, ConstSource, Source, TypeAttrSource
 from .values.base import Tracer, Value
 from .values.exception import ExceptionInitValue, ExceptionValue
 from .values.func import BoundMethodValue, SuperValue
+from .values.mapping import DictValue
 from .values.number import ConstValue
 from .values.obj import InstanceValue
 from .values.partial import PartialValue
@@ -416,7 +417,9 @@ def maybe_attribute(tracer: Tracer, owner: Value, name: str) -> Value | None:
         return exceptions.unless_raised(tracer, AttributeError, lambda: owner.getattr(tracer, name))
     if owner.is_const:
         return owner.getattr(tracer, name) if tracer.fold(hasattr, owner.const, name) else None
-    return owner.getattr(tracer, name) if hasattr(owner.pytype, name) or _may_have(owner) else None
+    if not hasattr(owner.pytype, name) and not _may_have(owner):
+        return None
+    return exceptions.unless_raised(tracer, AttributeError, lambda: owner.getattr(tracer, name))
 
 
 def _may_have(owner: Value) -> bool:
@@ -540,4 +543,7 @@ def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
         and not isinstance(member.raw, types.FunctionType)
     ):
         return ExceptionInitValue(owner)
+    if isinstance(owner, DictValue) and not isinstance(member.raw, types.FunctionType):
+        found: Value = tracer.container_method(owner, name)  # dict's own on a Counter
+        return found
     return tracer.realize(bind_member(tracer, member, None if on_class else owner, start, name, direct))

@@ -50,6 +50,11 @@ _KINDS = (
         "Keep the value in an array, or accept the break.",
     ),
     BreakKind(
+        "data-dependent-shape",
+        "How large a result is depends on array contents, and what is done with it needs to know.",
+        "Keep the size at its bound and use a mask, or accept the break.",
+    ),
+    BreakKind(
         "loop",
         "A loop whose trip count is long or unknown. It is never unrolled: its body is compiled once and "
         "called in each iteration.",

@@ -14,6 +14,7 @@ from . import attributes, builtin_calls, classes, containers, frames, instance_c
 from .breaks import Break, Skip
 from .constant_calls import constant_result
 from .guards import Kind
+from .library import functions
 from .opaque_calls import opaque_call
 from .regions import disabled_reason, mark_of
 from .source import AttrSource, CellContentsSource, ItemSource, Source
@@ -31,7 +32,7 @@ from .values.func import (
 from .values.generator import GeneratorValue
 from .values.mapping import DictValue
 from .values.number import ConstValue, NumberValue
-from .values.seq import ListValue, TupleValue
+from .values.seq import ListValue, TupleValue, spread
 from .wrap import pinned
 from .wrong_arguments import raise_type_error
 
@@ -54,6 +55,9 @@ def call_function(
         handler = builtin_calls.find(function.function)
         if handler is not None:
             return handler(tracer, args, kwargs)
+        found = functions.dispatched(tracer, function, args)
+        if found is not None:
+            return found
         marked = _MARKED_CALLS.get(mark_of(function.function))
         if marked is not None:
             tracer.guard(function.source, Kind.IS, function.function)
@@ -285,6 +289,9 @@ def call_object(
         raise Break("class-definition", "a class is made")
     if obj is print:
         raise Break("print", "a call of print")
+    method = unbound_method(obj, args)
+    if method is not None:
+        return tracer.call_value(method, args[1:], kwargs)
     inner = wrapped_library_function(tracer, obj, args, kwargs)
     if inner is not None:
         return call_function(tracer, inner, args, kwargs)
@@ -298,6 +305,16 @@ def call_instead(
     is none of the program's: what it stands for is then called."""
     tracer.take_direct()
     return call_function(tracer, FunctionValue(function, pinned(function)), args, kwargs)
+
+
+def unbound_method(obj: Any, args: list[Value]) -> Value | None:
+    """``list.append(items, x)``: the method of the first argument, ``None`` where it is no such call."""
+    if type(obj) is not types.MethodDescriptorType or not args:
+        return None
+    owner = spread(args[0])
+    if not issubclass(owner.pytype, obj.__objclass__) or not containers.has_method(owner, obj.__name__):
+        return None
+    return BuiltinMethodValue(owner, obj.__name__)
 
 
 def _callable_name(obj: Any) -> str:
@@ -347,6 +364,8 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
         return ConstValue(type(obj))
     if isinstance(obj, enum.Enum):
         return _enum_attribute(tracer, value, name)
+    if type(obj) is tuple:
+        return spread(value).getattr(tracer, name)
     if isinstance(obj, (str, bytes, int, float, complex)) and not isinstance(obj, bool | type):
         member = inspect.getattr_static(type(obj), name, _MISSING)
         if isinstance(member, types.MethodDescriptorType):
@@ -385,7 +404,15 @@ def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
     return attributes.bind_member(tracer, member, value, value.pytype, name, direct)
 
 
-_FUNCTION_FIELDS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__")
+_FUNCTION_FIELDS: tuple[str, ...] = (
+    "__name__",
+    "__qualname__",
+    "__module__",
+    "__doc__",
+    "__defaults__",
+    "__kwdefaults__",
+)
+_FUNCTION_FIELDS += ("__annotations__", "__type_params__")
 
 
 def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value:
@@ -398,11 +425,23 @@ def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value
         if found is None:
             raise Break("would-raise", f"{value.describe()} has no attribute {name!r}")
         return found
-    if name in vars(function) or name in _FUNCTION_FIELDS:
+    if name in vars(function) or (name in _FUNCTION_FIELDS and hasattr(function, name)):
         return tracer.child(getattr(function, name), AttrSource(value.source, name))
     if name == "__class__":
         return ConstValue(types.FunctionType)
+    if not hasattr(types.FunctionType, name):
+        tracer.guard(value.source, Kind.NOATTR, name)
+        raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")
+
+
+def annotations_value(tracer: Tracer, given: Value | None) -> Value:
+    """``MAKE_FUNCTION``'s annotations (a flat tuple of names and values) as a dict."""
+    flat = [] if given is None else given.items(tracer)
+    if isinstance(given, DictValue):
+        return given
+    names = [tracer.constant_of(name, "an annotated name") for name in flat[::2]]
+    return DictValue(dict(zip(names, flat[1::2])))
 
 
 def set_function_attribute(tracer: Tracer, value: FunctionValue, name: str, new: Value | None) -> None:

@@ -44,10 +44,11 @@ from .source import (
     TypeSource,
 )
 from .transfers import line_loc, transfer_loc
+from .unbacked import definition
 from .values.array import ArrayValue
 from .values.base import Tracer, UnboundValue, Value
 from .values.func import CellValue
-from .values.number import ComputedValue, ConstValue, SymIntValue
+from .values.number import ComputedValue, ConstValue, SymIntValue, is_late
 
 # the text of a stack slot that holds no value
 UNBOUND_SLOT = "<unbound>"
@@ -185,7 +186,11 @@ class Codegen:
         if known is None:
             parts = [p if isinstance(p, str) else self._number_part(p) for p in value.parts]
             known = self.fresh("n")
-            self.prelude.append(f"{known} = {''.join(parts)}")
+            text = f"{known} = {''.join(parts)}"
+            if is_late(self.tracer, value):
+                self.line(text)
+            else:
+                self.prelude.append(text)
             self.remember(value, known)
         return known
 
@@ -207,13 +212,22 @@ class Codegen:
         if name in self._symbols:
             return
         self._symbols.add(name)
-        place = self.tracer.places[name]
+        place = self.tracer.places.get(name)
+        if place is None:
+            self._unbacked(name)
+            return
         base = self.number(place.value) if place.source is None else self.load(place.source)
         if place.what == "dim":
             base = f"{base}.shape[{place.axis}]"
         elif place.what == "stride":
             base = f"{self.constant(element_stride)}({base}, {place.axis})"
         self.prelude.append(f"{name} = {base}")
+
+    def _unbacked(self, name: str) -> None:
+        """A number that the graph computes, or a size of what it gives."""
+        value, axis = definition(self.tracer, name)
+        text = self.value(value)
+        self.line(f"{name} = {text}" if axis < 0 else f"{name} = {text}.shape[{axis}]")
 
     def cell_object(self, value: CellValue) -> str:
         assert value.source is not None

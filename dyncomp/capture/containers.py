@@ -17,6 +17,7 @@ from .methods.sets import FROZEN, SET
 from .methods.table import Method
 from .values.base import Tracer, Value
 from .values.deque import DequeValue
+from .values.iterator import IteratorValue
 from .values.mapping import DictValue, DictViewValue
 from .values.number import ComputedValue, SymIntValue
 from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
@@ -79,10 +80,18 @@ def call_method(
         raise Break("would-raise", f"{raised.value.describe()} in {owner.describe()}.{name}") from None
 
 
+def _listed(tracer: Tracer, arg: Value) -> Value:
+    """An iterator's items as a list: the methods of strings and numbers only read what they are given."""
+    if isinstance(arg, (IteratorValue, DictViewValue)):
+        return ListValue([tracer.realize(v) for v in arg.items(tracer)])
+    return arg
+
+
 def _plain_method(
     tracer: Tracer, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Methods of strings and numbers: computed at capture, or by compiled code in Python."""
+    args = [_listed(tracer, arg) for arg in args]
     found = computed_method(tracer, owner, name, args, kwargs)
     if found is not None:
         return found

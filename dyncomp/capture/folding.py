@@ -34,9 +34,6 @@ _FOLDED: frozenset[Any] = frozenset(
 )
 
 
-_TEXT = (str, repr, format, ascii, hex, bin, oct, chr)
-
-
 def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     """A pure C function of constants is computed at capture; of Python numbers, in Python at run time."""
     if isinstance(obj, functools._lru_cache_wrapper):

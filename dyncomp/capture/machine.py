@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import Unsupported
 from ..graph.ir import COPY
 from . import exceptions
 from .breaks import Break
@@ -12,6 +13,7 @@ from .exceptions import Raised
 from .frames import Frame
 from .handlers.registry import HANDLERS
 from .instr import Instr, pops_pushes
+from .unbacked import as_break
 from .values.base import LazyValue, Tracer, Value
 from .values.exception import LastInstructionValue
 from .values.number import ConstValue
@@ -82,7 +84,7 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             tracer.loc = frame.loc
             if decisions.breaks:
                 _check_known_break(tracer, frame, index)
-            handler(tracer, frame, instr.arg)
+            _execute(handler, tracer, frame, instr.arg)
         except Break as problem:
             if _had_effects(tracer, progress):
                 problem.__traceback__ = None
@@ -102,6 +104,13 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             _check_stack_effect(instr, before, frame)
     tracer.frames.pop()
     return frame.result
+
+
+def _execute(handler: Any, tracer: Tracer, frame: Frame, arg: Any) -> None:
+    try:
+        handler(tracer, frame, arg)
+    except Unsupported as error:  # a question about a number that depends on the data
+        raise as_break(error) from None
 
 
 def _enter_handler(frame: Frame, index: int, before: list[Value], raised: Raised) -> bool:

@@ -17,6 +17,7 @@ from .folding import text_operator
 from .identity import identical
 from .mappings import container_operator
 from .object_operators import BINARY_NAMES, COMPARISONS, has_own_operator, special_method
+from .unbacked import is_whole_number, item
 from .values.array import ArrayValue
 from .values.base import OpaqueValue, Tracer, Value
 from .values.number import (
@@ -28,7 +29,7 @@ from .values.number import (
     unary_number,
 )
 from .values.obj import InstanceValue
-from .values.seq import ListValue, TupleValue
+from .values.seq import ListValue, TupleValue, spread
 
 UNARY_NAMES = {"-": "neg", "+": "pos", "~": "invert"}
 _MISSING = object()
@@ -68,6 +69,8 @@ _TOTAL_ON_FLOATS = {
 def _number_from_array(tracer: Tracer, name: str, values: list[Value]) -> Value:
     """Python floats that the graph computes (``float(x.sum())``) stay in the graph where the operator is
     total, as Python's float arithmetic is float64's."""
+    if all(is_whole_number(v) or _is_int(v) for v in values):
+        return _whole_numbers(tracer, name, values)
     prim = _TOTAL_ON_FLOATS.get(name)
     if prim is not None and all(v.pytype is float for v in values):
         ops = tracer.tx.ops
@@ -75,6 +78,20 @@ def _number_from_array(tracer: Tracer, name: str, values: list[Value]) -> Value:
         var = getattr(ops, prim)(*operands)
         return tracer.wrap_result(ArrayRef(var, "python", tracer.config.frontends[0].name))
     raise Break("data-dependent-value", f"{name} of Python numbers that come from an array")
+
+
+def _is_int(value: Value) -> bool:
+    return isinstance(value, SymIntValue) or (value.is_const and type(value.const) is int)
+
+
+def _whole_numbers(tracer: Tracer, name: str, values: list[Value]) -> Value:
+    """Python ints of which some come from arrays: those are symbols from here on."""
+    ready = [item(tracer, v) if isinstance(v, ArrayValue) else v for v in values]
+    if name == "abs":
+        return tracer.wrap_result(abs(ready[0].for_rule(tracer)))
+    names = UNARY_NAMES if len(values) == 1 else BINARY_NAMES
+    spelling = next(s for s, n in names.items() if n == name)
+    return unary(tracer, spelling, ready[0]) if len(values) == 1 else binary(tracer, spelling, *ready)
 
 
 def _float_variable(tracer: Tracer, value: Value) -> Var:
@@ -100,7 +117,7 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     if text is not None:
         return text
     if isinstance(a, (ListValue, TupleValue)) or isinstance(b, (ListValue, TupleValue)):
-        found = _sequences(tracer, op, plain, _spread(a), _spread(b))
+        found = _sequences(tracer, op, plain, spread(a), spread(b))
         if found is not None:
             return found
     found = container_operator(tracer, op, plain, a, b)
@@ -137,13 +154,6 @@ def _with_array(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Valu
         tracer.operator(f"i{name}", [a, b])
         return a
     return tracer.operator(BINARY_NAMES[plain], [a, b])
-
-
-def _spread(value: Value) -> Value:
-    """A constant tuple by its items, so that it goes with tuples that are not constant."""
-    if isinstance(value, ConstValue) and type(value.const) is tuple:
-        return TupleValue([ConstValue(item) for item in value.const])
-    return value
 
 
 def _sequences(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value | None:

@@ -70,7 +70,7 @@ def _conditions(cg: Codegen) -> list[str]:
         text = cg.symbolic(tracer.env.symbol(name))
         lines.append(f"if not {-(2**63)} <= {text} < {2**63}: raise {stale}")
     for guard in tracer.env.guards:
-        if tracer.is_computed(guard.expr):
+        if tracer.is_computed(guard.expr) and not tracer.env.is_unbacked(guard.expr):
             lines.append(f"if not {cg.symbolic(guard.expr)} {guard.relation} 0: raise {stale}")
     return lines
 

@@ -25,6 +25,7 @@ from . import (
     operators,
     protocols,
     regions,
+    unbacked,
     wrap,
 )
 from .breaks import Break
@@ -33,7 +34,7 @@ from .exceptions import Raised
 from .guard_program import is_plain_key
 from .guards import Guard, Kind
 from .places import SymbolPlace
-from .source import Source
+from .source import LocalSource, Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue
@@ -224,13 +225,17 @@ class Tracer:
         self.places[str(symbol)] = SymbolPlace(None, "number", value=value)
         return symbol
 
+    def select(self, value: ArrayValue) -> None:
+        """Turn a masked value into the array that it stands for."""
+        unbacked.select(self, value)
+
     def computed_symbols(self) -> list[str]:
         """The symbols made by :meth:`symbol_of`."""
         return [name for name, place in self.places.items() if place.source is None]
 
     def is_computed(self, expr: SymInt) -> bool:
         """Whether the value is known only once compiled code runs."""
-        return any(self.places[name].source is None for name in expr.symbols())
+        return any(name not in self.places or self.places[name].source is None for name in expr.symbols())
 
     def bind_dim(
         self,
@@ -260,18 +265,27 @@ class Tracer:
         self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str
     ) -> Value:
         """Emit a library call into the graph, or break with nothing emitted."""
+        return unbacked.with_sizes(
+            self,
+            [self.realize(v) for v in (*args, *kwargs.values())],
+            lambda: self._apply_rule(rule, args, kwargs, what),
+        )
+
+    def _apply_rule(
+        self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str
+    ) -> Value:
         nodes = len(self.builder.nodes)
         try:
             positional = [self.realize(a).for_rule(self) for a in args]
             keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
             self.builder.loc = self.loc
-            result = rule(self.tx, *positional, **keywords)
+            result = unbacked.assuming(self, lambda: rule(self.tx, *positional, **keywords))
         except (Break, Raised):
             del self.builder.nodes[nodes:]
             raise
         except Unsupported as error:
             del self.builder.nodes[nodes:]
-            raise Break("unsupported-call", f"{what}: {error.reason}") from None
+            raise unbacked.as_break(error, what) from None
         except Exception as error:
             del self.builder.nodes[nodes:]
             raise Break("would-raise", f"{what}: {type(error).__name__}: {error}") from None
@@ -311,6 +325,27 @@ class Tracer:
         if not value.is_const:
             raise Break("data-dependent-value", f"{what} that is {value.describe()}")
         return value.const
+
+    def key_constant(self, value: Value, what: str) -> Any:
+        """The constant that a container's key or index is. An integer that is another one in each iteration
+        of a loop, or was seen to change often, is not pinned: each value would be compiled anew."""
+        value = self.realize(value)
+        if isinstance(value, SymIntValue) and self._keeps_changing(value.sym):
+            raise Break("data-dependent-value", f"{what} that changes from call to call")
+        if isinstance(value, TupleValue) and value.cls is tuple:
+            return tuple(self.key_constant(v, what) for v in value.contents(self))
+        return self.constant_of(value, what)
+
+    def _keeps_changing(self, sym: SymInt) -> bool:
+        places = [self.places[name] for name in sym.symbols() if name in self.places]
+        roots = [p.source.root() for p in places if p.source is not None and p.what == "int"]
+        varies = any(isinstance(root, LocalSource) and root.local in self.varying for root in roots)
+        often = self.config.state_of(self.code).captures > self.config.options.recompile_limit // 2
+        return varies or (bool(roots) and often)
+
+    def index_constant(self, value: Value, what: str) -> int:
+        """As :meth:`key_constant`, for an index into a sequence."""
+        return self.integer_of(ConstValue(self.key_constant(value, what)), what)
 
     def integer_of(self, value: Value, what: str) -> int:
         found = self.constant_of(value, what)
@@ -412,9 +447,14 @@ class Tracer:
             return self.call_value(function, args, kwargs)
         return self.call_direct(direct, function, args, kwargs)
 
+    def annotations_value(self, given: Value | None) -> Value:
+        return calls.annotations_value(self, given)
+
     def attribute(self, frame: Any, owner: Value, name: str) -> Value:
         """An attribute that an instruction of ``frame`` pushes, so that a break inside a property can be
         resumed."""
+        if name == "__class__" and isinstance(owner, _OF_KNOWN_CLASS):
+            return ConstValue(owner.pytype)
         self._direct = frame
         try:
             return owner.getattr(self, name)
@@ -469,6 +509,9 @@ class Tracer:
 
     def set_function_attribute(self, value: Any, name: str, new: Value | None) -> None:
         calls.set_function_attribute(self, value, name, new)
+
+
+_OF_KNOWN_CLASS = (ArrayValue, SymIntValue, NumberValue, ListValue, TupleValue)
 
 
 def state_assumption(frontend: Frontend) -> str:

@@ -191,6 +191,10 @@ class Frontend(Protocol):
         will refuse them (so that capture can say why)."""
         ...
 
+    def selected(self, tx: TraceContext, ref: ArrayRef) -> ArrayRef:
+        """The array that a ``"masked"`` value stands for, made by the graph; its size is a symbol."""
+        ...
+
     def pytype(self, ref: ArrayRef) -> type:
         """The exact Python type that a traced value will have."""
         ...

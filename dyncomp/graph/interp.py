@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import VerifyError
-from ..symint import Dim, SymInt
+from ..symint import Dim, SymGuard, SymInt
 from .ir import COPY, ArrayType, Graph, GraphInput, GraphOutput, Node, OpTable, ViewOf
 
 Array = np.ndarray[Any, Any]
@@ -51,10 +51,33 @@ def bind_symbols(graph: Graph, inputs: Sequence[Any], integers: Sequence[int]) -
             values[symbol.name] = int(integers[symbol.index])
         elif symbol.kind == "dim":
             values[symbol.name] = inputs[symbol.index].shape[symbol.axis]
-        else:
+        elif symbol.kind == "stride":
             array = inputs[symbol.index]
             values[symbol.name] = array.strides[symbol.axis] // array.itemsize
     return values
+
+
+def define_symbols(node: Node, row: Any, results: Sequence[Array], symbols: dict[str, int]) -> None:
+    """Give the symbols that ``node`` defines their values; ``ValueError`` where its results do not agree with
+    what is known of them."""
+    if row.defines == "value":
+        symbols[str(node.kwargs["value"])] = int(results[0])
+        return
+    for var, array in zip(node.outputs, results, strict=True):
+        if len(var.shape) != array.ndim:
+            raise ValueError(f"{node.op}: {array.ndim} dimensions where there should be {len(var.shape)}")
+        for dim, size in zip(var.shape, array.shape):
+            if isinstance(dim, SymInt) and str(dim) not in symbols and str(dim) in dim.symbols():
+                symbols[str(dim)] = size
+            elif concrete(dim, symbols) != size:
+                raise ValueError(f"{node.op}: size {size} where {dim} should be")
+
+
+def check_guards(guards: Sequence[SymGuard], symbols: Symbols) -> None:
+    """Raise ``ValueError`` for the first guard that does not hold, of those whose symbols are all known."""
+    for guard in guards:
+        if guard.expr.symbols() <= symbols.keys() and not guard.holds(symbols):
+            raise ValueError(f"a size that depends on the data: {guard} does not hold")
 
 
 def dense_empty(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -147,7 +170,7 @@ class Interpreter:
         """The value (or tuple of values) of a node; ``params`` have no symbols left in them."""
         return self.table[node.op].ref(*inputs, **params)  # type: ignore[attr-defined]
 
-    def _run_step(self, step: _Step, values: dict[str, Array], symbols: Symbols) -> None:
+    def _run_step(self, step: _Step, values: dict[str, Array], symbols: dict[str, int]) -> None:
         node = step.node
         inputs = [values[v.name] for v in node.inputs]
         if node.op == COPY:
@@ -156,6 +179,9 @@ class Interpreter:
             params = concrete(step.params, symbols) if step.symbolic else step.params
             result = self.run_node(node, inputs, params)
             several = result if isinstance(result, (tuple, list)) else (result,)
+            if step.defines:
+                define_symbols(node, self.table[node.op], several, symbols)
+                check_guards(self.graph.env.unbacked_guards(), symbols)
             for var, value in zip(node.outputs, several, strict=True):
                 values[var.name] = step.settle(var.type, value, inputs, symbols, self._writes)
         for name in step.frees:
@@ -200,12 +226,13 @@ class Interpreter:
 class _Step:
     """A node, made ready to run."""
 
-    __slots__ = ("node", "params", "symbolic", "view", "frees")
+    __slots__ = ("node", "params", "symbolic", "view", "frees", "defines")
 
     def __init__(self, node: Node, table: OpTable) -> None:
         self.node = node
         self.params = node.kwargs
-        self.symbolic = has_symbols(self.params)
+        self.defines = node.op != COPY and bool(getattr(table[node.op], "defines", ""))
+        self.symbolic = has_symbols(self.params) and not self.defines
         self.view = node.op != COPY and bool(getattr(table[node.op], "is_view", False))
         self.frees: list[str] = []
 
@@ -224,7 +251,7 @@ class _Step:
         borrowed = not array.flags.owndata and any(np.may_share_memory(array, x) for x in inputs)
         if borrowed or any(array is x for x in inputs):
             array = array.copy(order="K")
-        return _with_strides(array, type.strides, symbols)
+        return laid_out(array, type.strides, symbols)
 
 
 def _as_writeable_as(base: Array, view: Array) -> Array:
@@ -235,7 +262,8 @@ def _as_writeable_as(base: Array, view: Array) -> Array:
     return view
 
 
-def _with_strides(array: Array, strides: tuple[Dim, ...], symbols: Symbols) -> Array:
+def laid_out(array: Array, strides: tuple[Dim, ...], symbols: Symbols) -> Array:
+    """``array``, or a copy that lies in memory as ``strides`` (in elements) say."""
     if array.ndim == 0 or array.size == 0:
         return array
     item = array.itemsize

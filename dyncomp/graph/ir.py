@@ -171,7 +171,8 @@ class SymbolBinding:
 
     ``kind`` ``"int"``: the integer argument number ``index``, counted after the graph's inputs (a
     graph is called as ``graph(*inputs, *integers)``); ``"dim"`` / ``"stride"``: dimension / stride in
-    elements ``axis`` of input number ``index``.
+    elements ``axis`` of input number ``index``; ``"node"``: the node that has the symbol as a size of its
+    outputs, or as a parameter, and defines it (``OpDef.defines``).
     """
 
     name: str

@@ -89,6 +89,9 @@ def _symbol_lines(graph: Graph) -> list[str]:
         if symbol.kind == "int":
             lines.append(f"# {symbol.name}: integer {symbol.index}{facts}")
             continue
+        if symbol.kind == "node":
+            lines.append(f"# {symbol.name}: computed{facts}")
+            continue
         source = graph.inputs[symbol.index].var.name
         if symbol.kind == "dim":
             lines.append(f"{symbol.name} = {source}.shape[{symbol.axis}]  # dim{facts}")
@@ -243,6 +246,7 @@ def _write_back(*pairs: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]) -> No
 
 
 # -- parsing ----------------------------------------------------------------------------------
+_SYMBOL = re.compile(r"\s*(?:# (\w+): (?:integer \d+|computed)|(\w+) = [^#]*  # (?:dim|stride))(.*)$")
 _FACT = re.compile(r"(hint|low|high) (-?\d+)")
 _TYPE = re.compile(r"(\w+)\[(.*?)\](?:\{(.*?)\})?(?:@(\S+))?$")
 _LOC = re.compile(r"(.*):(\d+)(?: (.+))?$")
@@ -294,7 +298,7 @@ class _Parser:
         """Symbols first: the types of the inputs, which are printed before them, use them."""
         found = []
         for line in self.lines[1:]:
-            match = re.match(r"\s*(?:# (\w+): integer \d+|(\w+) = [^#]*  # (?:dim|stride))(.*)$", line)
+            match = _SYMBOL.match(line)
             if match:
                 facts = {key: int(value) for key, value in _FACT.findall(match.group(3))}
                 found.append((match.group(1) or match.group(2), facts))
@@ -331,6 +335,10 @@ class _Parser:
         if rest.startswith("integer "):
             index = int(rest.split()[1].rstrip(","))
             self.symbols.append(SymbolBinding(name, "int", index))
+            return
+        if rest.startswith("computed"):
+            self.env.symbols[name].unbacked = True
+            self.symbols.append(SymbolBinding(name, "node", 0))
             return
         type_text, kind, *label = rest.split("  ", 2)
         var = self._define(name, self._type(type_text))

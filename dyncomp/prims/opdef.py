@@ -140,6 +140,8 @@ class OpDef:
     outputs follow NumPy's K order. ``ref`` is the NumPy reference on arrays: the executable definition.
     ``decomp(ops, *vars, **params)`` writes a composite in other ops. ``vjp(ops, cotangents, inputs,
     outputs, **params)`` and ``jvp(ops, tangents, inputs, outputs, **params)`` are its derivatives.
+    ``defines``: running it gives a value to symbols: ``"sizes"``, those that are sizes of its outputs, or
+    ``"value"``, its parameter of that name.
     """
 
     name: str
@@ -154,6 +156,7 @@ class OpDef:
     dtypes: tuple[DType, ...] = ALL
     tolerance: Tolerance = Tolerance()
     doc: str = ""
+    defines: str = ""
 
     @property
     def is_prim(self) -> bool:
@@ -162,6 +165,10 @@ class OpDef:
     @property
     def is_view(self) -> bool:
         return isinstance(self.lower, View)
+
+    @property
+    def is_extern(self) -> bool:
+        return isinstance(self.lower, Extern)
 
     @property
     def may_raise(self) -> bool:

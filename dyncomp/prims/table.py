@@ -9,6 +9,7 @@ from types import MappingProxyType
 from . import (
     contract,
     create,
+    dynamic,
     elementwise,
     elementwise_binary,
     fft,
@@ -35,6 +36,7 @@ PRIM_FAMILIES = (
     sort,
     fft,
     linalg,
+    dynamic,
     python_call,
 )
 COMPOSITE_FAMILIES = (math, reductions, joins, linear, transforms, nn)

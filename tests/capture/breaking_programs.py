@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import dyncomp
 
 GOLDEN: dict[str, tuple[Callable[..., Any], str]] = {}
@@ -60,6 +62,13 @@ def makes_an_int_of_data(x):
     y = x + 1
     n = int(y.sum() * 0)  # here
     return y[n:] * 2
+
+
+@breaks("data-dependent-shape", "numpy.pad with widths that are data")
+def pads_by_data(x):
+    y = x + 1
+    z = np.pad(y, (y[:2] > 2).astype(int))  # here
+    return z * 2
 
 
 @breaks("loop", "a for loop that is not unrolled")

@@ -141,8 +141,6 @@ def dataclass_helpers(i):
     breaks=(
         "generator",
         "loop",
-        "unsupported-call",
-        "unsupported-operation",
     ),
     plain=True,
 )
@@ -254,9 +252,7 @@ class Mode(str, enum.Enum):
     SLOW = "slow"
 
 
-@program(
-    lambda: (vec(), Color.RED), lambda: (vec(), Color.GREEN), breaks=("unsupported-operation",), plain=True
-)
+@program(lambda: (vec(), Color.RED), lambda: (vec(), Color.GREEN))
 def enums(x, c):
     if c is Color.RED or c == Color.CRIMSON:
         x = x + c.value
@@ -752,17 +748,7 @@ class Copied:
         return Copied(copy.deepcopy(self.x, memo) + 2)
 
 
-@program(
-    lambda: ({"a": [vec(), 1], "b": (1, 2)}, Right(vec())),
-    breaks=(
-        "generator",
-        "loop",
-        "unsupported-call",
-        "unsupported-operation",
-        "would-raise",
-    ),
-    plain=True,
-)
+@program(lambda: ({"a": [vec(), 1], "b": (1, 2)}, Right(vec())))
 def copies(d, o):
     shallow = copy.copy(d)
     deep = copy.deepcopy(d)
@@ -773,15 +759,7 @@ def copies(d, o):
     return shallow, deep, other, third, shallow["a"] is d["a"], deep["b"] is d["b"], copy.copy(3), o
 
 
-@program(
-    lambda: (Copied(vec()), vec()),
-    breaks=(
-        "loop",
-        "unsupported-call",
-        "would-raise",
-    ),
-    plain=True,
-)
+@program(lambda: (Copied(vec()), vec()))
 def copy_hooks(c, x):
     return (
         copy.copy(c),
@@ -793,14 +771,7 @@ def copy_hooks(c, x):
     )
 
 
-@program(
-    one,
-    breaks=(
-        "loop",
-        "unsupported-call",
-        "would-raise",
-    ),
-)
+@program(one)
 def copies_of_shared_objects(x):
     inner = [x]
     both = {"p": inner, "q": inner}

@@ -133,14 +133,7 @@ def wrapped_functions(x):
     return y, logged_double.__name__, logged_double.__doc__, logged_double.count, logged_double.__wrapped__(x)
 
 
-@program(
-    one,
-    breaks=(
-        "loop",
-        "unsupported-attribute",
-    ),
-    plain=True,
-)
+@program(one)
 def wraps_in_the_frame(x):
     def plain(v):
         "Plain."
@@ -173,13 +166,7 @@ def _(v, x):
     return x + v, "array"
 
 
-@program(
-    *[lambda v=v: (vec(), v) for v in (1, "s", 2.5, True, vec())],
-    breaks=(
-        "unsupported-attribute",
-        "unsupported-call",
-    ),
-)
+@program(*[lambda v=v: (vec(), v) for v in (1, "s", 2.5, True, vec())])
 def single_dispatch(x, v):
     return kind_of(v, x)
 
@@ -233,7 +220,7 @@ class Thing:
         return self.v * k + d
 
 
-@program(one, breaks=("unsupported-call",), plain=True)
+@program(one)
 def getters(x):
     t = Thing("n", x)
     name_of = operator.attrgetter("name")
@@ -245,22 +232,21 @@ def getters(x):
 
 
 @program(
-    lambda: (operator.itemgetter(1), operator.attrgetter("T"), operator.methodcaller("sum", axis=0), vec(6)),
-    breaks=("unsupported-call",),
+    lambda: (operator.itemgetter(1), operator.attrgetter("T"), operator.methodcaller("sum", axis=0), vec(6))
 )
 def getters_from_outside(first, transposed, total, x):
     y = x.reshape(2, 3)
     return first([1, x]), transposed(y) + 1, total(y)
 
 
-@program(one, breaks=("unsupported-call",), plain=True)
+@program(one)
 def sorted_by_getters(x):
     things = [Thing("b", x), Thing("a", x + 1)]
     ordered = sorted(things, key=operator.attrgetter("name"))
     return ordered[0].v, max([(1, "b"), (2, "a")], key=operator.itemgetter(1))
 
 
-@program(one, breaks=("unsupported-call",), plain=True)
+@program(one)
 def operator_functions(x):
     items = [1, 2, 3]
     operator.setitem(items, 0, 5)

@@ -102,7 +102,6 @@ def literals(x, v):
         )
     ],
     lambda: (vec(), collections.deque([1, 2])),
-    breaks=("unsupported-operation",),
 )
 def sequences(x, v):
     match v:
@@ -186,10 +185,7 @@ def nested_patterns(x, v):
             2.5,
         )
     ],
-    breaks=(
-        "data-dependent-branch",
-        "unsupported-operation",
-    ),
+    breaks=("unsupported-operation",),
 )
 def classes(x, v):
     match v:
@@ -326,14 +322,7 @@ def property_pattern(o):
             return d + 1
 
 
-@program(
-    lambda: (vec(), collections.OrderedDict(a=1)),
-    lambda: (vec(), collections.defaultdict(int, a=2)),
-    breaks=(
-        "opaque-object",
-        "unsupported-operation",
-    ),
-)
+@program(lambda: (vec(), collections.OrderedDict(a=1)), lambda: (vec(), collections.defaultdict(int, a=2)))
 def other_mappings(x, v):
     match v:
         case {"b": b}:

@@ -137,7 +137,7 @@ def delegated(w: Writer) -> Lines:
 
 def sets(w: Writer) -> Lines:
     return [
-        f"found = {{n, m, {w.integer()}}}",
+        f"found = {{v for v in (n, m, {w.integer()}) if v == v}}",  # nan is hashed by identity
         w.pick(
             "found.add(3)", "found |= {1, 2}", "found.discard(n)", "found -= {m}", "found = found & {0, 1, 2}"
         ),

@@ -271,7 +271,8 @@ def test_reset_from_inside():
 
 
 # -- stacks that switch -------------------------------------------------------------------------------------
-def test_greenlets():
+@pytest.mark.parametrize("kept", [dyncomp.disable, lambda f: f])
+def test_greenlets(kept):
     greenlet = pytest.importorskip("greenlet").greenlet
 
     def program(x, switch, n):
@@ -286,7 +287,11 @@ def test_greenlets():
     results = {}
 
     def body(name):
-        results[name] = compiled(vec(), dyncomp.disable(lambda i: hub.switch(i)), 4)
+        def switch(i):
+            sys._getframe()  # not inlined
+            hub.switch(i)
+
+        results[name] = compiled(vec(), kept(switch), 4)
 
     hub = greenlet.getcurrent()
     for _ in range(3):

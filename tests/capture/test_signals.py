@@ -50,6 +50,9 @@ def on_timer(signum, frame):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # in a callback of the collector
 def test_interrupted_anywhere_in_capture():
     """A signal at any moment of the first call: the exception comes through, and the next call compiles."""
     expected = program(vec(6), 8)

@@ -120,7 +120,7 @@ run_entry(Dispatcher *self, ThreadState *ts, Hit *hit, const GuardEnv *env, PyOb
 {
     Entry *entry = hit->entry;
     bool needs_hook = entry->needs_hook;
-    HookConfig *previous = needs_hook ? activate(ts, self->config) : NULL;
+    HookConfig *previous = needs_hook ? push_active(ts, self->config) : NULL;
     PyObject *result;
     if (entry->target != NULL) {
         result = entry_call_target(hit, env);
@@ -130,7 +130,7 @@ run_entry(Dispatcher *self, ThreadState *ts, Hit *hit, const GuardEnv *env, PyOb
         result = run_python(self, ts, hit, args, nargsf, kwnames);
     }
     if (needs_hook) {
-        reactivate(ts, previous);
+        pop_active(ts, previous);
     }
     return result;
 }

@@ -178,6 +178,8 @@ int cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, cons
 /* -- state.c: per-thread state, counters, recursion ------------------------------------------ */
 typedef struct {
     HookConfig *active;    /* strong */
+    HookConfig *base;      /* strong: what was active before the outermost push_active */
+    int pushed;            /* calls of push_active without their pop_active */
     PyCodeObject *bypass;  /* next frame with this code is left alone */
     int compiling;         /* on_miss depth */
     int suspended;         /* frames of this thread that run without the hook */
@@ -235,8 +237,10 @@ stack_is_deep(ThreadState *ts)
 
 /* Activate `config` (may be NULL) in this thread; returns what was active (the reference moves). */
 HookConfig *activate(ThreadState *ts, HookConfig *config);
-/* Give back what activate returned. */
-void reactivate(ThreadState *ts, HookConfig *previous);
+/* The same around a call. Greenlets may end such calls in any order: the last one restores what was there
+   before all of them. */
+HookConfig *push_active(ThreadState *ts, HookConfig *config);
+void pop_active(ThreadState *ts, HookConfig *previous);
 
 /* Take the hook off (for all threads) while a frame deep in the C stack runs. */
 void hook_suspend(ThreadState *ts);

@@ -65,15 +65,26 @@ activate(ThreadState *ts, HookConfig *config)
     return previous;
 }
 
-void
-reactivate(ThreadState *ts, HookConfig *previous)
+HookConfig *
+push_active(ThreadState *ts, HookConfig *config)
 {
-    HookConfig *current = ts->active;
-    ts->active = previous;
-    if ((previous != NULL) != (current != NULL)) {
-        active_threads += previous != NULL ? 1 : -1;
-        hook_update();
+    if (ts->pushed++ == 0) {
+        ts->base = (HookConfig *)Py_XNewRef((PyObject *)ts->active);
     }
+    return activate(ts, config);
+}
+
+void
+pop_active(ThreadState *ts, HookConfig *previous)
+{
+    HookConfig *wanted = previous;
+    if (--ts->pushed == 0) {
+        wanted = ts->base;
+        ts->base = NULL;
+        Py_XDECREF(previous);
+    }
+    HookConfig *current = activate(ts, wanted);
+    Py_XDECREF(wanted);
     Py_XDECREF(current);
 }
 

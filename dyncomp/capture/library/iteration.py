@@ -6,12 +6,15 @@ from typing import Any
 
 from ..breaks import Break
 from ..methods.lists import sorted_values
+from ..unbacked import is_whole_number, item
+from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
+from ..values.deque import DequeValue
 from ..values.iterator import CallIterator, FilterIterator, IteratorValue, ReverseIterator, ZipIterator
 from ..values.mapping import DictValue, DictViewValue
 from ..values.number import NumberValue, SymIntValue
 from ..values.obj import InstanceValue
-from ..values.seq import ListValue, RangeValue, TupleValue
+from ..values.seq import ListValue, RangeValue, TupleValue, spread
 from .registry import builtin, expand
 
 
@@ -37,6 +40,8 @@ def _range(tracer: Tracer, *args: Value) -> Value:
 def integer_bound(tracer: Tracer, value: Value) -> Any:
     if isinstance(value, SymIntValue):
         return value.sym
+    if isinstance(value, ArrayValue) and is_whole_number(value):
+        return item(tracer, value).sym
     if isinstance(value, NumberValue):
         symbol = value.as_integer(tracer)
         if symbol is not None:
@@ -102,6 +107,7 @@ def filtering(tracer: Tracer, cls: type, function: Value, iterable: Value, wante
 
 @builtin(reversed)
 def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
+    sequence = spread(sequence)
     if isinstance(sequence, InstanceValue):
         method = sequence.special(tracer, "__reversed__")
         if method is not None:
@@ -113,7 +119,7 @@ def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
         return ReverseIterator(sequence.contents(tracer), sequence)
     if sequence.is_const and isinstance(sequence.const, (str, bytes)):
         return ReverseIterator(sequence.items(tracer), sequence)
-    if isinstance(sequence, (DictValue, DictViewValue)):
+    if isinstance(sequence, (DictValue, DictViewValue, DequeValue)):
         return sequence.iterate_backwards(tracer)
     raise Break("unsupported-call", f"reversed() of {sequence.describe()}")
 

@@ -98,6 +98,9 @@ def dict_update(tracer: Tracer, owner: DictValue, other: Value | None = None, /,
     return _NONE
 
 
+DICT["__init__"] = dict_update
+
+
 def merge(tracer: Tracer, owner: DictValue, other: Value) -> None:
     """``owner.update(other)``."""
     for key, value in pairs_of(tracer, owner, other):

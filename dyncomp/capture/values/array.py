@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...frontends.base import ArrayRef
+from ...symint import SymInt
 from ..breaks import Break
 from ..source import Source
 from .base import Codegen, Tracer, Value
@@ -26,6 +27,7 @@ class ArrayValue(Value):
         self.ref = ref
         self._pytype = pytype
         self.source = source
+        self.symbol: SymInt | None = None  # of a Python int that a size or an index is made of
 
     @property
     def pytype(self) -> type:
@@ -72,7 +74,7 @@ class ArrayValue(Value):
         return tracer.wrap_result(self.ref.shape[0])
 
     def items(self, tracer: Tracer) -> list[Value]:
-        self._check_size_known("iteration")
+        self._settle_size(tracer)
         if self.ref.ndim == 0:
             raise Break("would-raise", "iteration over an array without dimensions")
         count = int(self.ref.shape[0])
@@ -81,20 +83,20 @@ class ArrayValue(Value):
         return [self.getitem(tracer, ConstValue(i)) for i in range(count)]
 
     def iterate(self, tracer: Tracer) -> Value:
-        self._check_size_known("iteration")
+        self._settle_size(tracer)
         if self.ref.ndim == 0:
             raise Break("would-raise", "iteration over an array without dimensions")
         return ArrayIterator(self)
 
-    def _check_size_known(self, what: str) -> None:
+    def _settle_size(self, tracer: Tracer) -> None:
         if self.ref.kind == "masked":
-            raise Break("data-dependent-value", f"{what} of {self.describe()}")
+            tracer.select(self)
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         raise Break("data-dependent-value", f"membership test in {self.describe()}")
 
     def for_rule(self, tracer: Tracer) -> Any:
-        return self.ref
+        return self.ref if self.symbol is None else self.symbol
 
 
 class MethodValue(Value):

@@ -131,12 +131,26 @@ class NestedFunctionValue(Value):
             return given[name] or tracer.wrap_result(None)
         if name == "__class__":
             return tracer.wrap_result(types.FunctionType)
+        if name == "__annotations__":
+            self.written[name] = tracer.annotations_value(self.annotations)
+            return self.written[name]
+        if name == "__type_params__" and hasattr(types.FunctionType, name):
+            return tracer.wrap_result(())
+        if not hasattr(types.FunctionType, name):
+            raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
 
+    def is_field(self, name: str) -> bool:
+        """Whether an attribute is a field of functions, not an entry of their ``__dict__``."""
+        return name in _NAMES or name in _FIELDS
+
     def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
-        if name.startswith("__") and not (name in _NAMES and value.is_const and type(value.const) is str):
-            if name not in ("__doc__", "__wrapped__", "__isabstractmethod__"):
-                raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
+        if name in _NAMES and not (value.is_const and type(value.const) is str):
+            raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
+        if name.startswith("__") and not self.is_field(name) and name not in _DUNDERS_IN_DICT:
+            raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
+        if name == "__annotations__" and value.pytype is not dict:
+            raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
         tracer.steps += 1
         self.written[name] = value
 
@@ -166,6 +180,8 @@ class NestedFunctionValue(Value):
 
 
 _NAMES = ("__name__", "__qualname__", "__module__")
+_FIELDS = ("__doc__", "__annotations__", "__type_params__")
+_DUNDERS_IN_DICT = ("__wrapped__", "__isabstractmethod__")
 
 
 def docstring(code: types.CodeType) -> Any:

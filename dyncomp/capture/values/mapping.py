@@ -16,7 +16,7 @@ from .base import Codegen, OpaqueValue, Tracer, Value
 from .func import BoundMethodValue
 from .iterator import IteratorValue, advance
 from .number import ConstValue
-from .seq import TupleValue
+from .seq import TupleValue, refuse_large, spread
 
 
 def has_keys_in_order(mapping: Any, keys: tuple[Any, ...]) -> bool:
@@ -59,6 +59,7 @@ class DictValue(Value):
         """Every entry, in order."""
         if self._entries is None:
             assert self.source is not None
+            refuse_large(tracer, len(self._obj), "dict")
             keys = tuple(self._obj)
             for key in keys:
                 tracer.check_key(key)
@@ -94,7 +95,7 @@ class DictValue(Value):
         return self._read[key]
 
     def key_of(self, tracer: Tracer, key: Value) -> Any:
-        value = tracer.constant_of(key, "a dict key")
+        value = tracer.key_constant(key, "a dict key")
         if self.source is None and isinstance(value, enum.Enum) and type(value).__hash__ in _ENUM_HASHES:
             return value
         tracer.check_key(value)
@@ -295,6 +296,7 @@ class DictViewValue(Value):
         if self.kind == "values":
             found = any(tracer.same_or_equal(v, item) for v in self.items(tracer))
             return ConstValue(found)
+        item = spread(item)
         if not isinstance(item, TupleValue) or len(item.contents(tracer)) != 2:
             raise Break("unsupported-operation", f"{item.describe()} in dict items")
         key, value = item.contents(tracer)

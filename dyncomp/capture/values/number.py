@@ -232,6 +232,8 @@ class NumberValue(ComputedValue):
 
     def as_integer(self, tracer: Tracer) -> SymInt | None:
         """A symbol for the value, so that it can be a size or an index; ``None`` where it is no int64."""
+        if is_late(tracer, self):
+            raise Break("data-dependent-value", f"{self.describe()}, which depends on the data")
         if self._symbol is None and type(self.hint) is int and -(2**63) <= self.hint < 2**63:
             self._symbol = tracer.symbol_of(self)
         return self._symbol
@@ -245,11 +247,28 @@ class NumberValue(ComputedValue):
         return self._ref
 
 
+def is_late(tracer: Tracer, value: Value) -> bool:
+    """Whether a number (or text) is made of one that depends on the data, so that it is known only after the
+    graph."""
+    if isinstance(value, SymIntValue):
+        return bool(tracer.env.is_unbacked(value.sym))
+    parts = getattr(value, "parts", ())
+    return isinstance(parts, tuple) and any(isinstance(p, Value) and is_late(tracer, p) for p in parts)
+
+
 class TextValue(ComputedValue):
     """A string or bytes object known only at run time (``f"step {i}"``)."""
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
         return tracer.container_method(self, name)
+
+    def getitem(self, tracer: Tracer, key: Value) -> Value:
+        found: Value = tracer.call_container_method(self, "__getitem__", [key], {})
+        return found
+
+    def contains(self, tracer: Tracer, item: Value) -> Value:
+        found: Value = tracer.call_container_method(self, "__contains__", [item], {})
+        return found
 
     def length(self, tracer: Tracer) -> Value:
         return NumberValue(len(self.hint), (ConstValue(len), "(", self, ")"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...dtypes import int64
 from ...symint import SymInt
 from ..breaks import Break
 from ..guards import Kind
@@ -15,12 +16,18 @@ from .number import ConstValue, NumberValue, SymIntValue
 
 def index_of(tracer: Tracer, key: Value, length: int, what: str) -> int:
     """A sequence index as a non-negative int. ``what``: plain Python's message where it is out of range."""
-    index = tracer.integer_of(key, "a sequence index")
+    index = tracer.index_constant(key, "a sequence index")
     if index < 0:
         index += length
     if not 0 <= index < length:
         tracer.raise_exception(IndexError, what)
     return index
+
+
+def refuse_large(tracer: Tracer, size: int, what: str) -> None:
+    """Containers from outside are looked into item by item, with a guard each: not where they are large."""
+    if size > 4 * tracer.config.options.unroll_ops:
+        raise Break("unsupported-operation", f"a {what} of {size} items is looked into")
 
 
 class SequenceValue(Value):
@@ -147,6 +154,7 @@ class ListValue(SequenceValue):
     def contents(self, tracer: Tracer) -> list[Value]:
         if self._items is None:
             assert self.source is not None
+            refuse_large(tracer, self._size, "list")
             tracer.guard(self.source, Kind.LEN, (list, self._size))
             children = [tracer.child(self._obj[i], ItemSource(self.source, i)) for i in range(self._size)]
             self._items = children + self.appended
@@ -209,6 +217,11 @@ class ListValue(SequenceValue):
 
 def _is_integer(value: Value) -> bool:
     return isinstance(value, NumberValue) and type(value.hint) is int
+
+
+def _from_array(value: Value) -> bool:
+    ref = getattr(value, "ref", None)
+    return ref is not None and ref.kind in ("scalar", "python") and ref.dtype == int64
 
 
 class RangeValue(SequenceValue):
@@ -291,6 +304,13 @@ class RangeValue(SequenceValue):
         return f"{cg.constant(range)}({parts})"
 
 
+def spread(value: Value) -> Value:
+    """A constant tuple by its items, so that it goes with tuples that are not constant."""
+    if isinstance(value, ConstValue) and type(value.const) is tuple:
+        return TupleValue([spread(ConstValue(item)) for item in value.const])
+    return value
+
+
 class SliceValue(Value):
     """``slice(start, stop, step)``."""
 
@@ -324,7 +344,7 @@ class SliceValue(Value):
     def for_rule(self, tracer: Tracer) -> Any:
         parts = []
         for part in self.parts:
-            if not (part.is_const or isinstance(part, SymIntValue) or _is_integer(part)):
+            if not (part.is_const or isinstance(part, SymIntValue) or _is_integer(part) or _from_array(part)):
                 raise Break("data-dependent-value", f"a slice bound that is {part.describe()}")
             parts.append(part.for_rule(tracer))
         return slice(*parts)

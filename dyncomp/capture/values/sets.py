@@ -8,6 +8,7 @@ from outside is guarded with its order; what is derived from it or done to it le
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..breaks import Break
@@ -48,6 +49,7 @@ class SetValue(Value):
         self._obj = obj
         self._order: list[Any] | None = None  # as long as one from outside is as it came
         self.log: list[tuple[str, tuple[Any, ...]]] = []
+        self._seed = tuple(mirror) if mirror is not None else ()
         self.mutated = False
         self.place = (tracer.frames[-1].raw_code, tracer.frames[-1].current) if tracer.frames else None
 
@@ -87,7 +89,7 @@ class SetValue(Value):
             raise Break("unsupported-operation", "a set as an element of a set")
         if not item.is_const and item.pytype.__hash__ is None:
             tracer.raise_exception(TypeError, f"unhashable type: '{item.pytype.__name__}'")
-        element = tracer.fold(_hashable, tracer.constant_of(item, "a set item"))
+        element = tracer.fold(_hashable, tracer.key_constant(item, "a set item"))
         _refuse_nan(element)
         return element
 
@@ -114,7 +116,7 @@ class SetValue(Value):
         if self.source is not None:
             self._order = None
             self.certain = False
-            self.log.append((name, tuple(a.copy() if isinstance(a, (set, dict)) else a for a in args)))
+        self.log.append((name, tuple(a.copy() if isinstance(a, (set, dict)) else a for a in args)))
         return getattr(mirror, name)(*args)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
@@ -125,11 +127,28 @@ class SetValue(Value):
         if self.source is not None:
             return cg.load(self.source)
         order = list(self._mirror)
-        again = set(order)
-        if len(order) > 1 and (not self.certain or list(again) != order):
+        if len(order) < 2 or (self.certain and list(set(order)) == order):
+            return self._filled_with(cg, order)
+        if not self.certain or self._done_again() != order:
             self._begin_again(cg)
-        inner = ", ".join(cg.constant(e) for e in order)
+        name = cg.temporary(self._filled_with(cg, self._seed))
+        for line in self._replayed(cg, name):
+            cg.line(line)
+        return name
+
+    def _filled_with(self, cg: Codegen, elements: Sequence[Any]) -> str:
+        inner = ", ".join(cg.constant(e) for e in elements)
         return f"{cg.constant(self.pytype)}(({inner}{',' if inner else ''}))"
+
+    def _done_again(self) -> list[Any]:
+        """The order of a set that goes through the same operations."""
+        again = set(self._seed)
+        for name, args in self.log:
+            getattr(again, name)(*args)
+        return list(again)
+
+    def _replayed(self, cg: Codegen, target: str) -> list[str]:
+        return [f"{target}.{name}({', '.join(cg.constant(a) for a in args)})" for name, args in self.log]
 
     def _begin_again(self, cg: Codegen) -> None:
         """Capture anew without following the instruction that made a set whose order cannot be given back."""
@@ -140,8 +159,7 @@ class SetValue(Value):
 
     def replay(self, cg: Codegen) -> list[str]:
         """Statements that do to the outside set what the program did."""
-        target = cg.value(self)
-        return [f"{target}.{name}({', '.join(cg.constant(a) for a in args)})" for name, args in self.log]
+        return self._replayed(cg, cg.value(self))
 
 
 def _refuse_nan(element: Any) -> None:

@@ -61,7 +61,7 @@ def render() -> str:
         "",
         "## Never captured",
         "",
-        "Results whose size depends on the data (a boolean mask that is read, `nonzero`, `unique`), and:",
+        "What depends on more than types and sizes, and:",
         ", ".join(f"`{name}`" for name in refused) + ".",
         "",
     ]

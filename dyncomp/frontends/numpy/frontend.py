@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..base import ArrayFacts, ArrayRef, Rule
+from ..base import ArrayFacts, ArrayRef, Rule, TraceContext
+from .data_dependent import selected
 from .facts import ARRAY_TYPES, describe
 from .masked_rules import with_masked
 from .rules import RuleTable
@@ -34,6 +35,7 @@ _MODULES = (
     "einsum",
     "fft",
     "sorting",
+    "data_dependent",
     "math_functions",
     "calculus",
     "methods",
@@ -46,7 +48,6 @@ FUNCTION_METHODS = (
     "argpartition",
     "argsort",
     "choose",
-    "compress",
     "dot",
     "nonzero",
     "put",
@@ -101,6 +102,9 @@ class NumpyFrontend:
 
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, (np.ndarray, np.generic))
+
+    def selected(self, tx: TraceContext, ref: ArrayRef) -> ArrayRef:
+        return selected(tx, ref)
 
     def pytype(self, ref: ArrayRef) -> type:
         if ref.kind in ("array", "masked"):

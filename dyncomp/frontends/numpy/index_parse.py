@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import Dim, SymInt, same
+from ...symint import Dim, ShapeEnv, SymInt, is_unbacked, same, sym_max, sym_min
 from ..base import ArrayRef, TraceContext
 from .operands import emit, from_nested, literal
 
@@ -177,6 +177,8 @@ def slice_extent(part: slice, size: Dim) -> tuple[Dim, Dim, int]:
     step = 1 if part.step is None else int(part.step)
     if step == 0:
         raise Unsupported("slice step cannot be zero")
+    if any(map(is_unbacked, (part.start, part.stop, size))):
+        return _unbacked_extent(part, size, step)
     if step > 0:
         start = _clamp(part.start, size, 0, size, 0)
         stop = _clamp(part.stop, size, 0, size, size)
@@ -190,6 +192,29 @@ def slice_extent(part: slice, size: Dim) -> tuple[Dim, Dim, int]:
     if start <= stop:
         return 0, 0, step
     return start, _ceil_div(start - stop, -step), step
+
+
+def _unbacked_extent(part: slice, size: Dim, step: int) -> tuple[Dim, Dim, int]:
+    """Where a bound or the size depends on the data: without a question, but for bounds that are data being
+    taken not to be negative."""
+    if step < 0:
+        if part.start is not None or part.stop is not None:
+            raise Unsupported("a slice from back to front with bounds", break_id="data-dependent-shape")
+        return size - 1, _ceil_div(size, -step), step
+    start = 0 if part.start is None else _bound_of(part.start, size)
+    stop = size if part.stop is None else _bound_of(part.stop, size)
+    if not same(stop, size):
+        stop = sym_min(stop, size)
+    return start, _ceil_div(sym_max(stop - start, 0), step), step
+
+
+def _bound_of(bound: Dim, size: Dim) -> Dim:
+    """A bound of a slice counted from the front."""
+    if is_unbacked(bound):
+        assert isinstance(bound, SymInt)
+        bound.env.assume(-bound, "<=")
+        return bound
+    return sym_max(bound + size, 0) if bound < 0 else bound
 
 
 def _ceil_div(number: Dim, step: int) -> Dim:
@@ -209,6 +234,8 @@ def _clamp(bound: Dim | None, size: Dim, low: Dim, high: Dim, default: Dim) -> D
 
 def int_position(position: Dim, size: Dim) -> Dim:
     """An integer index as a position; raises ``Unsupported`` where NumPy raises ``IndexError``."""
+    if is_unbacked(position) or is_unbacked(size):
+        return _unbacked_position(position, size)
     if position < 0:
         if position < -size:
             raise Unsupported(f"index {position} is out of bounds for axis with size {size}")
@@ -216,6 +243,23 @@ def int_position(position: Dim, size: Dim) -> Dim:
     if not position < size:
         raise Unsupported(f"index {position} is out of bounds for axis with size {size}")
     return position
+
+
+def _unbacked_position(position: Dim, size: Dim) -> Dim:
+    """Taken to be in range, and not negative where it depends on the data."""
+    if not is_unbacked(position) and position < 0:
+        position = position + size
+    for bound, relation in ((-position, "<="), (position - size, "<")):
+        env = _env_of(bound)
+        if env is not None:
+            env.assume(bound, relation)
+        elif bound > 0 or (relation == "<" and bound == 0):
+            raise Unsupported(f"index {position} is out of bounds for axis with size {size}")
+    return position
+
+
+def _env_of(value: Dim) -> ShapeEnv | None:
+    return value.env if isinstance(value, SymInt) else None
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,13 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import Dim
+from ...symint import Dim, same
 from ..base import ArrayRef, TraceContext
+from .data_dependent import positions
 from .index_parse import (
     ArrayItem,
     IntItem,
+    Item,
     MaskItem,
     NewAxis,
     SliceItem,
@@ -44,8 +46,7 @@ TABLE = RuleTable()
 @TABLE.operator("getitem")
 @TABLE.method("__getitem__")
 def getitem(tx: TraceContext, x: Any, key: Any) -> ArrayRef:
-    """``x[key]``: a view or a scalar for basic subscripts, a copy for integer arrays. A boolean mask
-    gives a result whose size depends on the data: ``Unsupported``."""
+    """``x[key]``: a view or a scalar for basic subscripts, a copy for integer arrays and boolean masks."""
     if not isinstance(x, ArrayRef):
         return getitem(tx, as_ref(tx, x), key)
     if x.kind != "array":
@@ -53,17 +54,42 @@ def getitem(tx: TraceContext, x: Any, key: Any) -> ArrayRef:
             return x
         raise Unsupported("invalid index to scalar variable")
     subscript = parse(tx, key, x.ndim)
-    if subscript.masks:
-        raise Unsupported(
-            "indexing with a boolean mask gives a size that depends on the data",
-            break_id="data-dependent-shape",
-        )
+    subscript = by_positions(tx, subscript, x.shape)
     if subscript.fancy:
         return _read_fancy(tx, x, subscript)
     view = apply_basic(tx, x.var, subscript.items).var
     if subscript.all_integers:
         return value_of(emit(tx, "copy", view))
     return view_of(x, view)
+
+
+def by_positions(tx: TraceContext, subscript: Subscript, shape: tuple[Dim, ...]) -> Subscript:
+    """Masks replaced by the positions that they select, whose number depends on the data."""
+    items: list[Item] = []
+    axis = 0
+    for item in subscript.items:
+        if not isinstance(item, MaskItem):
+            items.append(item)
+            axis += 0 if isinstance(item, NewAxis) else 1
+            continue
+        covered = shape[axis : axis + item.var.ndim]
+        if not all(a == b for a, b in zip(item.var.shape, covered)):
+            raise Unsupported("boolean index did not match the shape of the indexed array")
+        items += [ArrayItem(var, "array") for var in positions(tx, item.var)]
+        axis += item.var.ndim
+    return Subscript(tuple(items), subscript.ellipsis)
+
+
+def _masked_in_place(subscript: Subscript, value: Var) -> bool:
+    """Whether a masked assignment is a choice between two values at each position: where the value does not
+    vary along the selected elements."""
+    if len(subscript.masks) != 1 or len(subscript.fancy) != 1:
+        return False
+    after = sum(not isinstance(i, IntItem) for i in subscript.items[subscript.masks[0] + 1 :])
+    has_integers = any(isinstance(item, IntItem) for item in subscript.items)
+    if not value.ndim:
+        return True
+    return not has_integers and (value.ndim <= after or same(value.shape[value.ndim - after - 1], 1))
 
 
 def _read_fancy(tx: TraceContext, x: ArrayRef, subscript: Subscript) -> ArrayRef:
@@ -134,10 +160,10 @@ def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
         raise Unsupported("item assignment on something that is not an array")
     subscript = parse(tx, key, x.ndim)
     ready = assigned_value(tx, value, x.dtype)
-    if subscript.masks:
+    if _masked_in_place(subscript, ready):
         _write_masked(tx, x, subscript, ready)
     elif subscript.fancy:
-        _write_fancy(tx, x, subscript, ready, "set")
+        _write_fancy(tx, x, by_positions(tx, subscript, x.shape), ready, "set")
     else:
         view = view_of(x, apply_basic(tx, x.var, subscript.items).var)
         if view.ndim == 0 and ready.ndim > 0:

@@ -380,7 +380,12 @@ def _getitem_rule(rule: Rule) -> Rule:
             raise refused("subscript of")
         if not _has_mask(key) or not isinstance(x, ArrayRef) or x.kind != "array":
             return rule(tx, x, key)
-        return read(tx, x, _only_mask(parse(tx, key, x.ndim)))
+        try:
+            return read(tx, x, _only_mask(parse(tx, key, x.ndim)))
+        except Unsupported as problem:
+            if problem.break_id != "data-dependent-shape":
+                raise
+        return rule(tx, x, key)  # by the positions that the mask selects
 
     return getitem
 

@@ -12,6 +12,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
 from . import promote
+from .data_dependent import nonzero
 from .operands import (
     NO,
     array_of,
@@ -40,13 +41,12 @@ _CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]
 
 
 @TABLE.function("where")
-def where(tx: TraceContext, condition: Any, x: Any = NO, y: Any = NO, /) -> ArrayRef:
-    """``np.where(condition, x, y)``; the one-argument form depends on the data."""
+def where(tx: TraceContext, condition: Any, x: Any = NO, y: Any = NO, /) -> Any:
+    """``np.where(condition, x, y)``; with one argument it is ``np.nonzero``."""
+    if x is NO and y is NO:
+        return nonzero(tx, condition)
     if x is NO or y is NO:
-        raise Unsupported(
-            "numpy.where with one argument gives a size that depends on the data",
-            break_id="data-dependent-shape",
-        )
+        raise Unsupported("either both or neither of x and y should be given")
     operands = [operand(tx, x), operand(tx, y)]
     dtype = promote.result_dtype(*operands)
     test = to_var(tx, operand(tx, condition), dtypes.bool_)

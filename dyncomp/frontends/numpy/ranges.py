@@ -12,7 +12,7 @@ from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import Dim, SymInt
+from ...symint import Dim, SymInt, sym_max
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .operands import (
@@ -72,7 +72,9 @@ def _symbolic_range(tx: TraceContext, start: Dim, stop: Dim, step: Dim, dtype: D
     if stride == 0:
         raise Unsupported("numpy.arange with step 0")
     span = stop - start if stride > 0 else start - stop
-    count = (span + (abs(stride) - 1)) // abs(stride) if span > 0 else 0
+    if tx.env.is_unbacked(span):
+        span = sym_max(span, 0)
+    count = (span + (abs(stride) - 1)) // abs(stride) if tx.env.known(span, "<") is False or span > 0 else 0
     return _affine_range(tx, count, start, stride, dtypes.int64, dtype)
 
 

@@ -10,6 +10,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
+from .data_dependent import repeat_by_counts
 from .operands import (
     array_of,
     as_ref,
@@ -53,7 +54,9 @@ def repeat(tx: TraceContext, a: Any, repeats: Any, axis: Any = None) -> ArrayRef
     source = reshape_var(tx, x.var, (product(x.shape),)) if axis is None or not x.ndim else x.var
     along = 0 if axis is None else normalize_axis(axis, source.ndim)
     if isinstance(repeats, ArrayRef):
-        raise Unsupported("numpy.repeat with counts that are data", break_id="data-dependent-shape")
+        if repeats.ndim:
+            return repeat_by_counts(tx, source, repeats.var, along)
+        raise Unsupported("numpy.repeat with a count that is data", break_id="data-dependent-shape")
     if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
         (repeats,) = repeats
     if isinstance(repeats, (list, tuple, np.ndarray)):

@@ -148,13 +148,13 @@ def _highest(dtype: DType) -> Any:
 def _reduce_with_initial(
     tx: TraceContext, ufunc: np.ufunc, var: Var, axes: tuple[int, ...], initial: Any
 ) -> Var:
-    empty = any(var.shape[axis] == 0 for axis in axes)
+    empty = ufunc.__name__ in _NO_IDENTITY and any(var.shape[axis] == 0 for axis in axes)
     if initial is None or initial is NO:
-        if empty and ufunc.__name__ in _NO_IDENTITY:
+        if empty:
             raise Unsupported("zero-size array to a reduction operation which has no identity")
         return reduce_axes(tx, ufunc, var, axes)
     start = to_var(tx, operand(tx, initial), var.dtype)
-    if empty and ufunc.__name__ in _NO_IDENTITY:
+    if empty:
         rest = tuple(d for axis, d in enumerate(var.shape) if axis not in axes)
         return emit(tx, "copy", broadcast_to(tx, start, rest))
     reduced = reduce_axes(tx, ufunc, var, axes)

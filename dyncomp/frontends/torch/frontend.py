@@ -6,7 +6,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-from ..base import ArrayFacts, ArrayRef, Rule, StateGuard
+from ...errors import Unsupported
+from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
 from . import facts, state
 from .library import torch
 from .owner import OWNER
@@ -63,6 +64,9 @@ class TorchFrontend:
 
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, torch.Tensor)
+
+    def selected(self, tx: TraceContext, ref: ArrayRef) -> ArrayRef:
+        raise Unsupported("what a mask selects of a tensor")
 
     def pytype(self, ref: ArrayRef) -> type:
         return torch.Tensor

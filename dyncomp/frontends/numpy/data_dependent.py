@@ -1,0 +1,222 @@
+"""Functions whose results have sizes that depend on the data: NumPy's own routines, called by the graph.
+
+A size is a symbol that the call defines (``symint``: unbacked). Sizes of equal masks are one symbol.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...dtypes import DType
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...symint import Dim, SymInt
+from ..base import ArrayRef, TraceContext
+from . import promote
+from .masked import Meaning, mask_of
+from .operands import array_of, as_ref, emit, normalize_axis, to_var
+from .rules import RuleTable
+
+TABLE = RuleTable()
+Output = tuple[DType, tuple[Dim, ...]]
+
+
+def unbacked(tx: TraceContext, low: int = 0) -> SymInt:
+    """A symbol for a size that the next node defines."""
+    symbol = tx.env.new_unbacked(low=low)
+    tx.builder.bind_symbol(symbol, "node", 0)
+    return symbol
+
+
+def size_of_selection(tx: TraceContext, mask: Var) -> SymInt:
+    """The symbol for how many elements of ``mask`` are not zero: one for equal masks."""
+    meaning = Meaning(tx).of(mask)
+    while isinstance(meaning[0], str) and meaning[0] in ("copy", "contiguous"):
+        (meaning,) = meaning[3]
+    key = ("selected", meaning)
+    found: SymInt | None = tx.memo.get(key)
+    if found is None:
+        found = tx.memo[key] = unbacked(tx)
+    return found
+
+
+def call(tx: TraceContext, function: str, inputs: list[Var], outputs: list[Output], **options: Any) -> Any:
+    """A node that calls ``prims.dynamic.FUNCTIONS[function]``: its value, or a tuple of them."""
+    if any(var.dtype.name == "bfloat16" for var in inputs):
+        raise Unsupported(f"{function} of bfloat16")
+    return emit(
+        tx,
+        "library_call",
+        *inputs,
+        function=function,
+        options=tuple(options.items()),
+        dtypes=tuple(dtype for dtype, _ in outputs),
+        shapes=tuple(shape for _, shape in outputs),
+    )
+
+
+def selected(tx: TraceContext, ref: ArrayRef) -> ArrayRef:
+    """The array that a masked value stands for."""
+    mask = mask_of(ref)
+    size = size_of_selection(tx, mask)
+    shape = (size, *ref.shape[mask.ndim :])
+    return ArrayRef(call(tx, "select", [ref.var, mask], [(ref.dtype, shape)]), "array", ref.frontend)
+
+
+def positions(tx: TraceContext, mask: Var) -> tuple[Var, ...]:
+    """``np.nonzero(mask)``."""
+    if not mask.ndim:
+        raise Unsupported("nonzero of an array without dimensions")
+    size = size_of_selection(tx, mask)
+    made = call(tx, "nonzero", [mask], [(dtypes.int64, (size,))] * mask.ndim)
+    return made if isinstance(made, tuple) else (made,)
+
+
+@TABLE.function("nonzero")
+def nonzero(tx: TraceContext, a: Any) -> tuple[ArrayRef, ...]:
+    return tuple(array_of(var) for var in positions(tx, as_ref(tx, a).var))
+
+
+@TABLE.function("flatnonzero")
+def flatnonzero(tx: TraceContext, a: Any) -> ArrayRef:
+    x = as_ref(tx, a).var
+    return array_of(call(tx, "flatnonzero", [x], [(dtypes.int64, (size_of_selection(tx, x),))]))
+
+
+@TABLE.function("argwhere")
+def argwhere(tx: TraceContext, a: Any) -> ArrayRef:
+    x = as_ref(tx, a).var
+    if not x.ndim:
+        raise Unsupported("argwhere of an array without dimensions")
+    made = call(tx, "argwhere", [x], [(dtypes.int64, (x.ndim, size_of_selection(tx, x)))])
+    # NumPy gives the transpose of what it computes
+    return array_of(emit(tx, "transpose", made, perm=(1, 0)))
+
+
+@TABLE.function("compress")
+def compress(tx: TraceContext, condition: Any, a: Any, axis: Any = None, out: Any = None) -> ArrayRef:
+    x = as_ref(tx, a)
+    chosen = as_ref(tx, condition)
+    if out is not None or chosen.ndim != 1 or not x.ndim:
+        raise Unsupported("numpy.compress with out=, or of these dimensions")
+    size = size_of_selection(tx, chosen.var)
+    shape: tuple[Dim, ...] = (size,)
+    if axis is not None:
+        axis = normalize_axis(axis, x.ndim)
+        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+    return array_of(call(tx, "compress", [chosen.var, x.var], [(x.dtype, shape)], axis=axis))
+
+
+@TABLE.method("compress")
+def compress_method(tx: TraceContext, a: Any, condition: Any, axis: Any = None, out: Any = None) -> ArrayRef:
+    return compress(tx, condition, a, axis, out)
+
+
+@TABLE.function("extract")
+def extract(tx: TraceContext, condition: Any, arr: Any) -> ArrayRef:
+    chosen = as_ref(tx, condition).var
+    x = as_ref(tx, arr).var
+    return array_of(call(tx, "extract", [chosen, x], [(x.dtype, (size_of_selection(tx, chosen),))]))
+
+
+@TABLE.function("unique")
+def unique(
+    tx: TraceContext,
+    ar: Any,
+    return_index: Any = False,
+    return_inverse: Any = False,
+    return_counts: Any = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    x = as_ref(tx, ar)
+    if axis is not None or not sorted or (x.ndim != 1 and return_inverse):
+        raise Unsupported("numpy.unique along an axis, or not sorted")
+    wanted = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
+    flags = {name: bool(value) for name, value in wanted.items()}
+    size = unbacked(tx)
+    outputs: list[Output] = [(x.dtype, (size,))]
+    outputs += [(dtypes.int64, (size,))] if flags["return_index"] else []
+    outputs += [(dtypes.int64, x.shape)] if flags["return_inverse"] else []
+    outputs += [(dtypes.int64, (size,))] if flags["return_counts"] else []
+    made = call(tx, "unique", [x.var], outputs, **flags, equal_nan=bool(equal_nan))
+    return tuple(map(array_of, made)) if len(outputs) > 1 else array_of(made)
+
+
+@TABLE.function("bincount")
+def bincount(tx: TraceContext, x: Any, /, weights: Any = None, minlength: Any = 0) -> ArrayRef:
+    inputs = [as_ref(tx, x).var]
+    if type(minlength) is not int or minlength < 0 or not inputs[0].dtype.is_integer:
+        raise Unsupported("numpy.bincount with these arguments")
+    if weights is not None:
+        inputs.append(to_var(tx, as_ref(tx, weights), dtypes.float64))
+    dtype = dtypes.int64 if weights is None else dtypes.float64
+    shape = (unbacked(tx, minlength),)
+    return array_of(call(tx, "bincount", inputs, [(dtype, shape)], minlength=minlength))
+
+
+@TABLE.function("setdiff1d")
+def setdiff1d(tx: TraceContext, ar1: Any, ar2: Any, assume_unique: bool = False) -> ArrayRef:
+    first, second = as_ref(tx, ar1), as_ref(tx, ar2)
+    return _of_sets(tx, "setdiff1d", first, second, first.dtype, assume_unique=bool(assume_unique))
+
+
+@TABLE.function("setxor1d")
+def setxor1d(tx: TraceContext, ar1: Any, ar2: Any, assume_unique: bool = False) -> ArrayRef:
+    first, second = as_ref(tx, ar1), as_ref(tx, ar2)
+    return _of_sets(tx, "setxor1d", first, second, _common(first, second), assume_unique=bool(assume_unique))
+
+
+@TABLE.function("union1d")
+def union1d(tx: TraceContext, ar1: Any, ar2: Any) -> ArrayRef:
+    first, second = as_ref(tx, ar1), as_ref(tx, ar2)
+    return _of_sets(tx, "union1d", first, second, _common(first, second))
+
+
+def _of_sets(
+    tx: TraceContext, name: str, first: ArrayRef, second: ArrayRef, dtype: DType, **options: Any
+) -> ArrayRef:
+    return array_of(call(tx, name, [first.var, second.var], [(dtype, (unbacked(tx),))], **options))
+
+
+def _common(first: ArrayRef, second: ArrayRef) -> DType:
+    return promote.from_np(np.result_type(first.dtype.numpy, second.dtype.numpy))
+
+
+@TABLE.function("intersect1d")
+def intersect1d(
+    tx: TraceContext, ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
+    first, second = as_ref(tx, ar1), as_ref(tx, ar2)
+    size = unbacked(tx)
+    outputs: list[Output] = [(_common(first, second), (size,))]
+    outputs += [(dtypes.int64, (size,))] * 2 if return_indices else []
+    flags = {"assume_unique": bool(assume_unique), "return_indices": bool(return_indices)}
+    made = call(tx, "intersect1d", [first.var, second.var], outputs, **flags)
+    return tuple(map(array_of, made)) if return_indices else array_of(made)
+
+
+def repeat_by_counts(tx: TraceContext, x: Var, counts: Var, axis: int) -> ArrayRef:
+    """``np.repeat`` with counts that are data."""
+    if not counts.dtype.is_integer or counts.ndim > 1:
+        raise Unsupported("numpy.repeat with counts of this type")
+    shape = (*x.shape[:axis], unbacked(tx), *x.shape[axis + 1 :])
+    return array_of(call(tx, "repeat", [x, counts], [(x.dtype, shape)], axis=axis))
+
+
+@TABLE.function("delete")
+def delete(tx: TraceContext, arr: Any, obj: Any, axis: Any = None) -> ArrayRef:
+    """Positions that are data, or a mask."""
+    x = as_ref(tx, arr)
+    if not isinstance(obj, ArrayRef) or not obj.ndim or not x.ndim:
+        raise Unsupported("numpy.delete of these arguments")
+    shape: tuple[Dim, ...] = (unbacked(tx),)
+    if axis is not None:
+        axis = normalize_axis(axis, x.ndim)
+        shape = (*x.shape[:axis], *shape, *x.shape[axis + 1 :])
+    return array_of(call(tx, "delete", [x.var, obj.var], [(x.dtype, shape)], axis=axis))

@@ -1,0 +1,147 @@
+"""Cutting a graph where sizes depend on the data.
+
+A node that defines symbols (``OpDef.defines``) has to run before memory can be allocated for what is made of
+its results; library routines with symbolic parameters are called in the same way. A functional graph is cut
+into *stages*: each is a graph of its own without such nodes, and between two of them the separate nodes run
+that the first one's values are enough for. Later stages take the values of earlier ones as further inputs,
+and all symbols as integers; the last one has all of the whole graph's outputs and mutations, so that nothing
+is written before everything that can fail has run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..symint import SymInt
+from .interp import has_symbols
+from .ir import Graph, GraphInput, GraphOutput, Node, OpTable, SymbolBinding, Var
+
+
+@dataclass(frozen=True)
+class Stage:
+    """``graph`` takes the whole graph's inputs, then the values named ``taken``, then the integers named
+    ``symbols``; its outputs are the values named ``given`` (the last stage's are the whole graph's). After it
+    ``defining`` run."""
+
+    graph: Graph
+    taken: tuple[str, ...]
+    symbols: tuple[str, ...]
+    given: tuple[str, ...]
+    defining: tuple[Node, ...]
+
+
+def has_stages(graph: Graph, table: OpTable) -> bool:
+    """Whether a size depends on the data, or a library routine wants to be told a symbolic number."""
+    return any(_is_separate(node, table) for node in graph.nodes)
+
+
+def _is_separate(node: Node, table: OpTable) -> bool:
+    row: Any = table.get(node.op)
+    if row is None:
+        return False  # copy_
+    return bool(row.defines) or (row.is_extern and has_symbols(node.params))
+
+
+def split(graph: Graph, table: OpTable) -> tuple[Stage, ...]:
+    """The stages of a functional graph, in order."""
+    levels = _Levels(graph, table)
+    return tuple(_stage(levels, number) for number in range(levels.last + 1))
+
+
+class _Levels:
+    """For every node the stage in which it runs: as late as those that use it allow."""
+
+    def __init__(self, graph: Graph, table: OpTable) -> None:
+        self.graph = graph
+        self.defining = [_is_separate(node, table) for node in graph.nodes]
+        self.values = {v.name: 0 for v in graph.input_vars}
+        self.symbols = {s.name: 0 for s in graph.symbols if s.kind != "node"}
+        self.nodes = [self._earliest(node, new) for node, new in zip(graph.nodes, self.defining)]
+        self.last = max(self.values.values(), default=0)
+        self._delay()
+
+    def _earliest(self, node: Node, defining: bool) -> int:
+        own = _symbols_of(node)
+        level = max((self.values[v.name] for v in node.inputs), default=0)
+        level = max([level, *(self.symbols[s] for s in own if s in self.symbols)])
+        given = level + 1 if defining else level
+        for var in node.outputs:
+            self.values[var.name] = given
+        for name in own - self.symbols.keys():
+            self.symbols[name] = given
+        return level
+
+    def _delay(self) -> None:
+        latest = {v.name: self.last for v in self.graph.values()}
+        for position in reversed(range(len(self.graph.nodes))):
+            node = self.graph.nodes[position]
+            if not self.defining[position]:
+                self.nodes[position] = min((latest[v.name] for v in node.outputs), default=self.last)
+                for var in node.outputs:
+                    self.values[var.name] = self.nodes[position]
+            for var in node.inputs:
+                latest[var.name] = min(latest[var.name], self.nodes[position])
+
+    def of_stage(self, number: int, defining: bool) -> tuple[Node, ...]:
+        rows = zip(self.graph.nodes, self.nodes, self.defining)
+        return tuple(node for node, level, new in rows if level == number and new == defining)
+
+
+def _symbols_of(node: Node) -> set[str]:
+    found: set[str] = set()
+    for _, value in node.params:
+        _collect(value, found)
+    for var in node.outputs:
+        _collect((var.type.shape, var.type.strides), found)
+    return found
+
+
+def _collect(value: Any, found: set[str]) -> None:
+    if isinstance(value, SymInt):
+        found |= value.symbols()
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            _collect(item, found)
+    elif isinstance(value, dict):
+        _collect(tuple(value.values()), found)
+
+
+def _stage(levels: _Levels, number: int) -> Stage:
+    graph = levels.graph
+    nodes = levels.of_stage(number, False)
+    last = number == levels.last
+    inputs = {v.name for v in graph.input_vars}
+    made = {v.name for node in nodes for v in node.outputs}
+    wanted = {v.name: v for node in nodes for v in node.inputs}
+    if last:
+        wanted.update({v.name: v for v in _final_values(graph)})
+    taken = [v for name, v in wanted.items() if name not in made | inputs]
+    given = [] if last else _given(levels, number, made)
+    symbols = tuple(sorted(name for name, level in levels.symbols.items() if level <= number))
+    outputs = graph.outputs if last else tuple(GraphOutput(v) for v in given)
+    cut = replace(
+        graph,
+        name=f"{graph.name}_{number}",
+        inputs=(*graph.inputs, *(GraphInput(v, "array", v.name) for v in taken)),
+        symbols=tuple(SymbolBinding(name, "int", k) for k, name in enumerate(symbols)),
+        nodes=nodes,
+        outputs=outputs,
+        mutations=graph.mutations if last else (),
+    )
+    names = tuple(v.name for v in taken)
+    return Stage(cut, names, symbols, tuple(v.name for v in given), levels.of_stage(number, True))
+
+
+def _final_values(graph: Graph) -> list[Var]:
+    return [out.var for out in graph.outputs] + [var for _, var in graph.mutations]
+
+
+def _given(levels: _Levels, number: int, made: set[str]) -> list[Var]:
+    """What later stages, and the nodes that run after this one, use of it."""
+    found: dict[str, Var] = {}
+    for node, level, defining in zip(levels.graph.nodes, levels.nodes, levels.defining):
+        if level > number or (level == number and defining):
+            found.update({v.name: v for v in node.inputs if v.name in made})
+    found.update({v.name: v for v in _final_values(levels.graph) if v.name in made})
+    return list(found.values())

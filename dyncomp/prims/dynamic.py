@@ -1,0 +1,126 @@
+"""Results whose size depends on the data, by NumPy's own routines, and numbers that become sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType, int64
+from ..graph.ir import ArrayType, array_type
+from ..symint import Dim
+from .kit import Array
+from .opdef import Extern, OpDef, Sample, Tolerance
+from .samples import data
+
+_EXACT = Tolerance(0.0)
+Shape = tuple[Dim, ...]
+
+
+def _select(x: Array, mask: Array) -> Array:
+    return x[mask]
+
+
+def _argwhere(x: Array) -> Array:
+    """The transpose of ``np.argwhere``: a row for each dimension."""
+    return np.array(np.nonzero(x))
+
+
+# name -> the function of arrays (and constant keywords) that gives an array or several
+FUNCTIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "argwhere": _argwhere,
+        "bincount": np.bincount,
+        "compress": np.compress,
+        "delete": np.delete,
+        "extract": np.extract,
+        "flatnonzero": np.flatnonzero,
+        "intersect1d": np.intersect1d,
+        "nonzero": np.nonzero,
+        "repeat": np.repeat,
+        "select": _select,
+        "setdiff1d": np.setdiff1d,
+        "setxor1d": np.setxor1d,
+        "union1d": np.union1d,
+        "unique": np.unique,
+    }
+)
+
+
+def library_call_meta(
+    *inputs: ArrayType,
+    function: str,
+    options: tuple[tuple[str, Any], ...],
+    dtypes: tuple[DType, ...],
+    shapes: tuple[Shape, ...],
+) -> Any:
+    device = inputs[0].device
+    types = tuple(array_type(dtype, shape, device) for dtype, shape in zip(dtypes, shapes, strict=True))
+    return types if len(types) > 1 else types[0]
+
+
+def library_call_ref(
+    *inputs: Array,
+    function: str,
+    options: tuple[tuple[str, Any], ...],
+    dtypes: tuple[DType, ...],
+    shapes: tuple[Shape, ...],
+) -> Any:
+    result = FUNCTIONS[function](*inputs, **dict(options))
+    if not isinstance(result, tuple):
+        return np.ascontiguousarray(result)
+    parts = tuple(map(np.ascontiguousarray, result))
+    return parts if len(parts) > 1 else parts[0]
+
+
+def library_call_samples() -> Iterator[Sample]:
+    x = data(int64, (12,))
+    mask = np.arange(12) % 3 == 0
+    params: dict[str, Any] = {"options": (), "dtypes": (int64,), "shapes": ((4,),)}
+    yield Sample((x, mask), {"function": "select", **params}, "select")
+    yield Sample((mask,), {"function": "flatnonzero", **params}, "flatnonzero")
+
+
+def item_meta(x: ArrayType, *, value: Dim) -> ArrayType:
+    if x.dtype != int64 or x.ndim:
+        raise TypeError(f"item of {x}: an int64 value without dimensions is needed")
+    return array_type(int64, (), x.device)
+
+
+def item_ref(x: Array, *, value: Dim) -> Array:
+    return np.array(x)
+
+
+def item_samples() -> Iterator[Sample]:
+    yield Sample((np.array(7),), {"value": 7})
+
+
+ROWS: tuple[OpDef, ...] = (
+    OpDef(
+        "library_call",
+        ("function", "options", "dtypes", "shapes"),
+        library_call_meta,
+        library_call_ref,
+        lower=Extern(),
+        samples=library_call_samples,
+        dtypes=(int64,),
+        tolerance=_EXACT,
+        doc="A NumPy function whose results have sizes that depend on the data: symbols in `shapes`, which "
+        "the call defines.",
+        defines="sizes",
+    ),
+    OpDef(
+        "item",
+        ("value",),
+        item_meta,
+        item_ref,
+        lower=Extern(),
+        samples=item_samples,
+        dtypes=(int64,),
+        tolerance=_EXACT,
+        doc="A number of the data as a symbol (`value`) that sizes and indices can be made of.",
+        defines="value",
+    ),
+)

@@ -1,0 +1,63 @@
+"""What was assumed of symbolic integers, as an answer to further questions about them (see ``symint``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from .errors import Unsupported
+
+_BRANCH = "data-dependent-branch"
+
+
+def from_guards(seen: set[tuple[Any, ...]], expr: Any, relation: str) -> bool | None:
+    """Whether ``expr relation 0`` by the guards in ``seen``, which are pairs of key and relation."""
+
+    def holds(*relations: str) -> bool:
+        return any((expr.key, r) in seen for r in relations)
+
+    def holds_negated(*relations: str) -> bool:
+        return any(((-expr).key, r) in seen for r in relations)
+
+    equal = holds("==") or holds_negated("==")
+    if relation in ("==", "!="):
+        if equal:
+            return relation == "=="
+        unequal = holds("!=", "<") or holds_negated("!=", "<")
+        return relation == "!=" if unequal else None
+    if holds("<") or (relation == "<=" and (equal or holds("<="))):
+        return True
+    false = holds_negated("<") or (relation == "<" and (equal or holds_negated("<=")))
+    return False if false else None
+
+
+def likely(env: Any, expr: Any, relation: str) -> bool:
+    """How it most likely is with a number that depends on the data: sizes agree, are not 0 nor 1, and not
+    small. ``Unsupported`` where that does not say."""
+    if not env.assuming:
+        raise Unsupported(f"a question about {expr}, which depends on the data", break_id=_BRANCH)
+    if relation in ("==", "!="):
+        (_, coefficient), *more = expr.terms
+        special = not more and (not expr.constant or expr.constant == -coefficient)
+        return special == (relation == "!=")
+    if not all(env.symbols[name].unbacked for name in expr.symbols()):
+        raise Unsupported(f"a comparison of {expr}, which depends on the data", break_id=_BRANCH)
+    return bool(expr.hint < 0 or (relation == "<=" and expr.hint == 0))
+
+
+@contextmanager
+def settled(env: Any, values: Mapping[str, int]) -> Iterator[list[Any]]:
+    """While the symbols of a ``ShapeEnv`` have these values, which are known: for code that is made when a
+    graph has run as far as that. Gives the guards that are recorded meanwhile."""
+    kept = (dict(env.symbols), env.guards, env._seen)
+    try:
+        for name, value in values.items():
+            env.symbols[name] = replace(env.symbols[name], hint=value, unbacked=False)
+        env.guards, env._seen = [], set()
+        yield env.guards
+    finally:
+        env.symbols.clear()
+        env.symbols.update(kept[0])
+        env.guards, env._seen = kept[1:]
