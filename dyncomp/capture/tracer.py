@@ -109,6 +109,9 @@ class Tracer:
         self.generators.clear()
         self.inputs.clear()
         self.mutated.clear()
+        for value in (*self.by_source.values(), *(known for known, _ in self.by_id.values())):
+            if not isinstance(value, ConstValue):
+                vars(value).clear()  # values of objects and of their parts refer to one another
         self.by_source.clear()
         self.by_id.clear()
         self.by_ref.clear()
