@@ -12,6 +12,7 @@ from . import (
     region_calls,
     state,
     text,
+    wrapping,
 )
 from .registry import builtin, find
 
@@ -26,5 +27,6 @@ TOPICS = (
     region_calls,
     state,
     text,
+    wrapping,
 )
 __all__ = ["TOPICS", "builtin", "find", "fold_call"]
