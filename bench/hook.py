@@ -15,8 +15,9 @@ from dyncomp.capture import _hook
 from dyncomp.capture.guards import ArrayFacts, Guard, Kind, compile_guards
 from dyncomp.capture.source import AttrSource, LocalSource
 
-CALLS = 20_000
-ROUNDS = 100
+CALLS = 10_000  # a round must fit between two looks of the scheduler
+CHECKS = 500
+ROUNDS = 300
 ATTRIBUTES = 50
 
 
@@ -119,12 +120,12 @@ def checking(program: Any, value: Any) -> float:
     nothing = compile_guards([], env=((value,), {}, {}, None))
 
     def repeat(check: Callable[..., bool]) -> None:
-        for _ in range(CALLS):
+        for _ in range(CHECKS):
             check(*arguments)
 
     assert program.check(*arguments)
-    own = per_call(lambda: repeat(nothing.check), CALLS)
-    return per_call(lambda: repeat(program.check), CALLS) - own
+    own = per_call(lambda: repeat(nothing.check), CHECKS)
+    return per_call(lambda: repeat(program.check), CHECKS) - own
 
 
 def rows() -> list[tuple[str, float]]:

@@ -134,6 +134,8 @@ def ignores_arguments(tracer: Tracer, cls: type) -> bool:
 def _is_namedtuple_new(cls: Any) -> bool:
     """Whether ``cls.__new__`` is what ``collections.namedtuple`` made."""
     new = cls.__new__
+    if cls.__init__ is not object.__init__:
+        return False
     return hasattr(cls, "_fields") and isinstance(new, types.FunctionType) and "_tuple_new" in new.__globals__
 
 

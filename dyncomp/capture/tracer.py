@@ -34,7 +34,7 @@ from .exceptions import Raised
 from .guard_program import is_plain_key
 from .guards import Guard, Kind
 from .places import SymbolPlace
-from .source import Source
+from .source import LocalSource, Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue
@@ -325,6 +325,27 @@ class Tracer:
         if not value.is_const:
             raise Break("data-dependent-value", f"{what} that is {value.describe()}")
         return value.const
+
+    def key_constant(self, value: Value, what: str) -> Any:
+        """The constant that a container's key or index is. An integer that is another one in each iteration
+        of a loop, or was seen to change often, is not pinned: each value would be compiled anew."""
+        value = self.realize(value)
+        if isinstance(value, SymIntValue) and self._keeps_changing(value.sym):
+            raise Break("data-dependent-value", f"{what} that changes from call to call")
+        if isinstance(value, TupleValue) and value.cls is tuple:
+            return tuple(self.key_constant(v, what) for v in value.contents(self))
+        return self.constant_of(value, what)
+
+    def _keeps_changing(self, sym: SymInt) -> bool:
+        places = [self.places[name] for name in sym.symbols() if name in self.places]
+        roots = [p.source.root() for p in places if p.source is not None and p.what == "int"]
+        varies = any(isinstance(root, LocalSource) and root.local in self.varying for root in roots)
+        often = self.config.state_of(self.code).captures > self.config.options.recompile_limit // 2
+        return varies or (bool(roots) and often)
+
+    def index_constant(self, value: Value, what: str) -> int:
+        """As :meth:`key_constant`, for an index into a sequence."""
+        return self.integer_of(ConstValue(self.key_constant(value, what)), what)
 
     def integer_of(self, value: Value, what: str) -> int:
         found = self.constant_of(value, what)

@@ -6,6 +6,7 @@ import enum
 import functools
 import sys
 import types
+import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from ..frontends.base import ArrayRef
 from ..graph.ir import ArrayType
 from ..symint import SymInt
 from . import _hook
-from .breaks import Break
+from .breaks import Break, Skip
 from .dims import array_dims, has_exchange_table
 from .facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
 from .guard_program import is_plain_key
@@ -103,6 +104,9 @@ def _wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
 def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
     # never isinstance(): it asks the object for its __class__, which may run the program's code, and lie
     cls = type(obj)
+    made = obj if issubclass(cls, type) else cls
+    if "<locals>" in made.__qualname__:
+        _refuse_made_anew(tracer, made, source)
     if issubclass(cls, (type, enum.Enum)) or (cls in _BY_IDENTITY and not _bound_in_c(obj)):
         tracer.guard(source, Kind.IS, obj)
         return ConstValue(obj, source)
@@ -129,6 +133,21 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         return InstanceValue(type(obj), obj, source)
     tracer.guard(source, Kind.TYPE_IS, type(obj))
     return OpaqueValue(obj, source)
+
+
+_MANY_CLASSES = 4
+
+
+def _refuse_made_anew(tracer: Tracer, cls: type, source: Source) -> None:
+    """A class that its function makes at each call is another one each time: no entry would be used again."""
+    seen = tracer.config.state_of(tracer.code).seen
+    key = f"{source.expr()}: the class {cls.__qualname__}"
+    last, count = seen.get(key, (None, 0))
+    if last is None or last() is not cls:
+        count += 1
+        seen[key] = (weakref.ref(cls), count)
+    if count >= _MANY_CLASSES:
+        raise Skip(f"the class {cls.__qualname__} is made anew again and again")
 
 
 def _bound_in_c(obj: Any) -> bool:

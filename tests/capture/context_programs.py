@@ -3,6 +3,7 @@
 # ruff: noqa: B006, B007, B012, B017, B023, B904, C400, C416, E731, F841, RET503, RET505, SIM105, SIM108, SIM117
 from __future__ import annotations
 
+import functools
 import io
 from contextlib import (
     ContextDecorator,
@@ -65,14 +66,14 @@ def catching(log):
         log.append(str(e))
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def plain_manager(x):
     with scale(x, 2) as y:
         z = y + 1
     return z * 2
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def two_managers(x):
     log = []
     with logged(log, "a") as n, logged(log, "b"):
@@ -81,7 +82,7 @@ def two_managers(x):
     return y, log
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def manager_catches(x):
     log = []
     with catching(log):
@@ -90,7 +91,7 @@ def manager_catches(x):
     return y, log
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def exception_through_a_manager(x):
     log = []
     try:
@@ -101,7 +102,7 @@ def exception_through_a_manager(x):
         return y, log, str(e)
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one, breaks=("print", "unsupported-call"))
 def break_in_the_block(x):
     log = []
     with logged(log, "a"):
@@ -111,7 +112,7 @@ def break_in_the_block(x):
     return y * 3, log
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def return_out_of_the_block(x):
     log = []
 
@@ -122,7 +123,7 @@ def return_out_of_the_block(x):
     return f(), log
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def suppressed(x):
     with suppress(ValueError):
         y = x + 1
@@ -130,7 +131,7 @@ def suppressed(x):
     return y * 2
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def null_context(x):
     with nullcontext(3) as k:
         y = x * k
@@ -145,7 +146,7 @@ class C:
         s.n += 1
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def closed(x):
     c = C()
     with closing(c) as d:
@@ -163,7 +164,7 @@ def exit_stack(x):
     return y, log
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def manager_as_decorator(x):
     log = []
 
@@ -182,7 +183,7 @@ class CD(ContextDecorator):
         return False
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def context_decorator(x):
     @CD()
     def f(v):
@@ -200,7 +201,7 @@ def redirected_output(x):
     return y + 1, b.getvalue()
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def manager_that_does_not_yield(x):
     @contextmanager
     def bad():
@@ -214,7 +215,7 @@ def manager_that_does_not_yield(x):
         return str(e), x * 2
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one, breaks=("loop",))
 def manager_in_a_loop(x):
     log = []
     for i in range(20):
@@ -223,7 +224,7 @@ def manager_in_a_loop(x):
     return x, log
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one, breaks=("loop", "unsupported-call"))
 def loop_in_a_manager(x):
     log = []
     with logged(log, "l"):
@@ -241,7 +242,7 @@ def replacing():
         raise KeyError("replaced") from error
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def manager_replaces_the_exception(x):
     try:
         with replacing() as k:
@@ -257,7 +258,7 @@ def yields_twice():
     yield 2
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def manager_that_does_not_stop(x):
     try:
         with yields_twice() as k:
@@ -272,7 +273,7 @@ def fails_at_once():
     yield
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def manager_that_fails_at_once(x):
     try:
         with fails_at_once():
@@ -281,7 +282,7 @@ def manager_that_fails_at_once(x):
         return str(error), x * 2
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def stop_iteration_through_a_manager(x):
     log = []
     try:
@@ -311,12 +312,12 @@ class Owner:
         return y * self.scale
 
 
-@program(lambda: (Owner(), one()[0]), breaks=ANY, plain=True)
+@program(lambda: (Owner(), one()[0]))
 def manager_that_is_a_method(o, x):
     return o.run(x), o.scale
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def nested_functions_in_managers(x):
     log = []
 
@@ -332,7 +333,7 @@ def nested_functions_in_managers(x):
     return a + b, log
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one, breaks=("print", "raise"))
 def break_in_the_block_and_an_exception(x):
     log = []
     try:
@@ -344,7 +345,7 @@ def break_in_the_block_and_an_exception(x):
         return y * 3, log, str(error)
 
 
-@program(one, breaks=ANY, plain=True)
+@program(one)
 def manager_entered_by_hand(x):
     log = []
     m = logged(log, "a")
@@ -352,3 +353,59 @@ def manager_entered_by_hand(x):
     y = x * 2
     m.__exit__(None, None, None)
     return y + 1, name, log
+
+
+# -- functools.wraps, on which decorators rest --------------------------------------------------------------
+def documented(v):
+    "What it says."
+    return v + 1
+
+
+def doubling(f):
+    @functools.wraps(f)
+    def inner(v: int):
+        return f(v) * 2
+
+    return inner
+
+
+@program(one)
+def wrapped_functions(x):
+    @doubling
+    def g(v):
+        "Inside."
+        return v + 1
+
+    h = doubling(documented)
+    return (
+        g(x),
+        g.__name__,
+        g.__doc__,
+        g.__wrapped__(x),
+        h(x),
+        h.__name__,
+        h.__doc__,
+        h.__wrapped__ is documented,
+    )
+
+
+@program(one, breaks=("print", "unsupported-attribute"), plain=True)
+def wrapped_functions_at_a_break(x):
+    @doubling
+    def g(v: float):
+        return v + 1
+
+    g.mark = 3
+    h = doubling(g)
+    y = h(x)
+    print(1)
+    return (
+        y,
+        h(x),
+        h.__name__,
+        h.__annotations__,
+        h.mark,
+        g.__annotations__,
+        h.__wrapped__ is g,
+        h.__qualname__,
+    )

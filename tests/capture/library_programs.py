@@ -270,6 +270,7 @@ def operator_helpers(x):
 @program(
     one,
     breaks=(
+        "data-dependent-value",
         "loop",
         "unsupported-call",
         "unsupported-operation",

@@ -7,6 +7,7 @@
 # ruff: noqa: RET504, RET505, RET506, RET507, RET508, SIM105, SIM114, SIM115, SIM117, UP028
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 WHOLE: list[Any] = []
@@ -566,3 +567,16 @@ def text_of_computed_numbers(x, log):
         except Plain as e:
             log.append((str(e), repr(e)))
     return x
+
+
+@whole
+def asks_what_is_handled(x, log):
+    def inner():
+        return sys.exc_info()[1], sys.exception()
+
+    try:
+        raise Coded(3)
+    except Coded as e:
+        a, b = inner()
+        log.append((sys.exc_info()[0] is Coded, a is e, b is e))
+    return x + 1

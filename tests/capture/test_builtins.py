@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.capture.cases import Table, run
+from tests.capture.comparing import check
 
 table = Table()
 
@@ -641,6 +642,60 @@ def prints_in_order(x):
     y = x + 1
     print("second", len(y))
     return y
+
+
+def by_index(x, items):
+    for i in range(len(items)):
+        y = x * 2
+        x = x + items[i] - y / 3
+    return x
+
+
+def by_key(x, n):
+    made = {}
+    for i in range(n):
+        made[i] = x * i
+    return made
+
+
+def into_a_set(x, n):
+    seen = set()
+    for i in range(n):
+        seen.add(i)
+        x = x + i
+    return x, seen
+
+
+def into_a_list(x, n):
+    out = [None] * n
+    for i in range(n):
+        out[i] = x * i
+    return out
+
+
+def into_small_integers(x, n):
+    out = np.zeros(n, np.uint8)
+    for i in range(n):
+        out[i] = i
+    return out, x + 1
+
+
+LONG = [
+    (by_index, lambda: (vec(), [float(i) for i in range(50)])),
+    (by_index, lambda: (vec(), [vec() * i for i in range(50)])),
+    (by_key, lambda: (vec(), 50)),
+    (into_a_set, lambda: (vec(), 50)),
+    (into_a_list, lambda: (vec(), 50)),
+    (into_small_integers, lambda: (vec(), 250)),
+    (into_small_integers, lambda: (vec(), 270)),
+]
+
+
+@pytest.mark.parametrize("function, maker", LONG)
+def test_long_loops_do_not_specialise_per_iteration(function, maker):
+    records = check(function, maker)
+    assert not records.counters["limited"]
+    assert len(records.entries) < 10
 
 
 @pytest.mark.parametrize("case", table.cases, ids=table.names())

@@ -122,7 +122,7 @@ def errstate_inside(x, log):
         return y
 
 
-@broken
+@whole
 def suppress(x, log):
     with contextlib.suppress(KeyError, IndexError):
         x = x + 1
@@ -131,7 +131,7 @@ def suppress(x, log):
     return x * 2
 
 
-@broken
+@whole
 def suppress_other(x, log):
     try:
         with contextlib.suppress(KeyError):
@@ -141,7 +141,7 @@ def suppress_other(x, log):
         return x * 2
 
 
-@broken
+@whole
 def nullcontext(x, log):
     with contextlib.nullcontext(3) as k:
         x = x + k
@@ -186,13 +186,26 @@ def managed(log, swallow=False):
 
 
 @broken
+def exit_stack_passes_on(x, log):
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(Manager(log, name="a"))
+            stack.enter_context(Manager(log, name="b"))
+            stack.callback(log.append, "callback")
+            x = x + 1
+            raise Plain("stack")
+    except Plain as e:
+        return x * 2, e.args
+
+
+@whole
 def contextmanager_normal(x, log):
     with managed(log) as v:
         x = x + v
     return x * 2
 
 
-@broken
+@whole
 def contextmanager_swallows(x, log):
     with managed(log, swallow=True) as v:
         x = x + v
@@ -200,7 +213,7 @@ def contextmanager_swallows(x, log):
     return x * 2
 
 
-@broken
+@whole
 def contextmanager_raises(x, log):
     try:
         with managed(log) as v:

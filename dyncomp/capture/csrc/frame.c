@@ -196,7 +196,8 @@ static bool
 patch(PyThreadState *tstate, Frame *frame, PyCodeObject *replacement, int nargs)
 {
     PyCodeObject *code = frame_code(frame);
-    /* the frame was pushed before room was reserved if the entry is new: trust the stack, not the code */
+    /* a larger replacement takes its room from the data stack, on top of which the frame is: code objects stay
+       as they are, co_stacksize included */
     Py_ssize_t have = tstate->datastack_top - (PyObject **)frame;
     Py_ssize_t wanted = code_frame_slots(replacement);
     bool on_top = (PyObject **)frame >= &tstate->datastack_chunk->data[0]

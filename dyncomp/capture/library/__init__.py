@@ -10,7 +10,9 @@ from . import (
     numbers,
     operator_calls,
     region_calls,
+    state,
     text,
+    wrapping,
 )
 from .registry import builtin, find
 
@@ -23,6 +25,8 @@ TOPICS = (
     numbers,
     operator_calls,
     region_calls,
+    state,
     text,
+    wrapping,
 )
 __all__ = ["TOPICS", "builtin", "find", "fold_call"]

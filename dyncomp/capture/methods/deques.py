@@ -124,7 +124,7 @@ def deque_insert(tracer: Tracer, owner: DequeValue, index: Value, value: Value, 
     items = owner.contents(tracer)
     if owner.maxlen is not None and len(items) >= owner.maxlen:
         tracer.raise_exception(IndexError, "deque already at its maximum size")
-    where = tracer.integer_of(index, "a deque index")
+    where = tracer.index_constant(index, "a deque index")
     owner.touch(tracer)
     items.insert(where, value)
     return _NONE

@@ -30,7 +30,7 @@ def list_extend(tracer: Tracer, owner: ListValue, values: Value, /) -> Value:
 @method(LIST)
 def list_pop(tracer: Tracer, owner: ListValue, index: Value | None = None, /) -> Value:
     items = owner.contents(tracer)
-    where = -1 if index is None else tracer.integer_of(index, "a list index")
+    where = -1 if index is None else tracer.index_constant(index, "a list index")
     if not items:
         tracer.raise_exception(IndexError, "pop from empty list")
     if where < 0:
@@ -44,7 +44,7 @@ def list_pop(tracer: Tracer, owner: ListValue, index: Value | None = None, /) ->
 @method(LIST)
 def list_insert(tracer: Tracer, owner: ListValue, index: Value, value: Value, /) -> Value:
     items = owner.contents(tracer)
-    where = tracer.integer_of(index, "a list index")
+    where = tracer.index_constant(index, "a list index")
     owner.touch(tracer)
     items.insert(where, value)
     return _NONE

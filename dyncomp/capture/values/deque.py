@@ -78,7 +78,7 @@ class DequeValue(SequenceValue):
 
     def index_of(self, tracer: Tracer, key: Value) -> int:
         items = self.contents(tracer)
-        index = tracer.integer_of(key, "a deque index")
+        index = tracer.index_constant(key, "a deque index")
         if index < 0:
             index += len(items)
         if not 0 <= index < len(items):

@@ -95,7 +95,7 @@ class DictValue(Value):
         return self._read[key]
 
     def key_of(self, tracer: Tracer, key: Value) -> Any:
-        value = tracer.constant_of(key, "a dict key")
+        value = tracer.key_constant(key, "a dict key")
         if self.source is None and isinstance(value, enum.Enum) and type(value).__hash__ in _ENUM_HASHES:
             return value
         tracer.check_key(value)

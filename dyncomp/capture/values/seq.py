@@ -16,7 +16,7 @@ from .number import ConstValue, NumberValue, SymIntValue
 
 def index_of(tracer: Tracer, key: Value, length: int, what: str) -> int:
     """A sequence index as a non-negative int. ``what``: plain Python's message where it is out of range."""
-    index = tracer.integer_of(key, "a sequence index")
+    index = tracer.index_constant(key, "a sequence index")
     if index < 0:
         index += length
     if not 0 <= index < length:

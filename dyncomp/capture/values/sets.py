@@ -89,7 +89,7 @@ class SetValue(Value):
             raise Break("unsupported-operation", "a set as an element of a set")
         if not item.is_const and item.pytype.__hash__ is None:
             tracer.raise_exception(TypeError, f"unhashable type: '{item.pytype.__name__}'")
-        element = tracer.fold(_hashable, tracer.constant_of(item, "a set item"))
+        element = tracer.fold(_hashable, tracer.key_constant(item, "a set item"))
         _refuse_nan(element)
         return element
 
