@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 import types
@@ -64,6 +65,7 @@ class _Session:
         )
         config.on_miss = on_miss
         config.should_capture = hook_should_capture
+        config.rebuild = recompiled
         self.configs.add(config)
         return config
 
@@ -109,31 +111,57 @@ def compile_with(f: Any, config: CaptureConfig) -> Any:
         return _hook.Dispatcher(inner, config)
     if isinstance(f, types.FunctionType):
         return _hook.Dispatcher(f, config)
-    if isinstance(f, types.MethodType) and isinstance(f.__func__, types.FunctionType):
-        return _hook.Dispatcher(f.__func__, config).__get__(f.__self__, type(f.__self__))
+    if isinstance(f, types.MethodType) and isinstance(f.__func__, (types.FunctionType, _hook.Dispatcher)):
+        return types.MethodType(compile_with(f.__func__, config), f.__self__)
     if isinstance(f, type):
         raise TypeError(f"cannot compile the class {f.__qualname__}; compile a method or an instance")
+    if isinstance(f, (staticmethod, classmethod)):
+        return type(f)(compile_with(f.__func__, config))
+    if isinstance(f, property):
+        parts = [None if part is None else compile_with(part, config) for part in (f.fget, f.fset, f.fdel)]
+        return property(parts[0], parts[1], parts[2], f.__doc__)
     if not callable(f):
         raise TypeError(f"cannot compile an object of type {type(f).__qualname__}: it is not callable")
     call = inspect.getattr_static(type(f), "__call__", None)
     if isinstance(call, types.FunctionType):
-        return CompiledObject(f, _hook.Dispatcher(call, config).__get__(f, type(f)))
-    return CompiledObject(f, _hook.Dispatcher(calling(f), config))
+        return CompiledObject(f, _hook.Dispatcher(call, config).__get__(f, type(f)), config)
+    return CompiledObject(f, _hook.Dispatcher(calling(f), config), config)
+
+
+def recompiled(f: Any, options: Options) -> Any:
+    """A compiled function that was pickled, in another process."""
+    return compile_with(f, SESSION.new_config(options))
 
 
 class CompiledObject:
     """A callable object whose calls are compiled; all attributes are the object's own."""
 
-    def __init__(self, obj: Any, call: Callable[..., Any]) -> None:
+    def __init__(self, obj: Any, call: Callable[..., Any], config: CaptureConfig) -> None:
         object.__setattr__(self, "__wrapped__", obj)
         object.__setattr__(self, "_call", call)
+        object.__setattr__(self, "_config", config)
         object.__setattr__(self, "__doc__", obj.__doc__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
 
+    def __get__(self, obj: Any, owner: type | None = None) -> Any:
+        """Bind as a method where the object itself does (``functools.lru_cache``)."""
+        if obj is None or not hasattr(type(self.__wrapped__), "__get__"):
+            return self
+        return types.MethodType(self, obj)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(object.__getattribute__(self, "__wrapped__"), name)
+
+    def __copy__(self) -> Any:
+        return compile_with(copy.copy(self.__wrapped__), self._config)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return compile_with(copy.deepcopy(self.__wrapped__, memo), self._config)
+
+    def __reduce__(self) -> Any:
+        return recompiled, (self.__wrapped__, self._config.options)
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self.__wrapped__, name, value)

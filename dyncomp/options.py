@@ -92,8 +92,33 @@ def make_options(
         text = environ.get(f"DYNCOMP_{name.upper()}")
         if text is not None:
             made = replace(made, **{name: parse(text)})
+    if not isinstance(options or {}, Mapping):
+        raise TypeError(f"options must be a mapping of names to values, not {type(options).__name__}")
     for name, value in (options or {}).items():
         if name not in _KNOWN:
             raise ValueError(f"unknown option {name!r}; known: {', '.join(sorted(_KNOWN))}")
         made = replace(made, **{name: value})
+    _check_types(made)
     return made
+
+
+def _check_types(options: Options) -> None:
+    """Raise ``TypeError`` for a value of a wrong type and ``ValueError`` for a negative one."""
+    if not isinstance(options.backend, str) and not callable(options.backend):
+        raise TypeError(f"backend must be a name or a callable, not {type(options.backend).__name__}")
+    for field in fields(Options):
+        value, default = getattr(options, field.name), field.default
+        if field.name == "dynamic":
+            good, wanted = value is None or isinstance(value, bool), "None, True or False"
+        elif isinstance(default, bool):
+            good, wanted = isinstance(value, bool), "True or False"
+        elif isinstance(default, int):
+            good, wanted = isinstance(value, int) and not isinstance(value, bool), "an integer"
+        elif isinstance(default, float):
+            good, wanted = isinstance(value, (int, float)) and not isinstance(value, bool), "a number"
+        else:
+            good, wanted = field.name == "backend" or isinstance(value, str), "a string"
+        if not good:
+            raise TypeError(f"{field.name} must be {wanted}, not {value!r}")
+        if isinstance(value, (int, float)) and value < 0:
+            raise ValueError(f"{field.name} must not be negative, is {value!r}")

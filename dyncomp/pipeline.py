@@ -6,6 +6,7 @@ interpreted, which is how the bisector finds the pass that breaks a program.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,11 +14,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from .aot_autograd.functionalize import functionalize
-from .errors import LoweringError, ToolchainError
+from .errors import LoweringError, ToolchainError, Unsupported
 from .frontends.base import ArrayOwner
 from .graph.interp import as_callable
-from .graph.ir import Graph, OpTable, verify
+from .graph.ir import ArrayType, Graph, OpTable, verify
 from .graph.passes.cse import eliminate_common_subexpressions
 from .graph.passes.dce import eliminate_dead_code
 from .graph.passes.decompose import decompose
@@ -27,6 +30,8 @@ from .graph.passes.rules import simplify
 from .graph.stages import has_stages
 from .options import Options
 from .staged import StagedGraph
+
+log = logging.getLogger("dyncomp.pipeline")
 
 
 @dataclass(frozen=True)
@@ -295,21 +300,50 @@ def _not_compiled(*args: Any) -> Any:
 def _run_custom(
     backend: Callable[..., Any], graph: Graph, example_inputs: Sequence[Any], compiled: Compiled
 ) -> None:
-    run = _timed(compiled, compiled.backend, lambda: backend(graph, list(example_inputs)))
+    name = compiled.backend
+    try:
+        run = _timed(compiled, name, lambda: backend(graph, list(example_inputs)))
+    except (LoweringError, ToolchainError, Unsupported):
+        raise
+    except Exception as error:
+        log.warning("the backend %s raised for %s: the original runs", name, graph.name, exc_info=error)
+        raise LoweringError(f"the backend {name} raised {type(error).__name__}: {error}") from error
     if not callable(run):
-        raise TypeError(f"backend {compiled.backend} returned {type(run).__name__}, not a callable")
+        log.warning("the backend %s returned %s, not a callable: the original runs", name, type(run).__name__)
+        raise LoweringError(f"the backend {name} returned {type(run).__name__}, not a callable")
     compiled.artifact = run
-    visible = sum(not out.hidden for out in graph.outputs)
+    expected = [out.var.type for out in graph.outputs if not out.hidden]
+    told: list[str] = []
 
     def call(*args: Any) -> Any:
         results = run(*args)
-        if not isinstance(results, (tuple, list)):
-            return results
-        if len(results) != visible:
-            raise TypeError(f"backend {compiled.backend} gave {len(results)} outputs, not {visible}")
-        return results[0] if visible == 1 else tuple(results)
+        given = results if isinstance(results, (tuple, list)) else (results,)
+        problem = _wrong_results(given, expected)
+        if problem:
+            if not told:
+                told.append(problem)
+                log.warning("the backend %s, %s: %s; the original runs", name, graph.name, problem)
+            raise TypeError(f"the backend {name}: {problem}")
+        return given[0] if len(expected) == 1 else tuple(given)
 
     compiled.call = call
+
+
+def _wrong_results(given: Sequence[Any], expected: list[ArrayType]) -> str:
+    """What is wrong with what a user's backend computed; empty where nothing can be told to be."""
+    if len(given) != len(expected):
+        return f"it gave {len(given)} outputs, not {len(expected)}"
+    for number, (result, wanted) in enumerate(zip(given, expected)):
+        shape = getattr(result, "shape", () if isinstance(result, (int, float, complex)) else None)
+        if shape is None:
+            return f"output {number} is a {type(result).__name__}, not an array"
+        known = len(shape) == len(wanted.shape)
+        if not known or any(isinstance(w, int) and n != w for n, w in zip(shape, wanted.shape)):
+            return f"output {number} has shape {tuple(shape)}, not {wanted.shape}"
+        dtype = getattr(result, "dtype", None)
+        if isinstance(dtype, np.dtype) and wanted.dtype.name != "bfloat16" and dtype != wanted.dtype.numpy:
+            return f"output {number} has dtype {dtype}, not {wanted.dtype.name}"
+    return ""
 
 
 def op_counts(graph: Graph) -> Counter[str]:

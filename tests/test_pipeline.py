@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dyncomp import dtypes
-from dyncomp.errors import Unsupported, VerifyError
+from dyncomp.errors import LoweringError, Unsupported, VerifyError
 from dyncomp.graph.interp import as_callable
 from dyncomp.graph.ir import Graph, GraphBuilder, GraphOutput, array_type
 from dyncomp.options import Options
@@ -127,7 +127,7 @@ def test_callable_backend_gets_the_captured_graph() -> None:
 
 
 def test_callable_backend_must_return_a_callable() -> None:
-    with pytest.raises(TypeError, match="not a callable"):
+    with pytest.raises(LoweringError, match="not a callable"):
         run_pipeline(small_graph(), Options(backend=lambda graph, inputs: 3))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import sysconfig
 import types
 from collections.abc import Callable, Sequence
@@ -76,6 +77,7 @@ class CaptureConfig(_hook.HookConfig):
         self._find_frontends = frontends
         self._states: dict[types.CodeType, FrameState] = {}
         self._varying: dict[types.CodeType, frozenset[str]] = {}
+        self.rebuild: Callable[[Any, Options], Any] | None = None
         self.code_infos: dict[int, Any] = {}
         self.canonical_codes: dict[int, Any] = {}
         self.resume_functions: dict[Any, Any] = {}
@@ -94,6 +96,17 @@ class CaptureConfig(_hook.HookConfig):
             if frontend.name == name:
                 return frontend
         raise KeyError(name)
+
+    def reduce(self, compiled: Any) -> Any:
+        """How a compiled function is pickled: by its name where that is what it is found under, else as its
+        function, to be compiled again."""
+        function = compiled.__wrapped__
+        found: Any = sys.modules.get(function.__module__)
+        for name in function.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is compiled or self.rebuild is None:
+            return function.__qualname__
+        return self.rebuild, (function, self.options)
 
     def state_of(self, code: types.CodeType) -> FrameState:
         return self._states.setdefault(code, FrameState())

@@ -332,7 +332,7 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     if not useful and not cg.outputs:
         return None, None
     outputs = tuple(
-        GraphOutput(v.ref.var, v.ref.kind, readonly=v.ref.readonly and not v.ref.warn_on_write)
+        GraphOutput(v.ref.var, v.ref.kind, readonly=v.ref.readonly and not v.ref.writeable_outside)
         for v in cg.outputs
     )
     mutates = bool(_mutated_inputs(tracer))

@@ -144,10 +144,20 @@ def _immutable(value: Value) -> Any:
     return constant
 
 
+def _refuse_repetition(count: Value, repeated: Value) -> None:
+    """A NumPy scalar times a Python sequence repeats the sequence."""
+    if isinstance(count, ArrayValue) and count.ref.kind in ("scalar", "python"):
+        if hasattr(repeated.pytype, "__len__") and not isinstance(repeated, ArrayValue):
+            raise Break("data-dependent-value", f"a repeat count that is {count.describe()}")
+
+
 def _with_array(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value:
     for v in (a, b):
         if v.is_const and v.const is None and plain in ("==", "!="):
             raise Break("unsupported-operation", "comparison of an array with None")
+    if plain == "*":
+        _refuse_repetition(a, b)
+        _refuse_repetition(b, a)
     in_place = op != plain and isinstance(a, ArrayValue) and a.ref.kind in ("array", "masked")
     name = BINARY_NAMES[plain].rstrip("_")
     if in_place:

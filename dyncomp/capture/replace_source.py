@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import types
 from typing import Any
@@ -33,7 +32,7 @@ def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[
     lines: list[Line] = [(f"def {_name(code)}({_signature(cg, code)}):", first)]
     if code.co_freevars:
         lines.append((f"{_INDENT}if 0: ({', '.join(code.co_freevars)},)", first))
-    call = [_graph_line(cg, graph_call)] if graph_call is not None else []
+    call = [_graph_line(cg, graph_call), *_readonly_lines(cg)] if graph_call is not None else []
     conditions = _conditions(cg)
     # rendering the graph's arguments and the conditions may have added loads: they come first
     guarded = [*cg.prelude, *conditions, *call]
@@ -44,6 +43,13 @@ def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[
     else:
         lines += [(_INDENT + text, place) for text, place in cg.body]
     return lines
+
+
+def _readonly_lines(cg: Codegen) -> list[str]:
+    """What NumPy hands out read-only."""
+    refs = [value.ref for value in cg.outputs]
+    readonly = [i for i, ref in enumerate(refs) if ref.readonly and not ref.writeable_outside]
+    return [f"__g{i}.flags.writeable = False" for i in readonly if refs[i].kind == "array"]
 
 
 def _name(code: types.CodeType) -> str:
@@ -129,21 +135,16 @@ def _compile(cg: Codegen, lines: list[Line], code: types.CodeType) -> types.Code
         top = transfers.line_loc(1)
         head = [("def __outer():", top), (f"{_INDENT}{' = '.join(code.co_freevars)} = None", top)]
         lines = head + [(_INDENT + text, place) for text, place in lines]
-    tree = ast.parse("\n".join(text for text, _ in lines))
-    _move_lines(tree, [place for _, place in lines])
-    module = compile(tree, code.co_filename, "exec", dont_inherit=True)
+    module = compile("\n".join(text for text, _ in lines), code.co_filename, "exec", dont_inherit=True)
     inner = _find_code(module, _name(code))
-    return encode(_release_at_tail_calls(_fit(decode(inner), cg, code)))
+    made = _move_lines(decode(inner), [place for _, place in lines])
+    return encode(_release_at_tail_calls(_fit(made, cg, code)))
 
 
-def _move_lines(tree: ast.AST, places: list[Loc]) -> None:
-    """Give every node the place in the user's program that it stands for."""
-    node: Any
-    for node in ast.walk(tree):
-        if hasattr(node, "lineno"):
-            place = places[node.lineno - 1]
-            node.lineno, node.end_lineno = place.line, place.end_line
-            node.col_offset, node.end_col_offset = place.col, place.end_col
+def _move_lines(made: CanonicalCode, places: list[Loc]) -> CanonicalCode:
+    """Give every instruction the place in the user's program that it stands for."""
+    moved = [i if i.loc.line is None else i._replace(loc=places[i.loc.line - 1]) for i in made.instructions]
+    return dataclasses.replace(made, instructions=tuple(moved))
 
 
 def _find_code(module: types.CodeType, name: str) -> types.CodeType:

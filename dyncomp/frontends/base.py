@@ -89,7 +89,7 @@ class ArrayRef:
     of ``full``, whose leading dimensions are those of the boolean value ``mask``; what it holds where the
     mask is false means nothing, and nobody else sees or writes these two values).
     ``frontend``: the name of the library it belongs to. ``readonly``: writing raises, in captured code;
-    with ``warn_on_write`` the program's own array is writeable (NumPy warns), and plain Python writes to it.
+    with ``writeable_outside`` the program's own array is writeable, and left to plain Python to write.
     """
 
     var: Var
@@ -97,7 +97,7 @@ class ArrayRef:
     frontend: str = "numpy"
     readonly: bool = False
     mask: Var | None = None
-    warn_on_write: bool = False
+    writeable_outside: bool = False
 
     @property
     def dtype(self) -> DType:

@@ -435,7 +435,18 @@ dispatcher_repr(Dispatcher *self)
 static PyObject *
 dispatcher_reduce(PyObject *self, PyObject *unused)
 {
+    PyObject *config = (PyObject *)((Dispatcher *)self)->config;
+    if (config != NULL && PyObject_HasAttrString(config, "reduce")) {
+        return PyObject_CallMethod(config, "reduce", "O", self);
+    }
     return PyObject_GetAttrString(self, "__qualname__"); /* pickled by reference */
+}
+
+/* Copied as functions are. */
+static PyObject *
+dispatcher_copy(PyObject *self, PyObject *unused)
+{
+    return Py_NewRef(self);
 }
 
 /* __name__ and friends: the dispatcher's own if set, else the function's. */
@@ -481,6 +492,8 @@ static PyMemberDef members[] = {
 
 static PyMethodDef methods[] = {
     {"__reduce__", dispatcher_reduce, METH_NOARGS, NULL},
+    {"__copy__", dispatcher_copy, METH_NOARGS, NULL},
+    {"__deepcopy__", dispatcher_copy, METH_O, NULL},
     {NULL},
 };
 

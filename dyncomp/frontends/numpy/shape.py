@@ -27,11 +27,11 @@ from .views import reshape_var, reshapes_in_place, reversed_axes, transpose_var
 TABLE = RuleTable()
 
 
-def viewed(x: ArrayRef, var: Var) -> ArrayRef:
-    """A view of ``x``; of a scalar, a scalar again where no dimensions were added."""
-    if x.kind != "array" and not var.shape:
-        return ArrayRef(var, "scalar")
-    return view_of(x, var)
+def viewed(tx: TraceContext, x: ArrayRef, var: Var) -> ArrayRef:
+    """A view of ``x``; of a scalar, a scalar again where no dimensions were added, else a fresh array."""
+    if x.kind == "array":
+        return view_of(x, var)
+    return array_of(emit(tx, "copy", var)) if var.shape else ArrayRef(var, "scalar")
 
 
 def parse_shape(shape: Any) -> tuple[Dim, ...]:
@@ -74,7 +74,7 @@ def reshape(tx: TraceContext, a: Any, /, shape: Any, order: str = "C", *, copy: 
     result = reshape_var(tx, source, wanted)
     if fortran:
         result = reversed_axes(tx, result)
-    return viewed(x, result) if in_place and not copy else array_of(result)
+    return viewed(tx, x, result) if in_place and not copy else array_of(result)
 
 
 def _is_fortran(x: Var) -> bool:
@@ -100,6 +100,8 @@ def ravel(tx: TraceContext, a: Any, order: str = "C") -> ArrayRef:
     if not contiguous:
         source = emit(tx, "contiguous", source)
     flat = emit(tx, "reshape", source, shape=(product(source.shape),))
+    if x.kind != "array":
+        return array_of(emit(tx, "copy", flat))
     return ArrayRef(flat, "array", readonly=x.readonly and contiguous)
 
 
@@ -132,7 +134,7 @@ def squeeze(tx: TraceContext, a: Any, axis: Any = None) -> ArrayRef:
         if not all(x.shape[i] == 1 for i in axes):
             raise Unsupported("cannot select an axis to squeeze out which has size not equal to one")
     shape = tuple(d for i, d in enumerate(x.shape) if i not in axes)
-    return viewed(x, emit(tx, "reshape", x.var, shape=shape))
+    return viewed(tx, x, emit(tx, "reshape", x.var, shape=shape))
 
 
 @TABLE.function("expand_dims")
@@ -142,7 +144,7 @@ def expand_dims(tx: TraceContext, a: Any, axis: Any) -> ArrayRef:
     axes = normalize_axes(tuple(places), x.ndim + len(places))
     rest = iter(x.shape)
     shape = tuple(1 if i in axes else next(rest) for i in range(x.ndim + len(axes)))
-    return viewed(x, emit(tx, "reshape", x.var, shape=shape))
+    return viewed(tx, x, emit(tx, "reshape", x.var, shape=shape))
 
 
 def _at_least(ndim: int, place: Any) -> Any:
@@ -181,7 +183,7 @@ TABLE.function("atleast_3d")(atleast_3d)
 def permuted(tx: TraceContext, x: ArrayRef, perm: Sequence[int]) -> ArrayRef:
     if not x.shape and x.kind != "array":
         return x
-    return viewed(x, transpose_var(tx, x.var, perm))
+    return viewed(tx, x, transpose_var(tx, x.var, perm))
 
 
 @TABLE.function("transpose", "permute_dims")
@@ -279,7 +281,7 @@ def broadcast_arrays(tx: TraceContext, *args: Any, subok: bool = False) -> tuple
             made.append(r)
         else:
             spread = _spread(tx, r.var, shape)
-            made.append(ArrayRef(spread, "array", readonly=True, warn_on_write=not r.readonly))
+            made.append(ArrayRef(spread, "array", readonly=True, writeable_outside=not r.readonly))
     return tuple(made)
 
 
@@ -322,7 +324,7 @@ def flip_var(tx: TraceContext, x: Var, axes: Sequence[int]) -> Var:
 @TABLE.function("flip")
 def flip(tx: TraceContext, m: Any, axis: Any = None) -> ArrayRef:
     x = as_ref(tx, m)
-    return viewed(x, flip_var(tx, x.var, normalize_axes(axis, x.ndim)))
+    return viewed(tx, x, flip_var(tx, x.var, normalize_axes(axis, x.ndim)))
 
 
 @TABLE.function("fliplr")
@@ -349,7 +351,7 @@ def rot90(tx: TraceContext, m: Any, k: Any = 1, axes: Any = (0, 1)) -> ArrayRef:
         raise Unsupported("Axes must be different.")
     turns = int(integer(k)) % 4
     if turns in (0, 2):
-        return flip(tx, x, (first, second)) if turns else viewed(x, flip_var(tx, x.var, ()))
+        return flip(tx, x, (first, second)) if turns else viewed(tx, x, flip_var(tx, x.var, ()))
     if turns == 1:
         return swapaxes(tx, flip(tx, x, second), first, second)
     return flip(tx, swapaxes(tx, x, first, second), second)
