@@ -60,6 +60,8 @@ def _counter_operator(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -
         return None
     result: Value = tracer.realize(tracer.call_value(method, [b], {}))
     if result.is_const and result.const is NotImplemented:
+        if plain in ("==", "!="):
+            return None  # with another dict: as dicts
         raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
     return result
 

@@ -471,7 +471,7 @@ def nested_outside_containers(x, d):
     return d
 
 
-@table(breaks=True)
+@table
 def dict_grows_while_iterated(x):
     d = {"a": 1, "b": 2}
     y = x * 2

@@ -224,6 +224,11 @@ def counter_most_common(x):
     return Counter("abracadabra").most_common(2), sorted(Counter("aab").elements()), x + 1
 
 
+@table
+def counters_and_dicts_compare_as_dicts(x):
+    return Counter(a=0) == {}, Counter(a=0) == {}, Counter(a=1) != {"a": 1}, x + 1
+
+
 @table(lambda: (vec(), Counter("aab")))
 def outside_counter(x, c):
     c["a"] += 1

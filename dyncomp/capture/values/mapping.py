@@ -344,6 +344,8 @@ class DictIterator(IteratorValue):
     def next(self, tracer: Tracer) -> Value | None:
         if self.done:
             return None
+        if len(self.owner.contents(tracer)) != len(self.keys) and self.owner.cls is dict:
+            tracer.raise_exception(RuntimeError, "dictionary changed size during iteration")
         self._check_unchanged(tracer)
         if self.position == len(self.keys):
             self.done = True
