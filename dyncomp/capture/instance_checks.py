@@ -11,6 +11,9 @@ from typing import Any
 
 from . import attributes
 from .breaks import Break
+from .facts import CustomCheck
+from .guards import Kind
+from .source import ConstSource
 from .values.base import Tracer, Value
 from .values.iterator import SequenceIterator
 from .values.number import ConstValue
@@ -59,18 +62,31 @@ def _check(tracer: Tracer, name: str, value: Value, cls: type, given: type) -> b
     if hook.raw is getattr(type, name):
         return given in cls.__mro__
     if hook.raw is getattr(abc.ABCMeta, name) and _hook_is_known(given):
-        return bool(tracer.fold(issubclass, cls, given))
+        found = bool(tracer.fold(issubclass, cls, given))
+        if not found and not _is_of_libraries(given):
+            text = f"{cls.__qualname__} is not registered with {given.__qualname__}"
+            check = CustomCheck(_is_not_subclass, cls, text)
+            tracer.guard(ConstSource(given, given.__qualname__), Kind.CUSTOM_ARRAY, check)
+        return found
     if not isinstance(hook.raw, types.FunctionType) or hook.raw.__module__ in ("abc", "typing"):
         raise Break("unsupported-call", f"{name} of class {given.__qualname__}")
     method = attributes.bind_member(tracer, hook, ConstValue(given), type(given), name)
     return bool(tracer.realize(tracer.call_value(method, [value], {})).truth(tracer))
 
 
+def _is_of_libraries(cls: type) -> bool:
+    return cls.__module__ in _LIBRARIES
+
+
+def _is_not_subclass(given: type, cls: type) -> bool:
+    return not issubclass(cls, given)
+
+
 def _hook_is_known(given: type) -> bool:
     """Whether an abstract class's ``__subclasshook__`` is the standard library's and asks the class only."""
     for base in given.__mro__:
         if "__subclasshook__" in vars(base):
-            return base is object or base.__module__ in _LIBRARIES
+            return base is object or _is_of_libraries(base)
     return False
 
 

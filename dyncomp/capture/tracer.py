@@ -87,6 +87,7 @@ class Tracer:
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.catching = 0  # how many operations under way see an exception raised now
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
+        self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
         self.frames: list[Any] = []
         self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)

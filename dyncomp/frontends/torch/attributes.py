@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ... import dtypes
 from ...errors import Unsupported
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext, TypedTuple
 from .facts import TO_TORCH
 from .library import torch
-from .operands import axis_of, need_tensor
+from .operands import axis_of, convert, need_tensor
 from .rules import RuleTable, resolve
 
 TABLE = RuleTable()
@@ -117,7 +118,18 @@ def is_tensor(tx: TraceContext, obj: Any) -> bool:
     return isinstance(obj, ArrayRef) and obj.kind != "python"
 
 
-@TABLE.method("item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "data_ptr")
+@TABLE.method("item")
+def item(tx: TraceContext, self: Any) -> ArrayRef:
+    """The Python number of a tensor without dimensions."""
+    x = need_tensor(self)
+    kinds = {"bool": dtypes.bool_, "int": dtypes.int64, "float": dtypes.float64, "complex": dtypes.complex128}
+    wanted = kinds.get(x.dtype.kind)
+    if x.ndim or wanted is None or x.kind == "python":
+        raise Unsupported("item() of this tensor", break_id="data-dependent-value")
+    return ArrayRef(convert(tx, x.var, wanted), "python", x.frontend)
+
+
+@TABLE.method("tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "data_ptr")
 def leaves_the_graph(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> Any:
     raise Unsupported("a value or an address of a tensor in Python", break_id="data-dependent-value")
 

@@ -18,6 +18,7 @@ _MODULES = (
     "reductions",
     "shape",
     "indexing",
+    "data_dependent",
     "create",
     "linear",
     "functional",
@@ -69,7 +70,7 @@ class TorchFrontend:
         raise Unsupported("what a mask selects of a tensor")
 
     def pytype(self, ref: ArrayRef) -> type:
-        return torch.Tensor
+        return torch.Tensor if ref.kind != "python" else type(ref.dtype.numpy.type().item())
 
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         """With grad mode on nothing captured requires grad; with it off, ``no_grad`` changes nothing."""

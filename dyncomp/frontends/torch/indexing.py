@@ -1,4 +1,4 @@
-"""Subscripts. Integers and slices give views; then integer tensors gather; boolean masks only write."""
+"""Subscripts. Integers and slices give views; then integer tensors gather; a boolean mask selects."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symint import Dim
 from ..base import ArrayRef, TraceContext
-from ..numpy.index_parse import ArrayItem, SliceItem, Subscript, apply_basic, parse
+from ..numpy.index_parse import FULL, ArrayItem, MaskItem, SliceItem, Subscript, apply_basic, parse
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit
+from .data_dependent import by_mask
 from .operands import Number, axis_of, contiguous, convert, need_tensor, pointwise, tensor, to_var, write
 from .promote import is_tensor
 from .rules import RuleTable
@@ -45,16 +46,20 @@ def getitem(tx: TraceContext, x: Any, key: Any) -> ArrayRef:
     ref = need_tensor(x)
     subscript = _parsed(tx, ref, key)
     if subscript.masks:
-        raise Unsupported(
-            "indexing with a boolean mask gives a size that depends on the data",
-            break_id="data-dependent-shape",
-        )
+        return by_mask(tx, ref.var, _leading_mask(subscript))
     basic = apply_basic(tx, ref.var, subscript.items)
     if not subscript.fancy:
         return tensor(basic.var)
     dims, indices = _gathered(tx, subscript, basic.dims)
     position = _position(dims)
     return tensor(contiguous(tx, emit(tx, "index", basic.var, *indices, dims=dims, position=position)))
+
+
+def _leading_mask(subscript: Subscript) -> Var:
+    first, *rest = subscript.items
+    if not isinstance(first, MaskItem) or any(item != FULL for item in rest):
+        raise Unsupported("a boolean mask among other indices", break_id="data-dependent-shape")
+    return first.var
 
 
 def _gathered(

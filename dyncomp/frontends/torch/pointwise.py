@@ -12,6 +12,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
+from .data_dependent import nonzero
 from .operands import (
     Number,
     as_tensor,
@@ -433,8 +434,10 @@ def lerp(tx: TraceContext, input: Any, end: Any, weight: Any, *, out: Any = None
 
 # -- selection --------------------------------------------------------------------------------
 @TABLE.function("where")
-def where(tx: TraceContext, condition: Any, input: Any = None, other: Any = None) -> ArrayRef:
+def where(tx: TraceContext, condition: Any, input: Any = None, other: Any = None) -> Any:
     truth = need_tensor(condition)
+    if input is None and other is None:
+        return nonzero(tx, condition, as_tuple=True)
     if input is None or other is None:
         raise Unsupported("where with one argument", break_id="data-dependent-shape")
     if not truth.dtype.is_bool:
@@ -444,7 +447,7 @@ def where(tx: TraceContext, condition: Any, input: Any = None, other: Any = None
 
 
 @TABLE.method("where")
-def where_method(tx: TraceContext, self: Any, condition: Any, other: Any) -> ArrayRef:
+def where_method(tx: TraceContext, self: Any, condition: Any, other: Any) -> Any:
     return where(tx, condition, self, other)
 
 

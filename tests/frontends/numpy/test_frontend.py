@@ -168,9 +168,6 @@ def test_errstate_is_assumed() -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        lambda f, tx, x: f(np.nonzero)(tx, x),
-        lambda f, tx, x: f(np.unique)(tx, x),
-        lambda f, tx, x: f(np.where)(tx, x),
         lambda f, tx, x: f(np.einsum)(tx, "ij,ij->j", x),
         lambda f, tx, x: f(np.einsum)(tx, "i->ii", x),
         lambda f, tx, x: f(np.concatenate)(tx, []),

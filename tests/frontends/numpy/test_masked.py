@@ -133,8 +133,6 @@ REFUSED = [
     lambda np, x, rows, m: x[m][::2],
     lambda np, x, rows, m: x[x[m] > 2],
     lambda np, x, rows, m: rows[m][x[m]],
-    lambda np, x, rows, m: x[m, None],
-    lambda np, x, rows, m: rows[:, m[:2]],
     lambda np, x, rows, m: np.concatenate([x[m], x[m]]),
     lambda np, x, rows, m: np.array([x[m], x[m]]),
     lambda np, x, rows, m: np.cumsum(x[m]),
@@ -153,7 +151,6 @@ REFUSED = [
     lambda np, x, rows, m: x.__setitem__(m, rows[m]),
     lambda np, x, rows, m: x[m].__setitem__(0, 1),
     lambda np, x, rows, m: x[m].__setitem__(m, 1),
-    lambda np, x, rows, m: np.stack([rows, rows]).transpose(1, 2, 0)[m],
 ]
 
 

@@ -1,0 +1,41 @@
+"""Results whose size depends on the data, by NumPy's routines on the tensors' memory (``prims/dynamic``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ..base import ArrayRef, TraceContext
+from ..numpy.data_dependent import call, positions, size_of_selection
+from .operands import need_tensor, tensor
+from .rules import RuleTable
+
+TABLE = RuleTable()
+
+
+def by_mask(tx: TraceContext, x: Var, mask: Var) -> ArrayRef:
+    """``x[mask]`` where the mask covers the leading dimensions."""
+    covered = x.shape[: mask.ndim]
+    if not mask.ndim or not all(a == b for a, b in zip(mask.shape, covered)):
+        raise Unsupported("a boolean mask of another shape than the tensor")
+    shape = (size_of_selection(tx, mask), *x.shape[mask.ndim :])
+    return tensor(call(tx, "select", [x, mask], [(x.dtype, shape)]))
+
+
+@TABLE.function("masked_select")
+@TABLE.method("masked_select")
+def masked_select(tx: TraceContext, input: Any, mask: Any) -> ArrayRef:
+    x, chosen = need_tensor(input), need_tensor(mask)
+    if not chosen.dtype.is_bool or chosen.ndim != x.ndim:
+        raise Unsupported("masked_select with a mask that is broadcast")
+    return by_mask(tx, x.var, chosen.var)
+
+
+@TABLE.function("nonzero")
+@TABLE.method("nonzero")
+def nonzero(tx: TraceContext, input: Any, *, as_tuple: bool = False) -> tuple[ArrayRef, ...]:
+    x = need_tensor(input)
+    if not as_tuple or not x.ndim:
+        raise Unsupported("nonzero as one tensor, or of a number", break_id="data-dependent-shape")
+    return tuple(map(tensor, positions(tx, x.var)))
