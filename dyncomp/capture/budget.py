@@ -40,8 +40,15 @@ def _constant_bytes(constant: Any) -> int:
 
 
 def _array_bytes(obj: Any) -> int:
-    size = getattr(obj, "nbytes", 0)
+    member = getattr(type(obj), "nbytes", None)
+    ours = type(member) is types.GetSetDescriptorType or _is_torch_property(member)
+    size = getattr(obj, "nbytes", 0) if ours else 0  # never ask objects of the program's classes
     return size if type(size) is int else 0
+
+
+def _is_torch_property(member: Any) -> bool:
+    module = getattr(member.fget, "__module__", None) if type(member) is property else None
+    return isinstance(module, str) and module.partition(".")[0] == "torch"
 
 
 def _pinned_arrays(record: EntryRecord) -> int:

@@ -220,18 +220,13 @@ def construct(
 # -- what handlers ask ----------------------------------------------------------------------------------
 def matches(tracer: Tracer, value: ExceptionValue, wanted: Value) -> bool:
     """``except wanted:``; subclass hooks are not asked, as in CPython."""
-    classes = _flat(tracer.constant_of(wanted, "an exception class"))
+    given = tracer.constant_of(wanted, "an exception class")
+    classes = given if type(given) is tuple else (given,)
     for cls in classes:
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             text = "catching classes that do not inherit from BaseException is not allowed"
             raise_exception(tracer, TypeError, text)
     return any(cls in value.cls.__mro__ for cls in classes)
-
-
-def _flat(given: Any) -> list[Any]:
-    if type(given) is tuple:
-        return [cls for item in given for cls in _flat(item)]
-    return [given]
 
 
 def text_of(tracer: Tracer, value: ExceptionValue, name: str) -> Value:

@@ -59,13 +59,30 @@ def _cached_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, 
     """A library's function under ``lru_cache`` gives the same object for the same constants: ask it at
     capture. A program's own is called when the program runs, as the program may look at its cache."""
     if not tracer.config.is_trusted(str(obj.__module__)):
-        raise Break("unsupported-call", f"call of {obj.__name__}, whose results are cached")
+        return _expected_call(tracer, obj, args, kwargs)
     if not all(v.is_const for v in (*args, *kwargs.values())):
         return None
     result = tracer.fold(lambda: obj(*(a.const for a in args), **{k: v.const for k, v in kwargs.items()}))
     if isinstance(result, (int, float, complex, str, bytes, type(None), type)):
         return tracer.wrap_result(result)
     return tracer.child_or_constant(result, None)
+
+
+def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """The result by following the function behind the cache, if that gives a constant and changes nothing.
+    Compiled code asks the cache too, and goes on where it says the same."""
+    refusal = Break("unsupported-call", f"call of {obj.__name__}, whose results are cached")
+    tracer.take_direct()
+    if not all(v.is_const for v in (*args, *kwargs.values())) or not all(map(str.isidentifier, kwargs)):
+        raise refusal
+    before = (tracer.steps, len(tracer.builder.nodes), len(tracer.global_writes))
+    result = tracer.call_value(tracer.child_or_constant(obj.__wrapped__, None), args, kwargs)
+    unchanged = before == (tracer.steps, len(tracer.builder.nodes), len(tracer.global_writes))
+    if not (unchanged and result.is_const and type(result.const) in (bool, int, str, type(None))):
+        raise refusal
+    keywords = {name: value.const for name, value in kwargs.items()}
+    tracer.expected_calls.append((obj, tuple(a.const for a in args), keywords, result.const))
+    return result
 
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))

@@ -13,17 +13,19 @@ from .values.mapping import DictValue
 from .values.number import is_unique
 from .values.obj import InstanceValue
 from .values.partial import PartialValue
-from .values.seq import ListValue, TupleValue
+from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
 
 # types of which equal objects may be several
 _MAY_BE_COPIES = (int, float, complex, str, bytes)
+# values whose constants are made from their parts at each look
+_MADE_ANEW = (TupleValue, RangeValue, SliceValue)
 
 
 def identical(tracer: Tracer, a: Value, b: Value) -> bool:
     """``a is b``, guarded where both come from outside; breaks where it is not certain."""
     if a is b:
         return True
-    if a.is_const and b.is_const and not isinstance(a, TupleValue) and not isinstance(b, TupleValue):
+    if a.is_const and b.is_const and not any(isinstance(v, _MADE_ANEW) for v in (a, b)):
         return _identical_constants(tracer, a, b)
     if a.pytype is not b.pytype:
         return False

@@ -67,7 +67,7 @@ def special_method(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> V
     attempts.append((a, f"__{name}__", b))
     if b.pytype is not a.pytype:
         reflected = (b, f"__r{name}__", a)
-        first = issubclass(b.pytype, a.pytype) and _overrides(tracer, b.pytype, a.pytype, f"__r{name}__")
+        first = a.pytype in b.pytype.__mro__ and _overrides(tracer, b.pytype, a.pytype, f"__r{name}__")
         attempts.insert(len(attempts) - 1 if first else len(attempts), reflected)
     for owner, special, other in attempts:
         result = _try_method(tracer, owner, special, other)
@@ -98,6 +98,8 @@ def _try_method(tracer: Tracer, owner: Value, name: str, other: Value) -> Value:
     if member is None:
         attributes.guard_absent(tracer, owner.pytype, name)
         return _NOT_IMPLEMENTED
+    if member.raw is None:
+        raise Break("would-raise", f"{name} of {owner.describe()} is None")
     if member.value is None and member.raw is getattr(object, name, None):
         return _default_comparison(tracer, owner, name, other)
     method = attributes.special_method(tracer, owner, name)
@@ -120,7 +122,7 @@ def _default_comparison(tracer: Tracer, owner: Value, name: str, other: Value) -
 def _compare_objects(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     forward = (a, f"__{BINARY_NAMES[op]}__", b)
     backward = (b, f"__{BINARY_NAMES[REFLECTED[op]]}__", a)
-    swapped = a.pytype is not b.pytype and issubclass(b.pytype, a.pytype)
+    swapped = a.pytype is not b.pytype and a.pytype in b.pytype.__mro__  # not of virtual subclasses
     for owner, special, other in (backward, forward) if swapped else (forward, backward):
         result = _try_method(tracer, owner, special, other)
         if result is not _NOT_IMPLEMENTED:

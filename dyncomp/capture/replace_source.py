@@ -68,17 +68,26 @@ def _graph_line(cg: Codegen, graph_call: Any) -> str:
 
 
 def _conditions(cg: Codegen) -> list[str]:
-    """Checks of what was assumed of integers that are computed here, which guards cannot see."""
+    """Checks of what was assumed of integers that are computed here and of cached results, which guards
+    cannot see."""
     tracer = cg.tracer
     stale = cg.constant(Stale)
     lines = []
     for name in tracer.computed_symbols():
         text = cg.symbolic(tracer.env.symbol(name))
         lines.append(f"if not {-(2**63)} <= {text} < {2**63}: raise {stale}")
+    for function, args, kwargs, expected in tracer.expected_calls:
+        parts = [*map(cg.constant, args), *(f"{name}={cg.constant(v)}" for name, v in kwargs.items())]
+        same = f"{cg.constant(same_constant)}({cg.constant(function)}({', '.join(parts)}), {expected!r})"
+        lines.append(f"if not {same}: raise {stale}")
     for guard in tracer.env.guards:
         if tracer.is_computed(guard.expr) and not tracer.env.is_unbacked(guard.expr):
             lines.append(f"if not {cg.symbolic(guard.expr)} {guard.relation} 0: raise {stale}")
     return lines
+
+
+def same_constant(found: Any, expected: Any) -> bool:
+    return type(found) is type(expected) and bool(found == expected)
 
 
 class Stale(Exception):

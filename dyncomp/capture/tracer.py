@@ -87,6 +87,7 @@ class Tracer:
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.catching = 0  # how many operations under way see an exception raised now
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
+        self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
         self.frames: list[Any] = []
         self.generators: list[Any] = []  # made in this attempt
         self.varying: frozenset[str] = config.varying_of(code)
@@ -109,6 +110,9 @@ class Tracer:
         self.generators.clear()
         self.inputs.clear()
         self.mutated.clear()
+        for value in (*self.by_source.values(), *(known for known, _ in self.by_id.values())):
+            if not isinstance(value, ConstValue):
+                vars(value).clear()  # values of objects and of their parts refer to one another
         self.by_source.clear()
         self.by_id.clear()
         self.by_ref.clear()

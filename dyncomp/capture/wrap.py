@@ -356,7 +356,9 @@ def _wrap_range(tracer: Tracer, obj: range, source: Source) -> Value:
     ]
     if not all(isinstance(p, (ConstValue, SymIntValue)) for p in parts):
         return OpaqueValue(obj, source, "a range of numbers beyond 64 bits")
-    return RangeValue(*(p.for_rule(tracer) for p in parts))
+    found = RangeValue(*(p.for_rule(tracer) for p in parts))
+    found.source = source
+    return found
 
 
 def _wrap_slice(tracer: Tracer, obj: slice, source: Source) -> Value:
@@ -365,7 +367,9 @@ def _wrap_slice(tracer: Tracer, obj: slice, source: Source) -> Value:
         tracer.realize(tracer.child(getattr(obj, n), AttrSource(source, n)))
         for n in ("start", "stop", "step")
     ]
-    return SliceValue(*parts)
+    found = SliceValue(*parts)
+    found.source = source
+    return found
 
 
 # -- functions ------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ def missing_key(x, log):
     try:
         return x + d["b"]
     except KeyError as e:
-        return x, e.args
+        return x + 1, e.args
 
 
 @whole
@@ -28,7 +28,7 @@ def missing_key_deleted(x, log):
         d.pop("c")
     except KeyError as e:
         log.append(e.args[0])
-    return x
+    return x + 1
 
 
 @whole
@@ -46,7 +46,7 @@ def index_out_of_range(x, log):
                 "ab"[7]
         except IndexError as e:
             log.append(str(e))
-    return x
+    return x + 1
 
 
 @whole
@@ -63,7 +63,7 @@ def list_methods(x, log):
                 [1].index(3)
         except (IndexError, ValueError) as e:
             log.append((type(e).__name__, str(e)))
-    return x
+    return x + 1
 
 
 @whole
@@ -73,7 +73,7 @@ def division_by_zero(x, log):
             op(0)
         except ZeroDivisionError as e:
             log.append(str(e))
-    return x
+    return x + 1
 
 
 @whole
@@ -83,7 +83,7 @@ def conversions(x, log):
             x = x + parse(text)
         except ValueError as e:
             log.append(str(e))
-    return x
+    return x + 1
 
 
 @whole
@@ -93,7 +93,7 @@ def stop_iteration(x, log):
     try:
         next(it)
     except StopIteration as e:
-        return x, e.value, e.args
+        return x + 1, e.value, e.args
 
 
 @whole
@@ -103,7 +103,7 @@ def unbound_local(x, log):
     try:
         return x + y
     except NameError as e:
-        return x, str(e), type(e).__name__
+        return x + 1, str(e), type(e).__name__
 
 
 @whole
@@ -111,7 +111,7 @@ def unknown_global(x, log):
     try:
         return x + surely_not_defined_anywhere
     except NameError as e:
-        return x, str(e)
+        return x + 1, str(e)
 
 
 @whole
@@ -125,7 +125,7 @@ def wrong_number_to_unpack(x, log):
         a, *b, c = (1,)
     except ValueError as e:
         log.append(str(e))
-    return x
+    return x + 1
 
 
 @whole
@@ -134,7 +134,7 @@ def missing_attribute(x, log):
     try:
         m.nothing
     except AttributeError as e:
-        return x, str(e)
+        return x + 1, str(e)
 
 
 @whole
@@ -144,7 +144,7 @@ def mixed_types(x, log):
             op()
         except TypeError as e:
             log.append(str(e))
-    return x
+    return x + 1
 
 
 @whole
@@ -153,7 +153,7 @@ def in_place_message(x, log):
     try:
         n += "a"
     except TypeError as e:
-        return x, str(e)
+        return x + 1, str(e)
 
 
 @whole
@@ -167,7 +167,7 @@ def wrong_arguments(x, log):
             f(*args, **keywords)
         except TypeError as e:
             log.append(str(e))
-    return x
+    return x + 1
 
 
 @whole
@@ -175,7 +175,7 @@ def empty_range_step(x, log):
     try:
         range(0, 1, 0)
     except ValueError as e:
-        return x, str(e)
+        return x + 1, str(e)
 
 
 @whole
@@ -185,7 +185,7 @@ def empty_extremes(x, log):
             f([])
         except ValueError as e:
             log.append(str(e))
-    return x
+    return x + 1
 
 
 # -- generators, comprehensions -----------------------------------------------------------------------
@@ -228,7 +228,7 @@ def stop_iteration_inside_generator(x, log):
         for v in steps():
             x = x + v
     except RuntimeError as e:
-        return x, str(e), type(e.__cause__).__name__
+        return x + 1, str(e), type(e.__cause__).__name__
 
 
 @whole
@@ -236,7 +236,7 @@ def comprehension_raises(x, log):
     try:
         return [1 // k for k in (1, 0)]
     except ZeroDivisionError:
-        return x
+        return x + 1
 
 
 @whole

@@ -207,7 +207,7 @@ def naked_in_a_group(x, log):
         raise ValueError(1)
     except* ValueError as e:
         log.append(type(e).__name__)
-    return x
+    return x + 1
 
 
 @broken
@@ -215,7 +215,7 @@ def no_active_exception(x, log):
     try:
         raise
     except RuntimeError as e:
-        return x, str(e)
+        return x + 1, str(e)
 
 
 @broken
@@ -235,7 +235,7 @@ def notes(x, log):
             e.add_note("noted")
             raise
     except Plain as e:
-        return x, e.__notes__
+        return x + 1, e.__notes__
 
 
 @broken
@@ -248,7 +248,7 @@ def os_errors(x, log):
         raise OSError(2, "text")
     except FileNotFoundError as e:
         log.append(e.errno)
-    return x
+    return x + 1
 
 
 @broken
@@ -264,7 +264,7 @@ def getattr_raises(x, log):
         odd.c
     except AttributeError as e:
         log.append(str(e))
-    return x
+    return x + 1
 
 
 # -- what leaves the function ---------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def leaves_through_with(x, log):
     with Manager(log):
         x = x + 1
         through(3, 2)
-    return x
+    return x + 1
 
 
 @broken
@@ -305,7 +305,7 @@ def leaves_wrong_handler(x, log):
         through(3, 2)
     except KeyError:
         log.append("wrong")
-    return x
+    return x + 1
 
 
 @broken
@@ -314,7 +314,7 @@ def leaves_from_handler(x, log):
         through(3, 2)
     except ValueError as e:
         raise RuntimeError("outer") from e
-    return x
+    return x + 1
 
 
 @broken
@@ -323,7 +323,7 @@ def leaves_with_context(x, log):
         through(3, 2)
     except ValueError:
         return {}["missing"]
-    return x
+    return x + 1
 
 
 @broken
@@ -403,7 +403,7 @@ def steps_that_fail(x):
 def leaves_from_generator(x, log):
     for v in steps_that_fail(x):
         log.append(v.shape)
-    return x
+    return x + 1
 
 
 @broken
@@ -488,7 +488,7 @@ def leaves_from_lambda(x, log):
 def leaves_from_exit(x, log):
     with Failing(log, "exit"):
         x = x + 1
-    return x
+    return x + 1
 
 
 @broken
@@ -515,7 +515,7 @@ def keyboard_interrupt(x, log):
         log.append("wrong")
     finally:
         log.append("f")
-    return x
+    return x + 1
 
 
 @broken
@@ -523,4 +523,4 @@ def system_exit(x, log):
     try:
         raise SystemExit(3)
     except SystemExit as e:
-        return x, e.code
+        return x + 1, e.code

@@ -151,11 +151,11 @@ def tuple_of_classes(x, log):
     for cls in (KeyError, IndexError, OSError):
         try:
             raise cls("t")
-        except (IndexError, (KeyError, ZeroDivisionError)):
+        except (IndexError, KeyError, ZeroDivisionError):
             log.append("lookup")
         except OSError:
             log.append("os")
-    return x
+    return x + 1
 
 
 @whole
@@ -166,7 +166,7 @@ def first_match_wins(x, log):
         log.append(1)
     except IndexError:
         log.append(2)
-    return x
+    return x + 1
 
 
 @whole
@@ -196,7 +196,7 @@ def name_is_deleted(x, log):
     try:
         return x + e
     except UnboundLocalError as u:
-        return x, str(u)
+        return x + 1, str(u)
 
 
 @whole
@@ -212,7 +212,7 @@ def user_class_with_str(x, log):
     try:
         raise Spoken(1, 2)
     except RuntimeError as e:
-        return x, str(e), f"{e}", f"{e!s}", f"{e!r}", repr(e)
+        return x + 1, str(e), f"{e}", f"{e!s}", f"{e!r}", repr(e)
 
 
 @whole
@@ -220,7 +220,7 @@ def init_without_super(x, log):
     try:
         raise Lonely(1, 2)
     except Lonely as e:
-        return x, e.pair, e.args, str(e)
+        return x + 1, e.pair, e.args, str(e)
 
 
 @whole
@@ -240,7 +240,7 @@ def attributes_written(x, log):
         raise e
     except Plain as caught:
         caught.note.append(2)
-        return x, caught.note, caught.args
+        return x + 1, caught.note, caught.args
 
 
 @whole
@@ -249,7 +249,7 @@ def same_object(x, log):
     try:
         raise e
     except Plain as caught:
-        return x, caught is e, caught.args is e.args
+        return x + 1, caught is e, caught.args is e.args
 
 
 @whole
@@ -257,7 +257,7 @@ def is_instance(x, log):
     try:
         raise Ranked(1)
     except Exception as e:
-        return x, isinstance(e, Coded), isinstance(e, KeyError), type(e) is Ranked, type(e).__name__
+        return x + 1, isinstance(e, Coded), isinstance(e, KeyError), type(e) is Ranked, type(e).__name__
 
 
 @whole
@@ -314,7 +314,7 @@ def unrolled_loop(x, log):
             x = x + e.args[0]
             continue
         x = x * 2
-    return x
+    return x + 1
 
 
 @whole
@@ -336,7 +336,7 @@ def continue_in_finally_loop(x, log):
             continue
         finally:
             log.append(k)
-    return x
+    return x + 1
 
 
 @whole
@@ -354,7 +354,7 @@ def while_with_handlers(x, log):
             x = x + e.args[0]
         else:
             log.append("never")
-    return x, n
+    return x + 1, n
 
 
 @whole
@@ -395,7 +395,7 @@ def nested(x, log):
             log.append("finally")
     except KeyError as e:
         log.append(e.args)
-    return x
+    return x + 1
 
 
 @whole
@@ -406,7 +406,7 @@ def raised_in_handler(x, log):
         except KeyError:
             raise ValueError("outer")
     except ValueError as e:
-        return x, e.__context__.args, e.__cause__, e.__suppress_context__
+        return x + 1, e.__context__.args, e.__cause__, e.__suppress_context__
 
 
 @whole
@@ -417,7 +417,7 @@ def raised_in_finally(x, log):
         finally:
             raise ValueError("outer")
     except ValueError as e:
-        return x, type(e.__context__).__name__
+        return x + 1, type(e.__context__).__name__
 
 
 @whole
@@ -428,7 +428,7 @@ def raise_from(x, log):
         except KeyError as k:
             raise ValueError("outer") from k
     except ValueError as e:
-        return x, e.__cause__.args, e.__context__ is e.__cause__, e.__suppress_context__
+        return x + 1, e.__cause__.args, e.__context__ is e.__cause__, e.__suppress_context__
 
 
 @whole
@@ -439,7 +439,7 @@ def raise_from_none(x, log):
         except KeyError:
             raise ValueError("outer") from None
     except ValueError as e:
-        return x, e.__cause__, type(e.__context__).__name__, e.__suppress_context__
+        return x + 1, e.__cause__, type(e.__context__).__name__, e.__suppress_context__
 
 
 @whole
@@ -447,7 +447,7 @@ def raise_from_a_class(x, log):
     try:
         raise ValueError("outer") from KeyError
     except ValueError as e:
-        return x, type(e.__cause__).__name__, e.__cause__.args
+        return x + 1, type(e.__cause__).__name__, e.__cause__.args
 
 
 @whole
@@ -459,7 +459,7 @@ def bare_raise(x, log):
             log.append(1)
             raise
     except LookupError as e:
-        return x, e.args
+        return x + 1, e.args
 
 
 @whole
@@ -484,7 +484,7 @@ def raised_again_by_name(x, log):
         except Plain as e:
             raise e
     except Plain as e:
-        return x, e.args, e.__context__
+        return x + 1, e.args, e.__context__
 
 
 @whole
@@ -498,7 +498,7 @@ def context_chain(x, log):
         except ValueError:
             raise TypeError(3)
     except TypeError as e:
-        return x, e.__context__.args, e.__context__.__context__.args
+        return x + 1, e.__context__.args, e.__context__.__context__.args
 
 
 @broken
@@ -513,7 +513,7 @@ def handling_ends(x, log):
         except ValueError:
             raise TypeError(3)
     except TypeError as e:
-        return x, e.__context__.args, e.__context__.__context__ is None
+        return x + 1, e.__context__.args, e.__context__.__context__ is None
 
 
 @whole
@@ -527,7 +527,7 @@ def asserts(x, log):
     except AssertionError as e:
         log.append(e.args)
     assert len(x) > 1
-    return x
+    return x + 1
 
 
 @whole
@@ -535,7 +535,7 @@ def not_an_exception(x, log):
     try:
         raise 5
     except TypeError as e:
-        return x, str(e)
+        return x + 1, str(e)
 
 
 @whole
@@ -546,7 +546,7 @@ def not_a_class_to_catch(x, log):
         except 5:
             pass
     except TypeError as e:
-        return x, str(e), type(e.__context__).__name__
+        return x + 1, str(e), type(e.__context__).__name__
 
 
 @whole
@@ -554,7 +554,7 @@ def bad_cause(x, log):
     try:
         raise Plain from 5
     except TypeError as e:
-        return x, str(e)
+        return x + 1, str(e)
 
 
 @whole
@@ -566,7 +566,7 @@ def text_of_computed_numbers(x, log):
             raise Plain("total", total, x.shape[0] * 2)
         except Plain as e:
             log.append((str(e), repr(e)))
-    return x
+    return x + 1
 
 
 @whole
@@ -580,3 +580,15 @@ def asks_what_is_handled(x, log):
         a, b = inner()
         log.append((sys.exc_info()[0] is Coded, a is e, b is e))
     return x + 1
+
+
+@whole
+def nested_tuple_of_classes(x, log):
+    kinds = (KeyError, (Plain, ValueError))
+    try:
+        try:
+            raise Plain
+        except kinds:
+            log.append("wrong")
+    except TypeError as e:
+        return x + 1, str(e)

@@ -336,7 +336,7 @@ def _other_object(given: list[Any], how: int) -> None:
     elif how == 3:
         thing.step = lambda x: x * 100
     elif how == 4:
-        del thing.value
+        vars(thing).pop("value", None)
     elif how == 5:
         given[8] = OtherThing(3)
     elif how == 6:

@@ -69,7 +69,7 @@ def with_break_and_continue(x, log):
             if k == 2:
                 break
             x = x + k
-    return x
+    return x + 1
 
 
 @whole
@@ -78,7 +78,7 @@ def with_raise_in_enter(x, log):
         with Failing(log, "enter"):
             log.append("body")
     except Plain as e:
-        return x, e.args
+        return x + 1, e.args
 
 
 @whole
@@ -87,7 +87,7 @@ def with_raise_in_exit(x, log):
         with Failing(log, "exit"):
             raise KeyError(5)
     except Plain as e:
-        return x, e.args, e.__context__.args
+        return x + 1, e.args, e.__context__.args
 
 
 @whole
@@ -96,7 +96,7 @@ def with_raise_in_exit_after_normal(x, log):
         with Failing(log, "exit"):
             x = x + 1
     except Plain as e:
-        return x, e.args
+        return x + 1, e.args
 
 
 @whole
@@ -145,7 +145,7 @@ def suppress_other(x, log):
 def nullcontext(x, log):
     with contextlib.nullcontext(3) as k:
         x = x + k
-    return x
+    return x + 1
 
 
 @broken

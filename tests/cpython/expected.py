@@ -17,6 +17,7 @@ REFCOUNT = "compares sys.getrefcount() or sizes of objects, to which compiled fr
 FRAMES = "looks at the frames on the stack, or at their number"
 UNBOUND = "after a break, a variable shared with an inner function raises NameError, not UnboundLocalError"
 LOOKUPS = "counts look-ups in a dict with keys that run code, or changes the dict within one"
+SUPER = "super() where there is no method: RuntimeError either way, with another message after a break"
 EXOTIC_C = "replaces a C slot behind Python's back (_testcapi)"
 HISTORY = "expected to fail in plain Python, where a class keeps a stale slot"
 
@@ -52,6 +53,9 @@ EXPECTED: dict[str, str] = {
     "test.test_exceptions.ExceptionTests.test_generator_*_cleanup_exc_state": LIFETIME,
     "test.test_exceptions.ExceptionTests.test_3114": LIFETIME,
     "test.test_exceptions.ExceptionTests.test_unraisable": LIFETIME,
+    "test.test_exceptions.ExceptionTests.test_memory_error_cleanup": LIFETIME,
+    "test.test_module.ModuleTests.test_clear_dict_in_ref_cycle": LIFETIME,
+    "test.test_super.TestSuper.test_obscure_super_errors": SUPER,
     "test.test_exceptions.PEP626Tests.*": FRAMES,
     "test.test_funcattrs.FunctionPropertiesTest.test_set_cell": UNBOUND,
     "test.test_functools.TestLRU*.test_lru_cache_weakrefable": LIFETIME,

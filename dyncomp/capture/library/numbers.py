@@ -113,6 +113,8 @@ def _abs(tracer: Tracer, obj: Value) -> Value:
 
 @builtin(divmod)
 def _divmod(tracer: Tracer, a: Value, b: Value) -> Value:
+    if isinstance(a, InstanceValue) or isinstance(b, InstanceValue):
+        raise Break("unsupported-call", "divmod() of objects that may define it")
     return TupleValue([tracer.binary("//", a, b), tracer.binary("%", a, b)])
 
 

@@ -26,7 +26,7 @@ def index_of(tracer: Tracer, key: Value, length: int, what: str) -> int:
 
 def refuse_large(tracer: Tracer, size: int, what: str) -> None:
     """Containers from outside are looked into item by item, with a guard each: not where they are large."""
-    if size > 4 * tracer.config.options.unroll_ops:
+    if size > tracer.config.options.unroll_ops:
         raise Break("unsupported-operation", f"a {what} of {size} items is looked into")
 
 
@@ -300,6 +300,8 @@ class RangeValue(SequenceValue):
         return tracer.container_method(self, name)
 
     def reconstruct(self, cg: Codegen) -> str:
+        if self.source is not None:
+            return cg.load(self.source)
         parts = ", ".join(cg.symbolic(v) for v in (self.start, self.stop, self.step))
         return f"{cg.constant(range)}({parts})"
 
@@ -338,6 +340,8 @@ class SliceValue(Value):
         return tracer.container_method(self, name)
 
     def reconstruct(self, cg: Codegen) -> str:
+        if self.source is not None:
+            return cg.load(self.source)
         inner = ", ".join(cg.value(p) for p in self.parts)
         return f"{cg.constant(slice)}({inner})"
 

@@ -1,0 +1,86 @@
+"""Functions under ``lru_cache``: the cache sees the calls of plain Python, and capture goes through."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import dyncomp
+
+LOG: list[int] = []
+
+
+@functools.lru_cache
+def large(n, kind="a"):
+    return n > 2
+
+
+@functools.lru_cache
+def logged(n):
+    LOG.append(n)
+    return n + 1
+
+
+@functools.lru_cache
+def table(n):
+    return np.arange(n)
+
+
+def branches(x, n):
+    y = x * 2
+    if large(n):
+        y = y + 1
+    if large(n, kind="b"):
+        y = y * 3
+    return y - 1
+
+
+def with_effect(x, n):
+    y = x * 2
+    return y + logged(n)
+
+
+def of_arrays(x, n):
+    return x + table(3)
+
+
+def observed(function, calls):
+    for cached in (large, logged, table):
+        cached.cache_clear()
+    LOG.clear()
+    results = [function(np.ones(3), n) for n in calls]
+    infos = [cached.cache_info() for cached in (large, logged, table)]
+    return results, infos, list(LOG)
+
+
+@pytest.mark.parametrize("program", [branches, with_effect, of_arrays])
+def test_cache_is_used_as_in_plain_python(program):
+    compiled = dyncomp.compile(program, backend="eager")
+    for calls in ([3, 3], [1, 3, 1], [3, 5, 3]):
+        np.testing.assert_equal(observed(compiled, calls), observed(program, calls))
+
+
+def test_no_break_for_a_pure_function():
+    report = dyncomp.explain(branches)(np.ones(3), 3)
+    assert not report.breaks
+
+
+def test_cached_result_that_is_no_longer_what_the_function_gives():
+    limit = [2]
+
+    @functools.lru_cache
+    def beyond(n):
+        return n > limit[0]
+
+    def program(x, n):
+        return x + 1 if beyond(n) else x - 1
+
+    compiled = dyncomp.compile(program, backend="eager")
+    x = np.zeros(2)
+    assert compiled(x, 3)[0] == 1
+    limit[0] = 10
+    assert compiled(x, 3)[0] == program(x, 3)[0] == 1  # the cache remembers
+    beyond.cache_clear()
+    assert compiled(x, 3)[0] == program(x, 3)[0] == -1
