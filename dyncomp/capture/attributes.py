@@ -32,6 +32,8 @@ _GENERIC = (object, BaseException, types.SimpleNamespace, tuple, list, dict, set
 GENERIC_GETATTR = frozenset(cls.__getattribute__ for cls in _GENERIC)
 GENERIC_SETATTR = frozenset(hook for cls in _GENERIC for hook in (cls.__setattr__, cls.__delattr__))
 # class members that are found through an instance as they are: they have no ``__get__`` or return themselves
+# descriptors that a class gives as they are
+_THEMSELVES_OF_CLASSES = (property, types.MemberDescriptorType, types.GetSetDescriptorType)
 _UNBOUND = (types.BuiltinFunctionType, types.MethodType, type)
 
 
@@ -102,9 +104,9 @@ def bind_member(
     if isinstance(raw, types.FunctionType) or (type(raw) is functools._lru_cache_wrapper):
         function = member.as_value(tracer)
         return function if owner is None else BoundMethodValue(owner, function)
-    if type(raw) is staticmethod:
+    if isinstance(raw, staticmethod) and type(raw).__get__ is staticmethod.__get__:
         return _part(tracer, member, "__func__")
-    if type(raw) is classmethod:
+    if isinstance(raw, classmethod) and type(raw).__get__ is classmethod.__get__:
         return _bind_class_method(tracer, member, cls)
     if isinstance(raw, property) and type(raw).__get__ is property.__get__:
         return _read_property(tracer, member, owner, name, direct)
@@ -124,10 +126,11 @@ def bind_member(
     if getter is not None and isinstance(getter.raw, types.FunctionType):
         method = BoundMethodValue(_descriptor(tracer, member), getter.as_value(tracer))
         return tracer.realize(tracer.call_as(direct, method, [owner or _NONE, ConstValue(cls)], {}))
-    if getter is None or isinstance(raw, _UNBOUND) or owner is None:
+    of_class = owner is None and isinstance(raw, _THEMSELVES_OF_CLASSES)
+    if getter is None or isinstance(raw, _UNBOUND) or of_class:
         return member.as_value(tracer)
-    kind = type(raw).__name__
-    raise Break("unsupported-attribute", f"attribute {name!r} of {owner.describe()}: a {kind}")
+    where = owner.describe() if owner is not None else cls.__qualname__
+    raise Break("unsupported-attribute", f"attribute {name!r} of {where}: a {type(raw).__name__}")
 
 
 def _descriptor(tracer: Tracer, member: Member) -> Value:

@@ -6,7 +6,7 @@ Sets of fast locals are ints: bit ``k`` is local ``Flow.names[k]``. Cells are no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dyncomp.capture.instr import (
@@ -40,6 +40,32 @@ def handlers_of(code: CanonicalCode) -> list[ExceptionRange | None]:
         for i in range(entry.start, entry.end):
             lookup[i] = entry
     return lookup
+
+
+def program_handler(
+    code: CanonicalCode, handlers: Sequence[ExceptionRange | None], index: int
+) -> ExceptionRange | None:
+    """The handler of the program's own that covers instruction ``index``: not those of 3.12 and later which
+    pass exceptions on to ``yield from``, turn StopIteration into RuntimeError, and restore the variables that
+    an inlined comprehension hides."""
+    handler = handlers[index]
+    while handler is not None:
+        first = code.instructions[handler.target]
+        if first.op == "CALL_INTRINSIC_1" and first.arg == "STOPITERATION_ERROR":
+            return None
+        passed_on = first.index if first.op == "CLEANUP_THROW" else _restores_variables(code, first.index)
+        if passed_on is None:
+            break
+        handler = handlers[passed_on]
+    return handler
+
+
+def _restores_variables(code: CanonicalCode, target: int) -> int | None:
+    """The RERAISE that ends a handler which only puts variables back, ``None`` for any other handler."""
+    index = target
+    while code.instructions[index].op in ("SWAP", "POP_TOP", "STORE_FAST", "NOP"):
+        index += 1
+    return index if index > target and code.instructions[index].op == "RERAISE" else None
 
 
 def stack_depths(code: CanonicalCode, depth: int = 0) -> list[int]:

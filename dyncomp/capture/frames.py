@@ -10,7 +10,7 @@ from ..errors import Unsupported
 from ..graph.ir import Loc
 from . import _hook
 from .breaks import Break, Skip
-from .flow import handlers_of, handling, looks_at_frame, uses_tools
+from .flow import handlers_of, handling, looks_at_frame, program_handler, uses_tools
 from .instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
@@ -38,12 +38,9 @@ class CodeInfo:
     @staticmethod
     def of(code: CanonicalCode) -> CodeInfo:
         handlers = handlers_of(code)
-        in_try = [entry is not None for entry in handlers]
+        in_try = [program_handler(code, handlers, index) is not None for index in range(len(handlers))]
         looks, tools = looks_at_frame(code), uses_tools(code)
-        info = CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks, tools)
-        if code.is_generator:
-            info.in_try = [info.is_protected(index) for index in range(len(handlers))]
-        return info
+        return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks, tools)
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""
@@ -59,17 +56,6 @@ class CodeInfo:
             except Unsupported as error:
                 self.problems[loop.header] = error.reason
         return self.problems[loop.header]
-
-    def is_protected(self, index: int) -> bool:
-        """Whether a handler of the program's own covers instruction ``index``: not those of 3.12 and later
-        which pass exceptions on to ``yield from`` and turn StopIteration into RuntimeError."""
-        handler = self.code.handler_at(index)
-        while handler is not None:
-            first = self.code.instructions[handler.target]
-            if first.op != "CLEANUP_THROW":
-                return first.op != "CALL_INTRINSIC_1" or first.arg != "STOPITERATION_ERROR"
-            handler = self.code.handler_at(handler.target)
-        return False
 
     def loop_at(self, header: int) -> Loop | None:
         for loop in self.loops:

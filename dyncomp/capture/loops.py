@@ -25,7 +25,7 @@ from types import CodeType
 from typing import Any
 
 from dyncomp.capture.edit import Assembly, Catch, Label, places_and_catches
-from dyncomp.capture.flow import Flow, introspects_locals, stack_depths
+from dyncomp.capture.flow import Flow, handlers_of, introspects_locals, program_handler, stack_depths
 from dyncomp.capture.instr import JUMPS, NO_FALLTHROUGH, NO_LOC, CanonicalCode, Instr
 from dyncomp.capture.loop_find import Loop, find_loops
 from dyncomp.capture.loop_region import BREAK_ID, HEADER, Region, find_region
@@ -121,7 +121,7 @@ class _Variables:
         self.sentinels = frozenset(flow.members(sentinels))
         self.on_error = flow.members(on_error)
         # a handler around the loop is to find the traceback of the body alone, as if it were in the frame
-        self.guarded = code.handler_at(loop.header) is not None
+        self.guarded = program_handler(code, handlers_of(code), loop.header) is not None
 
     def _touched(self, code: CanonicalCode, region: Region) -> tuple[int, int]:
         written = used = 0
@@ -135,7 +135,7 @@ class _Variables:
 
     def _read_by_handler(self, code: CanonicalCode, loop: Loop, live: list[int], written: int) -> int:
         """What the loop assigns and a handler around it may read: it must see the locals as they were."""
-        handler = code.handler_at(loop.header)
+        handler = program_handler(code, handlers_of(code), loop.header)
         return live[handler.target] & written if handler is not None else 0
 
     def is_unsure(self, instr: Instr) -> bool:

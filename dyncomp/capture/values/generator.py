@@ -57,7 +57,7 @@ class GeneratorValue(IteratorValue):
         inner = self.delegate
         if inner is not None and (not isinstance(inner, GeneratorValue) or inner.is_protected):
             return not isinstance(inner, IteratorValue) or isinstance(inner, GeneratorValue)
-        found: bool = self.frame.info.is_protected(self.frame.current)
+        found: bool = self.frame.info.in_try[self.frame.current]
         return found
 
     @property

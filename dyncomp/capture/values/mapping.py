@@ -57,6 +57,7 @@ class DictValue(Value):
 
     def contents(self, tracer: Tracer) -> dict[Any, Value]:
         """Every entry, in order."""
+        self._check_namespace(tracer, tracer.global_writes)
         if self._entries is None:
             assert self.source is not None
             refuse_large(tracer, len(self._obj), "dict")
@@ -81,6 +82,7 @@ class DictValue(Value):
 
     def lookup(self, tracer: Tracer, key: Any) -> Value | None:
         """The entry of a constant key, ``None`` where there is none."""
+        self._check_namespace(tracer, tracer.global_writes)
         if self._entries is not None:
             return self._entries.get(key)
         if key in self._written:
@@ -107,7 +109,13 @@ class DictValue(Value):
         self.changes_of_keys += key not in entries
         entries[key] = value
 
+    def _check_namespace(self, tracer: Tracer, changing: Any) -> None:
+        """A module's globals as a dict are left to plain Python once they change, as names read them too."""
+        if changing and self._obj is not None and ("__builtins__" in self._obj or "__spec__" in self._obj):
+            raise Break("opaque-object", "a module's changing globals as a dict")
+
     def touch(self, tracer: Tracer) -> None:
+        self._check_namespace(tracer, True)
         self.mutated = True
         tracer.note_mutation(self)
 

@@ -1,0 +1,66 @@
+"""Module globals read and written as a dict, and subclasses of the builtin descriptors."""
+
+from __future__ import annotations
+
+import abc
+
+import numpy as np
+import pytest
+
+import dyncomp
+
+COUNT = 1
+
+
+class Marked(classmethod):
+    """A classmethod that binds as any other."""
+
+
+class Base:
+    @abc.abstractclassmethod
+    def first(cls, x):
+        return x + 1, cls.__name__
+
+    @Marked
+    def second(cls, x):
+        return x + 2, cls.__name__
+
+
+class Derived(Base):
+    pass
+
+
+def of_class(x):
+    return Derived.first(x), Base.second(x)
+
+
+def of_instance(x):
+    return Derived().second(x)
+
+
+def shadowing(x):
+    names = globals()
+    names["len"] = lambda v: 77
+    try:
+        found = len(x)
+    finally:
+        del names["len"]
+    return x + found, len(x)
+
+
+def counting(x):
+    global COUNT
+    COUNT += 1
+    y = x * globals()["COUNT"]
+    globals()["COUNT"] = 5
+    y = y + COUNT
+    COUNT = 1
+    return y, vars()["y"] is y
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("program", [of_class, of_instance, shadowing, counting])
+def test_same_as_plain_python(program, plain):
+    compiled = dyncomp.compile(program, backend="eager", options={"capture_plain": plain})
+    for _ in range(3):
+        np.testing.assert_equal(compiled(np.arange(3.0)), program(np.arange(3.0)))
