@@ -303,7 +303,7 @@ def _run_custom(
     name = compiled.backend
     try:
         run = _timed(compiled, name, lambda: backend(graph, list(example_inputs)))
-    except (LoweringError, ToolchainError, Unsupported):
+    except (LoweringError, ToolchainError, Unsupported, MemoryError):
         raise
     except Exception as error:
         log.warning("the backend %s raised for %s: the original runs", name, graph.name, exc_info=error)

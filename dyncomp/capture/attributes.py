@@ -13,7 +13,7 @@ from . import exceptions
 from .breaks import Break
 from .guards import Kind
 from .source import AttrSource, ConstSource, Source, TypeAttrSource
-from .values.base import Tracer, Value
+from .values.base import OpaqueValue, Tracer, Value
 from .values.exception import ExceptionInitValue, ExceptionValue
 from .values.func import BoundMethodValue, SuperValue
 from .values.mapping import DictValue
@@ -426,7 +426,10 @@ def maybe_attribute(tracer: Tracer, owner: Value, name: str) -> Value | None:
 
 
 def _may_have(owner: Value) -> bool:
-    """Whether objects of the type may have attributes of their own."""
+    """Whether objects of the type may have attributes of their own. A type of an extension module may say so
+    nowhere (f2py's)."""
+    if isinstance(owner, OpaqueValue):
+        return True
     return owner.pytype.__dictoffset__ != 0 or hasattr(owner.pytype, "__getattr__")
 
 

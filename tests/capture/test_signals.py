@@ -246,6 +246,7 @@ def run(script, **environment):
 
 INTERRUPTED = """
 import os, pathlib, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 import numpy as np
 import dyncomp
 
