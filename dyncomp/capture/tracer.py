@@ -97,6 +97,7 @@ class Tracer:
         self.loc: Loc | None = None
         self._direct: Any = None
         self.instructions = 0
+        self.outside_changes = 0  # how often objects from outside were changed
         self.steps = 0  # how many iterators were advanced and objects changed
         self.restart = Restart()
 
@@ -142,6 +143,7 @@ class Tracer:
     def note_mutation(self, value: Value) -> None:
         """Remember an object from outside that was changed, in the order of first changes."""
         self.steps += 1
+        self.outside_changes += value.source is not None
         if value.source is not None and not any(v is value for v in self.mutated):
             self.mutated.append(value)
 

@@ -33,6 +33,7 @@ from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
 from .values.mapping import DefaultDictValue, DictValue, SizedValue
+from .values.namespace import LoadedModulesValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
 from .values.partial import PartialValue
@@ -344,7 +345,7 @@ def _wrap_set(tracer: Tracer, obj: Any, source: Source) -> Value:
 def _wrap_dict(tracer: Tracer, obj: dict[Any, Any], source: Source) -> Value:
     tracer.guard(source, Kind.TYPE_IS, dict)
     if obj is sys.modules:
-        return OpaqueValue(obj, source, "sys.modules")  # imports change it, those of capture too
+        return LoadedModulesValue(None, source, obj)
     return DictValue(None, source, obj)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...frontends.base import ArrayRef
+from ...prims.layout import is_c_contiguous, is_f_contiguous
 from ...symint import SymInt
 from ..breaks import Break
 from ..source import Source
@@ -17,6 +20,15 @@ _KINDS = {
     "scalar": "an array scalar",
     "python": "a number from an array",
     "masked": "what a boolean mask selects of an array",
+}
+_FLAGS = {
+    "WRITEABLE": "writeable",
+    "W": "writeable",
+    "C_CONTIGUOUS": "c_contiguous",
+    "C": "c_contiguous",
+    "CONTIGUOUS": "c_contiguous",
+    "F_CONTIGUOUS": "f_contiguous",
+    "F": "f_contiguous",
 }
 
 
@@ -49,9 +61,11 @@ class ArrayValue(Value):
         if rule is not None:
             return tracer.apply_rule(rule, [self], {}, f"attribute {name!r} of {self.describe()}")
         method = frontend.find_method(self.ref, name)
-        if method is None:
-            raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
-        return MethodValue(self, name, method)
+        if method is not None:
+            return MethodValue(self, name, method)
+        if name == "flags" and frontend.name == "numpy" and self.ref.kind == "array":
+            return FlagsValue(self)
+        raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
 
     def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
         raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
@@ -122,3 +136,35 @@ class MethodValue(Value):
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return tracer.apply_rule(self.rule, [self.owner, *args], kwargs, self.describe())
+
+
+class FlagsValue(Value):
+    """``array.flags`` of NumPy: what guards and types say of it."""
+
+    def __init__(self, owner: ArrayValue) -> None:
+        self.owner = owner
+
+    @property
+    def pytype(self) -> type:
+        return type(np.empty(0).flags)
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.owner,)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.value(self.owner)}.flags"
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        ref = self.owner.ref
+        if name == "writeable":
+            return ConstValue(not ref.readonly or ref.writeable_outside)
+        if name in ("c_contiguous", "f_contiguous") and all(
+            type(n) is int for n in (*ref.shape, *ref.strides)
+        ):
+            check = is_c_contiguous if name == "c_contiguous" else is_f_contiguous
+            return ConstValue(bool(check(ref.shape, ref.strides)))
+        raise Break("unsupported-attribute", f"flag {name!r} of {self.owner.describe()}")
+
+    def getitem(self, tracer: Tracer, key: Value) -> Value:
+        name = tracer.constant_of(key, "the name of a flag")
+        return self.getattr(tracer, _FLAGS.get(name, str(name)))

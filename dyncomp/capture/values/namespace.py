@@ -151,3 +151,13 @@ class NamespaceValue(DictValue):
             if key in vars(cls):
                 return not hasattr(type(vars(cls)[key]), "__set__") and cls is not object
         return True
+
+
+class LoadedModulesValue(DictValue):
+    """``sys.modules``, asked for single names: imports change it, those of capture too."""
+
+    def contents(self, tracer: Tracer) -> dict[Any, Value]:
+        raise Break("opaque-object", "all of sys.modules")
+
+    def touch(self, tracer: Tracer) -> None:
+        raise Break("opaque-object", "a change of sys.modules")
