@@ -66,7 +66,8 @@ def measure(program: Callable[[], Any]) -> tuple[int, int, int, float, float]:
 
 def main() -> int:
     print(
-        f"{'program':<28} {'entries':>7} {'breaks':>6} {'instr.':>6} {'ms':>8} {'µs/instr.':>9} {'ms/entry':>8}"
+        f"{'program':<28} {'entries':>7} {'breaks':>6} {'instr.':>6} "
+        f"{'ms':>8} {'µs/instr.':>9} {'ms/entry':>8}"
     )
     for name, program in programs().items():
         program()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import sys
 
 import numpy as np
 import pytest
@@ -58,9 +59,30 @@ def counting(x):
     return y, vars()["y"] is y
 
 
+def loaded(x):
+    found = [sys.modules.get(name) is not None for name in ("numpy", "no_such_module")]
+    try:
+        found.append(sys.modules["no_such_module"])
+    except KeyError as e:
+        found.append(e.args)
+    return x + 1, found, "sys" in sys.modules, sys.modules["numpy"] is np
+
+
+def flags(x):
+    y = np.outer(x, x)
+    z = y.T
+    arrays = [x, y, z, z[1:], np.broadcast_to(x, (2, 3)), y.sum(axis=0)]
+    return [(a.flags.writeable, a.flags.c_contiguous, a.flags["F"], a.flags["W"]) for a in arrays], z + 1
+
+
 @pytest.mark.parametrize("plain", [False, True])
-@pytest.mark.parametrize("program", [of_class, of_instance, shadowing, counting])
+@pytest.mark.parametrize("program", [of_class, of_instance, shadowing, counting, loaded, flags])
 def test_same_as_plain_python(program, plain):
     compiled = dyncomp.compile(program, backend="eager", options={"capture_plain": plain})
     for _ in range(3):
         np.testing.assert_equal(compiled(np.arange(3.0)), program(np.arange(3.0)))
+
+
+@pytest.mark.parametrize("program", [loaded, flags])
+def test_no_break(program):
+    assert not dyncomp.explain(program)(np.arange(3.0)).breaks
