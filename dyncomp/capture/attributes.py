@@ -428,7 +428,8 @@ def maybe_attribute(tracer: Tracer, owner: Value, name: str) -> Value | None:
 def _may_have(owner: Value) -> bool:
     """Whether objects of the type may have attributes of their own. A type of an extension module may say so
     nowhere (f2py's)."""
-    if isinstance(owner, OpaqueValue):
+    plain = owner.pytype.__module__ in ("builtins", "collections", "numpy", "types")
+    if isinstance(owner, OpaqueValue) or not plain:
         return True
     return owner.pytype.__dictoffset__ != 0 or hasattr(owner.pytype, "__getattr__")
 

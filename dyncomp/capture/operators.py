@@ -234,6 +234,7 @@ def _compare_unlike(op: str, a: Value, b: Value) -> Value:
         slice,
         set,
         frozenset,
+        types.FunctionType,
     )
     if a.pytype in settled and b.pytype in settled:
         numbers, sets = (int, float, complex, bool), (set, frozenset)

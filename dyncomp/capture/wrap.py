@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import sys
+import threading
 import types
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -33,7 +34,7 @@ from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
 from .values.mapping import DefaultDictValue, DictValue, SizedValue
-from .values.namespace import LoadedModulesValue
+from .values.namespace import LoadedModulesValue, ThreadLocalValue
 from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
 from .values.partial import PartialValue
@@ -349,6 +350,11 @@ def _wrap_dict(tracer: Tracer, obj: dict[Any, Any], source: Source) -> Value:
     return DictValue(None, source, obj)
 
 
+def _wrap_thread_local(tracer: Tracer, obj: Any, source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, threading.local)
+    return ThreadLocalValue(obj, source)
+
+
 def _wrap_range(tracer: Tracer, obj: range, source: Source) -> Value:
     tracer.guard(source, Kind.TYPE_IS, range)
     parts = [
@@ -423,6 +429,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     tuple: _wrap_tuple,
     list: _wrap_list,
     dict: _wrap_dict,
+    threading.local: _wrap_thread_local,
     OrderedDict: _wrap_ordered_dict,
     Counter: _wrap_counter,
     defaultdict: _wrap_default_dict,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -68,6 +69,18 @@ def loaded(x):
     return x + 1, found, "sys" in sys.modules, sys.modules["numpy"] is np
 
 
+SETTINGS = threading.local()
+SETTINGS.scale = 2.0
+
+
+def of_thread(x):
+    return x * SETTINGS.scale if hasattr(SETTINGS, "scale") else x - 1
+
+
+def unlike(x, mode="abc"):
+    return x + 1 if mode == of_thread or mode != len else x, of_thread == "abc", mode == unlike, x.device
+
+
 def flags(x):
     y = np.outer(x, x)
     z = y.T
@@ -76,13 +89,31 @@ def flags(x):
 
 
 @pytest.mark.parametrize("plain", [False, True])
-@pytest.mark.parametrize("program", [of_class, of_instance, shadowing, counting, loaded, flags])
+@pytest.mark.parametrize(
+    "program", [of_class, of_instance, shadowing, counting, loaded, flags, of_thread, unlike]
+)
 def test_same_as_plain_python(program, plain):
     compiled = dyncomp.compile(program, backend="eager", options={"capture_plain": plain})
     for _ in range(3):
         np.testing.assert_equal(compiled(np.arange(3.0)), program(np.arange(3.0)))
 
 
-@pytest.mark.parametrize("program", [loaded, flags])
+@pytest.mark.parametrize("program", [loaded, flags, of_thread, unlike])
 def test_no_break(program):
     assert not dyncomp.explain(program)(np.arange(3.0)).breaks
+
+
+def test_each_thread_has_its_own():
+    compiled = dyncomp.compile(of_thread, backend="eager")
+    x, found = np.ones(2), []
+    compiled(x)
+
+    def other():
+        found.append(compiled(x))
+        SETTINGS.scale = 5.0
+        found.append(compiled(x))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    np.testing.assert_equal([*found, compiled(x)], [x - 1, x * 5, x * 2])

@@ -225,6 +225,26 @@ class_attr(PyObject *cls, PyObject *name)
     return found == NULL ? NULL : unbound_value(found, cls);
 }
 
+/* Whether objects of `type` are exactly `threading.local`: their attributes are in a dict of the calling thread. */
+static bool
+is_thread_local(PyTypeObject *type)
+{
+    static PyObject *local = NULL;
+    if (local == NULL) {
+        PyObject *module = PyImport_ImportModule("_thread");
+        if (module != NULL) {
+            local = PyObject_GetAttrString(module, "_local");
+            Py_DECREF(module);
+        }
+        if (local == NULL) {
+            PyErr_Clear();
+            return false;
+        }
+    }
+    return (PyObject *)type == local;
+}
+
+
 PyObject *
 access_attr(PyObject *obj, PyObject *name)
 {
@@ -240,7 +260,11 @@ access_attr(PyObject *obj, PyObject *name)
         return class_attr(obj, name);
     }
     if (!has_generic_getattr(type)) {
-        return NULL;
+        PyObject *value = is_thread_local(type) ? PyObject_GetAttr(obj, name) : NULL;
+        if (value == NULL) {
+            PyErr_Clear();
+        }
+        return value;
     }
     PyObject *descr = _PyType_Lookup(type, name);
     if (descr != NULL && Py_TYPE(descr)->tp_descr_set != NULL) {

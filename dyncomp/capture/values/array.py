@@ -22,6 +22,8 @@ _KINDS = {
     "masked": "what a boolean mask selects of an array",
 }
 _FLAGS = {
+    "contiguous": "c_contiguous",
+    "fortran": "f_contiguous",
     "WRITEABLE": "writeable",
     "W": "writeable",
     "C_CONTIGUOUS": "c_contiguous",
@@ -29,6 +31,7 @@ _FLAGS = {
     "CONTIGUOUS": "c_contiguous",
     "F_CONTIGUOUS": "f_contiguous",
     "F": "f_contiguous",
+    "FORTRAN": "f_contiguous",
 }
 
 
@@ -156,6 +159,7 @@ class FlagsValue(Value):
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
         ref = self.owner.ref
+        name = _FLAGS.get(name, name)
         if name == "writeable":
             return ConstValue(not ref.readonly or ref.writeable_outside)
         if name in ("c_contiguous", "f_contiguous") and all(
@@ -167,4 +171,6 @@ class FlagsValue(Value):
 
     def getitem(self, tracer: Tracer, key: Value) -> Value:
         name = tracer.constant_of(key, "the name of a flag")
-        return self.getattr(tracer, _FLAGS.get(name, str(name)))
+        if not isinstance(name, str) or not (name.isupper() and name in _FLAGS):
+            raise Break("unsupported-operation", f"flag {name!r} of {self.owner.describe()}")
+        return self.getattr(tracer, name)

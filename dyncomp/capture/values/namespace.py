@@ -161,3 +161,29 @@ class LoadedModulesValue(DictValue):
 
     def touch(self, tracer: Tracer) -> None:
         raise Break("opaque-object", "a change of sys.modules")
+
+
+class ThreadLocalValue(Value):
+    """``threading.local()``: guards read it in the thread that calls."""
+
+    def __init__(self, obj: Any, source: Source) -> None:
+        self.obj = obj
+        self.source = source
+
+    @property
+    def pytype(self) -> type:
+        return type(self.obj)
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name not in vars(self.obj):
+            raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
+        assert self.source is not None
+        found: Value = tracer.realize(tracer.child(getattr(self.obj, name), AttrSource(self.source, name)))
+        return found
+
+    def truth(self, tracer: Tracer) -> bool:
+        return True
+
+    def reconstruct(self, cg: Codegen) -> str:
+        assert self.source is not None
+        return cg.load(self.source)

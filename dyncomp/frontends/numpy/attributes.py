@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
 from .math_functions import imag_part, real_part
@@ -31,6 +33,13 @@ def size(tx: TraceContext, x: ArrayRef) -> Dim:
 @TABLE.attribute("dtype")
 def dtype(tx: TraceContext, x: ArrayRef) -> Any:
     return x.dtype.numpy
+
+
+if hasattr(np.ndarray, "device"):  # from NumPy 2.1
+
+    @TABLE.attribute("device")
+    def device(tx: TraceContext, x: Any) -> str:
+        return "cpu"
 
 
 @TABLE.attribute("itemsize")
