@@ -129,11 +129,15 @@ def literal(tx: TraceContext, array: np.ndarray[Any, Any]) -> Var:
     return emit(tx, "constant", literal=Literal.of(array, dtype))
 
 
+_LARGE = 2**62
+
+
 def symbolic(tx: TraceContext, value: SymInt, dtype: DType) -> Var:
     """A zero-dimensional value of a symbolic integer."""
     if dtype.is_integer:
         info = np.iinfo(dtype.numpy)
-        if not (value <= int(info.max) and value >= int(info.min)):
+        # guards compute with 64 bits: what is compared must leave room for the value itself
+        if not (value <= min(int(info.max), _LARGE) and value >= max(int(info.min), -_LARGE)):
             raise Unsupported(f"the integer {value} does not fit {dtype}")
         return emit(tx, "symint", expr=value, dtype=dtype, device=CPU)
     var = emit(tx, "symint", expr=value, dtype=dtypes.int64, device=CPU)
