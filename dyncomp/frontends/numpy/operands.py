@@ -155,6 +155,8 @@ def to_var(tx: TraceContext, value: Any, dtype: DType) -> Var:
     if isinstance(value, ArrayRef):
         if value.kind == "python" and value.dtype == dtypes.int64:
             _check_weak_integer(dtype)
+        if value.kind == "python" and value.dtype.is_float and dtype.is_integer:
+            raise Unsupported(f"a Python float known at run time only may not fit {dtype}")
         return convert(tx, value.var, dtype)
     if isinstance(value, SymInt):
         return symbolic(tx, value, dtype)
