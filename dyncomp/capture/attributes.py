@@ -31,9 +31,9 @@ _IMMUTABLE_TYPE = 1 << 8
 _GENERIC = (object, BaseException, types.SimpleNamespace, tuple, list, dict, set, frozenset, str, int, float)
 GENERIC_GETATTR = frozenset(cls.__getattribute__ for cls in _GENERIC)
 GENERIC_SETATTR = frozenset(hook for cls in _GENERIC for hook in (cls.__setattr__, cls.__delattr__))
-# class members that are found through an instance as they are: they have no ``__get__`` or return themselves
 # descriptors that a class gives as they are
 _THEMSELVES_OF_CLASSES = (property, types.MemberDescriptorType, types.GetSetDescriptorType)
+# class members that are found through an instance as they are: they have no ``__get__`` or return themselves
 _UNBOUND = (types.BuiltinFunctionType, types.MethodType, type)
 
 

@@ -211,13 +211,6 @@ class CanonicalCode:
         """True for generators, coroutines and async generators."""
         return bool(self.flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
 
-    def handler_at(self, index: int) -> ExceptionRange | None:
-        """The range that handles an exception raised by instruction ``index``, or None."""
-        for entry in self.exceptions:
-            if entry.start <= index < entry.end:
-                return entry
-        return None
-
     def text(self) -> str:
         """A listing, one instruction per line, then the exception table."""
         lines = [str(instr) for instr in self.instructions]

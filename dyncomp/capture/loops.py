@@ -104,7 +104,9 @@ class _Variables:
         written, used = self._touched(code, region)
         targets = {HEADER: loop.header, **region.exits}
         needed = {k: written & live[target] for k, target in targets.items()}
-        on_error = self._read_by_handler(code, loop, live, written)
+        handler = program_handler(code, handlers_of(code), loop.header)
+        # what the loop assigns and a handler around it may read: it must see the locals as they were
+        on_error = live[handler.target] & written if handler is not None else 0
         sentinels = 0
         for k, target in targets.items():
             sentinels |= needed[k] & ~self.assigned[target]
@@ -121,7 +123,7 @@ class _Variables:
         self.sentinels = frozenset(flow.members(sentinels))
         self.on_error = flow.members(on_error)
         # a handler around the loop is to find the traceback of the body alone, as if it were in the frame
-        self.guarded = program_handler(code, handlers_of(code), loop.header) is not None
+        self.guarded = handler is not None
 
     def _touched(self, code: CanonicalCode, region: Region) -> tuple[int, int]:
         written = used = 0
@@ -132,11 +134,6 @@ class _Variables:
             if op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
                 used |= self.flow.bit.get(arg, 0)
         return written, used
-
-    def _read_by_handler(self, code: CanonicalCode, loop: Loop, live: list[int], written: int) -> int:
-        """What the loop assigns and a handler around it may read: it must see the locals as they were."""
-        handler = program_handler(code, handlers_of(code), loop.header)
-        return live[handler.target] & written if handler is not None else 0
 
     def is_unsure(self, instr: Instr) -> bool:
         """Whether ``instr`` touches a sentinel local that may be unbound there."""

@@ -1,7 +1,7 @@
 """What builtins and the standard library's C functions mean on traced values, by topic."""
 
 from ..folding import fold_call
-from . import (
+from . import (  # noqa: F401 - importing a topic registers its builtins
     construct,
     copies,
     functions,
@@ -16,17 +16,4 @@ from . import (
 )
 from .registry import builtin, find
 
-TOPICS = (
-    construct,
-    copies,
-    functions,
-    iteration,
-    itertools_calls,
-    numbers,
-    operator_calls,
-    region_calls,
-    state,
-    text,
-    wrapping,
-)
-__all__ = ["TOPICS", "builtin", "find", "fold_call"]
+__all__ = ["builtin", "find", "fold_call"]

@@ -11,7 +11,7 @@ from ...prims.layout import is_c_contiguous, is_f_contiguous
 from ...symint import SymInt
 from ..breaks import Break
 from ..source import Source
-from .base import Codegen, Tracer, Value
+from .base import Codegen, NamedMethodValue, Tracer, Value
 from .iterator import ArrayIterator
 from .number import ConstValue
 
@@ -116,26 +116,12 @@ class ArrayValue(Value):
         return self.ref if self.symbol is None else self.symbol
 
 
-class MethodValue(Value):
+class MethodValue(NamedMethodValue):
     """A method of an array, bound and not yet called."""
 
     def __init__(self, owner: ArrayValue, name: str, rule: Any) -> None:
-        self.owner = owner
-        self.name = name
+        super().__init__(owner, name)
         self.rule = rule
-
-    @property
-    def pytype(self) -> type:
-        return type([].append)
-
-    def describe(self) -> str:
-        return f"method {self.name!r} of {self.owner.describe()}"
-
-    def children(self) -> tuple[Value, ...]:
-        return (self.owner,)
-
-    def reconstruct(self, cg: Codegen) -> str:
-        return f"{cg.value(self.owner)}.{self.name}"
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return tracer.apply_rule(self.rule, [self.owner, *args], kwargs, self.describe())

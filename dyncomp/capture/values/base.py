@@ -104,6 +104,28 @@ class Value:
         raise Break("unsupported-call", f"an argument of type {self.describe()} in an array function")
 
 
+class NamedMethodValue(Value):
+    """A method of a traced value that the interpreter provides, found by name and not yet called."""
+
+    def __init__(self, owner: Value, name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+    @property
+    def pytype(self) -> type:
+        return type([].append)
+
+    def describe(self) -> str:
+        return f"method {self.name!r} of {self.owner.describe()}"
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.owner,)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        owner = cg.value(self.owner)
+        return f"{owner if owner.isidentifier() else f'({owner})'}.{self.name}"
+
+
 class UnboundValue(Value):
     """The mark for an unbound local (inlined comprehensions push it)."""
 

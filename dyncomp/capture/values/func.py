@@ -7,7 +7,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..source import Source
-from .base import Codegen, Tracer, Value
+from .base import Codegen, NamedMethodValue, Tracer, Value
 
 
 class CellValue(Value):
@@ -243,29 +243,11 @@ class BoundMethodValue(Value):
         return f"{cg.constant(types.MethodType)}({cg.value(self.function)}, {cg.value(self.owner)})"
 
 
-class BuiltinMethodValue(Value):
+class BuiltinMethodValue(NamedMethodValue):
     """A method of a traced container or constant (``list.append``), bound and not yet called."""
-
-    def __init__(self, owner: Value, name: str) -> None:
-        self.owner = owner
-        self.name = name
-
-    @property
-    def pytype(self) -> type:
-        return types.BuiltinMethodType
-
-    def describe(self) -> str:
-        return f"method {self.name!r} of {self.owner.describe()}"
-
-    def children(self) -> tuple[Value, ...]:
-        return (self.owner,)
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return tracer.call_container_method(self.owner, self.name, args, kwargs)
-
-    def reconstruct(self, cg: Codegen) -> str:
-        owner = cg.value(self.owner)
-        return f"{owner if owner.isidentifier() else f'({owner})'}.{self.name}"
 
 
 class SuperValue(Value):

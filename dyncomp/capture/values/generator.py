@@ -8,7 +8,7 @@ from typing import Any
 from ..breaks import Break
 from ..gen_resume import Reviver, finished, make_suspended
 from ..resume import needed_locals
-from .base import Codegen, Tracer, UnboundValue, Value
+from .base import Codegen, NamedMethodValue, Tracer, UnboundValue, Value
 from .iterator import IteratorValue
 from .number import ConstValue
 
@@ -179,26 +179,9 @@ def _reviver(cg: Codegen, frame: Any, made: Any) -> Reviver:
     return found
 
 
-class GeneratorMethod(Value):
+class GeneratorMethod(NamedMethodValue):
     """``send``, ``throw``, ``close`` … of a traced generator, bound and not yet called."""
-
-    def __init__(self, owner: GeneratorValue, name: str) -> None:
-        self.owner = owner
-        self.name = name
-
-    @property
-    def pytype(self) -> type:
-        return type([].append)
-
-    def describe(self) -> str:
-        return f"method {self.name!r} of {self.owner.describe()}"
-
-    def children(self) -> tuple[Value, ...]:
-        return (self.owner,)
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         found: Value = tracer.call_generator_method(self.owner, self.name, args, kwargs)
         return found
-
-    def reconstruct(self, cg: Codegen) -> str:
-        return f"{cg.value(self.owner)}.{self.name}"
