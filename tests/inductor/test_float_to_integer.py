@@ -7,7 +7,7 @@ import pytest
 
 import dyncomp
 
-SPECIAL = [
+SPECIAL = [np.nan, np.inf, -np.inf, 1e30, -1e30, 3e9, -3e9, 1e19, -1e19, 70000.0, -1.5, -0.3, -0.0, 0.5]
     np.nan,
     np.inf,
     -np.inf,
