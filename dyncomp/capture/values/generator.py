@@ -16,8 +16,11 @@ _METHODS = ("send", "throw", "close", "__next__", "__iter__")
 
 
 class GeneratorValue(IteratorValue):
-    """A generator whose frame is executed symbolically. Where compiled code needs it, a generator that was
-    not started is made by calling its function again, one that is half-way as ``bytecode/gen_resume.py`` says."""
+    """A generator whose frame is executed symbolically.
+
+    Where compiled code needs it, a generator that was not started is made by calling its function again, one
+    that is half-way as ``bytecode/gen_resume.py`` says.
+    """
 
     def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value], frame: Any) -> None:
         self.function = function
