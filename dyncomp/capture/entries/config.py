@@ -8,6 +8,7 @@ import sysconfig
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 from ...frontends.base import Frontend
@@ -162,7 +163,7 @@ _LIBRARY_FOLDERS = tuple(
     for path in {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"]}
 )
 _SITE = ("site-packages", "dist-packages")
-_OWN = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+_OWN = os.path.realpath(str(files(__name__.partition(".")[0]))) + os.sep
 
 
 def hook_should_capture(code: types.CodeType) -> bool:
