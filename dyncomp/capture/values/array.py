@@ -10,7 +10,7 @@ from ...frontends.base import ArrayRef
 from ...prims.layout import has_c_order, has_f_order
 from ...symint import SymInt, is_unbacked
 from ..breaks import Break
-from ..source import Source
+from ..guards.source import Source
 from .base import Codegen, NamedMethodValue, Tracer, Value
 from .iterator import ArrayIterator
 from .number import ConstValue
