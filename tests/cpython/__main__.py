@@ -14,6 +14,7 @@ from .variants import VARIANTS
 def _details(found: Comparison) -> str:
     parts = [f"=== {test}: {outcome.kind}\n{outcome.text}" for test, outcome in found.differing.items()]
     parts += [f"=== {found.module}: {text}" for text in found.internal]
+    parts += [f"known: {test}: {reason}" for test, reason in found.expected.items()]
     if found.problem:
         parts.append(f"=== {found.module}: {found.problem}")
     return "".join(part + "\n" for part in parts)
