@@ -10,7 +10,17 @@ import sys
 import types
 from typing import Any
 
-from . import attributes, builtin_calls, classes, containers, frames, instance_checks, machine, protocols
+from . import (
+    attributes,
+    builtin_calls,
+    classes,
+    containers,
+    derived,
+    frames,
+    instance_checks,
+    machine,
+    protocols,
+)
 from .breaks import Break, Skip
 from .constant_calls import constant_result
 from .guards import Kind
@@ -259,6 +269,9 @@ def call_object(
     replacement = tracer.config.substitutes.find(obj)
     if replacement is not None:
         return call_instead(tracer, replacement, args, kwargs)
+    inherited = derived.call_method(tracer, obj, args, kwargs)
+    if inherited is not None:
+        return inherited
     found = library_rule(tracer, obj, args, kwargs)
     if found is not None:
         tracer.take_direct()

@@ -13,6 +13,7 @@ from ..device import CPU
 from ..frontends.base import ArrayRef
 from ..graph.ir import Var
 from .breaks import Break
+from .derived import leaves_to_array
 from .folding import text_operator
 from .identity import identical
 from .mappings import container_operator
@@ -105,6 +106,8 @@ def _float_variable(tracer: Tracer, value: Value) -> Var:
 def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     """``a op b`` where ``op`` is spelled as in Python, in-place forms included."""
     plain = op[:-1] if op.endswith("=") and op not in COMPARISONS else op
+    if isinstance(b, ArrayValue) and leaves_to_array(tracer, a, BINARY_NAMES[plain].rstrip("_")):
+        return _with_array(tracer, op, plain, a, b)
     if has_own_operator(tracer, plain, a) or (
         not isinstance(a, ArrayValue) and has_own_operator(tracer, plain, b)
     ):

@@ -18,6 +18,7 @@ from ..symint import ShapeEnv, SymInt
 from . import (
     attributes,
     calls,
+    derived,
     exceptions,
     generators,
     instance_checks,
@@ -482,6 +483,9 @@ class Tracer:
 
     def special_method(self, obj: Value, name: str) -> Value | None:
         return attributes.special_method(self, obj, name)
+
+    def is_native(self, obj: Any, name: str) -> bool:
+        return derived.is_native(self, obj, name)
 
     def instance_length(self, obj: Any) -> Value:
         return protocols.length(self, obj)

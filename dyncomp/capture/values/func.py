@@ -207,7 +207,10 @@ class BoundMethodValue(Value):
 
     @property
     def pytype(self) -> type:
-        return type(self.function.const.__get__(0)) if self._in_c else types.MethodType
+        if not self._in_c:
+            return types.MethodType
+        in_slot = type(self.function.const) is types.WrapperDescriptorType
+        return types.MethodWrapperType if in_slot else types.BuiltinMethodType
 
     def describe(self) -> str:
         return f"method {self.function.describe()}"
