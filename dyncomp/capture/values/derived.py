@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..breaks import Break
-from ..facts import CustomCheck
-from ..guards import Kind
-from ..source import ItemSource, Source
+from ..guards.facts import CustomCheck
+from ..guards.guard import Kind
+from ..guards.source import ItemSource, Source
 from .base import Codegen, Tracer, Value
 from .mapping import DictValue, kept_in_place
 from .number import ConstValue
