@@ -179,6 +179,10 @@ class NestedFunctionValue(Value):
         return name
 
 
+_BOUND_IN_C: dict[type, type] = {
+    types.MethodDescriptorType: types.BuiltinMethodType,
+    types.WrapperDescriptorType: types.MethodWrapperType,
+}
 _NAMES = ("__name__", "__qualname__", "__module__")
 _FIELDS = ("__doc__", "__annotations__", "__type_params__")
 _DUNDERS_IN_DICT = ("__wrapped__", "__isabstractmethod__")
@@ -207,10 +211,7 @@ class BoundMethodValue(Value):
 
     @property
     def pytype(self) -> type:
-        if not self._in_c:
-            return types.MethodType
-        in_slot = type(self.function.const) is types.WrapperDescriptorType
-        return types.MethodWrapperType if in_slot else types.BuiltinMethodType
+        return _BOUND_IN_C[type(self.function.const)] if self._in_c else types.MethodType
 
     def describe(self) -> str:
         return f"method {self.function.describe()}"
@@ -236,13 +237,16 @@ class BoundMethodValue(Value):
     @property
     def _in_c(self) -> bool:
         """Whether the function is a method that a C type defines (``object.__init__``)."""
-        return self.function.is_const and hasattr(type(self.function.const), "__objclass__")
+        return self.function.is_const and type(self.function.const) in _BOUND_IN_C
 
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
         if self._in_c:
-            return f"{cg.value(self.function)}.__get__({cg.value(self.owner)})"
+            # with the class, without which methods that are told their class crash
+            return (
+                f"{cg.value(self.function)}.__get__({cg.value(self.owner)}, {cg.constant(self.owner.pytype)})"
+            )
         return f"{cg.constant(types.MethodType)}({cg.value(self.function)}, {cg.value(self.owner)})"
 
 
