@@ -90,7 +90,7 @@ class ArrayRef:
     mask is false means nothing, and nobody else sees or writes these two values).
     ``frontend``: the name of the library it belongs to. ``readonly``: writing raises, in captured code;
     with ``writeable_outside`` the program's own array is writeable, and left to plain Python to write.
-    ``part``: an array and the attribute of it (``"real"``) that this is a copy of in the graph, and a view of in
+    ``part``: an array and the attribute of it (``"real"``): a copy of it in the graph, a view in
     the program.
     """
 
