@@ -11,8 +11,8 @@ import inspect
 import types
 from typing import Any
 
-from .. import attributes
 from ..breaks import Break
+from ..objects import attributes
 from ..values.base import Tracer, Value
 from ..values.func import BoundMethodValue, FunctionValue, NestedFunctionValue
 from ..values.mapping import DictValue
