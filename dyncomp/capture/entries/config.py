@@ -91,6 +91,7 @@ class CaptureConfig(_hook.HookConfig):
         # by identity (code objects compare by value), with the body so that its id stays its own
         self._body_owners: dict[int, tuple[types.CodeType, types.CodeType]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
+        self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
         self.raise_internal_errors = True  # under debug_verify
 
     @property

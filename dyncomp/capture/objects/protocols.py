@@ -225,11 +225,18 @@ def call_builtin(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[
     return None
 
 
+def _hash_of(returned: int) -> int:
+    """``hash(obj)`` where ``__hash__`` returned that: as it is where a machine word holds it."""
+    if -(2**63) <= returned < 2**63:
+        return returned if returned != -1 else -2
+    return hash(returned)
+
+
 def _converted(function: Any, name: str, found: Value) -> Value:
     """The builtin's result from the special method's."""
     wanted = _RESULTS.get(function)
     if wanted is None or (found.pytype is wanted and function is not hash and name != "__index__"):
         return found
     if found.is_const and type(found.const) is int and wanted in (int, float, complex):
-        return ConstValue(hash(found.const) if function is hash else wanted(found.const))
+        return ConstValue(_hash_of(found.const) if function is hash else wanted(found.const))
     raise Break("opaque-object", f"{function.__name__}() of an object whose {name} gives {found.describe()}")
