@@ -15,6 +15,7 @@ from ..graph.ir import Var
 from .breaks import Break
 from .calls.folding import text_operator
 from .mappings import container_operator
+from .objects.derived import leaves_to_array
 from .objects.identity import identical
 from .objects.object_operators import BINARY_NAMES, COMPARISONS, has_own_operator, special_method
 from .unbacked import is_whole_number, item
@@ -105,6 +106,8 @@ def _float_variable(tracer: Tracer, value: Value) -> Var:
 def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     """``a op b`` where ``op`` is spelled as in Python, in-place forms included."""
     plain = op[:-1] if op.endswith("=") and op not in COMPARISONS else op
+    if isinstance(b, ArrayValue) and leaves_to_array(tracer, a, BINARY_NAMES[plain].rstrip("_")):
+        return _with_array(tracer, op, plain, a, b)
     if has_own_operator(tracer, plain, a) or (
         not isinstance(a, ArrayValue) and has_own_operator(tracer, plain, b)
     ):

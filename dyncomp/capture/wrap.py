@@ -30,6 +30,7 @@ from .regions import error_on_graph_break
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue
+from .values.derived import builtin_part, derived_from_outside
 from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
@@ -129,6 +130,9 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         return TupleValue(
             [tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source, type(obj)
         )
+    base = builtin_part(type(obj))
+    if base is not None:
+        return derived_from_outside(tracer, obj, base, source)
     if is_plain_class(type(obj)):
         tracer.guard(source, Kind.TYPE_IS, type(obj))
         return InstanceValue(type(obj), obj, source)

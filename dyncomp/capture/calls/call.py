@@ -15,7 +15,7 @@ from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, CellContentsSource, ItemSource, Source
 from ..library import functions
-from ..objects import attributes, classes, instance_checks, protocols
+from ..objects import attributes, classes, derived, instance_checks, protocols
 from ..regions import disabled_reason, mark_of
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
@@ -262,6 +262,9 @@ def call_object(
     replacement = tracer.config.substitutes.find(obj)
     if replacement is not None:
         return call_instead(tracer, replacement, args, kwargs)
+    inherited = derived.call_method(tracer, obj, args, kwargs)
+    if inherited is not None:
+        return inherited
     found = library_rule(tracer, obj, args, kwargs)
     if found is not None:
         tracer.take_direct()

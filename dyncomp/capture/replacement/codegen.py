@@ -303,7 +303,7 @@ class Codegen:
         if isinstance(source, InstanceDictSource):
             return f"{base}.__dict__[{source.attr!r}]"
         if isinstance(source, ItemSource):
-            return f"{base}[{self.constant(source.key)}]"
+            return self._item_text(parent, base, source.key)
         if isinstance(source, TypeSource):
             return f"{self.constant(type)}({base})"
         if isinstance(source, CellContentsSource):
@@ -312,6 +312,13 @@ class Codegen:
             which = "" if isinstance(source, DictKeySource) else ".values()"
             return f"{self.constant(list)}({base}{which})[{source.index}]"
         raise Skip(f"a value read from {source.expr()}")
+
+    def _item_text(self, parent: Source, base: str, key: Any) -> str:
+        """An item as guards read it: by the builtin class from which the object's own derives, if any."""
+        reader = getattr(self.tracer.by_source.get(parent), "item_reader", None)
+        if reader is None:
+            return f"{base}[{self.constant(key)}]"
+        return f"{self.constant(reader)}({base}, {self.constant(key)})"
 
     # -- effects ------------------------------------------------------------------------------------
     def replay(self, value: Any) -> None:
