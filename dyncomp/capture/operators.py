@@ -134,8 +134,18 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
         )
         if plain in ("==", "!="):
             return ConstValue(bool(tracer.fold(function, a.const, b.const)))
+        if plain == "|" and _in_unions(a.const) and _in_unions(b.const):
+            return ConstValue(tracer.fold(function, a.const, b.const))
         return tracer.wrap_result(tracer.fold(function, _immutable(a), _immutable(b)))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
+
+
+def _in_unions(constant: Any) -> bool:
+    """Whether ``|`` of such constants makes a union of types: no metaclass has an operator of its own."""
+    meta: Any = type(constant)
+    if isinstance(constant, type):
+        return meta.__or__ is type.__or__ and meta.__ror__ is type.__ror__
+    return constant is None or meta in (types.UnionType, types.GenericAlias)
 
 
 def _immutable(value: Value) -> Any:

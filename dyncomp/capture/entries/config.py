@@ -38,6 +38,12 @@ NOT_INLINED = frozenset((
 ))
 # fmt: on
 
+# what of them is inlined all the same, by module and outermost name: it looks at its arguments only
+_INLINED_PARTS = frozenset(
+    ("inspect", name)
+    for name in ["Signature", "Parameter", "BoundArguments", "isclass", "isfunction", "ismethod", "ismodule"]
+    + ["isbuiltin", "isgenerator", "isroutine", "iscode", "ismethodwrapper"]
+)
 
 _POLYFILLS = "dyncomp.capture.polyfills"
 
@@ -152,7 +158,10 @@ class CaptureConfig(_hook.HookConfig):
     def is_loop_body(self, code: types.CodeType) -> bool:
         return code in self._varying
 
-    def is_inlinable(self, module: str) -> bool:
+    def is_inlinable(self, module: str, qualname: str = "") -> bool:
+        """Whether the functions and classes of a module are followed, or that one."""
+        if (module, qualname.partition(".")[0]) in _INLINED_PARTS:
+            return True
         return module not in NOT_INLINED and module.partition(".")[0] not in NOT_INLINED
 
     def is_trusted(self, module: str) -> bool:
