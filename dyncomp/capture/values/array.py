@@ -10,7 +10,7 @@ from ...frontends.base import ArrayRef
 from ...prims.layout import is_c_contiguous, is_f_contiguous
 from ...symint import SymInt
 from ..breaks import Break
-from ..source import Source
+from ..guards.source import Source
 from .base import Codegen, NamedMethodValue, Tracer, Value
 from .iterator import ArrayIterator
 from .number import ConstValue
@@ -56,6 +56,9 @@ class ArrayValue(Value):
             return cg.load(self.source)
         if self.ref.kind == "masked":
             return cg.selected(self)
+        if self.ref.part is not None:
+            base, name = self.ref.part
+            return f"{cg.value(cg.tracer.array_value(base))}.{name}"
         return cg.graph_output(self)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
@@ -147,9 +150,14 @@ class FlagsValue(Value):
         ref = self.owner.ref
         name = _FLAGS.get(name, name)
         if name == "writeable":
+            while ref.part is not None:
+                ref = ref.part[0]
             return ConstValue(not ref.readonly or ref.writeable_outside)
-        if name in ("c_contiguous", "f_contiguous") and all(
-            type(n) is int for n in (*ref.shape, *ref.strides)
+        known = ref is self.owner.ref  # not where the graph has a copy of a part
+        if (
+            name in ("c_contiguous", "f_contiguous")
+            and known
+            and all(type(n) is int for n in (*ref.shape, *ref.strides))
         ):
             check = is_c_contiguous if name == "c_contiguous" else is_f_contiguous
             return ConstValue(bool(check(ref.shape, ref.strides)))

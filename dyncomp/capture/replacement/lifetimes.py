@@ -1,0 +1,58 @@
+"""Objects live as long as in plain Python: what goes on behind a graph break holds what the variables held.
+
+A continuation is given the locals that may still be read, and those others whose objects are at hand: that
+an object goes can be seen (weak references, ``__del__``, memory). What exists only as a value of the graph,
+and a number or a text, is not made for that. A generator that nobody reads any more is closed when the frame
+lets go of it, in plain Python when its variable is assigned or the function returns: its variable is handed
+on too.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Collection
+from typing import Any
+
+from ..breaks import Skip
+from ..bytecode.resume import needed_locals
+from ..frames import Frame, code_info
+from ..values.base import OpaqueValue, Tracer, UnboundValue, Value
+from ..values.generator import GeneratorValue
+from ..values.iterator import IteratorValue
+from .codegen import Codegen
+
+_MAY_STEP_GENERATORS = (zip, map, filter, enumerate)
+_UNSEEN = frozenset({int, float, complex, bool, str, bytes, type(None), range, type(...)})
+
+
+def locals_needed(cg: Codegen, frame: Frame, at: int, names: Collection[str]) -> tuple[str, ...]:
+    """Which of the locals ``names`` a continuation at ``at`` is given."""
+    needed = needed_locals(frame.code, at, names)
+    kept = [n for n in names if n not in needed and n in frame.locals and _is_kept(cg, frame.locals[n])]
+    return (*needed, *sorted(kept))
+
+
+def _is_kept(cg: Codegen, value: Value) -> bool:
+    if isinstance(value, UnboundValue):
+        return False
+    return (cg.exists(value) and value.pytype not in _UNSEEN) or _is_closed_when_dropped(cg.tracer, value)
+
+
+def _is_closed_when_dropped(tracer: Tracer, value: Value | None) -> bool:
+    if isinstance(value, GeneratorValue):
+        return not value.is_finished and any(value.frame.info.in_try)
+    if isinstance(value, IteratorValue):
+        return any(_is_closed_when_dropped(tracer, inner) for inner in value.children())
+    obj = value.obj if isinstance(value, OpaqueValue) else getattr(value, "obj", None)
+    if type(obj) is types.GeneratorType:
+        return any(code_info(tracer.config, obj.gi_code).in_try)
+    return type(obj) in _MAY_STEP_GENERATORS
+
+
+def refuse_suspended(frames: Collection[Any]) -> None:
+    """Before a break: a generator that variables hold and that stands inside of ``try`` is left to plain
+    Python, where it goes exactly when the variable does."""
+    for frame in frames:
+        for value in (*frame.locals.values(), *frame.stack):
+            if isinstance(value, GeneratorValue) and value.is_protected:
+                raise Skip(f"{value.describe()} stands inside of try or with at a graph break")
