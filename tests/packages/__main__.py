@@ -19,6 +19,7 @@ from typing import Any
 
 from .targets import TARGETS, Target
 
+TEST_LIMIT = 600  # seconds for one test: machines are shared
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -44,7 +45,7 @@ def run(target: Target, compiled: bool, backend: str, limit: float) -> dict[str,
             folder,
             "-c",
             os.devnull,
-            "--timeout=120",
+            f"--timeout={TEST_LIMIT}",
             "-W",
             "ignore",
             "-p",
