@@ -10,6 +10,7 @@ from typing import Any
 from .. import generators
 from ..breaks import Break
 from ..guards import Kind
+from ..loops import Unbound
 from ..source import (
     AttrSource,
     BuiltinSource,
@@ -28,7 +29,7 @@ from .registry import handles
 _LITERALS = frozenset(
     (
         *(int, float, complex, bool, str, bytes, tuple, frozenset, slice, range),
-        *(types.NoneType, types.EllipsisType, types.CodeType),
+        *(types.NoneType, types.EllipsisType, types.CodeType, Unbound),
     )
 )
 
