@@ -9,9 +9,9 @@ from typing import Any
 
 from .. import generators
 from ..breaks import Break
-from ..guards import Kind
-from ..loops import Unbound
-from ..source import (
+from ..bytecode.loops import Unbound
+from ..guards.guard import Kind
+from ..guards.source import (
     AttrSource,
     BuiltinSource,
     GlobalSource,
