@@ -38,6 +38,12 @@ NOT_INLINED = frozenset((
 ))
 # fmt: on
 
+# what of them is inlined all the same, by module and outermost name: it looks at its arguments only
+_INLINED_PARTS = frozenset(
+    ("inspect", name)
+    for name in ["Signature", "Parameter", "BoundArguments", "isclass", "isfunction", "ismethod", "ismodule"]
+    + ["isbuiltin", "isgenerator", "isroutine", "iscode", "ismethodwrapper"]
+)
 
 _POLYFILLS = "dyncomp.capture.polyfills"
 
@@ -85,6 +91,7 @@ class CaptureConfig(_hook.HookConfig):
         # by identity (code objects compare by value), with the body so that its id stays its own
         self._body_owners: dict[int, tuple[types.CodeType, list[types.CodeType]]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
+        self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
         self.raise_internal_errors = True  # under debug_verify
 
     @property
@@ -154,7 +161,10 @@ class CaptureConfig(_hook.HookConfig):
     def is_loop_body(self, code: types.CodeType) -> bool:
         return code in self._varying
 
-    def is_inlinable(self, module: str) -> bool:
+    def is_inlinable(self, module: str, qualname: str = "") -> bool:
+        """Whether the functions and classes of a module are followed, or that one."""
+        if (module, qualname.partition(".")[0]) in _INLINED_PARTS:
+            return True
         return module not in NOT_INLINED and module.partition(".")[0] not in NOT_INLINED
 
     def is_trusted(self, module: str) -> bool:
