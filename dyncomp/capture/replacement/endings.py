@@ -17,6 +17,7 @@ from ..bytecode.resume import Arg, Continuation, ResumeTarget, make_break_tail, 
 from ..bytecode.transfers import pass_on
 from ..ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
 from ..frames import Frame, remember_canonical
+from .bases import place_in_base, remember_base
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
 from .loop_driver import closes_when_left, emit_loop, loop_body, lost_in
@@ -126,12 +127,14 @@ def cached_continuation(
     cg: Codegen, frame: Frame, at: int, depth: int, bound: tuple[str, ...], unbound: tuple[int, ...]
 ) -> Continuation:
     cache = cg.tracer.config.resume_functions
-    key = ("continuation", id(frame.raw_code), at, depth, bound, unbound)
+    base, at = place_in_base(cg.tracer.config, frame, at, bound)
+    key = ("continuation", id(base.raw_code), at, depth, frozenset(bound), unbound)
     found = cache.get(key)
     if found is None:
-        made = make_continuation(frame.code, at, stack_depth=depth, bound=bound, unbound_slots=unbound)
-        found = cache[key] = (made, frame.raw_code)
+        made = make_continuation(base.code, at, stack_depth=depth, bound=bound, unbound_slots=unbound)
+        found = cache[key] = (made, base.raw_code)
         remember_canonical(cg.tracer.config, made)
+        remember_base(cg.tracer.config, made, base)
     made = found[0]
     assert isinstance(made, Continuation)
     return made

@@ -13,34 +13,38 @@ from ..bytecode.resume import make_continuation
 from ..frames import Frame, remember_canonical
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue
+from .bases import loop_in_base
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed
 
 
 def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
     """The body function of a loop, if it was made before."""
-    found = config.resume_functions.get(("body", id(frame.raw_code), loop.header, frozenset(frame.locals)))
-    return found[0] if found is not None else None
+    shared = loop_in_base(config, frame, loop)
+    key = ("body", id(shared.base.raw_code), shared.loop.header, frozenset(frame.locals))
+    found = config.resume_functions.get(key)
+    return shared.placed(found[0]) if found is not None else None
 
 
 def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
-    """The body function of a loop, made once per code object and set of bound locals."""
+    """The body function of a loop, made once per function of the program and set of bound locals."""
     bound = frozenset(frame.locals)
     cache = cg.tracer.config.resume_functions
-    key = ("body", id(frame.raw_code), loop.header, bound)
+    shared = loop_in_base(cg.tracer.config, frame, loop)
+    key = ("body", id(shared.base.raw_code), shared.loop.header, bound)
     found = cache.get(key)
     if found is None:
-        made = make_loop_body(frame.code, loop, bound)
+        made = make_loop_body(shared.base.code, shared.loop, bound)
         changing = set(made.returns[0])
         if loop.kind == "for":
             changing.add(made.code.co_varnames[0])
         cg.tracer.config.set_varying(made.code, frozenset(changing))
-        cg.tracer.config.set_body_owner(made.code, frame.raw_code)
-        found = cache[key] = (made, frame.raw_code)
+        found = cache[key] = (made, shared.base.raw_code)
         remember_canonical(cg.tracer.config, made)
     body = found[0]
     assert isinstance(body, LoopBody)
-    return body
+    cg.tracer.config.add_body_owner(body.code, frame.raw_code)
+    return shared.placed(body)
 
 
 def assigned_in(frame: Frame, body: LoopBody) -> set[str]:
