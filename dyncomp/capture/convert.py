@@ -303,9 +303,11 @@ def _has_array_prospect(end: Any) -> bool:
         start = frame.current + 1
         if isinstance(end, LoopEnd) and frame is frames[-1]:
             start = max(end.loop.body) + 1
-        rest = frame.code.instructions[start:]
+        rest = frame.info.reachable(frame.start)
         total += sum(
-            i.op in ("CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER") for i in rest
+            i.index >= start
+            and i.op in ("CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER")
+            for i in rest
         )
     return total > 1
 

@@ -9,9 +9,10 @@ from typing import Any
 from . import _hook
 from .breaks import Skip
 from .codegen import UNBOUND_SLOT, Codegen
+from .continuation import PlaceToResume
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
 from .flow import Flow, stack_depths
-from .frames import Frame, remember_canonical
+from .frames import Frame
 from .handler_exits import handler_exits
 from .instr import JUMPS, Instr, pops_pushes
 from .lifetimes import locals_needed, refuse_suspended
@@ -115,16 +116,14 @@ def unbound_slots(stack: list[str]) -> tuple[int, ...]:
 
 def cached_continuation(
     cg: Codegen, frame: Frame, at: int, depth: int, bound: tuple[str, ...], unbound: tuple[int, ...]
-) -> Continuation:
-    cache = cg.tracer.config.resume_functions
+) -> PlaceToResume:
+    config = cg.tracer.config
     key = ("continuation", id(frame.raw_code), at, depth, bound, unbound)
-    found = cache.get(key)
-    if found is None:
-        made = make_continuation(frame.code, at, stack_depth=depth, bound=bound, unbound_slots=unbound)
-        found = cache[key] = (made, frame.raw_code)
-        remember_canonical(cg.tracer.config, made)
-    made = found[0]
-    assert isinstance(made, Continuation)
+    made = config.resume_functions.get(key)
+    if made is None:
+        made = PlaceToResume(frame.raw_code, frame.code, at, depth, bound, unbound)
+        config.resume_functions[key] = config.stand_ins[id(made.code)] = made
+    assert isinstance(made, PlaceToResume)
     return made
 
 
@@ -136,7 +135,12 @@ def resume_function(cg: Codegen, frame: Frame, made: Any) -> Any:
     found = cache.get(key)
     if found is None:
         function = _hook.ResumeFunction(
-            made.code, namespace, frame.code.name, frame.code.qualname, cg.tracer.config
+            made.code,
+            namespace,
+            frame.code.name,
+            frame.code.qualname,
+            cg.tracer.config,
+            make_code=made.plain_code,
         )
         found = cache[key] = (function, made, namespace)
     return found[0]

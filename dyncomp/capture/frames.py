@@ -10,12 +10,13 @@ from ..errors import Unsupported
 from ..graph.ir import Loc
 from . import _hook
 from .breaks import Break, Skip
-from .flow import handlers_of, handling, looks_at_frame, program_handler, uses_tools
-from .instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
+from .continuation import PlaceToResume, place_of
+from .flow import handlers_of, handling, looks_at_frame, program_handler, successors, uses_tools
+from .instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange, Instr
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
 from .source import CellSource, FreeCellSource, LocalSource, Source
-from .values.base import LazyValue, Tracer, Value
+from .values.base import LazyValue, Tracer, UnboundValue, Value
 from .values.func import CellValue
 
 LOOKS = "it looks at its own frame (locals(), eval, sys._getframe)"
@@ -57,6 +58,21 @@ class CodeInfo:
                 self.problems[loop.header] = error.reason
         return self.problems[loop.header]
 
+    def reachable(self, start: int) -> list[Instr]:
+        """The instructions that control may reach from ``start``, in order."""
+        seen: set[int] = set()
+        work = [start]
+        while work:
+            index = work.pop()
+            if index in seen:
+                continue
+            seen.add(index)
+            handler = self.handlers[index]
+            if handler is not None:
+                work.append(handler.target)
+            work.extend(successors(self.code.instructions[index]))
+        return [self.code.instructions[index] for index in sorted(seen)]
+
     def loop_at(self, header: int) -> Loop | None:
         for loop in self.loops:
             if loop.header == header:
@@ -69,17 +85,12 @@ def code_info(config: Any, raw: types.CodeType) -> CodeInfo:
     # code objects compare by value, also across files: keyed by identity, and kept so that ids stay unique
     known = config.code_infos.get(id(raw))
     if known is None:
-        made = config.canonical_codes.get(id(raw))
-        canonical = made[1] if made is not None else decode(raw)
+        made = config.stand_ins.get(id(raw))
+        canonical = made.canonical if made is not None else decode(raw)
         known = config.code_infos[id(raw)] = (raw, CodeInfo.of(canonical))
     info = known[1]
     assert isinstance(info, CodeInfo)
     return info
-
-
-def remember_canonical(config: Any, made: Any) -> None:
-    """A function that was just put together (``made.code`` from ``made.canonical``) need not be decoded."""
-    config.canonical_codes[id(made.code)] = (made.code, made.canonical)
 
 
 @dataclass(eq=False)
@@ -102,6 +113,7 @@ class Frame:
     cells: dict[str, CellValue]
     resumption: Resumption | None
     stack: list[Value] = field(default_factory=list)
+    start: int = 0  # the first instruction; of a continuation where it goes on
     ip: int = 0
     current: int = 0
     trips: dict[int, int] = field(default_factory=dict)
@@ -168,6 +180,9 @@ class Frame:
 
 def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], function: Any) -> Frame:
     """The frame of the function being captured, with its arguments not yet looked at."""
+    place = place_of(tracer.config, raw)
+    if place is not None:
+        return _resumed_frame(tracer, place, args, function)
     info = code_info(tracer.config, raw)
     if info.uses_tools:
         _hook.mark(raw, "alone")
@@ -182,11 +197,34 @@ def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], funct
     bound: dict[str, Value] = {}
     for index, (name, obj) in enumerate(zip(names, args)):
         bound[name] = LazyValue(obj, LocalSource(name, index))
-    closure = []
-    for index, (name, cell) in enumerate(zip(info.code.freevars, function.__closure__ or ())):
-        closure.append(_root_cell(tracer, cell, name, index, FreeCellSource(name, index)))
+    closure = _root_cells(tracer, info.code.freevars, function)
     tracer.root_globals = function.__globals__
     return Frame.make(tracer, raw, (function.__globals__, None), bound, closure, None)
+
+
+def _resumed_frame(tracer: Tracer, place: PlaceToResume, args: tuple[Any, ...], function: Any) -> Frame:
+    """The frame of the original as it was where a continuation goes on."""
+    info = code_info(tracer.config, place.origin)
+    cells = dict(zip(place.freevars, _root_cells(tracer, place.freevars, function)))
+    tracer.root_globals = function.__globals__
+    frame = Frame(place.origin, info, (function.__globals__, None), {}, cells, None)
+    frame.start = frame.ip = frame.current = place.at
+    tracer.loc = frame.loc
+    frame.stack = [UnboundValue() for _ in range(place.stack_depth)]
+    for index, (arg, obj) in enumerate(zip(place.args, args)):
+        lazy = LazyValue(obj, LocalSource(place.code.co_varnames[index], index))
+        if arg.kind == "stack":
+            frame.stack[arg.key] = tracer.realize_loaded(lazy)
+        elif arg.kind == "local":
+            frame.locals[arg.key] = lazy
+    return frame
+
+
+def _root_cells(tracer: Tracer, names: tuple[str, ...], function: Any) -> list[CellValue]:
+    return [
+        _root_cell(tracer, cell, name, index, FreeCellSource(name, index))
+        for index, (name, cell) in enumerate(zip(names, function.__closure__ or ()))
+    ]
 
 
 def _root_cell(tracer: Tracer, cell: types.CellType, name: str, index: int, source: Source) -> CellValue:

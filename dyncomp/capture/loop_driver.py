@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _hook, generators
 from .codegen import UNBOUND_SLOT, Codegen
-from .frames import Frame, remember_canonical
+from .frames import Frame
 from .lifetimes import locals_needed
 from .loops import UNBOUND, Loop, LoopBody, make_loop_body
 from .resume import make_continuation
@@ -34,11 +34,12 @@ def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
         if loop.kind == "for":
             changing.add(made.code.co_varnames[0])
         cg.tracer.config.set_varying(made.code, frozenset(changing))
-        cg.tracer.config.set_body_owner(made.code, frame.raw_code)
         found = cache[key] = (made, frame.raw_code)
-        remember_canonical(cg.tracer.config, made)
+        cg.tracer.config.stand_ins[id(made.code)] = made
     body = found[0]
     assert isinstance(body, LoopBody)
+    owner = cg.tracer.code if frame is cg.frames[0] else frame.raw_code
+    cg.tracer.config.add_body_owner(body.code, owner)
     return body
 
 

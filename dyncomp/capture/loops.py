@@ -21,9 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType
 from typing import Any
 
+from dyncomp.capture.continuation import stand_in
 from dyncomp.capture.edit import Assembly, Catch, Label, places_and_catches
 from dyncomp.capture.flow import Flow, handlers_of, introspects_locals, program_handler, stack_depths
 from dyncomp.capture.instr import JUMPS, NO_FALLTHROUGH, NO_LOC, CanonicalCode, Instr
@@ -67,7 +69,7 @@ RETURNED = -1
 FAILED = -2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LoopBody:
     """One iteration of ``loop`` as a function body (see the module's docstring).
 
@@ -76,7 +78,6 @@ class LoopBody:
     values of the outer stack the body took off before exit k.
     """
 
-    code: CodeType
     canonical: CanonicalCode
     loop: Loop
     args: tuple[Arg, ...]
@@ -89,6 +90,19 @@ class LoopBody:
     may_return: bool
     on_error: tuple[str, ...]
     guarded: bool
+
+    @cached_property
+    def code(self) -> CodeType:
+        """Stands in for :meth:`plain_code`."""
+        return stand_in(self.canonical, self.canonical.arg_names, self.freevars)
+
+    @cached_property
+    def _encoded(self) -> CodeType:
+        return encode(self.canonical)
+
+    def plain_code(self) -> CodeType:
+        """The body as plain Python runs it."""
+        return self._encoded
 
 
 class _Variables:
@@ -156,7 +170,6 @@ def make_loop_body(code: CodeType | CanonicalCode, loop: Loop, bound: Collection
     args = _body_arguments(loop, region, variables)
     made, may_return = _assemble_body(canonical, loop, region, variables, args)
     return LoopBody(
-        code=encode(made),
         canonical=made,
         loop=loop,
         args=args,

@@ -9,6 +9,7 @@ from typing import Any
 from . import transfers
 from .breaks import Skip
 from .codegen import Codegen
+from .continuation import made_later
 from .edit import Assembly, places_and_catches
 from .instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr, Loc
 from .pyver import decode, encode
@@ -115,11 +116,16 @@ def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> li
 
 def _original_call(cg: Codegen, code: types.CodeType) -> str:
     """Run the original from the start, as plain Python."""
-    plain = code.replace(co_consts=(*code.co_consts, "dyncomp: plain copy"))
     cells = ", ".join(f"(lambda: {name}).__closure__[0]" for name in code.co_freevars)
     closure = f"({cells},)" if cells else "None"
     make = cg.constant(cg.tracer.config.records.plain_function)
-    return f"{make}({cg.constant(plain)}, {cg.constant(globals)}(), {closure})({cg.arguments_again()})"
+    return f"{make}({cg.constant(_plain_copy(cg, code))}, {cg.constant(globals)}(), {closure})({cg.arguments_again()})"
+
+
+def _plain_copy(cg: Codegen, code: types.CodeType) -> Any:
+    """The original's code, by a copy that is never captured, or what gives it."""
+    making = made_later(cg.tracer.config, code)
+    return code.replace(co_consts=(*code.co_consts, "dyncomp: plain copy")) if making is None else making
 
 
 def _signature(cg: Codegen, code: types.CodeType) -> str:

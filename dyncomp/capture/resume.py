@@ -78,7 +78,7 @@ class ResumeTarget:
     freevars: tuple[str, ...] = ()
 
     @staticmethod
-    def of(continuation: Continuation, function: Any) -> ResumeTarget:
+    def of(continuation: Any, function: Any) -> ResumeTarget:
         return ResumeTarget(function, continuation.args, continuation.freevars)
 
 
