@@ -118,8 +118,9 @@ class Dispatcher:
     def __get__(self, obj: Any, owner: Any = ...) -> Any: ...
 
 class ResumeFunction(Dispatcher):
-    """The continuation after a graph break: a dispatcher made from ``code`` (positional arguments only).
-    With free variables, ``bind(cells)`` gives the callable; without, call it directly."""
+    """The continuation after a graph break: a dispatcher made from ``code`` (positional arguments only),
+    or that stands in for what ``make_code`` gives when the original is first to run. With free variables,
+    ``bind(cells)`` gives the callable; without, call it directly."""
 
     def __init__(
         self,
@@ -129,6 +130,7 @@ class ResumeFunction(Dispatcher):
         qualname: str,
         config: HookConfig,
         on_miss: Any = ...,
+        make_code: Callable[[], CodeType] | None = ...,
     ) -> None: ...
     def bind(self, cells: tuple[Any, ...]) -> Dispatcher: ...
 

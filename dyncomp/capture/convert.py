@@ -19,6 +19,7 @@ from .dims import refuse_fixed
 from .endings import emit_end
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
 from .facts import NoOverlap, SymBinding, SymCondition
+from .flow import reachable
 from .frames import root_frame
 from .guards import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .loop_driver import known_body
@@ -293,6 +294,9 @@ def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
         raise Skip(f"no array operation before or after the graph break: {reason}")
 
 
+_PROSPECTS = frozenset({"CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER"})
+
+
 def _has_array_prospect(end: Any) -> bool:
     """Whether what follows a break may still hold work worth capturing: some call, operator or loop."""
     if isinstance(end, PlainEnd):
@@ -303,12 +307,9 @@ def _has_array_prospect(end: Any) -> bool:
         start = frame.current + 1
         if isinstance(end, LoopEnd) and frame is frames[-1]:
             start = max(end.loop.body) + 1
-        rest = frame.info.reachable(frame.start)
-        total += sum(
-            i.index >= start
-            and i.op in ("CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER")
-            for i in rest
-        )
+        instructions = frame.code.instructions
+        rest = [index for index in reachable(frame.code, frame.start) if index >= start]
+        total += sum(instructions[index].op in _PROSPECTS for index in rest)
     return total > 1
 
 

@@ -11,8 +11,8 @@ from ..graph.ir import Loc
 from . import _hook
 from .breaks import Break, Skip
 from .continuation import PlaceToResume, place_of
-from .flow import handlers_of, handling, looks_at_frame, program_handler, successors, uses_tools
-from .instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange, Instr
+from .flow import handlers_of, handling, looks_at_frame, program_handler, uses_tools
+from .instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
 from .loops import Loop, find_loops, make_loop_body
 from .pyver import decode
 from .source import CellSource, FreeCellSource, LocalSource, Source
@@ -34,7 +34,7 @@ class CodeInfo:
     in_handler: list[bool]
     looks_at_frame: bool
     uses_tools: bool
-    problems: dict[int, str | None] = field(default_factory=dict)
+    problems: dict[tuple[int, tuple[str, ...]], str | None] = field(default_factory=dict)
 
     @staticmethod
     def of(code: CanonicalCode) -> CodeInfo:
@@ -48,30 +48,17 @@ class CodeInfo:
         around = [loop for loop in self.loops if index in loop.body]
         return max(around, key=lambda loop: len(loop.body)) if around else None
 
-    def loop_problem(self, loop: Loop) -> str | None:
-        """Why the loop's body cannot be made a function of its own; ``None`` where it can."""
-        if loop.header not in self.problems:
+    def loop_problem(self, loop: Loop, given: tuple[str, ...]) -> str | None:
+        """Why the loop's body cannot be made a function of its own in a frame that began with the locals
+        ``given``; ``None`` where it can."""
+        key = (loop.header, given)
+        if key not in self.problems:
             try:
-                make_loop_body(self.code, loop, self.code.arg_names)
-                self.problems[loop.header] = None
+                make_loop_body(self.code, loop, given)
+                self.problems[key] = None
             except Unsupported as error:
-                self.problems[loop.header] = error.reason
-        return self.problems[loop.header]
-
-    def reachable(self, start: int) -> list[Instr]:
-        """The instructions that control may reach from ``start``, in order."""
-        seen: set[int] = set()
-        work = [start]
-        while work:
-            index = work.pop()
-            if index in seen:
-                continue
-            seen.add(index)
-            handler = self.handlers[index]
-            if handler is not None:
-                work.append(handler.target)
-            work.extend(successors(self.code.instructions[index]))
-        return [self.code.instructions[index] for index in sorted(seen)]
+                self.problems[key] = error.reason
+        return self.problems[key]
 
     def loop_at(self, header: int) -> Loop | None:
         for loop in self.loops:
@@ -112,6 +99,7 @@ class Frame:
     locals: dict[str, Value]
     cells: dict[str, CellValue]
     resumption: Resumption | None
+    given: tuple[str, ...]  # the locals bound at the start
     stack: list[Value] = field(default_factory=list)
     start: int = 0  # the first instruction; of a continuation where it goes on
     ip: int = 0
@@ -138,7 +126,7 @@ class Frame:
         for name in info.code.cellvars:
             cells[name] = CellValue(name, bound.pop(name, None))
         resumption = Resumption(direct) if isinstance(direct, Frame) else direct
-        return Frame(raw, info, globals_of, bound, cells, resumption)
+        return Frame(raw, info, globals_of, bound, cells, resumption, info.code.arg_names)
 
     @property
     def code(self) -> CanonicalCode:
@@ -160,6 +148,10 @@ class Frame:
 
     def jump(self, target: int) -> None:
         self.ip = target
+
+    def loop_problem(self, loop: Loop) -> str | None:
+        """See :meth:`CodeInfo.loop_problem`."""
+        return self.info.loop_problem(loop, self.given)
 
     # -- places ---------------------------------------------------------------------------------
     @property
@@ -207,7 +199,8 @@ def _resumed_frame(tracer: Tracer, place: PlaceToResume, args: tuple[Any, ...], 
     info = code_info(tracer.config, place.origin)
     cells = dict(zip(place.freevars, _root_cells(tracer, place.freevars, function)))
     tracer.root_globals = function.__globals__
-    frame = Frame(place.origin, info, (function.__globals__, None), {}, cells, None)
+    given = tuple(arg.key for arg in place.args if arg.kind == "local")
+    frame = Frame(place.origin, info, (function.__globals__, None), {}, cells, None, given)
     frame.start = frame.ip = frame.current = place.at
     tracer.loc = frame.loc
     frame.stack = [UnboundValue() for _ in range(place.stack_depth)]

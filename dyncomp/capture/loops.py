@@ -112,7 +112,7 @@ class _Variables:
         flow = Flow.of(code)
         self.flow = flow
         all_names = (1 << len(flow.names)) - 1
-        looks = introspects_locals(code)
+        looks = introspects_locals(code, loop.header)
         self.assigned = flow.assigned(flow.mask(bound), loop.header)
         live = [all_names] * len(code.instructions) if looks else flow.live()
         written, used = self._touched(code, region)

@@ -119,7 +119,8 @@ def _original_call(cg: Codegen, code: types.CodeType) -> str:
     cells = ", ".join(f"(lambda: {name}).__closure__[0]" for name in code.co_freevars)
     closure = f"({cells},)" if cells else "None"
     make = cg.constant(cg.tracer.config.records.plain_function)
-    return f"{make}({cg.constant(_plain_copy(cg, code))}, {cg.constant(globals)}(), {closure})({cg.arguments_again()})"
+    plain = cg.constant(_plain_copy(cg, code))
+    return f"{make}({plain}, {cg.constant(globals)}(), {closure})({cg.arguments_again()})"
 
 
 def _plain_copy(cg: Codegen, code: types.CodeType) -> Any:

@@ -95,7 +95,7 @@ def needed_locals(code: CodeType | CanonicalCode, at: int, bound: Collection[str
     """
     canonical = canonical_of(code)
     flow = Flow.of(canonical)
-    if introspects_locals(canonical):
+    if introspects_locals(canonical, at):
         return tuple(name for name in flow.names if name in bound)
     wanted = set(flow.members(flow.live()[at]))
     if _uses_bare_super(canonical):

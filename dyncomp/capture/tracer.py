@@ -169,8 +169,8 @@ class Tracer:
         return known
 
     def realize_loaded(self, value: LazyValue) -> Value:
-        """The value of an object that is only put on the stack: where wrapping refuses it, what uses it breaks
-        the graph."""
+        """The value of an object that is only put on the stack: where wrapping refuses it, whatever uses it
+        breaks the graph."""
         try:
             return self.realize(value)
         except Break as problem:
