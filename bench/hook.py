@@ -12,8 +12,8 @@ import numpy as np
 
 import dyncomp
 from dyncomp.capture import _hook
-from dyncomp.capture.guards import ArrayFacts, Guard, Kind, compile_guards
-from dyncomp.capture.source import AttrSource, LocalSource
+from dyncomp.capture.guards.guard import ArrayFacts, Guard, Kind, compile_guards
+from dyncomp.capture.guards.source import AttrSource, LocalSource
 
 CALLS = 10_000  # a round must fit between two looks of the scheduler
 CHECKS = 500

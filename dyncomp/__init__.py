@@ -8,6 +8,7 @@ import os as _os
 
 from . import logs as _logs
 from .api import compile, reset, stats, substitute
+from .capture.entries.stance import current_stance, set_stance
 from .capture.marks import mark_dynamic, mark_static
 from .capture.regions import (
     allow_in_graph,
@@ -17,7 +18,6 @@ from .capture.regions import (
     graph_break,
     is_compiling,
 )
-from .capture.stance import current_stance, set_stance
 from .errors import ConstraintError, DyncompError, GraphBreakError, RecompileError
 from .explain import Explanation, explain
 from .pipeline import list_backends

@@ -13,13 +13,13 @@ from typing import Any
 
 from . import pipeline
 from .capture import _hook
-from .capture.budget import held
-from .capture.config import CaptureConfig, hook_should_capture
+from .capture.calls.substitutes import Substitutes, check_target
 from .capture.convert import on_miss
-from .capture.records import Records
+from .capture.entries.budget import held
+from .capture.entries.config import CaptureConfig, hook_should_capture
+from .capture.entries.records import Records
+from .capture.entries.stance import current_stance
 from .capture.regions import calling
-from .capture.stance import current_stance
-from .capture.substitutes import Substitutes, check_target
 from .frontends.base import Frontend
 from .options import Options, make_options
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from .api import SESSION, compile_with
 from .capture.breaks import BreakRecord
-from .capture.guards import Guard
-from .capture.records import EntryRecord
-from .capture.stance import current_stance
+from .capture.entries.records import EntryRecord
+from .capture.entries.stance import current_stance
+from .capture.guards.guard import Guard
 from .errors import DyncompError
 from .explain_html import page
 from .graph.ir import Graph, Loc

@@ -7,8 +7,8 @@ import types
 from collections import OrderedDict
 
 from .breaks import Break
+from .calls.folding import computed_method, literal
 from .exceptions import Raised
-from .folding import computed_method, literal
 from .methods import ranges
 from .methods.deques import DEQUE
 from .methods.dicts import DICT, ORDERED, VIEW

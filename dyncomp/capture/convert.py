@@ -12,23 +12,23 @@ from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainE
 from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
-from .budget import estimate, make_room
-from .codegen import Codegen
-from .config import CaptureConfig
+from .bytecode.flow import reachable
 from .dims import refuse_fixed
-from .endings import emit_end
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
-from .facts import NoOverlap, SymBinding, SymCondition
-from .flow import reachable
+from .entries.budget import estimate, make_room
+from .entries.config import CaptureConfig
+from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
+from .entries.records import EntryRecord
 from .frames import root_frame
-from .guards import CustomCheck, Guard, GuardRefused, Kind, compile_guards
-from .loop_driver import known_body
-from .raising import raising_entry
-from .recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
-from .records import EntryRecord
+from .guards.facts import NoOverlap, SymBinding, SymCondition
+from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
+from .guards.source import ConstSource
 from .regions import disabled_reason
-from .replace_source import build_function
-from .source import ConstSource
+from .replacement.codegen import Codegen
+from .replacement.endings import emit_end
+from .replacement.loop_driver import known_body
+from .replacement.raising import raising_entry
+from .replacement.replace_source import build_function
 from .tracer import Decisions, Restart, Tracer, state_assumption
 from .values.array import ArrayValue
 from .values.deque import DequeValue

@@ -8,8 +8,8 @@ from ..errors import ConstraintError
 from ..frontends.base import ArrayFacts as Facts
 from ..graph.ir import contiguous_strides
 from ..symint import Dim, SymGuard, SymInt
+from .guards.source import Source
 from .marks import MARKS, Marks, Range
-from .source import Source
 from .values.base import Tracer
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..errors import GraphBreakError
 from .breaks import BREAKS, Break, Skip
+from .bytecode.instr import Instr
+from .bytecode.loops import Loop
 from .exceptions import refuse_while_handling
 from .frames import Frame
-from .instr import Instr
-from .loops import Loop
 from .values.base import Tracer, Value
 
 

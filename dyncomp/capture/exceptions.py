@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from . import frames
 from .breaks import Break
-from .folding import is_computed, pure_operand, python_call
+from .calls.folding import is_computed, pure_operand, python_call
 from .values.base import Tracer, Value
 from .values.exception import (
     ExceptionInitValue,

@@ -10,12 +10,12 @@ from ..errors import Unsupported
 from ..graph.ir import Loc
 from . import _hook
 from .breaks import Break, Skip
-from .continuation import PlaceToResume, place_of
-from .flow import handlers_of, handling, looks_at_frame, program_handler, uses_tools
-from .instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
-from .loops import Loop, find_loops, make_loop_body
+from .bytecode.continuation import PlaceToResume, place_of
+from .bytecode.flow import handlers_of, handling, looks_at_frame, program_handler, uses_tools
+from .bytecode.instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
+from .bytecode.loops import Loop, find_loops, make_loop_body
+from .guards.source import CellSource, FreeCellSource, LocalSource, Source
 from .pyver import decode
-from .source import CellSource, FreeCellSource, LocalSource, Source
 from .values.base import LazyValue, Tracer, UnboundValue, Value
 from .values.func import CellValue
 

@@ -8,11 +8,11 @@ from ..errors import Unsupported
 from ..graph.ir import COPY
 from . import exceptions
 from .breaks import Break
+from .bytecode.instr import Instr, pops_pushes
 from .ends import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
 from .exceptions import Raised
 from .frames import Frame
 from .handlers.registry import HANDLERS
-from .instr import Instr, pops_pushes
 from .unbacked import as_break
 from .values.base import LazyValue, Tracer, Value
 from .values.exception import LastInstructionValue

@@ -13,10 +13,10 @@ from ..device import CPU
 from ..frontends.base import ArrayRef
 from ..graph.ir import Var
 from .breaks import Break
-from .folding import text_operator
-from .identity import identical
+from .calls.folding import text_operator
 from .mappings import container_operator
-from .object_operators import BINARY_NAMES, COMPARISONS, has_own_operator, special_method
+from .objects.identity import identical
+from .objects.object_operators import BINARY_NAMES, COMPARISONS, has_own_operator, special_method
 from .unbacked import is_whole_number, item
 from .values.array import ArrayValue
 from .values.base import OpaqueValue, Tracer, Value

@@ -1,7 +1,7 @@
 """What a program says to capture: break here, do not break here, leave that function alone.
 
 All of these work in plain Python too, where they do nothing; what they mean while capture runs is in
-``library/region_calls.py`` and ``calls.py``.
+``library/region_calls.py`` and ``calls/call.py``.
 """
 
 from __future__ import annotations

@@ -15,26 +15,16 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import (
-    attributes,
-    calls,
-    exceptions,
-    generators,
-    instance_checks,
-    machine,
-    operators,
-    protocols,
-    regions,
-    unbacked,
-    wrap,
-)
+from . import exceptions, generators, machine, operators, regions, unbacked, wrap
 from .breaks import Break
-from .config import CaptureConfig
+from .calls import call as calls
+from .entries.config import CaptureConfig
 from .exceptions import Raised
-from .guard_program import is_plain_key
-from .guards import Guard, Kind
-from .places import SymbolPlace
-from .source import LocalSource, Source
+from .guards.guard import Guard, Kind
+from .guards.places import SymbolPlace
+from .guards.program import is_plain_key
+from .guards.source import LocalSource, Source
+from .objects import attributes, instance_checks, protocols
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue

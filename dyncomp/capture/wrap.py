@@ -22,11 +22,11 @@ from ..symint import SymInt
 from . import _hook
 from .breaks import Break, Skip
 from .dims import array_dims, has_exchange_table
-from .facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
-from .guard_program import is_plain_key
-from .guards import Kind
+from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
+from .guards.guard import Kind
+from .guards.program import is_plain_key
+from .guards.source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
 from .regions import error_on_graph_break
-from .source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue

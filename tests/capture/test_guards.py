@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dyncomp.capture import _hook
-from dyncomp.capture.facts import CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition
-from dyncomp.capture.guards import (
+from dyncomp.capture.guards.facts import CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition
+from dyncomp.capture.guards.guard import (
     ArrayFacts,
     Guard,
     GuardRefused,
@@ -22,7 +22,7 @@ from dyncomp.capture.guards import (
     describe_failure,
     read_errstate,
 )
-from dyncomp.capture.source import (
+from dyncomp.capture.guards.source import (
     AttrSource,
     BuiltinSource,
     CellContentsSource,

@@ -9,11 +9,17 @@ import math
 import numpy as np
 import pytest
 
-from dyncomp.capture.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition
-from dyncomp.capture.guard_store import guard_from_tuple, guard_to_tuple
-from dyncomp.capture.guards import Guard, Kind, compile_guards
-from dyncomp.capture.serial import code_hash, pack_object, unpack_object
-from dyncomp.capture.source import (
+from dyncomp.capture.guards.facts import (
+    ArrayFacts,
+    CodeFacts,
+    CustomCheck,
+    NoOverlap,
+    SymBinding,
+    SymCondition,
+)
+from dyncomp.capture.guards.guard import Guard, Kind, compile_guards
+from dyncomp.capture.guards.serial import code_hash, pack_object, unpack_object
+from dyncomp.capture.guards.source import (
     AttrSource,
     CellContentsSource,
     CellSource,
@@ -28,6 +34,7 @@ from dyncomp.capture.source import (
     source_from_tuple,
     source_to_tuple,
 )
+from dyncomp.capture.guards.store import guard_from_tuple, guard_to_tuple
 
 X = LocalSource("x", 0)
 Y = LocalSource("y", 1)

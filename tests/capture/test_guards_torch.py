@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dyncomp.capture.facts import CustomCheck, SymBinding, SymCondition, TensorFacts
-from dyncomp.capture.guard_store import guard_from_tuple, guard_to_tuple
-from dyncomp.capture.guards import Guard, GuardRefused, Kind, compile_guards, describe_failure
-from dyncomp.capture.source import AttrSource, LocalSource
+from dyncomp.capture.guards.facts import CustomCheck, SymBinding, SymCondition, TensorFacts
+from dyncomp.capture.guards.guard import Guard, GuardRefused, Kind, compile_guards, describe_failure
+from dyncomp.capture.guards.source import AttrSource, LocalSource
+from dyncomp.capture.guards.store import guard_from_tuple, guard_to_tuple
 
 torch = pytest.importorskip("torch")
 if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):

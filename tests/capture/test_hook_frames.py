@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from dyncomp.capture import _hook
-from dyncomp.capture.guards import ArrayFacts, Guard, Kind, compile_guards
-from dyncomp.capture.source import CellSource, LocalSource
+from dyncomp.capture.guards.guard import ArrayFacts, Guard, Kind, compile_guards
+from dyncomp.capture.guards.source import CellSource, LocalSource
 
 X = LocalSource("x", 0)
 

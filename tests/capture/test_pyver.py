@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dyncomp.capture.flow import Flow, stack_depths
-from dyncomp.capture.instr import COMPARE_OPERATORS, OPS, pops_pushes
+from dyncomp.capture.bytecode.flow import Flow, stack_depths
+from dyncomp.capture.bytecode.instr import COMPARE_OPERATORS, OPS, pops_pushes
 from dyncomp.capture.pyver import decode, encode
 from dyncomp.capture.pyver.encode import HANDLERS
 from dyncomp.capture.pyver.raw import assemble, disassemble

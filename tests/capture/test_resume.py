@@ -6,15 +6,15 @@ import types
 
 import pytest
 
-from dyncomp.capture.flow import Flow, stack_depths, successors
-from dyncomp.capture.pyver import decode
-from dyncomp.capture.resume import (
+from dyncomp.capture.bytecode.flow import Flow, stack_depths, successors
+from dyncomp.capture.bytecode.resume import (
     ContinuationCache,
     ResumeTarget,
     make_break_tail,
     make_continuation,
     needed_locals,
 )
+from dyncomp.capture.pyver import decode
 from tests.capture.resume_programs import PROGRAMS, calls_of, outcome
 
 

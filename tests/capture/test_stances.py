@@ -9,7 +9,7 @@ import pytest
 
 import dyncomp
 from dyncomp.capture import _hook
-from dyncomp.capture.stance import STANCES
+from dyncomp.capture.entries.stance import STANCES
 from dyncomp.errors import RecompileError
 from tests.capture.programs import vec
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dyncomp
+from dyncomp.capture.calls.substitutes import check_signatures
 from dyncomp.capture.polyfills import POLYFILLS
-from dyncomp.capture.substitutes import check_signatures
 from tests.capture.comparing import break_ids
 
 

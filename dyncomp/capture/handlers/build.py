@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..breaks import Break
+from ..calls.texts import join, text_of
 from ..methods.sets import SET
-from ..texts import join, text_of
 from ..values.func import CellValue, NestedFunctionValue
 from ..values.iterator import IteratorValue
 from ..values.mapping import DictValue

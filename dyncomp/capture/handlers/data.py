@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import generators
 from ..breaks import Break
-from ..guards import Kind
-from ..source import (
+from ..guards.guard import Kind
+from ..guards.source import (
     AttrSource,
     BuiltinSource,
     GlobalSource,

@@ -9,8 +9,8 @@ import types
 from typing import Any
 
 from ..breaks import Break
-from ..guards import Kind
-from ..source import AttrSource, BuiltinSource, ItemSource, ModuleSource
+from ..guards.guard import Kind
+from ..guards.source import AttrSource, BuiltinSource, ItemSource, ModuleSource
 from ..values.obj import ModuleValue
 from .registry import handles
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import attributes, instance_checks
 from ..breaks import Break
+from ..objects import attributes, instance_checks
 from ..values.mapping import DictValue
 from ..values.number import ConstValue
 from ..values.seq import TupleValue

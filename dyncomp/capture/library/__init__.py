@@ -1,6 +1,6 @@
 """What builtins and the standard library's C functions mean on traced values, by topic."""
 
-from ..folding import fold_call
+from ..calls.folding import fold_call
 from . import (  # noqa: F401 - importing a topic registers its builtins
     construct,
     copies,

@@ -8,8 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .. import attributes
 from ..breaks import Break
+from ..objects import attributes
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.exception import ExceptionValue

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .. import attributes
 from ..breaks import Break
-from ..guards import Kind
-from ..source import AttrSource, CellContentsSource, ItemSource
+from ..guards.guard import Kind
+from ..guards.source import AttrSource, CellContentsSource, ItemSource
+from ..objects import attributes
 from ..values.base import Tracer, Value
 from ..values.func import FunctionValue, NestedFunctionValue
 from ..values.number import ConstValue

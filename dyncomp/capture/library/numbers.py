@@ -9,7 +9,7 @@ import math
 from ... import dtypes
 from ...symint import sym_max, sym_min
 from ..breaks import Break
-from ..folding import is_computed, pure_operand, python_call
+from ..calls.folding import is_computed, pure_operand, python_call
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.iterator import can_step

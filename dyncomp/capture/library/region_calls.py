@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import regions
 from ..breaks import Break
-from ..stance import set_stance
+from ..entries.stance import set_stance
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue
 from ..values.region import RegionContextValue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..breaks import Break
-from ..texts import text_of
+from ..calls.texts import text_of
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue
 from .registry import builtin

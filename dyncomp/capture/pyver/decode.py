@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import CodeType
 
-from dyncomp.capture.instr import BINARY_OPERATORS, COMPARE_OPERATORS, CanonicalCode, pops_pushes
+from dyncomp.capture.bytecode.instr import BINARY_OPERATORS, COMPARE_OPERATORS, CanonicalCode, pops_pushes
 from dyncomp.capture.pyver.raw import RawInstr
 from dyncomp.capture.pyver.tables import (
     BREAK_ID,

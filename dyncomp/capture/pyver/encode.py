@@ -10,8 +10,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from dyncomp.capture.flow import Flow, stack_depths
-from dyncomp.capture.instr import (
+from dyncomp.capture.bytecode.flow import Flow, stack_depths
+from dyncomp.capture.bytecode.instr import (
     BINARY_OPERATORS,
     CO_OPTIMIZED,
     COMPARE_OPERATORS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dyncomp.capture.instr import Loc
+from dyncomp.capture.bytecode.instr import Loc
 from dyncomp.capture.pyver.tables import VERSION
 
 _MERGES_EQUAL_LOCATIONS = VERSION >= (3, 12)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import NamedTuple
 
-from dyncomp.capture.instr import Loc
+from dyncomp.capture.bytecode.instr import Loc
 from dyncomp.capture.pyver import tables
 from dyncomp.capture.pyver.lines import encode_exceptions, encode_locations, parse_exceptions
 from dyncomp.errors import VerifyError

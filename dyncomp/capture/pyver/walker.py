@@ -12,13 +12,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
 
-from dyncomp.capture.instr import (
-    CanonicalCode,
-    ExceptionRange,
-    Instr,
-    Loc,
-    pops_pushes,
-)
+from dyncomp.capture.bytecode.instr import CanonicalCode, ExceptionRange, Instr, Loc, pops_pushes
 from dyncomp.capture.pyver.raw import RawException, RawInstr, disassemble
 from dyncomp.capture.pyver.tables import BREAK_ID, TESTS_TRUTH
 from dyncomp.errors import Unsupported

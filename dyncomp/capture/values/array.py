@@ -10,7 +10,7 @@ from ...frontends.base import ArrayRef
 from ...prims.layout import is_c_contiguous, is_f_contiguous
 from ...symint import SymInt
 from ..breaks import Break
-from ..source import Source
+from ..guards.source import Source
 from .base import Codegen, NamedMethodValue, Tracer, Value
 from .iterator import ArrayIterator
 from .number import ConstValue

@@ -5,8 +5,8 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-from ..guards import Kind
-from ..source import AttrSource, ItemSource, Source
+from ..guards.guard import Kind
+from ..guards.source import AttrSource, ItemSource, Source
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
 from .number import ConstValue

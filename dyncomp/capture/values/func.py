@@ -6,7 +6,7 @@ import types
 from typing import Any
 
 from ..breaks import Break
-from ..source import Source
+from ..guards.source import Source
 from .base import Codegen, NamedMethodValue, Tracer, Value
 
 

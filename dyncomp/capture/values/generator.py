@@ -6,8 +6,8 @@ import types
 from typing import Any
 
 from ..breaks import Break
-from ..gen_resume import Reviver, finished, make_suspended
-from ..resume import needed_locals
+from ..bytecode.gen_resume import Reviver, finished, make_suspended
+from ..bytecode.resume import needed_locals
 from .base import Codegen, NamedMethodValue, Tracer, UnboundValue, Value
 from .iterator import IteratorValue
 from .number import ConstValue
@@ -16,8 +16,11 @@ _METHODS = ("send", "throw", "close", "__next__", "__iter__")
 
 
 class GeneratorValue(IteratorValue):
-    """A generator whose frame is executed symbolically. Where compiled code needs it, a generator that was
-    not started is made by calling its function again, one that is half-way as :mod:`..gen_resume` says."""
+    """A generator whose frame is executed symbolically.
+
+    Where compiled code needs it, a generator that was not started is made by calling its function again, one
+    that is half-way as ``bytecode/gen_resume.py`` says.
+    """
 
     def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value], frame: Any) -> None:
         self.function = function

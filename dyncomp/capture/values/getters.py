@@ -6,8 +6,8 @@ import operator
 from typing import Any
 
 from ..breaks import Break
-from ..guards import Kind
-from ..source import Source
+from ..guards.guard import Kind
+from ..guards.source import Source
 from .base import Codegen, Tracer, Value
 
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)

@@ -9,9 +9,9 @@ import types
 from typing import Any
 
 from ..breaks import Break, Skip
-from ..facts import CustomCheck
-from ..guards import Kind
-from ..source import AttrSource, ItemSource, Source
+from ..guards.facts import CustomCheck
+from ..guards.guard import Kind
+from ..guards.source import AttrSource, ItemSource, Source
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .func import BoundMethodValue
 from .iterator import IteratorValue, advance

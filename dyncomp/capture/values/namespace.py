@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..breaks import Break
-from ..guards import Kind
-from ..source import AttrSource, InstanceDictSource, Source
+from ..guards.guard import Kind
+from ..guards.source import AttrSource, InstanceDictSource, Source
 from .base import Codegen, Tracer, Value
 from .mapping import DictValue
 

@@ -18,7 +18,7 @@ from ...frontends.base import ArrayRef
 from ...graph.ir import array_type
 from ...symint import SymInt
 from ..breaks import Break
-from ..source import ConstSource, Source
+from ..guards.source import ConstSource, Source
 from .base import Codegen, Tracer, Value
 
 _GUARDED_BY_VALUE = (int, float, complex, str, bytes)

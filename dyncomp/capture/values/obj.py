@@ -6,8 +6,8 @@ import types
 from typing import Any
 
 from ..breaks import Break
-from ..guards import Kind
-from ..source import AttrSource, Source
+from ..guards.guard import Kind
+from ..guards.source import AttrSource, Source
 from .base import Codegen, Tracer, Value
 from .namespace import NamespaceValue
 

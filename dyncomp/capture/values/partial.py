@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from ..breaks import Break
-from ..source import AttrSource, Source
+from ..guards.source import AttrSource, Source
 from .base import Codegen, Tracer, Value
 from .mapping import DictValue
 from .seq import TupleValue

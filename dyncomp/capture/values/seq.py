@@ -7,8 +7,8 @@ from typing import Any
 from ...dtypes import int64
 from ...symint import SymInt
 from ..breaks import Break
-from ..guards import Kind
-from ..source import ItemSource, Source
+from ..guards.guard import Kind
+from ..guards.source import ItemSource, Source
 from .base import Codegen, Tracer, Value
 from .iterator import RangeIterator, SequenceIterator
 from .number import ConstValue, NumberValue, SymIntValue

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..breaks import Break
-from ..facts import CustomCheck
-from ..guards import Kind
-from ..source import Source
+from ..guards.facts import CustomCheck
+from ..guards.guard import Kind
+from ..guards.source import Source
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
 from .number import ConstValue

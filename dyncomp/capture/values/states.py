@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..source import Source
+from ..guards.source import Source
 from .base import Codegen, Value
 
 

@@ -1,0 +1,1 @@
+"""Code objects as canonical instructions: analyses, editing, continuations, loop bodies. Pure functions."""

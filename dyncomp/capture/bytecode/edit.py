@@ -1,0 +1,147 @@
+"""Building canonical code: labels instead of indices, a handler per instruction instead of ranges."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from dyncomp.capture.bytecode.flow import handlers_of, successors
+from dyncomp.capture.bytecode.instr import JUMPS, NO_LOC, CanonicalCode, ExceptionRange, Instr, Loc
+
+
+class Label:
+    """A place in code that is being built."""
+
+    __slots__ = ("index",)
+
+    def __init__(self) -> None:
+        self.index = -1
+
+
+class Catch(NamedTuple):
+    """What handles an instruction's exceptions."""
+
+    target: Label
+    depth: int
+    lasti: bool
+
+
+# may run a Python function in a frame of the same evaluation loop
+_ENTERS_FRAMES = frozenset(
+    {"CALL", "CALL_FUNCTION_EX", "FOR_ITER", "SEND", "LOAD_ATTR", "LOAD_METHOD", "BINARY_SUBSCR"}
+)
+
+
+class Assembly:
+    """Instructions in order of emission. Arguments of jumps and of LASTI are labels."""
+
+    def __init__(self) -> None:
+        self._items: list[tuple[str, Any, Loc, Catch | None]] = []
+        self.loc = NO_LOC
+        self.catch: Catch | None = None
+
+    def emit(self, op: str, arg: Any = None) -> None:
+        """Append an instruction at the current location, under the current handler."""
+        self._items.append((op, arg, self.loc, self.catch))
+
+    def mark(self, label: Label) -> None:
+        """Put ``label`` before whatever is emitted next."""
+        label.index = len(self._items)
+
+    def emit_copy(self, instr: Instr, places: list[Label], catches: list[Catch | None]) -> None:
+        """Append ``instr`` of the code that ``places`` and ``catches`` belong to, and mark its place."""
+        self.mark(places[instr.index])
+        arg = instr.arg
+        if instr.op in JUMPS or instr.op == "LASTI":
+            arg = places[arg]
+        self._items.append((instr.op, arg, instr.loc, catches[instr.index]))
+
+    def retarget(self, label: Label) -> None:
+        """Make the jump that was emitted last go to ``label``."""
+        op, _, loc, catch = self._items[-1]
+        self._items[-1] = (op, label, loc, catch)
+
+    def finish(self, like: CanonicalCode, **changes: Any) -> CanonicalCode:
+        """The code without unreachable instructions; its other fields come from ``like`` and ``changes``."""
+        linked = [
+            Instr(op, arg.index if type(arg) is Label else arg, loc, index)
+            for index, (op, arg, loc, _) in enumerate(self._items)
+        ]
+        catches = [item[3] for item in self._items]
+        kept = _reachable(linked, catches)
+        led = _led_by_nop(linked, catches, kept)
+        moved = [0] * (len(linked) + 1)
+        count = 0
+        for index, keep in enumerate(kept):
+            moved[index] = count
+            count += keep + led[index]
+        moved[len(linked)] = count
+        instructions: list[Instr] = []
+        made_catches: list[Catch | None] = []
+        for instr, keep in zip(linked, kept):
+            if not keep:
+                continue
+            if led[instr.index]:
+                instructions.append(Instr("NOP", None, instr.loc, len(instructions)))
+                made_catches.append(catches[instr.index])
+            arg = moved[instr.arg] if instr.op in JUMPS or instr.op == "LASTI" else instr.arg
+            instructions.append(Instr(instr.op, arg, instr.loc, len(instructions)))
+            made_catches.append(catches[instr.index])
+        exceptions = _ranges(made_catches, moved)
+        return dataclasses.replace(like, instructions=tuple(instructions), exceptions=exceptions, **changes)
+
+
+def places_and_catches(code: CanonicalCode) -> tuple[list[Label], list[Catch | None]]:
+    """Fresh labels for every instruction of ``code`` (and its end), and its handlers in terms of them."""
+    places = [Label() for _ in range(len(code.instructions) + 1)]
+    made: dict[ExceptionRange, Catch] = {}
+    catches: list[Catch | None] = []
+    for entry in handlers_of(code):
+        if entry is None:
+            catches.append(None)
+            continue
+        if entry not in made:
+            made[entry] = Catch(places[entry.target], entry.depth, entry.lasti)
+        catches.append(made[entry])
+    return places, catches
+
+
+def _led_by_nop(instructions: list[Instr], catches: list[Catch | None], kept: list[bool]) -> list[bool]:
+    """Before which instructions a NOP under the same handler is to be put. CPython 3.13 looks for the handler
+    of a failed call of a Python function at the instruction before the call (in compiled code there always is
+    one, which loads the operands)."""
+    led = [False] * len(instructions)
+    before: Catch | None = None
+    for instr, catch, keep in zip(instructions, catches, kept):
+        if keep:
+            led[instr.index] = catch is not None and catch != before and instr.op in _ENTERS_FRAMES
+            before = catch
+    return led
+
+
+def _reachable(instructions: list[Instr], catches: list[Catch | None]) -> list[bool]:
+    seen = [False] * len(instructions)
+    work = [0]
+    while work:
+        index = work.pop()
+        if seen[index]:
+            continue
+        seen[index] = True
+        catch = catches[index]
+        if catch is not None and not seen[catch.target.index]:
+            work.append(catch.target.index)
+        work.extend(successors(instructions[index]))
+    return seen
+
+
+def _ranges(catches: list[Catch | None], moved: list[int]) -> tuple[ExceptionRange, ...]:
+    out: list[ExceptionRange] = []
+    current: Catch | None = None
+    for index, catch in enumerate(catches):
+        if catch is not None and catch == current and out[-1].end == index:
+            out[-1] = out[-1]._replace(end=index + 1)
+        elif catch is not None:
+            target = moved[catch.target.index]
+            out.append(ExceptionRange(index, index + 1, target, catch.depth, catch.lasti))
+        current = catch
+    return tuple(out)

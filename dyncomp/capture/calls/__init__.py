@@ -1,0 +1,1 @@
+"""Calls while tracing: what is inlined, folded, kept opaque, substituted, or left to plain Python."""

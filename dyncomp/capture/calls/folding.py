@@ -1,0 +1,231 @@
+"""Pure functions of constants, computed at capture, and of Python numbers and texts that are known only at
+run time: those become expressions that compiled code evaluates in Python."""
+
+from __future__ import annotations
+
+import cmath
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..breaks import Break
+from ..values.base import Tracer, Value
+from ..values.mapping import DictValue
+from ..values.number import (
+    PYTHON_NUMBERS,
+    ComputedValue,
+    ConstValue,
+    NumberValue,
+    SymIntValue,
+    TextValue,
+    hint_of,
+    number_operand,
+)
+from ..values.seq import ListValue, RangeValue, SliceValue, TupleValue
+from ..values.sets import SetValue
+
+_TEXTS = (str, bytes)
+_FOLDED: frozenset[Any] = frozenset(
+    [f for module in (math, cmath) for f in vars(module).values() if callable(f)]
+    + [bytes, round, ord, chr, hash, hex, bin, oct, float.fromhex]
+    + [int.from_bytes, str.maketrans, bytes.fromhex, bytes.maketrans, int, float, complex, pow, divmod, abs]
+)
+
+
+def fold_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+    """A pure C function of constants is computed at capture; of Python numbers, in Python at run time."""
+    if isinstance(obj, functools._lru_cache_wrapper):
+        return _cached_call(tracer, obj, args, kwargs)
+    try:
+        if obj not in _FOLDED:
+            return None
+    except TypeError:
+        return None
+    values = [*args, *kwargs.values()]
+    if any(is_computed(v) for v in values):
+        if all(pure_operand(v) for v in values) and obj is not hash:
+            return python_call(tracer, obj, args, kwargs)
+        return None
+    if not all(_foldable(v) for v in values):
+        return None
+    constants = [literal(tracer, a, "an argument") for a in args]
+    keywords = {k: literal(tracer, v, "an argument") for k, v in kwargs.items()}
+    return tracer.wrap_result(tracer.fold(lambda: obj(*constants, **keywords)))
+
+
+def _cached_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+    """A library's function under ``lru_cache`` gives the same object for the same constants: ask it at
+    capture. A program's own is called when the program runs, as the program may look at its cache."""
+    if not tracer.config.is_trusted(str(obj.__module__)):
+        return _expected_call(tracer, obj, args, kwargs)
+    if not all(v.is_const for v in (*args, *kwargs.values())):
+        return None
+    result = tracer.fold(lambda: obj(*(a.const for a in args), **{k: v.const for k, v in kwargs.items()}))
+    if isinstance(result, (int, float, complex, str, bytes, type(None), type)):
+        return tracer.wrap_result(result)
+    return tracer.child_or_constant(result, None)
+
+
+def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """The result by following the function behind the cache, if that gives a constant and changes nothing.
+    Compiled code asks the cache too, and goes on where it says the same."""
+    refusal = Break("unsupported-call", f"call of {obj.__name__}, whose results are cached")
+    tracer.take_direct()
+    if not all(v.is_const for v in (*args, *kwargs.values())) or not all(map(str.isidentifier, kwargs)):
+        raise refusal
+    before = _changes(tracer)
+    inside = len(tracer.expected_calls)
+    result = tracer.call_value(tracer.child_or_constant(obj.__wrapped__, None), args, kwargs)
+    del tracer.expected_calls[inside:]  # the cache's own call makes them, where it makes any
+    if not (
+        before == _changes(tracer) and result.is_const and type(result.const) in (bool, int, str, type(None))
+    ):
+        raise refusal
+    keywords = {name: value.const for name, value in kwargs.items()}
+    tracer.expected_calls.append((obj, tuple(a.const for a in args), keywords, result.const))
+    return result
+
+
+def _changes(tracer: Tracer) -> tuple[int, ...]:
+    """Grows with each change that the program may see, and with the graph."""
+    return tracer.outside_changes, len(tracer.builder.nodes), len(tracer.global_writes)
+
+
+_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+
+
+def _foldable(value: Value) -> bool:
+    """Whether a value is made of plain constants all through."""
+    if isinstance(value, SymIntValue):
+        return True
+    if isinstance(value, (ListValue, TupleValue)):
+        return value.pytype in (list, tuple) and all(_foldable(v) for v in value.children())
+    if isinstance(value, RangeValue):
+        return value.is_const
+    return value.is_const and _is_plain(value.const)
+
+
+def _is_plain(constant: Any) -> bool:
+    return all(map(_is_plain, constant)) if type(constant) is tuple else type(constant) in _PLAIN
+
+
+def literal(tracer: Tracer, value: Value, what: str, inside: tuple[Value, ...] = ()) -> Any:
+    """A real object equal to a value that is constant all through, for a function that only reads it."""
+    value = tracer.realize(value)
+    if any(value is outer for outer in inside):
+        raise Break("unsupported-operation", f"{what} that contains itself")
+    around = (*inside, value)
+    if isinstance(value, ListValue):
+        return [literal(tracer, v, what, around) for v in value.contents(tracer)]
+    if isinstance(value, TupleValue) and value.cls is tuple:
+        return tuple(literal(tracer, v, what, around) for v in value.contents(tracer))
+    if isinstance(value, DictValue) and value.cls is dict:
+        return {k: literal(tracer, v, what, around) for k, v in value.contents(tracer).items()}
+    if isinstance(value, SetValue):
+        value.ordered(tracer)
+        if not value.certain or value.source is not None:
+            raise Break("unsupported-operation", f"{what} that is a set from outside")
+        return value.elements(tracer)
+    return tracer.constant_of(value, what)
+
+
+# -- expressions at run time ------------------------------------------------------------------------------
+def is_computed(value: Value) -> bool:
+    """Whether a value, or a part of it, is known only at run time."""
+    if isinstance(value, (ListValue, TupleValue, SliceValue)):
+        return any(is_computed(v) for v in value.children())
+    return isinstance(value, (ComputedValue, SymIntValue))
+
+
+def pure_operand(value: Value) -> bool:
+    """Whether an expression in Python can be made of the value."""
+    if isinstance(value, (ListValue, TupleValue, SliceValue)):
+        looked_into = not isinstance(value, ListValue) or value.looked_into
+        plain = value.pytype in (list, tuple, slice) and looked_into
+        return plain and all(pure_operand(v) for v in value.children())
+    if number_operand(value) or isinstance(value, ComputedValue):
+        return True
+    return value.is_const and (value.const is None or type(value.const) in _TEXTS)
+
+
+def template(value: Value) -> list[Any]:
+    """The parts of an expression for a pure operand."""
+    if isinstance(value, (ListValue, TupleValue)):
+        opening, closing = "[]" if isinstance(value, ListValue) else "()"
+        parts: list[Any] = [opening]
+        for item in value.children():
+            parts += [*template(item), ", "]
+        return [*parts, closing]
+    if isinstance(value, SliceValue):
+        return [ConstValue(slice), *template(TupleValue(list(value.parts)))]
+    return [value]
+
+
+def python_call(
+    tracer: Tracer, function: Any, args: list[Value], kwargs: dict[str, Value] | None = None
+) -> Value:
+    """A pure function of Python numbers and texts, called by compiled code in Python."""
+    given = kwargs or {}
+    try:
+        hint = function(*(hint_of(a) for a in args), **{k: hint_of(v) for k, v in given.items()})
+    except Exception as error:
+        raise Break("would-raise", f"{function.__name__}: {error}") from None
+    return computed(hint, [ConstValue(function), *_arguments(args, given)], function.__name__)
+
+
+def _arguments(args: list[Value], kwargs: dict[str, Value]) -> list[Any]:
+    parts: list[Any] = ["("]
+    for arg in args:
+        parts += [*template(arg), ", "]
+    for name, value in kwargs.items():
+        parts += [f"{name}=", *template(value), ", "]
+    return [*parts, ")"]
+
+
+def computed(hint: Any, parts: list[Any], what: str) -> Value:
+    """The value of an expression whose value at capture is ``hint``."""
+    if type(hint) in PYTHON_NUMBERS:
+        return NumberValue(hint, tuple(parts))
+    if type(hint) in _TEXTS:
+        return TextValue(hint, tuple(parts))
+    raise Break("unsupported-call", f"{what} of a Python number or text known only at run time")
+
+
+def computed_method(
+    tracer: Tracer, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value]
+) -> Value | None:
+    """A method of a string or number that involves what is known only at run time; else ``None``."""
+    values = [owner, *args, *kwargs.values()]
+    if not any(is_computed(v) for v in values) or not all(pure_operand(v) for v in values):
+        return None
+    method = getattr(hint_of(owner), name)
+    keywords = {k: hint_of(v) for k, v in kwargs.items()}
+    hint = tracer.fold(lambda: method(*(hint_of(a) for a in args), **keywords))
+    return computed(hint, ["(", owner, f").{name}", *_arguments(args, kwargs)], f"method {name}")
+
+
+_TEXT_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "*": operator.mul,
+    "%": operator.mod,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def text_operator(tracer: Tracer, op: str, a: Value, b: Value) -> Value | None:
+    """``a op b`` with a string known only at run time, or ``text % value``."""
+    kinds = [v.pytype in _TEXTS for v in (a, b)]
+    textual = any(kinds) if op == "*" else kinds[0] if op == "%" else a.pytype is b.pytype and all(kinds)
+    if not textual or op not in _TEXT_OPERATORS or not (is_computed(a) or is_computed(b)):
+        return None
+    if not (pure_operand(a) and pure_operand(b)):
+        return None
+    hint = tracer.fold(_TEXT_OPERATORS[op], hint_of(a), hint_of(b))
+    return computed(hint, ["(", *template(a), f" {op} ", *template(b), ")"], f"operator {op}")

@@ -1,0 +1,115 @@
+"""``str``, ``repr``, ``ascii`` and ``format`` of traced values."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+from .. import exceptions
+from ..breaks import Break
+from ..values.base import Tracer, Value
+from ..values.exception import ExceptionValue
+from ..values.mapping import DictValue
+from ..values.number import PYTHON_NUMBERS, ConstValue, TextValue
+from ..values.obj import InstanceValue
+from ..values.seq import ListValue, RangeValue, TupleValue
+from ..values.sets import SetValue
+from .folding import is_computed, literal, pure_operand, python_call
+
+_PLAIN = (*PYTHON_NUMBERS, str, bytes, type(None), type(Ellipsis), range, slice)
+
+
+def text_of(tracer: Tracer, function: Callable[..., str], value: Value, *rest: Value) -> Value:
+    """``function(value, *rest)`` where ``function`` is ``str``, ``repr``, ``ascii`` or ``format``."""
+    value = tracer.realize(value)
+    if isinstance(value, ExceptionValue):
+        return _of_exception(tracer, function, value, rest)
+    if isinstance(value, InstanceValue):
+        return _of_instance(tracer, function, value, rest)
+    if any(is_computed(v) for v in (value, *rest)) and all(pure_operand(v) for v in (value, *rest)):
+        return python_call(tracer, function, [value, *rest])
+    if not _is_printable(tracer, value):
+        raise Break("unsupported-call", f"formatting of {value.describe()}")
+    constants = [literal(tracer, v, "a formatted value") for v in (value, *rest)]
+    return ConstValue(tracer.fold(function, *constants))
+
+
+def _is_printable(tracer: Tracer, value: Value) -> bool:
+    """Whether the value is constant all through and printing it runs no code of the user's."""
+    value = tracer.realize(value)
+    if isinstance(value, (ListValue, TupleValue)):
+        return value.pytype in (list, tuple) and all(_is_printable(tracer, v) for v in value.contents(tracer))
+    if isinstance(value, DictValue):
+        entries = value.contents(tracer) if value.cls is dict else {None: value}
+        keys = all(_is_printable_constant(tracer, k) for k in entries)
+        return value.cls is dict and keys and all(_is_printable(tracer, v) for v in entries.values())
+    if isinstance(value, SetValue):
+        return all(_is_printable_constant(tracer, e) for e in value.elements(tracer))
+    if isinstance(value, RangeValue):
+        return value.is_const
+    return value.is_const and _is_printable_constant(tracer, value.const)
+
+
+def _is_printable_constant(tracer: Tracer, constant: Any) -> bool:
+    if type(constant) is tuple:
+        return all(_is_printable_constant(tracer, c) for c in constant)
+    if isinstance(constant, enum.Enum):
+        methods = [getattr(type(constant), name) for name in ("__str__", "__repr__", "__format__")]
+        return all(getattr(m, "__module__", "enum") == "enum" for m in methods)
+    if type(constant) in (*_PLAIN, type, frozenset):
+        return type(constant) is not frozenset or all(_is_printable_constant(tracer, c) for c in constant)
+    return any(f.is_constant(constant) for f in tracer.config.frontends) and not callable(constant)
+
+
+def _of_exception(
+    tracer: Tracer, function: Callable[..., str], value: ExceptionValue, rest: tuple[Value, ...]
+) -> Value:
+    if function is format:
+        return exceptions.formatted(tracer, value, rest[0] if rest else ConstValue(""))
+    if function is ascii:
+        raise Break("unsupported-call", f"ascii() of {value.describe()}")
+    return exceptions.text_of(tracer, value, f"__{function.__name__}__")
+
+
+def _of_instance(
+    tracer: Tracer, function: Callable[..., str], value: InstanceValue, rest: tuple[Value, ...]
+) -> Value:
+    """By the class's own methods, where they are written in Python."""
+    if function is format:
+        method = value.special(tracer, "__format__")
+        if method is not None:
+            return _checked(tracer, tracer.call_value(method, list(rest) or [ConstValue("")], {}))
+        plain = all(r.is_const and r.const == "" for r in rest)
+        if not plain or value.cls.__format__ is not object.__format__:
+            raise Break("unsupported-call", f"formatting of {value.describe()}")
+    method = None
+    if function is not repr and function is not ascii:
+        method = value.special(tracer, "__str__")
+        if method is None and value.cls.__str__ is not object.__str__:
+            raise Break("unsupported-call", f"str() of {value.describe()}")
+    method = method or value.special(tracer, "__repr__")
+    if method is None:
+        raise Break("unsupported-call", f"formatting of {value.describe()}")
+    found = _checked(tracer, tracer.call_value(method, [], {}))
+    return text_of(tracer, ascii, found) if function is ascii and not found.is_const else found
+
+
+def _checked(tracer: Tracer, found: Value) -> Value:
+    found = tracer.realize(found)
+    if found.pytype is not str:
+        raise Break("would-raise", f"a string method returned {found.describe()}")
+    return found
+
+
+def join(tracer: Tracer, parts: list[Value]) -> Value:
+    """``"".join(parts)`` of strings, constant or not."""
+    if all(part.is_const for part in parts):
+        return ConstValue("".join(part.const for part in parts))
+    if any(part.pytype is not str for part in parts):
+        raise Break("unsupported-operation", "a formatted string of what is no string")
+    template: list[Any] = [ConstValue("".join), "(("]
+    for part in parts:
+        template += [part, ", "]
+    hint = "".join(part.hint if isinstance(part, TextValue) else part.const for part in parts)
+    return TextValue(hint, (*template, "))"))

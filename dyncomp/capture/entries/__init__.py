@@ -1,0 +1,1 @@
+"""What is kept of a function from call to call: settings, records, budgets, recompilation, stances."""

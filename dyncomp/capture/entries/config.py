@@ -1,0 +1,185 @@
+"""What one ``dyncomp.compile`` call gives to capture: options, frontends, how to compile a graph."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from ...frontends.base import Frontend
+from ...graph.ir import Graph, OpTable
+from ...options import Options
+from .. import _hook
+from ..calls.substitutes import Substitutes
+from ..guards.guard import Failure
+from .records import Records
+
+# Libraries whose module members and functions are constants to compiled code: nobody reassigns
+# ``np.sqrt``. Members of all other modules are guarded.
+TRUSTED = frozenset({"numpy", "math", "cmath", "operator", "functools", "itertools", "torch", "builtins"})
+
+
+# Standard modules whose functions work on the interpreter's own state, text or files: they are called, not
+# inlined.
+# fmt: off
+NOT_INLINED = frozenset((
+    "warnings", "logging", "threading", "os", "posixpath", "re", "inspect", "importlib", "io", "json",
+    "subprocess", "multiprocessing", "asyncio", "unittest", "pickle", "socket", "traceback", "linecache",
+    "tokenize", "ast", "dis", "datetime", "locale", "random", "typing", "string", "textwrap", "pathlib",
+    "tempfile", "shutil", "weakref", "gc", "contextvars", "concurrent", "queue", "signal", "platform",
+    "sysconfig", "codecs", "encodings", "pprint", "reprlib", "decimal", "fractions", "uuid", "hashlib",
+    "struct", "zipfile", "csv", "configparser", "argparse", "pytest", "_pytest", "hypothesis", "rich",
+    "pandas", "matplotlib", "numpy._core._ufunc_config",
+))
+# fmt: on
+
+
+_POLYFILLS = "dyncomp.capture.polyfills"
+
+
+@dataclass
+class FrameState:
+    """What was seen of a code object's inputs: by the source's text, the first value of each type or the last
+    shape, and which are to be symbolic from now on."""
+
+    seen: dict[Any, Any] = field(default_factory=dict)
+    dynamic: set[tuple[str, type]] = field(default_factory=set)
+    dynamic_dims: dict[str, set[int]] = field(default_factory=dict)
+    static_dims: dict[str, set[int]] = field(default_factory=dict)
+    texts: dict[str, set[str]] = field(default_factory=dict)
+    captures: int = 0
+    observed: bool = False
+    misses: list[Failure] = field(default_factory=list)
+
+
+class CaptureConfig(_hook.HookConfig):
+    """One compile configuration; C knows it as the key of cache entries."""
+
+    def __init__(
+        self,
+        options: Options,
+        frontends: Callable[[], Sequence[Frontend]],
+        table: OpTable,
+        compile_graph: Callable[[Graph, Options, tuple[Any, ...], Any], Any],
+        records: Records,
+        substitutes: Substitutes | None = None,
+    ) -> None:
+        super().__init__()
+        self.options = options
+        self.table = table
+        self.compile_graph = compile_graph
+        self.records = records
+        self.substitutes = substitutes if substitutes is not None else Substitutes()
+        self._find_frontends = frontends
+        self._states: dict[types.CodeType, FrameState] = {}
+        self._varying: dict[types.CodeType, frozenset[str]] = {}
+        self.rebuild: Callable[[Any, Options], Any] | None = None
+        self.code_infos: dict[int, Any] = {}
+        self.resume_functions: dict[Any, Any] = {}
+        self.stand_ins: dict[int, Any] = {}  # what is made later, by the id of the code that stands in for it
+        # by identity (code objects compare by value), with the body so that its id stays its own
+        self._body_owners: dict[int, tuple[types.CodeType, dict[int, types.CodeType]]] = {}
+        self._plain_bodies: dict[int, types.CodeType] = {}
+        self.raise_internal_errors = True  # under debug_verify
+
+    @property
+    def frontends(self) -> Sequence[Frontend]:
+        """The array libraries in use; the first one owns plain Python numbers."""
+        return self._find_frontends()
+
+    def frontend_named(self, name: str) -> Frontend:
+        for frontend in self.frontends:
+            if frontend.name == name:
+                return frontend
+        raise KeyError(name)
+
+    def reduce(self, compiled: Any) -> Any:
+        """How a compiled function is pickled: by its name where that is what it is found under, else as its
+        function, to be compiled again."""
+        function = compiled.__wrapped__
+        found: Any = sys.modules.get(function.__module__)
+        for name in function.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is compiled or self.rebuild is None:
+            return function.__qualname__
+        return self.rebuild, (function, self.options)
+
+    def state_of(self, code: types.CodeType) -> FrameState:
+        return self._states.setdefault(code, FrameState())
+
+    def forget(self) -> None:
+        """Drop all that is remembered about code objects."""
+        self._states.clear()
+        self._varying.clear()
+        self._body_owners.clear()
+        self._plain_bodies.clear()
+        self.code_infos.clear()
+        self.resume_functions.clear()
+        self.stand_ins.clear()
+        self.records.forget()
+
+    def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:
+        """Arguments of a loop body that change from one iteration to the next."""
+        self._varying[code] = names
+
+    def add_body_owner(self, body: types.CodeType, owner: types.CodeType) -> None:
+        """``body`` runs one iteration of a loop of ``owner``: a function, or a continuation of it."""
+        self._body_owners.setdefault(id(body), (body, {}))[1][id(owner)] = owner
+
+    def note_plain_body(self, body: types.CodeType) -> None:
+        """A loop's body turned out to hold no array work: have its loop captured anew, to run as it is."""
+        known = self._body_owners.get(id(body))
+        if known is not None and id(body) not in self._plain_bodies:
+            self._plain_bodies[id(body)] = body
+            for owner in known[1].values():
+                _hook.clear(owner, self)
+
+    def is_plain_body(self, body: types.CodeType) -> bool:
+        """Whether every capture of a loop's body so far left it as it is."""
+        if id(body) not in self._plain_bodies:
+            return False
+        entries = _hook.cache_entries(body, self)
+        return all(entry.code is None and entry.target is None for entry in entries)
+
+    def varying_of(self, code: types.CodeType) -> frozenset[str]:
+        return self._varying.get(code, frozenset())
+
+    def is_loop_body(self, code: types.CodeType) -> bool:
+        return code in self._varying
+
+    def is_inlinable(self, module: str) -> bool:
+        return module not in NOT_INLINED and module.partition(".")[0] not in NOT_INLINED
+
+    def is_trusted(self, module: str) -> bool:
+        return module.partition(".")[0] in TRUSTED or module.startswith(_POLYFILLS)
+
+
+_LIBRARY_FOLDERS = tuple(
+    os.path.realpath(path) + os.sep
+    for path in {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"]}
+)
+_SITE = ("site-packages", "dist-packages")
+_OWN = os.path.realpath(str(files(__name__.partition(".")[0]))) + os.sep
+
+
+def hook_should_capture(code: types.CodeType) -> bool:
+    """Which frames the hook captures while a partly captured function runs: the user's own and other
+    packages' code, not the standard library, array libraries' insides, nor dyncomp itself."""
+    filename = code.co_filename
+    if filename.startswith("<"):
+        return filename.startswith(("<ipython", "<stdin"))
+    path = os.path.realpath(filename)
+    if path.startswith(_OWN):
+        return False
+    in_site = any(part in path for part in _SITE)
+    if not in_site and path.startswith(_LIBRARY_FOLDERS):
+        return False
+    packages = [
+        f"{os.sep}{name}{os.sep}" for name in ("numpy", "torch", "triton", "sympy", "pytest", "_pytest")
+    ]
+    return not (in_site and any(package in path for package in packages)) and code.co_name != "<module>"

@@ -1,0 +1,86 @@
+"""What capture did, for ``explain()``, ``stats()`` and the log."""
+
+from __future__ import annotations
+
+import logging
+import types
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...graph.ir import Graph, Loc
+from .. import _hook
+from ..breaks import BreakRecord
+from ..guards.guard import Guard
+
+log = logging.getLogger("dyncomp.capture")
+
+
+@dataclass
+class EntryRecord:
+    """One captured frame: its graph (``None`` where no array work was in it), what replaced it, why."""
+
+    name: str
+    loc: Loc
+    graph: Graph | None
+    compiled: Any
+    guards: tuple[Guard, ...]
+    source: str
+    breaks: tuple[BreakRecord, ...]
+    missed: str = ""
+    seconds: float = 0.0
+    instructions: int = 0
+    bytes: int = 0
+
+
+@dataclass
+class Records:
+    """Everything since ``reset()``. ``counters`` are the numbers behind ``stats()``."""
+
+    counters: Counter[str] = field(default_factory=Counter)
+    entries: list[EntryRecord] = field(default_factory=list)
+    skipped: list[tuple[str, Loc, str]] = field(default_factory=list)
+    internal_errors: list[str] = field(default_factory=list)  # tracebacks of bugs in dyncomp
+
+    def add_entry(self, entry: EntryRecord) -> None:
+        self.entries.append(entry)
+        self.counters["captured"] += 1
+        if entry.graph is not None:
+            self.counters["graphs"] += 1
+        if entry.missed:
+            self.counters["recompiles"] += 1
+            log.info("recompiled %s: %s", entry.name, entry.missed)
+        for record in entry.breaks:
+            self.counters[f"break:{record.id}"] += 1
+            log.info("graph break in %s: [%s] %s at %s", entry.name, record.id, record.reason, record.loc)
+
+    def forget_entry(self, entry: EntryRecord) -> None:
+        """The entry was dropped; the counters keep it."""
+        self.entries[:] = [known for known in self.entries if known is not entry]
+
+    def add_skip(self, name: str, loc: Loc, reason: str) -> None:
+        self.skipped.append((name, loc, reason))
+        self.counters["skipped"] += 1
+        log.info("%s at %s runs as plain Python: %s", name, loc, reason)
+
+    def add_internal_error(self, traceback: str) -> None:
+        self.counters["internal_errors"] += 1
+        self.internal_errors.append(traceback)
+
+    def plain_function(
+        self, code: types.CodeType | Callable[[], types.CodeType], namespace: dict[str, Any], closure: Any
+    ) -> types.FunctionType:
+        """The original as a function that is not captured, for a call whose graph raised."""
+        if not isinstance(code, types.CodeType):
+            code = code()
+        self.counters["fallbacks"] += 1
+        _hook.mark(code, "skip")
+        log.info("the graph of %s raised: the original runs", code.co_qualname)
+        return types.FunctionType(code, namespace, code.co_name, None, closure)
+
+    def forget(self) -> None:
+        """Let go of all records; the counters, which all configurations share, stay."""
+        self.entries.clear()
+        self.skipped.clear()
+        self.internal_errors.clear()

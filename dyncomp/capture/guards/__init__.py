@@ -1,0 +1,1 @@
+"""Guards as data: where a value comes from, what must hold of it, programs that check it in C."""

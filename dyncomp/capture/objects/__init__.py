@@ -1,0 +1,1 @@
+"""What CPython does with objects: look-up, construction, special methods, ``is`` and ``isinstance``."""

@@ -1,0 +1,78 @@
+"""``a is b``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..breaks import Break
+from ..guards.guard import Kind
+from ..values.array import ArrayValue
+from ..values.base import OpaqueValue, Tracer, Value
+from ..values.func import BoundMethodValue, FunctionValue
+from ..values.mapping import DictValue
+from ..values.number import is_unique
+from ..values.obj import InstanceValue
+from ..values.partial import PartialValue
+from ..values.seq import ListValue, RangeValue, SliceValue, TupleValue
+
+# types of which equal objects may be several
+_MAY_BE_COPIES = (int, float, complex, str, bytes)
+# values whose constants are made from their parts at each look
+_MADE_ANEW = (TupleValue, RangeValue, SliceValue)
+
+
+def identical(tracer: Tracer, a: Value, b: Value) -> bool:
+    """``a is b``, guarded where both come from outside; breaks where it is not certain."""
+    if a is b:
+        return True
+    if a.is_const and b.is_const and not any(isinstance(v, _MADE_ANEW) for v in (a, b)):
+        return _identical_constants(tracer, a, b)
+    if a.pytype is not b.pytype:
+        return False
+    if a.source is not None and b.source is not None and type(a) is type(b):
+        if a.source == b.source:
+            return True
+        return _same_object(tracer, a, b)
+    if isinstance(a, BoundMethodValue) or isinstance(b, BoundMethodValue):
+        raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
+    if (a.source is None) != (b.source is None) and not a.is_const and not b.is_const:
+        return False
+    if a.source is None and b.source is None and not a.is_const and not b.is_const:
+        return False
+    raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
+
+
+def _identical_constants(tracer: Tracer, a: Value, b: Value) -> bool:
+    """Constants are guarded by value: where equal ones may be several objects, pin which they are."""
+    x, y = a.const, b.const
+    if type(x) is type(y) and type(x) in _MAY_BE_COPIES and (x is y or x == y) and not is_unique(x):
+        for value in (a, b):
+            if value.source is not None:
+                tracer.guard(value.source, Kind.IS, value.const)
+    return x is y
+
+
+def _same_object(tracer: Tracer, a: Value, b: Value) -> bool:
+    """Identity of two objects from outside: one guard settles it."""
+    first, second = _object_of(a), _object_of(b)
+    if first is _UNKNOWN or second is _UNKNOWN:
+        raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
+    same = first is second
+    tracer.guard(a.source, Kind.SAME_OBJECT if same else Kind.NOT_SAME_OBJECT, b.source)
+    return same
+
+
+_UNKNOWN = object()
+
+
+def _object_of(value: Value) -> Any:
+    """The object that a value from outside stands for."""
+    if isinstance(value, FunctionValue):
+        return value.function
+    if isinstance(value, (InstanceValue, OpaqueValue, PartialValue)):
+        return value.obj
+    if isinstance(value, (ListValue, DictValue)) and value.obj is not None:
+        return value.obj
+    if isinstance(value, ArrayValue):
+        return value  # one value per array: see ``tracer.by_id``
+    return _UNKNOWN

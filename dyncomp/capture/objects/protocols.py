@@ -1,0 +1,235 @@
+"""What the language's protocols do with instances of user classes: ``len``, ``bool``, ``in``, ``iter``…"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from .. import exceptions
+from ..breaks import Break
+from ..values.base import Codegen, Tracer, Value
+from ..values.exception import ExceptionValue
+from ..values.iterator import IteratorValue
+from ..values.number import ConstValue, SymIntValue
+from ..values.obj import InstanceValue
+from . import attributes
+
+
+def _defines(tracer: Tracer, obj: InstanceValue, name: str) -> bool:
+    return attributes.find_member(tracer, obj.cls, name) is not None
+
+
+def _method(tracer: Tracer, obj: InstanceValue, name: str, what: str) -> Value | None:
+    """The special method; ``None`` where the class has none, a break where it is not written in Python."""
+    method = attributes.special_method(tracer, obj, name)
+    if method is None and _defines(tracer, obj, name):
+        raise Break("opaque-object", f"{what} of {obj.describe()}")
+    return method
+
+
+def length(tracer: Tracer, obj: InstanceValue) -> Value:
+    """``len(obj)``."""
+    method = _method(tracer, obj, "__len__", "len()")
+    if method is None:
+        tracer.raise_exception(TypeError, f"object of type {obj.cls.__name__[:200]!r} has no len()")
+    found = tracer.realize(tracer.call_value(method, [], {}))
+    if not isinstance(found, SymIntValue) and not (
+        found.is_const and type(found.const) is int and found.const >= 0
+    ):
+        raise Break("opaque-object", f"a length that is {found.describe()}")
+    return found
+
+
+def truth(tracer: Tracer, obj: InstanceValue) -> bool:
+    """``bool(obj)``."""
+    method = _method(tracer, obj, "__bool__", "truth value")
+    if method is not None:
+        found = tracer.realize(tracer.call_value(method, [], {}))
+        if found.pytype is not bool:
+            text = f"__bool__ should return bool, returned {found.pytype.__name__[:200]}"
+            tracer.raise_exception(TypeError, text)
+        return bool(found.truth(tracer))
+    if _defines(tracer, obj, "__len__"):
+        return bool(length(tracer, obj).truth(tracer))
+    return True
+
+
+def contains(tracer: Tracer, obj: InstanceValue, item: Value) -> Value:
+    """``item in obj``."""
+    method = _method(tracer, obj, "__contains__", "membership test")
+    if method is not None:
+        return ConstValue(tracer.realize(tracer.call_value(method, [item], {})).truth(tracer))
+    candidates = iterator(tracer, obj)
+    while (candidate := candidates.next(tracer)) is not None:
+        if candidate is item or tracer.compare("==", candidate, item).truth(tracer):
+            return ConstValue(True)
+    return ConstValue(False)
+
+
+def iterator(tracer: Tracer, obj: InstanceValue) -> Value:
+    """``iter(obj)``."""
+    method = _method(tracer, obj, "__iter__", "iteration")
+    if method is None:
+        if _method(tracer, obj, "__getitem__", "iteration") is None:
+            tracer.raise_exception(TypeError, f"{obj.cls.__name__[:200]!r} object is not iterable")
+        return ItemIterator(obj)
+    found = tracer.realize(tracer.call_value(method, [], {}))
+    if not isinstance(found, IteratorValue) and not is_iterator(tracer, found):
+        raise Break("unsupported-operation", f"iteration over {obj.describe()}")
+    return found
+
+
+def is_iterator(tracer: Tracer, obj: Value) -> bool:
+    """Whether the object's class has a ``__next__`` of its own."""
+    return isinstance(obj, InstanceValue) and attributes.special_method(tracer, obj, "__next__") is not None
+
+
+def advance(tracer: Tracer, obj: InstanceValue) -> Value | None:
+    """``next(obj)``, ``None`` at the end."""
+    method = _method(tracer, obj, "__next__", "next()")
+    if method is None:
+        tracer.raise_exception(TypeError, f"{obj.cls.__name__[:200]!r} object is not an iterator")
+    tracer.steps += 1
+    found = exceptions.unless_raised(tracer, StopIteration, lambda: tracer.call_value(method, [], {}))
+    return None if found is None else tracer.realize(found)
+
+
+def expand(tracer: Tracer, obj: InstanceValue) -> list[Value]:
+    """All items."""
+    return _all_items(tracer, iterator(tracer, obj))
+
+
+def _all_items(tracer: Tracer, source: Value) -> list[Value]:
+    limit = tracer.config.options.unroll_ops
+    found: list[Value] = []
+    while (item := source.next(tracer)) is not None:
+        found.append(item)
+        if len(found) > limit:
+            raise Break("unsupported-operation", f"expansion of {source.describe()}")
+    return found
+
+
+class ItemIterator(IteratorValue):
+    """``iter`` of an object that has ``__getitem__`` only."""
+
+    def __init__(self, origin: InstanceValue) -> None:
+        self.origin = origin
+        self.position = 0
+        self.done = False
+
+    @property
+    def pytype(self) -> type:
+        return type(iter(_Items()))
+
+    def describe(self) -> str:
+        return f"an iterator over {self.origin.describe()}"
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.origin,)
+
+    def open_ended(self, tracer: Tracer) -> bool:
+        return True
+
+    def items(self, tracer: Tracer) -> list[Value]:
+        return _all_items(tracer, self)
+
+    def next(self, tracer: Tracer) -> Value | None:
+        if self.done:
+            return None
+        tracer.steps += 1
+        index = ConstValue(self.position)
+        self.position += 1
+        found = exceptions.unless_raised(
+            tracer, (IndexError, StopIteration), lambda: self.origin.getitem(tracer, index)
+        )
+        self.done = found is None
+        return None if found is None else tracer.realize(found)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        made = f"{cg.constant(iter)}({cg.value(self.origin)})"
+        return f"{cg.constant(_at)}({made}, {-1 if self.done else self.position})"
+
+
+class _Items:
+    """An object that has ``__getitem__`` only."""
+
+    def __getitem__(self, index: int) -> Any:
+        raise IndexError
+
+
+def _at(made: Any, position: int) -> Any:
+    """An iterator of that kind at its next position; exhausted where that is negative."""
+    if position < 0:
+        made = iter(_Items())
+        next(made, None)
+    else:
+        made.__setstate__(position)
+    return made
+
+
+# -- builtin functions that call a special method ------------------------------------------------------------
+_CALLS: dict[Any, tuple[str, ...]] = {
+    int: ("__int__", "__index__"),
+    float: ("__float__", "__index__"),
+    complex: ("__complex__", "__float__", "__index__"),
+    str: ("__str__", "__repr__"),
+    repr: ("__repr__",),
+    hash: ("__hash__",),
+    abs: ("__abs__",),
+    round: ("__round__",),
+    math.trunc: ("__trunc__",),
+    math.floor: ("__floor__",),
+    math.ceil: ("__ceil__",),
+    operator.index: ("__index__",),
+    reversed: ("__reversed__",),
+    format: ("__format__",),
+    bytes: ("__bytes__",),
+}
+# what the special method must return
+_RESULTS: dict[Any, type] = {
+    int: int,
+    float: float,
+    complex: complex,
+    str: str,
+    repr: str,
+    hash: int,
+    operator.index: int,
+    format: str,
+    bytes: bytes,
+}
+
+
+def call_builtin(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+    """``function(obj, …)`` of an instance whose class has the special method for it; else ``None``."""
+    if not args or not isinstance(args[0], InstanceValue) or isinstance(args[0], ExceptionValue) or kwargs:
+        return None
+    try:
+        names = _CALLS.get(function)
+    except TypeError:
+        return None
+    if names is None:
+        return None
+    for name in names:
+        member = attributes.find_member(tracer, args[0].cls, name)
+        if member is None or (member.raw is getattr(object, name, None) and member.raw is not None):
+            continue
+        method = _method(tracer, args[0], name, f"{function.__name__}()")
+        if method is None:
+            break
+        given = list(args[1:])
+        if function is format and not given:
+            given = [ConstValue("")]
+        found = tracer.realize(tracer.call_value(method, given, {}))
+        return _converted(function, name, found)
+    return None
+
+
+def _converted(function: Any, name: str, found: Value) -> Value:
+    """The builtin's result from the special method's."""
+    wanted = _RESULTS.get(function)
+    if wanted is None or (found.pytype is wanted and function is not hash and name != "__index__"):
+        return found
+    if found.is_const and type(found.const) is int and wanted in (int, float, complex):
+        return ConstValue(hash(found.const) if function is hash else wanted(found.const))
+    raise Break("opaque-object", f"{function.__name__}() of an object whose {name} gives {found.describe()}")

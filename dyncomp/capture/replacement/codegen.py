@@ -1,0 +1,357 @@
+"""The function that replaces a captured frame, written as Python source.
+
+It loads what the graph needs, calls the compiled graph, rebuilds the objects that are still needed, replays
+effects and returns, or executes the breaking instruction and calls a continuation. Objects of this process
+(the graph, continuations, classes) are named ``__k…`` in the source and become constants of the code.
+
+Loading and the graph are all-or-nothing: whatever raises there has had no effect yet, and the original code
+then runs instead from the start (``except``), so that exceptions are exactly the original's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import keyword
+import sys
+import types
+from typing import Any
+
+from ...frontends.base import ArrayRef
+from ...graph.ir import Var
+from ...symint import SymInt
+from ..breaks import Skip
+from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, Loc
+from ..bytecode.transfers import line_loc, transfer_loc
+from ..guards.source import (
+    AttrSource,
+    BuiltinSource,
+    CellContentsSource,
+    CellSource,
+    ConstSource,
+    DictKeySource,
+    DictValueSource,
+    FreeCellSource,
+    GlobalSource,
+    GlobalsSource,
+    InstanceDictSource,
+    ItemSource,
+    LocalSource,
+    ModuleDictSource,
+    ModuleSource,
+    Source,
+    TypeAttrSource,
+    TypeSource,
+)
+from ..unbacked import definition
+from ..values.array import ArrayValue
+from ..values.base import Tracer, UnboundValue, Value
+from ..values.func import CellValue
+from ..values.number import ComputedValue, ConstValue, SymIntValue, is_late
+from .masked import uncopied
+
+# the text of a stack slot that holds no value
+UNBOUND_SLOT = "<unbound>"
+_INLINE = (int, str, bool, type(None), bytes)
+_LARGE = 10**30  # longer numbers are constants by name: turning them into text takes long, or is forbidden
+
+
+def _is_literal(obj: Any) -> bool:
+    """Whether the source may say ``repr(obj)``."""
+    if type(obj) is int:
+        return -_LARGE < obj < _LARGE
+    return type(obj) in _INLINE or (type(obj) is float and obj == obj and abs(obj) != float("inf"))
+
+
+def _would_be_interned(text: str) -> bool:
+    """Whether a code object would replace its constant ``text``, made at run time, by another object."""
+    if not text.isascii() or not text.replace("_", "a").isalnum():
+        return False
+    return sys.intern(text[:1] + text[1:]) is not text  # a copy is interned, so that text stays as it is
+
+
+class Codegen:
+    """Collects the lines of one replacement function."""
+
+    def __init__(self, tracer: Tracer, code: types.CodeType) -> None:
+        self.tracer = tracer
+        self.code = code
+        self.constants: dict[str, Any] = {}
+        self._constant_names: dict[int, str] = {}
+        self.originals: dict[tuple[type, str], Any] = {}  # the objects that literals in the source stand for
+        self.prelude: list[str] = []
+        self.body: list[tuple[str, Loc]] = []
+        self.outputs: list[ArrayValue] = []
+        self._memo: dict[int, str] = {}
+        self._kept: list[Value] = []
+        self._loads: dict[Source, str] = {}
+        self._symbols: set[str] = set()
+        self._building: set[int] = set()
+        self._replayed: set[int] = set()
+        self._count = 0
+        self.place = line_loc(code.co_firstlineno)  # what the statements added now stand for
+        self.frames: list[Any] = []  # of the trace where it ended, outermost first
+        self.parameters = _parameter_names(code)
+        self._taken = set(self.parameters) | set(code.co_freevars)
+
+    # -- names ----------------------------------------------------------------------------------
+    def fresh(self, prefix: str = "t") -> str:
+        self._count += 1
+        return f"__{prefix}{self._count}"
+
+    def constant(self, obj: Any) -> str:
+        """An expression for an object that is fixed in the code."""
+        if _is_literal(obj) and not (type(obj) is str and _would_be_interned(obj)):
+            text = repr(obj)
+            if self.originals.setdefault((type(obj), text), obj) is obj:
+                return text if not isinstance(obj, (int, float)) or obj >= 0 else f"({text})"
+        if type(obj) is str and _would_be_interned(obj):
+            return f"{self.constant([obj])}[0]"
+        name = self._constant_names.get(id(obj))
+        if name is None:
+            label = getattr(obj, "__name__", type(obj).__name__)
+            clean = "".join(c if c.isalnum() else "_" for c in str(label))
+            name = f"__k{len(self.constants)}_{clean}"
+            self._constant_names[id(obj)] = name
+            self.constants[name] = obj
+        return name
+
+    def line(self, text: str, transfer: bool = False) -> None:
+        """Add a statement. ``transfer``: it calls what carries on the frame itself (see ``transfers``)."""
+        self.body.append((text, transfer_loc(self.place) if transfer else self.place))
+
+    def stand_at(self, frame: Any) -> None:
+        """What is added from now on stands for the current instruction of ``frame``."""
+        loc = frame.code.instructions[frame.current].loc
+        self.place = line_loc(frame.loc.line) if None in loc else loc
+
+    def temporary(self, text: str) -> str:
+        """Assign an expression to a fresh name, after the graph."""
+        name = self.fresh()
+        self.line(f"{name} = {text}")
+        return name
+
+    def remember(self, value: Value, name: str) -> None:
+        """``name`` holds the object of ``value`` from here on (objects that contain themselves)."""
+        self._memo[id(value)] = name
+        self._kept.append(value)
+
+    def is_built(self, value: Value) -> bool:
+        """Whether the object of ``value`` exists when the function ends."""
+        return id(value) in self._memo
+
+    # -- values -----------------------------------------------------------------------------------
+    def value(self, value: Value) -> str:
+        """An expression without side effects for the object of ``value``; the same object each time."""
+        if isinstance(value, UnboundValue):
+            return UNBOUND_SLOT
+        known = self._memo.get(id(value))
+        if known is not None:
+            return known
+        if id(value) in self._building:
+            raise Skip(f"{value.describe()} contains itself")
+        self._building.add(id(value))
+        text = value.reconstruct(self)
+        self._building.discard(id(value))
+        if id(value) in self._memo:
+            return self._memo[id(value)]
+        if not isinstance(value, (ConstValue, SymIntValue)) and not text.isidentifier():
+            text = self.temporary(text)
+        self.remember(value, text)
+        return text
+
+    def graph_output(self, value: ArrayValue) -> str:
+        for index, known in enumerate(self.outputs):
+            if known is value:
+                return f"__g{index}"
+        self.outputs.append(value)
+        return f"__g{len(self.outputs) - 1}"
+
+    def selected(self, value: ArrayValue) -> str:
+        """``full[mask]`` of a masked value: a fresh array, as the program's own subscript gave."""
+        ref = value.ref
+        assert ref.mask is not None
+        return f"{self._unmasked(ref, ref.var)}[{self._unmasked(ref, ref.mask)}]"
+
+    def _unmasked(self, ref: ArrayRef, var: Var) -> str:
+        origin = uncopied(self.tracer.builder, var)
+        for value in self.tracer.inputs:
+            if isinstance(value, ArrayValue) and value.ref.var == origin:
+                return self.value(value)
+        return self.value(self.tracer.array_value(ArrayRef(origin, "array", ref.frontend)))
+
+    def number(self, value: ComputedValue) -> str:
+        """A Python number or text, computed before the graph."""
+        known = self._memo.get(id(value))
+        if known is None:
+            parts = [p if isinstance(p, str) else self._number_part(p) for p in value.parts]
+            known = self.fresh("n")
+            text = f"{known} = {''.join(parts)}"
+            if is_late(self.tracer, value):
+                self.line(text)
+            else:
+                self.prelude.append(text)
+            self.remember(value, known)
+        return known
+
+    def _number_part(self, part: Value) -> str:
+        if isinstance(part, ComputedValue):
+            return self.load(part.source) if part.source is not None else self.number(part)
+        return part.reconstruct(self)
+
+    def symbolic(self, value: Any) -> str:
+        """A Python expression for an integer that may be symbolic."""
+        if not isinstance(value, SymInt):
+            return self.constant(int(value))
+        for name in sorted(value.symbols()):
+            self._symbol(name)
+        text = str(value).replace("min(", f"{self.constant(min)}(").replace("max(", f"{self.constant(max)}(")
+        return text if text.isidentifier() else f"({text})"
+
+    def _symbol(self, name: str) -> None:
+        if name in self._symbols:
+            return
+        self._symbols.add(name)
+        place = self.tracer.places.get(name)
+        if place is None:
+            self._unbacked(name)
+            return
+        base = self.number(place.value) if place.source is None else self.load(place.source)
+        if place.what == "dim":
+            base = f"{base}.shape[{place.axis}]"
+        elif place.what == "stride":
+            base = f"{self.constant(element_stride)}({base}, {place.axis})"
+        self.prelude.append(f"{name} = {base}")
+
+    def _unbacked(self, name: str) -> None:
+        """A number that the graph computes, or a size of what it gives."""
+        value, axis = definition(self.tracer, name)
+        text = self.value(value)
+        self.line(f"{name} = {text}" if axis < 0 else f"{name} = {text}.shape[{axis}]")
+
+    def cell_object(self, value: CellValue) -> str:
+        assert value.source is not None
+        return self.load(value.source)
+
+    def globals_dict(self, globals_of: tuple[dict[str, Any], Source | None]) -> str:
+        """The globals dict of a frame."""
+        namespace, function = globals_of
+        if namespace is self.tracer.root_globals:
+            return f"{self.constant(globals)}()"
+        module = sys.modules.get(namespace.get("__name__", ""))
+        if module is not None and vars(module) is namespace:
+            return self.load(ModuleDictSource(module.__name__))
+        assert function is not None
+        return self.load(AttrSource(function, "__globals__"))
+
+    # -- sources ------------------------------------------------------------------------------------
+    def load(self, source: Source) -> str:
+        """The object found at ``source`` when the function is entered."""
+        if isinstance(source, LocalSource):
+            return self.parameters[source.index]
+        if isinstance(source, (ConstSource, BuiltinSource, ModuleSource)):
+            return self._fixed(source)
+        known = self._loads.get(source)
+        if known is None:
+            text = self._source_text(source)
+            known = self.fresh("in")
+            self.prelude.append(f"{known} = {text}")
+            self._loads[source] = known
+        return known
+
+    def _fixed(self, source: Source) -> str:
+        if isinstance(source, BuiltinSource):
+            return self.constant(getattr(builtins, source.key))
+        if isinstance(source, ModuleSource):
+            return self.constant(sys.modules[source.module])
+        assert isinstance(source, ConstSource)
+        return self.constant(source.obj)
+
+    def _source_text(self, source: Source) -> str:
+        if isinstance(source, CellSource):
+            return source.local
+        if isinstance(source, FreeCellSource):
+            return f"(lambda: {source.local}).__closure__[0]"
+        if isinstance(source, GlobalSource):
+            if source.key in self._taken or not source.key.isidentifier():
+                return f"{self.constant(globals)}()[{source.key!r}]"
+            return source.key
+        if isinstance(source, GlobalsSource):
+            return f"{self.constant(globals)}()"
+        if isinstance(source, ModuleDictSource):
+            return f"{self.constant(sys.modules[source.module])}.__dict__"
+        parent = source.parent
+        assert parent is not None, source
+        base = self.load(parent)
+        if isinstance(source, AttrSource):
+            if source.attr.isidentifier() and not keyword.iskeyword(source.attr):
+                return f"{base}.{source.attr}"
+            return f"{self.constant(getattr)}({base}, {source.attr!r})"
+        if isinstance(source, TypeAttrSource):
+            return f"{self.constant(inspect.getattr_static)}({base}, {source.attr!r})"
+        if isinstance(source, InstanceDictSource):
+            return f"{base}.__dict__[{source.attr!r}]"
+        if isinstance(source, ItemSource):
+            return f"{base}[{self.constant(source.key)}]"
+        if isinstance(source, TypeSource):
+            return f"{self.constant(type)}({base})"
+        if isinstance(source, CellContentsSource):
+            return f"{base}.cell_contents"
+        if isinstance(source, (DictKeySource, DictValueSource)):
+            which = "" if isinstance(source, DictKeySource) else ".values()"
+            return f"{self.constant(list)}({base}{which})[{source.index}]"
+        raise Skip(f"a value read from {source.expr()}")
+
+    # -- effects ------------------------------------------------------------------------------------
+    def replay(self, value: Any) -> None:
+        """Bring one object from outside up to date, once."""
+        if value.source is None or not value.mutated or id(value) in self._replayed:
+            return
+        self._replayed.add(id(value))
+        for text in value.replay(self):
+            self.line(text)
+
+    def replay_effects(self) -> None:
+        """Bring objects from outside up to date: containers, attributes, cells, globals."""
+        for value in list(self.tracer.mutated):
+            self.replay(value)
+        for globals_of, name, value in self.tracer.global_writes.values():
+            target = self.globals_dict(globals_of)
+            if value is None:
+                self.line(f"del {target}[{name!r}]")
+            else:
+                self.line(f"{target}[{name!r}] = {self.value(value)}")
+
+    # -- the whole function -----------------------------------------------------------------------------
+    def arguments_again(self) -> str:
+        """The call arguments that pass everything on to the original."""
+        code = self.code
+        names = list(self.parameters)
+        positional = names[: code.co_argcount]
+        keyword_only = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        rest = names[code.co_argcount + code.co_kwonlyargcount :]
+        parts = list(positional)
+        if code.co_flags & CO_VARARGS:
+            parts.append(f"*{rest.pop(0)}")
+        originals = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        parts += [f"{original}={name}" for original, name in zip(originals, keyword_only)]
+        if code.co_flags & CO_VARKEYWORDS:
+            parts.append(f"**{rest.pop(0)}")
+        return ", ".join(parts)
+
+
+def element_stride(array: Any, axis: int) -> int:
+    """Stride of an array in elements."""
+    stride = array.strides[axis] // array.itemsize if hasattr(array, "strides") else array.stride(axis)
+    return int(stride)
+
+
+def _parameter_names(code: types.CodeType) -> list[str]:
+    total = code.co_argcount + code.co_kwonlyargcount
+    total += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+    names = []
+    for index, name in enumerate(code.co_varnames[:total]):
+        usable = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__")
+        usable = usable and name not in ("min", "max")
+        names.append(name if usable else f"__arg{index}")
+    return names

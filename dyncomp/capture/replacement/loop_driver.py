@@ -1,0 +1,222 @@
+"""A loop that is not unrolled, as source: ``for``/``while`` around calls of the captured body function."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from .. import _hook, generators
+from ..bytecode.loops import UNBOUND, Loop, LoopBody, make_loop_body
+from ..bytecode.resume import make_continuation
+from ..frames import Frame
+from ..values.generator import GeneratorValue
+from ..values.iterator import IteratorValue
+from .codegen import UNBOUND_SLOT, Codegen
+from .lifetimes import locals_needed
+
+
+def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
+    """The body function of a loop, if it was made before."""
+    found = config.resume_functions.get(("body", id(frame.raw_code), loop.header, frozenset(frame.locals)))
+    return found[0] if found is not None else None
+
+
+def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
+    """The body function of a loop, made once per code object and set of bound locals."""
+    bound = frozenset(frame.locals)
+    cache = cg.tracer.config.resume_functions
+    key = ("body", id(frame.raw_code), loop.header, bound)
+    found = cache.get(key)
+    if found is None:
+        made = make_loop_body(frame.code, loop, bound)
+        changing = set(made.returns[0])
+        if loop.kind == "for":
+            changing.add(made.code.co_varnames[0])
+        cg.tracer.config.set_varying(made.code, frozenset(changing))
+        found = cache[key] = (made, frame.raw_code)
+        cg.tracer.config.stand_ins[id(made.code)] = made
+    body = found[0]
+    assert isinstance(body, LoopBody)
+    owner = cg.tracer.code if frame is cg.frames[0] else frame.raw_code
+    cg.tracer.config.add_body_owner(body.code, owner)
+    return body
+
+
+class LoopEmitter:
+    """Writes the loop and what follows each of its exits."""
+
+    def __init__(self, cg: Codegen, frame: Frame, body: LoopBody, unwinding: Any, resume_call: Any) -> None:
+        self.cg = cg
+        self.frame = frame
+        self.body = body
+        self.unwinding = unwinding
+        self.resume_call = resume_call
+        self.stack: list[str] = unwinding.stacks[-1]
+        self.carried = {
+            name: cg.fresh(f"v_{_clean(name)}_")
+            for name in dict.fromkeys(
+                [a.key for a in body.args if a.kind == "local"]
+                + [n for names in body.returns.values() for n in names]
+            )
+        }
+
+    def local(self, name: str) -> str:
+        if name in self.carried:
+            return self.carried[name]
+        return self.cg.value(self.frame.locals[name])
+
+    def start(self) -> None:
+        for name, variable in self.carried.items():
+            if name in self.frame.locals:
+                self.cg.line(f"{variable} = {self.cg.value(self.frame.locals[name])}")
+            elif name in self.body.sentinels:
+                self.cg.line(f"{variable} = {self.cg.constant(UNBOUND)}")
+
+    def run(self, loop: Loop, function: str) -> str:
+        """The loop; afterwards the returned name holds the exit number (0: a ``for`` ran out)."""
+        cg = self.cg
+        result, exit_name, item = cg.fresh("r"), cg.fresh("exit"), cg.fresh("item")
+        args = ", ".join(self._argument(arg, item) for arg in self.body.args)
+        if loop.kind == "for":
+            cg.line(f"{exit_name} = 0")
+            cg.line(f"for {item} in {self.stack[-1]}:")
+        else:
+            cg.line("while True:")
+        cg.line(f"    {result} = {function}({args})", transfer=True)
+        cg.line(f"    {exit_name} = {result}[0]")
+        cg.line(f"    if {exit_name}: break")
+        names = self.body.returns[0]
+        if names:
+            cg.line(f"    (_, {', '.join(self.carried[n] for n in names)}) = {result}")
+        self.result = result
+        return exit_name
+
+    def _argument(self, arg: Any, item: str) -> str:
+        if arg.kind == "item":
+            return item
+        return self.stack[arg.key] if arg.kind == "stack" else self.local(arg.key)
+
+    def leave(self, loop: Loop, exit_name: str) -> str:
+        """Assign the frame's result, whichever exit was taken, to a name."""
+        cg = self.cg
+        answer = cg.fresh("r")
+        branches: list[tuple[str, list[str], int, list[str]]] = []
+        if loop.kind == "for":
+            target = self.frame.code.instructions[loop.header].arg
+            branches.append((f"{exit_name} == 0", [], target, self.stack[:-1]))
+        for k, target in sorted(self.body.exits.items()):
+            names = [self.carried[n] for n in self.body.returns[k]]
+            unpack = [f"(_, {', '.join(names)}) = {self.result}"] if names else []
+            kept = self.stack[: len(self.stack) - self.body.pops.get(k, 0)]
+            branches.append((f"{exit_name} == {k}", unpack, target, kept))
+        word = "if"
+        for condition, lines, target, stack in branches:
+            cg.line(f"{word} {condition}:")
+            for text in lines:
+                cg.line(f"    {text}")
+            self._resume(answer, target, stack)
+            word = "elif"
+        if self.body.may_return:
+            cg.line(f"{word} {exit_name} == -1:" if branches else "if True:")
+            cg.line(f"    {answer} = {self.result}[1]")
+        elif not branches:
+            cg.line(f"{answer} = None")
+        return answer
+
+    def _resume(self, answer: str, target: int, stack: list[str]) -> None:
+        """Go on at ``target``; where a local that may be unbound is unbound, in plain Python."""
+        cg = self.cg
+        available = set(self.frame.locals) | set(self.carried)
+        needed = locals_needed(self.cg.tracer, self.frame, target, available)
+        unsure = [n for n in needed if n in self.body.sentinels]
+        call = self.resume_call(cg, self.frame, target, stack, self.local, needed)
+        if not unsure:
+            cg.line(f"    {answer} = {call}", transfer=True)
+            return
+        unbound = tuple(slot for slot, text in enumerate(stack) if text == UNBOUND_SLOT)
+        passed = [text for text in stack if text != UNBOUND_SLOT]
+        test = " or ".join(f"{self.local(n)} is {cg.constant(UNBOUND)}" for n in unsure)
+        rest = PartlyBound(self.frame, target, len(stack), unbound)
+        pairs = ", ".join(f"{n!r}: {self.local(n)}" for n in needed)
+        cells = ", ".join(f"{n!r}: {cg.value(c)}" for n, c in self.frame.cells.items())
+        cg.line(f"    if {test}:")
+        rest_call = f"{cg.constant(rest)}([{', '.join(passed)}], {{{pairs}}}, {{{cells}}})"
+        cg.line(f"        {answer} = {rest_call}", transfer=True)
+        cg.line("    else:")
+        cg.line(f"        {answer} = {call}", transfer=True)
+
+
+class PartlyBound:
+    """Goes on after a loop, as plain Python, where some locals turned out to be unbound."""
+
+    def __init__(self, frame: Frame, at: int, depth: int, unbound: tuple[int, ...]) -> None:
+        self.code = frame.code
+        self.namespace = frame.globals[0]
+        self.at = at
+        self.depth = depth
+        self.unbound = unbound
+        self.__name__ = "partly_bound"
+
+    def __call__(self, stack: list[Any], local: dict[str, Any], cells: dict[str, types.CellType]) -> Any:
+        bound = {name: value for name, value in local.items() if value is not UNBOUND}
+        made = make_continuation(
+            self.code, self.at, stack_depth=self.depth, bound=tuple(bound), unbound_slots=self.unbound
+        )
+        _hook.mark(made.code, "skip")
+        closure = tuple(cells[name] for name in made.freevars)
+        function = types.FunctionType(made.code, self.namespace, self.code.name, None, closure)
+        args = []
+        values = iter(stack)
+        for arg in made.args:
+            if arg.kind == "stack":
+                args.append(next(values))
+            elif arg.kind == "cell":
+                args.append(cells[arg.key].cell_contents)
+            else:
+                args.append(bound[arg.key])
+        return function(*args)
+
+
+def _clean(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def emit_loop(
+    cg: Codegen,
+    frame: Frame,
+    loop: Loop,
+    unwinding: Any,
+    resume_function: Callable[..., Any],
+    resume_call: Callable[..., str],
+) -> None:
+    """Write the loop at which the capture stopped, and what follows it."""
+    body = loop_body(cg, frame, loop)
+    places = [*body.exits.values()]
+    if loop.kind == "for":
+        places.append(frame.code.instructions[loop.header].arg)
+    unwinding.prepare(places, [a.key for a in body.args if a.kind == "local" and a.key in frame.locals])
+    emitter = LoopEmitter(cg, frame, body, unwinding, resume_call)
+    function = cg.constant(resume_function(cg, frame, body))
+    if body.freevars:
+        cells = ", ".join(cg.value(frame.cells[name]) for name in body.freevars)
+        function = cg.temporary(f"{function}.bind(({cells},))")
+    emitter.start()
+    exit_name = emitter.run(loop, function)
+    if loop.kind == "for" and closes_when_left(cg, frame.stack[-1]):
+        cg.line(f"del {', '.join(cg.value(v) for v in _chain(frame.stack[-1]))}")
+    unwinding.leave(emitter.leave(loop, exit_name))
+
+
+def closes_when_left(cg: Codegen, iterator: Any) -> bool:
+    """Whether a loop that is left lets go of a generator which then runs code of its own."""
+    protected = any(isinstance(v, GeneratorValue) and any(v.frame.info.in_try) for v in _chain(iterator))
+    return protected and all(generators.holders(cg.tracer, v) == 1 for v in _chain(iterator))
+
+
+def _chain(iterator: Any) -> list[Any]:
+    """An iterator and those that it steps."""
+    if not isinstance(iterator, IteratorValue):
+        return []
+    inner = () if isinstance(iterator, GeneratorValue) else iterator.children()
+    return [iterator, *(found for value in inner for found in _chain(value))]

@@ -1,0 +1,52 @@
+"""Errors of capture that the program is to see, raised where the program stands.
+
+A continuation's stack may hold what ``with`` and ``try`` blocks have yet to leave. When capturing it raises
+(a graph break that is an error, a recompilation that is forbidden, ``KeyboardInterrupt``), the error has to
+come out of the instruction at which it goes on, so that those blocks see it as they see any other.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from .. import _hook
+from ..bytecode.continuation import place_of
+from ..bytecode.edit import Assembly, Label, places_and_catches
+from ..entries.config import CaptureConfig
+from ..pyver import decode, encode
+
+TRANSIENT = -1  # rank of an entry that C runs once and does not keep
+
+
+def raising_entry(function: Any, error: BaseException, config: CaptureConfig) -> _hook.Entry | None:
+    """An entry that raises ``error`` at the instruction where a continuation goes on; ``None`` where there is
+    no handler around it: then ``error`` may be raised as it is."""
+    place = place_of(config, function.__code__)
+    if place is None:
+        return None
+    code = _raising_code(place.plain_code(), error)
+    return None if code is None else _hook.Entry(None, code, rank=TRANSIENT)
+
+
+def _raising_code(code: types.CodeType, error: BaseException) -> types.CodeType | None:
+    canonical = decode(code)
+    jump = next((i for i in canonical.instructions if i.op == "JUMP"), None)  # the end of the prologue
+    if jump is None:
+        return None
+    assembly = Assembly()
+    places, catches = places_and_catches(canonical)
+    if catches[jump.arg] is None:
+        return None
+    raising = Label()
+    for instr in canonical.instructions:
+        assembly.emit_copy(instr, places, catches)
+        if instr is jump:
+            assembly.retarget(raising)
+    assembly.mark(places[-1])
+    assembly.mark(raising)
+    assembly.loc = canonical.instructions[jump.arg].loc
+    assembly.catch = catches[jump.arg]
+    assembly.emit("LOAD_CONST", error)
+    assembly.emit("RAISE_VARARGS", 1)
+    return encode(assembly.finish(canonical))

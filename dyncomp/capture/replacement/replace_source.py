@@ -1,0 +1,233 @@
+"""From the lines of a :class:`~.codegen.Codegen` to a code object that can stand in for the original."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from typing import Any
+
+from ..breaks import Skip
+from ..bytecode import transfers
+from ..bytecode.continuation import made_later
+from ..bytecode.edit import Assembly, places_and_catches
+from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr, Loc
+from ..pyver import decode, encode
+from ..values.number import NumberValue
+from .codegen import Codegen
+
+_INDENT = "    "
+Line = tuple[str, Loc]
+
+
+def build_function(cg: Codegen, graph_call: Any, code: types.CodeType) -> tuple[types.CodeType, str]:
+    """The replacement of ``code`` and its source text."""
+    if not all(name.isidentifier() for name in code.co_freevars):
+        raise Skip("a free variable that source cannot name")
+    lines = _function_lines(cg, graph_call, code)
+    text = "\n".join(line for line, _ in lines)
+    return _compile(cg, lines, code), text
+
+
+def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[Line]:
+    first = transfers.line_loc(code.co_firstlineno)
+    lines: list[Line] = [(f"def {_name(code)}({_signature(cg, code)}):", first)]
+    if code.co_freevars:
+        lines.append((f"{_INDENT}if 0: ({', '.join(code.co_freevars)},)", first))
+    call = [_graph_line(cg, graph_call), *_readonly_lines(cg)] if graph_call is not None else []
+    conditions = _conditions(cg)
+    # rendering the graph's arguments and the conditions may have added loads: they come first
+    guarded = [*cg.prelude, *conditions, *call]
+    if guarded:
+        lines += _all_or_nothing(cg, guarded, code)
+        lines += [(_INDENT * 2 + text, place) for text, place in cg.body]
+        lines.append((f"{_INDENT}return {_original_call(cg, code)}", transfers.transfer_loc(first)))
+    else:
+        lines += [(_INDENT + text, place) for text, place in cg.body]
+    return lines
+
+
+def _readonly_lines(cg: Codegen) -> list[str]:
+    """What NumPy hands out read-only."""
+    refs = [value.ref for value in cg.outputs]
+    readonly = [i for i, ref in enumerate(refs) if ref.readonly and not ref.writeable_outside]
+    return [f"__g{i}.flags.writeable = False" for i in readonly if refs[i].kind == "array"]
+
+
+def _name(code: types.CodeType) -> str:
+    return code.co_name if code.co_name.isidentifier() else "compiled"
+
+
+def _graph_line(cg: Codegen, graph_call: Any) -> str:
+    args = [_input_text(cg, value) for value in cg.tracer.inputs]
+    args += [cg.number(s) if isinstance(s, NumberValue) else cg.load(s) for s in cg.tracer.integers]
+    call = f"{_graph_constant(cg, graph_call)}({', '.join(args)})"
+    names = [f"__g{i}" for i in range(len(cg.outputs))]
+    if not names:
+        return call
+    target = names[0] if len(names) == 1 else f"({', '.join(names)})"
+    return f"{target} = {call}"
+
+
+def _conditions(cg: Codegen) -> list[str]:
+    """Checks of what was assumed of integers that are computed here and of cached results, which guards
+    cannot see."""
+    tracer = cg.tracer
+    stale = cg.constant(Stale)
+    lines = []
+    for name in tracer.computed_symbols():
+        text = cg.symbolic(tracer.env.symbol(name))
+        lines.append(f"if not {-(2**63)} <= {text} < {2**63}: raise {stale}")
+    for function, args, kwargs, expected in tracer.expected_calls:
+        parts = [*map(cg.constant, args), *(f"{name}={cg.constant(v)}" for name, v in kwargs.items())]
+        same = f"{cg.constant(same_constant)}({cg.constant(function)}({', '.join(parts)}), {expected!r})"
+        lines.append(f"if not {same}: raise {stale}")
+    for guard in tracer.env.guards:
+        if tracer.is_computed(guard.expr) and not tracer.env.is_unbacked(guard.expr):
+            lines.append(f"if not {cg.symbolic(guard.expr)} {guard.relation} 0: raise {stale}")
+    return lines
+
+
+def same_constant(found: Any, expected: Any) -> bool:
+    return type(found) is type(expected) and bool(found == expected)
+
+
+class Stale(Exception):
+    """An assumption about an integer that compiled code computed does not hold: the original runs."""
+
+
+def _input_text(cg: Codegen, value: Any) -> str:
+    return cg.load(value.source) if value.source is not None else cg.number(value)
+
+
+def _graph_constant(cg: Codegen, graph_call: Any) -> str:
+    name = "__graph"
+    cg.constants[name] = graph_call
+    return name
+
+
+def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> list[Line]:
+    first = transfers.line_loc(code.co_firstlineno)
+    lines = [(f"{_INDENT}try:", first)]
+    lines += [(_INDENT * 2 + text, first) for text in guarded]
+    lines.append((f"{_INDENT}except {cg.constant(Exception)}: pass", first))
+    lines.append((f"{_INDENT}else:", first))
+    return lines
+
+
+def _original_call(cg: Codegen, code: types.CodeType) -> str:
+    """Run the original from the start, as plain Python."""
+    cells = ", ".join(f"(lambda: {name}).__closure__[0]" for name in code.co_freevars)
+    closure = f"({cells},)" if cells else "None"
+    make = cg.constant(cg.tracer.config.records.plain_function)
+    plain = cg.constant(_plain_copy(cg, code))
+    return f"{make}({plain}, {cg.constant(globals)}(), {closure})({cg.arguments_again()})"
+
+
+def _plain_copy(cg: Codegen, code: types.CodeType) -> Any:
+    """The original's code, by a copy that is never captured, or what gives it."""
+    making = made_later(cg.tracer.config, code)
+    return code.replace(co_consts=(*code.co_consts, "dyncomp: plain copy")) if making is None else making
+
+
+def _signature(cg: Codegen, code: types.CodeType) -> str:
+    names = list(cg.parameters)
+    parts = names[: code.co_argcount]
+    if code.co_posonlyargcount:
+        parts.insert(code.co_posonlyargcount, "/")
+    rest = names[code.co_argcount + code.co_kwonlyargcount :]
+    keyword_only = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    if code.co_flags & CO_VARARGS:
+        parts.append(f"*{rest.pop(0)}")
+    elif keyword_only:
+        parts.append("*")
+    parts += keyword_only
+    if code.co_flags & CO_VARKEYWORDS:
+        parts.append(f"**{rest.pop(0)}")
+    return ", ".join(parts)
+
+
+def _compile(cg: Codegen, lines: list[Line], code: types.CodeType) -> types.CodeType:
+    if code.co_freevars:
+        top = transfers.line_loc(1)
+        head = [("def __outer():", top), (f"{_INDENT}{' = '.join(code.co_freevars)} = None", top)]
+        lines = head + [(_INDENT + text, place) for text, place in lines]
+    module = compile("\n".join(text for text, _ in lines), code.co_filename, "exec", dont_inherit=True)
+    inner = _find_code(module, _name(code))
+    made = _move_lines(decode(inner), [place for _, place in lines])
+    return encode(_release_at_tail_calls(_fit(made, cg, code)))
+
+
+def _move_lines(made: CanonicalCode, places: list[Loc]) -> CanonicalCode:
+    """Give every instruction the place in the user's program that it stands for."""
+    moved = [i if i.loc.line is None else i._replace(loc=places[i.loc.line - 1]) for i in made.instructions]
+    return dataclasses.replace(made, instructions=tuple(moved))
+
+
+def _find_code(module: types.CodeType, name: str) -> types.CodeType:
+    for const in module.co_consts:
+        if isinstance(const, types.CodeType):
+            return const if const.co_name == name else _find_code(const, name)
+    raise AssertionError(f"no function {name} in generated source")
+
+
+def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCode:
+    """Constants for their names, and the original's argument names, free variables and identity."""
+    renamed = dict(zip(made.arg_names, code.co_varnames))
+    instructions = tuple(_fit_instruction(instr, cg, renamed) for instr in made.instructions)
+    return dataclasses.replace(
+        made,
+        instructions=instructions,
+        varnames=tuple(renamed.get(name, name) for name in made.varnames),
+        freevars=code.co_freevars,
+        name=code.co_name,
+        qualname=code.co_qualname,
+        filename=code.co_filename,
+        firstlineno=code.co_firstlineno,
+    )
+
+
+def _release_at_tail_calls(made: CanonicalCode) -> CanonicalCode:
+    """Variables are deleted where ``return f(a, b)`` or ``raise a`` reads them last: an exception that the
+    frame still had would hold itself by its traceback."""
+    places, catches = places_and_catches(made)
+    last_reads = {i for end in _tail_calls(made) for i in _last_reads(made, end, catches)}
+    assembly = Assembly()
+    for instr in made.instructions:
+        assembly.emit_copy(instr, places, catches)
+        if instr.index in last_reads:
+            assembly.loc, assembly.catch = instr.loc, catches[instr.index]
+            assembly.emit("DELETE_FAST", instr.arg)
+    assembly.mark(places[-1])
+    return assembly.finish(made)
+
+
+def _tail_calls(made: CanonicalCode) -> list[int]:
+    pairs = zip(made.instructions, made.instructions[1:])
+    calls = [b.index for a, b in pairs if a.op == "CALL" and b.op == "RETURN_VALUE"]
+    return calls + [i.index for i in made.instructions if i.op == "RAISE_VARARGS"]
+
+
+def _last_reads(made: CanonicalCode, end: int, catches: list[Any]) -> list[int]:
+    """The last reads of each variable in the straight code that ends at instruction ``end``."""
+    targets = {i.arg for i in made.instructions if i.op in JUMPS}
+    found: dict[str, int] = {}
+    for index in range(end - 1, -1, -1):
+        instr = made.instructions[index]
+        if instr.op in JUMPS or index + 1 in targets or catches[index] is not None:
+            break
+        if instr.op == "DELETE_FAST":
+            break
+        if instr.op in ("LOAD_FAST", "STORE_FAST"):
+            found.setdefault(instr.arg, index)
+    return [index for index in found.values() if made.instructions[index].op == "LOAD_FAST"]
+
+
+def _fit_instruction(instr: Instr, cg: Codegen, renamed: dict[str, str]) -> Instr:
+    if instr.op == "LOAD_GLOBAL" and instr.arg in cg.constants:
+        return instr._replace(op="LOAD_CONST", arg=cg.constants[instr.arg])
+    if instr.op == "LOAD_CONST":
+        # a literal stands for the program's own object
+        return instr._replace(arg=cg.originals.get((type(instr.arg), repr(instr.arg)), instr.arg))
+    if instr.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST") and instr.arg in renamed:
+        return instr._replace(arg=renamed[instr.arg])
+    return instr
