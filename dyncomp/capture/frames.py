@@ -34,7 +34,7 @@ class CodeInfo:
     in_handler: list[bool]
     looks_at_frame: bool
     uses_tools: bool
-    problems: dict[tuple[int, tuple[str, ...]], str | None] = field(default_factory=dict)
+    problems: dict[tuple[Any, ...], str | None] = field(default_factory=dict)
 
     @staticmethod
     def of(code: CanonicalCode) -> CodeInfo:
@@ -48,13 +48,13 @@ class CodeInfo:
         around = [loop for loop in self.loops if index in loop.body]
         return max(around, key=lambda loop: len(loop.body)) if around else None
 
-    def loop_problem(self, loop: Loop, given: tuple[str, ...]) -> str | None:
+    def loop_problem(self, loop: Loop, given: tuple[str, ...], start: int) -> str | None:
         """Why the loop's body cannot be made a function of its own in a frame that began with the locals
-        ``given``; ``None`` where it can."""
-        key = (loop.header, given)
+        ``given`` at ``start``; ``None`` where it can."""
+        key = (loop.header, given, start)
         if key not in self.problems:
             try:
-                make_loop_body(self.code, loop, given)
+                make_loop_body(self.code, loop, given, start)
                 self.problems[key] = None
             except Unsupported as error:
                 self.problems[key] = error.reason
@@ -151,7 +151,7 @@ class Frame:
 
     def loop_problem(self, loop: Loop) -> str | None:
         """See :meth:`CodeInfo.loop_problem`."""
-        return self.info.loop_problem(loop, self.given)
+        return self.info.loop_problem(loop, self.given, self.start)
 
     # -- places ---------------------------------------------------------------------------------
     @property

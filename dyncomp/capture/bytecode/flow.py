@@ -403,7 +403,7 @@ def reachable(code: CanonicalCode, start: int) -> list[int]:
 @remembered
 def introspects_locals(code: CanonicalCode, start: int) -> bool:
     """True when the code from ``start`` on names something that can look at a frame's locals (``locals``,
-    ``eval``, ``sys`` …).
+    ``eval``, ``sys`` …). ``start`` is where the frame began: it may hold what it loaded since.
 
     A continuation of such code should be given every bound local, not only the live ones.
     """

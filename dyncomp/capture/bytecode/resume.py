@@ -87,15 +87,18 @@ def canonical_of(code: CodeType | CanonicalCode) -> CanonicalCode:
     return decode(code) if isinstance(code, CodeType) else code
 
 
-def needed_locals(code: CodeType | CanonicalCode, at: int, bound: Collection[str]) -> tuple[str, ...]:
+def needed_locals(
+    code: CodeType | CanonicalCode, at: int, bound: Collection[str], start: int = 0
+) -> tuple[str, ...]:
     """Which of the ``bound`` locals a continuation at ``at`` must be given: those that may still be read.
 
     All of them if the code can look at its own frame (``locals()``, ``eval`` …), and the first argument if it
-    calls ``super()`` without arguments. Order of ``varnames``; cells are never in it.
+    calls ``super()`` without arguments. ``start``: where the frame began. Order of ``varnames``;
+    cells are never in it.
     """
     canonical = canonical_of(code)
     flow = Flow.of(canonical)
-    if introspects_locals(canonical, at):
+    if introspects_locals(canonical, start):
         return tuple(name for name in flow.names if name in bound)
     wanted = set(flow.members(flow.live()[at]))
     if _uses_bare_super(canonical):

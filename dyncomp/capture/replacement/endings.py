@@ -317,6 +317,7 @@ def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) ->
         unbound_slots=unbound_slots(stack),
         resumes=_after_loop(cg, frame, loop, body, stack),
         keep=locals_needed(cg.tracer, frame, loop.header, bound),
+        start=frame.start,
     )
     function = plain_function(cg, frame, driver)
     unwinding.leave(

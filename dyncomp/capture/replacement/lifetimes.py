@@ -23,7 +23,7 @@ _MAY_STEP_GENERATORS = (zip, map, filter, enumerate)
 
 def locals_needed(tracer: Tracer, frame: Frame, at: int, names: Collection[str]) -> tuple[str, ...]:
     """Which of the locals ``names`` a continuation at ``at`` is given."""
-    needed = needed_locals(frame.code, at, names)
+    needed = needed_locals(frame.code, at, names, frame.start)
     kept = [n for n in names if n not in needed and _is_closed_when_dropped(tracer, frame.locals.get(n))]
     return (*needed, *sorted(kept))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _hook, generators
+from ..bytecode.flow import introspects_locals
 from ..bytecode.loops import UNBOUND, Loop, LoopBody, make_loop_body
 from ..bytecode.resume import make_continuation
 from ..frames import Frame
@@ -18,18 +19,23 @@ from .lifetimes import locals_needed
 
 def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
     """The body function of a loop, if it was made before."""
-    found = config.resume_functions.get(("body", id(frame.raw_code), loop.header, frozenset(frame.locals)))
+    found = config.resume_functions.get(_body_key(frame, loop))
     return found[0] if found is not None else None
+
+
+def _body_key(frame: Frame, loop: Loop) -> tuple[Any, ...]:
+    looks = introspects_locals(frame.code, frame.start)
+    return ("body", id(frame.raw_code), loop.header, frozenset(frame.locals), looks)
 
 
 def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
     """The body function of a loop, made once per code object and set of bound locals."""
     bound = frozenset(frame.locals)
     cache = cg.tracer.config.resume_functions
-    key = ("body", id(frame.raw_code), loop.header, bound)
+    key = _body_key(frame, loop)
     found = cache.get(key)
     if found is None:
-        made = make_loop_body(frame.code, loop, bound)
+        made = make_loop_body(frame.code, loop, bound, frame.start)
         changing = set(made.returns[0])
         if loop.kind == "for":
             changing.add(made.code.co_varnames[0])
