@@ -24,7 +24,7 @@ from .guards.guard import Guard, Kind
 from .guards.places import SymbolPlace
 from .guards.program import is_plain_key
 from .guards.source import LocalSource, Source
-from .objects import attributes, instance_checks, protocols
+from .objects import attributes, derived, instance_checks, protocols
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue
@@ -480,6 +480,9 @@ class Tracer:
 
     def special_method(self, obj: Value, name: str) -> Value | None:
         return attributes.special_method(self, obj, name)
+
+    def is_native(self, obj: Any, name: str) -> bool:
+        return derived.is_native(self, obj, name)
 
     def instance_length(self, obj: Any) -> Value:
         return protocols.length(self, obj)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,6 +44,15 @@ def call(
     return Outcome(kind, (list(args), kwargs or {}, result), error, printed.getvalue())
 
 
+def stored(container: Any) -> list[Any]:
+    """What a list, tuple or dict holds, not by methods of a class that derives from it."""
+    if isinstance(container, OrderedDict):
+        return [(key, dict.__getitem__(container, key)) for key in OrderedDict.__iter__(container)]
+    if isinstance(container, dict):
+        return list(dict.items(container))
+    return list((list if isinstance(container, list) else tuple).__iter__(container))
+
+
 @dataclass
 class Difference:
     """Walks two object graphs in step. ``rtol`` is for floating-point array contents and numbers."""
@@ -69,11 +79,14 @@ class Difference:
         if isinstance(a, np.ndarray):
             self.array(a, b, where)
         elif isinstance(a, (list, tuple)):
-            self.sequence(a, b, where)
+            self.sequence(stored(a), stored(b), where)
+            self.attributes(a, b, where)
         elif isinstance(a, dict):
-            self.sequence(list(a), list(b), f"{where}.keys")
-            for key in [k for k in a if k in b]:
-                self.walk(a[key], b[key], f"{where}[{key!r}]")
+            first, second = dict(stored(a)), dict(stored(b))
+            self.sequence(list(first), list(second), f"{where}.keys")
+            for key in [k for k in first if k in second]:
+                self.walk(first[key], second[key], f"{where}[{key!r}]")
+            self.attributes(a, b, where)
         elif isinstance(a, (set, frozenset)):
             if a != b:
                 self.note(where, a, b)
@@ -92,6 +105,11 @@ class Difference:
         self.backward[id(b)] = id(a)
         self.kept += [a, b]
         return False
+
+    def attributes(self, a: Any, b: Any, where: str) -> None:
+        """Those that instances of derived classes have besides."""
+        if hasattr(a, "__dict__"):
+            self.walk(vars(a), vars(b), f"{where}.__dict__")
 
     def sequence(self, a: Any, b: Any, where: str) -> None:
         if len(a) != len(b):

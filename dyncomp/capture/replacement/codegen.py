@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import keyword
+import re
 import sys
 import types
 from typing import Any
@@ -53,6 +54,7 @@ from .masked import uncopied
 # the text of a stack slot that holds no value
 UNBOUND_SLOT = "<unbound>"
 _INLINE = (int, str, bool, type(None), bytes)
+_SYMBOL = re.compile(r"\bs\d+\b")
 _LARGE = 10**30  # longer numbers are constants by name: turning them into text takes long, or is forbidden
 
 
@@ -205,7 +207,11 @@ class Codegen:
             return self.constant(int(value))
         for name in sorted(value.symbols()):
             self._symbol(name)
-        text = str(value).replace("min(", f"{self.constant(min)}(").replace("max(", f"{self.constant(max)}(")
+        text = (
+            _SYMBOL.sub(lambda found: self._symbol_name(found[0]), str(value))
+            .replace("min(", f"{self.constant(min)}(")
+            .replace("max(", f"{self.constant(max)}(")
+        )
         return text if text.isidentifier() else f"({text})"
 
     def _symbol(self, name: str) -> None:
@@ -221,12 +227,17 @@ class Codegen:
             base = f"{base}.shape[{place.axis}]"
         elif place.what == "stride":
             base = f"{self.constant(element_stride)}({base}, {place.axis})"
-        self.prelude.append(f"{name} = {base}")
+        self.prelude.append(f"{self._symbol_name(name)} = {base}")
+
+    def _symbol_name(self, symbol: str) -> str:
+        """What holds a symbol's value: a variable of the program may be called ``s0``, too."""
+        return f"__{symbol}" if symbol in self._taken else symbol
 
     def _unbacked(self, name: str) -> None:
         """A number that the graph computes, or a size of what it gives."""
         value, axis = definition(self.tracer, name)
         text = self.value(value)
+        name = self._symbol_name(name)
         self.line(f"{name} = {text}" if axis < 0 else f"{name} = {text}.shape[{axis}]")
 
     def cell_object(self, value: CellValue) -> str:
@@ -273,7 +284,7 @@ class Codegen:
         if isinstance(source, FreeCellSource):
             return f"(lambda: {source.local}).__closure__[0]"
         if isinstance(source, GlobalSource):
-            if source.key in self._taken or not source.key.isidentifier():
+            if source.key in self._taken or _SYMBOL.fullmatch(source.key) or not source.key.isidentifier():
                 return f"{self.constant(globals)}()[{source.key!r}]"
             return source.key
         if isinstance(source, GlobalsSource):
@@ -292,7 +303,7 @@ class Codegen:
         if isinstance(source, InstanceDictSource):
             return f"{base}.__dict__[{source.attr!r}]"
         if isinstance(source, ItemSource):
-            return f"{base}[{self.constant(source.key)}]"
+            return self._item_text(parent, base, source.key)
         if isinstance(source, TypeSource):
             return f"{self.constant(type)}({base})"
         if isinstance(source, CellContentsSource):
@@ -301,6 +312,13 @@ class Codegen:
             which = "" if isinstance(source, DictKeySource) else ".values()"
             return f"{self.constant(list)}({base}{which})[{source.index}]"
         raise Skip(f"a value read from {source.expr()}")
+
+    def _item_text(self, parent: Source, base: str, key: Any) -> str:
+        """An item as guards read it: by the builtin class from which the object's own derives, if any."""
+        reader = getattr(self.tracer.by_source.get(parent), "item_reader", None)
+        if reader is None:
+            return f"{base}[{self.constant(key)}]"
+        return f"{self.constant(reader)}({base}, {self.constant(key)})"
 
     # -- effects ------------------------------------------------------------------------------------
     def replay(self, value: Any) -> None:

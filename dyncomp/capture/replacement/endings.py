@@ -118,7 +118,7 @@ def cached_continuation(
     cg: Codegen, frame: Frame, at: int, depth: int, bound: tuple[str, ...], unbound: tuple[int, ...]
 ) -> PlaceToResume:
     config = cg.tracer.config
-    key = ("continuation", id(frame.raw_code), at, depth, bound, unbound)
+    key = ("continuation", id(frame.raw_code), at, depth, frozenset(bound), unbound)
     made = config.resume_functions.get(key)
     if made is None:
         made = PlaceToResume(frame.raw_code, frame.code, at, depth, bound, unbound)

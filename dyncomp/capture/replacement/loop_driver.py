@@ -29,7 +29,7 @@ def _body_key(frame: Frame, loop: Loop) -> tuple[Any, ...]:
 
 
 def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
-    """The body function of a loop, made once per code object and set of bound locals."""
+    """The body function of a loop, made once per function of the program and set of bound locals."""
     bound = frozenset(frame.locals)
     cache = cg.tracer.config.resume_functions
     key = _body_key(frame, loop)
