@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NamedTuple
 
+from dyncomp.capture._hook import later
 from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
 from dyncomp.capture.bytecode.flow import Flow, introspects_locals, stack_depths
 from dyncomp.capture.bytecode.instr import (
@@ -26,7 +27,6 @@ from dyncomp.capture.bytecode.instr import (
     CanonicalCode,
     Instr,
 )
-from dyncomp.capture.bytecode.transfers import transfer_loc
 from dyncomp.capture.pyver import decode, encode
 from dyncomp.errors import Unsupported
 
@@ -380,24 +380,20 @@ def emit_exit(
 
 
 def emit_tail(assembly: Assembly, target: ResumeTarget, depth: int, prefix: str) -> set[str]:
-    """Call ``target`` with the stack of ``depth`` values and the locals, and return its result.
-
-    The frame gives up its own references to what it passes. Returns the names of the temporaries used, which
-    start with ``prefix``.
+    """Return the call of ``target`` with the stack of ``depth`` values and the locals, made when the frame is
+    gone. Returns the names of the temporaries used, which start with ``prefix``.
     """
     temporaries = [f"{prefix}{slot}" for slot in range(depth)]
     for name in reversed(temporaries):
         assembly.emit("STORE_FAST", name)
+    assembly.emit("LOAD_CONST", later)
     emit_bound(assembly, target.function, target.freevars)
     for arg in target.args:
         if arg.kind == "cell":
             assembly.emit("LOAD_DEREF", arg.key)
             continue
-        name = temporaries[arg.key] if arg.kind == "stack" else arg.key
-        assembly.emit("LOAD_FAST", name)
-        assembly.emit("DELETE_FAST", name)
-    assembly.loc = transfer_loc(assembly.loc)
-    assembly.emit("CALL", (len(target.args), ()))
+        assembly.emit("LOAD_FAST", temporaries[arg.key] if arg.kind == "stack" else arg.key)
+    assembly.emit("CALL", (len(target.args) + 1, ()))
     assembly.emit("RETURN_VALUE")
     return set(temporaries)
 
