@@ -64,6 +64,8 @@ def _unwrapped(tracer: Tracer, obj: Value) -> tuple[FunctionValue | NestedFuncti
     for _ in range(_MOST_WRAPPERS):
         if isinstance(obj, BoundMethodValue) and isinstance(obj.function, _FUNCTIONS) and not bound:
             obj, bound = obj.function, True
+        if obj.is_const and _is_dispatcher(tracer, obj.const):
+            obj = tracer.child_or_constant(obj.const.__wrapped__, None)
         if not isinstance(obj, _FUNCTIONS):
             break
         inner = None
@@ -73,6 +75,13 @@ def _unwrapped(tracer: Tracer, obj: Value) -> tuple[FunctionValue | NestedFuncti
             return obj, bound
         obj = tracer.realize(inner)
     raise Break("unsupported-call", f"the signature of {obj.describe()}")
+
+
+def _is_dispatcher(tracer: Tracer, constant: Any) -> bool:
+    """Whether a library's C function tells by ``__wrapped__`` what signature it has (``np.unique``)."""
+    if isinstance(constant, type) or not tracer.config.is_trusted(str(getattr(constant, "__module__", ""))):
+        return False
+    return isinstance(getattr(constant, "__wrapped__", None), types.FunctionType)
 
 
 def _stored_signature(tracer: Tracer, function: Value) -> Value | None:
