@@ -132,6 +132,17 @@ class ResumeFunction(Dispatcher):
     ) -> None: ...
     def bind(self, cells: tuple[Any, ...]) -> Dispatcher: ...
 
+class TailCall:
+    """A call that is still to be made. Only code that the hook or a dispatcher runs returns one, and only C
+    code sees it."""
+
+def later(function: Callable[..., Any], *args: Any) -> TailCall:
+    """What replacement code returns to go on in another function: the call is made when the frame is gone,
+    and its arguments move into the frame of ``function``."""
+
+def run(call: TailCall) -> Any:
+    """Make a call of :func:`later` at once, its arguments moving too."""
+
 def set_active(config: HookConfig | None) -> HookConfig | None:
     """Turn the frame hook on (or off) in this thread; returns what was active before. Put it back in a
     ``finally``: a thread that ends with a config active leaves the hook installed (harmless, but slow).

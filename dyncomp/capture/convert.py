@@ -6,6 +6,7 @@ import builtins
 import dataclasses
 import time
 import traceback
+import types
 from typing import Any
 
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
@@ -124,6 +125,15 @@ def _builtins_replaced() -> bool:
     return False
 
 
+def _is_hashable(code: types.CodeType) -> bool:
+    """Whether capture can remember things by code object: tools make any object a constant."""
+    try:
+        hash(code)
+    except TypeError:
+        return False
+    return True
+
+
 def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     code = function.__code__
     config.records.counters["misses"] += 1
@@ -134,6 +144,10 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
         return None
     if _builtins_replaced():
         config.records.add_skip(code.co_qualname, location(code), "builtins that capture needs are replaced")
+        return None
+    if not _is_hashable(code):
+        config.records.add_skip(code.co_qualname, location(code), "constants of its code cannot be hashed")
+        _hook.mark(code, "skip", config)
         return None
     failure = why_missed(function, args, config)
     if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):

@@ -22,6 +22,7 @@ from typing import Any
 
 from .targets import TARGETS, Target
 
+TEST_LIMIT = 600  # seconds for one test: machines are shared
 ROOT = Path(__file__).resolve().parents[2]
 _TIMED_OUT = 124
 
@@ -49,7 +50,7 @@ def run(target: Target, backend: str, limit: float) -> dict[str, Any]:
             folder,
             "-c",
             os.devnull,
-            "--timeout=120",
+            f"--timeout={TEST_LIMIT}",
             "-W",
             "ignore",
             "-p",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NamedTuple
 
+from dyncomp.capture._hook import later
 from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
 from dyncomp.capture.bytecode.flow import Flow, introspects_locals, stack_depths
 from dyncomp.capture.bytecode.instr import (
@@ -26,7 +27,6 @@ from dyncomp.capture.bytecode.instr import (
     CanonicalCode,
     Instr,
 )
-from dyncomp.capture.bytecode.transfers import transfer_loc
 from dyncomp.capture.pyver import decode, encode
 from dyncomp.errors import Unsupported
 
@@ -55,7 +55,8 @@ class Continuation:
 
     ``code`` takes ``len(args)`` positional arguments in the order of ``args``; a function of it needs a
     closure of cells for ``freevars`` in that order (those named in ``cellvars`` were cells made by the
-    original frame, the others were its free variables).
+    original frame, the others were its free variables). ``origins``: which instruction of the original each
+    one copies, -1 in the prologue.
     """
 
     code: CodeType
@@ -64,6 +65,7 @@ class Continuation:
     args: tuple[Arg, ...]
     freevars: tuple[str, ...]
     cellvars: tuple[str, ...]
+    origins: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +100,7 @@ def needed_locals(code: CodeType | CanonicalCode, at: int, bound: Collection[str
     if introspects_locals(canonical):
         return tuple(name for name in flow.names if name in bound)
     wanted = set(flow.members(flow.live()[at]))
-    if _uses_bare_super(canonical):
+    if uses_bare_super(canonical):
         wanted.add(canonical.varnames[0])
     return tuple(name for name in flow.names if name in wanted and name in bound)
 
@@ -139,6 +141,7 @@ def make_continuation(
         args=given,
         freevars=made.freevars,
         cellvars=canonical.cellvars,
+        origins=assembly.origins,
     )
 
 
@@ -231,7 +234,7 @@ def check_plain(code: CanonicalCode) -> None:
         raise Unsupported("a generator or coroutine cannot be resumed as a function", break_id=BREAK_ID)
 
 
-def _uses_bare_super(code: CanonicalCode) -> bool:
+def uses_bare_super(code: CanonicalCode) -> bool:
     if "__class__" not in code.freevars or not code.argcount:
         return False
     return any(instr.op == "LOAD_GLOBAL" and instr.arg == "super" for instr in code.instructions)
@@ -248,7 +251,7 @@ def argument_order(
     left_out = {*unbound_slots, *lasti_slots}
     stack = [Arg("stack", k) for k in range(stack_depth) if k not in left_out]
     local = [Arg("local", name) for name in code.varnames if name in bound and name not in boxed]
-    if not _uses_bare_super(code):
+    if not uses_bare_super(code):
         return tuple(stack + local)
     first = code.varnames[0]
     if first in boxed:
@@ -377,24 +380,20 @@ def emit_exit(
 
 
 def emit_tail(assembly: Assembly, target: ResumeTarget, depth: int, prefix: str) -> set[str]:
-    """Call ``target`` with the stack of ``depth`` values and the locals, and return its result.
-
-    The frame gives up its own references to what it passes. Returns the names of the temporaries used, which
-    start with ``prefix``.
+    """Return the call of ``target`` with the stack of ``depth`` values and the locals, made when the frame is
+    gone. Returns the names of the temporaries used, which start with ``prefix``.
     """
     temporaries = [f"{prefix}{slot}" for slot in range(depth)]
     for name in reversed(temporaries):
         assembly.emit("STORE_FAST", name)
+    assembly.emit("LOAD_CONST", later)
     emit_bound(assembly, target.function, target.freevars)
     for arg in target.args:
         if arg.kind == "cell":
             assembly.emit("LOAD_DEREF", arg.key)
             continue
-        name = temporaries[arg.key] if arg.kind == "stack" else arg.key
-        assembly.emit("LOAD_FAST", name)
-        assembly.emit("DELETE_FAST", name)
-    assembly.loc = transfer_loc(assembly.loc)
-    assembly.emit("CALL", (len(target.args), ()))
+        assembly.emit("LOAD_FAST", temporaries[arg.key] if arg.kind == "stack" else arg.key)
+    assembly.emit("CALL", (len(target.args) + 1, ()))
     assembly.emit("RETURN_VALUE")
     return set(temporaries)
 

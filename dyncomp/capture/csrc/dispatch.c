@@ -11,11 +11,23 @@ call_function(Dispatcher *self, PyFunctionObject *function, PyObject *const *arg
               PyObject *kwnames)
 {
     PyThreadState *tstate = PyThreadState_GET();
-    int extra_frames = self->extra_frames;
+    PyObject *result;
     c_recursion_refund(tstate, C_RECURSION_PER_CALL);
-    recursion_refund(tstate, extra_frames);
-    PyObject *result = function->vectorcall((PyObject *)function, args, nargsf, kwnames);
-    recursion_refund(tstate, -extra_frames);
+    if (nargsf & ARGUMENTS_MOVE) {
+        result = call_moving(function, (PyObject **)args, (Py_ssize_t)(nargsf & ~ARGUMENTS_MOVE), NULL);
+    }
+    else {
+        int extra_frames = self->extra_frames;
+        recursion_refund(tstate, extra_frames);
+        if (kwnames == NULL && args_are_on_stack(tstate, (PyObject *)self, args, nargsf)) {
+            Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+            result = call_moving(function, (PyObject **)args, nargs, Py_None);
+        }
+        else {
+            result = function->vectorcall((PyObject *)function, args, nargsf, kwnames);
+        }
+        recursion_refund(tstate, -extra_frames);
+    }
     c_recursion_refund(tstate, -C_RECURSION_PER_CALL);
     return result;
 }
@@ -119,7 +131,8 @@ run_entry(Dispatcher *self, ThreadState *ts, Hit *hit, const GuardEnv *env, PyOb
           PyObject *kwnames)
 {
     Entry *entry = hit->entry;
-    bool needs_hook = entry->needs_hook;
+    bool in_tail = (nargsf & ARGUMENTS_MOVE) != 0;
+    bool needs_hook = entry->needs_hook && !(in_tail && ts->active == self->config);
     HookConfig *previous = needs_hook ? push_active(ts, self->config) : NULL;
     PyObject *result;
     if (entry->target != NULL) {
@@ -128,6 +141,9 @@ run_entry(Dispatcher *self, ThreadState *ts, Hit *hit, const GuardEnv *env, PyOb
     }
     else {
         result = run_python(self, ts, hit, args, nargsf, kwnames);
+    }
+    if (is_tail_call(result) && (needs_hook || !in_tail)) {
+        result = tail_calls(result); /* else whoever made this tail call makes the next, too */
     }
     if (needs_hook) {
         pop_active(ts, previous);
@@ -205,7 +221,7 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (cache == NULL) {
         /* out of memory */
     }
-    else if (cache->skip || !bind(func, args, PyVectorcall_NARGS(nargsf), kwnames, &bound)) {
+    else if (cache->skip || !bind(func, args, PyVectorcall_NARGS(nargsf & ~ARGUMENTS_MOVE), kwnames, &bound)) {
         counters.fallbacks++;
         result = call_original(self, ts, args, nargsf, kwnames);
     }

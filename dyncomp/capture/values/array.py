@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...frontends.base import ArrayRef
-from ...prims.layout import is_c_contiguous, is_f_contiguous
-from ...symint import SymInt
+from ...prims.layout import has_c_order, has_f_order
+from ...symint import SymInt, is_unbacked
 from ..breaks import Break
 from ..guards.source import Source
 from .base import Codegen, NamedMethodValue, Tracer, Value
@@ -157,9 +157,9 @@ class FlagsValue(Value):
         if (
             name in ("c_contiguous", "f_contiguous")
             and known
-            and all(type(n) is int for n in (*ref.shape, *ref.strides))
+            and not any(map(is_unbacked, (*ref.shape, *ref.strides)))
         ):
-            check = is_c_contiguous if name == "c_contiguous" else is_f_contiguous
+            check = has_c_order if name == "c_contiguous" else has_f_order
             return ConstValue(bool(check(ref.shape, ref.strides)))
         raise Break("unsupported-attribute", f"flag {name!r} of {self.owner.describe()}")
 

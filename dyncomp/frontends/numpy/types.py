@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...errors import Unsupported
-from ...prims.layout import is_c_contiguous, is_f_contiguous
+from ...prims.layout import is_fortran
 from ...symint import Dim, SymInt, product
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -140,7 +140,7 @@ def isscalar(tx: TraceContext, element: Any) -> bool:
 def isfortran(tx: TraceContext, a: Any) -> bool:
 
     x = as_ref(tx, a)
-    return is_f_contiguous(x.shape, x.strides) and not is_c_contiguous(x.shape, x.strides)
+    return is_fortran(x.shape, x.strides)
 
 
 @TABLE.function("iterable")
