@@ -35,10 +35,10 @@ def run_inlined(tracer: Tracer, frame: Frame) -> Value:
     """Execute an inlined call to its end and return its result."""
     if tracer.decisions.no_inline and tracer.frames:
         caller = tracer.frames[-1]
-        if (caller.raw_code, caller.current) in tracer.decisions.no_inline:
-            raise Break(
-                "inline-refused", f"a break inside {frame.code.qualname} cannot be resumed in its caller"
-            )
+        why = tracer.decisions.no_inline.get((caller.raw_code, caller.current))
+        if why is not None:
+            name = frame.code.qualname
+            raise Break("inline-refused", f"a break inside {name} cannot be resumed in its caller: {why}")
     result = _run(tracer, frame)
     assert result is not None
     return result

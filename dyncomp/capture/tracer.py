@@ -44,7 +44,7 @@ class Decisions:
     """What earlier attempts at the same frame found out; keys are (code, instruction index)."""
 
     loop_breaks: set[tuple[types.CodeType, int]] = field(default_factory=set)
-    no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
+    no_inline: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)  # why
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
     constant_results: dict[Any, Any] = field(default_factory=dict)
