@@ -13,6 +13,7 @@ from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainE
 from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
+from .bytecode.flow import reachable
 from .dims import refuse_fixed
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
 from .entries.budget import estimate, make_room
@@ -307,6 +308,9 @@ def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
         raise Skip(f"no array operation before or after the graph break: {reason}")
 
 
+_PROSPECTS = frozenset({"CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER"})
+
+
 def _has_array_prospect(end: Any) -> bool:
     """Whether what follows a break may still hold work worth capturing: some call, operator or loop."""
     if isinstance(end, PlainEnd):
@@ -317,10 +321,9 @@ def _has_array_prospect(end: Any) -> bool:
         start = frame.current + 1
         if isinstance(end, LoopEnd) and frame is frames[-1]:
             start = max(end.loop.body) + 1
-        rest = frame.code.instructions[start:]
-        total += sum(
-            i.op in ("CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER") for i in rest
-        )
+        instructions = frame.code.instructions
+        rest = [index for index in reachable(frame.code, frame.start) if index >= start]
+        total += sum(instructions[index].op in _PROSPECTS for index in rest)
     return total > 1
 
 
