@@ -53,6 +53,8 @@ from .masked import uncopied
 
 # the text of a stack slot that holds no value
 UNBOUND_SLOT = "<unbound>"
+# a statement: what nobody needs any more goes here
+RELEASE = "__release"
 _INLINE = (int, str, bool, type(None), bytes)
 _SYMBOL = re.compile(r"\bs\d+\b")
 _LARGE = 10**30  # longer numbers are constants by name: turning them into text takes long, or is forbidden
@@ -93,6 +95,7 @@ class Codegen:
         self._count = 0
         self.place = line_loc(code.co_firstlineno)  # what the statements added now stand for
         self.frames: list[Any] = []  # of the trace where it ended, outermost first
+        self.held: set[str] = set()  # names of objects that variables of the program hold until it returns
         self.parameters = _parameter_names(code)
         self._taken = set(self.parameters) | set(code.co_freevars)
 
@@ -339,6 +342,19 @@ class Codegen:
                 self.line(f"del {target}[{name!r}]")
             else:
                 self.line(f"{target}[{name!r}] = {self.value(value)}")
+
+    def exists(self, value: Value) -> bool:
+        """Whether the object of ``value`` is at hand: it came from outside, or something needed it."""
+        known = isinstance(value.source, LocalSource) or value.source in self._loads
+        return known or self.is_built(value)
+
+    def release(self, variables: dict[str, Value], cells: dict[str, CellValue]) -> None:
+        """From here on only what is still needed, and what ``variables`` and ``cells`` of the program hold,
+        is kept alive."""
+        for value in (*variables.values(), *cells.values()):
+            if self.exists(value):
+                self.held.add(self.value(value))
+        self.line(RELEASE)
 
     # -- the whole function -----------------------------------------------------------------------------
     def arguments_again(self) -> str:
