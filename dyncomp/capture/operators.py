@@ -15,6 +15,7 @@ from ..graph.ir import Var
 from .breaks import Break
 from .calls.folding import text_operator
 from .mappings import container_operator
+from .objects.derived import leaves_to_array
 from .objects.identity import identical
 from .objects.object_operators import BINARY_NAMES, COMPARISONS, has_own_operator, special_method
 from .unbacked import is_whole_number, item
@@ -105,6 +106,8 @@ def _float_variable(tracer: Tracer, value: Value) -> Var:
 def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     """``a op b`` where ``op`` is spelled as in Python, in-place forms included."""
     plain = op[:-1] if op.endswith("=") and op not in COMPARISONS else op
+    if isinstance(b, ArrayValue) and leaves_to_array(tracer, a, BINARY_NAMES[plain].rstrip("_")):
+        return _with_array(tracer, op, plain, a, b)
     if has_own_operator(tracer, plain, a) or (
         not isinstance(a, ArrayValue) and has_own_operator(tracer, plain, b)
     ):
@@ -131,8 +134,18 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
         )
         if plain in ("==", "!="):
             return ConstValue(bool(tracer.fold(function, a.const, b.const)))
+        if plain == "|" and _in_unions(a.const) and _in_unions(b.const):
+            return ConstValue(tracer.fold(function, a.const, b.const))
         return tracer.wrap_result(tracer.fold(function, _immutable(a), _immutable(b)))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
+
+
+def _in_unions(constant: Any) -> bool:
+    """Whether ``|`` of such constants makes a union of types: no metaclass has an operator of its own."""
+    meta: Any = type(constant)
+    if isinstance(constant, type):
+        return meta.__or__ is type.__or__ and meta.__ror__ is type.__ror__
+    return constant is None or meta in (types.UnionType, types.GenericAlias)
 
 
 def _immutable(value: Value) -> Any:

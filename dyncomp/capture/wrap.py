@@ -30,6 +30,7 @@ from .regions import error_on_graph_break
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue
+from .values.derived import builtin_part, derived_from_outside
 from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
@@ -53,7 +54,6 @@ _BY_IDENTITY = (
     type(np.sin),
     type(np.sum),
     type,
-    types.UnionType,
     types.GenericAlias,
 )
 _ITERATORS: tuple[type, ...] = (
@@ -130,6 +130,9 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         return TupleValue(
             [tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source, type(obj)
         )
+    base = builtin_part(type(obj))
+    if base is not None:
+        return derived_from_outside(tracer, obj, base, source)
     if is_plain_class(type(obj)):
         tracer.guard(source, Kind.TYPE_IS, type(obj))
         return InstanceValue(type(obj), obj, source)
@@ -157,6 +160,19 @@ def _bound_in_c(obj: Any) -> bool:
     return isinstance(getattr(obj, "__self__", None), object) and not isinstance(
         getattr(obj, "__self__", None), (types.ModuleType, type, type(None))
     )
+
+
+def _wrap_union(tracer: Tracer, obj: types.UnionType, source: Source) -> Value:
+    """``int | str``, an object made anew wherever a program says so: known by its parts."""
+    tracer.guard(source, Kind.TYPE_IS, types.UnionType)
+    check = CustomCheck(_is_union_of, obj.__args__, f"the union {obj}")
+    tracer.guard(source, Kind.CUSTOM_ARRAY, check)
+    return ConstValue(obj, source)
+
+
+def _is_union_of(union: types.UnionType, parts: tuple[Any, ...]) -> bool:
+    found = union.__args__
+    return len(found) == len(parts) and all(a is b for a, b in zip(found, parts))
 
 
 def _wrap_bound_builtin(tracer: Tracer, obj: Any, source: Source) -> Value:
@@ -443,6 +459,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.MethodType: _wrap_method,
     functools.partial: _wrap_partial,
     types.CellType: _wrap_cell,
+    types.UnionType: _wrap_union,
     **dict.fromkeys(_ITERATORS, _wrap_iterator),
 }
 

@@ -10,17 +10,24 @@ import sys
 import types
 from typing import Any
 
-from .. import containers, frames, machine
+from .. import _hook, containers, frames, machine
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, CellContentsSource, ItemSource, Source
 from ..library import functions
-from ..objects import attributes, classes, instance_checks, protocols
+from ..objects import attributes, classes, derived, instance_checks, protocols
 from ..regions import disabled_reason, mark_of
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.context import InertContextValue
-from ..values.func import BuiltinMethodValue, CellValue, FunctionValue, NestedFunctionValue, SuperValue
+from ..values.func import (
+    BuiltinMethodValue,
+    CellValue,
+    FunctionValue,
+    NestedFunctionValue,
+    SuperValue,
+    is_function_member,
+)
 from ..values.generator import GeneratorValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue
@@ -80,7 +87,7 @@ def refuse_inlining(
     if code.co_flags & _COROUTINE_FLAGS:
         raise Break("generator", f"{function.describe()} is a coroutine")
     module = function_globals(function)[0].get("__name__", "")
-    if not tracer.config.is_inlinable(str(module)):
+    if not tracer.config.is_inlinable(str(module), code.co_qualname):
         raise Break("unsupported-call", f"{function.describe()} of module {module} is called, not inlined")
     depth = tracer.config.options.inline_depth
     own_frames = sum(not is_library_frame(tracer, frame) for frame in tracer.frames)
@@ -255,6 +262,9 @@ def call_object(
     replacement = tracer.config.substitutes.find(obj)
     if replacement is not None:
         return call_instead(tracer, replacement, args, kwargs)
+    inherited = derived.call_method(tracer, obj, args, kwargs)
+    if inherited is not None:
+        return inherited
     found = library_rule(tracer, obj, args, kwargs)
     if found is not None:
         tracer.take_direct()
@@ -279,6 +289,9 @@ def call_object(
     if isinstance(obj, type):
         inert = inert_context(tracer, obj, args, kwargs)
         return inert if inert is not None else classes.call_class(tracer, obj, args, kwargs)
+    if type(obj) is _hook.Dispatcher:
+        original: Any = obj.__wrapped__
+        return call_function(tracer, FunctionValue(original, pinned(original)), args, kwargs)
     if any(obj is f for f in _FRAME_FUNCTIONS) or ((obj is vars or obj is dir) and not args):
         raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")
     if obj is builtins.__build_class__:
@@ -425,7 +438,7 @@ def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value
         return tracer.child(getattr(function, name), AttrSource(value.source, name))
     if name == "__class__":
         return ConstValue(types.FunctionType)
-    if not hasattr(types.FunctionType, name):
+    if not is_function_member(name):
         tracer.guard(value.source, Kind.NOATTR, name)
         raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")

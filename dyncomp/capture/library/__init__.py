@@ -5,6 +5,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     construct,
     copies,
     functions,
+    inspection,
     iteration,
     itertools_calls,
     numbers,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -28,7 +29,8 @@ _C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _IMMUTABLE_TYPE = 1 << 8
 # C types whose attributes are looked up as those of ``object``, though they say so themselves
-_GENERIC = (object, BaseException, types.SimpleNamespace, tuple, list, dict, set, frozenset, str, int, float)
+_GENERIC: tuple[type, ...] = (object, BaseException, types.SimpleNamespace, OrderedDict)
+_GENERIC += (tuple, list, dict, set, frozenset, str, int, float)
 GENERIC_GETATTR = frozenset(cls.__getattribute__ for cls in _GENERIC)
 GENERIC_SETATTR = frozenset(hook for cls in _GENERIC for hook in (cls.__setattr__, cls.__delattr__))
 # descriptors that a class gives as they are

@@ -16,7 +16,7 @@ from ..values.obj import InstanceValue
 from ..values.partial import PartialValue
 from ..values.seq import TupleValue
 from ..wrap import is_plain_class
-from . import attributes
+from . import attributes, derived
 
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 
@@ -62,12 +62,15 @@ def make_instance(
     tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value], direct: Any = None
 ) -> Value:
     """``type.__call__(cls, *args, **kwargs)``: ``__new__``, then ``__init__`` if it gave such an object."""
-    if not tracer.config.is_inlinable(str(cls.__module__)):
+    if not tracer.config.is_inlinable(str(cls.__module__), cls.__qualname__):
         raise _refusal(cls)
     new = attributes.find_member(tracer, cls, "__new__")
     assert new is not None
-    if new.raw in (object.__new__, types.SimpleNamespace.__new__):
-        made: Value = allocate(tracer, cls)
+    derived_value = derived.allocate(tracer, cls, new.raw, args, kwargs)
+    if derived_value is not None:
+        made: Value = derived_value
+    elif new.raw in (object.__new__, types.SimpleNamespace.__new__):
+        made = allocate(tracer, cls)
         _check_ignored(tracer, cls, "__init__", object.__init__, args, kwargs)
     elif type(new.raw) is staticmethod and isinstance(new.raw.__func__, types.FunctionType):
         function = attributes.bind_member(tracer, new, None, cls, "__new__")
@@ -101,6 +104,8 @@ def _initialize(
     if init.raw is types.SimpleNamespace.__init__ and isinstance(made, InstanceValue) and not args:
         for name, value in kwargs.items():
             made.namespace.store(tracer, name, value)
+        return
+    if derived.call_method(tracer, init.raw, [made, *args], kwargs) is not None:
         return
     if not isinstance(init.raw, types.FunctionType) or not isinstance(made, InstanceValue):
         raise _refusal(made.pytype)

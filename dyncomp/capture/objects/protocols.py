@@ -8,7 +8,9 @@ from typing import Any
 
 from .. import exceptions
 from ..breaks import Break
+from ..calls import texts
 from ..values.base import Codegen, Tracer, Value
+from ..values.derived import DerivedValue
 from ..values.exception import ExceptionValue
 from ..values.iterator import IteratorValue
 from ..values.number import ConstValue, SymIntValue
@@ -221,6 +223,8 @@ def call_builtin(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[
         member = attributes.find_member(tracer, args[0].cls, name)
         if member is None or (member.raw is getattr(object, name, None) and member.raw is not None):
             continue
+        if isinstance(args[0], DerivedValue) and args[0].is_native(tracer, name):
+            return _of_builtin_part(tracer, function, args[0], args[1:])
         method = _method(tracer, args[0], name, f"{function.__name__}()")
         if method is None:
             break
@@ -230,6 +234,13 @@ def call_builtin(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[
         found = tracer.realize(tracer.call_value(method, given, {}))
         return _converted(function, name, found)
     return None
+
+
+def _of_builtin_part(tracer: Tracer, function: Any, obj: DerivedValue, rest: list[Value]) -> Value:
+    """A builtin function that the class leaves to the builtin class it derives from."""
+    if function in (repr, format, str):
+        return texts.text_of(tracer, function, obj, *rest)
+    return tracer.realize(tracer.call_value(ConstValue(function), [obj.operand(tracer), *rest], {}))
 
 
 def _hash_of(returned: int) -> int:

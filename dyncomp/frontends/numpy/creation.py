@@ -12,7 +12,7 @@ from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import is_c_contiguous, is_f_contiguous, sorted_axes
+from ...prims.layout import has_c_order, has_f_order, is_fortran, sorted_axes
 from ...symint import Dim
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -164,8 +164,7 @@ def _like_order(x: ArrayRef, order: str, ndim: int) -> list[int]:
     strides = x.var.type.strides
     if order == "K" and ndim == x.ndim:
         return sorted_axes(x.shape, strides)
-    fortran = is_f_contiguous(x.shape, strides) and not is_c_contiguous(x.shape, strides)
-    if order == "F" or (order == "A" and fortran):
+    if order == "F" or (order == "A" and is_fortran(x.shape, strides)):
         return natural[::-1]
     return natural
 
@@ -273,9 +272,9 @@ def as_array(tx: TraceContext, value: Any, dtype: Any, order: str, copy: bool) -
 
 def _ordered(tx: TraceContext, var: Var, order: str) -> ArrayRef:
     strides = var.type.strides
-    if order == "C" and not is_c_contiguous(var.shape, strides):
+    if order == "C" and not has_c_order(var.shape, strides):
         return array_of(emit(tx, "contiguous", var))
-    if order == "F" and not is_f_contiguous(var.shape, strides):
+    if order == "F" and not has_f_order(var.shape, strides):
         return array_of(reversed_axes(tx, emit(tx, "contiguous", reversed_axes(tx, var))))
     if order not in ("C", "F", "K", "A"):
         raise Unsupported(f"order={order!r}")

@@ -10,7 +10,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import is_c_contiguous, is_f_contiguous
+from ...prims.layout import has_c_order, has_f_order
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -58,9 +58,9 @@ def astype_function(
 def _has_order(x: Var, order: str) -> bool:
     strides = x.type.strides
     if order == "C":
-        return is_c_contiguous(x.shape, strides)
+        return has_c_order(x.shape, strides)
     if order == "F":
-        return is_f_contiguous(x.shape, strides)
+        return has_f_order(x.shape, strides)
     return order in ("K", "A")
 
 

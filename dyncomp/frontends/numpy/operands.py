@@ -208,6 +208,8 @@ def from_nested(tx: TraceContext, value: Any, dtype: DType | None) -> Var:
     element = leaves[0].shape if isinstance(leaves[0], ArrayRef) else ()
     rows = [_row(tx, leaf, element, dtype) for leaf in leaves]
     joined = emit(tx, "concatenate", *rows, axis=0)
+    if not joined.type.is_contiguous:  # concatenation goes by the order of the parts
+        joined = emit(tx, "contiguous", joined)
     return emit(tx, "reshape", joined, shape=(*shape, *element))
 
 
