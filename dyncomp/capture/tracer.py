@@ -44,7 +44,7 @@ class Decisions:
     """What earlier attempts at the same frame found out; keys are (code, instruction index)."""
 
     loop_breaks: set[tuple[types.CodeType, int]] = field(default_factory=set)
-    no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
+    no_inline: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)  # why
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
     constant_results: dict[Any, Any] = field(default_factory=dict)
@@ -72,6 +72,7 @@ class Tracer:
         # symbolic int arguments of the graph: where they are found, or the value that is computed
         self.integers: list[Source | NumberValue] = []
         self.places: dict[str, SymbolPlace] = {}
+        self.named_sizes: dict[str, SymInt] = {}  # of dynamic={…}
         self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
@@ -157,6 +158,14 @@ class Tracer:
             known = wrap.wrap(self, value.obj, value.source)
             self.by_source[value.source] = known
         return known
+
+    def realize_loaded(self, value: LazyValue) -> Value:
+        """The value of an object that is only put on the stack: where wrapping refuses it, whatever uses it
+        breaks the graph."""
+        try:
+            return self.realize(value)
+        except Break as problem:
+            return self.realize_as_opaque(value, problem.reason)
 
     def realize_as_opaque(self, value: LazyValue, reason: str) -> Value:
         """The value of an object that wrapping refused: it can be passed on."""

@@ -290,7 +290,8 @@ def call_object(
         inert = inert_context(tracer, obj, args, kwargs)
         return inert if inert is not None else classes.call_class(tracer, obj, args, kwargs)
     if type(obj) is _hook.Dispatcher:
-        return call_function(tracer, FunctionValue(obj.__wrapped__, pinned(obj.__wrapped__)), args, kwargs)
+        original: Any = obj.__wrapped__
+        return call_function(tracer, FunctionValue(original, pinned(original)), args, kwargs)
     if any(obj is f for f in _FRAME_FUNCTIONS) or ((obj is vars or obj is dir) and not args):
         raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")
     if obj is builtins.__build_class__:

@@ -26,6 +26,7 @@ from .registry import NONE, builtin
 _MOST_WRAPPERS = 20
 _FUNCTIONS = (FunctionValue, NestedFunctionValue)
 _EMPTY = ConstValue(inspect.Parameter.empty)
+_KINDS: Any = type(inspect.Parameter.VAR_KEYWORD)
 
 
 @builtin(types.MappingProxyType)
@@ -63,6 +64,8 @@ def _unwrapped(tracer: Tracer, obj: Value) -> tuple[FunctionValue | NestedFuncti
     for _ in range(_MOST_WRAPPERS):
         if isinstance(obj, BoundMethodValue) and isinstance(obj.function, _FUNCTIONS) and not bound:
             obj, bound = obj.function, True
+        if obj.is_const and _is_dispatcher(tracer, obj.const):
+            obj = tracer.child_or_constant(obj.const.__wrapped__, None)
         if not isinstance(obj, _FUNCTIONS):
             break
         inner = None
@@ -72,6 +75,13 @@ def _unwrapped(tracer: Tracer, obj: Value) -> tuple[FunctionValue | NestedFuncti
             return obj, bound
         obj = tracer.realize(inner)
     raise Break("unsupported-call", f"the signature of {obj.describe()}")
+
+
+def _is_dispatcher(tracer: Tracer, constant: Any) -> bool:
+    """Whether a library's C function tells by ``__wrapped__`` what signature it has (``np.unique``)."""
+    if isinstance(constant, type) or not tracer.config.is_trusted(str(getattr(constant, "__module__", ""))):
+        return False
+    return isinstance(getattr(constant, "__wrapped__", None), types.FunctionType)
 
 
 def _stored_signature(tracer: Tracer, function: Value) -> Value | None:
@@ -185,7 +195,7 @@ def _getfullargspec(tracer: Tracer, func: Value) -> Value:
     function = func.function if isinstance(func, BoundMethodValue) else func
     if not isinstance(function, _FUNCTIONS) or _stored_signature(tracer, function) is not None:
         raise Break("unsupported-call", f"the argument specification of {func.describe()}")
-    kinds: dict[Any, list[str]] = {kind: [] for kind in type(inspect.Parameter.VAR_KEYWORD)}
+    kinds: dict[Any, list[str]] = {kind: [] for kind in _KINDS}
     for name, kind in _names_and_kinds(function):
         kinds[kind].append(name)
     positional = kinds[inspect.Parameter.POSITIONAL_ONLY] + kinds[inspect.Parameter.POSITIONAL_OR_KEYWORD]
@@ -226,12 +236,11 @@ def _getattr_static(tracer: Tracer, obj: Value, attr: Value, default: Value | No
     name = tracer.constant_of(attr, "an attribute name")
     if type(name) is not str:
         raise Break("unsupported-call", f"getattr_static of a {type(name).__name__}")
-    found = _static_attribute(tracer, obj, name)
-    if found is not None:
-        return tracer.realize(found)
-    if default is None:
-        tracer.raise_exception(AttributeError, name)
-    return default
+    found = _static_attribute(tracer, obj, name) or default
+    if found is None:
+        raise tracer.raise_exception(AttributeError, name)
+    realized: Value = tracer.realize(found)
+    return realized
 
 
 def _static_attribute(tracer: Tracer, obj: Value, name: str) -> Value | None:
@@ -266,7 +275,8 @@ def _of_class(tracer: Tracer, cls: type, name: str) -> Value | None:
 
 
 def _of_instance(tracer: Tracer, obj: InstanceValue, name: str) -> Value | None:
-    for base in obj.cls.__mro__:
+    order: tuple[type, ...] = obj.cls.__mro__
+    for base in order:
         given = vars(base).get("__dict__")
         if given is not None and type(given) is not types.GetSetDescriptorType:
             raise Break(
