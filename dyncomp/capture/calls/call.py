@@ -8,6 +8,7 @@ import enum
 import inspect
 import sys
 import types
+from contextvars import ContextVar
 from typing import Any
 
 from .. import containers, frames, machine
@@ -20,7 +21,14 @@ from ..regions import disabled_reason, mark_of
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.context import InertContextValue
-from ..values.func import BuiltinMethodValue, CellValue, FunctionValue, NestedFunctionValue, SuperValue
+from ..values.func import (
+    BuiltinMethodValue,
+    CellValue,
+    FunctionGetValue,
+    FunctionValue,
+    NestedFunctionValue,
+    SuperValue,
+)
 from ..values.generator import GeneratorValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue
@@ -286,8 +294,6 @@ def call_object(
         raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")
     if obj is builtins.__build_class__:
         raise Break("class-definition", "a class is made")
-    if obj is print:
-        raise Break("print", "a call of print")
     method = unbound_method(obj, args)
     if method is not None:
         return tracer.call_value(method, args[1:], kwargs)
@@ -365,6 +371,8 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
         return _enum_attribute(tracer, value, name)
     if type(obj) is tuple:
         return spread(value).getattr(tracer, name)
+    if type(obj) is ContextVar:
+        return class_attribute(tracer, value, name)
     if isinstance(obj, (str, bytes, int, float, complex)) and not isinstance(obj, bool | type):
         member = inspect.getattr_static(type(obj), name, _MISSING)
         if isinstance(member, types.MethodDescriptorType):
@@ -428,6 +436,8 @@ def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value
         return tracer.child(getattr(function, name), AttrSource(value.source, name))
     if name == "__class__":
         return ConstValue(types.FunctionType)
+    if name == "__get__":
+        return FunctionGetValue(value)
     if not hasattr(types.FunctionType, name):
         tracer.guard(value.source, Kind.NOATTR, name)
         raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
