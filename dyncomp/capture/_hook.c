@@ -300,6 +300,8 @@ static PyMethodDef functions[] = {
     {"reset_stats", reset_stats, METH_NOARGS, "reset_stats()"},
     {"attr_kind", attr_kind, METH_VARARGS, "attr_kind(obj, name) -> str"},
     {"hook_installed", hook_installed, METH_NOARGS, "hook_installed() -> bool"},
+    {"later", (PyCFunction)(void (*)(void))tail_later, METH_FASTCALL, "later(function, *args) -> a call to return"},
+    {"run", tail_run, METH_O, "run(what later gave) -> its result"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
     {NULL},
 };
@@ -319,7 +321,8 @@ static int
 add_types(PyObject *module)
 {
     static PyTypeObject *const types[] = {&GuardProgram_Type, &Entry_Type,         &CodeCache_Type,
-                                          &HookConfig_Type,   &Dispatcher_Type, &ResumeFunction_Type};
+                                          &HookConfig_Type,   &Dispatcher_Type, &ResumeFunction_Type,
+                                          &TailCall_Type};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (PyModule_AddType(module, types[i]) < 0) {
             return -1;
@@ -344,7 +347,9 @@ module_exec(PyObject *module)
         errstate_setup();
     }
     PyObject *ops = guard_opcodes();
-    if (ops == NULL || PyModule_AddObjectRef(module, "OPS", ops) < 0
+    PyObject *regions = regions_setup();
+    if (ops == NULL || regions == NULL || PyModule_AddObjectRef(module, "REGIONS", regions) < 0
+        || PyModule_AddObjectRef(module, "OPS", ops) < 0
         || PyModule_AddIntConstant(module, "TRANSFER_COLUMN", TRANSFER_COLUMN) < 0) {
         Py_XDECREF(ops);
         return -1;

@@ -127,15 +127,25 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     if found is not None:
         return found
     if plain in ("==", "!=") and not (a.is_const and b.is_const):
-        return _compare_unlike(plain, a, b)
+        return _compare_unlike(tracer, plain, a, b)
     if a.is_const and b.is_const:
         function = getattr(
             operator, BINARY_NAMES[plain] if op == plain else f"i{BINARY_NAMES[plain].rstrip('_')}"
         )
         if plain in ("==", "!="):
             return ConstValue(bool(tracer.fold(function, a.const, b.const)))
+        if plain == "|" and _in_unions(a.const) and _in_unions(b.const):
+            return ConstValue(tracer.fold(function, a.const, b.const))
         return tracer.wrap_result(tracer.fold(function, _immutable(a), _immutable(b)))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
+
+
+def _in_unions(constant: Any) -> bool:
+    """Whether ``|`` of such constants makes a union of types: no metaclass has an operator of its own."""
+    meta: Any = type(constant)
+    if isinstance(constant, type):
+        return meta.__or__ is type.__or__ and meta.__ror__ is type.__ror__
+    return constant is None or meta in (types.UnionType, types.GenericAlias)
 
 
 def _immutable(value: Value) -> Any:
@@ -220,7 +230,11 @@ def _ordered_items(tracer: Tracer, op: str, a: Value, b: Value) -> bool:
     return comparison(len(first), len(second))
 
 
-def _compare_unlike(op: str, a: Value, b: Value) -> Value:
+def _compares_by_identity(cls: type) -> bool:
+    return cls.__eq__ is object.__eq__ and cls.__ne__ is object.__ne__
+
+
+def _compare_unlike(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     """Equality of values of unlike kinds whose types settle it."""
     settled = (
         int,
@@ -244,6 +258,8 @@ def _compare_unlike(op: str, a: Value, b: Value) -> Value:
         alike = (a.pytype in numbers and b.pytype in numbers) or (a.pytype in sets and b.pytype in sets)
         if a.pytype is not b.pytype and not alike:
             return ConstValue(op == "!=")
+    if _compares_by_identity(a.pytype) and _compares_by_identity(b.pytype):
+        return ConstValue(identical(tracer, a, b) == (op == "=="))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
 
 

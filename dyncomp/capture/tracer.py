@@ -45,7 +45,7 @@ class Decisions:
     """What earlier attempts at the same frame found out; keys are (code, instruction index)."""
 
     loop_breaks: set[tuple[types.CodeType, int]] = field(default_factory=set)
-    no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
+    no_inline: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)  # why
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
     constant_results: dict[Any, Any] = field(default_factory=dict)
@@ -163,6 +163,14 @@ class Tracer:
             known = wrap.wrap(self, value.obj, value.source)
             self.by_source[value.source] = known
         return known
+
+    def realize_loaded(self, value: LazyValue) -> Value:
+        """The value of an object that is only put on the stack: where wrapping refuses it, whatever uses it
+        breaks the graph."""
+        try:
+            return self.realize(value)
+        except Break as problem:
+            return self.realize_as_opaque(value, problem.reason)
 
     def realize_as_opaque(self, value: LazyValue, reason: str) -> Value:
         """The value of an object that wrapping refused: it can be passed on."""

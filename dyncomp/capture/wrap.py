@@ -23,7 +23,7 @@ from ..symint import SymInt
 from . import _hook
 from .breaks import Break, Skip
 from .dims import array_dims, has_exchange_table
-from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
+from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
 from .guards.guard import Kind
 from .guards.program import is_plain_key
 from .guards.source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
@@ -55,7 +55,6 @@ _BY_IDENTITY = (
     type(np.sin),
     type(np.sum),
     type,
-    types.UnionType,
     types.GenericAlias,
     ContextVar,
 )
@@ -163,6 +162,19 @@ def _bound_in_c(obj: Any) -> bool:
     return isinstance(getattr(obj, "__self__", None), object) and not isinstance(
         getattr(obj, "__self__", None), (types.ModuleType, type, type(None))
     )
+
+
+def _wrap_union(tracer: Tracer, obj: types.UnionType, source: Source) -> Value:
+    """``int | str``, an object made anew wherever a program says so: known by its parts."""
+    tracer.guard(source, Kind.TYPE_IS, types.UnionType)
+    check = CustomCheck(_is_union_of, obj.__args__, f"the union {obj}")
+    tracer.guard(source, Kind.CUSTOM_ARRAY, check)
+    return ConstValue(obj, source)
+
+
+def _is_union_of(union: types.UnionType, parts: tuple[Any, ...]) -> bool:
+    found = union.__args__
+    return len(found) == len(parts) and all(a is b for a, b in zip(found, parts))
 
 
 def _wrap_bound_builtin(tracer: Tracer, obj: Any, source: Source) -> Value:
@@ -449,6 +461,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.MethodType: _wrap_method,
     functools.partial: _wrap_partial,
     types.CellType: _wrap_cell,
+    types.UnionType: _wrap_union,
     **dict.fromkeys(_ITERATORS, _wrap_iterator),
 }
 
@@ -545,12 +558,16 @@ def _dlpack_dtype(facts: Facts) -> tuple[int, int, int]:
 
 
 def refuse_overlaps(tracer: Tracer, mutated: set[str]) -> None:
-    """Break off (the original runs) when an array that the graph writes shares memory with another."""
+    """Break off (the original runs, where it is so) when an array that the graph writes shares memory with
+    another."""
+    sources = {v.ref.var.name: v.source for v in tracer.inputs if isinstance(v, ArrayValue)}
     objects = list(tracer.input_objects.items())
     for name in mutated:
         target = tracer.input_objects.get(name)
         for other, obj in objects:
             if other != name and target is not None and _overlap(target, obj):
+                pair = (sources[name], sources[other])
+                tracer.guard(None, Kind.OVERLAP, NoOverlap(pair, (0,)))  # type: ignore[arg-type]
                 raise Break("unsupported-operation", "two arguments share memory and one of them is written")
 
 

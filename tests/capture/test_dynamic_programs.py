@@ -29,7 +29,6 @@ MORE = {
     "symbolic_step": 6,
     "frequencies": 6,
     "window": 6,
-    "padded_edge": 6,
     "comprehension": 9,  # the sum of a list, one for each length
 }
 # a loop over a symbolic range stays a loop; its body is captured by itself

@@ -11,7 +11,7 @@ import types
 from contextvars import ContextVar
 from typing import Any
 
-from .. import containers, frames, machine
+from .. import _hook, containers, frames, machine
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, CellContentsSource, ItemSource, Source
@@ -28,6 +28,7 @@ from ..values.func import (
     FunctionValue,
     NestedFunctionValue,
     SuperValue,
+    is_function_member,
 )
 from ..values.generator import GeneratorValue
 from ..values.mapping import DictValue
@@ -88,7 +89,7 @@ def refuse_inlining(
     if code.co_flags & _COROUTINE_FLAGS:
         raise Break("generator", f"{function.describe()} is a coroutine")
     module = function_globals(function)[0].get("__name__", "")
-    if not tracer.config.is_inlinable(str(module)):
+    if not tracer.config.is_inlinable(str(module), code.co_qualname):
         raise Break("unsupported-call", f"{function.describe()} of module {module} is called, not inlined")
     depth = tracer.config.options.inline_depth
     own_frames = sum(not is_library_frame(tracer, frame) for frame in tracer.frames)
@@ -290,6 +291,9 @@ def call_object(
     if isinstance(obj, type):
         inert = inert_context(tracer, obj, args, kwargs)
         return inert if inert is not None else classes.call_class(tracer, obj, args, kwargs)
+    if type(obj) is _hook.Dispatcher:
+        original: Any = obj.__wrapped__
+        return call_function(tracer, FunctionValue(original, pinned(original)), args, kwargs)
     if any(obj is f for f in _FRAME_FUNCTIONS) or ((obj is vars or obj is dir) and not args):
         raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")
     if obj is builtins.__build_class__:
@@ -438,7 +442,7 @@ def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value
         return ConstValue(types.FunctionType)
     if name == "__get__":
         return FunctionGetValue(value)
-    if not hasattr(types.FunctionType, name):
+    if not is_function_member(name):
         tracer.guard(value.source, Kind.NOATTR, name)
         raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")

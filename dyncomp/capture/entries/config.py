@@ -38,6 +38,12 @@ NOT_INLINED = frozenset((
 ))
 # fmt: on
 
+# what of them is inlined all the same, by module and outermost name: it looks at its arguments only
+_INLINED_PARTS = frozenset(
+    ("inspect", name)
+    for name in ["Signature", "Parameter", "BoundArguments", "isclass", "isfunction", "ismethod", "ismodule"]
+    + ["isbuiltin", "isgenerator", "isroutine", "iscode", "ismethodwrapper"]
+)
 
 _POLYFILLS = "dyncomp.capture.polyfills"
 
@@ -80,10 +86,10 @@ class CaptureConfig(_hook.HookConfig):
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self.rebuild: Callable[[Any, Options], Any] | None = None
         self.code_infos: dict[int, Any] = {}
-        self.canonical_codes: dict[int, Any] = {}
         self.resume_functions: dict[Any, Any] = {}
+        self.stand_ins: dict[int, Any] = {}  # what is made later, by the id of the code that stands in for it
         # by identity (code objects compare by value), with the body so that its id stays its own
-        self._body_owners: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        self._body_owners: dict[int, tuple[types.CodeType, list[types.CodeType]]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
         self.raise_internal_errors = True  # under debug_verify
@@ -120,24 +126,27 @@ class CaptureConfig(_hook.HookConfig):
         self._body_owners.clear()
         self._plain_bodies.clear()
         self.code_infos.clear()
-        self.canonical_codes.clear()
         self.resume_functions.clear()
+        self.stand_ins.clear()
         self.records.forget()
 
     def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:
         """Arguments of a loop body that change from one iteration to the next."""
         self._varying[code] = names
 
-    def set_body_owner(self, body: types.CodeType, owner: types.CodeType) -> None:
-        """``body`` runs one iteration of a loop of ``owner``."""
-        self._body_owners[id(body)] = (body, owner)
+    def add_body_owner(self, body: types.CodeType, owner: types.CodeType) -> None:
+        """``body`` runs one iteration of a loop of ``owner``: a function, or a continuation of it."""
+        owners = self._body_owners.setdefault(id(body), (body, []))[1]
+        if not any(known is owner for known in owners):
+            owners.append(owner)
 
     def note_plain_body(self, body: types.CodeType) -> None:
         """A loop's body turned out to hold no array work: have its loop captured anew, to run as it is."""
         known = self._body_owners.get(id(body))
         if known is not None and id(body) not in self._plain_bodies:
             self._plain_bodies[id(body)] = body
-            _hook.clear(known[1], self)
+            for owner in known[1]:
+                _hook.clear(owner, self)
 
     def is_plain_body(self, body: types.CodeType) -> bool:
         """Whether every capture of a loop's body so far left it as it is."""
@@ -152,7 +161,10 @@ class CaptureConfig(_hook.HookConfig):
     def is_loop_body(self, code: types.CodeType) -> bool:
         return code in self._varying
 
-    def is_inlinable(self, module: str) -> bool:
+    def is_inlinable(self, module: str, qualname: str = "") -> bool:
+        """Whether the functions and classes of a module are followed, or that one."""
+        if (module, qualname.partition(".")[0]) in _INLINED_PARTS:
+            return True
         return module not in NOT_INLINED and module.partition(".")[0] not in NOT_INLINED
 
     def is_trusted(self, module: str) -> bool:

@@ -6,6 +6,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     copies,
     environment,
     functions,
+    inspection,
     iteration,
     itertools_calls,
     numbers,

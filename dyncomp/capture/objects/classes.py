@@ -73,7 +73,7 @@ def make_instance(
     tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value], direct: Any = None
 ) -> Value:
     """``type.__call__(cls, *args, **kwargs)``: ``__new__``, then ``__init__`` if it gave such an object."""
-    if not tracer.config.is_inlinable(str(cls.__module__)):
+    if not tracer.config.is_inlinable(str(cls.__module__), cls.__qualname__):
         raise _refusal(cls)
     new = attributes.find_member(tracer, cls, "__new__")
     assert new is not None

@@ -1,8 +1,10 @@
-"""Objects whose going can be seen: generators with handlers or ``finally`` blocks of their own.
+"""Objects live as long as in plain Python: what goes on behind a graph break holds what the variables held.
 
-Continuations are given the locals that may still be read. A generator that nobody reads any more is closed
-when the frame lets go of it, in plain Python when its variable is assigned or the function returns: its
-variable is handed on too.
+A continuation is given the locals that may still be read, and those others whose objects are at hand: that
+an object goes can be seen (weak references, ``__del__``, memory). What exists only as a value of the graph,
+and a number or a text, is not made for that. A generator that nobody reads any more is closed when the frame
+lets go of it, in plain Python when its variable is assigned or the function returns: its variable is handed
+on too.
 """
 
 from __future__ import annotations
@@ -14,18 +16,26 @@ from typing import Any
 from ..breaks import Skip
 from ..bytecode.resume import needed_locals
 from ..frames import Frame, code_info
-from ..values.base import OpaqueValue, Tracer, Value
+from ..values.base import OpaqueValue, Tracer, UnboundValue, Value
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue
+from .codegen import Codegen
 
 _MAY_STEP_GENERATORS = (zip, map, filter, enumerate)
+_UNSEEN = frozenset({int, float, complex, bool, str, bytes, type(None), range, type(...)})
 
 
-def locals_needed(tracer: Tracer, frame: Frame, at: int, names: Collection[str]) -> tuple[str, ...]:
+def locals_needed(cg: Codegen, frame: Frame, at: int, names: Collection[str]) -> tuple[str, ...]:
     """Which of the locals ``names`` a continuation at ``at`` is given."""
-    needed = needed_locals(frame.code, at, names)
-    kept = [n for n in names if n not in needed and _is_closed_when_dropped(tracer, frame.locals.get(n))]
+    needed = needed_locals(frame.code, at, names, frame.start)
+    kept = [n for n in names if n not in needed and n in frame.locals and _is_kept(cg, frame.locals[n])]
     return (*needed, *sorted(kept))
+
+
+def _is_kept(cg: Codegen, value: Value) -> bool:
+    if isinstance(value, UnboundValue):
+        return False
+    return (cg.exists(value) and value.pytype not in _UNSEEN) or _is_closed_when_dropped(cg.tracer, value)
 
 
 def _is_closed_when_dropped(tracer: Tracer, value: Value | None) -> bool:

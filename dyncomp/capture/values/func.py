@@ -138,7 +138,7 @@ class NestedFunctionValue(Value):
             return self.written[name]
         if name == "__type_params__" and hasattr(types.FunctionType, name):
             return tracer.wrap_result(())
-        if not hasattr(types.FunctionType, name):
+        if not is_function_member(name):
             raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
 
@@ -188,6 +188,11 @@ _BOUND_IN_C: dict[type, type] = {
 _NAMES = ("__name__", "__qualname__", "__module__")
 _FIELDS = ("__doc__", "__annotations__", "__type_params__")
 _DUNDERS_IN_DICT = ("__wrapped__", "__isabstractmethod__")
+
+
+def is_function_member(name: str) -> bool:
+    """Whether the type of functions has the attribute; those that all types have are none of its objects'."""
+    return any(name in vars(cls) for cls in types.FunctionType.__mro__)
 
 
 def docstring(code: types.CodeType) -> Any:

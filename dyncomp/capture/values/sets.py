@@ -67,7 +67,7 @@ class SetValue(Value):
                 _refuse_nan(element)
             check = CustomCheck(has_elements_in_order, order, f"the elements {order!r:.80}")
             tracer.guard(self.source, Kind.CUSTOM_ARRAY, check)
-            self._mirror = set(self._obj)
+            self._mirror = self.pytype(self._obj)  # operators give the type of their left operand
             self._order = list(order)
         return self._mirror
 

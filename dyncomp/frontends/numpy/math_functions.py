@@ -153,16 +153,22 @@ def fix(tx: TraceContext, x: Any, out: Any = None) -> Any:
 # -- complex numbers --------------------------------------------------------------------------
 def real_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     """``x.real``; of real arrays the array itself. Of complex arrays NumPy gives a view, here it is a
-    read-only copy, and later writes to ``x`` are refused (see ``operands.write``)."""
+    copy that captured code does not write, and later writes to ``x`` are refused (see ``operands.write``)."""
     if not x.dtype.is_complex:
         return x
-    return ArrayRef(emit(tx, "real", x.var), x.kind, readonly=True)
+    return _part(tx, x, "real")
+
+
+def _part(tx: TraceContext, x: ArrayRef, name: str) -> ArrayRef:
+    return ArrayRef(
+        emit(tx, name, x.var), x.kind, readonly=True, part=(x, name) if x.kind == "array" else None
+    )
 
 
 def imag_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     """``x.imag``: zeros (read-only) of real arrays; see :func:`real_part`."""
     if x.dtype.is_complex:
-        return ArrayRef(emit(tx, "imag", x.var), x.kind, readonly=True)
+        return _part(tx, x, "imag")
     zeros = emit(tx, "copy", full_like(tx, x.var, 0))
     return ArrayRef(zeros, x.kind, readonly=True)
 
