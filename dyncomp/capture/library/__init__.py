@@ -8,6 +8,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     inspection,
     iteration,
     itertools_calls,
+    memory,
     numbers,
     operator_calls,
     region_calls,

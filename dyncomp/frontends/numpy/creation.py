@@ -45,9 +45,9 @@ TABLE = RuleTable()
 
 def in_memory_order(tx: TraceContext, shape: Sequence[Dim], order: str, make: Any) -> Var:
     """A fresh array made by ``make(shape)`` in C order, laid out as ``order`` says."""
-    if order in ("C", "A", "K"):
+    if order in ("C", "A", "K", "c", "a", "k"):
         return make(tuple(shape))
-    if order != "F":
+    if order not in ("F", "f"):
         raise Unsupported(f"order={order!r}")
     return reversed_axes(tx, make(tuple(shape)[::-1]))
 
@@ -235,6 +235,7 @@ def array(
 ) -> ArrayRef:
     only_defaults(like=like)
     made = as_array(tx, object, dtype, order or "K", _must_copy(copy))
+    _refuse_copy(object, made, copy)
     if made.ndim < ndmin:
         shape = (1,) * (ndmin - made.ndim) + made.shape
         made = array_of(emit(tx, "reshape", made.var, shape=shape))
@@ -244,15 +245,19 @@ def array(
 def _must_copy(copy: Any) -> bool:
     """A ``copy=`` argument: ``True``, ``None`` (if needed), or a member of NumPy's ``_CopyMode``."""
     mode = getattr(copy, "value", copy)
-    if mode is None or mode == 2:
-        return False
-    if not mode:
+    return bool(mode) and mode != 2
+
+
+def _refuse_copy(given: Any, made: ArrayRef, copy: Any) -> None:
+    """``copy=False`` raises where the result cannot be the array itself."""
+    mode = getattr(copy, "value", copy)
+    if mode is not None and not mode and made is not given:
         raise Unsupported("copy=False raises where a copy is needed")
-    return True
 
 
 def as_array(tx: TraceContext, value: Any, dtype: Any, order: str, copy: bool) -> ArrayRef:
     """``np.asarray`` or ``np.array``: the same object where nothing changes and ``copy`` is false."""
+    order = order.upper()
     wanted = None if dtype is None else parse_dtype(dtype)
     if isinstance(value, (list, tuple)):
         return _ordered(tx, from_nested(tx, value, wanted), order)
@@ -293,7 +298,9 @@ def asarray(
     like: Any = None,
 ) -> ArrayRef:
     only_defaults(device=device, like=like)
-    return as_array(tx, a, dtype, order or "K", _must_copy(copy))
+    made = as_array(tx, a, dtype, order or "K", _must_copy(copy))
+    _refuse_copy(a, made, copy)
+    return made
 
 
 @TABLE.function("ascontiguousarray")
