@@ -144,12 +144,11 @@ _LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "COPY")
 
 def _realized(tracer: Tracer, frame: Frame, instr: Instr, before: list[Value]) -> Value:
     lazy = frame.stack[-1]
+    if instr.op in _LOADS:
+        return tracer.realize_loaded(lazy)
     try:
         return tracer.realize(lazy)
     except Break as problem:
-        if instr.op in _LOADS:
-            # an instruction that only puts an object on the stack: whatever uses it breaks the graph
-            return tracer.realize_as_opaque(lazy, problem.reason)
         frame.stack[:] = before
         frame.ip = frame.current
         end_at_break(tracer, frame, instr, problem)

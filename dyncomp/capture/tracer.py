@@ -158,6 +158,14 @@ class Tracer:
             self.by_source[value.source] = known
         return known
 
+    def realize_loaded(self, value: LazyValue) -> Value:
+        """The value of an object that is only put on the stack: where wrapping refuses it, whatever uses it
+        breaks the graph."""
+        try:
+            return self.realize(value)
+        except Break as problem:
+            return self.realize_as_opaque(value, problem.reason)
+
     def realize_as_opaque(self, value: LazyValue, reason: str) -> Value:
         """The value of an object that wrapping refused: it can be passed on."""
         assert value.source is not None

@@ -86,8 +86,8 @@ class CaptureConfig(_hook.HookConfig):
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self.rebuild: Callable[[Any, Options], Any] | None = None
         self.code_infos: dict[int, Any] = {}
-        self.canonical_codes: dict[int, Any] = {}
         self.resume_functions: dict[Any, Any] = {}
+        self.stand_ins: dict[int, Any] = {}  # what is made later, by the id of the code that stands in for it
         # by identity (code objects compare by value), with the body so that its id stays its own
         self._body_owners: dict[int, tuple[types.CodeType, list[types.CodeType]]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
@@ -126,8 +126,8 @@ class CaptureConfig(_hook.HookConfig):
         self._body_owners.clear()
         self._plain_bodies.clear()
         self.code_infos.clear()
-        self.canonical_codes.clear()
         self.resume_functions.clear()
+        self.stand_ins.clear()
         self.records.forget()
 
     def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:
@@ -135,7 +135,7 @@ class CaptureConfig(_hook.HookConfig):
         self._varying[code] = names
 
     def add_body_owner(self, body: types.CodeType, owner: types.CodeType) -> None:
-        """``body`` runs one iteration of a loop of ``owner``."""
+        """``body`` runs one iteration of a loop of ``owner``: a function, or a continuation of it."""
         owners = self._body_owners.setdefault(id(body), (body, []))[1]
         if not any(known is owner for known in owners):
             owners.append(owner)

@@ -27,7 +27,7 @@ _UNSEEN = frozenset({int, float, complex, bool, str, bytes, type(None), range, t
 
 def locals_needed(cg: Codegen, frame: Frame, at: int, names: Collection[str]) -> tuple[str, ...]:
     """Which of the locals ``names`` a continuation at ``at`` is given."""
-    needed = needed_locals(frame.code, at, names)
+    needed = needed_locals(frame.code, at, names, frame.start)
     kept = [n for n in names if n not in needed and n in frame.locals and _is_kept(cg, frame.locals[n])]
     return (*needed, *sorted(kept))
 
