@@ -298,7 +298,9 @@ def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
     dynamic = tracer.config.options.dynamic
     if dynamic is False:
         return False
-    if dynamic and isinstance(source, LocalSource):
+    if dynamic is True and isinstance(source, LocalSource):
+        return True
+    if isinstance(source, LocalSource) and tracer.config.described_argument(tracer.code, source.local):
         return True
     state = tracer.config.state_of(tracer.code)
     key = (source.expr(), type(obj))
