@@ -9,6 +9,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     inspection,
     iteration,
     itertools_calls,
+    memory,
     numbers,
     numpy_state,
     operator_calls,
