@@ -422,7 +422,13 @@ def _emit_driver(
         assembly.emit("STORE_FAST", item)
     assembly.emit("LOAD_FAST", function)
     for position, arg in enumerate(body.args):
-        _emit_argument(assembly, arg, item, loop.depth - arg.key + 1 + position if arg.kind == "stack" else 0)
+        if arg.kind == "stack":
+            assembly.emit("COPY", loop.depth - arg.key + 1 + position)
+            continue
+        name = item if arg.kind == "item" else arg.key
+        assembly.emit("LOAD_FAST", name)
+        if arg.kind == "item" or arg.key in body.returns[HEADER]:
+            assembly.emit("DELETE_FAST", name)  # nobody reads it before it is assigned anew
     assembly.loc = transfer_loc(header.loc)
     assembly.emit("CALL", (len(body.args), ()))
     assembly.loc = header.loc
@@ -436,16 +442,6 @@ def _emit_driver(
         assembly.loc = code.instructions[target].loc
         temporaries |= emit_tail(assembly, resumes[target], depths[target], prefix)
     return temporaries
-
-
-def _emit_argument(assembly: Assembly, arg: Arg, item: str, position: int) -> None:
-    if arg.kind == "stack":
-        assembly.emit("COPY", position)
-    elif arg.kind == "item":
-        assembly.emit("LOAD_FAST", item)
-        assembly.emit("DELETE_FAST", item)
-    else:
-        assembly.emit("LOAD_FAST", arg.key)
 
 
 def _emit_dispatch(
