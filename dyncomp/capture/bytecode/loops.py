@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from dyncomp.capture.bytecode.cells import unsure_cells
 from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
 from dyncomp.capture.bytecode.flow import Flow, handlers_of, introspects_locals, program_handler, stack_depths
 from dyncomp.capture.bytecode.instr import JUMPS, NO_FALLTHROUGH, NO_LOC, CanonicalCode, Instr
@@ -196,7 +197,7 @@ def _variable(arg: Arg, item: str, stack_prefix: str) -> str:
 def _assemble_body(
     code: CanonicalCode, loop: Loop, region: Region, variables: _Variables, args: tuple[Arg, ...]
 ) -> tuple[CanonicalCode, bool]:
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(code))
     places, catches = places_and_catches(code)
     stubs = {k: Label() for k in variables.returns}
     item, stack_prefix = fresh_prefix(code, ".item"), fresh_prefix(code, ".stack")
@@ -278,6 +279,7 @@ def _resolve(region: Region, source: int, target: int, places: list[Label], stub
 def _emit_checked(assembly: Assembly, instr: Instr, variables: _Variables) -> None:
     """Copy an instruction, looking for the sentinel before it reads a maybe unbound local."""
     op, name = instr.op, instr.arg
+    assembly.emit_check(instr)
     if op not in ("LOAD_FAST", "DELETE_FAST") or name not in variables.sentinels:
         assembly.emit(op, name)
         return
@@ -359,7 +361,7 @@ def make_loop_driver(
     variables = _Variables(canonical, loop, region, bound)
     passed = (*needed_locals(canonical, loop.header, bound), *keep)
     given = argument_order(canonical, loop.depth, passed, unbound_slots, {})
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(canonical))
     places, catches = places_and_catches(canonical)
     start = Label()
     emit_prologue(assembly, canonical, loop.header, places, loop.depth, given, {}, start)

@@ -346,13 +346,14 @@ def _after_loop(
     if loop.kind == "for":
         kept[header.arg] = len(stack) - 1
     depths = stack_depths(frame.code)
-    for place in handler_exits(frame.code, loop.header):
+    after_handlers = handler_exits(frame.code, loop.header)
+    for place in after_handlers:
         kept.setdefault(place, depths[place])
     changed = {}
     for place in kept:
         exits = [k for k, target in body.exits.items() if target == place]
         exits += [0] if loop.kind == "for" and header.arg == place else []
-        changed[place] = changed_by(frame, body, exits or body.returns)
+        changed[place] = changed_by(frame, body, exits or body.returns, place in after_handlers)
     return _sure_targets(cg, frame, loop.header, kept, stack, changed)
 
 

@@ -53,10 +53,14 @@ def assigned_in(frame: Frame, region: Collection[int]) -> set[str]:
     return {i.arg for i in stores if i.op in ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR")}
 
 
-def changed_by(frame: Frame, body: LoopBody, exits: Collection[int]) -> dict[str, bool]:
+def changed_by(
+    frame: Frame, body: LoopBody, exits: Collection[int], handled: bool = False
+) -> dict[str, bool]:
     """The locals that a loop assigns, and whether they surely have values of their own where it was left by
-    one of ``exits``."""
+    one of ``exits``, or by an exception that was ``handled``."""
     given = [set(body.returns[k]) - body.sentinels for k in exits]
+    if handled:
+        given.append(set(body.on_error) - body.sentinels)
     return {name: all(name in names for names in given) for name in assigned_in(frame, body.region)}
 
 
