@@ -4,6 +4,7 @@ All state is per process, under the GIL; importing into a subinterpreter raises 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from types import CodeType, FunctionType
 from typing import Any, final
 
@@ -198,5 +199,9 @@ def attr_kind(obj: Any, name: str) -> str:
     """
 
 def hook_installed() -> bool: ...
+
+REGIONS: ContextVar[Any]
+"""Of :mod:`.regions`: (the innermost region, those around it) or None."""
+
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""

@@ -22,7 +22,7 @@ from ..symint import SymInt
 from . import _hook
 from .breaks import Break, Skip
 from .dims import array_dims, has_exchange_table
-from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
+from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
 from .guards.guard import Kind
 from .guards.program import is_plain_key
 from .guards.source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
@@ -556,12 +556,16 @@ def _dlpack_dtype(facts: Facts) -> tuple[int, int, int]:
 
 
 def refuse_overlaps(tracer: Tracer, mutated: set[str]) -> None:
-    """Break off (the original runs) when an array that the graph writes shares memory with another."""
+    """Break off (the original runs, where it is so) when an array that the graph writes shares memory with
+    another."""
+    sources = {v.ref.var.name: v.source for v in tracer.inputs if isinstance(v, ArrayValue)}
     objects = list(tracer.input_objects.items())
     for name in mutated:
         target = tracer.input_objects.get(name)
         for other, obj in objects:
             if other != name and target is not None and _overlap(target, obj):
+                pair = (sources[name], sources[other])
+                tracer.guard(None, Kind.OVERLAP, NoOverlap(pair, (0,)))  # type: ignore[arg-type]
                 raise Break("unsupported-operation", "two arguments share memory and one of them is written")
 
 

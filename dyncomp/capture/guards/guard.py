@@ -83,6 +83,8 @@ class Kind(enum.StrEnum):
     NO_OVERLAP = "NO_OVERLAP"  # no source: E is a NoOverlap
     SAME_OBJECT = "SAME_OBJECT"  # value is what the source E yields
     NOT_SAME_OBJECT = "NOT_SAME_OBJECT"  # value is not what the source E yields
+    OVERLAP = "OVERLAP"  # no source: not as the NoOverlap E says
+    REGION = "REGION"  # no source: E = (whether breaks are errors, whether outside of all regions)
     ERRSTATE = "ERRSTATE"  # no source: NumPy's error modes are E (read_errstate())
     CUSTOM_ARRAY = "CUSTOM_ARRAY"  # E: CustomCheck
     TORCH_TENSOR = "TORCH_TENSOR"  # E: TensorFacts, checked through DLPack's exchange table
@@ -195,6 +197,8 @@ _TEXTS: dict[str, Callable[[str, Any], str]] = {
     "NO_OVERLAP": lambda x, e: str(e),
     "SAME_OBJECT": lambda x, e: f"{x} is {e.expr()}",
     "NOT_SAME_OBJECT": lambda x, e: f"{x} is not {e.expr()}",
+    "OVERLAP": lambda x, e: f"not: {e}",
+    "REGION": lambda x, e: f"graph breaks are {'errors' if e[0] else 'allowed'} (error_on_graph_break)",
     "ERRSTATE": lambda x, e: f"np.errstate({errstate_name(e)})",
     "CUSTOM_ARRAY": lambda x, e: f"{x}: {e}",
     "TORCH_TENSOR": lambda x, e: f"{x}: {e}",
@@ -289,7 +293,15 @@ def _actual_global(guard: Guard, env: tuple[Any, ...]) -> str:
             found, value = _read(binding.source, env)
             values.append(f"{binding.expr()} = {_bound(binding, value) if found else 'missing'}")
         return ", ".join(values)
-    return {Kind.NO_OVERLAP: "overlapping memory", Kind.GLOBAL_MISSING: "a global of that name"}[guard.kind]
+    return _FOUND_INSTEAD[guard.kind]
+
+
+_FOUND_INSTEAD = {
+    Kind.NO_OVERLAP: "overlapping memory",
+    Kind.OVERLAP: "memory that does not overlap",
+    Kind.REGION: "another region",
+    Kind.GLOBAL_MISSING: "a global of that name",
+}
 
 
 def _bound(binding: SymBinding, value: Any) -> str:

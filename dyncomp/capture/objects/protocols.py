@@ -19,7 +19,10 @@ from . import attributes
 
 
 def _defines(tracer: Tracer, obj: InstanceValue, name: str) -> bool:
-    return attributes.find_member(tracer, obj.cls, name) is not None
+    found = attributes.find_member(tracer, obj.cls, name) is not None
+    if not found:
+        attributes.guard_absent(tracer, obj.cls, name)
+    return found
 
 
 def _method(tracer: Tracer, obj: InstanceValue, name: str, what: str) -> Value | None:
