@@ -273,6 +273,12 @@ class Codegen:
             self._loads[source] = known
         return known
 
+    def namespace_of(self, target: str, cls: type | None) -> str:
+        """The ``__dict__`` of an instance, without a ``__getattribute__`` of its class."""
+        if cls is not None and cls.__getattribute__ is object.__getattribute__:
+            return f"{target}.__dict__"
+        return f"{self.constant(object.__getattribute__)}({target}, '__dict__')"
+
     def _fixed(self, source: Source) -> str:
         if isinstance(source, BuiltinSource):
             return self.constant(getattr(builtins, source.key))
@@ -304,7 +310,8 @@ class Codegen:
         if isinstance(source, TypeAttrSource):
             return f"{self.constant(inspect.getattr_static)}({base}, {source.attr!r})"
         if isinstance(source, InstanceDictSource):
-            return f"{base}.__dict__[{source.attr!r}]"
+            owner = self.tracer.by_source.get(parent)
+            return f"{self.namespace_of(base, owner.pytype if owner else None)}[{source.attr!r}]"
         if isinstance(source, ItemSource):
             return self._item_text(parent, base, source.key)
         if isinstance(source, TypeSource):

@@ -18,6 +18,7 @@ from ...frontends.base import ArrayRef
 from ...graph.ir import array_type
 from ...symint import SymInt
 from ..breaks import Break
+from ..guards.guard import short
 from ..guards.source import ConstSource, Source
 from .base import Codegen, Tracer, Value
 
@@ -43,7 +44,7 @@ class ConstValue(Value):
         return type(self.value)
 
     def describe(self) -> str:
-        return f"the constant {self.value!r:.60}"
+        return f"the constant {short(self.value):.60}"
 
     @property
     def is_const(self) -> bool:
