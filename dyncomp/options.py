@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from .sizes import DynamicArguments, parse_dynamic
+
 MODES = ("default", "reduce-overhead", "max-autotune")
 
 
@@ -30,7 +32,7 @@ class Options:
     mode: str = "default"
     backend: str | Callable[..., Any] = "inductor"
     fullgraph: bool = False
-    dynamic: bool | None = None
+    dynamic: bool | DynamicArguments | None = None
     unroll_limit: int = 8
     unroll_ops: int = 400
     recompile_limit: int = 8
@@ -81,7 +83,7 @@ def make_options(
     mode: str = "default",
     backend: str | Callable[..., Any] = "inductor",
     fullgraph: bool = False,
-    dynamic: bool | None = None,
+    dynamic: Any = None,
     options: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Options:
@@ -92,7 +94,7 @@ def make_options(
     if mode not in MODES:
         raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
     environ = os.environ if environ is None else environ
-    made = Options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
+    made = Options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=parse_dynamic(dynamic))
     for name, parse in _FROM_ENVIRONMENT.items():
         text = environ.get(f"DYNCOMP_{name.upper()}")
         if text is not None:
@@ -102,7 +104,8 @@ def make_options(
     for name, value in (options or {}).items():
         if name not in _KNOWN:
             raise ValueError(f"unknown option {name!r}; known: {', '.join(sorted(_KNOWN))}")
-        made = replace(made, **{name: value})
+        parsed: Any = parse_dynamic(value) if name == "dynamic" else value
+        made = replace(made, **{name: parsed})
     _check_types(made)
     return made
 
@@ -114,8 +117,8 @@ def _check_types(options: Options) -> None:
     for field in fields(Options):
         value, default = getattr(options, field.name), field.default
         if field.name == "dynamic":
-            good, wanted = value is None or isinstance(value, bool), "None, True or False"
-        elif isinstance(default, bool):
+            continue  # parsed
+        if isinstance(default, bool):
             good, wanted = isinstance(value, bool), "True or False"
         elif isinstance(default, int):
             good, wanted = isinstance(value, int) and not isinstance(value, bool), "an integer"

@@ -14,6 +14,7 @@ from typing import Any
 from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
 from ...options import Options
+from ...sizes import Argument, DynamicArguments
 from .. import _hook
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
@@ -86,6 +87,7 @@ class CaptureConfig(_hook.HookConfig):
         self._find_frontends = frontends
         self._states: dict[types.CodeType, FrameState] = {}
         self._varying: dict[types.CodeType, frozenset[str]] = {}
+        self._described: set[types.CodeType] = set()
         self.rebuild: Callable[[Any, Options], Any] | None = None
         self.code_infos: dict[int, Any] = {}
         self.resume_functions: dict[Any, Any] = {}
@@ -118,6 +120,24 @@ class CaptureConfig(_hook.HookConfig):
         if found is compiled or self.rebuild is None:
             return function.__qualname__
         return self.rebuild, (function, self.options)
+
+    def describe_arguments(self, code: types.CodeType) -> None:
+        """Have ``dynamic={…}`` speak of this code's arguments, which must have these names."""
+        described = self.options.dynamic
+        if not isinstance(described, DynamicArguments):
+            return
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        for argument in described.arguments:
+            if argument.name not in names:
+                raise ValueError(f"dynamic: {code.co_qualname} has no argument {argument.name!r}")
+        self._described.add(code)
+
+    def described_argument(self, code: types.CodeType, name: str) -> Argument | None:
+        """What ``dynamic={…}`` says of an argument."""
+        if code not in self._described:
+            return None
+        assert isinstance(self.options.dynamic, DynamicArguments)
+        return self.options.dynamic.find(name)
 
     def state_of(self, code: types.CodeType) -> FrameState:
         return self._states.setdefault(code, FrameState())
