@@ -364,7 +364,9 @@ module_exec(PyObject *module)
         errstate_setup();
     }
     PyObject *ops = guard_opcodes();
-    if (ops == NULL || PyModule_AddObjectRef(module, "OPS", ops) < 0
+    PyObject *regions = regions_setup();
+    if (ops == NULL || regions == NULL || PyModule_AddObjectRef(module, "REGIONS", regions) < 0
+        || PyModule_AddObjectRef(module, "OPS", ops) < 0
         || PyModule_AddIntConstant(module, "TRANSFER_COLUMN", TRANSFER_COLUMN) < 0) {
         Py_XDECREF(ops);
         return -1;

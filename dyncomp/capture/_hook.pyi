@@ -4,6 +4,7 @@ All state is per process, under the GIL; importing into a subinterpreter raises 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from types import CellType, CodeType, FunctionType
 from typing import Any, final
 
@@ -118,8 +119,9 @@ class Dispatcher:
     def __get__(self, obj: Any, owner: Any = ...) -> Any: ...
 
 class ResumeFunction(Dispatcher):
-    """The continuation after a graph break: a dispatcher made from ``code`` (positional arguments only).
-    With free variables, ``bind(cells)`` gives the callable; without, call it directly."""
+    """The continuation after a graph break: a dispatcher made from ``code`` (positional arguments only),
+    or that stands in for what ``make_code`` gives when the original is first to run. With free variables,
+    ``bind(cells)`` gives the callable; without, call it directly."""
 
     def __init__(
         self,
@@ -129,6 +131,7 @@ class ResumeFunction(Dispatcher):
         qualname: str,
         config: HookConfig,
         on_miss: Any = ...,
+        make_code: Callable[[], CodeType] | None = ...,
     ) -> None: ...
     def bind(self, cells: tuple[Any, ...]) -> Dispatcher: ...
 
@@ -199,5 +202,9 @@ def attr_kind(obj: Any, name: str) -> str:
     """
 
 def hook_installed() -> bool: ...
+
+REGIONS: ContextVar[Any]
+"""Of :mod:`.regions`: (the innermost region, those around it) or None."""
+
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""

@@ -1,4 +1,4 @@
-"""Variables shared with inner functions that have no value: the error is plain Python's behind breaks, too."""
+"""Variables shared with inner functions without a value: the error is plain Python's behind breaks, too."""
 # ruff: noqa: F821
 
 from __future__ import annotations

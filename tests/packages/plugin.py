@@ -34,13 +34,17 @@ def compile_packages(names: list[str]) -> None:
 
     backend = os.environ.get("DYNCOMP_TEST_BACKEND", "eager")
     modules = [module for name in names for module in modules_of(name)]
+
+    def compiler(function: Any) -> Any:
+        return function if backend == "none" else dyncomp.compile(function, backend=backend)
+
     methods = bool(os.environ.get("DYNCOMP_TEST_METHODS"))
     for module in modules:
         for value in list(vars(module).values()):
             for function in functions_of(value, names, methods):
                 if function not in COMPILED:
                     COMPILED.add(function)
-                    compile_in_place(function, lambda copy: dyncomp.compile(copy, backend=backend))
+                    compile_in_place(function, compiler)
 
 
 def functions_of(value: Any, names: list[str], methods: bool) -> list[types.FunctionType]:

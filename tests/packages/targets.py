@@ -23,7 +23,8 @@ def _of(name: str, package: str, *tests: str, options: tuple[str, ...] = ()) -> 
 
 def _skimage(part: str, *tests: str) -> Target:
     files = tuple(f"tests/skimage/{part}/test_{name}.py" for name in tests)
-    return Target(f"skimage.{part}", (f"skimage.{part}", "skimage._shared"), files, sdist="scikit_image")
+    packages = (f"skimage.{part}", "skimage._shared")
+    return Target(f"skimage.{part}", packages, files, ("--noconftest",), "scikit_image")
 
 
 def _stdlib(*modules: str) -> tuple[Target, ...]:

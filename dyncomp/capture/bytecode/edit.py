@@ -41,15 +41,12 @@ class Assembly:
         """``unsure``: the ``unsure_cells`` of the code whose instructions are copied."""
         self._unsure = unsure
         self._items: list[tuple[str, Any, Loc, Catch | None]] = []
-        self._copied: list[int] = []
-        self.origins: tuple[int, ...] = ()  # of each instruction that was kept: what it is a copy of, or -1
         self.loc = NO_LOC
         self.catch: Catch | None = None
 
     def emit(self, op: str, arg: Any = None) -> None:
         """Append an instruction at the current location, under the current handler."""
         self._items.append((op, arg, self.loc, self.catch))
-        self._copied.append(-1)
 
     def mark(self, label: Label) -> None:
         """Put ``label`` before whatever is emitted next."""
@@ -65,7 +62,6 @@ class Assembly:
         if instr.op in JUMPS or instr.op == "LASTI":
             arg = places[arg]
         self._items.append((instr.op, arg, instr.loc, catches[instr.index]))
-        self._copied.append(instr.index)
 
     def emit_check(self, instr: Instr) -> None:
         """What comes before a copy of ``instr`` where it reads a cell that may be empty (see ``cells``)."""
@@ -98,19 +94,15 @@ class Assembly:
         moved[len(linked)] = count
         instructions: list[Instr] = []
         made_catches: list[Catch | None] = []
-        origins: list[int] = []
         for instr, keep in zip(linked, kept):
             if not keep:
                 continue
             if led[instr.index]:
                 instructions.append(Instr("NOP", None, instr.loc, len(instructions)))
                 made_catches.append(catches[instr.index])
-                origins.append(-1)
             arg = moved[instr.arg] if instr.op in JUMPS or instr.op == "LASTI" else instr.arg
             instructions.append(Instr(instr.op, arg, instr.loc, len(instructions)))
             made_catches.append(catches[instr.index])
-            origins.append(self._copied[instr.index])
-        self.origins = tuple(origins)
         exceptions = _ranges(made_catches, moved)
         return dataclasses.replace(like, instructions=tuple(instructions), exceptions=exceptions, **changes)
 

@@ -125,7 +125,7 @@ control goes to ``target``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
@@ -193,6 +193,8 @@ class CanonicalCode:
     firstlineno: int
     doc: Any = None
     """What the encoder puts first into ``co_consts`` (CPython reads a function's docstring there)."""
+    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """What analyses found out, by their names; see :func:`~dyncomp.capture.bytecode.flow.remembered`."""
 
     @property
     def arg_names(self) -> tuple[str, ...]:

@@ -56,8 +56,7 @@ class Continuation:
 
     ``code`` takes ``len(args)`` positional arguments in the order of ``args``; a function of it needs a
     closure of cells for ``freevars`` in that order (those named in ``cellvars`` were cells made by the
-    original frame, the others were its free variables). ``origins``: which instruction of the original each
-    one copies, -1 in the prologue.
+    original frame, the others were its free variables).
     """
 
     code: CodeType
@@ -66,7 +65,6 @@ class Continuation:
     args: tuple[Arg, ...]
     freevars: tuple[str, ...]
     cellvars: tuple[str, ...]
-    origins: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +79,7 @@ class ResumeTarget:
     freevars: tuple[str, ...] = ()
 
     @staticmethod
-    def of(continuation: Continuation, function: Any) -> ResumeTarget:
+    def of(continuation: Any, function: Any) -> ResumeTarget:
         return ResumeTarget(function, continuation.args, continuation.freevars)
 
 
@@ -90,18 +88,21 @@ def canonical_of(code: CodeType | CanonicalCode) -> CanonicalCode:
     return decode(code) if isinstance(code, CodeType) else code
 
 
-def needed_locals(code: CodeType | CanonicalCode, at: int, bound: Collection[str]) -> tuple[str, ...]:
+def needed_locals(
+    code: CodeType | CanonicalCode, at: int, bound: Collection[str], start: int = 0
+) -> tuple[str, ...]:
     """Which of the ``bound`` locals a continuation at ``at`` must be given: those that may still be read.
 
     All of them if the code can look at its own frame (``locals()``, ``eval`` …), and the first argument if it
-    calls ``super()`` without arguments. Order of ``varnames``; cells are never in it.
+    calls ``super()`` without arguments. ``start``: where the frame began. Order of ``varnames``;
+    cells are never in it.
     """
     canonical = canonical_of(code)
     flow = Flow.of(canonical)
-    if introspects_locals(canonical):
+    if introspects_locals(canonical, start):
         return tuple(name for name in flow.names if name in bound)
     wanted = set(flow.members(flow.live()[at]))
-    if uses_bare_super(canonical):
+    if _uses_bare_super(canonical):
         wanted.add(canonical.varnames[0])
     return tuple(name for name in flow.names if name in wanted and name in bound)
 
@@ -142,7 +143,6 @@ def make_continuation(
         args=given,
         freevars=made.freevars,
         cellvars=canonical.cellvars,
-        origins=assembly.origins,
     )
 
 
@@ -235,7 +235,7 @@ def check_plain(code: CanonicalCode) -> None:
         raise Unsupported("a generator or coroutine cannot be resumed as a function", break_id=BREAK_ID)
 
 
-def uses_bare_super(code: CanonicalCode) -> bool:
+def _uses_bare_super(code: CanonicalCode) -> bool:
     if "__class__" not in code.freevars or not code.argcount:
         return False
     return any(instr.op == "LOAD_GLOBAL" and instr.arg == "super" for instr in code.instructions)
@@ -252,7 +252,7 @@ def argument_order(
     left_out = {*unbound_slots, *lasti_slots}
     stack = [Arg("stack", k) for k in range(stack_depth) if k not in left_out]
     local = [Arg("local", name) for name in code.varnames if name in bound and name not in boxed]
-    if not uses_bare_super(code):
+    if not _uses_bare_super(code):
         return tuple(stack + local)
     first = code.varnames[0]
     if first in boxed:

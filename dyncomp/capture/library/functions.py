@@ -8,7 +8,7 @@ from typing import Any
 from .._hook import check_cell
 from ..breaks import Break
 from ..exceptions import raise_exception
-from ..guards.guard import Kind
+from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, CellContentsSource, ItemSource
 from ..objects import attributes
 from ..values.base import Tracer, Value
@@ -80,4 +80,4 @@ def dispatched(tracer: Tracer, function: FunctionValue, args: list[Value]) -> Va
     for key, implementation in registry.items():
         if implementation is found:
             return tracer.realize(tracer.child(found, ItemSource(place, key)))
-    raise Break("unsupported-call", f"a singledispatch function for {cls!r:.40}")
+    raise Break("unsupported-call", f"a singledispatch function for {short(cls):.40}")

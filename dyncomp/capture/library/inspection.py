@@ -26,6 +26,8 @@ from .registry import NONE, builtin
 _MOST_WRAPPERS = 20
 _FUNCTIONS = (FunctionValue, NestedFunctionValue)
 _EMPTY = ConstValue(inspect.Parameter.empty)
+_TRUE = ConstValue(True)
+_KINDS: Any = type(inspect.Parameter.VAR_KEYWORD)
 
 
 @builtin(types.MappingProxyType)
@@ -37,8 +39,9 @@ def _mapping_proxy(tracer: Tracer, mapping: Value, /) -> Value:
 
 # -- signatures -----------------------------------------------------------------------------------------
 @builtin(inspect.signature)
-def _signature(tracer: Tracer, obj: Value) -> Value:
-    function, bound = _unwrapped(tracer, obj)
+def _signature(tracer: Tracer, obj: Value, *, follow_wrapped: Value = _TRUE) -> Value:
+    follow = bool(tracer.constant_of(follow_wrapped, "follow_wrapped"))
+    function, bound = _unwrapped(tracer, obj, follow)
     stored = _stored_signature(tracer, function)
     if stored is not None and not bound:
         return stored
@@ -57,21 +60,30 @@ def _signature(tracer: Tracer, obj: Value) -> Value:
     )
 
 
-def _unwrapped(tracer: Tracer, obj: Value) -> tuple[FunctionValue | NestedFunctionValue, bool]:
+def _unwrapped(tracer: Tracer, obj: Value, follow: bool) -> tuple[FunctionValue | NestedFunctionValue, bool]:
     """The function that ``inspect.signature`` describes, and whether its first parameter is bound."""
     bound = False
     for _ in range(_MOST_WRAPPERS):
         if isinstance(obj, BoundMethodValue) and isinstance(obj.function, _FUNCTIONS) and not bound:
             obj, bound = obj.function, True
+        if obj.is_const and _is_dispatcher(tracer, obj.const):
+            obj = tracer.child_or_constant(obj.const.__wrapped__, None)
         if not isinstance(obj, _FUNCTIONS):
             break
         inner = None
-        if attributes.maybe_attribute(tracer, obj, "__signature__") is None:
+        if follow and attributes.maybe_attribute(tracer, obj, "__signature__") is None:
             inner = attributes.maybe_attribute(tracer, obj, "__wrapped__")
         if inner is None:
             return obj, bound
         obj = tracer.realize(inner)
     raise Break("unsupported-call", f"the signature of {obj.describe()}")
+
+
+def _is_dispatcher(tracer: Tracer, constant: Any) -> bool:
+    """Whether a library's C function tells by ``__wrapped__`` what signature it has (``np.unique``)."""
+    if isinstance(constant, type) or not tracer.config.is_trusted(str(getattr(constant, "__module__", ""))):
+        return False
+    return isinstance(getattr(constant, "__wrapped__", None), types.FunctionType)
 
 
 def _stored_signature(tracer: Tracer, function: Value) -> Value | None:
@@ -185,7 +197,7 @@ def _getfullargspec(tracer: Tracer, func: Value) -> Value:
     function = func.function if isinstance(func, BoundMethodValue) else func
     if not isinstance(function, _FUNCTIONS) or _stored_signature(tracer, function) is not None:
         raise Break("unsupported-call", f"the argument specification of {func.describe()}")
-    kinds: dict[Any, list[str]] = {kind: [] for kind in type(inspect.Parameter.VAR_KEYWORD)}
+    kinds: dict[Any, list[str]] = {kind: [] for kind in _KINDS}
     for name, kind in _names_and_kinds(function):
         kinds[kind].append(name)
     positional = kinds[inspect.Parameter.POSITIONAL_ONLY] + kinds[inspect.Parameter.POSITIONAL_OR_KEYWORD]
@@ -226,12 +238,11 @@ def _getattr_static(tracer: Tracer, obj: Value, attr: Value, default: Value | No
     name = tracer.constant_of(attr, "an attribute name")
     if type(name) is not str:
         raise Break("unsupported-call", f"getattr_static of a {type(name).__name__}")
-    found = _static_attribute(tracer, obj, name)
-    if found is not None:
-        return tracer.realize(found)
-    if default is None:
-        tracer.raise_exception(AttributeError, name)
-    return default
+    found = _static_attribute(tracer, obj, name) or default
+    if found is None:
+        raise tracer.raise_exception(AttributeError, name)
+    realized: Value = tracer.realize(found)
+    return realized
 
 
 def _static_attribute(tracer: Tracer, obj: Value, name: str) -> Value | None:
@@ -259,14 +270,16 @@ def _of_type(tracer: Tracer, cls: type, name: str) -> Value | None:
 
 
 def _of_class(tracer: Tracer, cls: type, name: str) -> Value | None:
-    if any("__dict__" in vars(meta) for meta in type(cls).__mro__ if meta not in (type, object)):
+    order: tuple[type, ...] = type.mro(type(cls))
+    if any("__dict__" in vars(meta) for meta in order if meta not in (type, object)):
         raise Break("unsupported-call", f"getattr_static of {cls.__qualname__}, whose class has a __dict__")
     found = _of_type(tracer, cls, name)
     return found if found is not None else _of_type(tracer, type(cls), name)
 
 
 def _of_instance(tracer: Tracer, obj: InstanceValue, name: str) -> Value | None:
-    for base in obj.cls.__mro__:
+    order: tuple[type, ...] = obj.cls.__mro__
+    for base in order:
         given = vars(base).get("__dict__")
         if given is not None and type(given) is not types.GetSetDescriptorType:
             raise Break(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from .. import _hook
 from .._hook import later, run
 from ..breaks import Skip
+from ..bytecode.continuation import PlaceToResume
 from ..bytecode.flow import Flow, stack_depths
 from ..bytecode.handler_exits import handler_exits
 from ..bytecode.instr import JUMPS, Instr, pops_pushes
@@ -16,8 +17,7 @@ from ..bytecode.loops import Loop, LoopBody, make_loop_driver
 from ..bytecode.resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation
 from ..bytecode.transfers import pass_on
 from ..ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
-from ..frames import Frame, remember_canonical
-from .bases import place_in_base, remember_base
+from ..frames import Frame
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
 from .loop_driver import assigned_in, changed_by, closes_when_left, emit_loop, loop_body
@@ -125,18 +125,15 @@ def unbound_slots(stack: list[str]) -> tuple[int, ...]:
 
 def cached_continuation(
     cg: Codegen, frame: Frame, at: int, depth: int, bound: tuple[str, ...], unbound: tuple[int, ...]
-) -> Continuation:
-    cache = cg.tracer.config.resume_functions
-    base, at = place_in_base(cg.tracer.config, frame, at, bound)
-    key = ("continuation", id(base.raw_code), at, depth, frozenset(bound), unbound)
-    found = cache.get(key)
-    if found is None:
-        made = make_continuation(base.code, at, stack_depth=depth, bound=bound, unbound_slots=unbound)
-        found = cache[key] = (made, base.raw_code)
-        remember_canonical(cg.tracer.config, made)
-        remember_base(cg.tracer.config, made, base)
-    made = found[0]
-    assert isinstance(made, Continuation)
+) -> PlaceToResume:
+    config = cg.tracer.config
+    key = ("continuation", id(frame.raw_code), at, depth, frozenset(bound), unbound)
+    made = config.resume_functions.get(key)
+    if made is None:
+        made = PlaceToResume(frame.raw_code, frame.code, at, depth, bound, unbound)
+        config.resume_functions[key] = config.stand_ins[id(made.code)] = made
+        config.add_piece(made.code, frame.raw_code)
+    assert isinstance(made, PlaceToResume)
     return made
 
 
@@ -148,7 +145,12 @@ def resume_function(cg: Codegen, frame: Frame, made: Any) -> Any:
     found = cache.get(key)
     if found is None:
         function = _hook.ResumeFunction(
-            made.code, namespace, frame.code.name, frame.code.qualname, cg.tracer.config
+            made.code,
+            namespace,
+            frame.code.name,
+            frame.code.qualname,
+            cg.tracer.config,
+            make_code=made.plain_code,
         )
         found = cache[key] = (function, made, namespace)
     return found[0]
@@ -329,6 +331,7 @@ def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) ->
         unbound_slots=unbound_slots(stack),
         resumes=_after_loop(cg, frame, loop, body, stack),
         keep=locals_needed(cg, frame, loop.header, bound),
+        start=frame.start,
     )
     function = plain_function(cg, frame, driver)
     unwinding.leave(

@@ -31,7 +31,7 @@ def locals_needed(
     """Which of the locals ``names`` a continuation at ``at`` is given. ``changed``: those that plain code has
     assigned since, and whether their objects are at hand though nothing reads them any more."""
     changed = changed or {}
-    needed = needed_locals(frame.code, at, names)
+    needed = needed_locals(frame.code, at, names, frame.start)
     others = set(names).difference(needed)
     return (*needed, *sorted(n for n in others if changed.get(n, _is_kept(cg, frame.locals.get(n)))))
 

@@ -8,43 +8,47 @@ from typing import Any
 
 from .. import _hook, generators
 from .._hook import later
+from ..bytecode.flow import introspects_locals
 from ..bytecode.loops import UNBOUND, Loop, LoopBody, make_loop_body
 from ..bytecode.resume import make_continuation
-from ..frames import Frame, remember_canonical
+from ..frames import Frame
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue
-from .bases import loop_in_base
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed
 
 
 def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
     """The body function of a loop, if it was made before."""
-    shared = loop_in_base(config, frame, loop)
-    key = ("body", id(shared.base.raw_code), shared.loop.header, frozenset(frame.locals))
-    found = config.resume_functions.get(key)
-    return shared.placed(found[0]) if found is not None else None
+    found = config.resume_functions.get(_body_key(frame, loop))
+    return found[0] if found is not None else None
+
+
+def _body_key(frame: Frame, loop: Loop) -> tuple[Any, ...]:
+    looks = introspects_locals(frame.code, frame.start)
+    return ("body", id(frame.raw_code), loop.header, frozenset(frame.locals), looks)
 
 
 def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
     """The body function of a loop, made once per function of the program and set of bound locals."""
     bound = frozenset(frame.locals)
     cache = cg.tracer.config.resume_functions
-    shared = loop_in_base(cg.tracer.config, frame, loop)
-    key = ("body", id(shared.base.raw_code), shared.loop.header, bound)
+    key = _body_key(frame, loop)
     found = cache.get(key)
     if found is None:
-        made = make_loop_body(shared.base.code, shared.loop, bound)
+        made = make_loop_body(frame.code, loop, bound, frame.start)
         changing = set(made.returns[0])
         if loop.kind == "for":
             changing.add(made.code.co_varnames[0])
         cg.tracer.config.set_varying(made.code, frozenset(changing))
-        found = cache[key] = (made, shared.base.raw_code)
-        remember_canonical(cg.tracer.config, made)
+        found = cache[key] = (made, frame.raw_code)
+        cg.tracer.config.stand_ins[id(made.code)] = made
+        cg.tracer.config.add_piece(made.code, frame.raw_code)
     body = found[0]
     assert isinstance(body, LoopBody)
-    cg.tracer.config.add_body_owner(body.code, frame.raw_code)
-    return shared.placed(body)
+    owner = cg.tracer.code if frame is cg.frames[0] else frame.raw_code
+    cg.tracer.config.add_body_owner(body.code, owner)
+    return body
 
 
 def assigned_in(frame: Frame, region: Collection[int]) -> set[str]:

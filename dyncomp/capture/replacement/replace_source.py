@@ -10,6 +10,7 @@ from typing import Any
 from .._hook import later
 from ..breaks import Skip
 from ..bytecode import transfers
+from ..bytecode.continuation import made_later
 from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode, Instr, Loc
 from ..pyver import decode, encode
 from ..values.number import NumberValue
@@ -117,15 +118,21 @@ def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> li
 
 def _original_call(cg: Codegen, code: types.CodeType) -> str:
     """Run the original from the start, as plain Python."""
-    plain = code.replace(co_consts=(*code.co_consts, "dyncomp: plain copy"))
     cells = ", ".join(f"(lambda: {name}).__closure__[0]" for name in code.co_freevars)
     closure = f"({cells},)" if cells else "None"
     make = cg.constant(cg.tracer.config.records.plain_function)
-    function = f"{make}({cg.constant(plain)}, {cg.constant(globals)}(), {closure})"
+    plain = cg.constant(_plain_copy(cg, code))
+    function = f"{make}({plain}, {cg.constant(globals)}(), {closure})"
     arguments = cg.arguments_again()
     if "*" in arguments or "=" in arguments:
         return f"{cg.constant(later)}({cg.constant(functools.partial)}({function}, {arguments}))"
     return f"{cg.constant(later)}({function}, {arguments})"
+
+
+def _plain_copy(cg: Codegen, code: types.CodeType) -> Any:
+    """The original's code, by a copy that is never captured, or what gives it."""
+    making = made_later(cg.tracer.config, code)
+    return code.replace(co_consts=(*code.co_consts, "dyncomp: plain copy")) if making is None else making
 
 
 def _signature(cg: Codegen, code: types.CodeType) -> str:

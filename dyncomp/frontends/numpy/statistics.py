@@ -119,7 +119,7 @@ def _fractions(x: ArrayRef, q: Any, scale: float) -> np.ndarray[Any, Any]:
     kind = x.dtype.numpy.type
     if scale != 1:
         fractions = np.asarray(np.true_divide(q, kind(scale) if x.dtype.is_float else scale))
-    elif isinstance(q, (int, float)) and x.dtype.is_float:
+    elif type(q) in (int, float) and x.dtype.is_float:
         fractions = np.asarray(q, dtype=kind)
     else:
         fractions = np.asarray(q)
