@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import NamedTuple
 
-from dyncomp.capture.bytecode.instr import Loc
+from dyncomp.capture.bytecode.instr import Loc, make_loc
 from dyncomp.capture.pyver import tables
 from dyncomp.capture.pyver.lines import encode_exceptions, encode_locations, parse_exceptions
 from dyncomp.errors import VerifyError
@@ -24,6 +25,9 @@ class RawInstr(NamedTuple):
     target: int
     loc: Loc
     extended: int
+
+
+_make_raw: Callable[[tuple[str, int, int, Loc, int]], RawInstr] = functools.partial(tuple.__new__, RawInstr)
 
 
 class RawException(NamedTuple):
@@ -53,7 +57,9 @@ def disassemble(code: CodeType) -> tuple[list[RawInstr], list[RawException]]:
     locations = list(code.co_positions())
     total = len(data) // 2
     index_of = [-1] * (total + 1)
-    found: list[tuple[str, int, int, Loc, int]] = []
+    instructions: list[RawInstr] = []
+    jumps: list[int] = []
+    locs: dict[tuple[int | None, ...], Loc] = {}
     unit = 0
     start = 0
     arg = 0
@@ -63,20 +69,25 @@ def disassemble(code: CodeType) -> tuple[list[RawInstr], list[RawException]]:
         unit += 1
         if opcode == extended_arg:
             continue
-        index_of[start] = len(found)
-        loc = Loc(*locations[unit - 1])
+        index_of[start] = len(instructions)
+        place = locations[unit - 1]
+        loc = locs.get(place)
+        if loc is None:
+            loc = locs[place] = make_loc(place)
         prefixes = unit - 1 - start
         unit += caches[opcode]
         sign = jump_sign[opcode]
-        target = unit + sign * arg if sign else -1
-        found.append((opname[opcode], arg, target, loc, prefixes))
+        target = -1
+        if sign:
+            target = unit + sign * arg
+            jumps.append(len(instructions))
+        instructions.append(_make_raw((opname[opcode], arg, target, loc, prefixes)))
         start = unit
         arg = 0
-    index_of[total] = len(found)
-    instructions = [
-        RawInstr(op, arg, -1 if target < 0 else index_of[target], loc, prefixes)
-        for op, arg, target, loc, prefixes in found
-    ]
+    index_of[total] = len(instructions)
+    for index in jumps:
+        item = instructions[index]
+        instructions[index] = item._replace(target=index_of[item.target])
     exceptions = [
         RawException(index_of[a], index_of[b], index_of[target], depth, lasti)
         for a, b, target, depth, lasti in parse_exceptions(code.co_exceptiontable)
