@@ -27,6 +27,8 @@ class RawInstr(NamedTuple):
     extended: int
 
 
+RawTuple = tuple[str, int, int, Loc, int]
+"""The fields of a :class:`RawInstr`, which is one."""
 _make_raw: Callable[[tuple[str, int, int, Loc, int]], RawInstr] = functools.partial(tuple.__new__, RawInstr)
 
 
@@ -103,14 +105,17 @@ def _prefixes_for(arg: int) -> int:
     return 2 if arg < 0x1000000 else 3
 
 
-def _layout(instructions: Sequence[RawInstr], opcodes: list[int]) -> tuple[list[int], list[int], list[int]]:
+def _layout(instructions: Sequence[RawTuple], opcodes: list[int]) -> tuple[list[int], list[int], list[int]]:
     """Start unit, prefixes and argument of every instruction; grows jumps until all arguments fit."""
     caches, jump_sign = tables.CACHES, tables.JUMP_SIGN
-    prefixes = [
-        max(item.extended, 0 if item.target >= 0 else _prefixes_for(item.arg)) for item in instructions
-    ]
-    args = [item.arg for item in instructions]
-    jumps = [i for i, item in enumerate(instructions) if item.target >= 0]
+    prefixes, args, jumps = [], [], []
+    for index, (_, arg, target, _, extended) in enumerate(instructions):
+        args.append(arg)
+        if target >= 0:
+            jumps.append((index, target))
+        elif arg >= 0x100:
+            extended = max(extended, _prefixes_for(arg))
+        prefixes.append(extended)
     while True:
         starts = [0]
         position = 0
@@ -118,43 +123,46 @@ def _layout(instructions: Sequence[RawInstr], opcodes: list[int]) -> tuple[list[
             position += count + 1 + caches[opcode]
             starts.append(position)
         grown = False
-        for i in jumps:
-            distance = jump_sign[opcodes[i]] * (starts[instructions[i].target] - starts[i + 1])
+        for index, target in jumps:
+            distance = jump_sign[opcodes[index]] * (starts[target] - starts[index + 1])
             if distance < 0:
-                raise VerifyError(f"{instructions[i].op} at {i} jumps the wrong way")
-            args[i] = distance
+                raise VerifyError(f"{instructions[index][0]} at {index} jumps the wrong way")
+            args[index] = distance
             needed = _prefixes_for(distance)
-            if needed > prefixes[i]:
-                prefixes[i] = needed
+            if needed > prefixes[index]:
+                prefixes[index] = needed
                 grown = True
         if not grown:
             return starts, prefixes, args
 
 
 def assemble(
-    instructions: Sequence[RawInstr], exceptions: Sequence[RawException], firstlineno: int
+    instructions: Sequence[RawTuple],
+    exceptions: Sequence[RawException],
+    firstlineno: int,
+    merge: bool = tables.MERGES_EQUAL_LOCATIONS,
 ) -> Assembled:
-    """Bytes of the code, of the location table and of the exception table.
+    """Bytes of the code, of the location table and of the exception table. ``merge``: instructions of one
+    place share an entry of the location table.
 
     Raises VerifyError when a jump points the wrong way for its opcode.
     """
-    opmap, caches = tables.OPMAP, tables.CACHES
-    opcodes = [opmap[item.op] for item in instructions]
+    opmap = tables.OPMAP
+    opcodes = [opmap[item[0]] for item in instructions]
     starts, prefixes, args = _layout(instructions, opcodes)
-    out = bytearray()
+    out = bytearray(2 * starts[-1])  # of zeros, which caches are
     addresses = []
-    for i, opcode in enumerate(opcodes):
-        arg = args[i]
-        for k in range(prefixes[i], 0, -1):
-            out.append(tables.EXTENDED_ARG)
-            out.append((arg >> (8 * k)) & 0xFF)
-        addresses.append(len(out) >> 1)
-        out.append(opcode)
-        out.append(arg & 0xFF)
-        out.extend(bytes(2 * caches[opcode]))
-    runs = [(item.loc, starts[i + 1] - starts[i]) for i, item in enumerate(instructions)]
+    for start, opcode, prefix, arg in zip(starts, opcodes, prefixes, args):
+        for k in range(prefix, 0, -1):
+            out[2 * start] = tables.EXTENDED_ARG
+            out[2 * start + 1] = (arg >> (8 * k)) & 0xFF
+            start += 1
+        addresses.append(start)
+        out[2 * start] = opcode
+        out[2 * start + 1] = arg & 0xFF
+    runs = [(item[3], end - start) for item, start, end in zip(instructions, starts, starts[1:])]
     table = encode_exceptions(
         (starts[entry.start], starts[entry.end], starts[entry.target], entry.depth, entry.lasti)
         for entry in exceptions
     )
-    return Assembled(bytes(out), encode_locations(runs, firstlineno), table, addresses)
+    return Assembled(bytes(out), encode_locations(runs, firstlineno, merge), table, addresses)
