@@ -4,7 +4,8 @@ All state is per process, under the GIL; importing into a subinterpreter raises 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType, FunctionType
+from contextvars import ContextVar
+from types import CellType, CodeType, FunctionType
 from typing import Any, final
 
 OPS: Mapping[str, int]
@@ -145,6 +146,9 @@ def later(function: Callable[..., Any], *args: Any) -> TailCall:
 def run(call: TailCall) -> Any:
     """Make a call of :func:`later` at once, its arguments moving too."""
 
+def check_cell(cell: CellType, name: str) -> None:
+    """Raise ``UnboundLocalError`` for the variable ``name`` if its cell is empty."""
+
 def set_active(config: HookConfig | None) -> HookConfig | None:
     """Turn the frame hook on (or off) in this thread; returns what was active before. Put it back in a
     ``finally``: a thread that ends with a config active leaves the hook installed (harmless, but slow).
@@ -198,5 +202,9 @@ def attr_kind(obj: Any, name: str) -> str:
     """
 
 def hook_installed() -> bool: ...
+
+REGIONS: ContextVar[Any]
+"""Of :mod:`.regions`: (the innermost region, those around it) or None."""
+
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""

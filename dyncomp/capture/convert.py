@@ -153,13 +153,12 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
     failure = why_missed(function, args, config)
     if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):
         return None
-    state = config.state_of(code)
-    state.captures += 1
+    config.count_capture(code)
     attempt = _Attempt()
     try:
         return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        state.captures -= 1  # cut off, not tried
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, GraphBreakError, ConstraintError):
+        config.count_capture(code, -1)  # cut off, or refused: nothing is kept that would count
         raise
     finally:
         if attempt.tracer is not None:
@@ -212,6 +211,7 @@ def _run_original(
     config.records.add_skip(code.co_qualname, loc, reason)
     config.note_plain_body(code)
     if attempt.tracer is not None:
+        _guard_region(attempt.tracer)
         try:
             return _hook.Entry(_guard_program(attempt.tracer, function, args), rank=RANK_ORIGINAL)
         except GuardRefused:
@@ -252,6 +252,8 @@ def _finish(
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     refuse_fixed(tracer)
+    if not isinstance(end, ReturnEnd):
+        _guard_region(tracer)
     program = _guard_program(tracer, function, args)
     breaks = _break_records(end)
     loc = location(code)
@@ -415,6 +417,12 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
     tracer.guards = _state_guards(tracer) + guards
     env = (args, function.__globals__, builtins_of(function), function.__closure__)
     return compile_guards(tracer.guards, env=env)
+
+
+def _guard_region(tracer: Tracer) -> None:
+    """Graph breaks were allowed here: where they are not, the capture has to say so."""
+    expected = (tracer.error_regions[0], tracer.config.options.fullgraph)
+    tracer.guard(None, Kind.REGION, expected)
 
 
 def _state_guards(tracer: Tracer) -> list[Guard]:

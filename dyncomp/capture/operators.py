@@ -127,7 +127,7 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     if found is not None:
         return found
     if plain in ("==", "!=") and not (a.is_const and b.is_const):
-        return _compare_unlike(plain, a, b)
+        return _compare_unlike(tracer, plain, a, b)
     if a.is_const and b.is_const:
         function = getattr(
             operator, BINARY_NAMES[plain] if op == plain else f"i{BINARY_NAMES[plain].rstrip('_')}"
@@ -230,7 +230,11 @@ def _ordered_items(tracer: Tracer, op: str, a: Value, b: Value) -> bool:
     return comparison(len(first), len(second))
 
 
-def _compare_unlike(op: str, a: Value, b: Value) -> Value:
+def _compares_by_identity(cls: type) -> bool:
+    return cls.__eq__ is object.__eq__ and cls.__ne__ is object.__ne__
+
+
+def _compare_unlike(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     """Equality of values of unlike kinds whose types settle it."""
     settled = (
         int,
@@ -254,6 +258,8 @@ def _compare_unlike(op: str, a: Value, b: Value) -> Value:
         alike = (a.pytype in numbers and b.pytype in numbers) or (a.pytype in sets and b.pytype in sets)
         if a.pytype is not b.pytype and not alike:
             return ConstValue(op == "!=")
+    if _compares_by_identity(a.pytype) and _compares_by_identity(b.pytype):
+        return ConstValue(identical(tracer, a, b) == (op == "=="))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
 
 

@@ -10,6 +10,7 @@ import types
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..symint import SymInt
 from . import _hook
 from .breaks import Break, Skip
 from .dims import array_dims, has_exchange_table
-from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
+from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
 from .guards.guard import Kind
 from .guards.program import is_plain_key
 from .guards.source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
@@ -55,6 +56,7 @@ _BY_IDENTITY = (
     type(np.sum),
     type,
     types.GenericAlias,
+    ContextVar,
 )
 _ITERATORS: tuple[type, ...] = (
     types.GeneratorType,
@@ -298,7 +300,9 @@ def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
     dynamic = tracer.config.options.dynamic
     if dynamic is False:
         return False
-    if dynamic and isinstance(source, LocalSource):
+    if dynamic is True and isinstance(source, LocalSource):
+        return True
+    if isinstance(source, LocalSource) and tracer.config.described_argument(tracer.code, source.local):
         return True
     state = tracer.config.state_of(tracer.code)
     key = (source.expr(), type(obj))
@@ -556,12 +560,16 @@ def _dlpack_dtype(facts: Facts) -> tuple[int, int, int]:
 
 
 def refuse_overlaps(tracer: Tracer, mutated: set[str]) -> None:
-    """Break off (the original runs) when an array that the graph writes shares memory with another."""
+    """Break off (the original runs, where it is so) when an array that the graph writes shares memory with
+    another."""
+    sources = {v.ref.var.name: v.source for v in tracer.inputs if isinstance(v, ArrayValue)}
     objects = list(tracer.input_objects.items())
     for name in mutated:
         target = tracer.input_objects.get(name)
         for other, obj in objects:
             if other != name and target is not None and _overlap(target, obj):
+                pair = (sources[name], sources[other])
+                tracer.guard(None, Kind.OVERLAP, NoOverlap(pair, (0,)))  # type: ignore[arg-type]
                 raise Break("unsupported-operation", "two arguments share memory and one of them is written")
 
 

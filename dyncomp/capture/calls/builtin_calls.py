@@ -48,7 +48,10 @@ def _callable(tracer: Tracer, obj: Value) -> Value:
         return ConstValue(callable(obj.obj))
     if obj.is_const:
         return ConstValue(callable(obj.const))
-    return ConstValue(any("__call__" in vars(cls) for cls in obj.pytype.__mro__))
+    found = any("__call__" in vars(cls) for cls in obj.pytype.__mro__)
+    if not found:
+        attributes.guard_absent(tracer, obj.pytype, "__call__")
+    return ConstValue(found)
 
 
 @_builtin(getattr)

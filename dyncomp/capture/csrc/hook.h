@@ -40,6 +40,8 @@ bool arrays_disjoint(PyObject *a, PyObject *b);
 bool symbol_value(PyObject *obj, int what, int axis, int64_t *value);
 int errstate_setup(void);
 long errstate_read(void);
+PyObject *regions_setup(void);
+bool breaks_are_errors(bool outside);
 
 /* -- program.c ------------------------------------------------------------------------------ */
 typedef struct {

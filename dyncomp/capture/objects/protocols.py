@@ -19,7 +19,10 @@ from . import attributes
 
 
 def _defines(tracer: Tracer, obj: InstanceValue, name: str) -> bool:
-    return attributes.find_member(tracer, obj.cls, name) is not None
+    found = attributes.find_member(tracer, obj.cls, name) is not None
+    if not found:
+        attributes.guard_absent(tracer, obj.cls, name)
+    return found
 
 
 def _method(tracer: Tracer, obj: InstanceValue, name: str, what: str) -> Value | None:
@@ -89,12 +92,19 @@ def is_iterator(tracer: Tracer, obj: Value) -> bool:
 
 def advance(tracer: Tracer, obj: InstanceValue) -> Value | None:
     """``next(obj)``, ``None`` at the end."""
+    return step(tracer, obj)[0]
+
+
+def step(tracer: Tracer, obj: InstanceValue) -> tuple[Value | None, ExceptionValue | None]:
+    """``next(obj)``, or the StopIteration at the end."""
     method = _method(tracer, obj, "__next__", "next()")
     if method is None:
         tracer.raise_exception(TypeError, f"{obj.cls.__name__[:200]!r} object is not an iterator")
     tracer.steps += 1
-    found = exceptions.unless_raised(tracer, StopIteration, lambda: tracer.call_value(method, [], {}))
-    return None if found is None else tracer.realize(found)
+    found, end = exceptions.result_or_exception(
+        tracer, StopIteration, lambda: tracer.call_value(method, [], {})
+    )
+    return (None if found is None else tracer.realize(found)), end
 
 
 def expand(tracer: Tracer, obj: InstanceValue) -> list[Value]:

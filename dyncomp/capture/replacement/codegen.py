@@ -273,6 +273,12 @@ class Codegen:
             self._loads[source] = known
         return known
 
+    def namespace_of(self, target: str, cls: type | None) -> str:
+        """The ``__dict__`` of an instance, without a ``__getattribute__`` of its class."""
+        if cls is not None and cls.__getattribute__ is object.__getattribute__:
+            return f"{target}.__dict__"
+        return f"{self.constant(object.__getattribute__)}({target}, '__dict__')"
+
     def _fixed(self, source: Source) -> str:
         if isinstance(source, BuiltinSource):
             return self.constant(getattr(builtins, source.key))
@@ -304,7 +310,8 @@ class Codegen:
         if isinstance(source, TypeAttrSource):
             return f"{self.constant(inspect.getattr_static)}({base}, {source.attr!r})"
         if isinstance(source, InstanceDictSource):
-            return f"{base}.__dict__[{source.attr!r}]"
+            owner = self.tracer.by_source.get(parent)
+            return f"{self.namespace_of(base, owner.pytype if owner else None)}[{source.attr!r}]"
         if isinstance(source, ItemSource):
             return self._item_text(parent, base, source.key)
         if isinstance(source, TypeSource):
@@ -333,7 +340,8 @@ class Codegen:
             self.line(text)
 
     def replay_effects(self) -> None:
-        """Bring objects from outside up to date: containers, attributes, cells, globals."""
+        """Bring objects from outside up to date: containers, attributes, cells, globals. Then make the calls
+        that were put off."""
         for value in list(self.tracer.mutated):
             self.replay(value)
         for globals_of, name, value in self.tracer.global_writes.values():
@@ -342,6 +350,15 @@ class Codegen:
                 self.line(f"del {target}[{name!r}]")
             else:
                 self.line(f"{target}[{name!r}] = {self.value(value)}")
+        for call in self.tracer.deferred:
+            self._deferred_call(call)
+
+    def _deferred_call(self, call: Any) -> None:
+        parts = [self.value(arg) for arg in call.args]
+        parts += [f"{name}={self.value(value)}" for name, value in call.kwargs.items()]
+        before, self.place = self.place, call.place
+        self.line(f"{self.constant(call.function)}({', '.join(parts)})")
+        self.place = before
 
     def exists(self, value: Value) -> bool:
         """Whether the object of ``value`` is at hand: it came from outside, or something needed it."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..breaks import Break, Skip
 from ..guards.facts import CustomCheck
-from ..guards.guard import Kind
+from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, ItemSource, Source
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .func import BoundMethodValue
@@ -65,7 +65,7 @@ class DictValue(Value):
             for key in keys:
                 tracer.check_key(key)
             if issubclass(self.cls, collections.OrderedDict):
-                check = CustomCheck(has_keys_in_order, keys, f"keys in the order {keys!r:.80}")
+                check = CustomCheck(has_keys_in_order, keys, f"keys in the order {short(keys):.80}")
                 tracer.guard(self.source, Kind.CUSTOM_ARRAY, check)
             else:
                 tracer.guard(self.source, Kind.DICT_KEYS, keys)

@@ -252,6 +252,13 @@ def shape_of(value: Any) -> tuple[Dim, ...]:
     return value.shape if isinstance(value, (ArrayRef, Var)) else ()
 
 
+def memory_order(order: Any) -> str:
+    """An ``order=`` argument, which NumPy takes in small letters too."""
+    if not isinstance(order, str) or order.upper() not in ("C", "F", "A", "K"):
+        raise Unsupported(f"order={order!r}")
+    return order.upper()
+
+
 def broadcast_shapes(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """The common shape by NumPy's rules; questions about symbolic sizes become guards."""
     ndim = max(map(len, shapes), default=0)

@@ -17,6 +17,7 @@ from .operands import (
     broadcast_to,
     emit,
     integer,
+    memory_order,
     normalize_axes,
     normalize_axis,
     view_of,
@@ -61,8 +62,9 @@ def reshape(tx: TraceContext, a: Any, /, shape: Any, order: str = "C", *, copy: 
     """``np.reshape``: a view where NumPy gives one, else a copy."""
     x = as_ref(tx, a)
     wanted = completed_shape(parse_shape(shape), product(x.shape))
+    order = memory_order(order)
     fortran = order == "F" or (order == "A" and _is_fortran(x.var))
-    if order not in ("C", "F", "A"):
+    if order == "K":
         raise Unsupported(f"reshape with order={order!r}")
     source = emit(tx, "copy", x.var) if copy else x.var
     if fortran:
@@ -107,12 +109,11 @@ def ravel(tx: TraceContext, a: Any, order: str = "C") -> ArrayRef:
 
 def _in_order(tx: TraceContext, x: Var, order: str) -> Var:
     """``x`` with its axes so permuted that C order of the result is ``order`` of ``x``."""
+    order = memory_order(order)
     if order == "F" or (order == "A" and _is_fortran(x)):
         return reversed_axes(tx, x)
     if order == "K":
         return transpose_var(tx, x, sorted_axes(x.shape, x.type.strides))
-    if order not in ("C", "A"):
-        raise Unsupported(f"order={order!r}")
     return x
 
 
