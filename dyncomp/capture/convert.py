@@ -249,6 +249,8 @@ def _finish(
     _limit_empty_continuations(tracer, end, useful)
     cg = Codegen(tracer, code)
     emit_end(cg, end)
+    for value in tracer.may_raise:
+        cg.graph_output(value)
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     refuse_fixed(tracer)
