@@ -411,7 +411,8 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
         if tracer.is_computed(recorded.expr):
             continue  # checked by the replacement itself
         condition = SymCondition.of(recorded, bindings)
-        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale)))
+        where = tracer.env.origins.get(recorded.key)
+        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale), where))
     if "numpy-errstate" in tracer.tx.assumptions:
         mask = _hook.errstate()
         if mask is not None:
