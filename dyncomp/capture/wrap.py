@@ -10,6 +10,7 @@ import types
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ _BY_IDENTITY = (
     type(np.sum),
     type,
     types.GenericAlias,
+    ContextVar,
 )
 _ITERATORS: tuple[type, ...] = (
     types.GeneratorType,

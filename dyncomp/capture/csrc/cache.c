@@ -364,8 +364,13 @@ cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const Gu
     int result = 0;
     if (Py_IS_TYPE(answer, &Entry_Type)) {
         counters.captures++;
-        bool kept = ((Entry *)answer)->rank >= 0;
-        result = kept ? cache_append(cache, (Entry *)answer) : 0;
+        Entry *entry = (Entry *)answer;
+        if (entry->rank >= 0) {
+            result = cache_append(cache, entry);
+        }
+        else if (entry->code != NULL && !code_compatible(cache->code, (PyCodeObject *)entry->code, true)) {
+            result = -1;
+        }
         if (result == 0) {
             result = try_entry((Entry *)answer, env, hit);
             counters.fresh_misses += result == 0;

@@ -132,6 +132,7 @@ def cached_continuation(
     if made is None:
         made = PlaceToResume(frame.raw_code, frame.code, at, depth, bound, unbound)
         config.resume_functions[key] = config.stand_ins[id(made.code)] = made
+        config.add_piece(made.code, frame.raw_code)
     assert isinstance(made, PlaceToResume)
     return made
 

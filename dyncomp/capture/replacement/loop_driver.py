@@ -43,6 +43,7 @@ def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
         cg.tracer.config.set_varying(made.code, frozenset(changing))
         found = cache[key] = (made, frame.raw_code)
         cg.tracer.config.stand_ins[id(made.code)] = made
+        cg.tracer.config.add_piece(made.code, frame.raw_code)
     body = found[0]
     assert isinstance(body, LoopBody)
     owner = cg.tracer.code if frame is cg.frames[0] else frame.raw_code
