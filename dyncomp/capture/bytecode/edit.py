@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from dyncomp.capture._hook import check_cell
 from dyncomp.capture.bytecode.flow import handlers_of, successors
 from dyncomp.capture.bytecode.instr import JUMPS, NO_LOC, CanonicalCode, ExceptionRange, Instr, Loc
 
@@ -35,7 +37,9 @@ _ENTERS_FRAMES = frozenset(
 class Assembly:
     """Instructions in order of emission. Arguments of jumps and of LASTI are labels."""
 
-    def __init__(self) -> None:
+    def __init__(self, unsure: Collection[int] = ()) -> None:
+        """``unsure``: the ``unsure_cells`` of the code whose instructions are copied."""
+        self._unsure = unsure
         self._items: list[tuple[str, Any, Loc, Catch | None]] = []
         self.loc = NO_LOC
         self.catch: Catch | None = None
@@ -51,10 +55,22 @@ class Assembly:
     def emit_copy(self, instr: Instr, places: list[Label], catches: list[Catch | None]) -> None:
         """Append ``instr`` of the code that ``places`` and ``catches`` belong to, and mark its place."""
         self.mark(places[instr.index])
+        if instr.index in self._unsure:
+            self.loc, self.catch = instr.loc, catches[instr.index]
+            self.emit_check(instr)
         arg = instr.arg
         if instr.op in JUMPS or instr.op == "LASTI":
             arg = places[arg]
         self._items.append((instr.op, arg, instr.loc, catches[instr.index]))
+
+    def emit_check(self, instr: Instr) -> None:
+        """What comes before a copy of ``instr`` where it reads a cell that may be empty (see ``cells``)."""
+        if instr.index in self._unsure:
+            self.emit("LOAD_CONST", check_cell)
+            self.emit("LOAD_CLOSURE", instr.arg)
+            self.emit("LOAD_CONST", instr.arg)
+            self.emit("CALL", (2, ()))
+            self.emit("POP_TOP")
 
     def retarget(self, label: Label) -> None:
         """Make the jump that was emitted last go to ``label``."""
