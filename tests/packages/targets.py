@@ -97,7 +97,11 @@ TARGETS: tuple[Target, ...] = (
         "util", "arraycrop", "compare", "dtype", "invert", "montage", "shape", "random_noise", "unique_rows"
     ),
     _skimage("registration", "phase_cross_correlation", "ilk", "tvl1"),
-    _of("opt_einsum", "opt_einsum", "opt_einsum.tests"),
+    _of(
+        "opt_einsum",
+        "opt_einsum",
+        *(f"opt_einsum.tests.test_{name}" for name in ("paths", "parser", "input", "blas", "edge_cases")),
+    ),
     _of("mpmath", "mpmath", "mpmath.tests.test_basic_ops", "mpmath.tests.test_linalg"),
     _of("sympy.utilities", "sympy.utilities", "sympy.utilities.tests.test_iterables"),
     _of("joblib", "joblib", "joblib.test.test_func_inspect", "joblib.test.test_hashing"),

@@ -310,6 +310,7 @@ def call_object(
         return tracer.call_value(method, args[1:], kwargs)
     inner = wrapped_library_function(tracer, obj, args, kwargs)
     if inner is not None:
+        tracer.take_direct()  # a break inside is not resumed there: the library is then called
         return call_function(tracer, inner, args, kwargs)
     raise Break("unsupported-call", f"call of {_callable_name(obj)}")
 
