@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 from dyncomp.capture._hook import check_cell
 from dyncomp.capture.bytecode.flow import handlers_of, successors
-from dyncomp.capture.bytecode.instr import JUMPS, NO_LOC, CanonicalCode, ExceptionRange, Instr, Loc
+from dyncomp.capture.bytecode.instr import (
+    JUMPS,
+    NO_LOC,
+    CanonicalCode,
+    ExceptionRange,
+    Instr,
+    Loc,
+    make_instr,
+)
 
 
 class Label:
@@ -80,7 +88,7 @@ class Assembly:
     def finish(self, like: CanonicalCode, **changes: Any) -> CanonicalCode:
         """The code without unreachable instructions; its other fields come from ``like`` and ``changes``."""
         linked = [
-            Instr(op, arg.index if type(arg) is Label else arg, loc, index)
+            make_instr((op, arg.index if type(arg) is Label else arg, loc, index))
             for index, (op, arg, loc, _) in enumerate(self._items)
         ]
         catches = [item[3] for item in self._items]
@@ -98,10 +106,10 @@ class Assembly:
             if not keep:
                 continue
             if led[instr.index]:
-                instructions.append(Instr("NOP", None, instr.loc, len(instructions)))
+                instructions.append(make_instr(("NOP", None, instr.loc, len(instructions))))
                 made_catches.append(catches[instr.index])
             arg = moved[instr.arg] if instr.op in JUMPS or instr.op == "LASTI" else instr.arg
-            instructions.append(Instr(instr.op, arg, instr.loc, len(instructions)))
+            instructions.append(make_instr((instr.op, arg, instr.loc, len(instructions))))
             made_catches.append(catches[instr.index])
         exceptions = _ranges(made_catches, moved)
         return dataclasses.replace(like, instructions=tuple(instructions), exceptions=exceptions, **changes)
