@@ -66,7 +66,6 @@ EXPECTED: dict[str, str] = {
     "test.test_scope.ScopeTests.testUnboundLocal*": UNBOUND,
     "test.test_slice.SliceTest.test_cycle": LIFETIME,
     "test.test_sort.TestBugs.test_undetected_mutation": UNDONE,
-    "test.test_tomllib.test_misc.TestMiscellaneous.test_inline_*_recursion_limit": FRAMES,
     "test.test_call.TestPEP590.test_setvectorcall*": EXOTIC_C,
 }
 
