@@ -18,6 +18,7 @@ from ..guards.source import Source
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
 from .number import ConstValue
+from .seq import refuse_large
 
 LARGEST_OUTSIDE = 256  # elements of a set from outside that guards compare
 
@@ -61,6 +62,7 @@ class SetValue(Value):
         """A real set with the elements."""
         if self._mirror is None:
             assert self.source is not None
+            refuse_large(tracer, len(self._obj), self.pytype.__name__)
             order = tuple(self._obj)
             for element in order:
                 tracer.check_key(element)
