@@ -153,13 +153,12 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
     failure = why_missed(function, args, config)
     if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):
         return None
-    state = config.state_of(code)
-    state.captures += 1
+    config.count_capture(code)
     attempt = _Attempt()
     try:
         return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
     except (KeyboardInterrupt, SystemExit, GeneratorExit, GraphBreakError, ConstraintError):
-        state.captures -= 1  # cut off, or refused: nothing is kept that would count
+        config.count_capture(code, -1)  # cut off, or refused: nothing is kept that would count
         raise
     finally:
         if attempt.tracer is not None:

@@ -6,6 +6,7 @@ loop, do not inline that call), which is how capture avoids ever having to undo 
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import exceptions, generators, machine, operators, regions, unbacked, wrap
+from . import effects, exceptions, generators, machine, operators, regions, unbacked, wrap
 from .breaks import Break
 from .calls import call as calls
 from .entries.config import CaptureConfig
@@ -72,10 +73,14 @@ class Tracer:
         # symbolic int arguments of the graph: where they are found, or the value that is computed
         self.integers: list[Source | NumberValue] = []
         self.places: dict[str, SymbolPlace] = {}
+        self.named_sizes: dict[str, SymInt] = {}  # of dynamic={…}
         self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
+        self.handled_outside = sys.exception() is not None  # around the call that is captured
         self.catching = 0  # how many operations under way see an exception raised now
+        self.deferred: list[Any] = []  # see effects
+        self.filter_blocks: list[Any] = []  # the blocks of warnings.catch_warnings that capture is in
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
         self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
         self.frames: list[Any] = []
@@ -110,6 +115,8 @@ class Tracer:
         self.input_objects.clear()
         self.global_writes.clear()
         self.states.clear()
+        self.deferred.clear()
+        self.filter_blocks.clear()
         self.env.locate = None  # it leads here, and the graph's sizes lead to it
         self.restart = Restart()
 
@@ -464,6 +471,10 @@ class Tracer:
             return owner.getattr(self, name)
         finally:
             self._direct = None
+
+    def defer(self, function: Any, args: list[Value]) -> None:
+        """Call a function when the captured part ends."""
+        effects.defer(self, function, args, {})
 
     # -- objects: what values.obj leaves to the modules above it ---------------------------------------
     def instance_attribute(self, obj: Any, name: str) -> Value:

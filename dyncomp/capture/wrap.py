@@ -10,6 +10,7 @@ import types
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ _BY_IDENTITY = (
     type(np.sum),
     type,
     types.GenericAlias,
+    ContextVar,
 )
 _ITERATORS: tuple[type, ...] = (
     types.GeneratorType,
@@ -298,7 +300,9 @@ def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
     dynamic = tracer.config.options.dynamic
     if dynamic is False:
         return False
-    if dynamic and isinstance(source, LocalSource):
+    if dynamic is True and isinstance(source, LocalSource):
+        return True
+    if isinstance(source, LocalSource) and tracer.config.described_argument(tracer.code, source.local):
         return True
     state = tracer.config.state_of(tracer.code)
     key = (source.expr(), type(obj))

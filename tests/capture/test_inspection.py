@@ -78,7 +78,8 @@ def parameters(x):
 
 
 def given_back(x):
-    return x + 1, inspect.signature(target), inspect.signature(Base().method).parameters
+    outer = inspect.signature(WRAPPED, follow_wrapped=False)
+    return x + 1, inspect.signature(target), inspect.signature(Base().method).parameters, outer
 
 
 def argument_specification(x):
@@ -153,7 +154,12 @@ def unions(x):
     )
 
 
+def of_the_library(x):
+    return x + 1, "equal_nan" in inspect.signature(np.unique).parameters
+
+
 PROGRAMS = [
+    of_the_library,
     bound_arguments,
     parameters,
     given_back,

@@ -8,6 +8,7 @@ import enum
 import inspect
 import sys
 import types
+from contextvars import ContextVar
 from typing import Any
 
 from .. import _hook, containers, frames, machine
@@ -23,6 +24,7 @@ from ..values.context import InertContextValue
 from ..values.func import (
     BuiltinMethodValue,
     CellValue,
+    FunctionGetValue,
     FunctionValue,
     NestedFunctionValue,
     SuperValue,
@@ -296,8 +298,6 @@ def call_object(
         raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")
     if obj is builtins.__build_class__:
         raise Break("class-definition", "a class is made")
-    if obj is print:
-        raise Break("print", "a call of print")
     method = unbound_method(obj, args)
     if method is not None:
         return tracer.call_value(method, args[1:], kwargs)
@@ -375,6 +375,8 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
         return _enum_attribute(tracer, value, name)
     if type(obj) is tuple:
         return spread(value).getattr(tracer, name)
+    if type(obj) is ContextVar:
+        return class_attribute(tracer, value, name)
     if isinstance(obj, (str, bytes, int, float, complex)) and not isinstance(obj, bool | type):
         member = inspect.getattr_static(type(obj), name, _MISSING)
         if isinstance(member, types.MethodDescriptorType):
@@ -438,6 +440,8 @@ def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value
         return tracer.child(getattr(function, name), AttrSource(value.source, name))
     if name == "__class__":
         return ConstValue(types.FunctionType)
+    if name == "__get__":
+        return FunctionGetValue(value)
     if not is_function_member(name):
         tracer.guard(value.source, Kind.NOATTR, name)
         raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import exceptions
 from ..breaks import Break
+from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.derived import DerivedValue
 from ..values.exception import ExceptionValue
@@ -33,10 +34,36 @@ def text_of(tracer: Tracer, function: Callable[..., str], value: Value, *rest: V
         return _of_instance(tracer, function, value, rest)
     if any(is_computed(v) for v in (value, *rest)) and all(pure_operand(v) for v in (value, *rest)):
         return python_call(tracer, function, [value, *rest])
+    if isinstance(value, ArrayValue):
+        return _of_array(tracer, function, value, rest)
     if not _is_printable(tracer, value):
         raise Break("unsupported-call", f"formatting of {value.describe()}")
     constants = [literal(tracer, v, "a formatted value") for v in (value, *rest)]
     return ConstValue(tracer.fold(function, *constants))
+
+
+def _of_array(
+    tracer: Tracer, function: Callable[..., str], value: ArrayValue, rest: tuple[Value, ...]
+) -> Value:
+    """The text of an array or an array scalar, made when the graph has run."""
+    ref = value.ref
+    specs = [tracer.constant_of(spec, "a format") for spec in rest]
+    known = ref.frontend == "numpy" and ref.kind in ("array", "scalar", "python")
+    if not known or (ref.kind == "array" and any(specs)):
+        raise Break("unsupported-call", f"formatting of {value.describe()}")
+    shown = as_it_is_now(tracer, value)
+    example = ref.dtype.numpy.type(0)
+    hint = tracer.fold(function, example.item() if ref.kind == "python" else example, *specs)
+    parts = [part for spec in rest for part in (", ", spec)]
+    return TextValue(hint, (ConstValue(function), "(", shown, *parts, ")"))
+
+
+def as_it_is_now(tracer: Tracer, value: ArrayValue) -> Value:
+    """What looks like the array when compiled code prints it, whatever is written to the array meanwhile."""
+    if value.ref.kind != "array":
+        return value
+    copied = value.getattr(tracer, "copy").call(tracer, [], {"order": ConstValue("K")})
+    return tracer.realize(copied)
 
 
 def _is_written_as_builtin(tracer: Tracer, value: DerivedValue) -> bool:

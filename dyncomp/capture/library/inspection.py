@@ -26,6 +26,7 @@ from .registry import NONE, builtin
 _MOST_WRAPPERS = 20
 _FUNCTIONS = (FunctionValue, NestedFunctionValue)
 _EMPTY = ConstValue(inspect.Parameter.empty)
+_TRUE = ConstValue(True)
 _KINDS: Any = type(inspect.Parameter.VAR_KEYWORD)
 
 
@@ -38,8 +39,9 @@ def _mapping_proxy(tracer: Tracer, mapping: Value, /) -> Value:
 
 # -- signatures -----------------------------------------------------------------------------------------
 @builtin(inspect.signature)
-def _signature(tracer: Tracer, obj: Value) -> Value:
-    function, bound = _unwrapped(tracer, obj)
+def _signature(tracer: Tracer, obj: Value, *, follow_wrapped: Value = _TRUE) -> Value:
+    follow = bool(tracer.constant_of(follow_wrapped, "follow_wrapped"))
+    function, bound = _unwrapped(tracer, obj, follow)
     stored = _stored_signature(tracer, function)
     if stored is not None and not bound:
         return stored
@@ -58,7 +60,7 @@ def _signature(tracer: Tracer, obj: Value) -> Value:
     )
 
 
-def _unwrapped(tracer: Tracer, obj: Value) -> tuple[FunctionValue | NestedFunctionValue, bool]:
+def _unwrapped(tracer: Tracer, obj: Value, follow: bool) -> tuple[FunctionValue | NestedFunctionValue, bool]:
     """The function that ``inspect.signature`` describes, and whether its first parameter is bound."""
     bound = False
     for _ in range(_MOST_WRAPPERS):
@@ -69,7 +71,7 @@ def _unwrapped(tracer: Tracer, obj: Value) -> tuple[FunctionValue | NestedFuncti
         if not isinstance(obj, _FUNCTIONS):
             break
         inner = None
-        if attributes.maybe_attribute(tracer, obj, "__signature__") is None:
+        if follow and attributes.maybe_attribute(tracer, obj, "__signature__") is None:
             inner = attributes.maybe_attribute(tracer, obj, "__wrapped__")
         if inner is None:
             return obj, bound
@@ -268,7 +270,8 @@ def _of_type(tracer: Tracer, cls: type, name: str) -> Value | None:
 
 
 def _of_class(tracer: Tracer, cls: type, name: str) -> Value | None:
-    if any("__dict__" in vars(meta) for meta in type(cls).__mro__ if meta not in (type, object)):
+    order: tuple[type, ...] = type.mro(type(cls))
+    if any("__dict__" in vars(meta) for meta in order if meta not in (type, object)):
         raise Break("unsupported-call", f"getattr_static of {cls.__qualname__}, whose class has a __dict__")
     found = _of_type(tracer, cls, name)
     return found if found is not None else _of_type(tracer, type(cls), name)

@@ -10,7 +10,7 @@ from typing import Any
 from .. import exceptions, frames
 from ..breaks import Break, Skip
 from ..values.base import Tracer, Value
-from ..values.func import BoundMethodValue
+from ..values.func import BoundMethodValue, FunctionValue, NestedFunctionValue
 from ..values.number import ConstValue
 from ..values.obj import InstanceValue
 from ..values.partial import PartialValue
@@ -24,10 +24,12 @@ _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 def call_class(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``cls(*args, **kwargs)``."""
     direct = tracer.take_direct()
-    if any("__del__" in vars(base) for base in cls.__mro__):
+    if any("__del__" in vars(base) for base in cls.__mro__) and cls.__module__ != "_io":
         raise Skip(f"{cls.__qualname__} has a destructor, which would not run at its moment")
     if cls is functools.partial and args:
         return _make_partial(args, kwargs)
+    if cls is types.MethodType and len(args) == 2 and not kwargs:
+        return _make_method(*args)
     if issubclass(cls, BaseException):
         return exceptions.construct(tracer, cls, args, kwargs, direct)
     if isinstance(cls, enum.EnumMeta):
@@ -46,6 +48,15 @@ def call_class(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Va
 
 def _refusal(cls: type) -> Break:
     return Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
+
+
+def _make_method(function: Value, owner: Value) -> Value:
+    """``types.MethodType(function, owner)`` of a Python function."""
+    if not isinstance(function, (FunctionValue, NestedFunctionValue)) or (
+        owner.is_const and owner.const is None
+    ):
+        raise _refusal(types.MethodType)
+    return BoundMethodValue(owner, function)
 
 
 def _make_partial(args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -340,7 +340,8 @@ class Codegen:
             self.line(text)
 
     def replay_effects(self) -> None:
-        """Bring objects from outside up to date: containers, attributes, cells, globals."""
+        """Bring objects from outside up to date: containers, attributes, cells, globals. Then make the calls
+        that were put off."""
         for value in list(self.tracer.mutated):
             self.replay(value)
         for globals_of, name, value in self.tracer.global_writes.values():
@@ -349,6 +350,15 @@ class Codegen:
                 self.line(f"del {target}[{name!r}]")
             else:
                 self.line(f"{target}[{name!r}] = {self.value(value)}")
+        for call in self.tracer.deferred:
+            self._deferred_call(call)
+
+    def _deferred_call(self, call: Any) -> None:
+        parts = [self.value(arg) for arg in call.args]
+        parts += [f"{name}={self.value(value)}" for name, value in call.kwargs.items()]
+        before, self.place = self.place, call.place
+        self.line(f"{self.constant(call.function)}({', '.join(parts)})")
+        self.place = before
 
     def exists(self, value: Value) -> bool:
         """Whether the object of ``value`` is at hand: it came from outside, or something needed it."""

@@ -129,6 +129,8 @@ class NestedFunctionValue(Value):
         given = {"__defaults__": self.defaults, "__kwdefaults__": self.kwdefaults}
         if name in given:
             return given[name] or tracer.wrap_result(None)
+        if name == "__get__":
+            return FunctionGetValue(self)
         if name == "__class__":
             return tracer.wrap_result(types.FunctionType)
         if name == "__annotations__":
@@ -204,6 +206,34 @@ def annotations_of(pairs: Any) -> dict[str, Any]:
     if isinstance(pairs, dict):
         return pairs
     return dict(zip(pairs[::2], pairs[1::2]))
+
+
+class FunctionGetValue(Value):
+    """``function.__get__``, by which descriptors written in Python bind functions."""
+
+    def __init__(self, function: Value) -> None:
+        self.function = function
+
+    @property
+    def pytype(self) -> type:
+        return types.MethodWrapperType
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.function,)
+
+    def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        tracer.take_direct()
+        if kwargs or not 1 <= len(args) <= 2:
+            raise Break("would-raise", "__get__() with other arguments than an object and a class")
+        owner = args[0]
+        if not owner.is_const or owner.const is not None:
+            return BoundMethodValue(owner, self.function)
+        if len(args) == 1 or (args[1].is_const and args[1].const in (None, type(None))):
+            raise Break("unsupported-call", "__get__() for None")
+        return self.function
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.value(self.function)}.__get__"
 
 
 class BoundMethodValue(Value):

@@ -253,6 +253,8 @@ def is_late(tracer: Tracer, value: Value) -> bool:
     graph."""
     if isinstance(value, SymIntValue):
         return bool(tracer.env.is_unbacked(value.sym))
+    if hasattr(value, "ref"):
+        return True  # an array scalar
     parts = getattr(value, "parts", ())
     return isinstance(parts, tuple) and any(isinstance(p, Value) and is_late(tracer, p) for p in parts)
 

@@ -235,6 +235,7 @@ def array(
 ) -> ArrayRef:
     only_defaults(like=like)
     made = as_array(tx, object, dtype, order or "K", _must_copy(copy))
+    _refuse_copy(object, made, copy)
     if made.ndim < ndmin:
         shape = (1,) * (ndmin - made.ndim) + made.shape
         made = array_of(emit(tx, "reshape", made.var, shape=shape))
@@ -244,11 +245,14 @@ def array(
 def _must_copy(copy: Any) -> bool:
     """A ``copy=`` argument: ``True``, ``None`` (if needed), or a member of NumPy's ``_CopyMode``."""
     mode = getattr(copy, "value", copy)
-    if mode is None or mode == 2:
-        return False
-    if not mode:
+    return bool(mode) and mode != 2
+
+
+def _refuse_copy(given: Any, made: ArrayRef, copy: Any) -> None:
+    """``copy=False`` raises where the result cannot be the array itself."""
+    mode = getattr(copy, "value", copy)
+    if mode is not None and not mode and made is not given:
         raise Unsupported("copy=False raises where a copy is needed")
-    return True
 
 
 def as_array(tx: TraceContext, value: Any, dtype: Any, order: str, copy: bool) -> ArrayRef:
@@ -292,7 +296,9 @@ def asarray(
     like: Any = None,
 ) -> ArrayRef:
     only_defaults(device=device, like=like)
-    return as_array(tx, a, dtype, order or "K", _must_copy(copy))
+    made = as_array(tx, a, dtype, order or "K", _must_copy(copy))
+    _refuse_copy(a, made, copy)
+    return made
 
 
 @TABLE.function("ascontiguousarray")

@@ -187,6 +187,17 @@ for _name in ("tobytes", "tofile", "dump", "byteswap", "setflags", "resize"):
     TABLE.methods[_name] = refusal("a method that deals with raw memory")
 
 
+@TABLE.method("__array_wrap__")
+def array_wrap(
+    tx: TraceContext, x: ArrayRef, array: Any, context: Any = None, return_scalar: Any = False, /
+) -> ArrayRef:
+    """Of plain arrays: the array given."""
+    both = all(isinstance(ref, ArrayRef) and ref.kind == "array" for ref in (x, array))
+    if not both or return_scalar is not False or context is not None:
+        raise Unsupported("__array_wrap__ of what is no array, or with a context")
+    return array
+
+
 @TABLE.method("__array__")
 def to_array(tx: TraceContext, x: ArrayRef, dtype: Any = None, *, copy: Any = None) -> ArrayRef:
     if dtype is not None or copy is not None or x.kind != "array":

@@ -154,6 +154,3 @@ def iterable(tx: TraceContext, y: Any) -> bool:
 def broadcast_shapes(tx: TraceContext, *args: Any) -> tuple[Dim, ...]:
 
     return common(*(a if isinstance(a, tuple) else (a,) for a in args))
-
-
-TABLE.refuse("questions about shared memory", "may_share_memory", "shares_memory")
