@@ -20,6 +20,7 @@ LOOKUPS = "counts look-ups in a dict with keys that run code, or changes the dic
 SUPER = "super() where there is no method: RuntimeError either way, with another message after a break"
 EXOTIC_C = "replaces a C slot behind Python's back (_testcapi)"
 UNDONE = "list.sort() notices that its list was changed and changed back; compiled code stores the net change"
+OWN_CLASS = "looks at the methods of its own class, which the runner has compiled"
 HISTORY = "expected to fail in plain Python, where a class keeps a stale slot"
 
 EXPECTED: dict[str, str] = {
@@ -64,6 +65,7 @@ EXPECTED: dict[str, str] = {
     "test.test_iter.TestCase.test_ref_counting_behavior": LIFETIME,
     "test.test_scope.ScopeTests.testCellLeak": LIFETIME,
     "test.test_scope.ScopeTests.testUnboundLocal*": UNBOUND,
+    "test.test_pyclbr.PyclbrTest.test_others": OWN_CLASS,
     "test.test_slice.SliceTest.test_cycle": LIFETIME,
     "test.test_sort.TestBugs.test_undetected_mutation": UNDONE,
     "test.test_call.TestPEP590.test_setvectorcall*": EXOTIC_C,
