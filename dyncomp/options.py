@@ -18,7 +18,9 @@ class Options:
 
     ``unroll_limit``: a loop with a constant trip count up to this is unrolled; longer ones never.
     ``recompile_limit``: how often a code object is compiled again before the original runs for other inputs;
-    ``accumulated_recompile_limit``: the same over all ``compile`` calls of one function.
+    ``accumulated_recompile_limit``: the same over all ``compile`` calls of one function;
+    ``capture_limit``: how often a function may be captured together with all of its pieces (what follows its
+    graph breaks, its loops' bodies) before those that are not compiled yet stay plain Python.
     ``cache_bytes``: how much the compiled forms of one ``compile`` call may hold in memory, by an estimate;
     past it those not used for longest are dropped.
     ``stop_after``: name of the last pipeline pass to run (see ``pipeline.PASSES``).
@@ -35,6 +37,7 @@ class Options:
     unroll_ops: int = 400
     recompile_limit: int = 8
     accumulated_recompile_limit: int = 256
+    capture_limit: int = 128
     cache_bytes: int = 1 << 28
     inline_depth: int = 24
     stop_after: str = ""
@@ -55,6 +58,7 @@ _NOT_IN_KEY = frozenset(
         "fullgraph",
         "recompile_limit",
         "accumulated_recompile_limit",
+        "capture_limit",
         "cache_bytes",
         "debug_verify",
         "cache",
@@ -65,6 +69,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "unroll_limit": int,
     "recompile_limit": int,
     "accumulated_recompile_limit": int,
+    "capture_limit": int,
     "cache_bytes": int,
     "num_threads": int,
     "stop_after": str,

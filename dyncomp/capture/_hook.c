@@ -281,6 +281,22 @@ errstate(PyObject *module, PyObject *unused)
     return mask < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(mask);
 }
 
+/* What reading a variable of one's own that is shared with inner functions does where it has no value. */
+static PyObject *
+check_cell(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || !PyCell_Check(args[0]) || !PyUnicode_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "check_cell takes a cell and a name");
+        return NULL;
+    }
+    if (PyCell_GET(args[0]) == NULL) {
+        PyErr_Format(PyExc_UnboundLocalError,
+                     "cannot access local variable '%U' where it is not associated with a value", args[1]);
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"set_active", set_active, METH_O, "set_active(config or None) -> what was active in this thread"},
     {"get_active", get_active, METH_NOARGS, "get_active() -> config or None"},
@@ -302,6 +318,7 @@ static PyMethodDef functions[] = {
     {"hook_installed", hook_installed, METH_NOARGS, "hook_installed() -> bool"},
     {"later", (PyCFunction)(void (*)(void))tail_later, METH_FASTCALL, "later(function, *args) -> a call to return"},
     {"run", tail_run, METH_O, "run(what later gave) -> its result"},
+    {"check_cell", (PyCFunction)(void (*)(void))check_cell, METH_FASTCALL, "check_cell(cell, name)"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
     {NULL},
 };

@@ -5,7 +5,7 @@ All state is per process, under the GIL; importing into a subinterpreter raises 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any, final
 
 OPS: Mapping[str, int]
@@ -145,6 +145,9 @@ def later(function: Callable[..., Any], *args: Any) -> TailCall:
 
 def run(call: TailCall) -> Any:
     """Make a call of :func:`later` at once, its arguments moving too."""
+
+def check_cell(cell: CellType, name: str) -> None:
+    """Raise ``UnboundLocalError`` for the variable ``name`` if its cell is empty."""
 
 def set_active(config: HookConfig | None) -> HookConfig | None:
     """Turn the frame hook on (or off) in this thread; returns what was active before. Put it back in a

@@ -153,13 +153,12 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
     failure = why_missed(function, args, config)
     if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):
         return None
-    state = config.state_of(code)
-    state.captures += 1
+    config.count_capture(code)
     attempt = _Attempt()
     try:
         return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
     except (KeyboardInterrupt, SystemExit, GeneratorExit, GraphBreakError, ConstraintError):
-        state.captures -= 1  # cut off, or refused: nothing is kept that would count
+        config.count_capture(code, -1)  # cut off, or refused: nothing is kept that would count
         raise
     finally:
         if attempt.tracer is not None:
@@ -250,6 +249,8 @@ def _finish(
     _limit_empty_continuations(tracer, end, useful)
     cg = Codegen(tracer, code)
     emit_end(cg, end)
+    for value in tracer.may_raise:
+        cg.graph_output(value)
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     refuse_fixed(tracer)
@@ -410,7 +411,8 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
         if tracer.is_computed(recorded.expr):
             continue  # checked by the replacement itself
         condition = SymCondition.of(recorded, bindings)
-        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale)))
+        where = tracer.env.origins.get(recorded.key)
+        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale), where))
     if "numpy-errstate" in tracer.tx.assumptions:
         mask = _hook.errstate()
         if mask is not None:

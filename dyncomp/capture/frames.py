@@ -35,6 +35,7 @@ class CodeInfo:
     looks_at_frame: bool
     uses_tools: bool
     problems: dict[tuple[Any, ...], str | None] = field(default_factory=dict)
+    locs: dict[int | None, Loc] = field(default_factory=dict)
 
     @staticmethod
     def of(code: CanonicalCode) -> CodeInfo:
@@ -42,6 +43,14 @@ class CodeInfo:
         in_try = [program_handler(code, handlers, index) is not None for index in range(len(handlers))]
         looks, tools = looks_at_frame(code), uses_tools(code)
         return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks, tools)
+
+    def loc_of(self, line: int | None) -> Loc:
+        """The place of a line, for what is recorded."""
+        found = self.locs.get(line)
+        if found is None:
+            code = self.code
+            found = self.locs[line] = Loc(code.filename, line or code.firstlineno, code.qualname)
+        return found
 
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""
@@ -156,8 +165,7 @@ class Frame:
     # -- places ---------------------------------------------------------------------------------
     @property
     def loc(self) -> Loc:
-        line = self.code.instructions[self.current].loc.line or self.code.firstlineno
-        return Loc(self.code.filename, line, self.code.qualname)
+        return self.info.loc_of(self.code.instructions[self.current].loc.line)
 
     def first_argument(self, tracer: Tracer) -> Value:
         """What ``super()`` without arguments binds to."""

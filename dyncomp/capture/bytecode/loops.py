@@ -25,6 +25,7 @@ from functools import cached_property
 from types import CodeType
 from typing import Any
 
+from dyncomp.capture.bytecode.cells import unsure_cells
 from dyncomp.capture.bytecode.continuation import stand_in
 from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
 from dyncomp.capture.bytecode.flow import Flow, handlers_of, introspects_locals, program_handler, stack_depths
@@ -214,7 +215,7 @@ def _variable(arg: Arg, item: str, stack_prefix: str) -> str:
 def _assemble_body(
     code: CanonicalCode, loop: Loop, region: Region, variables: _Variables, args: tuple[Arg, ...]
 ) -> tuple[CanonicalCode, bool]:
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(code))
     places, catches = places_and_catches(code)
     stubs = {k: Label() for k in variables.returns}
     item, stack_prefix = fresh_prefix(code, ".item"), fresh_prefix(code, ".stack")
@@ -296,6 +297,7 @@ def _resolve(region: Region, source: int, target: int, places: list[Label], stub
 def _emit_checked(assembly: Assembly, instr: Instr, variables: _Variables) -> None:
     """Copy an instruction, looking for the sentinel before it reads a maybe unbound local."""
     op, name = instr.op, instr.arg
+    assembly.emit_check(instr)
     if op not in ("LOAD_FAST", "DELETE_FAST") or name not in variables.sentinels:
         assembly.emit(op, name)
         return
@@ -379,7 +381,7 @@ def make_loop_driver(
     variables = _Variables(canonical, loop, region, bound, start)
     passed = (*needed_locals(canonical, loop.header, bound, start), *keep)
     given = argument_order(canonical, loop.depth, passed, unbound_slots, {})
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(canonical))
     places, catches = places_and_catches(canonical)
     begin = Label()
     emit_prologue(assembly, canonical, loop.header, places, loop.depth, given, {}, begin)
@@ -442,7 +444,13 @@ def _emit_driver(
         assembly.emit("STORE_FAST", item)
     assembly.emit("LOAD_FAST", function)
     for position, arg in enumerate(body.args):
-        _emit_argument(assembly, arg, item, loop.depth - arg.key + 1 + position if arg.kind == "stack" else 0)
+        if arg.kind == "stack":
+            assembly.emit("COPY", loop.depth - arg.key + 1 + position)
+            continue
+        name = item if arg.kind == "item" else arg.key
+        assembly.emit("LOAD_FAST", name)
+        if arg.kind == "item" or arg.key in body.returns[HEADER]:
+            assembly.emit("DELETE_FAST", name)  # nobody reads it before it is assigned anew
     assembly.loc = transfer_loc(header.loc)
     assembly.emit("CALL", (len(body.args), ()))
     assembly.loc = header.loc
@@ -456,16 +464,6 @@ def _emit_driver(
         assembly.loc = code.instructions[target].loc
         temporaries |= emit_tail(assembly, resumes[target], depths[target], prefix)
     return temporaries
-
-
-def _emit_argument(assembly: Assembly, arg: Arg, item: str, position: int) -> None:
-    if arg.kind == "stack":
-        assembly.emit("COPY", position)
-    elif arg.kind == "item":
-        assembly.emit("LOAD_FAST", item)
-        assembly.emit("DELETE_FAST", item)
-    else:
-        assembly.emit("LOAD_FAST", arg.key)
 
 
 def _emit_dispatch(

@@ -17,6 +17,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from dyncomp.capture._hook import later
+from dyncomp.capture.bytecode.cells import unsure_cells
 from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
 from dyncomp.capture.bytecode.flow import Flow, introspects_locals, stack_depths
 from dyncomp.capture.bytecode.instr import (
@@ -127,7 +128,7 @@ def make_continuation(
     if canonical.instructions[at].op == "MAKE_CELL":
         raise Unsupported("a break where a comprehension's cell is missing", break_id=BREAK_ID)
     given = argument_order(canonical, stack_depth, bound, unbound_slots, lasti_slots or {})
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(canonical))
     places, catches = places_and_catches(canonical)
     emit_prologue(assembly, canonical, at, places, stack_depth, given, lasti_slots or {})
     for instr in canonical.instructions:
@@ -169,7 +170,7 @@ def make_break_tail(
     canonical = canonical_of(code)
     check_plain(canonical)
     given = argument_order(canonical, stack_depth, bound, unbound_slots, lasti_slots or {})
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(canonical))
     places, catches = places_and_catches(canonical)
     emit_prologue(
         assembly, canonical, at if start is None else start, places, stack_depth, given, lasti_slots or {}

@@ -376,6 +376,10 @@ dispatchers_forget(HookConfig *config, bool dying)
 int
 dispatcher_setup(Dispatcher *self, PyObject *func, PyObject *config, PyObject *on_miss)
 {
+    if (self->func != NULL) { /* it may be running */
+        PyErr_SetString(PyExc_TypeError, "the compiled function is initialised already");
+        return -1;
+    }
     if (!PyFunction_Check(func)) {
         PyErr_Format(PyExc_TypeError, "func must be a Python function, not %s", Py_TYPE(func)->tp_name);
         return -1;

@@ -373,7 +373,8 @@ disjoint_is_valid(PyObject *spec, int n)
             return false;
         }
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(numbers); i++) {
-            long number = PyLong_AsLong(PyTuple_GET_ITEM(numbers, i));
+            PyObject *item = PyTuple_GET_ITEM(numbers, i); /* read again at each run: it must stay the same */
+            long number = PyLong_CheckExact(item) ? PyLong_AsLong(item) : -1;
             if (number < 0 || number >= limit) {
                 return false;
             }

@@ -10,6 +10,7 @@
 typedef struct {
     PyObject_HEAD
     PyObject *callable;
+    bool made;
     Py_ssize_t nargs;
     PyObject **args; /* strong, NULL where taken: `small`, or on the heap */
     PyObject *small[SMALL_TAIL];
@@ -33,6 +34,7 @@ tail_new(Py_ssize_t nargs)
         }
     }
     call->callable = NULL;
+    call->made = false;
     call->nargs = 0;
     call->args = call->small;
     if (nargs > SMALL_TAIL) {
@@ -158,6 +160,11 @@ static PyObject *
 make_call(TailCall *call)
 {
     PyObject *callable = call->callable;
+    if (call->made) {
+        PyErr_SetString(PyExc_RuntimeError, "the call was made before");
+        return NULL;
+    }
+    call->made = true; /* its arguments may be gone */
     if (Py_IS_TYPE(callable, &PyFunction_Type)) {
         PyThreadState *tstate = PyThreadState_GET();
         if (!stack_ok(&thread_state)) {

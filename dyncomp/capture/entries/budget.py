@@ -91,8 +91,7 @@ def make_room(config: CaptureConfig, needed: int) -> None:
 
 def _evict(config: CaptureConfig, code: types.CodeType, entry: _hook.Entry) -> None:
     _hook.drop_entry(code, config, entry)
-    state = config.state_of(code)
-    state.captures -= 1  # the limit is on forms that are kept
+    config.count_capture(code, -1)  # the limits are on forms that are kept
     records = config.records
     records.counters["evicted"] += 1
     if isinstance(entry.payload, EntryRecord):

@@ -60,6 +60,8 @@ class FrameState:
     static_dims: dict[str, set[int]] = field(default_factory=dict)
     texts: dict[str, set[str]] = field(default_factory=dict)
     captures: int = 0
+    pieces: int = 0  # captures of it and of all that it was cut into
+    limited: bool = False  # too many of them, and that was said
     observed: bool = False
     misses: list[Failure] = field(default_factory=list)
 
@@ -93,6 +95,7 @@ class CaptureConfig(_hook.HookConfig):
         # by identity (code objects compare by value), with the body so that its id stays its own
         self._body_owners: dict[int, tuple[types.CodeType, list[types.CodeType]]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
+        self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
         self.raise_internal_errors = True  # under debug_verify
 
@@ -148,11 +151,27 @@ class CaptureConfig(_hook.HookConfig):
         self.code_infos.clear()
         self.resume_functions.clear()
         self.stand_ins.clear()
+        self._pieces.clear()
         self.records.forget()
 
     def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:
         """Arguments of a loop body that change from one iteration to the next."""
         self._varying[code] = names
+
+    def add_piece(self, piece: types.CodeType, owner: types.CodeType) -> None:
+        """``piece`` is a continuation of ``owner``, or the body of one of its loops."""
+        self._pieces[id(piece)] = (piece, owner)
+
+    def function_of(self, code: types.CodeType) -> types.CodeType:
+        """The function of the program that ``code`` is a piece of, or is."""
+        while id(code) in self._pieces:
+            code = self._pieces[id(code)][1]
+        return code
+
+    def count_capture(self, code: types.CodeType, change: int = 1) -> None:
+        """Another form of ``code`` is kept, or one less."""
+        self.state_of(code).captures += change
+        self.state_of(self.function_of(code)).pieces += change
 
     def add_body_owner(self, body: types.CodeType, owner: types.CodeType) -> None:
         """``body`` runs one iteration of a loop of ``owner``: a function, or a continuation of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from .. import _hook
@@ -20,7 +20,7 @@ from ..ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
 from ..frames import Frame
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
-from .loop_driver import closes_when_left, emit_loop, loop_body, lost_in
+from .loop_driver import assigned_in, changed_by, closes_when_left, emit_loop, loop_body
 
 
 def emit_end(cg: Codegen, end: Any) -> None:
@@ -132,6 +132,7 @@ def cached_continuation(
     if made is None:
         made = PlaceToResume(frame.raw_code, frame.code, at, depth, bound, unbound)
         config.resume_functions[key] = config.stand_ins[id(made.code)] = made
+        config.add_piece(made.code, frame.raw_code)
     assert isinstance(made, PlaceToResume)
     return made
 
@@ -348,9 +349,15 @@ def _after_loop(
     if loop.kind == "for":
         kept[header.arg] = len(stack) - 1
     depths = stack_depths(frame.code)
-    for place in handler_exits(frame.code, loop.header):
+    after_handlers = handler_exits(frame.code, loop.header)
+    for place in after_handlers:
         kept.setdefault(place, depths[place])
-    return _sure_targets(cg, frame, loop.header, kept, stack, lost_in(frame, body))
+    changed = {}
+    for place in kept:
+        exits = [k for k, target in body.exits.items() if target == place]
+        exits += [0] if loop.kind == "for" and header.arg == place else []
+        changed[place] = changed_by(frame, body, exits or body.returns, place in after_handlers)
+    return _sure_targets(cg, frame, loop.header, kept, stack, changed)
 
 
 def _after_handlers(cg: Codegen, frame: Frame, at: int, stack: list[str]) -> dict[int, ResumeTarget]:
@@ -359,7 +366,7 @@ def _after_handlers(cg: Codegen, frame: Frame, at: int, stack: list[str]) -> dic
         return {}
     depths = stack_depths(frame.code)
     return _sure_targets(
-        cg, frame, at, {place: depths[place] for place in handler_exits(frame.code, at)}, stack
+        cg, frame, at, {place: depths[place] for place in handler_exits(frame.code, at)}, stack, {}
     )
 
 
@@ -369,11 +376,11 @@ def _sure_targets(
     start: int,
     kept: dict[int, int],
     stack: list[str],
-    lost: Collection[str] = (),
+    changed: Mapping[int, Mapping[str, bool]],
 ) -> dict[int, ResumeTarget]:
     """Continuations at those of the places ``kept`` (with how much of the stack is left there) at which it is
-    certain which locals are bound. ``start``: where the frame is now; ``lost``: locals that are not at hand
-    there."""
+    certain which locals are bound. ``start``: where the frame is now; ``changed``: see ``locals_needed``, by
+    place."""
     if not kept:
         return {}
     flow = Flow.of(frame.code)
@@ -386,7 +393,7 @@ def _sure_targets(
         if live[target] & possible[target] & ~assigned[target] or frame.info.in_handler[target]:
             continue
         sure = set(flow.members(assigned[target] & possible[target]))
-        bound = locals_needed(cg, frame, target, sure.difference(lost))
+        bound = locals_needed(cg, frame, target, sure, changed.get(target))
         made = cached_continuation(cg, frame, target, depth, bound, unbound_slots(stack[:depth]))
         found[target] = ResumeTarget.of(made, resume_function(cg, frame, made))
     return found
@@ -404,7 +411,8 @@ def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
     bound = locals_needed(cg, frame, header.index, set(frame.locals))
     stack = unwinding.stacks[-1]
     sure = _bound_after(frame, header.arg)
-    after = locals_needed(cg, frame, header.arg, sure)
+    changed = dict.fromkeys(assigned_in(frame, end.loop.body), True)
+    after = locals_needed(cg, frame, header.arg, sure, changed)
     made = cached_continuation(cg, frame, header.arg, len(stack) - 1, after, unbound_slots(stack[:-1]))
     target = ResumeTarget.of(made, resume_function(cg, frame, made))
     tail = make_break_tail(

@@ -10,7 +10,7 @@ on too.
 from __future__ import annotations
 
 import types
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..breaks import Skip
@@ -25,15 +25,19 @@ _MAY_STEP_GENERATORS = (zip, map, filter, enumerate)
 _UNSEEN = frozenset({int, float, complex, bool, str, bytes, type(None), range, type(...)})
 
 
-def locals_needed(cg: Codegen, frame: Frame, at: int, names: Collection[str]) -> tuple[str, ...]:
-    """Which of the locals ``names`` a continuation at ``at`` is given."""
+def locals_needed(
+    cg: Codegen, frame: Frame, at: int, names: Collection[str], changed: Mapping[str, bool] | None = None
+) -> tuple[str, ...]:
+    """Which of the locals ``names`` a continuation at ``at`` is given. ``changed``: those that plain code has
+    assigned since, and whether their objects are at hand though nothing reads them any more."""
+    changed = changed or {}
     needed = needed_locals(frame.code, at, names, frame.start)
-    kept = [n for n in names if n not in needed and n in frame.locals and _is_kept(cg, frame.locals[n])]
-    return (*needed, *sorted(kept))
+    others = set(names).difference(needed)
+    return (*needed, *sorted(n for n in others if changed.get(n, _is_kept(cg, frame.locals.get(n)))))
 
 
-def _is_kept(cg: Codegen, value: Value) -> bool:
-    if isinstance(value, UnboundValue):
+def _is_kept(cg: Codegen, value: Value | None) -> bool:
+    if value is None or isinstance(value, UnboundValue):
         return False
     return (cg.exists(value) and value.pytype not in _UNSEEN) or _is_closed_when_dropped(cg.tracer, value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from .. import _hook, generators
@@ -43,6 +43,7 @@ def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
         cg.tracer.config.set_varying(made.code, frozenset(changing))
         found = cache[key] = (made, frame.raw_code)
         cg.tracer.config.stand_ins[id(made.code)] = made
+        cg.tracer.config.add_piece(made.code, frame.raw_code)
     body = found[0]
     assert isinstance(body, LoopBody)
     owner = cg.tracer.code if frame is cg.frames[0] else frame.raw_code
@@ -50,15 +51,21 @@ def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
     return body
 
 
-def assigned_in(frame: Frame, body: LoopBody) -> set[str]:
-    """The locals that a loop assigns or deletes."""
-    stores = (frame.code.instructions[index] for index in body.region)
+def assigned_in(frame: Frame, region: Collection[int]) -> set[str]:
+    """The locals that the instructions of ``region`` assign or delete."""
+    stores = (frame.code.instructions[index] for index in region)
     return {i.arg for i in stores if i.op in ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR")}
 
 
-def lost_in(frame: Frame, body: LoopBody) -> set[str]:
-    """The locals that a loop assigns and does not give back: nothing reads them afterwards."""
-    return assigned_in(frame, body).difference(*body.returns.values())
+def changed_by(
+    frame: Frame, body: LoopBody, exits: Collection[int], handled: bool = False
+) -> dict[str, bool]:
+    """The locals that a loop assigns, and whether they surely have values of their own where it was left by
+    one of ``exits``, or by an exception that was ``handled``."""
+    given = [set(body.returns[k]) - body.sentinels for k in exits]
+    if handled:
+        given.append(set(body.on_error) - body.sentinels)
+    return {name: all(name in names for names in given) for name in assigned_in(frame, body.region)}
 
 
 class LoopEmitter:
@@ -71,7 +78,6 @@ class LoopEmitter:
         self.unwinding = unwinding
         self.resume_call = resume_call
         self.stack: list[str] = unwinding.stacks[-1]
-        self.lost = lost_in(frame, body)  # variables whose values after the loop nobody has
         self.carried = {
             name: cg.fresh(f"v_{_clean(name)}_")
             for name in dict.fromkeys(
@@ -93,12 +99,11 @@ class LoopEmitter:
                 self.cg.line(f"{variable} = {self.cg.constant(UNBOUND)}")
 
     def run(self, loop: Loop, function: str) -> str:
-        """The loop; afterwards the returned name holds the exit number (0: a ``for`` ran out)."""
+        """The loop; where it is left by ``break`` the returned name holds the exit number."""
         cg = self.cg
         result, exit_name, item = cg.fresh("r"), cg.fresh("exit"), cg.fresh("item")
         args = ", ".join(self._argument(arg, item) for arg in self.body.args)
         if loop.kind == "for":
-            cg.line(f"{exit_name} = 0")
             cg.line(f"for {item} in {self.stack[-1]}:")
         else:
             cg.line("while True:")
@@ -116,36 +121,32 @@ class LoopEmitter:
             return item
         return self.stack[arg.key] if arg.kind == "stack" else self.local(arg.key)
 
-    def leave(self, loop: Loop, exit_name: str) -> None:
-        """Go on, or return the frame's result, as the exit that was taken wants it."""
+    def leave(self, loop: Loop, exit_name: str, closing: list[str]) -> None:
+        """Go on, or return the frame's result, as the exit that was taken wants it; ``closing``: statements
+        to begin with."""
         cg = self.cg
-        branches: list[tuple[str, list[str], int, list[str]]] = []
         if loop.kind == "for":
-            target = self.frame.code.instructions[loop.header].arg
-            branches.append((f"{exit_name} == 0", [], target, self.stack[:-1]))
-        for k, target in sorted(self.body.exits.items()):
-            names = [self.carried[n] for n in self.body.returns[k]]
-            unpack = [f"(_, {', '.join(names)}) = {self.result}"] if names else []
-            kept = self.stack[: len(self.stack) - self.body.pops.get(k, 0)]
-            branches.append((f"{exit_name} == {k}", unpack, target, kept))
-        word = "if"
-        for condition, lines, target, stack in branches:
-            cg.line(f"{word} {condition}:")
-            for text in lines:
+            cg.line("else:")
+            for text in closing:
                 cg.line(f"    {text}")
-            self._resume(target, stack)
-            word = "elif"
+            self._resume(0, self.frame.code.instructions[loop.header].arg, self.stack[:-1])
+        for text in closing:
+            cg.line(text)
+        for k, target in sorted(self.body.exits.items()):
+            cg.line(f"if {exit_name} == {k}:")
+            names = [self.carried[n] for n in self.body.returns[k]]
+            if names:
+                cg.line(f"    (_, {', '.join(names)}) = {self.result}")
+            self._resume(k, target, self.stack[: len(self.stack) - self.body.pops.get(k, 0)])
         if self.body.may_return:
-            cg.line(f"{word} {exit_name} == -1:" if branches else "if True:")
-            cg.line(f"    return {self.result}[1]")
-        elif not branches:
-            cg.line("return None")
+            cg.line(f"return {self.result}[1]")
 
-    def _resume(self, target: int, stack: list[str]) -> None:
-        """Go on at ``target``; where a local that may be unbound is unbound, in plain Python."""
+    def _resume(self, k: int, target: int, stack: list[str]) -> None:
+        """Go on at ``target`` behind exit ``k``; where a local that may be unbound is, in plain Python."""
         cg = self.cg
         available = set(self.frame.locals) | set(self.carried)
-        needed = locals_needed(cg, self.frame, target, available - self.lost)
+        changed = changed_by(self.frame, self.body, [k])
+        needed = locals_needed(cg, self.frame, target, available, changed)
         unsure = [n for n in needed if n in self.body.sentinels]
         rest = self.resume_call(cg, self.frame, target, stack, self.local, needed)
         if not unsure:
@@ -212,7 +213,7 @@ def emit_loop(
     if loop.kind == "for":
         places.append(frame.code.instructions[loop.header].arg)
     also = [a.key for a in body.args if a.kind == "local" and a.key in frame.locals]
-    unwinding.prepare(places, also, rebound=assigned_in(frame, body))
+    unwinding.prepare(places, also, rebound=assigned_in(frame, body.region))
     emitter = LoopEmitter(cg, frame, body, unwinding, resume_call)
     function = cg.constant(resume_function(cg, frame, body))
     if body.freevars:
@@ -220,9 +221,10 @@ def emit_loop(
         function = cg.temporary(f"{function}.bind(({cells},))")
     emitter.start()
     exit_name = emitter.run(loop, function)
+    closing = []
     if loop.kind == "for" and closes_when_left(cg, frame.stack[-1]):
-        cg.line(f"del {', '.join(cg.value(v) for v in _chain(frame.stack[-1]))}")
-    emitter.leave(loop, exit_name)
+        closing.append(f"del {', '.join(cg.value(v) for v in _chain(frame.stack[-1]))}")
+    emitter.leave(loop, exit_name, closing)
 
 
 def closes_when_left(cg: Codegen, iterator: Any) -> bool:

@@ -11,13 +11,14 @@ from .._hook import later
 from ..breaks import Skip
 from ..bytecode import transfers
 from ..bytecode.continuation import made_later
-from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode, Instr, Loc
+from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode, Loc, make_instr
 from ..pyver import decode, encode
 from ..values.number import NumberValue
 from .codegen import Codegen
 from .release import release_dead
 
 _INDENT = "    "
+_ON_LOCALS = ("LOAD_FAST", "STORE_FAST", "DELETE_FAST")
 Line = tuple[str, Loc]
 
 
@@ -159,14 +160,22 @@ def _compile(cg: Codegen, lines: list[Line], code: types.CodeType) -> types.Code
         lines = head + [(_INDENT + text, place) for text, place in lines]
     module = compile("\n".join(text for text, _ in lines), code.co_filename, "exec", dont_inherit=True)
     inner = _find_code(module, _name(code))
-    made = _move_lines(decode(inner), [place for _, place in lines])
-    return encode(_fit(release_dead(made, cg.held), cg, code))
+    made = _place(decode(inner), cg, [place for _, place in lines])
+    return encode(_fit(release_dead(made, cg.held), code))
 
 
-def _move_lines(made: CanonicalCode, places: list[Loc]) -> CanonicalCode:
-    """Give every instruction the place in the user's program that it stands for."""
-    moved = [i if i.loc.line is None else i._replace(loc=places[i.loc.line - 1]) for i in made.instructions]
-    return dataclasses.replace(made, instructions=tuple(moved))
+def _place(made: CanonicalCode, cg: Codegen, places: list[Loc]) -> CanonicalCode:
+    """Constants for their names, and the places in the user's program that the instructions stand for."""
+    constants, originals = cg.constants, cg.originals
+    instructions = []
+    for op, arg, loc, index in made.instructions:
+        if op == "LOAD_GLOBAL" and arg in constants:
+            op, arg = "LOAD_CONST", constants[arg]
+        elif op == "LOAD_CONST" and originals:  # a literal stands for the program's own object
+            arg = originals.get((type(arg), repr(arg)), arg)
+        place = loc if loc.line is None else places[loc.line - 1]
+        instructions.append(make_instr((op, arg, place, index)))
+    return dataclasses.replace(made, instructions=tuple(instructions))
 
 
 def _find_code(module: types.CodeType, name: str) -> types.CodeType:
@@ -176,10 +185,15 @@ def _find_code(module: types.CodeType, name: str) -> types.CodeType:
     raise AssertionError(f"no function {name} in generated source")
 
 
-def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCode:
-    """Constants for their names, and the original's argument names, free variables and identity."""
-    renamed = dict(zip(made.arg_names, code.co_varnames))
-    instructions = tuple(_fit_instruction(instr, cg, renamed) for instr in made.instructions)
+def _fit(made: CanonicalCode, code: types.CodeType) -> CanonicalCode:
+    """The original's argument names, free variables and identity."""
+    renamed = {old: new for old, new in zip(made.arg_names, code.co_varnames) if old != new}
+    instructions = made.instructions
+    if renamed:
+        instructions = tuple(
+            i._replace(arg=renamed[i.arg]) if i.op in _ON_LOCALS and i.arg in renamed else i
+            for i in instructions
+        )
     return dataclasses.replace(
         made,
         instructions=instructions,
@@ -190,14 +204,3 @@ def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCod
         filename=code.co_filename,
         firstlineno=code.co_firstlineno,
     )
-
-
-def _fit_instruction(instr: Instr, cg: Codegen, renamed: dict[str, str]) -> Instr:
-    if instr.op == "LOAD_GLOBAL" and instr.arg in cg.constants:
-        return instr._replace(op="LOAD_CONST", arg=cg.constants[instr.arg])
-    if instr.op == "LOAD_CONST":
-        # a literal stands for the program's own object
-        return instr._replace(arg=cg.originals.get((type(instr.arg), repr(instr.arg)), instr.arg))
-    if instr.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST") and instr.arg in renamed:
-        return instr._replace(arg=renamed[instr.arg])
-    return instr

@@ -123,7 +123,7 @@ def _run(
 
 def is_numpys(ufunc: np.ufunc) -> bool:
     """Whether it is one of NumPy's own, which are known by name."""
-    return getattr(np._core.umath, ufunc.__name__, None) is ufunc
+    return getattr(np._core.umath, ufunc.__name__, None) is ufunc  # type: ignore[attr-defined]
 
 
 def takes_numbers(ufunc: np.ufunc) -> bool:
