@@ -43,6 +43,7 @@ from .substitutes import find_polyfill
 from .wrong_arguments import raise_type_error
 
 _MISSING = object()
+_PLAIN_CONSTANTS = (str, bytes, types.NoneType, types.EllipsisType, types.NotImplementedType)
 _WITHOUT_ATTRIBUTES = (list, tuple, dict, set, frozenset, slice, range)  # but those of the type
 _MARKED_CALLS = {"constant result": constant_result, "in graph": opaque_call}
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
@@ -309,6 +310,7 @@ def call_object(
         return tracer.call_value(method, args[1:], kwargs)
     inner = wrapped_library_function(tracer, obj, args, kwargs)
     if inner is not None:
+        tracer.take_direct()  # a break inside is not resumed there: the library is then called
         return call_function(tracer, inner, args, kwargs)
     raise Break("unsupported-call", f"call of {_callable_name(obj)}")
 
@@ -396,6 +398,8 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
         found = tracer.fold(getattr, obj, name)
         if isinstance(found, (str, int, type(None))) or callable(found):
             return tracer.wrap_result(found)
+    if type(obj) in _PLAIN_CONSTANTS and not hasattr(type(obj), name):
+        raise attributes.no_attribute(tracer, value, name)
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")
 
 
