@@ -403,7 +403,7 @@ def _wrap_slice(tracer: Tracer, obj: slice, source: Source) -> Value:
 
 # -- functions ------------------------------------------------------------------------------------
 def _wrap_function(tracer: Tracer, obj: types.FunctionType, source: Source) -> Value:
-    tracer.guard(source, Kind.CODE_IS, CodeFacts.of(obj))
+    tracer.guard(source, Kind.CODE_IS, CodeFacts.of(obj, tracer.config.code_hashes))
     return FunctionValue(obj, source)
 
 
