@@ -119,8 +119,14 @@ _KINDS = (
     ),
     BreakKind(
         "print",
-        "Output is written here.",
-        "Remove the print from the hot path.",
+        "Output is written here: to a stream that the program put in place of the interpreter's own, at once "
+        "(flush=True), or by a logger. Other prints are made when the graph has run.",
+        "Remove the print from the hot path, or raise the logger's level.",
+    ),
+    BreakKind(
+        "clock",
+        "The clock is read, or waited for: what the program does before and after has to be done then.",
+        "Measure around the compiled function, not inside of it.",
     ),
     BreakKind(
         "opaque-object",
@@ -141,6 +147,12 @@ class Break(DyncompError):
         super().__init__(reason)
         self.break_id = break_id
         self.reason = reason
+
+    def forget_frames(self) -> None:
+        """Before it is kept: frames of tracebacks refer to the program's frames, and so to its objects."""
+        self.__traceback__ = None
+        self.__context__ = None
+        self.__cause__ = None
 
 
 class Skip(DyncompError):

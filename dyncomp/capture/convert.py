@@ -189,6 +189,8 @@ def _finish(
     _limit_empty_continuations(tracer, end, useful)
     cg = Codegen(tracer, code)
     emit_end(cg, end)
+    for value in tracer.may_raise:
+        cg.graph_output(value)
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     refuse_fixed(tracer)
@@ -222,7 +224,9 @@ def _finish(
         instructions=tracer.instructions,
     )
     needs_hook = isinstance(end, BreakEnd) and end.problem.break_id in _CALLS_PYTHON
-    return _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank), record
+    moves = not isinstance(end, ReturnEnd)
+    entry = _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank, moves=moves)
+    return entry, record
 
 
 def _refuse_error_modes(tracer: Tracer) -> None:
@@ -349,7 +353,8 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
         if tracer.is_computed(recorded.expr):
             continue  # checked by the replacement itself
         condition = SymCondition.of(recorded, bindings)
-        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale)))
+        where = tracer.env.origins.get(recorded.key)
+        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale), where))
     if "numpy-errstate" in tracer.tx.assumptions:
         mask = _hook.errstate()
         if mask is not None:

@@ -68,7 +68,7 @@ def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> 
     loop = frame.info.outermost_loop(instr.index)
     if loop is not None:
         _break_loop(tracer, frame, loop, problem)
-    problem.__traceback__ = None  # its frames refer to the program's objects
+    problem.forget_frames()
     raise TraceEnd(BreakEnd(list(tracer.frames), instr, problem))
 
 

@@ -191,7 +191,7 @@ def _instance(tracer: Tracer, value: Value, position: int) -> Value:
 def leave_to_python(tracer: Tracer, value: ExceptionValue) -> NoReturn:
     """Begin the capture again with a graph break at the instruction that raised ``value``."""
     assert value.origin is not None and value.problem is not None
-    value.problem.__traceback__ = None
+    value.problem.forget_frames()
     tracer.decisions.breaks[value.origin] = value.problem
     raise tracer.restart from None
 

@@ -87,7 +87,7 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             _execute(handler, tracer, frame, instr.arg)
         except Break as problem:
             if _had_effects(tracer, progress):
-                problem.__traceback__ = None
+                problem.forget_frames()
                 tracer.decisions.breaks[(frame.raw_code, index)] = problem
                 raise tracer.restart from None
             frame.stack[:] = before

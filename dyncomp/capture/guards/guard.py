@@ -160,7 +160,7 @@ def short(value: Any) -> str:
         return f"{kind.__name__} {value.__name__}"
     if issubclass(kind, enum.Enum):
         return f"{_type_name(kind)}.{object.__getattribute__(value, '__dict__').get('_name_')}"
-    if kind in _DESCRIPTORS or isinstance(value, (np.ufunc, np.dtype)):
+    if kind in _DESCRIPTORS or issubclass(kind, (np.ufunc, np.dtype)):
         return repr(value)
     if kind in _SEQUENCES or kind is dict:
         return f"a {kind.__name__} of {len(value)}"
