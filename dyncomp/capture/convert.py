@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import time
 import traceback
@@ -11,7 +10,7 @@ from typing import Any
 
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..graph.ir import COPY, Graph, GraphOutput
-from . import _hook, generators, handlers, machine
+from . import _hook, generators, handlers, machine, own_builtins
 from .breaks import Break, BreakRecord, Skip
 from .bytecode.flow import reachable
 from .dims import refuse_fixed
@@ -67,65 +66,6 @@ def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hoo
         return entry
 
 
-# capture is Python itself: while a program has put its own ``len`` into ``builtins``, nothing is captured
-_NEEDED_BUILTINS = tuple(
-    (name, getattr(builtins, name))
-    for name in [
-        "abs",
-        "all",
-        "any",
-        "bool",
-        "bytes",
-        "callable",
-        "dict",
-        "enumerate",
-        "filter",
-        "float",
-        "frozenset",
-        "getattr",
-        "hasattr",
-        "hash",
-        "id",
-        "int",
-        "isinstance",
-        "issubclass",
-        "iter",
-        "len",
-        "list",
-        "map",
-        "max",
-        "min",
-        "next",
-        "object",
-        "property",
-        "range",
-        "repr",
-        "reversed",
-        "set",
-        "setattr",
-        "slice",
-        "sorted",
-        "str",
-        "sum",
-        "super",
-        "tuple",
-        "type",
-        "vars",
-        "zip",
-        "__build_class__",
-        "__import__",
-    ]
-)
-_BUILTINS = vars(builtins)
-
-
-def _builtins_replaced() -> bool:
-    for name, needed in _NEEDED_BUILTINS:  # noqa: SIM110 - any() may be one of them
-        if name not in _BUILTINS or _BUILTINS[name] is not needed:
-            return True
-    return False
-
-
 def _is_hashable(code: types.CodeType) -> bool:
     """Whether capture can remember things by code object: tools make any object a constant."""
     try:
@@ -143,7 +83,7 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
         config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
         _hook.mark(code, "skip", config)
         return None
-    if _builtins_replaced():
+    if own_builtins.are_replaced():
         config.records.add_skip(code.co_qualname, location(code), "builtins that capture needs are replaced")
         return None
     if not _is_hashable(code):
@@ -249,6 +189,8 @@ def _finish(
     _limit_empty_continuations(tracer, end, useful)
     cg = Codegen(tracer, code)
     emit_end(cg, end)
+    for value in tracer.may_raise:
+        cg.graph_output(value)
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     refuse_fixed(tracer)
@@ -282,7 +224,9 @@ def _finish(
         instructions=tracer.instructions,
     )
     needs_hook = isinstance(end, BreakEnd) and end.problem.break_id in _CALLS_PYTHON
-    return _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank), record
+    moves = not isinstance(end, ReturnEnd)
+    entry = _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank, moves=moves)
+    return entry, record
 
 
 def _refuse_error_modes(tracer: Tracer) -> None:
@@ -409,7 +353,8 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
         if tracer.is_computed(recorded.expr):
             continue  # checked by the replacement itself
         condition = SymCondition.of(recorded, bindings)
-        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale)))
+        where = tracer.env.origins.get(recorded.key)
+        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale), where))
     if "numpy-errstate" in tracer.tx.assumptions:
         mask = _hook.errstate()
         if mask is not None:

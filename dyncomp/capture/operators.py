@@ -13,6 +13,7 @@ from ..device import CPU
 from ..frontends.base import ArrayRef
 from ..graph.ir import Var
 from .breaks import Break
+from .calls.float_calls import float_operator, is_exact
 from .calls.folding import text_operator
 from .mappings import container_operator
 from .objects.derived import leaves_to_array
@@ -73,11 +74,14 @@ def _number_from_array(tracer: Tracer, name: str, values: list[Value]) -> Value:
     if all(is_whole_number(v) or _is_int(v) for v in values):
         return _whole_numbers(tracer, name, values)
     prim = _TOTAL_ON_FLOATS.get(name)
-    if prim is not None and all(v.pytype is float for v in values):
+    if prim is not None and all(v.pytype is float or is_exact(v) for v in values):
         ops = tracer.tx.ops
-        operands = [_float_variable(tracer, v) for v in values]
+        operands = [float_variable(tracer, v) for v in values]
         var = getattr(ops, prim)(*operands)
         return tracer.wrap_result(ArrayRef(var, "python", tracer.config.frontends[0].name))
+    found = float_operator(tracer, name, values)
+    if found is not None:
+        return found
     raise Break("data-dependent-value", f"{name} of Python numbers that come from an array")
 
 
@@ -95,9 +99,11 @@ def _whole_numbers(tracer: Tracer, name: str, values: list[Value]) -> Value:
     return unary(tracer, spelling, ready[0]) if len(values) == 1 else binary(tracer, spelling, *ready)
 
 
-def _float_variable(tracer: Tracer, value: Value) -> Var:
+def float_variable(tracer: Tracer, value: Value) -> Var:
+    """A Python float, or constant int, in the graph."""
     if value.is_const:
-        found: Var = tracer.tx.ops.full(shape=(), value=value.const, dtype=dtypes.float64, device=CPU)
+        number = float(value.const)
+        found: Var = tracer.tx.ops.full(shape=(), value=number, dtype=dtypes.float64, device=CPU)
         return found
     ref: ArrayRef = value.for_rule(tracer)
     return ref.var
@@ -112,6 +118,9 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
         not isinstance(a, ArrayValue) and has_own_operator(tracer, plain, b)
     ):
         return special_method(tracer, op, plain, a, b)
+    formatted = text_operator(tracer, plain, a, b) if plain == "%" and a.pytype is str else None
+    if formatted is not None:
+        return formatted
     if isinstance(a, ArrayValue) or isinstance(b, ArrayValue):
         return _with_array(tracer, op, plain, a, b)
     if number_operand(a) and number_operand(b) and not (a.is_const and b.is_const):
@@ -252,6 +261,9 @@ def _compare_unlike(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
         set,
         frozenset,
         types.FunctionType,
+        types.MethodType,
+        types.BuiltinFunctionType,
+        types.ModuleType,
     )
     if a.pytype in settled and b.pytype in settled:
         numbers, sets = (int, float, complex, bool), (set, frozenset)
@@ -273,7 +285,8 @@ def unary(tracer: Tracer, op: str, a: Value) -> Value:
         method = a.special(tracer, f"__{UNARY_NAMES[op]}__")
         if method is not None:
             return tracer.realize(tracer.call_value(method, [], {}))
-    if a.is_const and type(a.const) in (int, float, complex, bool):
+    plain = a.is_const and type(a.const) in (int, float, complex, bool)
+    if plain or (a.is_const and isinstance(a.const, enum.Flag)):
         return ConstValue(tracer.fold(getattr(operator, UNARY_NAMES[op]), a.const))
     raise Break("unsupported-operation", f"unary {op} of {a.describe()}")
 

@@ -76,6 +76,7 @@ class Tracer:
         self.named_sizes: dict[str, SymInt] = {}  # of dynamic={…}
         self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
+        self.may_raise: list[ArrayValue] = []  # what the graph has to compute, as doing so may raise
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.handled_outside = sys.exception() is not None  # around the call that is captured
         self.catching = 0  # how many operations under way see an exception raised now
@@ -106,6 +107,7 @@ class Tracer:
         self.generators.clear()
         self.inputs.clear()
         self.mutated.clear()
+        self.may_raise.clear()
         for value in (*self.by_source.values(), *(known for known, _ in self.by_id.values())):
             if not isinstance(value, ConstValue):
                 vars(value).clear()  # values of objects and of their parts refer to one another
@@ -301,6 +303,9 @@ class Tracer:
             del self.builder.nodes[nodes:]
             raise Break("would-raise", f"{what}: {type(error).__name__}: {error}") from None
         return self.wrap_result(result)
+
+    def float_variable(self, value: Value) -> Any:
+        return operators.float_variable(self, value)
 
     def operator(self, name: str, values: list[Value]) -> Value:
         """An operator with at least one array operand."""

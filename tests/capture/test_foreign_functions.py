@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,66 @@ def test_functions_are_compared():
         plain, found = program(f, g, x), compiled(f, g, x)
         assert found[0] == plain[0]
         np.testing.assert_array_equal(found[1], plain[1])
+
+
+def test_what_is_of_unlike_types_is_not_equal():
+    class Model:
+        def step(self):
+            return 1
+
+    def program(method, x):
+        return method == "2-point", method != 3, len == "len", math == method, x + 1  # noqa: PLR0124
+
+    found = dyncomp.compile(program, backend="eager", fullgraph=True)(Model().step, np.arange(3.0))
+    assert found[:4] == (False, True, False, False)
+
+
+def test_containers_have_no_attributes_but_their_types():
+    def program(parts, x):
+        found = []
+        for part in parts:
+            try:
+                found.append(part.dtype)
+            except AttributeError as error:
+                found.append(str(error))
+        return found, x + 1
+
+    parts = (slice(1, 2), [1], (2,), {"a": 3}, {4}, range(5))
+    x = np.arange(3.0)
+    found = dyncomp.compile(program, backend="eager", fullgraph=True)(parts, x)
+    assert found[0] == program(parts, x)[0]
+
+
+def test_constants_have_no_attributes_but_their_types():
+    def program(x):
+        found = []
+        for part in (Ellipsis, None, "a", b"b"):
+            try:
+                found.append(part.dtype)
+            except AttributeError as error:
+                found.append(str(error))
+        return found, x + 1
+
+    x = np.arange(3.0)
+    found = dyncomp.compile(program, backend="eager", fullgraph=True)(x)
+    assert found[0] == program(x)[0]
+
+
+def test_place_of_one_value():
+    def program(x, y):
+        a = x.copy()
+        np.place(a, y > 2, 7)
+        np.place(a, x > 1.5, [np.nan])
+        np.place(a, a == 7, x[:1, 0])
+        return (a,)
+
+    check(program, arrays(4), arrays(5))
+
+
+def test_flags_of_layout():
+    def program(x, y):
+        return tuple(
+            (a.flags.fnc, a.flags.forc, a.flags["C"], a.flags.f_contiguous) for a in (x, y, x[:, ::2], x[0])
+        )
+
+    check(program, arrays(4), arrays(1), arrays(5))

@@ -1,6 +1,6 @@
 """Run public packages' own tests plainly and with their functions compiled, and compare test by test.
 
-    python -m tests.packages [--only scipy.signal] [--backend eager|inductor] [--methods] [--list]
+    python -m tests.packages [--only scipy.signal] [--backend eager|inductor] [--methods] [--plain] [--list]
 
 ``--methods`` compiles the methods of the classes, too. Targets whose tests are in a source distribution
 run where ``DYNCOMP_TEST_SDISTS`` names a folder that holds it unpacked.
@@ -33,6 +33,7 @@ def run(target: Target, backend: str, limit: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         environ = dict(os.environ, DYNCOMP_TEST_REPORT=report, DYNCOMP_TEST_BACKEND=backend)
+        environ["PYTHONHASHSEED"] = "0"  # tests named after the elements of sets
         environ["DYNCOMP_TEST_PACKAGES"] = ",".join(target.packages) if backend else ""
         environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{environ.get('PYTHONPATH', '')}"
         command = [
@@ -109,6 +110,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--backend", default="eager")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a plain run")
     parser.add_argument("--methods", action="store_true", help="compile the methods of classes too")
+    parser.add_argument("--plain", action="store_true", help="replace code without array work, too")
     parser.add_argument("--reasons", type=int, default=0, help="how many reasons of breaks to print")
     parser.add_argument("--list", action="store_true", help="list the targets")
     options = parser.parse_args(arguments)
@@ -118,6 +120,7 @@ def main(arguments: list[str]) -> int:
         return 0
     if not os.environ.get("DYNCOMP_TEST_SDISTS"):
         chosen = [t for t in chosen if not t.sdist]
+    os.environ["DYNCOMP_TEST_PLAIN"] = "1" if options.plain else ""
     os.environ["DYNCOMP_TEST_METHODS"] = "1" if options.methods else ""
     failed = 0
     head = f"{'target':<34} {'functions':>9} {'called':>7} {'tests':>6} {'worse':>6} {'internal':>8}"

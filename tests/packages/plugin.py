@@ -35,8 +35,12 @@ def compile_packages(names: list[str]) -> None:
     backend = os.environ.get("DYNCOMP_TEST_BACKEND", "eager")
     modules = [module for name in names for module in modules_of(name)]
 
+    plain = bool(os.environ.get("DYNCOMP_TEST_PLAIN"))
+
     def compiler(function: Any) -> Any:
-        return function if backend == "none" else dyncomp.compile(function, backend=backend)
+        if backend == "none":
+            return function
+        return dyncomp.compile(function, backend=backend, options={"capture_plain": plain})
 
     methods = bool(os.environ.get("DYNCOMP_TEST_METHODS"))
     for module in modules:

@@ -57,6 +57,14 @@ TARGETS: tuple[Target, ...] = (
     _of(
         "scipy.cluster", "scipy.cluster", "scipy.cluster.tests.test_vq", "scipy.cluster.tests.test_hierarchy"
     ),
+    _of("scipy.interpolate.fitpack", "scipy.interpolate", "scipy.interpolate.tests.test_fitpack2"),
+    _of("scipy.integrate.bvp", "scipy.integrate", "scipy.integrate.tests.test_bvp"),
+    _of("scipy.linalg.procrustes", "scipy.linalg", "scipy.linalg.tests.test_procrustes"),
+    _of("scipy.optimize.minpack", "scipy.optimize", "scipy.optimize.tests.test_minpack"),
+    _of("scipy.signal.upfirdn", "scipy.signal", "scipy.signal.tests.test_upfirdn"),
+    _of("scipy.signal.peaks", "scipy.signal", "scipy.signal.tests.test_peak_finding"),
+    _of("scipy.sparse.construct", "scipy.sparse", "scipy.sparse.tests.test_construct"),
+    _of("scipy.stats.entropy", "scipy.stats", "scipy.stats.tests.test_entropy"),
     _of("scipy.fft", "scipy.fft", "scipy.fft.tests.test_helper", "scipy.fft.tests.test_basic"),
     _of("sklearn.metrics", "sklearn.metrics", "sklearn.metrics.tests.test_regression"),
     _of("sklearn.metrics.ranking", "sklearn.metrics", "sklearn.metrics.tests.test_ranking"),
@@ -89,7 +97,11 @@ TARGETS: tuple[Target, ...] = (
         "util", "arraycrop", "compare", "dtype", "invert", "montage", "shape", "random_noise", "unique_rows"
     ),
     _skimage("registration", "phase_cross_correlation", "ilk", "tvl1"),
-    _of("opt_einsum", "opt_einsum", "opt_einsum.tests"),
+    _of(
+        "opt_einsum",
+        "opt_einsum",
+        *(f"opt_einsum.tests.test_{name}" for name in ("paths", "parser", "input", "blas", "edge_cases")),
+    ),
     _of("mpmath", "mpmath", "mpmath.tests.test_basic_ops", "mpmath.tests.test_linalg"),
     _of("sympy.utilities", "sympy.utilities", "sympy.utilities.tests.test_iterables"),
     _of("joblib", "joblib", "joblib.test.test_func_inspect", "joblib.test.test_hashing"),

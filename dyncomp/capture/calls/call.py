@@ -37,11 +37,14 @@ from ..values.seq import ListValue, TupleValue, spread
 from ..wrap import pinned
 from . import builtin_calls
 from .constant_calls import constant_result
+from .float_calls import math_call
 from .opaque_calls import opaque_call
 from .substitutes import find_polyfill
 from .wrong_arguments import raise_type_error
 
 _MISSING = object()
+_PLAIN_CONSTANTS = (str, bytes, types.NoneType, types.EllipsisType, types.NotImplementedType)
+_WITHOUT_ATTRIBUTES = (list, tuple, dict, set, frozenset, slice, range)  # but those of the type
 _MARKED_CALLS = {"constant result": constant_result, "in graph": opaque_call}
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -282,6 +285,10 @@ def call_object(
     if folded is not None:
         tracer.take_direct()
         return folded
+    folded = math_call(tracer, obj, args, kwargs)
+    if folded is not None:
+        tracer.take_direct()
+        return folded
     alias = instance_checks.call_alias(tracer, obj, args, kwargs)
     if alias is not None:
         return alias
@@ -303,6 +310,7 @@ def call_object(
         return tracer.call_value(method, args[1:], kwargs)
     inner = wrapped_library_function(tracer, obj, args, kwargs)
     if inner is not None:
+        tracer.take_direct()  # a break inside is not resumed there: the library is then called
         return call_function(tracer, inner, args, kwargs)
     raise Break("unsupported-call", f"call of {_callable_name(obj)}")
 
@@ -390,6 +398,8 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
         found = tracer.fold(getattr, obj, name)
         if isinstance(found, (str, int, type(None))) or callable(found):
             return tracer.wrap_result(found)
+    if type(obj) in _PLAIN_CONSTANTS and not hasattr(type(obj), name):
+        raise attributes.no_attribute(tracer, value, name)
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")
 
 
@@ -469,6 +479,8 @@ def set_function_attribute(tracer: Tracer, value: FunctionValue, name: str, new:
 
 def container_method(tracer: Tracer, owner: Value, name: str) -> Value:
     if not containers.has_method(owner, name):
+        if owner.pytype in _WITHOUT_ATTRIBUTES and not hasattr(owner.pytype, name):
+            raise attributes.no_attribute(tracer, owner, name)
         raise Break("unsupported-attribute", f"attribute {name!r} of {owner.describe()}")
     return BuiltinMethodValue(owner, name)
 

@@ -197,8 +197,17 @@ _ADVICE = {
 }
 
 
+_FIXED = (
+    "the program uses {place} as a constant (the length of a list, an axis, a key): pass fewer different "
+    "values, or use an array"
+)
+
+
 def advice(guard: Guard) -> str:
     """What a user can do about a guard that fails."""
     place = guard.source.expr() if guard.source is not None else ""
+    if guard.kind is Kind.SYM and guard.expected.relation == "==" and len(guard.expected.bindings) == 1:
+        fixed = guard.expected.bindings[0].expr()
+        return f"{_FIXED.format(place=fixed)}. More compiled forms are kept with a higher limit."
     text = _ADVICE.get(guard.kind, "make what changes an argument of array type")
     return f"{text.format(place=place)}. More compiled forms are kept with a higher limit."

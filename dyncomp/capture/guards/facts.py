@@ -15,6 +15,7 @@ import numpy as np
 
 from dyncomp.capture.guards.serial import code_hash
 from dyncomp.capture.guards.source import Source
+from dyncomp.symfacts import in_words
 from dyncomp.symint import SymGuard
 
 
@@ -119,9 +120,16 @@ class CodeFacts:
     code: types.CodeType | None = None
 
     @classmethod
-    def of(cls, function: types.FunctionType) -> CodeFacts:
+    def of(
+        cls, function: types.FunctionType, hashes: dict[int, tuple[types.CodeType, str]] | None = None
+    ) -> CodeFacts:
+        """``hashes``: those of code objects that were seen before, by id."""
         code = function.__code__
-        return cls(str(function.__module__), function.__qualname__, code_hash(code), code)
+        known = None if hashes is None else hashes.get(id(code))
+        text = code_hash(code) if known is None else known[1]
+        if hashes is not None:
+            hashes[id(code)] = (code, text)
+        return cls(str(function.__module__), function.__qualname__, text, code)
 
     def __str__(self) -> str:
         return f"function {self.module}.{self.qualname} (code {self.hash[:8]})"
@@ -165,10 +173,13 @@ class SymCondition:
     def of(cls, guard: SymGuard, bindings: dict[str, SymBinding]) -> SymCondition:
         """From a recorded :class:`~dyncomp.symint.SymGuard`; ``bindings`` says where each symbol is read."""
         used = tuple(bindings[name] for name in sorted(guard.expr.symbols()))
-        return cls(tuple(guard.expr.postfix()), guard.relation, used, str(guard))
+        words = in_words(guard, {b.symbol: b.expr() for b in used})
+        return cls(tuple(guard.expr.postfix()), guard.relation, used, words)
 
     def __str__(self) -> str:
-        text = self.text or f"{' '.join(map(str, self.program))} {self.relation} 0"
+        if self.text:
+            return self.text
+        text = f"{' '.join(map(str, self.program))} {self.relation} 0"
         where = ", ".join(f"{b.symbol} = {b.expr()}" for b in self.bindings)
         return f"{text} where {where}" if where else text
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dyncomp.capture import _hook
+from dyncomp.capture.class_names import module_of, qualname_of
 from dyncomp.capture.guards.facts import (
     ArrayFacts,
     CodeFacts,
@@ -159,7 +160,7 @@ def short(value: Any) -> str:
         return f"{kind.__name__} {value.__name__}"
     if issubclass(kind, enum.Enum):
         return f"{_type_name(kind)}.{object.__getattribute__(value, '__dict__').get('_name_')}"
-    if kind in _DESCRIPTORS or isinstance(value, (np.ufunc, np.dtype)):
+    if kind in _DESCRIPTORS or issubclass(kind, (np.ufunc, np.dtype)):
         return repr(value)
     if kind in _SEQUENCES or kind is dict:
         return f"a {kind.__name__} of {len(value)}"
@@ -167,7 +168,7 @@ def short(value: Any) -> str:
 
 
 def _type_name(kind: type) -> str:
-    module, name = (type.__getattribute__(kind, part) for part in ("__module__", "__qualname__"))
+    module, name = module_of(kind), qualname_of(kind)
     return name if module == "builtins" else f"{module}.{name}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,22 @@ _FLAGS = {
     "F_CONTIGUOUS": "f_contiguous",
     "F": "f_contiguous",
     "FORTRAN": "f_contiguous",
+}
+
+
+def _only_f_order(shape: Any, strides: Any) -> bool:
+    return has_f_order(shape, strides) and not has_c_order(shape, strides)
+
+
+def _either_order(shape: Any, strides: Any) -> bool:
+    return has_f_order(shape, strides) or has_c_order(shape, strides)
+
+
+_LAYOUTS: dict[str, Callable[[Any, Any], bool]] = {
+    "c_contiguous": has_c_order,
+    "f_contiguous": has_f_order,
+    "fnc": _only_f_order,
+    "forc": _either_order,
 }
 
 
@@ -153,13 +170,9 @@ class FlagsValue(Value):
             while ref.part is not None:
                 ref = ref.part[0]
             return ConstValue(not ref.readonly or ref.writeable_outside)
-        known = ref is self.owner.ref  # not where the graph has a copy of a part
-        if (
-            name in ("c_contiguous", "f_contiguous")
-            and known
-            and not any(map(is_unbacked, (*ref.shape, *ref.strides)))
-        ):
-            check = has_c_order if name == "c_contiguous" else has_f_order
+        known = ref.part is None  # else the graph has a copy, laid out in another way
+        check = _LAYOUTS.get(name)
+        if check is not None and known and not any(map(is_unbacked, (*ref.shape, *ref.strides))):
             return ConstValue(bool(check(ref.shape, ref.strides)))
         raise Break("unsupported-attribute", f"flag {name!r} of {self.owner.describe()}")
 

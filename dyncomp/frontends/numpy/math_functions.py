@@ -382,6 +382,16 @@ def putmask(tx: TraceContext, a: Any, mask: Any, values: Any) -> None:
     write(tx, a, emit(tx, "where", test, ready, a.var))
 
 
+@TABLE.function("place")
+def place(tx: TraceContext, arr: Any, mask: Any, vals: Any) -> None:
+    value = as_ref(tx, vals)
+    if not isinstance(arr, ArrayRef) or any(n != 1 for n in value.shape):
+        raise Unsupported("numpy.place of several values, or into what is no array")
+    if not promote.can_cast(value.dtype, arr.dtype, "same_kind"):
+        raise Unsupported("numpy.place that converts to another kind of number")
+    putmask(tx, arr, mask, value_of(emit(tx, "reshape", value.var, shape=())) if value.shape else vals)
+
+
 # -- waves ------------------------------------------------------------------------------------
 @TABLE.function("sinc")
 def sinc(tx: TraceContext, x: Any) -> ArrayRef:
