@@ -78,7 +78,7 @@ def compile(
     *,
     mode: str = "default",
     fullgraph: bool = False,
-    dynamic: bool | None = None,
+    dynamic: bool | Mapping[str, Any] | None = None,
     backend: str | Callable[..., Any] = "inductor",
     options: Mapping[str, Any] | None = None,
 ) -> Any:
@@ -91,7 +91,9 @@ def compile(
     behind one C entry; ``"max-autotune"`` builds each graph in several ways and keeps the fastest on the
     first call's inputs. ``fullgraph``: raise :class:`~dyncomp.errors.GraphBreakError`, naming
     the user's file and line, instead of breaking the graph. ``dynamic``: ``None`` makes a size symbolic
-    when it is seen to change, ``True`` from the start, ``False`` never. ``backend``: ``"inductor"``
+    when it is seen to change, ``True`` from the start, ``False`` never; a mapping says it for some arguments:
+    ``{"x": 0, "y": {-1: "n"}, "z": {0: ("n", 2, 64), 1: (None, 100)}, "k": True}`` (see docs/using.md).
+    ``backend``: ``"inductor"``
     (C++), ``"eager"`` (interprets the captured graphs), or a callable ``backend(graph, example_inputs)``
     that returns a callable. ``options``: see :class:`~dyncomp.options.Options`.
 
@@ -108,9 +110,9 @@ def compile_with(f: Any, config: CaptureConfig) -> Any:
     """Compile any callable under a configuration."""
     if isinstance(f, _hook.Dispatcher):
         inner: Any = f.__wrapped__
-        return _hook.Dispatcher(inner, config)
+        return _dispatcher(inner, config)
     if isinstance(f, types.FunctionType):
-        return _hook.Dispatcher(f, config)
+        return _dispatcher(f, config)
     if isinstance(f, types.MethodType) and isinstance(f.__func__, (types.FunctionType, _hook.Dispatcher)):
         return types.MethodType(compile_with(f.__func__, config), f.__self__)
     if isinstance(f, type):
@@ -124,8 +126,13 @@ def compile_with(f: Any, config: CaptureConfig) -> Any:
         raise TypeError(f"cannot compile an object of type {type(f).__qualname__}: it is not callable")
     call = inspect.getattr_static(type(f), "__call__", None)
     if isinstance(call, types.FunctionType):
-        return CompiledObject(f, _hook.Dispatcher(call, config).__get__(f, type(f)), config)
+        return CompiledObject(f, _dispatcher(call, config).__get__(f, type(f)), config)
     return CompiledObject(f, _hook.Dispatcher(calling(f), config), config)
+
+
+def _dispatcher(function: types.FunctionType, config: CaptureConfig) -> _hook.Dispatcher:
+    config.describe_arguments(function.__code__)
+    return _hook.Dispatcher(function, config)
 
 
 def recompiled(f: Any, options: Options) -> Any:

@@ -5,6 +5,7 @@ A :class:`DType` is interned: compare with ``is`` or ``==``. Names are NumPy's, 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,11 +60,16 @@ class DType:
     @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype (native byte order)."""
-        if self.name == "bfloat16":
-            import ml_dtypes
+        return _numpy_dtype(self.name)
 
-            return np.dtype(ml_dtypes.bfloat16)
-        return np.dtype(self.name)
+
+@functools.cache
+def _numpy_dtype(name: str) -> np.dtype[Any]:
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
 
 
 bool_ = DType("bool", "bool", 1)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from .sizes import DynamicArguments, parse_dynamic
+
 MODES = ("default", "reduce-overhead", "max-autotune")
 
 
@@ -16,7 +18,9 @@ class Options:
 
     ``unroll_limit``: a loop with a constant trip count up to this is unrolled; longer ones never.
     ``recompile_limit``: how often a code object is compiled again before the original runs for other inputs;
-    ``accumulated_recompile_limit``: the same over all ``compile`` calls of one function.
+    ``accumulated_recompile_limit``: the same over all ``compile`` calls of one function;
+    ``capture_limit``: how often a function may be captured together with all of its pieces (what follows its
+    graph breaks, its loops' bodies) before those that are not compiled yet stay plain Python.
     ``cache_bytes``: how much the compiled forms of one ``compile`` call may hold in memory, by an estimate;
     past it those not used for longest are dropped.
     ``stop_after``: name of the last pipeline pass to run (see ``pipeline.PASSES``).
@@ -28,11 +32,12 @@ class Options:
     mode: str = "default"
     backend: str | Callable[..., Any] = "inductor"
     fullgraph: bool = False
-    dynamic: bool | None = None
+    dynamic: bool | DynamicArguments | None = None
     unroll_limit: int = 8
     unroll_ops: int = 400
     recompile_limit: int = 8
     accumulated_recompile_limit: int = 256
+    capture_limit: int = 128
     cache_bytes: int = 1 << 28
     inline_depth: int = 24
     stop_after: str = ""
@@ -53,6 +58,7 @@ _NOT_IN_KEY = frozenset(
         "fullgraph",
         "recompile_limit",
         "accumulated_recompile_limit",
+        "capture_limit",
         "cache_bytes",
         "debug_verify",
         "cache",
@@ -63,6 +69,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "unroll_limit": int,
     "recompile_limit": int,
     "accumulated_recompile_limit": int,
+    "capture_limit": int,
     "cache_bytes": int,
     "num_threads": int,
     "stop_after": str,
@@ -76,7 +83,7 @@ def make_options(
     mode: str = "default",
     backend: str | Callable[..., Any] = "inductor",
     fullgraph: bool = False,
-    dynamic: bool | None = None,
+    dynamic: Any = None,
     options: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Options:
@@ -87,7 +94,7 @@ def make_options(
     if mode not in MODES:
         raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
     environ = os.environ if environ is None else environ
-    made = Options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
+    made = Options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=parse_dynamic(dynamic))
     for name, parse in _FROM_ENVIRONMENT.items():
         text = environ.get(f"DYNCOMP_{name.upper()}")
         if text is not None:
@@ -97,7 +104,8 @@ def make_options(
     for name, value in (options or {}).items():
         if name not in _KNOWN:
             raise ValueError(f"unknown option {name!r}; known: {', '.join(sorted(_KNOWN))}")
-        made = replace(made, **{name: value})
+        parsed: Any = parse_dynamic(value) if name == "dynamic" else value
+        made = replace(made, **{name: parsed})
     _check_types(made)
     return made
 
@@ -109,8 +117,8 @@ def _check_types(options: Options) -> None:
     for field in fields(Options):
         value, default = getattr(options, field.name), field.default
         if field.name == "dynamic":
-            good, wanted = value is None or isinstance(value, bool), "None, True or False"
-        elif isinstance(default, bool):
+            continue  # parsed
+        if isinstance(default, bool):
             good, wanted = isinstance(value, bool), "True or False"
         elif isinstance(default, int):
             good, wanted = isinstance(value, int) and not isinstance(value, bool), "an integer"

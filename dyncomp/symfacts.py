@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +11,33 @@ from typing import Any
 from .errors import Unsupported
 
 _BRANCH = "data-dependent-branch"
+
+
+_FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">="}
+
+
+def in_words(guard: Any, names: Mapping[str, str]) -> str:
+    """A ``SymGuard`` as people write it, with the symbols called as ``names`` says: ``len(x) >= 2``."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    for monomial, coefficient in guard.expr.terms:
+        body = "*".join(_atom_words(atom, names) for atom in monomial)
+        factor = abs(coefficient)
+        sides[coefficient < 0].append(body if factor == 1 else f"{factor}*{body}")
+    relation = guard.relation
+    left, right = sides
+    number = guard.expr.constant
+    if not left:
+        left, right, relation, number = right, left, _FLIPPED[relation], -number
+    if number > 0 and right:
+        left.append(str(number))
+    elif number or not right:
+        right.append(str(-number))
+    return f"{' + '.join(left)} {relation} {' + '.join(right)}"
+
+
+def _atom_words(atom: Any, names: Mapping[str, str]) -> str:
+    text = re.sub(r"\bs\d+\b", lambda match: names.get(match[0], match[0]), str(atom))
+    return re.sub(r"(?<!\w)\(([\w.\[\]]+)\)", r"\1", text)  # no parentheses around single things
 
 
 def from_guards(seen: set[tuple[Any, ...]], expr: Any, relation: str) -> bool | None:

@@ -281,6 +281,22 @@ errstate(PyObject *module, PyObject *unused)
     return mask < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(mask);
 }
 
+/* What reading a variable of one's own that is shared with inner functions does where it has no value. */
+static PyObject *
+check_cell(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (nargs != 2 || !PyCell_Check(args[0]) || !PyUnicode_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "check_cell takes a cell and a name");
+        return NULL;
+    }
+    if (PyCell_GET(args[0]) == NULL) {
+        PyErr_Format(PyExc_UnboundLocalError,
+                     "cannot access local variable '%U' where it is not associated with a value", args[1]);
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"set_active", set_active, METH_O, "set_active(config or None) -> what was active in this thread"},
     {"get_active", get_active, METH_NOARGS, "get_active() -> config or None"},
@@ -300,6 +316,9 @@ static PyMethodDef functions[] = {
     {"reset_stats", reset_stats, METH_NOARGS, "reset_stats()"},
     {"attr_kind", attr_kind, METH_VARARGS, "attr_kind(obj, name) -> str"},
     {"hook_installed", hook_installed, METH_NOARGS, "hook_installed() -> bool"},
+    {"later", (PyCFunction)(void (*)(void))tail_later, METH_FASTCALL, "later(function, *args) -> a call to return"},
+    {"run", tail_run, METH_O, "run(what later gave) -> its result"},
+    {"check_cell", (PyCFunction)(void (*)(void))check_cell, METH_FASTCALL, "check_cell(cell, name)"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
     {NULL},
 };
@@ -319,7 +338,8 @@ static int
 add_types(PyObject *module)
 {
     static PyTypeObject *const types[] = {&GuardProgram_Type, &Entry_Type,         &CodeCache_Type,
-                                          &HookConfig_Type,   &Dispatcher_Type, &ResumeFunction_Type};
+                                          &HookConfig_Type,   &Dispatcher_Type, &ResumeFunction_Type,
+                                          &TailCall_Type};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (PyModule_AddType(module, types[i]) < 0) {
             return -1;
@@ -344,7 +364,9 @@ module_exec(PyObject *module)
         errstate_setup();
     }
     PyObject *ops = guard_opcodes();
-    if (ops == NULL || PyModule_AddObjectRef(module, "OPS", ops) < 0
+    PyObject *regions = regions_setup();
+    if (ops == NULL || regions == NULL || PyModule_AddObjectRef(module, "REGIONS", regions) < 0
+        || PyModule_AddObjectRef(module, "OPS", ops) < 0
         || PyModule_AddIntConstant(module, "TRANSFER_COLUMN", TRANSFER_COLUMN) < 0) {
         Py_XDECREF(ops);
         return -1;

@@ -4,7 +4,8 @@ All state is per process, under the GIL; importing into a subinterpreter raises 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType, FunctionType
+from contextvars import ContextVar
+from types import CellType, CodeType, FunctionType
 from typing import Any, final
 
 OPS: Mapping[str, int]
@@ -118,8 +119,9 @@ class Dispatcher:
     def __get__(self, obj: Any, owner: Any = ...) -> Any: ...
 
 class ResumeFunction(Dispatcher):
-    """The continuation after a graph break: a dispatcher made from ``code`` (positional arguments only).
-    With free variables, ``bind(cells)`` gives the callable; without, call it directly."""
+    """The continuation after a graph break: a dispatcher made from ``code`` (positional arguments only),
+    or that stands in for what ``make_code`` gives when the original is first to run. With free variables,
+    ``bind(cells)`` gives the callable; without, call it directly."""
 
     def __init__(
         self,
@@ -129,8 +131,23 @@ class ResumeFunction(Dispatcher):
         qualname: str,
         config: HookConfig,
         on_miss: Any = ...,
+        make_code: Callable[[], CodeType] | None = ...,
     ) -> None: ...
     def bind(self, cells: tuple[Any, ...]) -> Dispatcher: ...
+
+class TailCall:
+    """A call that is still to be made. Only code that the hook or a dispatcher runs returns one, and only C
+    code sees it."""
+
+def later(function: Callable[..., Any], *args: Any) -> TailCall:
+    """What replacement code returns to go on in another function: the call is made when the frame is gone,
+    and its arguments move into the frame of ``function``."""
+
+def run(call: TailCall) -> Any:
+    """Make a call of :func:`later` at once, its arguments moving too."""
+
+def check_cell(cell: CellType, name: str) -> None:
+    """Raise ``UnboundLocalError`` for the variable ``name`` if its cell is empty."""
 
 def set_active(config: HookConfig | None) -> HookConfig | None:
     """Turn the frame hook on (or off) in this thread; returns what was active before. Put it back in a
@@ -185,5 +202,9 @@ def attr_kind(obj: Any, name: str) -> str:
     """
 
 def hook_installed() -> bool: ...
+
+REGIONS: ContextVar[Any]
+"""Of :mod:`.regions`: (the innermost region, those around it) or None."""
+
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""

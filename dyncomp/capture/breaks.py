@@ -142,6 +142,12 @@ class Break(DyncompError):
         self.break_id = break_id
         self.reason = reason
 
+    def forget_frames(self) -> None:
+        """Before it is kept: frames of tracebacks refer to the program's frames, and so to its objects."""
+        self.__traceback__ = None
+        self.__context__ = None
+        self.__cause__ = None
+
 
 class Skip(DyncompError):
     """The frame (or what is left of it) cannot be captured at all: the original code runs."""

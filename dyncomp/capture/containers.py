@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections import OrderedDict
+from contextvars import ContextVar
 
 from .breaks import Break
 from .calls.folding import computed_method, literal
@@ -50,7 +51,8 @@ _HALF_DONE = frozenset({"extend", "extendleft", "update", "sort"})
 
 def has_method(owner: Value, name: str) -> bool:
     if _is_plain(owner):
-        return isinstance(inspect.getattr_static(owner.pytype, name, None), types.MethodDescriptorType)
+        member = inspect.getattr_static(owner.pytype, name, None)
+        return owner.pytype is not ContextVar and isinstance(member, types.MethodDescriptorType)
     return name in _table(owner)
 
 

@@ -6,12 +6,14 @@ import builtins
 import dataclasses
 import time
 import traceback
+import types
 from typing import Any
 
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine
 from .breaks import Break, BreakRecord, Skip
+from .bytecode.flow import reachable
 from .dims import refuse_fixed
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
 from .entries.budget import estimate, make_room
@@ -124,6 +126,15 @@ def _builtins_replaced() -> bool:
     return False
 
 
+def _is_hashable(code: types.CodeType) -> bool:
+    """Whether capture can remember things by code object: tools make any object a constant."""
+    try:
+        hash(code)
+    except TypeError:
+        return False
+    return True
+
+
 def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     code = function.__code__
     config.records.counters["misses"] += 1
@@ -135,16 +146,19 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
     if _builtins_replaced():
         config.records.add_skip(code.co_qualname, location(code), "builtins that capture needs are replaced")
         return None
+    if not _is_hashable(code):
+        config.records.add_skip(code.co_qualname, location(code), "constants of its code cannot be hashed")
+        _hook.mark(code, "skip", config)
+        return None
     failure = why_missed(function, args, config)
     if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):
         return None
-    state = config.state_of(code)
-    state.captures += 1
+    config.count_capture(code)
     attempt = _Attempt()
     try:
         return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        state.captures -= 1  # cut off, not tried
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, GraphBreakError, ConstraintError):
+        config.count_capture(code, -1)  # cut off, or refused: nothing is kept that would count
         raise
     finally:
         if attempt.tracer is not None:
@@ -197,6 +211,7 @@ def _run_original(
     config.records.add_skip(code.co_qualname, loc, reason)
     config.note_plain_body(code)
     if attempt.tracer is not None:
+        _guard_region(attempt.tracer)
         try:
             return _hook.Entry(_guard_program(attempt.tracer, function, args), rank=RANK_ORIGINAL)
         except GuardRefused:
@@ -234,9 +249,13 @@ def _finish(
     _limit_empty_continuations(tracer, end, useful)
     cg = Codegen(tracer, code)
     emit_end(cg, end)
+    for value in tracer.may_raise:
+        cg.graph_output(value)
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     refuse_fixed(tracer)
+    if not isinstance(end, ReturnEnd):
+        _guard_region(tracer)
     program = _guard_program(tracer, function, args)
     breaks = _break_records(end)
     loc = location(code)
@@ -293,6 +312,9 @@ def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
         raise Skip(f"no array operation before or after the graph break: {reason}")
 
 
+_PROSPECTS = frozenset({"CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER"})
+
+
 def _has_array_prospect(end: Any) -> bool:
     """Whether what follows a break may still hold work worth capturing: some call, operator or loop."""
     if isinstance(end, PlainEnd):
@@ -303,10 +325,9 @@ def _has_array_prospect(end: Any) -> bool:
         start = frame.current + 1
         if isinstance(end, LoopEnd) and frame is frames[-1]:
             start = max(end.loop.body) + 1
-        rest = frame.code.instructions[start:]
-        total += sum(
-            i.op in ("CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER") for i in rest
-        )
+        instructions = frame.code.instructions
+        rest = [index for index in reachable(frame.code, frame.start) if index >= start]
+        total += sum(instructions[index].op in _PROSPECTS for index in rest)
     return total > 1
 
 
@@ -390,7 +411,8 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
         if tracer.is_computed(recorded.expr):
             continue  # checked by the replacement itself
         condition = SymCondition.of(recorded, bindings)
-        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale)))
+        where = tracer.env.origins.get(recorded.key)
+        guards.append(Guard(None, Kind.SYM, _strides_in_elements(condition, scale), where))
     if "numpy-errstate" in tracer.tx.assumptions:
         mask = _hook.errstate()
         if mask is not None:
@@ -398,6 +420,12 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
     tracer.guards = _state_guards(tracer) + guards
     env = (args, function.__globals__, builtins_of(function), function.__closure__)
     return compile_guards(tracer.guards, env=env)
+
+
+def _guard_region(tracer: Tracer) -> None:
+    """Graph breaks were allowed here: where they are not, the capture has to say so."""
+    expected = (tracer.error_regions[0], tracer.config.options.fullgraph)
+    tracer.guard(None, Kind.REGION, expected)
 
 
 def _state_guards(tracer: Tracer) -> list[Guard]:

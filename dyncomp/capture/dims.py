@@ -7,8 +7,9 @@ from typing import Any
 from ..errors import ConstraintError
 from ..frontends.base import ArrayFacts as Facts
 from ..graph.ir import contiguous_strides
+from ..sizes import DynamicArguments
 from ..symint import Dim, SymGuard, SymInt
-from .guards.source import Source
+from .guards.source import LocalSource, Source
 from .marks import MARKS, Marks, Range
 from .values.base import Tracer
 
@@ -22,6 +23,8 @@ def _dynamic_dims(tracer: Tracer, facts: Facts, source: Source, marks: Marks) ->
     """Which dimensions are to be symbolic: those that an earlier capture saw with another size, and those
     that the user marked, but for those that were marked static."""
     dynamic = tracer.config.options.dynamic
+    if isinstance(dynamic, DynamicArguments):
+        dynamic = None
     state = tracer.config.state_of(tracer.code)
     key = f"{source.expr()}.shape"
     static = state.static_dims.setdefault(key, set())
@@ -42,16 +45,43 @@ def array_dims(
     tracer: Tracer, obj: Any, facts: Facts, source: Source, index: int
 ) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
     """Sizes and strides of graph input number ``index``."""
-    marks = MARKS.of(obj)
+    marks, names = _marks(tracer, obj, facts, source)
     wanted = _dynamic_dims(tracer, facts, source, marks)
     chosen = {i for i in wanted if i < len(facts.shape) and facts.shape[i] >= 2}
     if not chosen:
         return facts.shape, facts.strides
     shape: list[Dim] = list(facts.shape)
     for axis in sorted(chosen):
-        shape[axis] = _size_symbol(tracer, facts, source, index, axis, marks.dynamic.get(axis))
+        symbol = _size_symbol(tracer, facts, source, index, axis, marks.dynamic.get(axis))
+        shape[axis] = _common_size(tracer, names.get(axis, ""), symbol)
     strides = _symbolic_strides(tracer, facts, tuple(shape), index, source)
     return tuple(shape), strides
+
+
+def _marks(tracer: Tracer, obj: Any, facts: Facts, source: Source) -> tuple[Marks, dict[int, str]]:
+    """What is said of the array, by itself and as an argument, and the names of sizes. Sizes outside of an
+    argument's bounds are like any other."""
+    marks = MARKS.of(obj)
+    said = None
+    if isinstance(source, LocalSource):
+        said = tracer.config.described_argument(tracer.code, source.local)
+    if said is None:
+        return marks, {}
+    axes = {n: a for n, a in said.of_rank(len(facts.shape)).items() if a.admits(facts.shape[n])}
+    ranges = {number: Range(axis.low, axis.high) for number, axis in axes.items()}
+    return Marks({**ranges, **marks.dynamic}, marks.static), {n: a.name for n, a in axes.items() if a.name}
+
+
+def _common_size(tracer: Tracer, name: str, symbol: SymInt) -> SymInt:
+    """The symbol of all sizes of that name, where this one is the same now; guarded."""
+    if not name:
+        return symbol
+    common = tracer.named_sizes.setdefault(name, symbol)
+    difference = symbol - common
+    if not isinstance(difference, SymInt) or difference.hint:
+        return symbol
+    tracer.env.guards.append(SymGuard(difference, "=="))
+    return common
 
 
 def _size_symbol(
@@ -66,7 +96,7 @@ def _size_symbol(
     if high is not None:
         tracer.env.guards.append(SymGuard(symbol - high, "<="))
     if marked is not None:
-        tracer.marked[str(symbol)] = f"{source.expr()}, axis {axis}"
+        tracer.marked[str(symbol)] = f"mark_dynamic or dynamic= of {source.expr()}, axis {axis}"
     return symbol
 
 
@@ -85,7 +115,7 @@ def refuse_fixed(tracer: Tracer) -> None:
             raise tracer.restart
         where = tracer.env.origins.get(guard.key)
         raise ConstraintError(
-            f"mark_dynamic({label}): the program fixes this size to {size}"
+            f"{label}: the program fixes this size to {size}"
             f" at {where or 'an unknown place'}. Do not use it as a constant there, or do not mark it."
         )
 

@@ -64,11 +64,11 @@ def end_at_break(tracer: Tracer, frame: Frame, instr: Instr, problem: Break) -> 
     if tracer.breaks_are_errors:
         raise GraphBreakError(_fullgraph_message(tracer, problem))
     refuse_while_handling(tracer)
-    check_outer_frames(tracer, frame)
+    check_outer_frames(tracer, frame, problem.reason)
     loop = frame.info.outermost_loop(instr.index)
     if loop is not None:
         _break_loop(tracer, frame, loop, problem)
-    problem.__traceback__ = None  # its frames refer to the program's objects
+    problem.forget_frames()
     raise TraceEnd(BreakEnd(list(tracer.frames), instr, problem))
 
 
@@ -87,7 +87,7 @@ def demand(tracer: Tracer) -> str:
     return "error_on_graph_break(True)" if from_region else "fullgraph=True"
 
 
-def check_outer_frames(tracer: Tracer, innermost: Frame) -> None:
+def check_outer_frames(tracer: Tracer, innermost: Frame, reason: str) -> None:
     """Restart where a caller of the innermost frame could not be resumed: the call is then not inlined, or
     the caller's loop is broken at its header first."""
     frames = tracer.frames
@@ -98,14 +98,14 @@ def check_outer_frames(tracer: Tracer, innermost: Frame) -> None:
             or callee.resumption.frame is not frame
             or frame.info.in_try[frame.current]
         ):
-            _restart(tracer, no_inline=(frame.raw_code, frame.current))
+            _restart(tracer, no_inline=((frame.raw_code, frame.current), reason))
         loop = frame.info.outermost_loop(frame.current)
         if loop is not None:
             _break_loop(tracer, frame, loop, None)
 
 
 def _break_loop(tracer: Tracer, frame: Frame, loop: Loop, problem: Break | None) -> None:
-    why = frame.info.loop_problem(loop)
+    why = frame.loop_problem(loop)
     if why is None:
         _restart(tracer, loop_break=(frame.raw_code, loop.header))
     detail = f" (the break inside: {problem.reason})" if problem is not None else ""
@@ -115,7 +115,7 @@ def _break_loop(tracer: Tracer, frame: Frame, loop: Loop, problem: Break | None)
 def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
     """The innermost frame is at the header of a loop that must not be unrolled."""
     refuse_while_handling(tracer)
-    check_outer_frames(tracer, frame)
+    check_outer_frames(tracer, frame, "a loop that is not unrolled")
     loop = frame.info.loop_at(header)
     outermost = frame.info.outermost_loop(header)
     if loop is None or outermost is None:
@@ -125,7 +125,7 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
     if tracer.breaks_are_errors:
         problem = Break("loop", f"a loop at {frame.loc} is not unrolled")
         raise GraphBreakError(_fullgraph_message(tracer, problem))
-    problem_of_loop = frame.info.loop_problem(loop)
+    problem_of_loop = frame.loop_problem(loop)
     if problem_of_loop is not None:
         raise TraceEnd(PlainEnd(list(tracer.frames), problem_of_loop))
     raise TraceEnd(LoopEnd(list(tracer.frames), loop))
@@ -134,7 +134,7 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
 def end_plain(tracer: Tracer, frame: Frame, reason: str) -> None:
     """The innermost frame is at a loop from which on it runs as plain Python."""
     refuse_while_handling(tracer)
-    check_outer_frames(tracer, frame)
+    check_outer_frames(tracer, frame, reason)
     if tracer.breaks_are_errors:
         raise GraphBreakError(_fullgraph_message(tracer, Break("loop-not-extracted", reason)))
     raise TraceEnd(PlainEnd(list(tracer.frames), reason))
@@ -143,13 +143,13 @@ def end_plain(tracer: Tracer, frame: Frame, reason: str) -> None:
 def _restart(
     tracer: Tracer,
     *,
-    no_inline: tuple[types.CodeType, int] | None = None,
+    no_inline: tuple[tuple[types.CodeType, int], str] | None = None,
     loop_break: tuple[types.CodeType, int] | None = None,
     plain: tuple[tuple[types.CodeType, int], str] | None = None,
 ) -> None:
     decisions = tracer.decisions
     if no_inline is not None:
-        decisions.no_inline.add(no_inline)
+        decisions.no_inline[no_inline[0]] = no_inline[1]
     if loop_break is not None:
         decisions.loop_breaks.add(loop_break)
     if plain is not None:

@@ -129,13 +129,22 @@ def unless_raised(
     operation: Callable[[], Value | None],
 ) -> Value | None:
     """What an operation gives, ``None`` where it raises ``cls`` (as ``hasattr`` and ``for`` catch it)."""
+    return result_or_exception(tracer, cls, operation)[0]
+
+
+def result_or_exception(
+    tracer: Tracer,
+    cls: type[BaseException] | tuple[type[BaseException], ...],
+    operation: Callable[[], Value | None],
+) -> tuple[Value | None, ExceptionValue | None]:
+    """What an operation gives, or the ``cls`` that it raises."""
     tracer.catching += 1
     try:
-        return operation()
+        return operation(), None
     except Raised as raised:
         if not issubclass(raised.value.cls, cls):
             raise
-        return None
+        return None, raised.value
     finally:
         tracer.catching -= 1
 
@@ -181,7 +190,7 @@ def _instance(tracer: Tracer, value: Value, position: int) -> Value:
 def leave_to_python(tracer: Tracer, value: ExceptionValue) -> NoReturn:
     """Begin the capture again with a graph break at the instruction that raised ``value``."""
     assert value.origin is not None and value.problem is not None
-    value.problem.__traceback__ = None
+    value.problem.forget_frames()
     tracer.decisions.breaks[value.origin] = value.problem
     raise tracer.restart from None
 

@@ -10,12 +10,13 @@ from ..errors import Unsupported
 from ..graph.ir import Loc
 from . import _hook
 from .breaks import Break, Skip
+from .bytecode.continuation import PlaceToResume, place_of
 from .bytecode.flow import handlers_of, handling, looks_at_frame, program_handler, uses_tools
 from .bytecode.instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
 from .bytecode.loops import Loop, find_loops, make_loop_body
 from .guards.source import CellSource, FreeCellSource, LocalSource, Source
 from .pyver import decode
-from .values.base import LazyValue, Tracer, Value
+from .values.base import LazyValue, Tracer, UnboundValue, Value
 from .values.func import CellValue
 
 LOOKS = "it looks at its own frame (locals(), eval, sys._getframe)"
@@ -33,7 +34,8 @@ class CodeInfo:
     in_handler: list[bool]
     looks_at_frame: bool
     uses_tools: bool
-    problems: dict[int, str | None] = field(default_factory=dict)
+    problems: dict[tuple[Any, ...], str | None] = field(default_factory=dict)
+    locs: dict[int | None, Loc] = field(default_factory=dict)
 
     @staticmethod
     def of(code: CanonicalCode) -> CodeInfo:
@@ -42,20 +44,30 @@ class CodeInfo:
         looks, tools = looks_at_frame(code), uses_tools(code)
         return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks, tools)
 
+    def loc_of(self, line: int | None) -> Loc:
+        """The place of a line, for what is recorded."""
+        found = self.locs.get(line)
+        if found is None:
+            code = self.code
+            found = self.locs[line] = Loc(code.filename, line or code.firstlineno, code.qualname)
+        return found
+
     def outermost_loop(self, index: int) -> Loop | None:
         """The largest loop that contains instruction ``index``."""
         around = [loop for loop in self.loops if index in loop.body]
         return max(around, key=lambda loop: len(loop.body)) if around else None
 
-    def loop_problem(self, loop: Loop) -> str | None:
-        """Why the loop's body cannot be made a function of its own; ``None`` where it can."""
-        if loop.header not in self.problems:
+    def loop_problem(self, loop: Loop, given: tuple[str, ...], start: int) -> str | None:
+        """Why the loop's body cannot be made a function of its own in a frame that began with the locals
+        ``given`` at ``start``; ``None`` where it can."""
+        key = (loop.header, given, start)
+        if key not in self.problems:
             try:
-                make_loop_body(self.code, loop, self.code.arg_names)
-                self.problems[loop.header] = None
+                make_loop_body(self.code, loop, given, start)
+                self.problems[key] = None
             except Unsupported as error:
-                self.problems[loop.header] = error.reason
-        return self.problems[loop.header]
+                self.problems[key] = error.reason
+        return self.problems[key]
 
     def loop_at(self, header: int) -> Loop | None:
         for loop in self.loops:
@@ -69,17 +81,12 @@ def code_info(config: Any, raw: types.CodeType) -> CodeInfo:
     # code objects compare by value, also across files: keyed by identity, and kept so that ids stay unique
     known = config.code_infos.get(id(raw))
     if known is None:
-        made = config.canonical_codes.get(id(raw))
-        canonical = made[1] if made is not None else decode(raw)
+        made = config.stand_ins.get(id(raw))
+        canonical = made.canonical if made is not None else decode(raw)
         known = config.code_infos[id(raw)] = (raw, CodeInfo.of(canonical))
     info = known[1]
     assert isinstance(info, CodeInfo)
     return info
-
-
-def remember_canonical(config: Any, made: Any) -> None:
-    """A function that was just put together (``made.code`` from ``made.canonical``) need not be decoded."""
-    config.canonical_codes[id(made.code)] = (made.code, made.canonical)
 
 
 @dataclass(eq=False)
@@ -101,7 +108,9 @@ class Frame:
     locals: dict[str, Value]
     cells: dict[str, CellValue]
     resumption: Resumption | None
+    given: tuple[str, ...]  # the locals bound at the start
     stack: list[Value] = field(default_factory=list)
+    start: int = 0  # the first instruction; of a continuation where it goes on
     ip: int = 0
     current: int = 0
     trips: dict[int, int] = field(default_factory=dict)
@@ -126,7 +135,7 @@ class Frame:
         for name in info.code.cellvars:
             cells[name] = CellValue(name, bound.pop(name, None))
         resumption = Resumption(direct) if isinstance(direct, Frame) else direct
-        return Frame(raw, info, globals_of, bound, cells, resumption)
+        return Frame(raw, info, globals_of, bound, cells, resumption, info.code.arg_names)
 
     @property
     def code(self) -> CanonicalCode:
@@ -149,11 +158,14 @@ class Frame:
     def jump(self, target: int) -> None:
         self.ip = target
 
+    def loop_problem(self, loop: Loop) -> str | None:
+        """See :meth:`CodeInfo.loop_problem`."""
+        return self.info.loop_problem(loop, self.given, self.start)
+
     # -- places ---------------------------------------------------------------------------------
     @property
     def loc(self) -> Loc:
-        line = self.code.instructions[self.current].loc.line or self.code.firstlineno
-        return Loc(self.code.filename, line, self.code.qualname)
+        return self.info.loc_of(self.code.instructions[self.current].loc.line)
 
     def first_argument(self, tracer: Tracer) -> Value:
         """What ``super()`` without arguments binds to."""
@@ -168,6 +180,9 @@ class Frame:
 
 def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], function: Any) -> Frame:
     """The frame of the function being captured, with its arguments not yet looked at."""
+    place = place_of(tracer.config, raw)
+    if place is not None:
+        return _resumed_frame(tracer, place, args, function)
     info = code_info(tracer.config, raw)
     if info.uses_tools:
         _hook.mark(raw, "alone")
@@ -182,11 +197,35 @@ def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], funct
     bound: dict[str, Value] = {}
     for index, (name, obj) in enumerate(zip(names, args)):
         bound[name] = LazyValue(obj, LocalSource(name, index))
-    closure = []
-    for index, (name, cell) in enumerate(zip(info.code.freevars, function.__closure__ or ())):
-        closure.append(_root_cell(tracer, cell, name, index, FreeCellSource(name, index)))
+    closure = _root_cells(tracer, info.code.freevars, function)
     tracer.root_globals = function.__globals__
     return Frame.make(tracer, raw, (function.__globals__, None), bound, closure, None)
+
+
+def _resumed_frame(tracer: Tracer, place: PlaceToResume, args: tuple[Any, ...], function: Any) -> Frame:
+    """The frame of the original as it was where a continuation goes on."""
+    info = code_info(tracer.config, place.origin)
+    cells = dict(zip(place.freevars, _root_cells(tracer, place.freevars, function)))
+    tracer.root_globals = function.__globals__
+    given = tuple(arg.key for arg in place.args if arg.kind == "local")
+    frame = Frame(place.origin, info, (function.__globals__, None), {}, cells, None, given)
+    frame.start = frame.ip = frame.current = place.at
+    tracer.loc = frame.loc
+    frame.stack = [UnboundValue() for _ in range(place.stack_depth)]
+    for index, (arg, obj) in enumerate(zip(place.args, args)):
+        lazy = LazyValue(obj, LocalSource(place.code.co_varnames[index], index))
+        if arg.kind == "stack":
+            frame.stack[arg.key] = tracer.realize_loaded(lazy)
+        elif arg.kind == "local":
+            frame.locals[arg.key] = lazy
+    return frame
+
+
+def _root_cells(tracer: Tracer, names: tuple[str, ...], function: Any) -> list[CellValue]:
+    return [
+        _root_cell(tracer, cell, name, index, FreeCellSource(name, index))
+        for index, (name, cell) in enumerate(zip(names, function.__closure__ or ()))
+    ]
 
 
 def _root_cell(tracer: Tracer, cell: types.CellType, name: str, index: int, source: Source) -> CellValue:

@@ -25,9 +25,10 @@ def check(tracer: Tracer, generator: GeneratorValue) -> None:
         raise Break("generator", f"{generator.describe()} runs as plain Python: {reason}")
     if tracer.frames and decisions.no_inline:
         caller = tracer.frames[-1]
-        if (caller.raw_code, caller.current) in decisions.no_inline:
+        why = decisions.no_inline.get((caller.raw_code, caller.current))
+        if why is not None:
             name = generator.frame.code.qualname
-            raise Break("generator", f"a break inside {name} cannot be resumed in its consumer")
+            raise Break("generator", f"a break inside {name} cannot be resumed in its consumer: {why}")
 
 
 def run_plain(tracer: Tracer, code: types.CodeType, reason: str) -> None:

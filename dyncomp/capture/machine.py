@@ -35,10 +35,10 @@ def run_inlined(tracer: Tracer, frame: Frame) -> Value:
     """Execute an inlined call to its end and return its result."""
     if tracer.decisions.no_inline and tracer.frames:
         caller = tracer.frames[-1]
-        if (caller.raw_code, caller.current) in tracer.decisions.no_inline:
-            raise Break(
-                "inline-refused", f"a break inside {frame.code.qualname} cannot be resumed in its caller"
-            )
+        why = tracer.decisions.no_inline.get((caller.raw_code, caller.current))
+        if why is not None:
+            name = frame.code.qualname
+            raise Break("inline-refused", f"a break inside {name} cannot be resumed in its caller: {why}")
     result = _run(tracer, frame)
     assert result is not None
     return result
@@ -87,7 +87,7 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             _execute(handler, tracer, frame, instr.arg)
         except Break as problem:
             if _had_effects(tracer, progress):
-                problem.__traceback__ = None
+                problem.forget_frames()
                 tracer.decisions.breaks[(frame.raw_code, index)] = problem
                 raise tracer.restart from None
             frame.stack[:] = before
@@ -144,12 +144,11 @@ _LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "COPY")
 
 def _realized(tracer: Tracer, frame: Frame, instr: Instr, before: list[Value]) -> Value:
     lazy = frame.stack[-1]
+    if instr.op in _LOADS:
+        return tracer.realize_loaded(lazy)
     try:
         return tracer.realize(lazy)
     except Break as problem:
-        if instr.op in _LOADS:
-            # an instruction that only puts an object on the stack: whatever uses it breaks the graph
-            return tracer.realize_as_opaque(lazy, problem.reason)
         frame.stack[:] = before
         frame.ip = frame.current
         end_at_break(tracer, frame, instr, problem)

@@ -13,8 +13,10 @@ from ..device import CPU
 from ..frontends.base import ArrayRef
 from ..graph.ir import Var
 from .breaks import Break
+from .calls.float_calls import float_operator, is_exact
 from .calls.folding import text_operator
 from .mappings import container_operator
+from .objects.derived import leaves_to_array
 from .objects.identity import identical
 from .objects.object_operators import BINARY_NAMES, COMPARISONS, has_own_operator, special_method
 from .unbacked import is_whole_number, item
@@ -72,11 +74,14 @@ def _number_from_array(tracer: Tracer, name: str, values: list[Value]) -> Value:
     if all(is_whole_number(v) or _is_int(v) for v in values):
         return _whole_numbers(tracer, name, values)
     prim = _TOTAL_ON_FLOATS.get(name)
-    if prim is not None and all(v.pytype is float for v in values):
+    if prim is not None and all(v.pytype is float or is_exact(v) for v in values):
         ops = tracer.tx.ops
-        operands = [_float_variable(tracer, v) for v in values]
+        operands = [float_variable(tracer, v) for v in values]
         var = getattr(ops, prim)(*operands)
         return tracer.wrap_result(ArrayRef(var, "python", tracer.config.frontends[0].name))
+    found = float_operator(tracer, name, values)
+    if found is not None:
+        return found
     raise Break("data-dependent-value", f"{name} of Python numbers that come from an array")
 
 
@@ -94,9 +99,11 @@ def _whole_numbers(tracer: Tracer, name: str, values: list[Value]) -> Value:
     return unary(tracer, spelling, ready[0]) if len(values) == 1 else binary(tracer, spelling, *ready)
 
 
-def _float_variable(tracer: Tracer, value: Value) -> Var:
+def float_variable(tracer: Tracer, value: Value) -> Var:
+    """A Python float, or constant int, in the graph."""
     if value.is_const:
-        found: Var = tracer.tx.ops.full(shape=(), value=value.const, dtype=dtypes.float64, device=CPU)
+        number = float(value.const)
+        found: Var = tracer.tx.ops.full(shape=(), value=number, dtype=dtypes.float64, device=CPU)
         return found
     ref: ArrayRef = value.for_rule(tracer)
     return ref.var
@@ -105,6 +112,8 @@ def _float_variable(tracer: Tracer, value: Value) -> Var:
 def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     """``a op b`` where ``op`` is spelled as in Python, in-place forms included."""
     plain = op[:-1] if op.endswith("=") and op not in COMPARISONS else op
+    if isinstance(b, ArrayValue) and leaves_to_array(tracer, a, BINARY_NAMES[plain].rstrip("_")):
+        return _with_array(tracer, op, plain, a, b)
     if has_own_operator(tracer, plain, a) or (
         not isinstance(a, ArrayValue) and has_own_operator(tracer, plain, b)
     ):
@@ -124,15 +133,25 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     if found is not None:
         return found
     if plain in ("==", "!=") and not (a.is_const and b.is_const):
-        return _compare_unlike(plain, a, b)
+        return _compare_unlike(tracer, plain, a, b)
     if a.is_const and b.is_const:
         function = getattr(
             operator, BINARY_NAMES[plain] if op == plain else f"i{BINARY_NAMES[plain].rstrip('_')}"
         )
         if plain in ("==", "!="):
             return ConstValue(bool(tracer.fold(function, a.const, b.const)))
+        if plain == "|" and _in_unions(a.const) and _in_unions(b.const):
+            return ConstValue(tracer.fold(function, a.const, b.const))
         return tracer.wrap_result(tracer.fold(function, _immutable(a), _immutable(b)))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
+
+
+def _in_unions(constant: Any) -> bool:
+    """Whether ``|`` of such constants makes a union of types: no metaclass has an operator of its own."""
+    meta: Any = type(constant)
+    if isinstance(constant, type):
+        return meta.__or__ is type.__or__ and meta.__ror__ is type.__ror__
+    return constant is None or meta in (types.UnionType, types.GenericAlias)
 
 
 def _immutable(value: Value) -> Any:
@@ -217,7 +236,11 @@ def _ordered_items(tracer: Tracer, op: str, a: Value, b: Value) -> bool:
     return comparison(len(first), len(second))
 
 
-def _compare_unlike(op: str, a: Value, b: Value) -> Value:
+def _compares_by_identity(cls: type) -> bool:
+    return cls.__eq__ is object.__eq__ and cls.__ne__ is object.__ne__
+
+
+def _compare_unlike(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     """Equality of values of unlike kinds whose types settle it."""
     settled = (
         int,
@@ -235,12 +258,17 @@ def _compare_unlike(op: str, a: Value, b: Value) -> Value:
         set,
         frozenset,
         types.FunctionType,
+        types.MethodType,
+        types.BuiltinFunctionType,
+        types.ModuleType,
     )
     if a.pytype in settled and b.pytype in settled:
         numbers, sets = (int, float, complex, bool), (set, frozenset)
         alike = (a.pytype in numbers and b.pytype in numbers) or (a.pytype in sets and b.pytype in sets)
         if a.pytype is not b.pytype and not alike:
             return ConstValue(op == "!=")
+    if _compares_by_identity(a.pytype) and _compares_by_identity(b.pytype):
+        return ConstValue(identical(tracer, a, b) == (op == "=="))
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
 
 

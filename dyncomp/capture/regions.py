@@ -10,15 +10,14 @@ import contextlib
 import functools
 import types
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from . import _hook
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# (the innermost region, those around it) or None
-_REGIONS: ContextVar[Any] = ContextVar("dyncomp_error_on_graph_break", default=None)
+# a ContextVar of (the innermost region, those around it) or None, which guards read
+_REGIONS = _hook.REGIONS
 
 
 def graph_break(message: str = "") -> None:
@@ -35,8 +34,7 @@ class error_on_graph_break:
 
     ``with error_on_graph_break():`` or ``@error_on_graph_break()`` makes breaks inside, callees included, an
     error; ``error_on_graph_break(False)`` allows them inside ``fullgraph=True`` or another region. Regions
-    nest, the innermost counts. What is decided is whether code may be captured with a break: compiled code
-    that an earlier call outside of the region made is used as it is.
+    nest, the innermost counts. Compiled code with a break serves calls outside of such regions only.
     """
 
     def __init__(self, enabled: bool = True) -> None:

@@ -6,6 +6,7 @@ loop, do not inline that call), which is how capture avoids ever having to undo 
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import exceptions, generators, machine, operators, regions, unbacked, wrap
+from . import effects, exceptions, generators, machine, operators, regions, unbacked, wrap
 from .breaks import Break
 from .calls import call as calls
 from .entries.config import CaptureConfig
@@ -24,7 +25,7 @@ from .guards.guard import Guard, Kind
 from .guards.places import SymbolPlace
 from .guards.program import is_plain_key
 from .guards.source import LocalSource, Source
-from .objects import attributes, instance_checks, protocols
+from .objects import attributes, derived, instance_checks, protocols
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue
@@ -44,7 +45,7 @@ class Decisions:
     """What earlier attempts at the same frame found out; keys are (code, instruction index)."""
 
     loop_breaks: set[tuple[types.CodeType, int]] = field(default_factory=set)
-    no_inline: set[tuple[types.CodeType, int]] = field(default_factory=set)
+    no_inline: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)  # why
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
     constant_results: dict[Any, Any] = field(default_factory=dict)
@@ -72,10 +73,15 @@ class Tracer:
         # symbolic int arguments of the graph: where they are found, or the value that is computed
         self.integers: list[Source | NumberValue] = []
         self.places: dict[str, SymbolPlace] = {}
+        self.named_sizes: dict[str, SymInt] = {}  # of dynamic={…}
         self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
+        self.may_raise: list[ArrayValue] = []  # what the graph has to compute, as doing so may raise
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
+        self.handled_outside = sys.exception() is not None  # around the call that is captured
         self.catching = 0  # how many operations under way see an exception raised now
+        self.deferred: list[Any] = []  # see effects
+        self.filter_blocks: list[Any] = []  # the blocks of warnings.catch_warnings that capture is in
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
         self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
         self.frames: list[Any] = []
@@ -101,6 +107,7 @@ class Tracer:
         self.generators.clear()
         self.inputs.clear()
         self.mutated.clear()
+        self.may_raise.clear()
         for value in (*self.by_source.values(), *(known for known, _ in self.by_id.values())):
             if not isinstance(value, ConstValue):
                 vars(value).clear()  # values of objects and of their parts refer to one another
@@ -110,6 +117,8 @@ class Tracer:
         self.input_objects.clear()
         self.global_writes.clear()
         self.states.clear()
+        self.deferred.clear()
+        self.filter_blocks.clear()
         self.env.locate = None  # it leads here, and the graph's sizes lead to it
         self.restart = Restart()
 
@@ -157,6 +166,14 @@ class Tracer:
             known = wrap.wrap(self, value.obj, value.source)
             self.by_source[value.source] = known
         return known
+
+    def realize_loaded(self, value: LazyValue) -> Value:
+        """The value of an object that is only put on the stack: where wrapping refuses it, whatever uses it
+        breaks the graph."""
+        try:
+            return self.realize(value)
+        except Break as problem:
+            return self.realize_as_opaque(value, problem.reason)
 
     def realize_as_opaque(self, value: LazyValue, reason: str) -> Value:
         """The value of an object that wrapping refused: it can be passed on."""
@@ -286,6 +303,9 @@ class Tracer:
             del self.builder.nodes[nodes:]
             raise Break("would-raise", f"{what}: {type(error).__name__}: {error}") from None
         return self.wrap_result(result)
+
+    def float_variable(self, value: Value) -> Any:
+        return operators.float_variable(self, value)
 
     def operator(self, name: str, values: list[Value]) -> Value:
         """An operator with at least one array operand."""
@@ -457,6 +477,10 @@ class Tracer:
         finally:
             self._direct = None
 
+    def defer(self, function: Any, args: list[Value]) -> None:
+        """Call a function when the captured part ends."""
+        effects.defer(self, function, args, {})
+
     # -- objects: what values.obj leaves to the modules above it ---------------------------------------
     def instance_attribute(self, obj: Any, name: str) -> Value:
         return attributes.instance_attribute(self, obj, name)
@@ -472,6 +496,9 @@ class Tracer:
 
     def special_method(self, obj: Value, name: str) -> Value | None:
         return attributes.special_method(self, obj, name)
+
+    def is_native(self, obj: Any, name: str) -> bool:
+        return derived.is_native(self, obj, name)
 
     def instance_length(self, obj: Any) -> Value:
         return protocols.length(self, obj)

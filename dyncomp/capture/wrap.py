@@ -10,6 +10,7 @@ import types
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..symint import SymInt
 from . import _hook
 from .breaks import Break, Skip
 from .dims import array_dims, has_exchange_table
-from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
+from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
 from .guards.guard import Kind
 from .guards.program import is_plain_key
 from .guards.source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
@@ -30,6 +31,7 @@ from .regions import error_on_graph_break
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue
+from .values.derived import builtin_part, derived_from_outside
 from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
@@ -53,8 +55,8 @@ _BY_IDENTITY = (
     type(np.sin),
     type(np.sum),
     type,
-    types.UnionType,
     types.GenericAlias,
+    ContextVar,
 )
 _ITERATORS: tuple[type, ...] = (
     types.GeneratorType,
@@ -130,6 +132,9 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         return TupleValue(
             [tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source, type(obj)
         )
+    base = builtin_part(type(obj))
+    if base is not None:
+        return derived_from_outside(tracer, obj, base, source)
     if is_plain_class(type(obj)):
         tracer.guard(source, Kind.TYPE_IS, type(obj))
         return InstanceValue(type(obj), obj, source)
@@ -157,6 +162,19 @@ def _bound_in_c(obj: Any) -> bool:
     return isinstance(getattr(obj, "__self__", None), object) and not isinstance(
         getattr(obj, "__self__", None), (types.ModuleType, type, type(None))
     )
+
+
+def _wrap_union(tracer: Tracer, obj: types.UnionType, source: Source) -> Value:
+    """``int | str``, an object made anew wherever a program says so: known by its parts."""
+    tracer.guard(source, Kind.TYPE_IS, types.UnionType)
+    check = CustomCheck(_is_union_of, obj.__args__, f"the union {obj}")
+    tracer.guard(source, Kind.CUSTOM_ARRAY, check)
+    return ConstValue(obj, source)
+
+
+def _is_union_of(union: types.UnionType, parts: tuple[Any, ...]) -> bool:
+    found = union.__args__
+    return len(found) == len(parts) and all(a is b for a, b in zip(found, parts))
 
 
 def _wrap_bound_builtin(tracer: Tracer, obj: Any, source: Source) -> Value:
@@ -282,7 +300,9 @@ def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
     dynamic = tracer.config.options.dynamic
     if dynamic is False:
         return False
-    if dynamic and isinstance(source, LocalSource):
+    if dynamic is True and isinstance(source, LocalSource):
+        return True
+    if isinstance(source, LocalSource) and tracer.config.described_argument(tracer.code, source.local):
         return True
     state = tracer.config.state_of(tracer.code)
     key = (source.expr(), type(obj))
@@ -443,6 +463,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.MethodType: _wrap_method,
     functools.partial: _wrap_partial,
     types.CellType: _wrap_cell,
+    types.UnionType: _wrap_union,
     **dict.fromkeys(_ITERATORS, _wrap_iterator),
 }
 
@@ -539,12 +560,16 @@ def _dlpack_dtype(facts: Facts) -> tuple[int, int, int]:
 
 
 def refuse_overlaps(tracer: Tracer, mutated: set[str]) -> None:
-    """Break off (the original runs) when an array that the graph writes shares memory with another."""
+    """Break off (the original runs, where it is so) when an array that the graph writes shares memory with
+    another."""
+    sources = {v.ref.var.name: v.source for v in tracer.inputs if isinstance(v, ArrayValue)}
     objects = list(tracer.input_objects.items())
     for name in mutated:
         target = tracer.input_objects.get(name)
         for other, obj in objects:
             if other != name and target is not None and _overlap(target, obj):
+                pair = (sources[name], sources[other])
+                tracer.guard(None, Kind.OVERLAP, NoOverlap(pair, (0,)))  # type: ignore[arg-type]
                 raise Break("unsupported-operation", "two arguments share memory and one of them is written")
 
 

@@ -90,6 +90,8 @@ class ArrayRef:
     mask is false means nothing, and nobody else sees or writes these two values).
     ``frontend``: the name of the library it belongs to. ``readonly``: writing raises, in captured code;
     with ``writeable_outside`` the program's own array is writeable, and left to plain Python to write.
+    ``part``: an array and the attribute of it (``"real"``): a copy of it in the graph, a view in
+    the program.
     """
 
     var: Var
@@ -98,6 +100,7 @@ class ArrayRef:
     readonly: bool = False
     mask: Var | None = None
     writeable_outside: bool = False
+    part: tuple[ArrayRef, str] | None = None
 
     @property
     def dtype(self) -> DType:

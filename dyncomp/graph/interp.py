@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import VerifyError
 from ..symint import Dim, SymGuard, SymInt
-from .ir import COPY, ArrayType, Graph, GraphInput, GraphOutput, Node, OpTable, ViewOf
+from .ir import COPY, Graph, GraphInput, GraphOutput, Node, OpTable, Var, ViewOf
 
 Array = np.ndarray[Any, Any]
 Symbols = Mapping[str, int]
@@ -172,8 +172,8 @@ class Interpreter:
 
     def _run_step(self, step: _Step, values: dict[str, Array], symbols: dict[str, int]) -> None:
         node = step.node
-        inputs = [values[v.name] for v in node.inputs]
-        if node.op == COPY:
+        inputs = [values[name] for name in step.inputs]
+        if step.is_copy:
             inputs[0][...] = inputs[1]
         else:
             params = concrete(step.params, symbols) if step.symbolic else step.params
@@ -182,8 +182,8 @@ class Interpreter:
             if step.defines:
                 define_symbols(node, self.table[node.op], several, symbols)
                 check_guards(self.graph.env.unbacked_guards(), symbols)
-            for var, value in zip(node.outputs, several, strict=True):
-                values[var.name] = step.settle(var.type, value, inputs, symbols, self._writes)
+            for made, value in zip(step.outputs, several, strict=True):
+                values[made.name] = step.settle(made, value, inputs, symbols, self._writes)
         for name in step.frees:
             del values[name]
 
@@ -223,35 +223,59 @@ class Interpreter:
             array[...] = value
 
 
+class _Made:
+    """What a node promises of one of its results."""
+
+    __slots__ = ("name", "type", "dtype", "strides")
+
+    def __init__(self, var: Var) -> None:
+        self.name = var.name
+        self.type = var.type
+        self.dtype = var.type.dtype.numpy
+        known = all(isinstance(s, int) for s in var.type.strides)
+        self.strides = tuple(s * self.dtype.itemsize for s in var.type.strides) if known else None
+
+
 class _Step:
     """A node, made ready to run."""
 
-    __slots__ = ("node", "params", "symbolic", "view", "frees", "defines")
+    __slots__ = ("node", "is_copy", "inputs", "outputs", "params", "symbolic", "view", "frees", "defines")
 
     def __init__(self, node: Node, table: OpTable) -> None:
         self.node = node
+        self.is_copy = node.op == COPY
+        self.inputs = [var.name for var in node.inputs]
+        self.outputs = [_Made(var) for var in node.outputs]
         self.params = node.kwargs
-        self.defines = node.op != COPY and bool(getattr(table[node.op], "defines", ""))
+        self.defines = not self.is_copy and bool(getattr(table[node.op], "defines", ""))
         self.symbolic = has_symbols(self.params) and not self.defines
-        self.view = node.op != COPY and bool(getattr(table[node.op], "is_view", False))
+        self.view = not self.is_copy and bool(getattr(table[node.op], "is_view", False))
         self.frees: list[str] = []
 
-    def settle(
-        self, type: ArrayType, value: Any, inputs: list[Array], symbols: Symbols, writes: bool
-    ) -> Array:
+    def settle(self, made: _Made, value: Any, inputs: list[Array], symbols: Symbols, writes: bool) -> Array:
         """Make a reference's result keep the promises of its type: an array of the dtype; a view where
         the op is one; otherwise memory of its own, laid out as the type says."""
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
-        if array.dtype != type.dtype.numpy:
-            raise VerifyError(f"{self.node.op}: reference gives {array.dtype}, type says {type}")
+        if array.dtype is not made.dtype and array.dtype != made.dtype:
+            raise VerifyError(f"{self.node.op}: reference gives {array.dtype}, type says {made.type}")
         if self.view:
             if writes and array.size and not np.may_share_memory(array, inputs[0]):
                 raise VerifyError(f"{self.node.op}: not a view for an array of strides {inputs[0].strides}")
             return _as_writeable_as(inputs[0], array) if writes else array
-        borrowed = not array.flags.owndata and any(np.may_share_memory(array, x) for x in inputs)
-        if borrowed or any(array is x for x in inputs):
+        if _is_borrowed(array, inputs):
             array = array.copy(order="K")
-        return laid_out(array, type.strides, symbols)
+        if array.strides == made.strides:
+            return array
+        return laid_out(array, made.type.strides, symbols)
+
+
+def _is_borrowed(array: Array, inputs: list[Array]) -> bool:
+    if array.flags.owndata:
+        for known in inputs:  # noqa: SIM110 - faster than any()
+            if array is known:
+                return True
+        return False
+    return any(np.may_share_memory(array, known) for known in inputs)
 
 
 def _as_writeable_as(base: Array, view: Array) -> Array:

@@ -69,6 +69,33 @@ def is_f_contiguous(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
     return _is_dense(shape, strides, fortran_strides(shape))
 
 
+def has_c_order(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
+    """NumPy's flag ``c_contiguous``: as :func:`is_c_contiguous`, but where structure does not tell, sizes
+    that may be 0 or 1 and strides that may be others are asked, which records guards."""
+    return is_c_contiguous(shape, strides) or _is_packed(shape, strides)
+
+
+def has_f_order(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
+    """NumPy's flag ``f_contiguous``, as :func:`has_c_order`."""
+    return is_f_contiguous(shape, strides) or _is_packed(shape[::-1], strides[::-1])
+
+
+def is_fortran(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
+    """NumPy's ``flags.fnc``, as :func:`has_c_order`."""
+    return not has_c_order(shape, strides) and has_f_order(shape, strides)
+
+
+def _is_packed(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
+    if any(bool(d == 0) for d in shape):
+        return True
+    expected: Dim = 1
+    for size, stride in zip(reversed(shape), reversed(strides)):
+        if not same(stride, expected) and not bool(size == 1) and not dims_equal(stride, expected):
+            return False
+        expected = expected * size
+    return True
+
+
 def _magnitude(stride: Dim) -> Dim:
     return abs(stride)
 
@@ -190,7 +217,7 @@ def multi_sorted_axes(types: Sequence[ArrayType]) -> list[int]:
 def _concatenate_swap(types: Sequence[ArrayType], outer: int, axis: int) -> bool | None:
     verdict: bool | None = None
     for t in types:
-        if is_one(t.shape[outer]) or is_one(t.shape[axis]):
+        if bool(t.shape[outer] == 1) or bool(t.shape[axis] == 1):
             continue
         if _at_least(t.strides[outer], t.strides[axis]):
             verdict = False
@@ -208,9 +235,9 @@ def reshape_strides(shape: Sequence[Dim], strides: Sequence[Dim], new_shape: Seq
     """
     if not dims_equal(product(shape), product(new_shape)):
         raise ValueError(f"cannot reshape array of shape {tuple(shape)} into shape {tuple(new_shape)}")
-    if is_c_contiguous(shape, strides) or any(is_zero(d) for d in shape):
+    if is_c_contiguous(shape, strides) or any(bool(d == 0) for d in shape):
         return contiguous_strides(tuple(new_shape))
-    old = [(d, s) for d, s in zip(shape, strides) if not is_one(d)]
+    old = [(d, s) for d, s in zip(shape, strides) if not bool(d == 1)]
     result: list[Dim] = []
     done_old = 0
     done_new = 0

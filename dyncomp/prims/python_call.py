@@ -1,4 +1,4 @@
-"""A Python function as one node of a graph: ``dyncomp.allow_in_graph``."""
+"""A Python function as one node of a graph (``dyncomp.allow_in_graph``), and another library's ufunc."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import float64
+from ..dtypes import DType, float64, int32
 from ..graph.ir import ArrayType, Callee, array_type
+from .kit import pointwise_type, quiet
 from .opdef import Extern, OpDef, Sample
 from .samples import data
 
@@ -55,6 +56,29 @@ def _pair(x: Any, y: Any) -> Any:
     return x + y, x.sum()
 
 
+def ufunc_meta(*types: ArrayType, callee: Callee, dtypes: tuple[DType, ...]) -> Any:
+    made = tuple(pointwise_type(types, dtype) for dtype in dtypes)
+    return made if len(made) > 1 else made[0]
+
+
+@quiet
+def ufunc_ref(*arrays: Any, callee: Callee, dtypes: tuple[DType, ...]) -> Any:
+    found = callee.function(*arrays)
+    results = found if len(dtypes) > 1 else (found,)
+    made = tuple(np.asarray(r) for r in results)
+    if any(r.dtype != dtype.numpy for r, dtype in zip(made, dtypes, strict=True)):
+        raise TypeError(f"{callee.name} returned {made[0].dtype}, not {dtypes[0]}")
+    return made if len(made) > 1 else made[0]
+
+
+def ufunc_samples() -> Iterator[Sample]:
+    x = data(float64, (3, 4))
+    power = Callee(np.float_power, "float_power", (), ())
+    yield Sample((abs(x), abs(x)), {"callee": power, "dtypes": (float64,)}, "one result")
+    parts = Callee(np.frexp, "frexp", (), ())
+    yield Sample((x,), {"callee": parts, "dtypes": (float64, int32)}, "several")
+
+
 ROWS: tuple[OpDef, ...] = (
     OpDef(
         "python_call",
@@ -64,5 +88,15 @@ ROWS: tuple[OpDef, ...] = (
         lower=Extern(),
         samples=call_samples,
         doc="A Python function that the program allows in graphs, on arrays as it is given them.",
+    ),
+    OpDef(
+        "ufunc_call",
+        ("callee", "dtypes"),
+        ufunc_meta,
+        ufunc_ref,
+        lower=Extern(),
+        samples=ufunc_samples,
+        doc="A universal function that has no op of its own, such as those of `scipy.special`, on operands "
+        "of one shape and of the dtypes of its inner loop.",
     ),
 )

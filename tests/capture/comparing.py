@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import traceback
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +26,7 @@ class Outcome:
     world: Any
     error: tuple[type, str] | None
     printed: str
+    frames: list[tuple[str, str, int]] = field(default_factory=list)  # of the traceback: file, function, line
 
 
 def call(
@@ -33,14 +36,28 @@ def call(
     printed = io.StringIO()
     result = None
     error = None
+    frames = []
     with contextlib.redirect_stdout(printed), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             result = function(*args, **(kwargs or {}))
         except Exception as raised:
             error = (type(raised), str(raised))
+            frames = [
+                (f.f_code.co_filename, f.f_code.co_name, line)
+                for f, line in traceback.walk_tb(raised.__traceback__)
+            ]
     kind = "returned" if error is None else "raised"
-    return Outcome(kind, (list(args), kwargs or {}, result), error, printed.getvalue())
+    return Outcome(kind, (list(args), kwargs or {}, result), error, printed.getvalue(), frames)
+
+
+def stored(container: Any) -> list[Any]:
+    """What a list, tuple or dict holds, not by methods of a class that derives from it."""
+    if isinstance(container, OrderedDict):
+        return [(key, dict.__getitem__(container, key)) for key in OrderedDict.__iter__(container)]
+    if isinstance(container, dict):
+        return list(dict.items(container))
+    return list((list if isinstance(container, list) else tuple).__iter__(container))
 
 
 @dataclass
@@ -58,7 +75,7 @@ class Difference:
         self.found.append(f"{where}: plain {a!r:.200}, compiled {b!r:.200}")
 
     def walk(self, a: Any, b: Any, where: str) -> None:
-        if type(a) is not type(b):
+        if type(a) is not type(b) and not _made_alike(type(a), type(b)):
             self.note(f"{where} (type {type(a).__name__} / {type(b).__name__})", a, b)
             return
         if isinstance(a, (*ATOMS, np.generic)):
@@ -69,15 +86,18 @@ class Difference:
         if isinstance(a, np.ndarray):
             self.array(a, b, where)
         elif isinstance(a, (list, tuple)):
-            self.sequence(a, b, where)
+            self.sequence(stored(a), stored(b), where)
+            self.attributes(a, b, where)
         elif isinstance(a, dict):
-            self.sequence(list(a), list(b), f"{where}.keys")
-            for key in [k for k in a if k in b]:
-                self.walk(a[key], b[key], f"{where}[{key!r}]")
+            first, second = dict(stored(a)), dict(stored(b))
+            self.sequence(list(first), list(second), f"{where}.keys")
+            for key in [k for k in first if k in second]:
+                self.walk(first[key], second[key], f"{where}[{key!r}]")
+            self.attributes(a, b, where)
         elif isinstance(a, (set, frozenset)):
             if a != b:
                 self.note(where, a, b)
-        elif hasattr(a, "__dict__") and not callable(a):
+        elif hasattr(a, "__dict__") and (not callable(a) or _made_alike(type(a), type(b))):
             self.walk(vars(a), vars(b), where)
 
     def known(self, a: Any, b: Any, where: str) -> bool:
@@ -92,6 +112,11 @@ class Difference:
         self.backward[id(b)] = id(a)
         self.kept += [a, b]
         return False
+
+    def attributes(self, a: Any, b: Any, where: str) -> None:
+        """Those that instances of derived classes have besides."""
+        if hasattr(a, "__dict__"):
+            self.walk(vars(a), vars(b), f"{where}.__dict__")
 
     def sequence(self, a: Any, b: Any, where: str) -> None:
         if len(a) != len(b):
@@ -136,6 +161,11 @@ class Difference:
             return bool(equal and np.array_equal(np.signbit(a.real), np.signbit(b.real)) or _nan(a) and equal)
         loose = self.rtol if a.dtype.itemsize >= 8 else 1e-5
         return bool(np.allclose(a, b, rtol=loose, atol=loose, equal_nan=True))
+
+
+def _made_alike(a: type, b: type) -> bool:
+    """Whether two classes come from the same ``class`` statement of a function."""
+    return "<locals>" in a.__qualname__ and (a.__module__, a.__qualname__) == (b.__module__, b.__qualname__)
 
 
 def _nan(a: np.ndarray) -> bool:

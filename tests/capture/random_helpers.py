@@ -11,10 +11,13 @@ import functools
 import itertools
 import math
 import operator
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+
+import dyncomp
 
 Maker = Callable[[], tuple[Any, ...]]
 
@@ -173,6 +176,33 @@ class Colour(enum.Enum):
     GREEN = 2
 
 
+class Mixin:
+    """Inherited from with or without ``Base``."""
+
+    def half(self, v: Any) -> Any:
+        return v / 4
+
+
+@dyncomp.disable
+def opaque(x: Any) -> Any:
+    """A break wherever it is called."""
+    return x
+
+
+def deeper(x: Any, k: int) -> Any:
+    """Raises through frames of its own, one with a handler that does not apply."""
+    try:
+        return fails(x, k)
+    except KeyError:
+        return x
+
+
+def depth_of(error: BaseException) -> list[tuple[str, int]]:
+    """The frames of programs and their helpers in a traceback, as it is now."""
+    trace = traceback.walk_tb(error.__traceback__)
+    return [(f.f_code.co_name, line) for f, line in trace if "random" in f.f_code.co_filename]
+
+
 class Limit:
     """A data descriptor."""
 
@@ -222,6 +252,10 @@ HELPERS = {
     "Problem": Problem,
     "averages": averages,
     "Base": Base,
+    "Mixin": Mixin,
+    "opaque": opaque,
+    "deeper": deeper,
+    "depth_of": depth_of,
     "Point": Point,
     "Pair": Pair,
     "Colour": Colour,

@@ -15,11 +15,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from .random_classes import CLASS_FEATURES
 from .random_features import FEATURES
 from .random_helpers import Maker, make_arguments
 
 ARRAYS = ("a", "b", "c")
 INTEGERS = ("n", "m")
+ALL_FEATURES = (*FEATURES, *CLASS_FEATURES)
 Draw = Callable[[Any], Any]
 
 
@@ -167,7 +169,7 @@ class Writer:
             self.statement(depth, looping)
 
     def statement(self, depth: int, looping: bool) -> None:
-        kind = self.number(0, 25)
+        kind = self.number(0, 28)
         if kind >= 22:
             self.feature(depth)
             return
@@ -287,7 +289,7 @@ class Writer:
             self.simple(depth, looping)
             return
         v = self.fresh("v")
-        over = self.pick("[a, b, c]", "[1, 2.5, n]", "list(out)", "enumerate(a)", "zip(a, b)",
+        over = self.pick("[a, b, c]", "[1, 2.5, n]", "list(out)[:9]", "enumerate(a)", "zip(a, b)",
                          "sorted(d, key=str)",
                          "rows(a, 3)", "rows(b, n % 12)", "(f, n, 'text')")  # fmt: skip
         self.line(depth, f"for {v} in {over}:")
@@ -374,12 +376,15 @@ class Writer:
         self.line(depth, form)
 
     def feature(self, depth: int) -> None:
-        """A few lines about one feature of the language or library (see ``random_features``)."""
-        write = FEATURES[self.number(0, len(FEATURES) - 1)]
+        """A few lines about one feature of the language or library."""
+        write = ALL_FEATURES[self.number(0, len(ALL_FEATURES) - 1)]
         for text in write(self):
             self.line(depth, text)
 
     def program(self) -> str:
+        self.line(0, "def bump():")
+        self.line(1, "global TOTAL")
+        self.line(1, "TOTAL += 1")
         self.line(0, "def main(a, b, c, n, m, f, out, d, obj):")
         self.line(1, "global TOTAL")
         self.line(1, "calls = 0")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import io
 import logging
 import multiprocessing
@@ -29,6 +30,7 @@ def check(task: tuple[int, dict[str, Any]]) -> str | None:
     """The difference that a seed's program shows, in words; ``None`` for none."""
     seed, settings = task
     dynamic = True if seed % 5 == 0 else None
+    gc.disable()  # so that what is let go of late is seen, each time
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             compare(*seeded(seed), dynamic=dynamic, **settings)
@@ -36,6 +38,7 @@ def check(task: tuple[int, dict[str, Any]]) -> str | None:
         return f"--- seed {seed}: {type(error).__name__}\n{error}"
     finally:
         dyncomp.reset()
+        gc.collect()
     return None
 
 

@@ -360,7 +360,7 @@ def test_logs_say_why(tmp_path):
     import numpy as np, dyncomp
     def f(x):
         y = x + 1
-        print("between")
+        print("between", flush=True)
         return y * 2
     dyncomp.compile(f, backend="eager")(np.ones(3))
     dyncomp.compile(lambda x: x + 1)(np.ones(3, object))

@@ -26,10 +26,6 @@ MORE = {
     "ordered_shapes": 3,
     "convolved": 3,
     "while_halving": 6,  # unrolled, one for each trip count
-    "symbolic_step": 6,
-    "frequencies": 6,
-    "window": 6,
-    "padded_edge": 6,
     "comprehension": 9,  # the sum of a list, one for each length
 }
 # a loop over a symbolic range stays a loop; its body is captured by itself

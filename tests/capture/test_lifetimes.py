@@ -3,6 +3,7 @@ compiled forms no more than the budget."""
 
 from __future__ import annotations
 
+import enum
 import functools
 import gc
 import weakref
@@ -25,6 +26,10 @@ def no_collector():
     gc.disable()
     yield
     gc.enable()
+
+
+class Kind(enum.Enum):
+    ONE = 1
 
 
 def array():
@@ -106,11 +111,27 @@ def with_block(x):
         return y * 2
 
 
+def breaks_by_a_rule(x):
+    y = x * 2 + 1
+    return (y == Kind.ONE) + y
+
+
 def looks_at_its_frame(x):
     return x * len(locals())
 
 
-PROGRAMS = [pure, breaks, breaks_in_a_loop, loops, consumes, nested, stores, catches, with_block]
+PROGRAMS = [
+    pure,
+    breaks,
+    breaks_in_a_loop,
+    loops,
+    consumes,
+    nested,
+    stores,
+    catches,
+    with_block,
+    breaks_by_a_rule,
+]
 
 
 @pytest.mark.parametrize("program", [*PROGRAMS, looks_at_its_frame])

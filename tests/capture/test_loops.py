@@ -28,7 +28,7 @@ def driven(function, loop):
     depths = stack_depths(canonical)
     bound = flow.members(flow.assigned()[loop.header])
     body = make_loop_body(canonical, loop, bound)
-    call_body = Bindable(body.code, function.__globals__)
+    call_body = Bindable(body.plain_code(), function.__globals__)
     unbound = [slot for slot, sure in flow.saved_slots()[loop.header].items() if not sure]
     driver = make_loop_driver(canonical, loop, body, call_body, bound=bound, unbound_slots=unbound)
     call_driver = Bindable(driver.code, function.__globals__)
@@ -91,7 +91,7 @@ def test_for_loop_facts():
     assert body.returns == {0: ("total",)}
     assert body.exits == {}
     assert body.sentinels == frozenset()
-    step = types.FunctionType(body.code, {})
+    step = types.FunctionType(body.plain_code(), {})
     assert step(3, 10, 1) == (0, 31)
 
 
@@ -110,7 +110,7 @@ def test_break_return_and_fallthrough_codes():
     canonical = decode(program.__code__)
     (loop,) = find_loops(canonical)
     body = make_loop_body(canonical, loop, ["values", "best"])
-    step = types.FunctionType(body.code, {})
+    step = types.FunctionType(body.plain_code(), {})
     given = {"item": 0, "local": None}
     assert [arg.kind for arg in body.args] in (["item"], ["item", "local"])
     extra = [given[arg.kind] for arg in body.args[1:]]
@@ -171,7 +171,7 @@ def test_while_with_continue_is_one_loop():
     canonical = decode(program.__code__)
     (loop,) = find_loops(canonical)
     body = make_loop_body(canonical, loop, ["n"])
-    step = types.FunctionType(body.code, {"print": lambda: None})
+    step = types.FunctionType(body.plain_code(), {"print": lambda: None})
     assert step(4) == (0, 3)
     assert step(8) == (0, 6)
     last = step(1)

@@ -34,6 +34,15 @@ def load(source: str, filename: str):
     return namespace["main"], namespace
 
 
+def user_frames(outcome):
+    """Function and line of each frame of the program and its helpers in the traceback."""
+    frames = [(name, line) for file, name, line in outcome.frames if "random" in file]
+    if outcome.error is not None and outcome.error[0] is UnboundLocalError:
+        # CPython 3.11 tells the line before where its specializer has joined a store and the load
+        frames[-1:] = [(name, None) for name, _ in frames[-1:]]
+    return frames
+
+
 def compare(source: str, makers, **settings) -> None:
     filename = f"/random/program_{next(_COUNT)}.py"
     plain, plain_world = load(source, filename)
@@ -46,6 +55,8 @@ def compare(source: str, makers, **settings) -> None:
         notes = differences(expected, found, rtol)
         if plain_world["TOTAL"] != my_world["TOTAL"]:
             notes.append(f"TOTAL: plain {plain_world['TOTAL']}, compiled {my_world['TOTAL']}")
+        if user_frames(expected) != user_frames(found):
+            notes.append(f"traceback: plain {user_frames(expected)}, compiled {user_frames(found)}")
         assert not notes, source + "\n".join(notes)
     linecache.cache.pop(filename, None)
 

@@ -240,3 +240,30 @@ def test_reset_lifts_the_limit():
     dyncomp.reset()
     compiled(vec(), "d")
     assert len(compiled.config.records.entries) == 1
+
+
+def many_branches(x):
+    total = 0.0
+    for k in range(6):
+        if x[k] > 0:
+            total = total + x[k]
+        elif x[k] < -1:
+            total = total - 1
+    return x * total
+
+
+def test_the_limit_on_all_pieces_of_a_function(caplog):
+    compiled = compile_eager(many_branches, capture_limit=6)
+    rng = np.random.default_rng(0)
+    before = dyncomp.stats()["frames_captured"]
+    with caplog.at_level(logging.WARNING, "dyncomp.capture"):
+        for _ in range(40):
+            x = rng.normal(size=6)
+            np.testing.assert_array_equal(compiled(x), many_branches(x))
+    assert dyncomp.stats()["frames_captured"] - before <= 6
+    text = caplog.text
+    assert "6 pieces of the function are compiled, the limit" in text
+    assert "options['capture_limit']" in text
+    assert len(caplog.records) == 1
+    report = dyncomp.explain(many_branches, backend="eager", options={"capture_limit": 1})(x)
+    assert "options['capture_limit']" in str(report)

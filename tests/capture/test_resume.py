@@ -6,6 +6,7 @@ import types
 
 import pytest
 
+from dyncomp.capture._hook import later, run
 from dyncomp.capture.bytecode.flow import Flow, stack_depths, successors
 from dyncomp.capture.bytecode.resume import (
     ContinuationCache,
@@ -87,7 +88,8 @@ def run_cut(function, tail, canonical, args):
         cells[name] = types.CellType(values[name]) if name in values else types.CellType()
     closure = tuple(cells[name] for name in tail.freevars)
     given = [values[arg.key] for arg in tail.args]
-    return types.FunctionType(tail.code, function.__globals__, "cut", None, closure)(*given)
+    made = types.FunctionType(tail.code, function.__globals__, "cut", None, closure)
+    return run(later(made, *given))
 
 
 def breakable(canonical):
@@ -156,7 +158,7 @@ def test_continuation_of_a_continuation():
             outer = make_break_tail(
                 canonical, preceding[0], {at: order}, stack_depth=0, bound=["a", "b"], start=0
             )
-            assert types.FunctionType(outer.code, globals())(4, 7) == expected
+            assert run(later(types.FunctionType(outer.code, globals()), 4, 7)) == expected
             checked += 1
     assert checked > 50
 

@@ -14,6 +14,7 @@ from .variants import VARIANTS
 def _details(found: Comparison) -> str:
     parts = [f"=== {test}: {outcome.kind}\n{outcome.text}" for test, outcome in found.differing.items()]
     parts += [f"=== {found.module}: {text}" for text in found.internal]
+    parts += [f"known: {test}: {reason}" for test, reason in found.expected.items()]
     if found.problem:
         parts.append(f"=== {found.module}: {found.problem}")
     return "".join(part + "\n" for part in parts)
@@ -24,7 +25,7 @@ def main() -> int:
     parser.add_argument("--module", action="append", default=[], help="default: all")
     parser.add_argument("--variant", default="default", choices=list(VARIANTS))
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--stall", type=float, default=60.0, help="seconds for one test")
+    parser.add_argument("--stall", type=float, default=60.0, help="processor seconds for one test")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one module")
     parser.add_argument("--fresh", action="store_true", help="run the tests plainly again, too")
     parser.add_argument("--report", help="file for the details of what differs")

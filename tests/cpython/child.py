@@ -6,10 +6,13 @@ import argparse
 import faulthandler
 import importlib
 import json
+import math
 import os
 import resource
+import signal
 import sys
 import tempfile
+import time
 import types
 import unittest
 from collections.abc import Iterator
@@ -20,6 +23,7 @@ from .outcomes import Journal
 
 _FIXTURES = ("setUp", "tearDown", "runTest", "asyncSetUp", "asyncTearDown")
 _MEMORY = 8 << 30
+_WAITING = 4
 
 
 class Recorder(unittest.TestResult):
@@ -37,12 +41,12 @@ class Recorder(unittest.TestResult):
         super().startTest(test)
         self.kind, self.text = "ok", ""
         self.journal.write("start", test=test.id())
-        faulthandler.dump_traceback_later(self.stall, exit=True)
+        _limit_time(self.stall)
         _set_active(self.config)
 
     def stopTest(self, test: unittest.TestCase) -> None:
         _set_active(None)
-        faulthandler.cancel_dump_traceback_later()
+        _limit_time(None)
         self.journal.write("end", test=test.id(), kind=self.kind, text=self.text)
         super().stopTest(test)
 
@@ -77,6 +81,18 @@ class Recorder(unittest.TestResult):
 
     def addUnexpectedSuccess(self, test: Any) -> None:
         self.kind = "xpass"
+
+
+def _limit_time(seconds: float | None) -> None:
+    """End the process, with its stacks on stderr, when a test takes more than ``seconds`` of the processor's
+    time, or very long by the clock: how busy the machine is must not matter."""
+    faulthandler.cancel_dump_traceback_later()
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    if seconds is None:
+        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+        return
+    faulthandler.dump_traceback_later(_WAITING * seconds, exit=True)
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds), hard))
 
 
 def _set_active(config: Any) -> Any:
@@ -152,6 +168,7 @@ def main() -> None:
     parser.add_argument("-k", action="append", default=[])
     given = parser.parse_args()
     faulthandler.enable()
+    faulthandler.register(signal.SIGXCPU, chain=True)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     skipped = set(json.loads(Path(given.skip).read_text())) if given.skip else set()

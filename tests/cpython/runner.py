@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ _RESTARTS = 30
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds: for a test without end, and for the whole module."""
+    """Seconds: of the processor for one test, and by the clock for the whole module."""
 
     stall: float = 60.0
     module: float = 600.0
@@ -101,7 +102,7 @@ def _one_process(
     if open_test is None:
         run.problem = f"exit status {code} outside of tests: {said[-1500:]}"
         return True
-    hung = code is None or "Timeout (" in said[-20000:]
+    hung = code in (None, -signal.SIGXCPU) or "Timeout (" in said[-20000:]
     run.outcomes[open_test] = Outcome("hang" if hung else "crash", f"exit status {code}\n{said[-6000:]}")
     return False
 

@@ -12,10 +12,12 @@ import json
 import os
 import pkgutil
 import types
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 _TARGET = "the compiled function"
+_MOST_DECORATORS = 5
 OUTCOMES: dict[str, str] = {}
 COMPILED: set[types.FunctionType] = set()
 
@@ -32,11 +34,41 @@ def compile_packages(names: list[str]) -> None:
 
     backend = os.environ.get("DYNCOMP_TEST_BACKEND", "eager")
     modules = [module for name in names for module in modules_of(name)]
+
+    plain = bool(os.environ.get("DYNCOMP_TEST_PLAIN"))
+
+    def compiler(function: Any) -> Any:
+        if backend == "none":
+            return function
+        return dyncomp.compile(function, backend=backend, options={"capture_plain": plain})
+
+    methods = bool(os.environ.get("DYNCOMP_TEST_METHODS"))
     for module in modules:
         for value in list(vars(module).values()):
-            if is_target(value, names) and value not in COMPILED:
-                COMPILED.add(value)
-                compile_in_place(value, lambda copy: dyncomp.compile(copy, backend=backend))
+            for function in functions_of(value, names, methods):
+                if function not in COMPILED:
+                    COMPILED.add(function)
+                    compile_in_place(function, compiler)
+
+
+def functions_of(value: Any, names: list[str], methods: bool) -> list[types.FunctionType]:
+    """The packages' functions behind a module's member: itself, what decorators have wrapped, the methods."""
+    if isinstance(value, type):
+        members = list(vars(value).values()) if methods and is_of(value, names) else []
+        return [found for member in members for found in functions_of(function_in(member), names, False)]
+    found = []
+    for _ in range(_MOST_DECORATORS):
+        if is_target(value, names):
+            found.append(value)
+        value = getattr(value, "__wrapped__", None) if hasattr(value, "__module__") else None
+    return found
+
+
+def function_in(member: Any) -> Any:
+    """The function of a ``staticmethod``, ``classmethod`` or ``property``."""
+    if isinstance(member, property):
+        return member.fget
+    return getattr(member, "__func__", member)
 
 
 def compile_in_place(function: types.FunctionType, compiler: Callable[[Any], Any]) -> None:
@@ -114,8 +146,11 @@ def modules_of(name: str) -> list[types.ModuleType]:
 
 
 def is_target(value: Any, names: list[str]) -> bool:
-    if not isinstance(value, types.FunctionType):
-        return False
+    """Whether a function is the packages' own; networkx has some that exchange their own code."""
+    return isinstance(value, types.FunctionType) and is_of(value, names) and not hasattr(value, "__argmap__")
+
+
+def is_of(value: Any, names: list[str]) -> bool:
     module = str(value.__module__)
     return any(module == name or module.startswith(f"{name}.") for name in names)
 
@@ -127,6 +162,16 @@ def pytest_runtest_logreport(report: Any) -> None:
             outcome = f"failed: {str(report.longrepr)[-1500:]}"
         path, _, name = report.location
         OUTCOMES[f"{os.path.basename(path)}::{name}"] = outcome
+
+
+def reasons_of(records: list[Any]) -> list[tuple[str, int]]:
+    """Why graphs broke and functions were left alone, most frequent first."""
+    found: Counter[str] = Counter()
+    for record in records:
+        found.update(f"skip: {why}" for _, _, why in record.skipped)
+        for entry in record.entries:
+            found.update(f"{b.id}: {b.reason}" for b in entry.breaks)
+    return found.most_common(200)
 
 
 def pytest_sessionfinish(session: Any) -> None:
@@ -142,6 +187,7 @@ def pytest_sessionfinish(session: Any) -> None:
         stats = {k: v for k, v in dyncomp.stats().items() if isinstance(v, (int, float))}
         stats["breaks"] = dict(dyncomp.stats().get("breaks", {}))
         records = [config.records for config in list(SESSION.configs)]
+        stats["reasons"] = reasons_of(records)
         called = sum(bool(r.entries or r.skipped) for r in records)
         stats["internal"] = [
             f"{name} {loc}: {why}" for r in records for name, loc, why in r.skipped if "internal" in why

@@ -7,16 +7,28 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Target:
-    """``packages``: whose functions are compiled; ``tests``: test modules for pytest's ``--pyargs``."""
+    """``packages``: whose functions are compiled; ``tests``: test modules for ``--pyargs``, or, where
+    the package is installed without its tests, files in its unpacked source distribution ``sdist``."""
 
     name: str
     packages: tuple[str, ...]
     tests: tuple[str, ...]
     options: tuple[str, ...] = field(default=())
+    sdist: str = ""
 
 
 def _of(name: str, package: str, *tests: str, options: tuple[str, ...] = ()) -> Target:
     return Target(name, (package,), tests, options)
+
+
+def _skimage(part: str, *tests: str) -> Target:
+    files = tuple(f"tests/skimage/{part}/test_{name}.py" for name in tests)
+    packages = (f"skimage.{part}", "skimage._shared")
+    return Target(f"skimage.{part}", packages, files, ("--noconftest",), "scikit_image")
+
+
+def _stdlib(*modules: str) -> tuple[Target, ...]:
+    return tuple(_of(f"stdlib.{name}", name, f"test.test_{name}") for name in modules)
 
 
 TARGETS: tuple[Target, ...] = (
@@ -45,6 +57,14 @@ TARGETS: tuple[Target, ...] = (
     _of(
         "scipy.cluster", "scipy.cluster", "scipy.cluster.tests.test_vq", "scipy.cluster.tests.test_hierarchy"
     ),
+    _of("scipy.interpolate.fitpack", "scipy.interpolate", "scipy.interpolate.tests.test_fitpack2"),
+    _of("scipy.integrate.bvp", "scipy.integrate", "scipy.integrate.tests.test_bvp"),
+    _of("scipy.linalg.procrustes", "scipy.linalg", "scipy.linalg.tests.test_procrustes"),
+    _of("scipy.optimize.minpack", "scipy.optimize", "scipy.optimize.tests.test_minpack"),
+    _of("scipy.signal.upfirdn", "scipy.signal", "scipy.signal.tests.test_upfirdn"),
+    _of("scipy.signal.peaks", "scipy.signal", "scipy.signal.tests.test_peak_finding"),
+    _of("scipy.sparse.construct", "scipy.sparse", "scipy.sparse.tests.test_construct"),
+    _of("scipy.stats.entropy", "scipy.stats", "scipy.stats.tests.test_entropy"),
     _of("scipy.fft", "scipy.fft", "scipy.fft.tests.test_helper", "scipy.fft.tests.test_basic"),
     _of("sklearn.metrics", "sklearn.metrics", "sklearn.metrics.tests.test_regression"),
     _of("sklearn.metrics.ranking", "sklearn.metrics", "sklearn.metrics.tests.test_ranking"),
@@ -62,4 +82,29 @@ TARGETS: tuple[Target, ...] = (
     _of("numpy.polynomial", "numpy.polynomial", "numpy.polynomial.tests"),
     _of("numpy.linalg", "numpy.linalg", "numpy.linalg.tests.test_linalg"),
     _of("numpy.ma", "numpy.ma", "numpy.ma.tests.test_extras"),
+    _skimage("color", "colorconv", "colorlabel", "delta_e", "adapt_rgb"),
+    _skimage("exposure", "exposure", "histogram_matching"),
+    _skimage("filters", "edges", "gaussian", "median", "ridges", "thresholding", "unsharp_mask", "window"),
+    _skimage("transform", "geometric", "integral", "pyramids", "warps", "hough_transform"),
+    _skimage("measure", "block", "entropy", "fit", "moments", "profile", "regionprops", "polygon"),
+    _skimage("morphology", "binary", "footprints", "gray", "misc", "isotropic", "reconstruction"),
+    _skimage("restoration", "restoration", "unwrap", "j_invariant", "denoise"),
+    _skimage("metrics", "simple_metrics", "structural_similarity", "segmentation_metrics"),
+    _skimage("segmentation", "boundaries", "clear_border", "join", "morphsnakes", "slic", "chan_vese"),
+    _skimage("feature", "corner", "peak", "template", "util", "texture", "hog"),
+    _skimage("draw", "draw", "draw3d", "draw_nd", "polygon2mask"),
+    _skimage(
+        "util", "arraycrop", "compare", "dtype", "invert", "montage", "shape", "random_noise", "unique_rows"
+    ),
+    _skimage("registration", "phase_cross_correlation", "ilk", "tvl1"),
+    _of(
+        "opt_einsum",
+        "opt_einsum",
+        *(f"opt_einsum.tests.test_{name}" for name in ("paths", "parser", "input", "blas", "edge_cases")),
+    ),
+    _of("mpmath", "mpmath", "mpmath.tests.test_basic_ops", "mpmath.tests.test_linalg"),
+    _of("sympy.utilities", "sympy.utilities", "sympy.utilities.tests.test_iterables"),
+    _of("joblib", "joblib", "joblib.test.test_func_inspect", "joblib.test.test_hashing"),
+    *_stdlib("statistics", "fractions", "colorsys", "difflib", "textwrap", "heapq", "bisect", "random"),
+    *_stdlib("calendar", "copy", "string", "shlex", "fnmatch", "graphlib", "html", "ipaddress", "json"),
 )

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from dyncomp.capture._hook import check_cell
 from dyncomp.capture.bytecode.flow import handlers_of, successors
-from dyncomp.capture.bytecode.instr import JUMPS, NO_LOC, CanonicalCode, ExceptionRange, Instr, Loc
+from dyncomp.capture.bytecode.instr import (
+    JUMPS,
+    NO_LOC,
+    CanonicalCode,
+    ExceptionRange,
+    Instr,
+    Loc,
+    make_instr,
+)
 
 
 class Label:
@@ -35,7 +45,9 @@ _ENTERS_FRAMES = frozenset(
 class Assembly:
     """Instructions in order of emission. Arguments of jumps and of LASTI are labels."""
 
-    def __init__(self) -> None:
+    def __init__(self, unsure: Collection[int] = ()) -> None:
+        """``unsure``: the ``unsure_cells`` of the code whose instructions are copied."""
+        self._unsure = unsure
         self._items: list[tuple[str, Any, Loc, Catch | None]] = []
         self.loc = NO_LOC
         self.catch: Catch | None = None
@@ -51,10 +63,22 @@ class Assembly:
     def emit_copy(self, instr: Instr, places: list[Label], catches: list[Catch | None]) -> None:
         """Append ``instr`` of the code that ``places`` and ``catches`` belong to, and mark its place."""
         self.mark(places[instr.index])
+        if instr.index in self._unsure:
+            self.loc, self.catch = instr.loc, catches[instr.index]
+            self.emit_check(instr)
         arg = instr.arg
         if instr.op in JUMPS or instr.op == "LASTI":
             arg = places[arg]
         self._items.append((instr.op, arg, instr.loc, catches[instr.index]))
+
+    def emit_check(self, instr: Instr) -> None:
+        """What comes before a copy of ``instr`` where it reads a cell that may be empty (see ``cells``)."""
+        if instr.index in self._unsure:
+            self.emit("LOAD_CONST", check_cell)
+            self.emit("LOAD_CLOSURE", instr.arg)
+            self.emit("LOAD_CONST", instr.arg)
+            self.emit("CALL", (2, ()))
+            self.emit("POP_TOP")
 
     def retarget(self, label: Label) -> None:
         """Make the jump that was emitted last go to ``label``."""
@@ -64,7 +88,7 @@ class Assembly:
     def finish(self, like: CanonicalCode, **changes: Any) -> CanonicalCode:
         """The code without unreachable instructions; its other fields come from ``like`` and ``changes``."""
         linked = [
-            Instr(op, arg.index if type(arg) is Label else arg, loc, index)
+            make_instr((op, arg.index if type(arg) is Label else arg, loc, index))
             for index, (op, arg, loc, _) in enumerate(self._items)
         ]
         catches = [item[3] for item in self._items]
@@ -82,10 +106,10 @@ class Assembly:
             if not keep:
                 continue
             if led[instr.index]:
-                instructions.append(Instr("NOP", None, instr.loc, len(instructions)))
+                instructions.append(make_instr(("NOP", None, instr.loc, len(instructions))))
                 made_catches.append(catches[instr.index])
             arg = moved[instr.arg] if instr.op in JUMPS or instr.op == "LASTI" else instr.arg
-            instructions.append(Instr(instr.op, arg, instr.loc, len(instructions)))
+            instructions.append(make_instr((instr.op, arg, instr.loc, len(instructions))))
             made_catches.append(catches[instr.index])
         exceptions = _ranges(made_catches, moved)
         return dataclasses.replace(like, instructions=tuple(instructions), exceptions=exceptions, **changes)

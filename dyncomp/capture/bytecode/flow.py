@@ -6,8 +6,10 @@ Sets of fast locals are ints: bit ``k`` is local ``Flow.names[k]``. Cells are no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from dyncomp.capture.bytecode.instr import (
     CONDITIONAL_JUMPS,
@@ -20,7 +22,26 @@ from dyncomp.capture.bytecode.instr import (
 )
 from dyncomp.errors import VerifyError
 
+_LOADS_NAME = ("LOAD_GLOBAL", "LOAD_NAME")
 _INTROSPECTING = frozenset({"locals", "vars", "dir", "eval", "exec", "sys", "inspect", "_getframe"})
+
+
+Facts = TypeVar("Facts")
+
+
+def remembered(analysis: Callable[..., Facts]) -> Callable[..., Facts]:
+    """An analysis of a code object that is made once per code object and further arguments, and shared: what
+    it gives is not to be changed."""
+
+    @functools.wraps(analysis)
+    def remembering(code: CanonicalCode, *args: Any) -> Facts:
+        key = (analysis, *args)
+        found = code.known.get(key)
+        if found is None:
+            found = code.known[key] = analysis(code, *args)
+        return found
+
+    return remembering
 
 
 def successors(instr: Instr) -> tuple[int, ...]:
@@ -33,6 +54,7 @@ def successors(instr: Instr) -> tuple[int, ...]:
     return (instr.index + 1,)
 
 
+@remembered
 def handlers_of(code: CanonicalCode) -> list[ExceptionRange | None]:
     """For every instruction the range that handles its exceptions, or None."""
     lookup: list[ExceptionRange | None] = [None] * len(code.instructions)
@@ -68,6 +90,7 @@ def _restores_variables(code: CanonicalCode, target: int) -> int | None:
     return index if index > target and code.instructions[index].op == "RERAISE" else None
 
 
+@remembered
 def stack_depths(code: CanonicalCode, depth: int = 0) -> list[int]:
     """Stack depth before every instruction; -1 where control cannot come.
 
@@ -109,6 +132,7 @@ def stack_depths(code: CanonicalCode, depth: int = 0) -> list[int]:
     return depths
 
 
+@remembered
 def handling(code: CanonicalCode) -> list[bool]:
     """For every instruction whether the frame is handling an exception there, as ``sys.exc_info()`` tells."""
     instructions, handlers = code.instructions, handlers_of(code)
@@ -139,6 +163,10 @@ class Flow:
 
     @staticmethod
     def of(code: CanonicalCode) -> Flow:
+        return flow_of(code)
+
+    @staticmethod
+    def make(code: CanonicalCode) -> Flow:
         boxed = frozenset(code.cellvars + code.freevars)
         names = tuple(name for name in code.varnames if name not in boxed)
         bit = {name: 1 << k for k, name in enumerate(names)}
@@ -252,6 +280,9 @@ class Flow:
 
         What an inlined comprehension saves and puts back is live as far as it is live after that.
         """
+        return _live(self.code)
+
+    def find_live(self) -> list[int]:
         instructions, handlers, bit = self.code.instructions, self.handlers, self.bit
         restored, shadow_of = self._shadows()
         live = [0] * (len(instructions) + 1)
@@ -286,6 +317,16 @@ class Flow:
         live.pop()
         everything = (1 << len(self.names)) - 1
         return [value & everything for value in live]
+
+
+@remembered
+def flow_of(code: CanonicalCode) -> Flow:
+    return Flow.make(code)
+
+
+@remembered
+def _live(code: CanonicalCode) -> list[int]:
+    return flow_of(code).find_live()
 
 
 def _stored(value: int, local: int, sources: int, union: bool) -> int:
@@ -341,15 +382,33 @@ def _saved_locals(
     return states
 
 
-def introspects_locals(code: CanonicalCode) -> bool:
-    """True when the code names something that can look at a frame's locals (``locals``, ``eval``, ``sys`` …).
+@remembered
+def reachable(code: CanonicalCode, start: int) -> list[int]:
+    """The instructions that control may reach from ``start``, in order."""
+    instructions, handlers = code.instructions, handlers_of(code)
+    seen: set[int] = set()
+    work = [start]
+    while work:
+        index = work.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        handler = handlers[index]
+        if handler is not None:
+            work.append(handler.target)
+        work.extend(successors(instructions[index]))
+    return sorted(seen)
+
+
+@remembered
+def introspects_locals(code: CanonicalCode, start: int) -> bool:
+    """True when the code from ``start`` on names something that can look at a frame's locals (``locals``,
+    ``eval``, ``sys`` …). ``start`` is where the frame began: it may hold what it loaded since.
 
     A continuation of such code should be given every bound local, not only the live ones.
     """
-    return any(
-        instr.op in ("LOAD_GLOBAL", "LOAD_NAME") and instr.arg in _INTROSPECTING
-        for instr in code.instructions
-    )
+    names = {i.index for i in code.instructions if i.op in _LOADS_NAME and i.arg in _INTROSPECTING}
+    return bool(names) and not names.isdisjoint(reachable(code, start))
 
 
 _OF_THE_FRAME = frozenset({"locals", "eval", "exec", "_getframe", "currentframe"})

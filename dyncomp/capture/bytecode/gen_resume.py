@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from dyncomp.capture import _hook
+from dyncomp.capture.bytecode.cells import unsure_cells
 from dyncomp.capture.bytecode.edit import Assembly, places_and_catches
 from dyncomp.capture.bytecode.instr import CO_COROUTINE, CO_ITERABLE_COROUTINE, CanonicalCode
 from dyncomp.capture.bytecode.resume import (
@@ -45,7 +46,7 @@ def make_suspended(
     ):
         raise Unsupported("only a generator at a yield can be made anew", break_id=BREAK_ID)
     given = argument_order(canonical, stack_depth, bound, unbound_slots, {})
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(canonical))
     places, catches = places_and_catches(canonical)
     assembly.loc = canonical.instructions[0].loc
     assembly.emit("RETURN_GENERATOR")

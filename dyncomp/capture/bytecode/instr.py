@@ -124,8 +124,9 @@ control goes to ``target``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
@@ -138,6 +139,7 @@ class Loc(NamedTuple):
     end_col: int | None
 
 
+make_loc: Callable[[tuple[int | None, ...]], Loc] = functools.partial(tuple.__new__, Loc)
 NO_LOC = Loc(None, None, None, None)
 
 
@@ -152,6 +154,10 @@ class Instr(NamedTuple):
     def __str__(self) -> str:
         shown = "" if self.arg is None and self.op != "LOAD_CONST" else repr(self.arg)
         return f"{self.index:4d} {self.op:<22} {shown}".rstrip()
+
+
+# an instruction of its four fields in a tuple; a call of the class itself takes three times as long
+make_instr: Callable[[tuple[str, Any, Loc, int]], Instr] = functools.partial(tuple.__new__, Instr)
 
 
 class ExceptionRange(NamedTuple):
@@ -193,6 +199,8 @@ class CanonicalCode:
     firstlineno: int
     doc: Any = None
     """What the encoder puts first into ``co_consts`` (CPython reads a function's docstring there)."""
+    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """What analyses found out, by their names; see :func:`~dyncomp.capture.bytecode.flow.remembered`."""
 
     @property
     def arg_names(self) -> tuple[str, ...]:

@@ -21,9 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType
 from typing import Any
 
+from dyncomp.capture.bytecode.cells import unsure_cells
+from dyncomp.capture.bytecode.continuation import stand_in
 from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
 from dyncomp.capture.bytecode.flow import Flow, handlers_of, introspects_locals, program_handler, stack_depths
 from dyncomp.capture.bytecode.instr import JUMPS, NO_FALLTHROUGH, NO_LOC, CanonicalCode, Instr
@@ -67,7 +70,7 @@ RETURNED = -1
 FAILED = -2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LoopBody:
     """One iteration of ``loop`` as a function body (see the module's docstring).
 
@@ -76,7 +79,6 @@ class LoopBody:
     values of the outer stack the body took off before exit k.
     """
 
-    code: CodeType
     canonical: CanonicalCode
     loop: Loop
     args: tuple[Arg, ...]
@@ -90,15 +92,30 @@ class LoopBody:
     on_error: tuple[str, ...]
     guarded: bool
 
+    @cached_property
+    def code(self) -> CodeType:
+        """Stands in for :meth:`plain_code`."""
+        return stand_in(self.canonical, self.canonical.arg_names, self.freevars)
+
+    @cached_property
+    def _encoded(self) -> CodeType:
+        return encode(self.canonical)
+
+    def plain_code(self) -> CodeType:
+        """The body as plain Python runs it."""
+        return self._encoded
+
 
 class _Variables:
     """Which locals an iteration takes, gives back, and keeps as sentinels."""
 
-    def __init__(self, code: CanonicalCode, loop: Loop, region: Region, bound: Collection[str]) -> None:
+    def __init__(
+        self, code: CanonicalCode, loop: Loop, region: Region, bound: Collection[str], start: int
+    ) -> None:
         flow = Flow.of(code)
         self.flow = flow
         all_names = (1 << len(flow.names)) - 1
-        looks = introspects_locals(code)
+        looks = introspects_locals(code, start)
         self.assigned = flow.assigned(flow.mask(bound), loop.header)
         live = [all_names] * len(code.instructions) if looks else flow.live()
         written, used = self._touched(code, region)
@@ -141,8 +158,11 @@ class _Variables:
         return bool(mask & self.sentinel_mask & ~self.assigned[instr.index])
 
 
-def make_loop_body(code: CodeType | CanonicalCode, loop: Loop, bound: Collection[str]) -> LoopBody:
-    """One iteration of ``loop`` as a function; ``bound`` names the locals bound where the loop is entered.
+def make_loop_body(
+    code: CodeType | CanonicalCode, loop: Loop, bound: Collection[str], start: int = 0
+) -> LoopBody:
+    """One iteration of ``loop`` as a function; ``bound`` names the locals bound where the loop is entered,
+    ``start`` is where the frame began.
 
     Raises Unsupported where an iteration cannot be cut out: yields, returns through a ``finally`` around the
     loop.
@@ -152,11 +172,10 @@ def make_loop_body(code: CodeType | CanonicalCode, loop: Loop, bound: Collection
         raise Unsupported("a loop that yields or awaits", break_id=BREAK_ID)
     region = find_region(canonical, loop)
     _check_super(canonical, region)
-    variables = _Variables(canonical, loop, region, bound)
+    variables = _Variables(canonical, loop, region, bound, start)
     args = _body_arguments(loop, region, variables)
     made, may_return = _assemble_body(canonical, loop, region, variables, args)
     return LoopBody(
-        code=encode(made),
         canonical=made,
         loop=loop,
         args=args,
@@ -196,7 +215,7 @@ def _variable(arg: Arg, item: str, stack_prefix: str) -> str:
 def _assemble_body(
     code: CanonicalCode, loop: Loop, region: Region, variables: _Variables, args: tuple[Arg, ...]
 ) -> tuple[CanonicalCode, bool]:
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(code))
     places, catches = places_and_catches(code)
     stubs = {k: Label() for k in variables.returns}
     item, stack_prefix = fresh_prefix(code, ".item"), fresh_prefix(code, ".stack")
@@ -278,6 +297,7 @@ def _resolve(region: Region, source: int, target: int, places: list[Label], stub
 def _emit_checked(assembly: Assembly, instr: Instr, variables: _Variables) -> None:
     """Copy an instruction, looking for the sentinel before it reads a maybe unbound local."""
     op, name = instr.op, instr.arg
+    assembly.emit_check(instr)
     if op not in ("LOAD_FAST", "DELETE_FAST") or name not in variables.sentinels:
         assembly.emit(op, name)
         return
@@ -343,6 +363,7 @@ def make_loop_driver(
     unbound_slots: Collection[int] = (),
     resumes: Mapping[int, ResumeTarget] | None = None,
     keep: Collection[str] = (),
+    start: int = 0,
 ) -> Continuation:
     """``code`` from the header of ``loop`` on, each iteration a call of ``body_callable``.
 
@@ -352,18 +373,19 @@ def make_loop_driver(
     with. The stack that the driver takes is the one before the header (``loop.depth`` values, a for loop's
     iterator on top). Where the loop is left towards a key of ``resumes``, or a handler leads to one, that
     function is called outside of all handlers and its result returned; elsewhere the driver goes on as the
-    original. ``keep``: locals to pass though nothing reads them any more.
+    original. ``keep``: locals to pass though nothing reads them any more. ``start``: where the
+    frame began.
     """
     canonical = canonical_of(code)
     region = find_region(canonical, loop)
-    variables = _Variables(canonical, loop, region, bound)
-    passed = (*needed_locals(canonical, loop.header, bound), *keep)
+    variables = _Variables(canonical, loop, region, bound, start)
+    passed = (*needed_locals(canonical, loop.header, bound, start), *keep)
     given = argument_order(canonical, loop.depth, passed, unbound_slots, {})
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(canonical))
     places, catches = places_and_catches(canonical)
-    start = Label()
-    emit_prologue(assembly, canonical, loop.header, places, loop.depth, given, {}, start)
-    assembly.mark(start)
+    begin = Label()
+    emit_prologue(assembly, canonical, loop.header, places, loop.depth, given, {}, begin)
+    assembly.mark(begin)
     taken = {arg.key for arg in given if arg.kind == "local"}
     _emit_sentinels(assembly, variables.sentinels - taken)
     assembly.emit("JUMP", places[loop.header])
@@ -422,7 +444,13 @@ def _emit_driver(
         assembly.emit("STORE_FAST", item)
     assembly.emit("LOAD_FAST", function)
     for position, arg in enumerate(body.args):
-        _emit_argument(assembly, arg, item, loop.depth - arg.key + 1 + position if arg.kind == "stack" else 0)
+        if arg.kind == "stack":
+            assembly.emit("COPY", loop.depth - arg.key + 1 + position)
+            continue
+        name = item if arg.kind == "item" else arg.key
+        assembly.emit("LOAD_FAST", name)
+        if arg.kind == "item" or arg.key in body.returns[HEADER]:
+            assembly.emit("DELETE_FAST", name)  # nobody reads it before it is assigned anew
     assembly.loc = transfer_loc(header.loc)
     assembly.emit("CALL", (len(body.args), ()))
     assembly.loc = header.loc
@@ -436,16 +464,6 @@ def _emit_driver(
         assembly.loc = code.instructions[target].loc
         temporaries |= emit_tail(assembly, resumes[target], depths[target], prefix)
     return temporaries
-
-
-def _emit_argument(assembly: Assembly, arg: Arg, item: str, position: int) -> None:
-    if arg.kind == "stack":
-        assembly.emit("COPY", position)
-    elif arg.kind == "item":
-        assembly.emit("LOAD_FAST", item)
-        assembly.emit("DELETE_FAST", item)
-    else:
-        assembly.emit("LOAD_FAST", arg.key)
 
 
 def _emit_dispatch(

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NamedTuple
 
+from dyncomp.capture._hook import later
+from dyncomp.capture.bytecode.cells import unsure_cells
 from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
 from dyncomp.capture.bytecode.flow import Flow, introspects_locals, stack_depths
 from dyncomp.capture.bytecode.instr import (
@@ -26,7 +28,6 @@ from dyncomp.capture.bytecode.instr import (
     CanonicalCode,
     Instr,
 )
-from dyncomp.capture.bytecode.transfers import transfer_loc
 from dyncomp.capture.pyver import decode, encode
 from dyncomp.errors import Unsupported
 
@@ -78,7 +79,7 @@ class ResumeTarget:
     freevars: tuple[str, ...] = ()
 
     @staticmethod
-    def of(continuation: Continuation, function: Any) -> ResumeTarget:
+    def of(continuation: Any, function: Any) -> ResumeTarget:
         return ResumeTarget(function, continuation.args, continuation.freevars)
 
 
@@ -87,15 +88,18 @@ def canonical_of(code: CodeType | CanonicalCode) -> CanonicalCode:
     return decode(code) if isinstance(code, CodeType) else code
 
 
-def needed_locals(code: CodeType | CanonicalCode, at: int, bound: Collection[str]) -> tuple[str, ...]:
+def needed_locals(
+    code: CodeType | CanonicalCode, at: int, bound: Collection[str], start: int = 0
+) -> tuple[str, ...]:
     """Which of the ``bound`` locals a continuation at ``at`` must be given: those that may still be read.
 
     All of them if the code can look at its own frame (``locals()``, ``eval`` …), and the first argument if it
-    calls ``super()`` without arguments. Order of ``varnames``; cells are never in it.
+    calls ``super()`` without arguments. ``start``: where the frame began. Order of ``varnames``;
+    cells are never in it.
     """
     canonical = canonical_of(code)
     flow = Flow.of(canonical)
-    if introspects_locals(canonical):
+    if introspects_locals(canonical, start):
         return tuple(name for name in flow.names if name in bound)
     wanted = set(flow.members(flow.live()[at]))
     if _uses_bare_super(canonical):
@@ -124,7 +128,7 @@ def make_continuation(
     if canonical.instructions[at].op == "MAKE_CELL":
         raise Unsupported("a break where a comprehension's cell is missing", break_id=BREAK_ID)
     given = argument_order(canonical, stack_depth, bound, unbound_slots, lasti_slots or {})
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(canonical))
     places, catches = places_and_catches(canonical)
     emit_prologue(assembly, canonical, at, places, stack_depth, given, lasti_slots or {})
     for instr in canonical.instructions:
@@ -166,7 +170,7 @@ def make_break_tail(
     canonical = canonical_of(code)
     check_plain(canonical)
     given = argument_order(canonical, stack_depth, bound, unbound_slots, lasti_slots or {})
-    assembly = Assembly()
+    assembly = Assembly(unsure_cells(canonical))
     places, catches = places_and_catches(canonical)
     emit_prologue(
         assembly, canonical, at if start is None else start, places, stack_depth, given, lasti_slots or {}
@@ -377,24 +381,20 @@ def emit_exit(
 
 
 def emit_tail(assembly: Assembly, target: ResumeTarget, depth: int, prefix: str) -> set[str]:
-    """Call ``target`` with the stack of ``depth`` values and the locals, and return its result.
-
-    The frame gives up its own references to what it passes. Returns the names of the temporaries used, which
-    start with ``prefix``.
+    """Return the call of ``target`` with the stack of ``depth`` values and the locals, made when the frame is
+    gone. Returns the names of the temporaries used, which start with ``prefix``.
     """
     temporaries = [f"{prefix}{slot}" for slot in range(depth)]
     for name in reversed(temporaries):
         assembly.emit("STORE_FAST", name)
+    assembly.emit("LOAD_CONST", later)
     emit_bound(assembly, target.function, target.freevars)
     for arg in target.args:
         if arg.kind == "cell":
             assembly.emit("LOAD_DEREF", arg.key)
             continue
-        name = temporaries[arg.key] if arg.kind == "stack" else arg.key
-        assembly.emit("LOAD_FAST", name)
-        assembly.emit("DELETE_FAST", name)
-    assembly.loc = transfer_loc(assembly.loc)
-    assembly.emit("CALL", (len(target.args), ()))
+        assembly.emit("LOAD_FAST", temporaries[arg.key] if arg.kind == "stack" else arg.key)
+    assembly.emit("CALL", (len(target.args) + 1, ()))
     assembly.emit("RETURN_VALUE")
     return set(temporaries)
 

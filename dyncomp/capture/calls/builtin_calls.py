@@ -6,11 +6,12 @@ The other builtins are in ``library/``, by topic.
 from __future__ import annotations
 
 import typing
+from collections import OrderedDict
 from typing import Any
 
 from .. import library, operators, wrap
 from ..breaks import Break
-from ..objects import attributes, classes, instance_checks
+from ..objects import attributes, classes, derived, instance_checks
 from ..values.base import OpaqueValue, Tracer, Value
 from ..values.func import SuperValue
 from ..values.number import ConstValue
@@ -47,7 +48,10 @@ def _callable(tracer: Tracer, obj: Value) -> Value:
         return ConstValue(callable(obj.obj))
     if obj.is_const:
         return ConstValue(callable(obj.const))
-    return ConstValue(any("__call__" in vars(cls) for cls in obj.pytype.__mro__))
+    found = any("__call__" in vars(cls) for cls in obj.pytype.__mro__)
+    if not found:
+        attributes.guard_absent(tracer, obj.pytype, "__call__")
+    return ConstValue(found)
 
 
 @_builtin(getattr)
@@ -135,9 +139,29 @@ def _type_call(tracer: Tracer, cls: Value, *args: Value, **kwargs: Value) -> Val
 def _tuple_new(tracer: Tracer, cls: Value, iterable: Value) -> Value:
     made = tracer.constant_of(cls, "a class")
     if not (made is tuple or wrap.is_plain_namedtuple(made)):
-        raise Break("unsupported-call", f"tuple.__new__ of {cls.describe()}")
+        value = derived.allocate(tracer, made, tuple.__new__, [iterable], {})
+        if value is None:
+            raise Break("unsupported-call", f"tuple.__new__ of {cls.describe()}")
+        return value
     items = [tracer.realize(v) for v in iterable.items(tracer)]
     return TupleValue(items, None, made)
+
+
+def _new_of(base: Any) -> Any:
+    def new(tracer: Tracer, cls: Value, *args: Value, **kwargs: Value) -> Value:
+        made = tracer.constant_of(cls, "a class")
+        if made is base:
+            return tracer.call_value(cls, list(args), kwargs)
+        value = derived.allocate(tracer, made, base.__new__, list(args), kwargs)
+        if value is None:
+            raise Break("unsupported-call", f"{base.__name__}.__new__ of {cls.describe()}")
+        return value
+
+    return new
+
+
+for _base in (dict, list, str, int, float, OrderedDict):
+    _builtin(_base.__new__)(_new_of(_base))
 
 
 def _instance(obj: Value, what: str) -> InstanceValue:

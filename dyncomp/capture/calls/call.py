@@ -8,19 +8,28 @@ import enum
 import inspect
 import sys
 import types
+from contextvars import ContextVar
 from typing import Any
 
-from .. import containers, frames, machine
+from .. import _hook, containers, frames, machine
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, CellContentsSource, ItemSource, Source
 from ..library import functions
-from ..objects import attributes, classes, instance_checks, protocols
+from ..objects import attributes, classes, derived, instance_checks, protocols
 from ..regions import disabled_reason, mark_of
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.context import InertContextValue
-from ..values.func import BuiltinMethodValue, CellValue, FunctionValue, NestedFunctionValue, SuperValue
+from ..values.func import (
+    BuiltinMethodValue,
+    CellValue,
+    FunctionGetValue,
+    FunctionValue,
+    NestedFunctionValue,
+    SuperValue,
+    is_function_member,
+)
 from ..values.generator import GeneratorValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue
@@ -28,11 +37,14 @@ from ..values.seq import ListValue, TupleValue, spread
 from ..wrap import pinned
 from . import builtin_calls
 from .constant_calls import constant_result
+from .float_calls import math_call
 from .opaque_calls import opaque_call
 from .substitutes import find_polyfill
 from .wrong_arguments import raise_type_error
 
 _MISSING = object()
+_PLAIN_CONSTANTS = (str, bytes, types.NoneType, types.EllipsisType, types.NotImplementedType)
+_WITHOUT_ATTRIBUTES = (list, tuple, dict, set, frozenset, slice, range)  # but those of the type
 _MARKED_CALLS = {"constant result": constant_result, "in graph": opaque_call}
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -80,7 +92,7 @@ def refuse_inlining(
     if code.co_flags & _COROUTINE_FLAGS:
         raise Break("generator", f"{function.describe()} is a coroutine")
     module = function_globals(function)[0].get("__name__", "")
-    if not tracer.config.is_inlinable(str(module)):
+    if not tracer.config.is_inlinable(str(module), code.co_qualname):
         raise Break("unsupported-call", f"{function.describe()} of module {module} is called, not inlined")
     depth = tracer.config.options.inline_depth
     own_frames = sum(not is_library_frame(tracer, frame) for frame in tracer.frames)
@@ -255,6 +267,9 @@ def call_object(
     replacement = tracer.config.substitutes.find(obj)
     if replacement is not None:
         return call_instead(tracer, replacement, args, kwargs)
+    inherited = derived.call_method(tracer, obj, args, kwargs)
+    if inherited is not None:
+        return inherited
     found = library_rule(tracer, obj, args, kwargs)
     if found is not None:
         tracer.take_direct()
@@ -270,6 +285,10 @@ def call_object(
     if folded is not None:
         tracer.take_direct()
         return folded
+    folded = math_call(tracer, obj, args, kwargs)
+    if folded is not None:
+        tracer.take_direct()
+        return folded
     alias = instance_checks.call_alias(tracer, obj, args, kwargs)
     if alias is not None:
         return alias
@@ -279,17 +298,19 @@ def call_object(
     if isinstance(obj, type):
         inert = inert_context(tracer, obj, args, kwargs)
         return inert if inert is not None else classes.call_class(tracer, obj, args, kwargs)
+    if type(obj) is _hook.Dispatcher:
+        original: Any = obj.__wrapped__
+        return call_function(tracer, FunctionValue(original, pinned(original)), args, kwargs)
     if any(obj is f for f in _FRAME_FUNCTIONS) or ((obj is vars or obj is dir) and not args):
         raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")
     if obj is builtins.__build_class__:
         raise Break("class-definition", "a class is made")
-    if obj is print:
-        raise Break("print", "a call of print")
     method = unbound_method(obj, args)
     if method is not None:
         return tracer.call_value(method, args[1:], kwargs)
     inner = wrapped_library_function(tracer, obj, args, kwargs)
     if inner is not None:
+        tracer.take_direct()  # a break inside is not resumed there: the library is then called
         return call_function(tracer, inner, args, kwargs)
     raise Break("unsupported-call", f"call of {_callable_name(obj)}")
 
@@ -362,6 +383,8 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
         return _enum_attribute(tracer, value, name)
     if type(obj) is tuple:
         return spread(value).getattr(tracer, name)
+    if type(obj) is ContextVar:
+        return class_attribute(tracer, value, name)
     if isinstance(obj, (str, bytes, int, float, complex)) and not isinstance(obj, bool | type):
         member = inspect.getattr_static(type(obj), name, _MISSING)
         if isinstance(member, types.MethodDescriptorType):
@@ -375,6 +398,8 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
         found = tracer.fold(getattr, obj, name)
         if isinstance(found, (str, int, type(None))) or callable(found):
             return tracer.wrap_result(found)
+    if type(obj) in _PLAIN_CONSTANTS and not hasattr(type(obj), name):
+        raise attributes.no_attribute(tracer, value, name)
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")
 
 
@@ -425,7 +450,9 @@ def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value
         return tracer.child(getattr(function, name), AttrSource(value.source, name))
     if name == "__class__":
         return ConstValue(types.FunctionType)
-    if not hasattr(types.FunctionType, name):
+    if name == "__get__":
+        return FunctionGetValue(value)
+    if not is_function_member(name):
         tracer.guard(value.source, Kind.NOATTR, name)
         raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")
@@ -452,6 +479,8 @@ def set_function_attribute(tracer: Tracer, value: FunctionValue, name: str, new:
 
 def container_method(tracer: Tracer, owner: Value, name: str) -> Value:
     if not containers.has_method(owner, name):
+        if owner.pytype in _WITHOUT_ATTRIBUTES and not hasattr(owner.pytype, name):
+            raise attributes.no_attribute(tracer, owner, name)
         raise Break("unsupported-attribute", f"attribute {name!r} of {owner.describe()}")
     return BuiltinMethodValue(owner, name)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import enum
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 from .. import exceptions
 from ..breaks import Break
+from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
+from ..values.derived import DerivedValue
 from ..values.exception import ExceptionValue
 from ..values.mapping import DictValue
 from ..values.number import PYTHON_NUMBERS, ConstValue, TextValue
@@ -25,14 +28,51 @@ def text_of(tracer: Tracer, function: Callable[..., str], value: Value, *rest: V
     value = tracer.realize(value)
     if isinstance(value, ExceptionValue):
         return _of_exception(tracer, function, value, rest)
+    if isinstance(value, DerivedValue) and _is_written_as_builtin(tracer, value):
+        return text_of(tracer, function, value.operand(tracer), *rest)
     if isinstance(value, InstanceValue):
         return _of_instance(tracer, function, value, rest)
     if any(is_computed(v) for v in (value, *rest)) and all(pure_operand(v) for v in (value, *rest)):
         return python_call(tracer, function, [value, *rest])
+    if isinstance(value, ArrayValue):
+        return _of_array(tracer, function, value, rest)
     if not _is_printable(tracer, value):
         raise Break("unsupported-call", f"formatting of {value.describe()}")
     constants = [literal(tracer, v, "a formatted value") for v in (value, *rest)]
     return ConstValue(tracer.fold(function, *constants))
+
+
+def _of_array(
+    tracer: Tracer, function: Callable[..., str], value: ArrayValue, rest: tuple[Value, ...]
+) -> Value:
+    """The text of an array or an array scalar, made when the graph has run."""
+    ref = value.ref
+    specs = [tracer.constant_of(spec, "a format") for spec in rest]
+    known = ref.frontend == "numpy" and ref.kind in ("array", "scalar", "python")
+    if not known or (ref.kind == "array" and any(specs)):
+        raise Break("unsupported-call", f"formatting of {value.describe()}")
+    shown = as_it_is_now(tracer, value)
+    example = ref.dtype.numpy.type(0)
+    hint = tracer.fold(function, example.item() if ref.kind == "python" else example, *specs)
+    parts = [part for spec in rest for part in (", ", spec)]
+    return TextValue(hint, (ConstValue(function), "(", shown, *parts, ")"))
+
+
+def as_it_is_now(tracer: Tracer, value: ArrayValue) -> Value:
+    """What looks like the array when compiled code prints it, whatever is written to the array meanwhile."""
+    if value.ref.kind != "array":
+        return value
+    copied = value.getattr(tracer, "copy").call(tracer, [], {"order": ConstValue("K")})
+    return tracer.realize(copied)
+
+
+def _is_written_as_builtin(tracer: Tracer, value: DerivedValue) -> bool:
+    """Whether the class leaves its text to the builtin class, in which no name of a class is."""
+    names = [name for name in ("__str__", "__repr__", "__format__") if name in vars(value.base)]
+    inherited = all(value.is_native(tracer, name) for name in ("__repr__", *names))
+    others = [name for name in ("__str__", "__format__") if name not in names]
+    kept = all(getattr(value.cls, name) is getattr(object, name) for name in others)
+    return inherited and kept and value.base is not OrderedDict
 
 
 def _is_printable(tracer: Tracer, value: Value) -> bool:

@@ -458,3 +458,34 @@ errstate_read(void)
     Py_DECREF(capsule);
     return answer;
 }
+
+/* -- regions in which graph breaks are errors ------------------------------------------------ */
+/* A context variable of (the innermost region, those around it) or None: see regions.py. */
+static PyObject *regions_variable = NULL;
+
+/* Borrowed reference. */
+PyObject *
+regions_setup(void)
+{
+    if (regions_variable == NULL) {
+        regions_variable = PyContextVar_New("dyncomp_error_on_graph_break", Py_None);
+    }
+    return regions_variable;
+}
+
+/* What the innermost region says; ``outside``: where there is none. */
+bool
+breaks_are_errors(bool outside)
+{
+    PyObject *regions = NULL;
+    if (PyContextVar_Get(regions_variable, NULL, &regions) < 0) {
+        PyErr_Clear();
+        return outside;
+    }
+    bool answer = outside;
+    if (regions != NULL && PyTuple_Check(regions) && PyTuple_GET_SIZE(regions) == 2) {
+        answer = PyTuple_GET_ITEM(regions, 0) == Py_True;
+    }
+    Py_XDECREF(regions);
+    return answer;
+}

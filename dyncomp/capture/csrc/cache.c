@@ -332,7 +332,12 @@ call_on_miss(PyObject *on_miss, PyFunctionObject *func, const GuardEnv *env, Hoo
     PyThreadState *tstate = PyThreadState_GET();
     ts->compiling++;
     recursion_refund(tstate, CAPTURE_RECURSION);
+    /* capture makes many objects that stay and next to no cycles: looking for some would take a tenth of its time */
+    int collects = PyGC_Disable();
     PyObject *answer = PyObject_CallFunctionObjArgs(on_miss, (PyObject *)func, bound, (PyObject *)config, NULL);
+    if (collects) {
+        PyGC_Enable();
+    }
     recursion_refund(tstate, -CAPTURE_RECURSION);
     ts->compiling--;
     Py_DECREF(bound);
@@ -364,8 +369,13 @@ cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const Gu
     int result = 0;
     if (Py_IS_TYPE(answer, &Entry_Type)) {
         counters.captures++;
-        bool kept = ((Entry *)answer)->rank >= 0;
-        result = kept ? cache_append(cache, (Entry *)answer) : 0;
+        Entry *entry = (Entry *)answer;
+        if (entry->rank >= 0) {
+            result = cache_append(cache, entry);
+        }
+        else if (entry->code != NULL && !code_compatible(cache->code, (PyCodeObject *)entry->code, true)) {
+            result = -1;
+        }
         if (result == 0) {
             result = try_entry((Entry *)answer, env, hit);
             counters.fresh_misses += result == 0;

@@ -29,12 +29,16 @@ tuple_equal(PyObject *a, PyObject *b)
     if (PyTuple_GET_SIZE(a) != n) {
         return false;
     }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (!const_equal(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) {
-            return false;
-        }
+    if (Py_EnterRecursiveCall(" while guards are checked")) {
+        PyErr_Clear();
+        return false;
     }
-    return true;
+    bool same = true;
+    for (Py_ssize_t i = 0; same && i < n; i++) {
+        same = const_equal(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i));
+    }
+    Py_LeaveRecursiveCall();
+    return same;
 }
 
 static bool
@@ -78,7 +82,10 @@ set_equal(PyObject *a, PyObject *b)
     PyTypeObject *type = Py_TYPE(item);
     position = 0;
     while (_PySet_NextEntry(a, &position, &item, &hash)) {
-        if (Py_TYPE(item) != type || PySet_Contains(b, item) != 1) {
+        Py_INCREF(item); /* a program made by hand may compare objects of other types */
+        bool found = Py_TYPE(item) == type && PySet_Contains(b, item) == 1;
+        Py_DECREF(item);
+        if (!found) {
             PyErr_Clear();
             return false;
         }

@@ -11,35 +11,25 @@ call_function(Dispatcher *self, PyFunctionObject *function, PyObject *const *arg
               PyObject *kwnames)
 {
     PyThreadState *tstate = PyThreadState_GET();
-    int extra_frames = self->extra_frames;
+    PyObject *result;
     c_recursion_refund(tstate, C_RECURSION_PER_CALL);
-    recursion_refund(tstate, extra_frames);
-    PyObject *result = function->vectorcall((PyObject *)function, args, nargsf, kwnames);
-    recursion_refund(tstate, -extra_frames);
+    if (nargsf & ARGUMENTS_MOVE) {
+        result = call_moving(function, (PyObject **)args, (Py_ssize_t)(nargsf & ~ARGUMENTS_MOVE), NULL);
+    }
+    else {
+        int extra_frames = self->extra_frames;
+        recursion_refund(tstate, extra_frames);
+        if (kwnames == NULL && args_are_on_stack(tstate, (PyObject *)self, args, nargsf)) {
+            Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+            result = call_moving(function, (PyObject **)args, nargs, Py_None);
+        }
+        else {
+            result = function->vectorcall((PyObject *)function, args, nargsf, kwnames);
+        }
+        recursion_refund(tstate, -extra_frames);
+    }
     c_recursion_refund(tstate, -C_RECURSION_PER_CALL);
     return result;
-}
-
-/* The original; if the frame hook is on, it leaves this frame alone. */
-static PyObject *
-call_original(Dispatcher *self, ThreadState *ts, PyObject *const *args, size_t nargsf, PyObject *kwnames)
-{
-    PyFunctionObject *func = self->func;
-    Py_INCREF(func);
-    if (ts->active != NULL) {
-        ts->bypass = (PyCodeObject *)func->func_code;
-    }
-    PyObject *result = call_function(self, func, args, nargsf, kwnames);
-    ts->bypass = NULL;
-    Py_DECREF(func);
-    return result;
-}
-
-/* Debuggers, profilers and monitoring tools see the original. */
-static inline bool
-is_watched(PyFunctionObject *func)
-{
-    return is_traced(PyThreadState_GET()) || is_monitored((PyCodeObject *)func->func_code);
 }
 
 static bool
@@ -65,6 +55,76 @@ make_replacement(PyFunctionObject *func, PyObject *code)
         Py_CLEAR(made);
     }
     return (PyFunctionObject *)made;
+}
+
+/* Code that is made when it is first to run: dyncomp's own work, which tools of the program do not see. */
+static PyObject *
+make_original_code(PyObject *make_code)
+{
+    PyThreadState *tstate = PyThreadState_GET();
+    thread_state.compiling++;
+    recursion_refund(tstate, CAPTURE_RECURSION);
+    PyThreadState_EnterTracing(tstate);
+    PyObject *code = PyObject_CallNoArgs(make_code);
+    PyThreadState_LeaveTracing(tstate);
+    recursion_refund(tstate, -CAPTURE_RECURSION);
+    thread_state.compiling--;
+    if (code != NULL && !PyCode_Check(code)) {
+        PyErr_Format(PyExc_TypeError, "make_code returned %s, not code", Py_TYPE(code)->tp_name);
+        Py_CLEAR(code);
+    }
+    return code;
+}
+
+PyFunctionObject *
+original_function(Dispatcher *self)
+{
+    if (self->make_code == NULL) {
+        return (PyFunctionObject *)Py_NewRef((PyObject *)self->func);
+    }
+    if (self->original == NULL) {
+        PyObject *make_code = Py_NewRef(self->make_code);
+        PyObject *code = make_original_code(make_code);
+        Py_DECREF(make_code);
+        PyFunctionObject *made = code == NULL || self->func == NULL ? NULL : make_replacement(self->func, code);
+        CodeExtra *extra = made == NULL ? NULL : code_extra_make(code);
+        Py_XDECREF(code);
+        if (extra == NULL) {
+            Py_XDECREF(made);
+            if (!PyErr_Occurred()) {
+                PyErr_NoMemory();
+            }
+            return NULL;
+        }
+        extra->skip = true; /* the dispatcher looks after it */
+        Py_XSETREF(self->original, made);
+    }
+    return (PyFunctionObject *)Py_NewRef((PyObject *)self->original);
+}
+
+/* The original; if the frame hook is on, it leaves this frame alone. */
+static PyObject *
+call_original(Dispatcher *self, ThreadState *ts, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    PyFunctionObject *func = original_function(self);
+    if (func == NULL) {
+        return NULL;
+    }
+    if (ts->active != NULL) {
+        ts->bypass = (PyCodeObject *)func->func_code;
+    }
+    PyObject *result = call_function(self, func, args, nargsf, kwnames);
+    ts->bypass = NULL;
+    Py_DECREF(func);
+    return result;
+}
+
+/* Debuggers, profilers and monitoring tools see the original. */
+static inline bool
+is_watched(const Dispatcher *self)
+{
+    const PyFunctionObject *func = self->original != NULL ? self->original : self->func;
+    return is_traced(PyThreadState_GET()) || is_monitored((PyCodeObject *)func->func_code);
 }
 
 /* New reference. */
@@ -119,7 +179,8 @@ run_entry(Dispatcher *self, ThreadState *ts, Hit *hit, const GuardEnv *env, PyOb
           PyObject *kwnames)
 {
     Entry *entry = hit->entry;
-    bool needs_hook = entry->needs_hook;
+    bool in_tail = (nargsf & ARGUMENTS_MOVE) != 0;
+    bool needs_hook = entry->needs_hook && !(in_tail && ts->active == self->config);
     HookConfig *previous = needs_hook ? push_active(ts, self->config) : NULL;
     PyObject *result;
     if (entry->target != NULL) {
@@ -128,6 +189,9 @@ run_entry(Dispatcher *self, ThreadState *ts, Hit *hit, const GuardEnv *env, PyOb
     }
     else {
         result = run_python(self, ts, hit, args, nargsf, kwnames);
+    }
+    if (is_tail_call(result) && (needs_hook || !in_tail)) {
+        result = tail_calls(result); /* else whoever made this tail call makes the next, too */
     }
     if (needs_hook) {
         pop_active(ts, previous);
@@ -193,7 +257,7 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (!stack_ok(ts)) {
         return NULL;
     }
-    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER || is_watched(self->func)) {
+    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER || is_watched(self)) {
         return call_original(self, ts, args, nargsf, kwnames);
     }
     /* what runs may drop the last reference to us, or give us another function */
@@ -205,7 +269,7 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (cache == NULL) {
         /* out of memory */
     }
-    else if (cache->skip || !bind(func, args, PyVectorcall_NARGS(nargsf), kwnames, &bound)) {
+    else if (cache->skip || !bind(func, args, PyVectorcall_NARGS(nargsf & ~ARGUMENTS_MOVE), kwnames, &bound)) {
         counters.fallbacks++;
         result = call_original(self, ts, args, nargsf, kwnames);
     }
@@ -312,6 +376,10 @@ dispatchers_forget(HookConfig *config, bool dying)
 int
 dispatcher_setup(Dispatcher *self, PyObject *func, PyObject *config, PyObject *on_miss)
 {
+    if (self->func != NULL) { /* it may be running */
+        PyErr_SetString(PyExc_TypeError, "the compiled function is initialised already");
+        return -1;
+    }
     if (!PyFunction_Check(func)) {
         PyErr_Format(PyExc_TypeError, "func must be a Python function, not %s", Py_TYPE(func)->tp_name);
         return -1;
@@ -354,6 +422,8 @@ int
 dispatcher_traverse(Dispatcher *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->func);
+    Py_VISIT(self->make_code);
+    Py_VISIT(self->original);
     if (!self->borrows_config) {
         Py_VISIT(self->config);
     }
@@ -371,6 +441,8 @@ int
 dispatcher_clear(Dispatcher *self)
 {
     Py_CLEAR(self->func);
+    Py_CLEAR(self->make_code);
+    Py_CLEAR(self->original);
     dispatcher_leave(self);
     Py_CLEAR(self->on_miss);
     Py_CLEAR(self->dict);

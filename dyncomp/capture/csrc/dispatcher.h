@@ -15,6 +15,8 @@ typedef struct Dispatcher {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyFunctionObject *func;
+    PyObject *make_code;        /* or NULL: gives the original's code, which func's only stands in for */
+    PyFunctionObject *original; /* made from that when it is first to run */
     HookConfig *config; /* a continuation's is borrowed, NULL once it is gone */
     bool borrows_config;
     struct Dispatcher *before, *after; /* in the config's list */
@@ -28,6 +30,8 @@ typedef struct Dispatcher {
 } Dispatcher;
 
 PyObject *dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+/* The function as plain Python. New reference. */
+PyFunctionObject *original_function(Dispatcher *self);
 void dispatcher_leave(Dispatcher *self);
 int dispatcher_setup(Dispatcher *self, PyObject *func, PyObject *config, PyObject *on_miss);
 PyObject *dispatcher_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);

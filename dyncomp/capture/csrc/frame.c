@@ -235,6 +235,10 @@ run_hit(PyThreadState *tstate, ThreadState *ts, Frame *frame, Hit *hit, const Gu
         if (result == NULL) {
             strip_transfers();
         }
+        else if (is_tail_call(result)) {
+            frame_let_go(frame);
+            result = tail_calls(result);
+        }
     }
     else {
         counters.vectorcalled++;
@@ -243,6 +247,10 @@ run_hit(PyThreadState *tstate, ThreadState *ts, Frame *frame, Hit *hit, const Gu
             strip_transfers();
         }
         result = finish(tstate, frame, nargs, result);
+        if (is_tail_call(result)) {
+            frame_let_go(frame);
+            result = tail_calls(result);
+        }
     }
     Py_DECREF(replacement);
     return result;

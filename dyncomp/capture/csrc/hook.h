@@ -40,6 +40,8 @@ bool arrays_disjoint(PyObject *a, PyObject *b);
 bool symbol_value(PyObject *obj, int what, int axis, int64_t *value);
 int errstate_setup(void);
 long errstate_read(void);
+PyObject *regions_setup(void);
+bool breaks_are_errors(bool outside);
 
 /* -- program.c ------------------------------------------------------------------------------ */
 typedef struct {
@@ -260,6 +262,24 @@ void dispatchers_forget(HookConfig *config, bool dying);
 extern PyTypeObject Dispatcher_Type, ResumeFunction_Type;
 /* Call `code` with the globals, defaults and closure of `func` on bound arguments. */
 PyObject *call_bound(PyCodeObject *code, PyFunctionObject *func, const GuardEnv *env);
+
+/* -- calls in tail position (tail.c) -- */
+extern PyTypeObject TailCall_Type;
+/* What replacement code returns may be a call that is still to be made; nobody else ever sees it. */
+static inline bool
+is_tail_call(PyObject *result)
+{
+    return result != NULL && Py_IS_TYPE(result, &TailCall_Type);
+}
+/* Make the calls until there is a result. Takes and gives a reference. */
+PyObject *tail_calls(PyObject *result);
+PyObject *tail_later(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *tail_run(PyObject *module, PyObject *call);
+/* Among the flags of a call's nargsf: the callee may take the references out of the argument array, leaving NULL. */
+#define ARGUMENTS_MOVE ((size_t)1 << (8 * sizeof(size_t) - 2))
+/* Call a Python function; when its frame has the arguments, references to `filler` (or NULL) take their places in
+   the array. Where there is no frame, or it takes them otherwise, the array stays as it is. */
+PyObject *call_moving(PyFunctionObject *function, PyObject **args, Py_ssize_t nargs, PyObject *filler);
 
 /* -- tracebacks (traceback.c) -- */
 /* The column that marks calls which carry on the frame of their caller (see transfers.py). */

@@ -20,7 +20,7 @@ struct Instr {
     X(IS) X(IS_NOT) X(TYPE_IS) X(EQUALS) X(LEN) X(DICT_KEYS) X(DICT_HAS) X(DICT_LACKS) X(HASATTR) X(NOATTR) \
     X(INSTANCE_HAS) X(INSTANCE_LACKS) X(CODE_IS) X(ARRAY) X(TENSOR) X(INT64) X(SAME) X(NOT_SAME) X(PYCHECK) \
     X(SYMBOL)
-#define GLOBALS(X) X(GLOBAL_MISSING) X(CONDITION) X(DISJOINT) X(ERRSTATE)
+#define GLOBALS(X) X(GLOBAL_MISSING) X(CONDITION) X(DISJOINT) X(ERRSTATE) X(REGION)
 
 #define AS_ENUM(name) OP_##name,
 enum { LOADS(AS_ENUM) FIRST_CHECK, BEFORE_CHECKS = FIRST_CHECK - 1, CHECKS(AS_ENUM) GLOBALS(AS_ENUM) NUM_OPS };
@@ -316,8 +316,9 @@ check(Instr *i, const GuardEnv *env, PyObject **regs, int64_t *symbols)
     case OP_SYMBOL: return symbol_value(regs[i->reg], i->b & 15, i->b >> 4, &symbols[i->a]);
     case OP_GLOBAL_MISSING: return global_missing(env, i->obj);
     case OP_CONDITION: return condition_holds(i->aux, symbols);
-    case OP_DISJOINT: return disjoint(i->obj, regs);
+    case OP_DISJOINT: return disjoint(i->obj, regs) == (i->a != 0);
     case OP_ERRSTATE: return errstate_read() == i->a;
+    case OP_REGION: return breaks_are_errors(i->b != 0) == (i->a != 0);
     default: return false;
     }
 }
@@ -372,7 +373,8 @@ disjoint_is_valid(PyObject *spec, int n)
             return false;
         }
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(numbers); i++) {
-            long number = PyLong_AsLong(PyTuple_GET_ITEM(numbers, i));
+            PyObject *item = PyTuple_GET_ITEM(numbers, i); /* read again at each run: it must stay the same */
+            long number = PyLong_CheckExact(item) ? PyLong_AsLong(item) : -1;
             if (number < 0 || number >= limit) {
                 return false;
             }

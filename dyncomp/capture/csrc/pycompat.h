@@ -122,6 +122,56 @@ frame_set_code(Frame *f, PyCodeObject *code)
     Py_DECREF(old);
 }
 
+static inline Frame *
+current_frame(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return tstate->current_frame;
+#else
+    return tstate->cframe->current_frame;
+#endif
+}
+
+/* Whether `callable` is being called by a CALL instruction right now, so that the argument array is on the stack of
+   the calling frame, which owns the references and only drops them after the call: where a Python function was
+   called, the interpreter would have moved them into its frame. Others who pass on arguments (bound methods) may
+   have put a borrowed reference before them: the callable itself must be in front, as CALL finds it. */
+static inline bool
+args_are_on_stack(PyThreadState *tstate, PyObject *callable, PyObject *const *args, size_t nargsf)
+{
+    Frame *f = current_frame(tstate);
+    if (!(nargsf & PY_VECTORCALL_ARGUMENTS_OFFSET) || f == NULL || !frame_has_code(f)) {
+        return false;
+    }
+    PyCodeObject *code = frame_code(f);
+    PyObject *const *stack = f->localsplus + code->co_nlocalsplus;
+    if (args < stack + 2 || args + PyVectorcall_NARGS(nargsf) > stack + code->co_stacksize) {
+        return false;
+    }
+#if PY_VERSION_HEX >= 0x030D0000
+    return args[-1] == callable || (args[-1] == NULL && args[-2] == callable);
+#else
+    return args[-1] == callable;
+#endif
+}
+
+/* Let go of the variables of a frame that has returned and will not be looked at. 3.12 and later have cleared the
+   frame when it returned; it must not be touched any more. */
+static inline void
+frame_let_go(Frame *f)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    if (f->frame_obj != NULL && Py_REFCNT(f->frame_obj) > 1) {
+        return;
+    }
+    for (int i = 0; i < f->stacktop; i++) {
+        Py_CLEAR(f->localsplus[i]);
+    }
+#else
+    (void)f;
+#endif
+}
+
 /* -- tracing ------------------------------------------------------------------------------ */
 #if PY_VERSION_HEX >= 0x030C0000
 #define USER_TOOLS UINT64_C(0x3f) /* sys.settrace and sys.setprofile have the tools 6 and 7 */

@@ -43,10 +43,10 @@ function_with_cells(PyObject *code, PyObject *globals, PyObject *name, PyObject 
 static int
 resume_init(Dispatcher *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"code", "globals", "name", "qualname", "config", "on_miss", NULL};
-    PyObject *code, *globals, *name, *qualname, *config, *on_miss = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!UUO|O", names, &PyCode_Type, &code, &PyDict_Type, &globals,
-                                     &name, &qualname, &config, &on_miss)) {
+    static char *names[] = {"code", "globals", "name", "qualname", "config", "on_miss", "make_code", NULL};
+    PyObject *code, *globals, *name, *qualname, *config, *on_miss = NULL, *make_code = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!UUO|OO", names, &PyCode_Type, &code, &PyDict_Type, &globals,
+                                     &name, &qualname, &config, &on_miss, &make_code)) {
         return -1;
     }
     int num_free = ((PyCodeObject *)code)->co_nfreevars;
@@ -66,6 +66,8 @@ resume_init(Dispatcher *self, PyObject *args, PyObject *kwargs)
     dispatcher_leave(self);
     self->borrows_config = true;
     int result = dispatcher_setup(self, func, config, on_miss);
+    Py_XSETREF(self->make_code, make_code == NULL || make_code == Py_None ? NULL : Py_NewRef(make_code));
+    Py_CLEAR(self->original);
     Py_DECREF(func);
     self->vectorcall = num_free > 0 ? needs_cells : dispatch;
     return result;
@@ -78,30 +80,39 @@ resume_bind(Dispatcher *self, PyObject *cells)
         PyErr_SetString(PyExc_RuntimeError, "the continuation is not initialised");
         return NULL;
     }
-    PyFunctionObject *template = self->func;
+    /* without a config nothing is compiled any more */
+    PyFunctionObject *template
+        = self->config == NULL ? original_function(self) : (PyFunctionObject *)Py_NewRef((PyObject *)self->func);
+    if (template == NULL) {
+        return NULL;
+    }
     PyCodeObject *code = (PyCodeObject *)template->func_code;
     bool good = PyTuple_Check(cells) && PyTuple_GET_SIZE(cells) == code->co_nfreevars;
     for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(cells); i++) {
         good = PyCell_Check(PyTuple_GET_ITEM(cells, i));
     }
-    if (!good) {
+    PyObject *func = NULL;
+    if (good) {
+        func = function_with_cells((PyObject *)code, template->func_globals, template->func_name,
+                                   template->func_qualname, cells);
+    }
+    else {
         PyErr_Format(PyExc_TypeError, "%R takes a tuple of %d cells", self, code->co_nfreevars);
-        return NULL;
     }
-    PyObject *func = function_with_cells((PyObject *)code, template->func_globals, template->func_name,
-                                         template->func_qualname, cells);
-    if (func != NULL && self->config == NULL) {
-        return func; /* nothing is compiled any more */
+    Py_DECREF(template);
+    if (func == NULL || self->config == NULL) {
+        return func;
     }
-    PyObject *made = func == NULL ? NULL : dispatcher_new(&Dispatcher_Type, NULL, NULL);
-    if (made != NULL && dispatcher_setup((Dispatcher *)made, func, (PyObject *)self->config, self->on_miss) < 0) {
+    Dispatcher *made = (Dispatcher *)dispatcher_new(&Dispatcher_Type, NULL, NULL);
+    if (made != NULL && dispatcher_setup(made, func, (PyObject *)self->config, self->on_miss) < 0) {
         Py_CLEAR(made);
     }
     if (made != NULL) {
-        ((Dispatcher *)made)->extra_frames = 1;
+        made->extra_frames = 1;
+        made->make_code = Py_XNewRef(self->make_code);
     }
-    Py_XDECREF(func);
-    return made;
+    Py_DECREF(func);
+    return (PyObject *)made;
 }
 
 static PyMethodDef resume_methods[] = {

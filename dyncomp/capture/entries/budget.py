@@ -13,6 +13,7 @@ from .records import EntryRecord, log
 _GUARD_BYTES = 160
 _NODE_BYTES = 1200  # before and after the passes
 _ENTRY_BYTES = 2000
+_SLACK = 16  # this part of the budget is free after entries were dropped
 
 
 def estimate(record: EntryRecord, code: types.CodeType | None) -> int:
@@ -73,22 +74,24 @@ def _bytes_of(entry: _hook.Entry) -> int:
 def make_room(config: CaptureConfig, needed: int) -> None:
     """Drop the entries that were not used for longest until ``needed`` more bytes are within the budget."""
     limit = config.options.cache_bytes
+    config.held_at_most += needed
+    if config.held_at_most <= limit:
+        return  # counting all entries for each new one would take time in the square of their number
     known = [(entry, code) for code, entries in _hook.all_entries(config) for entry in entries]
     total = needed + sum(_bytes_of(entry) for entry, _ in known)
-    if total <= limit:
-        return
+    wanted = limit - limit // _SLACK if total > limit else limit
     known.sort(key=lambda pair: pair[0].last_hit)
     for entry, code in known:
-        if total <= limit:
-            return
+        if total <= wanted:
+            break
         total -= _bytes_of(entry)
         _evict(config, code, entry)
+    config.held_at_most = total
 
 
 def _evict(config: CaptureConfig, code: types.CodeType, entry: _hook.Entry) -> None:
     _hook.drop_entry(code, config, entry)
-    state = config.state_of(code)
-    state.captures -= 1  # the limit is on forms that are kept
+    config.count_capture(code, -1)  # the limits are on forms that are kept
     records = config.records
     records.counters["evicted"] += 1
     if isinstance(entry.payload, EntryRecord):

@@ -14,6 +14,7 @@ from typing import Any
 from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
 from ...options import Options
+from ...sizes import Argument, DynamicArguments
 from .. import _hook
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
@@ -38,6 +39,12 @@ NOT_INLINED = frozenset((
 ))
 # fmt: on
 
+# what of them is inlined all the same, by module and outermost name: it looks at its arguments only
+_INLINED_PARTS = frozenset(
+    ("inspect", name)
+    for name in ["Signature", "Parameter", "BoundArguments", "isclass", "isfunction", "ismethod", "ismodule"]
+    + ["isbuiltin", "isgenerator", "isroutine", "iscode", "ismethodwrapper"]
+)
 
 _POLYFILLS = "dyncomp.capture.polyfills"
 
@@ -53,6 +60,8 @@ class FrameState:
     static_dims: dict[str, set[int]] = field(default_factory=dict)
     texts: dict[str, set[str]] = field(default_factory=dict)
     captures: int = 0
+    pieces: int = 0  # captures of it and of all that it was cut into
+    limited: bool = False  # too many of them, and that was said
     observed: bool = False
     misses: list[Failure] = field(default_factory=list)
 
@@ -78,13 +87,16 @@ class CaptureConfig(_hook.HookConfig):
         self._find_frontends = frontends
         self._states: dict[types.CodeType, FrameState] = {}
         self._varying: dict[types.CodeType, frozenset[str]] = {}
+        self._described: set[types.CodeType] = set()
         self.rebuild: Callable[[Any, Options], Any] | None = None
         self.code_infos: dict[int, Any] = {}
-        self.canonical_codes: dict[int, Any] = {}
         self.resume_functions: dict[Any, Any] = {}
+        self.stand_ins: dict[int, Any] = {}  # what is made later, by the id of the code that stands in for it
         # by identity (code objects compare by value), with the body so that its id stays its own
-        self._body_owners: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        self._body_owners: dict[int, tuple[types.CodeType, list[types.CodeType]]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
+        self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
         self.raise_internal_errors = True  # under debug_verify
 
     @property
@@ -109,6 +121,24 @@ class CaptureConfig(_hook.HookConfig):
             return function.__qualname__
         return self.rebuild, (function, self.options)
 
+    def describe_arguments(self, code: types.CodeType) -> None:
+        """Have ``dynamic={…}`` speak of this code's arguments, which must have these names."""
+        described = self.options.dynamic
+        if not isinstance(described, DynamicArguments):
+            return
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        for argument in described.arguments:
+            if argument.name not in names:
+                raise ValueError(f"dynamic: {code.co_qualname} has no argument {argument.name!r}")
+        self._described.add(code)
+
+    def described_argument(self, code: types.CodeType, name: str) -> Argument | None:
+        """What ``dynamic={…}`` says of an argument."""
+        if code not in self._described:
+            return None
+        assert isinstance(self.options.dynamic, DynamicArguments)
+        return self.options.dynamic.find(name)
+
     def state_of(self, code: types.CodeType) -> FrameState:
         return self._states.setdefault(code, FrameState())
 
@@ -119,24 +149,43 @@ class CaptureConfig(_hook.HookConfig):
         self._body_owners.clear()
         self._plain_bodies.clear()
         self.code_infos.clear()
-        self.canonical_codes.clear()
         self.resume_functions.clear()
+        self.stand_ins.clear()
+        self._pieces.clear()
         self.records.forget()
 
     def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:
         """Arguments of a loop body that change from one iteration to the next."""
         self._varying[code] = names
 
-    def set_body_owner(self, body: types.CodeType, owner: types.CodeType) -> None:
-        """``body`` runs one iteration of a loop of ``owner``."""
-        self._body_owners[id(body)] = (body, owner)
+    def add_piece(self, piece: types.CodeType, owner: types.CodeType) -> None:
+        """``piece`` is a continuation of ``owner``, or the body of one of its loops."""
+        self._pieces[id(piece)] = (piece, owner)
+
+    def function_of(self, code: types.CodeType) -> types.CodeType:
+        """The function of the program that ``code`` is a piece of, or is."""
+        while id(code) in self._pieces:
+            code = self._pieces[id(code)][1]
+        return code
+
+    def count_capture(self, code: types.CodeType, change: int = 1) -> None:
+        """Another form of ``code`` is kept, or one less."""
+        self.state_of(code).captures += change
+        self.state_of(self.function_of(code)).pieces += change
+
+    def add_body_owner(self, body: types.CodeType, owner: types.CodeType) -> None:
+        """``body`` runs one iteration of a loop of ``owner``: a function, or a continuation of it."""
+        owners = self._body_owners.setdefault(id(body), (body, []))[1]
+        if not any(known is owner for known in owners):
+            owners.append(owner)
 
     def note_plain_body(self, body: types.CodeType) -> None:
         """A loop's body turned out to hold no array work: have its loop captured anew, to run as it is."""
         known = self._body_owners.get(id(body))
         if known is not None and id(body) not in self._plain_bodies:
             self._plain_bodies[id(body)] = body
-            _hook.clear(known[1], self)
+            for owner in known[1]:
+                _hook.clear(owner, self)
 
     def is_plain_body(self, body: types.CodeType) -> bool:
         """Whether every capture of a loop's body so far left it as it is."""
@@ -151,7 +200,10 @@ class CaptureConfig(_hook.HookConfig):
     def is_loop_body(self, code: types.CodeType) -> bool:
         return code in self._varying
 
-    def is_inlinable(self, module: str) -> bool:
+    def is_inlinable(self, module: str, qualname: str = "") -> bool:
+        """Whether the functions and classes of a module are followed, or that one."""
+        if (module, qualname.partition(".")[0]) in _INLINED_PARTS:
+            return True
         return module not in NOT_INLINED and module.partition(".")[0] not in NOT_INLINED
 
     def is_trusted(self, module: str) -> bool:

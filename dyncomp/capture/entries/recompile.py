@@ -113,6 +113,7 @@ def _observe_array(obj: Any, source: Source, config: CaptureConfig, state: Frame
 def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | None) -> bool:
     """Count a miss; past a limit say so once, and have the original run for inputs that no entry serves."""
     state = config.state_of(code)
+    whole = config.state_of(config.function_of(code))
     if failure is not None:
         state.misses.append(failure)
     options = config.options
@@ -120,9 +121,14 @@ def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | N
         name, limit = "recompile_limit", options.recompile_limit
     elif _hook.num_entries(code) >= options.accumulated_recompile_limit:
         name, limit = "accumulated_recompile_limit", options.accumulated_recompile_limit
+    elif whole.pieces >= options.capture_limit:
+        name, limit = "capture_limit", options.capture_limit
     else:
         return False
     _hook.mark(code, "frozen", config)
+    if name == "capture_limit" and whole.limited:
+        return True  # it was said of another piece
+    whole.limited = name == "capture_limit"
     text = _limit_text(state, name, limit)
     where = location(code)
     config.records.counters["limited"] += 1
@@ -131,10 +137,15 @@ def over_limit(code: types.CodeType, config: CaptureConfig, failure: Failure | N
     return True
 
 
+_LIMIT = "recompilation limit ({limit}) reached, see options['{name}']: for other inputs the original runs"
+_LIMITS = {
+    "capture_limit": "{limit} pieces of the function are compiled, the limit: for other inputs, and where no "
+    "compiled piece goes on, the original runs, see options['{name}']"
+}
+
+
 def _limit_text(state: FrameState, name: str, limit: int) -> str:
-    lines = [
-        f"recompilation limit ({limit}) reached, see options[{name!r}]: for other inputs the original runs"
-    ]
+    lines = [_LIMITS.get(name, _LIMIT).format(name=name, limit=limit)]
     blamed = most_frequent(state.misses)
     if blamed is not None:
         times = f"{blamed.count} of {len(state.misses)} times"
@@ -181,11 +192,22 @@ _ADVICE = {
     Kind.NUMPY_SCALAR: "{place} is of another type each time: convert it before the call",
     Kind.SYM: "the program branches on sizes or integers: use the same branch for all, or split the function",
     Kind.NO_OVERLAP: "arguments share memory in some calls: pass copies",
+    Kind.OVERLAP: "arguments share memory in some calls: pass copies",
+    Kind.REGION: "calls come from regions that allow graph breaks and from others: take the breaks out",
 }
+
+
+_FIXED = (
+    "the program uses {place} as a constant (the length of a list, an axis, a key): pass fewer different "
+    "values, or use an array"
+)
 
 
 def advice(guard: Guard) -> str:
     """What a user can do about a guard that fails."""
     place = guard.source.expr() if guard.source is not None else ""
+    if guard.kind is Kind.SYM and guard.expected.relation == "==" and len(guard.expected.bindings) == 1:
+        fixed = guard.expected.bindings[0].expr()
+        return f"{_FIXED.format(place=fixed)}. More compiled forms are kept with a higher limit."
     text = _ADVICE.get(guard.kind, "make what changes an argument of array type")
     return f"{text.format(place=place)}. More compiled forms are kept with a higher limit."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import types
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,9 +69,11 @@ class Records:
         self.internal_errors.append(traceback)
 
     def plain_function(
-        self, code: types.CodeType, namespace: dict[str, Any], closure: Any
+        self, code: types.CodeType | Callable[[], types.CodeType], namespace: dict[str, Any], closure: Any
     ) -> types.FunctionType:
         """The original as a function that is not captured, for a call whose graph raised."""
+        if not isinstance(code, types.CodeType):
+            code = code()
         self.counters["fallbacks"] += 1
         _hook.mark(code, "skip")
         log.info("the graph of %s raised: the original runs", code.co_qualname)

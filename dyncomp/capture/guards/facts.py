@@ -15,6 +15,7 @@ import numpy as np
 
 from dyncomp.capture.guards.serial import code_hash
 from dyncomp.capture.guards.source import Source
+from dyncomp.symfacts import in_words
 from dyncomp.symint import SymGuard
 
 
@@ -165,10 +166,13 @@ class SymCondition:
     def of(cls, guard: SymGuard, bindings: dict[str, SymBinding]) -> SymCondition:
         """From a recorded :class:`~dyncomp.symint.SymGuard`; ``bindings`` says where each symbol is read."""
         used = tuple(bindings[name] for name in sorted(guard.expr.symbols()))
-        return cls(tuple(guard.expr.postfix()), guard.relation, used, str(guard))
+        words = in_words(guard, {b.symbol: b.expr() for b in used})
+        return cls(tuple(guard.expr.postfix()), guard.relation, used, words)
 
     def __str__(self) -> str:
-        text = self.text or f"{' '.join(map(str, self.program))} {self.relation} 0"
+        if self.text:
+            return self.text
+        text = f"{' '.join(map(str, self.program))} {self.relation} 0"
         where = ", ".join(f"{b.symbol} = {b.expr()}" for b in self.bindings)
         return f"{text} where {where}" if where else text
 

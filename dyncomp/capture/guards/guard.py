@@ -83,6 +83,8 @@ class Kind(enum.StrEnum):
     NO_OVERLAP = "NO_OVERLAP"  # no source: E is a NoOverlap
     SAME_OBJECT = "SAME_OBJECT"  # value is what the source E yields
     NOT_SAME_OBJECT = "NOT_SAME_OBJECT"  # value is not what the source E yields
+    OVERLAP = "OVERLAP"  # no source: not as the NoOverlap E says
+    REGION = "REGION"  # no source: E = (whether breaks are errors, whether outside of all regions)
     ERRSTATE = "ERRSTATE"  # no source: NumPy's error modes are E (read_errstate())
     CUSTOM_ARRAY = "CUSTOM_ARRAY"  # E: CustomCheck
     TORCH_TENSOR = "TORCH_TENSOR"  # E: TensorFacts, checked through DLPack's exchange table
@@ -134,11 +136,18 @@ def guard_text(guard: Guard) -> str:
 
 
 _NAMED = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+_DESCRIPTORS = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.ClassMethodDescriptorType,
+)
 _SCALARS = (int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented))
 _SEQUENCES = (tuple, list, set, frozenset)
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
     """A few words about any object; runs no user code."""
     kind = type(value)
     if issubclass(kind, type):
@@ -148,6 +157,10 @@ def _short(value: Any) -> str:
         return text if len(text) <= 80 else text[:77] + "..."
     if kind in _NAMED:
         return f"{kind.__name__} {value.__name__}"
+    if issubclass(kind, enum.Enum):
+        return f"{_type_name(kind)}.{object.__getattribute__(value, '__dict__').get('_name_')}"
+    if kind in _DESCRIPTORS or issubclass(kind, (np.ufunc, np.dtype)):
+        return repr(value)
     if kind in _SEQUENCES or kind is dict:
         return f"a {kind.__name__} of {len(value)}"
     return f"{_type_name(kind)} object at {id(value):#x}"
@@ -171,18 +184,18 @@ def _is_plain(value: Any) -> bool:
 
 
 _TEXTS: dict[str, Callable[[str, Any], str]] = {
-    "TYPE_IS": lambda x, e: f"type({x}) is {_short(e)}",
-    "NUMPY_SCALAR": lambda x, e: f"{x}: NumPy scalar {_short(e)}",
-    "IS": lambda x, e: f"{x} is {_short(e)}",
-    "IS_NOT": lambda x, e: f"{x} is not {_short(e)}",
-    "EQUALS": lambda x, e: f"{x} == {_short(e)} ({type(e).__name__})",
+    "TYPE_IS": lambda x, e: f"type({x}) is {short(e)}",
+    "NUMPY_SCALAR": lambda x, e: f"{x}: NumPy scalar {short(e)}",
+    "IS": lambda x, e: f"{x} is {short(e)}",
+    "IS_NOT": lambda x, e: f"{x} is not {short(e)}",
+    "EQUALS": lambda x, e: f"{x} == {short(e)} ({type(e).__name__})",
     "BOOL": lambda x, e: f"{x} is {e}",
     "NONE": lambda x, e: f"{x} is None",
     "NOT_NONE": lambda x, e: f"{x} is not None",
-    "LEN": lambda x, e: f"{x}: {_short(e[0])} of length {e[1]}",
-    "DICT_KEYS": lambda x, e: f"list({x}) == [{', '.join(map(_short, e))}]",
-    "DICT_HAS": lambda x, e: f"{_short(e)} in {x}",
-    "DICT_LACKS": lambda x, e: f"{_short(e)} not in {x}",
+    "LEN": lambda x, e: f"{x}: {short(e[0])} of length {e[1]}",
+    "DICT_KEYS": lambda x, e: f"list({x}) == [{', '.join(map(short, e))}]",
+    "DICT_HAS": lambda x, e: f"{short(e)} in {x}",
+    "DICT_LACKS": lambda x, e: f"{short(e)} not in {x}",
     "HASATTR": lambda x, e: f"hasattr({x}, {e!r})",
     "NOATTR": lambda x, e: f"not hasattr({x}, {e!r})",
     "INSTANCE_HAS": lambda x, e: f"{e!r} in vars({x})",
@@ -195,6 +208,8 @@ _TEXTS: dict[str, Callable[[str, Any], str]] = {
     "NO_OVERLAP": lambda x, e: str(e),
     "SAME_OBJECT": lambda x, e: f"{x} is {e.expr()}",
     "NOT_SAME_OBJECT": lambda x, e: f"{x} is not {e.expr()}",
+    "OVERLAP": lambda x, e: f"not: {e}",
+    "REGION": lambda x, e: f"graph breaks are {'errors' if e[0] else 'allowed'} (error_on_graph_break)",
     "ERRSTATE": lambda x, e: f"np.errstate({errstate_name(e)})",
     "CUSTOM_ARRAY": lambda x, e: f"{x}: {e}",
     "TORCH_TENSOR": lambda x, e: f"{x}: {e}",
@@ -259,17 +274,17 @@ def _read(source: Source, env: tuple[Any, ...]) -> tuple[bool, Any]:
 def _actual(guard: Guard, value: Any) -> str:
     kind = guard.kind
     if kind in (Kind.TYPE_IS, Kind.NUMPY_SCALAR):
-        return f"type {_short(type(value))}"
+        return f"type {short(type(value))}"
     if kind is Kind.ARRAY:
         return describe_array(value)
     if kind is Kind.LEN:
         length = f" of length {len(value)}" if type(value) in (*_SEQUENCES, dict, str) else ""
-        return _short(type(value)) + length
+        return short(type(value)) + length
     if kind is Kind.DICT_KEYS and type(value) is dict:
-        return f"[{', '.join(map(_short, value))}]"
+        return f"[{', '.join(map(short, value))}]"
     if kind is Kind.EQUALS:
-        return f"{_short(value)} ({_type_name(type(value))})"
-    return _short(value)
+        return f"{short(value)} ({_type_name(type(value))})"
+    return short(value)
 
 
 def describe_array(value: Any) -> str:
@@ -277,7 +292,7 @@ def describe_array(value: Any) -> str:
     if issubclass(type(value), np.ndarray):
         writeable = "" if value.flags.writeable else " read-only"
         return f"{ArrayFacts.of(value)}{writeable}"
-    return _short(type(value))
+    return short(type(value))
 
 
 def _actual_global(guard: Guard, env: tuple[Any, ...]) -> str:
@@ -289,11 +304,19 @@ def _actual_global(guard: Guard, env: tuple[Any, ...]) -> str:
             found, value = _read(binding.source, env)
             values.append(f"{binding.expr()} = {_bound(binding, value) if found else 'missing'}")
         return ", ".join(values)
-    return {Kind.NO_OVERLAP: "overlapping memory", Kind.GLOBAL_MISSING: "a global of that name"}[guard.kind]
+    return _FOUND_INSTEAD[guard.kind]
+
+
+_FOUND_INSTEAD = {
+    Kind.NO_OVERLAP: "overlapping memory",
+    Kind.OVERLAP: "memory that does not overlap",
+    Kind.REGION: "another region",
+    Kind.GLOBAL_MISSING: "a global of that name",
+}
 
 
 def _bound(binding: SymBinding, value: Any) -> str:
     if isinstance(value, np.ndarray) and binding.what in ("dim", "stride"):
         sizes = value.shape if binding.what == "dim" else value.strides
         return str(sizes[binding.axis]) if binding.axis < len(sizes) else "no such axis"
-    return describe_array(value) if isinstance(value, np.ndarray) else _short(value)
+    return describe_array(value) if isinstance(value, np.ndarray) else short(value)

@@ -297,7 +297,13 @@ def _lower_overlap(low: Lowering, guard: Any) -> None:
     if not isinstance(facts, NoOverlap):
         raise GuardRefused("NO_OVERLAP expects NoOverlap")
     registers = tuple(low.read(source) for source in facts.arrays)
-    low.check("DISJOINT", 0, (registers, tuple(facts.mutated)))
+    wanted = str(guard.kind) == "NO_OVERLAP"
+    low.check("DISJOINT", 0, (registers, tuple(facts.mutated)), a=int(wanted))
+
+
+def _lower_region(low: Lowering, guard: Any) -> None:
+    errors, outside = guard.expected
+    low.check("REGION", 0, a=int(errors), b=int(outside))
 
 
 def _lower_same(op: str) -> Callable[[Lowering, Any], None]:
@@ -352,6 +358,8 @@ _CHECKS: dict[str, Callable[[Lowering, Any], None]] = {
     "PYINT_FITS_INT64": lambda low, g: low.check("INT64", low.read(_source(g))),
     "SYM": _lower_condition,
     "NO_OVERLAP": _lower_overlap,
+    "OVERLAP": _lower_overlap,
+    "REGION": _lower_region,
     "SAME_OBJECT": _lower_same("SAME"),
     "NOT_SAME_OBJECT": _lower_same("NOT_SAME"),
     "ERRSTATE": _lower_errstate,

@@ -163,6 +163,8 @@ _CODECS: dict[str, tuple[Packer, Packer]] = {
     "PYINT_FITS_INT64": _PLAIN,
     "SYM": (_pack_condition, _unpack_condition),
     "NO_OVERLAP": (_pack_overlap, _unpack_overlap),
+    "OVERLAP": (_pack_overlap, _unpack_overlap),
+    "REGION": (_same, tuple),
     "SAME_OBJECT": (source_to_tuple, _unpack_source),
     "NOT_SAME_OBJECT": (source_to_tuple, _unpack_source),
     "ERRSTATE": _PLAIN,

@@ -7,6 +7,7 @@ from typing import Any
 from ..breaks import Break
 from ..calls.texts import join, text_of
 from ..methods.sets import SET
+from ..values.derived import merged_part
 from ..values.func import CellValue, NestedFunctionValue
 from ..values.iterator import IteratorValue
 from ..values.mapping import DictValue
@@ -103,7 +104,7 @@ def set_update(tracer: Any, frame: Any, depth: int) -> None:
 
 @handles("DICT_UPDATE", "DICT_MERGE")
 def dict_update(tracer: Any, frame: Any, depth: int) -> None:
-    source = frame.pop()
+    source = merged_part(tracer, frame.pop())
     if not isinstance(source, DictValue):
         raise Break("unsupported-operation", f"unpacking of {source.describe()} into a dict")
     for key, value in source.contents(tracer).items():

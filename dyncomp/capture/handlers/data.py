@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 import sys
+import types
 from typing import Any
 
 from .. import generators
 from ..breaks import Break
+from ..bytecode.loops import Unbound
 from ..guards.guard import Kind
 from ..guards.source import (
     AttrSource,
@@ -23,6 +25,13 @@ from ..values.func import CellValue
 from ..values.generator import GeneratorValue
 from ..values.number import ConstValue
 from .registry import handles
+
+_LITERALS = frozenset(
+    (
+        *(int, float, complex, bool, str, bytes, tuple, frozenset, slice, range),
+        *(types.NoneType, types.EllipsisType, types.CodeType, Unbound),
+    )
+)
 
 
 @handles("NOP", "RESUME")
@@ -50,7 +59,8 @@ def swap(tracer: Any, frame: Any, arg: int) -> None:
 
 @handles("LOAD_CONST")
 def load_const(tracer: Any, frame: Any, arg: Any) -> None:
-    frame.push(ConstValue(arg))
+    # tools that write code objects make any object a constant
+    frame.push(ConstValue(arg) if type(arg) in _LITERALS else tracer.child_or_constant(arg, None))
 
 
 @handles("LOAD_ASSERTION_ERROR")

@@ -6,8 +6,10 @@ from typing import Any
 
 from .. import exceptions
 from ..breaks import Break
+from ..objects import protocols
 from ..values.generator import GeneratorValue
 from ..values.number import ConstValue
+from ..values.obj import InstanceValue
 from .registry import handles
 
 
@@ -32,20 +34,25 @@ def get_yield_from_iter(tracer: Any, frame: Any, arg: Any) -> None:
 def send(tracer: Any, frame: Any, target: int) -> None:
     sent = frame.pop()
     receiver = frame.stack[-1]
-    found = _advance(tracer, receiver, sent)
-    if found is not None:
-        frame.push(found)
+    yielded, returned = _advance(tracer, receiver, sent)
+    if yielded is not None:
+        frame.push(yielded)
         return
-    frame.push(receiver.returned if isinstance(receiver, GeneratorValue) else ConstValue(None))
+    frame.push(returned)
     frame.jump(target)
 
 
-def _advance(tracer: Any, receiver: Any, sent: Any) -> Any:
+def _advance(tracer: Any, receiver: Any, sent: Any) -> tuple[Any, Any]:
+    """What the receiver yields, or ``None`` and the value of ``yield from``."""
     if isinstance(receiver, GeneratorValue):
-        return receiver.resume(tracer, sent)
+        yielded = receiver.resume(tracer, sent)
+        return yielded, receiver.returned if yielded is None else None
     if not (sent.is_const and sent.const is None):
         raise Break("would-raise", f"{receiver.describe()} has no attribute 'send'")
-    return receiver.next(tracer)
+    if isinstance(receiver, InstanceValue):
+        yielded, end = protocols.step(tracer, receiver)
+        return yielded, None if end is None else end.getattr(tracer, "value")
+    return receiver.next(tracer), ConstValue(None)
 
 
 @handles("END_SEND")

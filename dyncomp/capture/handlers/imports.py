@@ -10,7 +10,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..guards.guard import Kind
-from ..guards.source import AttrSource, BuiltinSource, ItemSource, ModuleSource
+from ..guards.source import AttrSource, BuiltinSource, ItemSource, ModuleSource, Source
 from ..values.obj import ModuleValue
 from .registry import handles
 
@@ -24,6 +24,7 @@ def import_name(tracer: Any, frame: Any, name: str) -> None:
     full = _absolute_name(tracer, frame, name, tracer.constant_of(level, "an import's level"))
     module = loaded(tracer, full)
     wanted = fromlist.const
+    module_name = full
     if wanted:
         for entry in wanted:
             if entry == "*" or not _has(module, entry):
@@ -31,8 +32,9 @@ def import_name(tracer: Any, frame: Any, name: str) -> None:
     elif not name.partition(".")[2]:
         pass
     else:
-        module = loaded(tracer, full.partition(".")[0])
-    frame.push(tracer.child_or_constant(module, None))
+        module_name = full.partition(".")[0]
+        module = loaded(tracer, module_name)
+    frame.push(tracer.child_or_constant(module, _source_of(tracer, module_name)))
 
 
 def _absolute_name(tracer: Any, frame: Any, name: str, level: int) -> str:
@@ -52,10 +54,17 @@ def loaded(tracer: Any, name: str) -> types.ModuleType:
     spec = getattr(module, "__spec__", None)
     if type(module) is not types.ModuleType or getattr(spec, "_initializing", False):
         raise Break("import", f"import of {name}")
-    if not tracer.config.is_trusted(name):
-        modules = AttrSource(ModuleSource("sys"), "modules")
-        tracer.guard(ItemSource(modules, name), Kind.IS, module)
+    source = _source_of(tracer, name)
+    if source is not None:
+        tracer.guard(source, Kind.IS, module)
     return module
+
+
+def _source_of(tracer: Any, name: str) -> Source | None:
+    """Where a module is found again, so that its members are guarded; not those of array libraries."""
+    if tracer.config.is_trusted(name):
+        return None
+    return ItemSource(AttrSource(ModuleSource("sys"), "modules"), name)
 
 
 def _has(module: types.ModuleType, name: str) -> bool:

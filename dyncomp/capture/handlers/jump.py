@@ -96,7 +96,7 @@ def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
         return True
     # a loop that cannot be made a function of its own is unrolled somewhat further, and so is one over names,
     # each of which would make the function another one
-    further = frame.info.loop_problem(loop) is not None
+    further = frame.loop_problem(loop) is not None
     further = further or (count <= 4 * options.unroll_limit and _over_names(iterator))
     if not further or count * len(loop.body) > 4 * options.unroll_ops:
         return False

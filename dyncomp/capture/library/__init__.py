@@ -4,14 +4,20 @@ from ..calls.folding import fold_call
 from . import (  # noqa: F401 - importing a topic registers its builtins
     construct,
     copies,
+    environment,
     functions,
+    inspection,
     iteration,
     itertools_calls,
+    memory,
     numbers,
+    numpy_state,
     operator_calls,
+    output,
     region_calls,
     state,
     text,
+    warning_filters,
     wrapping,
 )
 from .registry import builtin, find

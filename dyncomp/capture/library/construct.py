@@ -9,6 +9,7 @@ from ..methods.deques import new_deque
 from ..methods.dicts import dict_update, from_keys, new_dict
 from ..methods.sets import new_set
 from ..values.base import Tracer, Value
+from ..values.derived import DerivedValue
 from ..values.mapping import DefaultDictValue, DictValue
 from ..values.seq import ListValue, SliceValue, TupleValue
 from .registry import NONE, builtin, expand
@@ -58,6 +59,10 @@ def _counter(tracer: Tracer, *args: Value, **given: Value) -> Value:
 
 @builtin(collections._count_elements)  # type: ignore[attr-defined]
 def _count_elements(tracer: Tracer, mapping: Value, iterable: Value, /) -> Value:
+    if isinstance(mapping, DerivedValue) and all(
+        mapping.is_native(tracer, n) for n in ("get", "__setitem__")
+    ):
+        mapping = mapping.part
     if not isinstance(mapping, DictValue):
         raise Break("unsupported-call", f"counting into {mapping.describe()}")
     for item in iterable.items(tracer):

@@ -1,21 +1,33 @@
-"""``functools.update_wrapper`` (and so ``wraps``) and the look-up of ``singledispatch``."""
+"""``functools.update_wrapper`` (and so ``wraps``), look-up of ``singledispatch``, cells that are empty."""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
 
+from .._hook import check_cell
 from ..breaks import Break
-from ..guards.guard import Kind
+from ..exceptions import raise_exception
+from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, CellContentsSource, ItemSource
 from ..objects import attributes
 from ..values.base import Tracer, Value
-from ..values.func import FunctionValue, NestedFunctionValue
+from ..values.func import CellValue, FunctionValue, NestedFunctionValue
 from ..values.number import ConstValue
 from .registry import builtin
 
 _ASSIGNED = ConstValue(functools.WRAPPER_ASSIGNMENTS)
 _UPDATED = ConstValue(functools.WRAPPER_UPDATES)
+
+
+@builtin(check_cell)
+def _check_cell(tracer: Tracer, cell: Value, name: Value) -> Value:
+    """Code that was cut out of a function reads a variable of the function (see ``bytecode.cells``)."""
+    assert isinstance(cell, CellValue)
+    if cell.contents is None:
+        text = f"cannot access local variable {name.const!r} where it is not associated with a value"
+        raise_exception(tracer, UnboundLocalError, text)
+    return ConstValue(None)
 
 
 @builtin(functools.update_wrapper)
@@ -68,4 +80,4 @@ def dispatched(tracer: Tracer, function: FunctionValue, args: list[Value]) -> Va
     for key, implementation in registry.items():
         if implementation is found:
             return tracer.realize(tracer.child(found, ItemSource(place, key)))
-    raise Break("unsupported-call", f"a singledispatch function for {cls!r:.40}")
+    raise Break("unsupported-call", f"a singledispatch function for {short(cls):.40}")

@@ -6,10 +6,12 @@ import operator
 
 from .. import operators
 from ..breaks import Break
+from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.getters import GetterValue
 from ..values.number import ConstValue, SymIntValue
 from ..values.seq import ListValue, TupleValue
+from .numbers import convert_array
 from .registry import HANDLERS, Handler, builtin
 
 
@@ -93,4 +95,10 @@ def _index(tracer: Tracer, obj: Value) -> Value:
         return obj
     if obj.is_const and isinstance(obj.const, int):
         return ConstValue(int(obj.const))
+    if isinstance(obj, ArrayValue) and obj.ref.dtype.kind in ("int", "uint") and _is_single(obj):
+        return convert_array(tracer, obj, int)
     raise Break("unsupported-call", f"operator.index of {obj.describe()}")
+
+
+def _is_single(array: ArrayValue) -> bool:
+    return array.ref.kind in ("scalar", "python") or (array.ref.kind == "array" and array.ref.ndim == 0)

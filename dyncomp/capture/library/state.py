@@ -1,23 +1,29 @@
-"""What a frame asks of the interpreter's state: the exception that is being handled."""
+"""What a frame asks of the interpreter's state: the exception that is being handled, the environment,
+context variables."""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from .. import exceptions
 from ..breaks import Break
+from ..guards.facts import CustomCheck
+from ..guards.guard import Kind
+from ..guards.source import ConstSource
 from ..values.base import Tracer, Value
 from ..values.exception import TracebackValue
 from ..values.number import ConstValue
 from ..values.seq import TupleValue
-from .registry import builtin
+from .registry import NONE, builtin
 
 
 @builtin(sys.exc_info)
 def _exc_info(tracer: Tracer) -> Value:
     found = exceptions.handled(tracer)
     if found is None:
-        raise Break("unsupported-call", "sys.exc_info() of what is handled outside of the captured code")
+        _none_outside(tracer)
+        return TupleValue([NONE, NONE, NONE])
     return TupleValue([ConstValue(found.pytype), found, TracebackValue(found)])
 
 
@@ -25,5 +31,19 @@ def _exc_info(tracer: Tracer) -> Value:
 def _exception(tracer: Tracer) -> Value:
     found = exceptions.handled(tracer)
     if found is None:
-        raise Break("unsupported-call", "sys.exception() of what is handled outside of the captured code")
+        _none_outside(tracer)
+        return NONE
     return found
+
+
+def _none_outside(tracer: Tracer) -> None:
+    """Go on where nothing is being handled around the captured code: guarded, each time anew."""
+    if tracer.handled_outside:
+        raise Break("unsupported-call", "sys.exception() of what is handled outside of the captured code")
+    check = CustomCheck(handles_nothing, None, "no exception is being handled")
+    tracer.guard(ConstSource(sys, "sys"), Kind.CUSTOM_ARRAY, check)
+
+
+def handles_nothing(module: Any, expected: None) -> bool:
+    """The guard of what is being handled where compiled code is called."""
+    return sys.exception() is None

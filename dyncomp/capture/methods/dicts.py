@@ -8,6 +8,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..values.base import Tracer, Value
+from ..values.derived import merged_part
 from ..values.mapping import DictValue, DictViewValue
 from ..values.number import ConstValue
 from ..values.sets import SetValue
@@ -109,6 +110,7 @@ def merge(tracer: Tracer, owner: DictValue, other: Value) -> None:
 
 def pairs_of(tracer: Tracer, owner: DictValue, other: Value) -> Iterator[tuple[Any, Value]]:
     """The entries that a mapping or an iterable of pairs adds to ``owner``."""
+    other = merged_part(tracer, other)
     if isinstance(other, DictValue):
         yield from list(other.contents(tracer).items())
         return

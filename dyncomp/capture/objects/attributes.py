@@ -6,6 +6,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -28,7 +29,8 @@ _C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _IMMUTABLE_TYPE = 1 << 8
 # C types whose attributes are looked up as those of ``object``, though they say so themselves
-_GENERIC = (object, BaseException, types.SimpleNamespace, tuple, list, dict, set, frozenset, str, int, float)
+_GENERIC: tuple[type, ...] = (object, BaseException, types.SimpleNamespace, OrderedDict)
+_GENERIC += (tuple, list, dict, set, frozenset, str, int, float)
 GENERIC_GETATTR = frozenset(cls.__getattribute__ for cls in _GENERIC)
 GENERIC_SETATTR = frozenset(hook for cls in _GENERIC for hook in (cls.__setattr__, cls.__delattr__))
 # descriptors that a class gives as they are
@@ -293,6 +295,7 @@ def missing_attribute(tracer: Tracer, obj: InstanceValue, name: str, direct: Any
         return stored
     hook = find_member(tracer, obj.cls, "__getattr__")
     if hook is None:
+        guard_absent(tracer, obj.cls, "__getattr__")
         raise no_attribute(tracer, obj, name)
     method = BoundMethodValue(obj, hook.as_value(tracer))
     return tracer.realize(tracer.call_as(direct, method, [ConstValue(name)], {}))
@@ -474,6 +477,7 @@ def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
         return tracer.realize(bind_member(tracer, member, None, cls, name, direct))
     if of_meta is not None:
         return bind_member(tracer, of_meta, value, meta, name, direct)
+    guard_absent(tracer, cls, name)
     raise no_attribute(tracer, value, name)
 
 
@@ -483,6 +487,8 @@ def _class_field(tracer: Tracer, cls: type, name: str) -> Value:
     if isinstance(found, (str, int, type, type(None))):
         return tracer.realize(tracer.child(found, AttrSource(ConstSource(cls, cls.__qualname__), name)))
     if isinstance(found, tuple) and all(isinstance(base, type) for base in found):
+        if name in ("__mro__", "__bases__") and _made_in_python(cls):
+            tracer.guard(AttrSource(ConstSource(cls, cls.__qualname__), name), Kind.IS, found)
         return ConstValue(found)
     raise Break("unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__}")
 

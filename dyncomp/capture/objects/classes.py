@@ -10,13 +10,13 @@ from typing import Any
 from .. import exceptions, frames
 from ..breaks import Break, Skip
 from ..values.base import Tracer, Value
-from ..values.func import BoundMethodValue
+from ..values.func import BoundMethodValue, FunctionValue, NestedFunctionValue
 from ..values.number import ConstValue
 from ..values.obj import InstanceValue
 from ..values.partial import PartialValue
 from ..values.seq import TupleValue
 from ..wrap import is_plain_class
-from . import attributes
+from . import attributes, derived
 
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 
@@ -24,10 +24,12 @@ _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 def call_class(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``cls(*args, **kwargs)``."""
     direct = tracer.take_direct()
-    if any("__del__" in vars(base) for base in cls.__mro__):
+    if any("__del__" in vars(base) for base in cls.__mro__) and cls.__module__ != "_io":
         raise Skip(f"{cls.__qualname__} has a destructor, which would not run at its moment")
     if cls is functools.partial and args:
         return _make_partial(args, kwargs)
+    if cls is types.MethodType and len(args) == 2 and not kwargs:
+        return _make_method(*args)
     if issubclass(cls, BaseException):
         return exceptions.construct(tracer, cls, args, kwargs, direct)
     if isinstance(cls, enum.EnumMeta):
@@ -48,6 +50,15 @@ def _refusal(cls: type) -> Break:
     return Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
 
 
+def _make_method(function: Value, owner: Value) -> Value:
+    """``types.MethodType(function, owner)`` of a Python function."""
+    if not isinstance(function, (FunctionValue, NestedFunctionValue)) or (
+        owner.is_const and owner.const is None
+    ):
+        raise _refusal(types.MethodType)
+    return BoundMethodValue(owner, function)
+
+
 def _make_partial(args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``functools.partial``, which flattens partials without attributes of their own."""
     function = args[0]
@@ -62,12 +73,15 @@ def make_instance(
     tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value], direct: Any = None
 ) -> Value:
     """``type.__call__(cls, *args, **kwargs)``: ``__new__``, then ``__init__`` if it gave such an object."""
-    if not tracer.config.is_inlinable(str(cls.__module__)):
+    if not tracer.config.is_inlinable(str(cls.__module__), cls.__qualname__):
         raise _refusal(cls)
     new = attributes.find_member(tracer, cls, "__new__")
     assert new is not None
-    if new.raw in (object.__new__, types.SimpleNamespace.__new__):
-        made: Value = allocate(tracer, cls)
+    derived_value = derived.allocate(tracer, cls, new.raw, args, kwargs)
+    if derived_value is not None:
+        made: Value = derived_value
+    elif new.raw in (object.__new__, types.SimpleNamespace.__new__):
+        made = allocate(tracer, cls)
         _check_ignored(tracer, cls, "__init__", object.__init__, args, kwargs)
     elif type(new.raw) is staticmethod and isinstance(new.raw.__func__, types.FunctionType):
         function = attributes.bind_member(tracer, new, None, cls, "__new__")
@@ -101,6 +115,8 @@ def _initialize(
     if init.raw is types.SimpleNamespace.__init__ and isinstance(made, InstanceValue) and not args:
         for name, value in kwargs.items():
             made.namespace.store(tracer, name, value)
+        return
+    if derived.call_method(tracer, init.raw, [made, *args], kwargs) is not None:
         return
     if not isinstance(init.raw, types.FunctionType) or not isinstance(made, InstanceValue):
         raise _refusal(made.pytype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from ..breaks import Break
@@ -33,7 +34,7 @@ def identical(tracer: Tracer, a: Value, b: Value) -> bool:
         if a.source == b.source:
             return True
         return _same_object(tracer, a, b)
-    if isinstance(a, BoundMethodValue) or isinstance(b, BoundMethodValue):
+    if isinstance(a, BoundMethodValue) or isinstance(b, BoundMethodValue) or a.pytype is types.TracebackType:
         raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
     if (a.source is None) != (b.source is None) and not a.is_const and not b.is_const:
         return False

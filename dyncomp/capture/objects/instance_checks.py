@@ -11,7 +11,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..guards.facts import CustomCheck
-from ..guards.guard import Kind
+from ..guards.guard import Kind, short
 from ..guards.source import ConstSource
 from ..values.base import Tracer, Value
 from ..values.iterator import SequenceIterator
@@ -31,7 +31,7 @@ def is_instance(tracer: Tracer, obj: Value, given: Any) -> bool:
     if cls is given:
         return True
     if not isinstance(given, type):
-        raise Break("unsupported-call", f"isinstance of {obj.describe()} and {given!r:.40}")
+        raise Break("unsupported-call", f"isinstance of {obj.describe()} and {short(given):.40}")
     _check_class_attribute(tracer, obj)
     return _check(tracer, "__instancecheck__", obj, cls, given)
 
@@ -51,7 +51,7 @@ def is_subclass(tracer: Tracer, value: Value, given: Any) -> bool:
         return any(is_subclass(tracer, value, one or type(None)) for one in given.__args__)
     cls = tracer.constant_of(value, "a class")
     if not isinstance(given, type) or not isinstance(cls, type):
-        raise Break("unsupported-call", f"issubclass of {cls!r:.40} and {given!r:.40}")
+        raise Break("unsupported-call", f"issubclass of {short(cls):.40} and {short(given):.40}")
     return _check(tracer, "__subclasscheck__", value, cls, given)
 
 

@@ -7,10 +7,11 @@ import types
 
 from ..breaks import Break
 from ..values.base import Tracer, Value
+from ..values.derived import DerivedValue
 from ..values.number import ConstValue
 from ..values.obj import InstanceValue
 from ..values.seq import TupleValue
-from . import attributes
+from . import attributes, derived
 from .identity import identical
 
 # spelling -> (name in the operator module, the in-place name, the special method)
@@ -90,6 +91,10 @@ def _overrides(tracer: Tracer, cls: type, base: type, name: str) -> bool:
 
 def _try_method(tracer: Tracer, owner: Value, name: str, other: Value) -> Value:
     """What the special method gives; ``_NOT_IMPLEMENTED`` where there is none."""
+    if isinstance(owner, DerivedValue) or isinstance(other, DerivedValue):
+        native, found = derived.native_operator(tracer, owner, name, other)
+        if native:
+            return _NOT_IMPLEMENTED if found is None else found
     if not has_methods(owner):
         if owner.pytype in _DEFERRING or (owner.pytype in (str, bytes) and "mod" not in name):
             return _NOT_IMPLEMENTED

@@ -8,7 +8,9 @@ from typing import Any
 
 from .. import exceptions
 from ..breaks import Break
+from ..calls import texts
 from ..values.base import Codegen, Tracer, Value
+from ..values.derived import DerivedValue
 from ..values.exception import ExceptionValue
 from ..values.iterator import IteratorValue
 from ..values.number import ConstValue, SymIntValue
@@ -17,7 +19,10 @@ from . import attributes
 
 
 def _defines(tracer: Tracer, obj: InstanceValue, name: str) -> bool:
-    return attributes.find_member(tracer, obj.cls, name) is not None
+    found = attributes.find_member(tracer, obj.cls, name) is not None
+    if not found:
+        attributes.guard_absent(tracer, obj.cls, name)
+    return found
 
 
 def _method(tracer: Tracer, obj: InstanceValue, name: str, what: str) -> Value | None:
@@ -87,12 +92,19 @@ def is_iterator(tracer: Tracer, obj: Value) -> bool:
 
 def advance(tracer: Tracer, obj: InstanceValue) -> Value | None:
     """``next(obj)``, ``None`` at the end."""
+    return step(tracer, obj)[0]
+
+
+def step(tracer: Tracer, obj: InstanceValue) -> tuple[Value | None, ExceptionValue | None]:
+    """``next(obj)``, or the StopIteration at the end."""
     method = _method(tracer, obj, "__next__", "next()")
     if method is None:
         tracer.raise_exception(TypeError, f"{obj.cls.__name__[:200]!r} object is not an iterator")
     tracer.steps += 1
-    found = exceptions.unless_raised(tracer, StopIteration, lambda: tracer.call_value(method, [], {}))
-    return None if found is None else tracer.realize(found)
+    found, end = exceptions.result_or_exception(
+        tracer, StopIteration, lambda: tracer.call_value(method, [], {})
+    )
+    return (None if found is None else tracer.realize(found)), end
 
 
 def expand(tracer: Tracer, obj: InstanceValue) -> list[Value]:
@@ -214,6 +226,8 @@ def call_builtin(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[
         member = attributes.find_member(tracer, args[0].cls, name)
         if member is None or (member.raw is getattr(object, name, None) and member.raw is not None):
             continue
+        if isinstance(args[0], DerivedValue) and args[0].is_native(tracer, name):
+            return _of_builtin_part(tracer, function, args[0], args[1:])
         method = _method(tracer, args[0], name, f"{function.__name__}()")
         if method is None:
             break
@@ -225,11 +239,25 @@ def call_builtin(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[
     return None
 
 
+def _of_builtin_part(tracer: Tracer, function: Any, obj: DerivedValue, rest: list[Value]) -> Value:
+    """A builtin function that the class leaves to the builtin class it derives from."""
+    if function in (repr, format, str):
+        return texts.text_of(tracer, function, obj, *rest)
+    return tracer.realize(tracer.call_value(ConstValue(function), [obj.operand(tracer), *rest], {}))
+
+
+def _hash_of(returned: int) -> int:
+    """``hash(obj)`` where ``__hash__`` returned that: as it is where a machine word holds it."""
+    if -(2**63) <= returned < 2**63:
+        return returned if returned != -1 else -2
+    return hash(returned)
+
+
 def _converted(function: Any, name: str, found: Value) -> Value:
     """The builtin's result from the special method's."""
     wanted = _RESULTS.get(function)
     if wanted is None or (found.pytype is wanted and function is not hash and name != "__index__"):
         return found
     if found.is_const and type(found.const) is int and wanted in (int, float, complex):
-        return ConstValue(hash(found.const) if function is hash else wanted(found.const))
+        return ConstValue(_hash_of(found.const) if function is hash else wanted(found.const))
     raise Break("opaque-object", f"{function.__name__}() of an object whose {name} gives {found.describe()}")

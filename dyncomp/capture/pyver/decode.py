@@ -17,7 +17,7 @@ from dyncomp.capture.pyver.tables import (
     TESTS_TRUTH,
     VERSION,
 )
-from dyncomp.capture.pyver.walker import Decoder, Target, on
+from dyncomp.capture.pyver.walker import Decoder, Target, is_straight, on
 from dyncomp.errors import Unsupported
 
 
@@ -34,10 +34,6 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
-def _same(d: Decoder, item: RawInstr) -> None:
-    d.emit_plain(item.op)
-
-
 @on("POP_TOP")
 def _pop_top(d: Decoder, item: RawInstr) -> None:
     if d.index not in d.folded:
@@ -46,10 +42,6 @@ def _pop_top(d: Decoder, item: RawInstr) -> None:
 
 def _same_count(d: Decoder, item: RawInstr) -> None:
     d.emit_plain(item.op, item.arg)
-
-
-def _local(d: Decoder, item: RawInstr) -> None:
-    d.emit_plain(item.op, d.slots[item.arg])
 
 
 def _name(d: Decoder, item: RawInstr) -> None:
@@ -75,10 +67,10 @@ _PLAIN_NAME = _words("""STORE_GLOBAL DELETE_GLOBAL LOAD_NAME STORE_NAME DELETE_N
 STORE_ATTR DELETE_ATTR IMPORT_NAME IMPORT_FROM""")
 _PLAIN_POSITION = _words("LIST_APPEND SET_ADD MAP_ADD LIST_EXTEND SET_UPDATE DICT_UPDATE")
 
-on(*_PLAIN)(_same)
+is_straight("", *_PLAIN)
+is_straight("slots", *_PLAIN_LOCAL)
+is_straight("names", *_PLAIN_NAME)
 on(*_PLAIN_COUNT)(_same_count)
-on(*_PLAIN_LOCAL)(_local)
-on(*_PLAIN_NAME)(_name)
 on(*_PLAIN_POSITION)(_position_after_pop)
 
 
@@ -122,12 +114,21 @@ def _push_null(d: Decoder, item: RawInstr) -> None:
 
 @on("LOAD_CONST")
 def _load_const(d: Decoder, item: RawInstr) -> None:
-    if d.swaps_from(1) == 3 and d.raw_at(4) == "DICT_MERGE":
-        _fold_dict_merge(d)
+    if VERSION >= (3, 13) and _is_part_of_another(d):
         return
     d.push()
-    if d.raw_at(1) != "CALL_KW":
-        d.emit("LOAD_CONST", d.code.co_consts[item.arg])
+    d.emit("LOAD_CONST", d.code.co_consts[item.arg])
+
+
+def _is_part_of_another(d: Decoder) -> bool:
+    """Whether a constant of 3.13 belongs to a call with keywords, or to our own encoder's DICT_MERGE."""
+    if d.swaps_from(1) == 3 and d.raw_at(4) == "DICT_MERGE":
+        _fold_dict_merge(d)
+        return True
+    if d.raw_at(1) == "CALL_KW":
+        d.push()
+        return True
+    return False
 
 
 def _fold_dict_merge(d: Decoder) -> None:
@@ -158,7 +159,8 @@ def _raise(d: Decoder, item: RawInstr) -> bool:
 @on("LOAD_FAST", "LOAD_FAST_CHECK")
 def _load_fast(d: Decoder, item: RawInstr) -> None:
     name = d.slots[item.arg]
-    d.emit_plain("LOAD_CLOSURE" if name in d.boxed else "LOAD_FAST", name)
+    d.emit("LOAD_CLOSURE" if name in d.boxed else "LOAD_FAST", name)
+    d.push()
 
 
 @on("LOAD_FAST_LOAD_FAST")

@@ -21,7 +21,7 @@ from dyncomp.capture.bytecode.instr import (
     Instr,
     Loc,
 )
-from dyncomp.capture.pyver.raw import Assembled, RawException, RawInstr, assemble
+from dyncomp.capture.pyver.raw import Assembled, RawException, assemble
 from dyncomp.capture.pyver.tables import (
     BREAK_ID,
     CONVERSIONS,
@@ -110,16 +110,21 @@ class Encoder:
         self.find_unsure_loads()
         self.prologue()
         previous = "JUMP"
+        pads, places, raw = self.pads, self.places, self.raw
         for instr in code.instructions:
-            self.index = instr.index
-            self.loc = instr.loc
-            if instr.index in self.pads:
-                self.loc = self.pads[instr.index]
-                self.exhausted_pad(instr.index, previous)
+            op, arg, self.loc, self.index = instr
+            if self.index in pads:
+                self.loc = pads[self.index]
+                self.exhausted_pad(self.index, previous)
                 self.loc = instr.loc
-            self.place(instr.index)
-            HANDLERS[instr.op](self, instr)
-            previous = instr.op
+            places[self.index] = len(raw)
+            if op in _SAME:
+                raw.append((op, 0, None, self.loc))
+            elif op in _SAME_LOCAL:
+                raw.append((op, self.slot_of[arg], None, self.loc))
+            else:
+                HANDLERS[op](self, instr)
+            previous = op
         self.place(len(code.instructions))
         assembled = self.assemble()
         for slot, index in self.lasti:
@@ -167,16 +172,13 @@ class Encoder:
 
     def assemble(self) -> Assembled:
         places = self.places
-        raw = [
-            RawInstr(op, arg, -1 if label is None else places[label], loc, 0)
-            for op, arg, label, loc in self.raw
-        ]
+        raw = [(op, arg, -1 if label is None else places[label], loc, 0) for op, arg, label, loc in self.raw]
         exceptions = [
             RawException(places[e.start], places[e.end], places[e.target], e.depth, e.lasti)
             for e in sorted(self.code.exceptions)
             if places[e.start] < places[e.end]
         ]
-        return assemble(raw, exceptions, self.code.firstlineno)
+        return assemble(raw, exceptions, self.code.firstlineno, merge=True)
 
     def stack_size(self, depths: list[int]) -> int:
         handlers = [e.depth + e.lasti + 1 for e in self.code.exceptions]
@@ -246,16 +248,8 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
-def _same(e: Encoder, instr: Instr) -> None:
-    e.emit(instr.op)
-
-
 def _same_count(e: Encoder, instr: Instr) -> None:
     e.emit(instr.op, instr.arg)
-
-
-def _local(e: Encoder, instr: Instr) -> None:
-    e.emit(instr.op, e.slot_of[instr.arg])
 
 
 def _name(e: Encoder, instr: Instr) -> None:
@@ -275,9 +269,9 @@ LOAD_CLASSDEREF LOAD_FROM_DICT_OR_DEREF MAKE_CELL""")
 _PLAIN_NAME = _words("""STORE_GLOBAL DELETE_GLOBAL LOAD_NAME STORE_NAME DELETE_NAME
 LOAD_FROM_DICT_OR_GLOBALS STORE_ATTR DELETE_ATTR IMPORT_NAME IMPORT_FROM""")
 
-on(*_PLAIN)(_same)
+_SAME = frozenset(_PLAIN)
+_SAME_LOCAL = frozenset(_PLAIN_LOCAL)
 on(*_PLAIN_COUNT)(_same_count)
-on(*_PLAIN_LOCAL)(_local)
 on(*_PLAIN_NAME)(_name)
 
 
@@ -569,3 +563,7 @@ def _end_send(e: Encoder, instr: Instr) -> None:
 @on("YIELD_VALUE")
 def _yield_value(e: Encoder, instr: Instr) -> None:
     e.emit("YIELD_VALUE", instr.arg if VERSION >= (3, 12) else 0)
+
+
+ENCODED = _SAME | _SAME_LOCAL | HANDLERS.keys()
+"""Every canonical op that can be encoded."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dyncomp.capture.bytecode.instr import Loc
-from dyncomp.capture.pyver.tables import VERSION
 
-_MERGES_EQUAL_LOCATIONS = VERSION >= (3, 12)
 _MAX_UNITS = 8
 _NO_COLUMNS = 13
 _LONG = 14
@@ -59,9 +57,10 @@ def _entry(out: bytearray, loc: Loc, units: int, line: int) -> int:
     return loc.line
 
 
-def encode_locations(runs: Iterable[tuple[Loc, int]], firstlineno: int) -> bytes:
-    """The location table for instructions given as (location, code units)."""
-    if _MERGES_EQUAL_LOCATIONS:
+def encode_locations(runs: Iterable[tuple[Loc, int]], firstlineno: int, merge: bool) -> bytes:
+    """The location table for instructions given as (location, code units); ``merge``: equal ones that follow
+    each other share an entry."""
+    if merge:
         runs = _merged(runs)
     out = bytearray()
     line = firstlineno

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import NamedTuple
 
-from dyncomp.capture.bytecode.instr import Loc
+from dyncomp.capture.bytecode.instr import Loc, make_loc
 from dyncomp.capture.pyver import tables
 from dyncomp.capture.pyver.lines import encode_exceptions, encode_locations, parse_exceptions
 from dyncomp.errors import VerifyError
@@ -24,6 +25,11 @@ class RawInstr(NamedTuple):
     target: int
     loc: Loc
     extended: int
+
+
+RawTuple = tuple[str, int, int, Loc, int]
+"""The fields of a :class:`RawInstr`, which is one."""
+_make_raw: Callable[[tuple[str, int, int, Loc, int]], RawInstr] = functools.partial(tuple.__new__, RawInstr)
 
 
 class RawException(NamedTuple):
@@ -53,7 +59,9 @@ def disassemble(code: CodeType) -> tuple[list[RawInstr], list[RawException]]:
     locations = list(code.co_positions())
     total = len(data) // 2
     index_of = [-1] * (total + 1)
-    found: list[tuple[str, int, int, Loc, int]] = []
+    instructions: list[RawInstr] = []
+    jumps: list[int] = []
+    locs: dict[tuple[int | None, ...], Loc] = {}
     unit = 0
     start = 0
     arg = 0
@@ -63,20 +71,25 @@ def disassemble(code: CodeType) -> tuple[list[RawInstr], list[RawException]]:
         unit += 1
         if opcode == extended_arg:
             continue
-        index_of[start] = len(found)
-        loc = Loc(*locations[unit - 1])
+        index_of[start] = len(instructions)
+        place = locations[unit - 1]
+        loc = locs.get(place)
+        if loc is None:
+            loc = locs[place] = make_loc(place)
         prefixes = unit - 1 - start
         unit += caches[opcode]
         sign = jump_sign[opcode]
-        target = unit + sign * arg if sign else -1
-        found.append((opname[opcode], arg, target, loc, prefixes))
+        target = -1
+        if sign:
+            target = unit + sign * arg
+            jumps.append(len(instructions))
+        instructions.append(_make_raw((opname[opcode], arg, target, loc, prefixes)))
         start = unit
         arg = 0
-    index_of[total] = len(found)
-    instructions = [
-        RawInstr(op, arg, -1 if target < 0 else index_of[target], loc, prefixes)
-        for op, arg, target, loc, prefixes in found
-    ]
+    index_of[total] = len(instructions)
+    for index in jumps:
+        item = instructions[index]
+        instructions[index] = item._replace(target=index_of[item.target])
     exceptions = [
         RawException(index_of[a], index_of[b], index_of[target], depth, lasti)
         for a, b, target, depth, lasti in parse_exceptions(code.co_exceptiontable)
@@ -92,14 +105,17 @@ def _prefixes_for(arg: int) -> int:
     return 2 if arg < 0x1000000 else 3
 
 
-def _layout(instructions: Sequence[RawInstr], opcodes: list[int]) -> tuple[list[int], list[int], list[int]]:
+def _layout(instructions: Sequence[RawTuple], opcodes: list[int]) -> tuple[list[int], list[int], list[int]]:
     """Start unit, prefixes and argument of every instruction; grows jumps until all arguments fit."""
     caches, jump_sign = tables.CACHES, tables.JUMP_SIGN
-    prefixes = [
-        max(item.extended, 0 if item.target >= 0 else _prefixes_for(item.arg)) for item in instructions
-    ]
-    args = [item.arg for item in instructions]
-    jumps = [i for i, item in enumerate(instructions) if item.target >= 0]
+    prefixes, args, jumps = [], [], []
+    for index, (_, arg, target, _, extended) in enumerate(instructions):
+        args.append(arg)
+        if target >= 0:
+            jumps.append((index, target))
+        elif arg >= 0x100:
+            extended = max(extended, _prefixes_for(arg))
+        prefixes.append(extended)
     while True:
         starts = [0]
         position = 0
@@ -107,43 +123,46 @@ def _layout(instructions: Sequence[RawInstr], opcodes: list[int]) -> tuple[list[
             position += count + 1 + caches[opcode]
             starts.append(position)
         grown = False
-        for i in jumps:
-            distance = jump_sign[opcodes[i]] * (starts[instructions[i].target] - starts[i + 1])
+        for index, target in jumps:
+            distance = jump_sign[opcodes[index]] * (starts[target] - starts[index + 1])
             if distance < 0:
-                raise VerifyError(f"{instructions[i].op} at {i} jumps the wrong way")
-            args[i] = distance
+                raise VerifyError(f"{instructions[index][0]} at {index} jumps the wrong way")
+            args[index] = distance
             needed = _prefixes_for(distance)
-            if needed > prefixes[i]:
-                prefixes[i] = needed
+            if needed > prefixes[index]:
+                prefixes[index] = needed
                 grown = True
         if not grown:
             return starts, prefixes, args
 
 
 def assemble(
-    instructions: Sequence[RawInstr], exceptions: Sequence[RawException], firstlineno: int
+    instructions: Sequence[RawTuple],
+    exceptions: Sequence[RawException],
+    firstlineno: int,
+    merge: bool = tables.MERGES_EQUAL_LOCATIONS,
 ) -> Assembled:
-    """Bytes of the code, of the location table and of the exception table.
+    """Bytes of the code, of the location table and of the exception table. ``merge``: instructions of one
+    place share an entry of the location table.
 
     Raises VerifyError when a jump points the wrong way for its opcode.
     """
-    opmap, caches = tables.OPMAP, tables.CACHES
-    opcodes = [opmap[item.op] for item in instructions]
+    opmap = tables.OPMAP
+    opcodes = [opmap[item[0]] for item in instructions]
     starts, prefixes, args = _layout(instructions, opcodes)
-    out = bytearray()
+    out = bytearray(2 * starts[-1])  # of zeros, which caches are
     addresses = []
-    for i, opcode in enumerate(opcodes):
-        arg = args[i]
-        for k in range(prefixes[i], 0, -1):
-            out.append(tables.EXTENDED_ARG)
-            out.append((arg >> (8 * k)) & 0xFF)
-        addresses.append(len(out) >> 1)
-        out.append(opcode)
-        out.append(arg & 0xFF)
-        out.extend(bytes(2 * caches[opcode]))
-    runs = [(item.loc, starts[i + 1] - starts[i]) for i, item in enumerate(instructions)]
+    for start, opcode, prefix, arg in zip(starts, opcodes, prefixes, args):
+        for k in range(prefix, 0, -1):
+            out[2 * start] = tables.EXTENDED_ARG
+            out[2 * start + 1] = (arg >> (8 * k)) & 0xFF
+            start += 1
+        addresses.append(start)
+        out[2 * start] = opcode
+        out[2 * start + 1] = arg & 0xFF
+    runs = [(item[3], end - start) for item, start, end in zip(instructions, starts, starts[1:])]
     table = encode_exceptions(
         (starts[entry.start], starts[entry.end], starts[entry.target], entry.depth, entry.lasti)
         for entry in exceptions
     )
-    return Assembled(bytes(out), encode_locations(runs, firstlineno), table, addresses)
+    return Assembled(bytes(out), encode_locations(runs, firstlineno, merge), table, addresses)

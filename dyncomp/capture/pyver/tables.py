@@ -43,6 +43,9 @@ _RELATIVE = frozenset(OPNAME[code] for code in opcode.hasjrel if code < 256)
 JUMP_SIGN: list[int] = [0 if name not in _RELATIVE else (-1 if name in _BACKWARD else 1) for name in OPNAME]
 """By opcode: 1 jumps forward by its argument, -1 backward, 0 is no jump. All jumps are relative."""
 
+MERGES_EQUAL_LOCATIONS = VERSION >= (3, 12)
+"""Instructions of one place that follow each other share an entry of the location table, from 3.12 on."""
+
 THROW_WARNS = VERSION >= (3, 12)
 """``throw(type, value, traceback)`` of a generator is deprecated, from 3.12 on."""
 

@@ -8,11 +8,12 @@ above it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
 
-from dyncomp.capture.bytecode.instr import CanonicalCode, ExceptionRange, Instr, Loc, pops_pushes
+from dyncomp.capture.bytecode.instr import CanonicalCode, ExceptionRange, Loc, make_instr, pops_pushes
 from dyncomp.capture.pyver.raw import RawException, RawInstr, disassemble
 from dyncomp.capture.pyver.tables import BREAK_ID, TESTS_TRUTH
 from dyncomp.errors import Unsupported
@@ -24,9 +25,8 @@ class State(NamedTuple):
     depth: int
     nulls: int
 
-    @property
-    def canonical_depth(self) -> int:
-        return self.depth - self.nulls.bit_count()
+
+_make_state: Callable[[tuple[int, int]], State] = functools.partial(tuple.__new__, State)
 
 
 class Decoder:
@@ -167,17 +167,28 @@ class Decoder:
             handler = handlers_of[index]
             if handler is not None and states[handler.target] is None:
                 self.enter_handler(handler)
-            self.out = []
             item = raw[index]
-            decode_one = handlers.get(item.op)
-            if decode_one is None:
-                raise Unsupported(f"opcode {item.op}", break_id=BREAK_ID)
-            falls_through = decode_one(self, item) is not False
-            emitted[index] = self.out
-            if not falls_through:
-                return
+            straight = STRAIGHT.get(item.op)
+            if straight is not None:
+                emitted[index] = [(item.op, self.operand(straight, item.arg))]
+                self.pop(straight.pops)
+                self.depth += straight.pushes
+            else:
+                self.out = []
+                decode_one = handlers.get(item.op)
+                if decode_one is None:
+                    raise Unsupported(f"opcode {item.op}", break_id=BREAK_ID)
+                falls_through = decode_one(self, item) is not False
+                emitted[index] = self.out
+                if not falls_through:
+                    return
             index += 1
-            state = State(self.depth, self.nulls)
+            state = _make_state((self.depth, self.nulls))
+
+    def operand(self, straight: Straight, arg: int) -> str | None:
+        if straight.names == "":
+            return None
+        return self.slots[arg] if straight.names == "slots" else self.code.co_names[arg]
 
     def enter_handler(self, entry: RawException) -> None:
         nulls = self.nulls & ((1 << entry.depth) - 1)
@@ -205,7 +216,7 @@ class Decoder:
         for index, (op, arg, loc) in enumerate(flat):
             if type(arg) is Target:
                 arg = pads[arg.raw] if op == "SEND" and pads else begins[arg.raw]
-            instructions.append(Instr(op, arg, loc, index))
+            instructions.append(make_instr((op, arg, loc, index)))
         exceptions = self.link_exceptions(begins)
         code = self.code
         return CanonicalCode(
@@ -266,6 +277,25 @@ class Target(NamedTuple):
     """A jump target while decoding: an index into the raw instructions."""
 
     raw: int
+
+
+class Straight(NamedTuple):
+    """A raw opcode that is the canonical op of its name, whatever the stack holds: how many values it takes
+    and gives, and which names its operand counts ("slots", "names", or "" for no operand)."""
+
+    pops: int
+    pushes: int
+    names: str
+
+
+STRAIGHT: dict[str, Straight] = {}
+"""Opcodes that need no handler."""
+
+
+def is_straight(names: str, *ops: str) -> None:
+    """Register opcodes of a fixed stack effect."""
+    for op in ops:
+        STRAIGHT[op] = Straight(*pops_pushes(op, None), names)
 
 
 Handler = Callable[[Decoder, RawInstr], bool | None]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import keyword
+import re
 import sys
 import types
 from typing import Any
@@ -52,7 +53,10 @@ from .masked import uncopied
 
 # the text of a stack slot that holds no value
 UNBOUND_SLOT = "<unbound>"
+# a statement: what nobody needs any more goes here
+RELEASE = "__release"
 _INLINE = (int, str, bool, type(None), bytes)
+_SYMBOL = re.compile(r"\bs\d+\b")
 _LARGE = 10**30  # longer numbers are constants by name: turning them into text takes long, or is forbidden
 
 
@@ -91,6 +95,7 @@ class Codegen:
         self._count = 0
         self.place = line_loc(code.co_firstlineno)  # what the statements added now stand for
         self.frames: list[Any] = []  # of the trace where it ended, outermost first
+        self.held: set[str] = set()  # names of objects that variables of the program hold until it returns
         self.parameters = _parameter_names(code)
         self._taken = set(self.parameters) | set(code.co_freevars)
 
@@ -205,7 +210,11 @@ class Codegen:
             return self.constant(int(value))
         for name in sorted(value.symbols()):
             self._symbol(name)
-        text = str(value).replace("min(", f"{self.constant(min)}(").replace("max(", f"{self.constant(max)}(")
+        text = (
+            _SYMBOL.sub(lambda found: self._symbol_name(found[0]), str(value))
+            .replace("min(", f"{self.constant(min)}(")
+            .replace("max(", f"{self.constant(max)}(")
+        )
         return text if text.isidentifier() else f"({text})"
 
     def _symbol(self, name: str) -> None:
@@ -221,12 +230,17 @@ class Codegen:
             base = f"{base}.shape[{place.axis}]"
         elif place.what == "stride":
             base = f"{self.constant(element_stride)}({base}, {place.axis})"
-        self.prelude.append(f"{name} = {base}")
+        self.prelude.append(f"{self._symbol_name(name)} = {base}")
+
+    def _symbol_name(self, symbol: str) -> str:
+        """What holds a symbol's value: a variable of the program may be called ``s0``, too."""
+        return f"__{symbol}" if symbol in self._taken else symbol
 
     def _unbacked(self, name: str) -> None:
         """A number that the graph computes, or a size of what it gives."""
         value, axis = definition(self.tracer, name)
         text = self.value(value)
+        name = self._symbol_name(name)
         self.line(f"{name} = {text}" if axis < 0 else f"{name} = {text}.shape[{axis}]")
 
     def cell_object(self, value: CellValue) -> str:
@@ -259,6 +273,12 @@ class Codegen:
             self._loads[source] = known
         return known
 
+    def namespace_of(self, target: str, cls: type | None) -> str:
+        """The ``__dict__`` of an instance, without a ``__getattribute__`` of its class."""
+        if cls is not None and cls.__getattribute__ is object.__getattribute__:
+            return f"{target}.__dict__"
+        return f"{self.constant(object.__getattribute__)}({target}, '__dict__')"
+
     def _fixed(self, source: Source) -> str:
         if isinstance(source, BuiltinSource):
             return self.constant(getattr(builtins, source.key))
@@ -273,7 +293,7 @@ class Codegen:
         if isinstance(source, FreeCellSource):
             return f"(lambda: {source.local}).__closure__[0]"
         if isinstance(source, GlobalSource):
-            if source.key in self._taken or not source.key.isidentifier():
+            if source.key in self._taken or _SYMBOL.fullmatch(source.key) or not source.key.isidentifier():
                 return f"{self.constant(globals)}()[{source.key!r}]"
             return source.key
         if isinstance(source, GlobalsSource):
@@ -290,9 +310,10 @@ class Codegen:
         if isinstance(source, TypeAttrSource):
             return f"{self.constant(inspect.getattr_static)}({base}, {source.attr!r})"
         if isinstance(source, InstanceDictSource):
-            return f"{base}.__dict__[{source.attr!r}]"
+            owner = self.tracer.by_source.get(parent)
+            return f"{self.namespace_of(base, owner.pytype if owner else None)}[{source.attr!r}]"
         if isinstance(source, ItemSource):
-            return f"{base}[{self.constant(source.key)}]"
+            return self._item_text(parent, base, source.key)
         if isinstance(source, TypeSource):
             return f"{self.constant(type)}({base})"
         if isinstance(source, CellContentsSource):
@@ -301,6 +322,13 @@ class Codegen:
             which = "" if isinstance(source, DictKeySource) else ".values()"
             return f"{self.constant(list)}({base}{which})[{source.index}]"
         raise Skip(f"a value read from {source.expr()}")
+
+    def _item_text(self, parent: Source, base: str, key: Any) -> str:
+        """An item as guards read it: by the builtin class from which the object's own derives, if any."""
+        reader = getattr(self.tracer.by_source.get(parent), "item_reader", None)
+        if reader is None:
+            return f"{base}[{self.constant(key)}]"
+        return f"{self.constant(reader)}({base}, {self.constant(key)})"
 
     # -- effects ------------------------------------------------------------------------------------
     def replay(self, value: Any) -> None:
@@ -312,7 +340,8 @@ class Codegen:
             self.line(text)
 
     def replay_effects(self) -> None:
-        """Bring objects from outside up to date: containers, attributes, cells, globals."""
+        """Bring objects from outside up to date: containers, attributes, cells, globals. Then make the calls
+        that were put off."""
         for value in list(self.tracer.mutated):
             self.replay(value)
         for globals_of, name, value in self.tracer.global_writes.values():
@@ -321,6 +350,28 @@ class Codegen:
                 self.line(f"del {target}[{name!r}]")
             else:
                 self.line(f"{target}[{name!r}] = {self.value(value)}")
+        for call in self.tracer.deferred:
+            self._deferred_call(call)
+
+    def _deferred_call(self, call: Any) -> None:
+        parts = [self.value(arg) for arg in call.args]
+        parts += [f"{name}={self.value(value)}" for name, value in call.kwargs.items()]
+        before, self.place = self.place, call.place
+        self.line(f"{self.constant(call.function)}({', '.join(parts)})")
+        self.place = before
+
+    def exists(self, value: Value) -> bool:
+        """Whether the object of ``value`` is at hand: it came from outside, or something needed it."""
+        known = isinstance(value.source, LocalSource) or value.source in self._loads
+        return known or self.is_built(value)
+
+    def release(self, variables: dict[str, Value], cells: dict[str, CellValue]) -> None:
+        """From here on only what is still needed, and what ``variables`` and ``cells`` of the program hold,
+        is kept alive."""
+        for value in (*variables.values(), *cells.values()):
+            if self.exists(value):
+                self.held.add(self.value(value))
+        self.line(RELEASE)
 
     # -- the whole function -----------------------------------------------------------------------------
     def arguments_again(self) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
 
 from .. import _hook
+from .._hook import later, run
 from ..breaks import Skip
+from ..bytecode.continuation import PlaceToResume
 from ..bytecode.flow import Flow, stack_depths
 from ..bytecode.handler_exits import handler_exits
 from ..bytecode.instr import JUMPS, Instr, pops_pushes
@@ -15,10 +17,10 @@ from ..bytecode.loops import Loop, LoopBody, make_loop_driver
 from ..bytecode.resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation
 from ..bytecode.transfers import pass_on
 from ..ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
-from ..frames import Frame, remember_canonical
+from ..frames import Frame
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
-from .loop_driver import closes_when_left, emit_loop, loop_body
+from .loop_driver import assigned_in, changed_by, closes_when_left, emit_loop, loop_body
 
 
 def emit_end(cg: Codegen, end: Any) -> None:
@@ -39,6 +41,13 @@ def emit_end(cg: Codegen, end: Any) -> None:
 
 
 # -- continuations ---------------------------------------------------------------------------------
+class Rest(NamedTuple):
+    """What is left of a frame, as source: behind ``return``, and where its result is needed."""
+
+    returned: str
+    value: str
+
+
 def resume_call(
     cg: Codegen,
     frame: Frame,
@@ -46,14 +55,14 @@ def resume_call(
     stack: list[str],
     local: Callable[[str], str],
     bound: tuple[str, ...] | None = None,
-) -> str:
-    """An expression that goes on in ``frame`` at instruction ``at`` with the given stack; its value is what
-    the frame's function returns. ``bound``: the locals to pass (default: those the rest needs)."""
+) -> Rest:
+    """What goes on in ``frame`` at instruction ``at`` with the given stack. ``bound``: the locals to pass
+    (default: those the rest needs)."""
     direct = _trivial_rest(cg, frame, at, stack)
     if direct is not None:
-        return direct
+        return Rest(direct, direct)
     if bound is None:
-        bound = locals_needed(cg.tracer, frame, at, set(frame.locals))
+        bound = locals_needed(cg, frame, at, set(frame.locals))
     made = cached_continuation(cg, frame, at, len(stack), bound, unbound_slots(stack))
     return call_target(cg, frame, resume_function(cg, frame, made), made.args, made.freevars, stack, local)
 
@@ -66,9 +75,9 @@ def call_target(
     freevars: tuple[str, ...],
     stack: list[str],
     local: Callable[[str], str],
-) -> str:
-    """``function(*args)`` of a continuation, with its cells bound; called from inside of the frames that were
-    inlined between the root and ``frame``."""
+) -> Rest:
+    """``function(*args)`` of a continuation, with its cells bound; where its result is needed, called from
+    inside of the frames that were inlined between the root and ``frame``."""
     texts = []
     for arg in args:
         if arg.kind == "stack":
@@ -83,9 +92,10 @@ def call_target(
     if freevars:
         cells = ", ".join(cg.value(frame.cells[name]) for name in freevars)
         callee = f"{callee}.bind(({cells},))"
+    call = f"{cg.constant(later)}({', '.join([callee, *texts])})"
     outer = [pass_on(cg.tracer.config.resume_functions, f) for f in cg.frames[1 : cg.frames.index(frame)]]
-    first, *others = [*map(cg.constant, outer), callee]
-    return f"{first}({', '.join([*others, *texts])})"
+    first, *others = map(cg.constant, [*outer, run])
+    return Rest(call, f"{first}({', '.join([*others, call])})")
 
 
 def _trivial_rest(cg: Codegen, frame: Frame, at: int, stack: list[str]) -> str | None:
@@ -115,16 +125,15 @@ def unbound_slots(stack: list[str]) -> tuple[int, ...]:
 
 def cached_continuation(
     cg: Codegen, frame: Frame, at: int, depth: int, bound: tuple[str, ...], unbound: tuple[int, ...]
-) -> Continuation:
-    cache = cg.tracer.config.resume_functions
-    key = ("continuation", id(frame.raw_code), at, depth, bound, unbound)
-    found = cache.get(key)
-    if found is None:
-        made = make_continuation(frame.code, at, stack_depth=depth, bound=bound, unbound_slots=unbound)
-        found = cache[key] = (made, frame.raw_code)
-        remember_canonical(cg.tracer.config, made)
-    made = found[0]
-    assert isinstance(made, Continuation)
+) -> PlaceToResume:
+    config = cg.tracer.config
+    key = ("continuation", id(frame.raw_code), at, depth, frozenset(bound), unbound)
+    made = config.resume_functions.get(key)
+    if made is None:
+        made = PlaceToResume(frame.raw_code, frame.code, at, depth, bound, unbound)
+        config.resume_functions[key] = config.stand_ins[id(made.code)] = made
+        config.add_piece(made.code, frame.raw_code)
+    assert isinstance(made, PlaceToResume)
     return made
 
 
@@ -136,7 +145,12 @@ def resume_function(cg: Codegen, frame: Frame, made: Any) -> Any:
     found = cache.get(key)
     if found is None:
         function = _hook.ResumeFunction(
-            made.code, namespace, frame.code.name, frame.code.qualname, cg.tracer.config
+            made.code,
+            namespace,
+            frame.code.name,
+            frame.code.qualname,
+            cg.tracer.config,
+            make_code=made.plain_code,
         )
         found = cache[key] = (function, made, namespace)
     return found[0]
@@ -151,14 +165,17 @@ class Unwinding:
         self.frames = frames
         self.stacks: list[list[str]] = []
 
-    def prepare(self, places: list[int], also: list[str] | None = None) -> None:
-        """``places``: where the innermost frame may go on; ``also``: further locals of it that are needed."""
+    def prepare(
+        self, places: list[int], also: list[str] | None = None, rebound: Collection[str] = ()
+    ) -> None:
+        """``places``: where the innermost frame may go on; ``also``: further locals of it that are needed;
+        ``rebound``: those that what follows at once gives new values."""
         cg = self.cg
         for frame in self.frames:
             innermost = frame is self.frames[-1]
             self.stacks.append([cg.value(v) for v in frame.stack])
             for at in places if innermost else [frame.current + 1]:
-                for name in locals_needed(cg.tracer, frame, at, set(frame.locals)):
+                for name in locals_needed(cg, frame, at, set(frame.locals)):
                     cg.value(frame.locals[name])
             for name in also or [] if innermost else []:
                 cg.value(frame.locals[name])
@@ -169,23 +186,25 @@ class Unwinding:
             if resumption is not None and resumption.value is not None:
                 cg.value(resumption.value)
         cg.replay_effects()
+        root = self.frames[0]
+        cg.release({name: v for name, v in root.locals.items() if name not in rebound}, root.cells)
 
     def local(self, frame: Frame) -> Callable[[str], str]:
         return lambda name: self.cg.value(frame.locals[name])
 
-    def leave(self, result: str) -> None:
-        """Return ``result`` from the innermost frame and go on in its callers, outwards."""
+    def leave(self, rest: Rest) -> None:
+        """Go on with the innermost frame and then with its callers, outwards."""
         cg = self.cg
         for position in range(len(self.frames) - 1, 0, -1):
             callee, caller = self.frames[position], self.frames[position - 1]
             assert callee.resumption is not None
             name = cg.fresh("r")
             cg.stand_at(self.frames[0])
-            cg.line(f"{name} = {result}")
+            cg.line(f"{name} = {rest.value}")
             given = callee.resumption.value
             stack = [*self.stacks[position - 1], name if given is None else cg.value(given)]
-            result = resume_call(cg, caller, caller.current + 1, stack, self.local(caller))
-        cg.line(f"return {result}", transfer=True)
+            rest = resume_call(cg, caller, caller.current + 1, stack, self.local(caller))
+        cg.line(f"return {rest.returned}")
 
 
 def _emit_break(cg: Codegen, end: BreakEnd) -> None:
@@ -211,7 +230,7 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
     instr = end.instr
     unwinding = Unwinding(cg, end.frames)
     unwinding.prepare([instr.index, *_after(instr)])
-    bound = locals_needed(cg.tracer, frame, instr.index, set(frame.locals))
+    bound = locals_needed(cg, frame, instr.index, set(frame.locals))
     stack = unwinding.stacks[-1]
     resumes = {}
     for at in _after(instr):
@@ -227,8 +246,7 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
     )
     function = plain_function(cg, frame, tail)
     cg.stand_at(cg.frames[0])
-    text = call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame))
-    unwinding.leave(text)
+    unwinding.leave(call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame)))
 
 
 def _resume_target(
@@ -241,7 +259,7 @@ def _resume_target(
         still.discard(instr.arg)
     if instr.op == "STORE_FAST":
         still.add(instr.arg)
-    after = locals_needed(cg.tracer, frame, at, still)
+    after = locals_needed(cg, frame, at, still)
     kept = len(stack) - pops
     unbound = unbound_slots(stack[:kept])
     made = cached_continuation(cg, frame, at, kept + pushes, after, unbound)
@@ -273,7 +291,7 @@ def _emit_plain(cg: Codegen, end: PlainEnd) -> None:
     unwinding = Unwinding(cg, end.frames)
     at = frame.current
     unwinding.prepare([at])
-    bound = locals_needed(cg.tracer, frame, at, set(frame.locals))
+    bound = locals_needed(cg, frame, at, set(frame.locals))
     stack = unwinding.stacks[-1]
     unbound = unbound_slots(stack)
     made = make_continuation(frame.code, at, stack_depth=len(stack), bound=bound, unbound_slots=unbound)
@@ -312,7 +330,8 @@ def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) ->
         bound=bound,
         unbound_slots=unbound_slots(stack),
         resumes=_after_loop(cg, frame, loop, body, stack),
-        keep=locals_needed(cg.tracer, frame, loop.header, bound),
+        keep=locals_needed(cg, frame, loop.header, bound),
+        start=frame.start,
     )
     function = plain_function(cg, frame, driver)
     unwinding.leave(
@@ -330,9 +349,15 @@ def _after_loop(
     if loop.kind == "for":
         kept[header.arg] = len(stack) - 1
     depths = stack_depths(frame.code)
-    for place in handler_exits(frame.code, loop.header):
+    after_handlers = handler_exits(frame.code, loop.header)
+    for place in after_handlers:
         kept.setdefault(place, depths[place])
-    return _sure_targets(cg, frame, loop.header, kept, stack)
+    changed = {}
+    for place in kept:
+        exits = [k for k, target in body.exits.items() if target == place]
+        exits += [0] if loop.kind == "for" and header.arg == place else []
+        changed[place] = changed_by(frame, body, exits or body.returns, place in after_handlers)
+    return _sure_targets(cg, frame, loop.header, kept, stack, changed)
 
 
 def _after_handlers(cg: Codegen, frame: Frame, at: int, stack: list[str]) -> dict[int, ResumeTarget]:
@@ -341,15 +366,21 @@ def _after_handlers(cg: Codegen, frame: Frame, at: int, stack: list[str]) -> dic
         return {}
     depths = stack_depths(frame.code)
     return _sure_targets(
-        cg, frame, at, {place: depths[place] for place in handler_exits(frame.code, at)}, stack
+        cg, frame, at, {place: depths[place] for place in handler_exits(frame.code, at)}, stack, {}
     )
 
 
 def _sure_targets(
-    cg: Codegen, frame: Frame, start: int, kept: dict[int, int], stack: list[str]
+    cg: Codegen,
+    frame: Frame,
+    start: int,
+    kept: dict[int, int],
+    stack: list[str],
+    changed: Mapping[int, Mapping[str, bool]],
 ) -> dict[int, ResumeTarget]:
     """Continuations at those of the places ``kept`` (with how much of the stack is left there) at which it is
-    certain which locals are bound. ``start``: where the frame is now."""
+    certain which locals are bound. ``start``: where the frame is now; ``changed``: see ``locals_needed``, by
+    place."""
     if not kept:
         return {}
     flow = Flow.of(frame.code)
@@ -362,7 +393,7 @@ def _sure_targets(
         if live[target] & possible[target] & ~assigned[target] or frame.info.in_handler[target]:
             continue
         sure = set(flow.members(assigned[target] & possible[target]))
-        bound = locals_needed(cg.tracer, frame, target, sure)
+        bound = locals_needed(cg, frame, target, sure, changed.get(target))
         made = cached_continuation(cg, frame, target, depth, bound, unbound_slots(stack[:depth]))
         found[target] = ResumeTarget.of(made, resume_function(cg, frame, made))
     return found
@@ -377,10 +408,11 @@ def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
         return
     unwinding = Unwinding(cg, end.frames)
     unwinding.prepare([header.index, header.arg])
-    bound = locals_needed(cg.tracer, frame, header.index, set(frame.locals))
+    bound = locals_needed(cg, frame, header.index, set(frame.locals))
     stack = unwinding.stacks[-1]
     sure = _bound_after(frame, header.arg)
-    after = locals_needed(cg.tracer, frame, header.arg, sure)
+    changed = dict.fromkeys(assigned_in(frame, end.loop.body), True)
+    after = locals_needed(cg, frame, header.arg, sure, changed)
     made = cached_continuation(cg, frame, header.arg, len(stack) - 1, after, unbound_slots(stack[:-1]))
     target = ResumeTarget.of(made, resume_function(cg, frame, made))
     tail = make_break_tail(
@@ -456,8 +488,8 @@ def _branch(condition: str) -> Callable[..., None]:
         jumped = resume_call(cg, frame, instr.arg, below, unwinding.local(frame))
         fell = resume_call(cg, frame, instr.index + 1, below, unwinding.local(frame))
         cg.line(f"if {condition.format(test)}:")
-        cg.line(f"    return {jumped}", transfer=True)
-        cg.line(f"return {fell}", transfer=True)
+        cg.line(f"    return {jumped.returned}")
+        cg.line(f"return {fell.returned}")
 
     return form
 

@@ -1,31 +1,45 @@
-"""Objects whose going can be seen: generators with handlers or ``finally`` blocks of their own.
+"""Objects live as long as in plain Python: what goes on behind a graph break holds what the variables held.
 
-Continuations are given the locals that may still be read. A generator that nobody reads any more is closed
-when the frame lets go of it, in plain Python when its variable is assigned or the function returns: its
-variable is handed on too.
+A continuation is given the locals that may still be read, and those others whose objects are at hand: that
+an object goes can be seen (weak references, ``__del__``, memory). What exists only as a value of the graph,
+and a number or a text, is not made for that. A generator that nobody reads any more is closed when the frame
+lets go of it, in plain Python when its variable is assigned or the function returns: its variable is handed
+on too.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..breaks import Skip
 from ..bytecode.resume import needed_locals
 from ..frames import Frame, code_info
-from ..values.base import OpaqueValue, Tracer, Value
+from ..values.base import OpaqueValue, Tracer, UnboundValue, Value
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue
+from .codegen import Codegen
 
 _MAY_STEP_GENERATORS = (zip, map, filter, enumerate)
+_UNSEEN = frozenset({int, float, complex, bool, str, bytes, type(None), range, type(...)})
 
 
-def locals_needed(tracer: Tracer, frame: Frame, at: int, names: Collection[str]) -> tuple[str, ...]:
-    """Which of the locals ``names`` a continuation at ``at`` is given."""
-    needed = needed_locals(frame.code, at, names)
-    kept = [n for n in names if n not in needed and _is_closed_when_dropped(tracer, frame.locals.get(n))]
-    return (*needed, *sorted(kept))
+def locals_needed(
+    cg: Codegen, frame: Frame, at: int, names: Collection[str], changed: Mapping[str, bool] | None = None
+) -> tuple[str, ...]:
+    """Which of the locals ``names`` a continuation at ``at`` is given. ``changed``: those that plain code has
+    assigned since, and whether their objects are at hand though nothing reads them any more."""
+    changed = changed or {}
+    needed = needed_locals(frame.code, at, names, frame.start)
+    others = set(names).difference(needed)
+    return (*needed, *sorted(n for n in others if changed.get(n, _is_kept(cg, frame.locals.get(n)))))
+
+
+def _is_kept(cg: Codegen, value: Value | None) -> bool:
+    if value is None or isinstance(value, UnboundValue):
+        return False
+    return (cg.exists(value) and value.pytype not in _UNSEEN) or _is_closed_when_dropped(cg.tracer, value)
 
 
 def _is_closed_when_dropped(tracer: Tracer, value: Value | None) -> bool:

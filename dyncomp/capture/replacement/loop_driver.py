@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from .. import _hook, generators
+from .._hook import later
+from ..bytecode.flow import introspects_locals
 from ..bytecode.loops import UNBOUND, Loop, LoopBody, make_loop_body
 from ..bytecode.resume import make_continuation
-from ..frames import Frame, remember_canonical
+from ..frames import Frame
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue
 from .codegen import UNBOUND_SLOT, Codegen
@@ -18,28 +20,52 @@ from .lifetimes import locals_needed
 
 def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
     """The body function of a loop, if it was made before."""
-    found = config.resume_functions.get(("body", id(frame.raw_code), loop.header, frozenset(frame.locals)))
+    found = config.resume_functions.get(_body_key(frame, loop))
     return found[0] if found is not None else None
 
 
+def _body_key(frame: Frame, loop: Loop) -> tuple[Any, ...]:
+    looks = introspects_locals(frame.code, frame.start)
+    return ("body", id(frame.raw_code), loop.header, frozenset(frame.locals), looks)
+
+
 def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
-    """The body function of a loop, made once per code object and set of bound locals."""
+    """The body function of a loop, made once per function of the program and set of bound locals."""
     bound = frozenset(frame.locals)
     cache = cg.tracer.config.resume_functions
-    key = ("body", id(frame.raw_code), loop.header, bound)
+    key = _body_key(frame, loop)
     found = cache.get(key)
     if found is None:
-        made = make_loop_body(frame.code, loop, bound)
+        made = make_loop_body(frame.code, loop, bound, frame.start)
         changing = set(made.returns[0])
         if loop.kind == "for":
             changing.add(made.code.co_varnames[0])
         cg.tracer.config.set_varying(made.code, frozenset(changing))
-        cg.tracer.config.set_body_owner(made.code, frame.raw_code)
         found = cache[key] = (made, frame.raw_code)
-        remember_canonical(cg.tracer.config, made)
+        cg.tracer.config.stand_ins[id(made.code)] = made
+        cg.tracer.config.add_piece(made.code, frame.raw_code)
     body = found[0]
     assert isinstance(body, LoopBody)
+    owner = cg.tracer.code if frame is cg.frames[0] else frame.raw_code
+    cg.tracer.config.add_body_owner(body.code, owner)
     return body
+
+
+def assigned_in(frame: Frame, region: Collection[int]) -> set[str]:
+    """The locals that the instructions of ``region`` assign or delete."""
+    stores = (frame.code.instructions[index] for index in region)
+    return {i.arg for i in stores if i.op in ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR")}
+
+
+def changed_by(
+    frame: Frame, body: LoopBody, exits: Collection[int], handled: bool = False
+) -> dict[str, bool]:
+    """The locals that a loop assigns, and whether they surely have values of their own where it was left by
+    one of ``exits``, or by an exception that was ``handled``."""
+    given = [set(body.returns[k]) - body.sentinels for k in exits]
+    if handled:
+        given.append(set(body.on_error) - body.sentinels)
+    return {name: all(name in names for names in given) for name in assigned_in(frame, body.region)}
 
 
 class LoopEmitter:
@@ -73,12 +99,11 @@ class LoopEmitter:
                 self.cg.line(f"{variable} = {self.cg.constant(UNBOUND)}")
 
     def run(self, loop: Loop, function: str) -> str:
-        """The loop; afterwards the returned name holds the exit number (0: a ``for`` ran out)."""
+        """The loop; where it is left by ``break`` the returned name holds the exit number."""
         cg = self.cg
         result, exit_name, item = cg.fresh("r"), cg.fresh("exit"), cg.fresh("item")
         args = ", ".join(self._argument(arg, item) for arg in self.body.args)
         if loop.kind == "for":
-            cg.line(f"{exit_name} = 0")
             cg.line(f"for {item} in {self.stack[-1]}:")
         else:
             cg.line("while True:")
@@ -96,54 +121,47 @@ class LoopEmitter:
             return item
         return self.stack[arg.key] if arg.kind == "stack" else self.local(arg.key)
 
-    def leave(self, loop: Loop, exit_name: str) -> str:
-        """Assign the frame's result, whichever exit was taken, to a name."""
+    def leave(self, loop: Loop, exit_name: str, closing: list[str]) -> None:
+        """Go on, or return the frame's result, as the exit that was taken wants it; ``closing``: statements
+        to begin with."""
         cg = self.cg
-        answer = cg.fresh("r")
-        branches: list[tuple[str, list[str], int, list[str]]] = []
         if loop.kind == "for":
-            target = self.frame.code.instructions[loop.header].arg
-            branches.append((f"{exit_name} == 0", [], target, self.stack[:-1]))
-        for k, target in sorted(self.body.exits.items()):
-            names = [self.carried[n] for n in self.body.returns[k]]
-            unpack = [f"(_, {', '.join(names)}) = {self.result}"] if names else []
-            kept = self.stack[: len(self.stack) - self.body.pops.get(k, 0)]
-            branches.append((f"{exit_name} == {k}", unpack, target, kept))
-        word = "if"
-        for condition, lines, target, stack in branches:
-            cg.line(f"{word} {condition}:")
-            for text in lines:
+            cg.line("else:")
+            for text in closing:
                 cg.line(f"    {text}")
-            self._resume(answer, target, stack)
-            word = "elif"
+            self._resume(0, self.frame.code.instructions[loop.header].arg, self.stack[:-1])
+        for text in closing:
+            cg.line(text)
+        for k, target in sorted(self.body.exits.items()):
+            cg.line(f"if {exit_name} == {k}:")
+            names = [self.carried[n] for n in self.body.returns[k]]
+            if names:
+                cg.line(f"    (_, {', '.join(names)}) = {self.result}")
+            self._resume(k, target, self.stack[: len(self.stack) - self.body.pops.get(k, 0)])
         if self.body.may_return:
-            cg.line(f"{word} {exit_name} == -1:" if branches else "if True:")
-            cg.line(f"    {answer} = {self.result}[1]")
-        elif not branches:
-            cg.line(f"{answer} = None")
-        return answer
+            cg.line(f"return {self.result}[1]")
 
-    def _resume(self, answer: str, target: int, stack: list[str]) -> None:
-        """Go on at ``target``; where a local that may be unbound is unbound, in plain Python."""
+    def _resume(self, k: int, target: int, stack: list[str]) -> None:
+        """Go on at ``target`` behind exit ``k``; where a local that may be unbound is, in plain Python."""
         cg = self.cg
         available = set(self.frame.locals) | set(self.carried)
-        needed = locals_needed(self.cg.tracer, self.frame, target, available)
+        changed = changed_by(self.frame, self.body, [k])
+        needed = locals_needed(cg, self.frame, target, available, changed)
         unsure = [n for n in needed if n in self.body.sentinels]
-        call = self.resume_call(cg, self.frame, target, stack, self.local, needed)
+        rest = self.resume_call(cg, self.frame, target, stack, self.local, needed)
         if not unsure:
-            cg.line(f"    {answer} = {call}", transfer=True)
+            cg.line(f"    return {rest.returned}")
             return
         unbound = tuple(slot for slot, text in enumerate(stack) if text == UNBOUND_SLOT)
         passed = [text for text in stack if text != UNBOUND_SLOT]
         test = " or ".join(f"{self.local(n)} is {cg.constant(UNBOUND)}" for n in unsure)
-        rest = PartlyBound(self.frame, target, len(stack), unbound)
+        partly = cg.constant(PartlyBound(self.frame, target, len(stack), unbound))
         pairs = ", ".join(f"{n!r}: {self.local(n)}" for n in needed)
         cells = ", ".join(f"{n!r}: {cg.value(c)}" for n, c in self.frame.cells.items())
         cg.line(f"    if {test}:")
-        rest_call = f"{cg.constant(rest)}([{', '.join(passed)}], {{{pairs}}}, {{{cells}}})"
-        cg.line(f"        {answer} = {rest_call}", transfer=True)
-        cg.line("    else:")
-        cg.line(f"        {answer} = {call}", transfer=True)
+        values = f"[{', '.join(passed)}], {{{pairs}}}, {{{cells}}}"
+        cg.line(f"        return {cg.constant(later)}({partly}, {values})")
+        cg.line(f"    return {rest.returned}")
 
 
 class PartlyBound:
@@ -174,7 +192,7 @@ class PartlyBound:
                 args.append(cells[arg.key].cell_contents)
             else:
                 args.append(bound[arg.key])
-        return function(*args)
+        return later(function, *args)
 
 
 def _clean(name: str) -> str:
@@ -187,14 +205,15 @@ def emit_loop(
     loop: Loop,
     unwinding: Any,
     resume_function: Callable[..., Any],
-    resume_call: Callable[..., str],
+    resume_call: Callable[..., Any],
 ) -> None:
     """Write the loop at which the capture stopped, and what follows it."""
     body = loop_body(cg, frame, loop)
     places = [*body.exits.values()]
     if loop.kind == "for":
         places.append(frame.code.instructions[loop.header].arg)
-    unwinding.prepare(places, [a.key for a in body.args if a.kind == "local" and a.key in frame.locals])
+    also = [a.key for a in body.args if a.kind == "local" and a.key in frame.locals]
+    unwinding.prepare(places, also, rebound=assigned_in(frame, body.region))
     emitter = LoopEmitter(cg, frame, body, unwinding, resume_call)
     function = cg.constant(resume_function(cg, frame, body))
     if body.freevars:
@@ -202,9 +221,10 @@ def emit_loop(
         function = cg.temporary(f"{function}.bind(({cells},))")
     emitter.start()
     exit_name = emitter.run(loop, function)
+    closing = []
     if loop.kind == "for" and closes_when_left(cg, frame.stack[-1]):
-        cg.line(f"del {', '.join(cg.value(v) for v in _chain(frame.stack[-1]))}")
-    unwinding.leave(emitter.leave(loop, exit_name))
+        closing.append(f"del {', '.join(cg.value(v) for v in _chain(frame.stack[-1]))}")
+    emitter.leave(loop, exit_name, closing)
 
 
 def closes_when_left(cg: Codegen, iterator: Any) -> bool:

@@ -11,8 +11,8 @@ import types
 from typing import Any
 
 from .. import _hook
+from ..bytecode.continuation import place_of
 from ..bytecode.edit import Assembly, Label, places_and_catches
-from ..bytecode.resume import Continuation
 from ..entries.config import CaptureConfig
 from ..pyver import decode, encode
 
@@ -22,15 +22,11 @@ TRANSIENT = -1  # rank of an entry that C runs once and does not keep
 def raising_entry(function: Any, error: BaseException, config: CaptureConfig) -> _hook.Entry | None:
     """An entry that raises ``error`` at the instruction where a continuation goes on; ``None`` where there is
     no handler around it: then ``error`` may be raised as it is."""
-    if not _is_continuation(function.__code__, config):
+    place = place_of(config, function.__code__)
+    if place is None:
         return None
-    code = _raising_code(function.__code__, error)
+    code = _raising_code(place.plain_code(), error)
     return None if code is None else _hook.Entry(None, code, rank=TRANSIENT)
-
-
-def _is_continuation(code: types.CodeType, config: CaptureConfig) -> bool:
-    made = [m for found in config.resume_functions.values() for m in found if isinstance(m, Continuation)]
-    return any(m.code is code for m in made)
 
 
 def _raising_code(code: types.CodeType, error: BaseException) -> types.CodeType | None:

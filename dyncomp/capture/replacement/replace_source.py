@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 from typing import Any
 
+from .._hook import later
 from ..breaks import Skip
 from ..bytecode import transfers
-from ..bytecode.edit import Assembly, places_and_catches
-from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, CanonicalCode, Instr, Loc
+from ..bytecode.continuation import made_later
+from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode, Loc, make_instr
 from ..pyver import decode, encode
 from ..values.number import NumberValue
 from .codegen import Codegen
+from .release import release_dead
 
 _INDENT = "    "
+_ON_LOCALS = ("LOAD_FAST", "STORE_FAST", "DELETE_FAST")
 Line = tuple[str, Loc]
 
 
@@ -39,7 +43,7 @@ def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[
     if guarded:
         lines += _all_or_nothing(cg, guarded, code)
         lines += [(_INDENT * 2 + text, place) for text, place in cg.body]
-        lines.append((f"{_INDENT}return {_original_call(cg, code)}", transfers.transfer_loc(first)))
+        lines.append((f"{_INDENT}return {_original_call(cg, code)}", first))
     else:
         lines += [(_INDENT + text, place) for text, place in cg.body]
     return lines
@@ -115,11 +119,21 @@ def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> li
 
 def _original_call(cg: Codegen, code: types.CodeType) -> str:
     """Run the original from the start, as plain Python."""
-    plain = code.replace(co_consts=(*code.co_consts, "dyncomp: plain copy"))
     cells = ", ".join(f"(lambda: {name}).__closure__[0]" for name in code.co_freevars)
     closure = f"({cells},)" if cells else "None"
     make = cg.constant(cg.tracer.config.records.plain_function)
-    return f"{make}({cg.constant(plain)}, {cg.constant(globals)}(), {closure})({cg.arguments_again()})"
+    plain = cg.constant(_plain_copy(cg, code))
+    function = f"{make}({plain}, {cg.constant(globals)}(), {closure})"
+    arguments = cg.arguments_again()
+    if "*" in arguments or "=" in arguments:
+        return f"{cg.constant(later)}({cg.constant(functools.partial)}({function}, {arguments}))"
+    return f"{cg.constant(later)}({function}, {arguments})"
+
+
+def _plain_copy(cg: Codegen, code: types.CodeType) -> Any:
+    """The original's code, by a copy that is never captured, or what gives it."""
+    making = made_later(cg.tracer.config, code)
+    return code.replace(co_consts=(*code.co_consts, "dyncomp: plain copy")) if making is None else making
 
 
 def _signature(cg: Codegen, code: types.CodeType) -> str:
@@ -146,14 +160,22 @@ def _compile(cg: Codegen, lines: list[Line], code: types.CodeType) -> types.Code
         lines = head + [(_INDENT + text, place) for text, place in lines]
     module = compile("\n".join(text for text, _ in lines), code.co_filename, "exec", dont_inherit=True)
     inner = _find_code(module, _name(code))
-    made = _move_lines(decode(inner), [place for _, place in lines])
-    return encode(_release_at_tail_calls(_fit(made, cg, code)))
+    made = _place(decode(inner), cg, [place for _, place in lines])
+    return encode(_fit(release_dead(made, cg.held), code))
 
 
-def _move_lines(made: CanonicalCode, places: list[Loc]) -> CanonicalCode:
-    """Give every instruction the place in the user's program that it stands for."""
-    moved = [i if i.loc.line is None else i._replace(loc=places[i.loc.line - 1]) for i in made.instructions]
-    return dataclasses.replace(made, instructions=tuple(moved))
+def _place(made: CanonicalCode, cg: Codegen, places: list[Loc]) -> CanonicalCode:
+    """Constants for their names, and the places in the user's program that the instructions stand for."""
+    constants, originals = cg.constants, cg.originals
+    instructions = []
+    for op, arg, loc, index in made.instructions:
+        if op == "LOAD_GLOBAL" and arg in constants:
+            op, arg = "LOAD_CONST", constants[arg]
+        elif op == "LOAD_CONST" and originals:  # a literal stands for the program's own object
+            arg = originals.get((type(arg), repr(arg)), arg)
+        place = loc if loc.line is None else places[loc.line - 1]
+        instructions.append(make_instr((op, arg, place, index)))
+    return dataclasses.replace(made, instructions=tuple(instructions))
 
 
 def _find_code(module: types.CodeType, name: str) -> types.CodeType:
@@ -163,10 +185,15 @@ def _find_code(module: types.CodeType, name: str) -> types.CodeType:
     raise AssertionError(f"no function {name} in generated source")
 
 
-def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCode:
-    """Constants for their names, and the original's argument names, free variables and identity."""
-    renamed = dict(zip(made.arg_names, code.co_varnames))
-    instructions = tuple(_fit_instruction(instr, cg, renamed) for instr in made.instructions)
+def _fit(made: CanonicalCode, code: types.CodeType) -> CanonicalCode:
+    """The original's argument names, free variables and identity."""
+    renamed = {old: new for old, new in zip(made.arg_names, code.co_varnames) if old != new}
+    instructions = made.instructions
+    if renamed:
+        instructions = tuple(
+            i._replace(arg=renamed[i.arg]) if i.op in _ON_LOCALS and i.arg in renamed else i
+            for i in instructions
+        )
     return dataclasses.replace(
         made,
         instructions=instructions,
@@ -177,50 +204,3 @@ def _fit(made: CanonicalCode, cg: Codegen, code: types.CodeType) -> CanonicalCod
         filename=code.co_filename,
         firstlineno=code.co_firstlineno,
     )
-
-
-def _release_at_tail_calls(made: CanonicalCode) -> CanonicalCode:
-    """Variables are deleted where ``return f(a, b)`` or ``raise a`` reads them last: an exception that the
-    frame still had would hold itself by its traceback."""
-    places, catches = places_and_catches(made)
-    last_reads = {i for end in _tail_calls(made) for i in _last_reads(made, end, catches)}
-    assembly = Assembly()
-    for instr in made.instructions:
-        assembly.emit_copy(instr, places, catches)
-        if instr.index in last_reads:
-            assembly.loc, assembly.catch = instr.loc, catches[instr.index]
-            assembly.emit("DELETE_FAST", instr.arg)
-    assembly.mark(places[-1])
-    return assembly.finish(made)
-
-
-def _tail_calls(made: CanonicalCode) -> list[int]:
-    pairs = zip(made.instructions, made.instructions[1:])
-    calls = [b.index for a, b in pairs if a.op == "CALL" and b.op == "RETURN_VALUE"]
-    return calls + [i.index for i in made.instructions if i.op == "RAISE_VARARGS"]
-
-
-def _last_reads(made: CanonicalCode, end: int, catches: list[Any]) -> list[int]:
-    """The last reads of each variable in the straight code that ends at instruction ``end``."""
-    targets = {i.arg for i in made.instructions if i.op in JUMPS}
-    found: dict[str, int] = {}
-    for index in range(end - 1, -1, -1):
-        instr = made.instructions[index]
-        if instr.op in JUMPS or index + 1 in targets or catches[index] is not None:
-            break
-        if instr.op == "DELETE_FAST":
-            break
-        if instr.op in ("LOAD_FAST", "STORE_FAST"):
-            found.setdefault(instr.arg, index)
-    return [index for index in found.values() if made.instructions[index].op == "LOAD_FAST"]
-
-
-def _fit_instruction(instr: Instr, cg: Codegen, renamed: dict[str, str]) -> Instr:
-    if instr.op == "LOAD_GLOBAL" and instr.arg in cg.constants:
-        return instr._replace(op="LOAD_CONST", arg=cg.constants[instr.arg])
-    if instr.op == "LOAD_CONST":
-        # a literal stands for the program's own object
-        return instr._replace(arg=cg.originals.get((type(instr.arg), repr(instr.arg)), instr.arg))
-    if instr.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST") and instr.arg in renamed:
-        return instr._replace(arg=renamed[instr.arg])
-    return instr

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...frontends.base import ArrayRef
-from ...prims.layout import is_c_contiguous, is_f_contiguous
-from ...symint import SymInt
+from ...prims.layout import has_c_order, has_f_order
+from ...symint import SymInt, is_unbacked
 from ..breaks import Break
 from ..guards.source import Source
 from .base import Codegen, NamedMethodValue, Tracer, Value
@@ -35,6 +36,22 @@ _FLAGS = {
 }
 
 
+def _only_f_order(shape: Any, strides: Any) -> bool:
+    return has_f_order(shape, strides) and not has_c_order(shape, strides)
+
+
+def _either_order(shape: Any, strides: Any) -> bool:
+    return has_f_order(shape, strides) or has_c_order(shape, strides)
+
+
+_LAYOUTS: dict[str, Callable[[Any, Any], bool]] = {
+    "c_contiguous": has_c_order,
+    "f_contiguous": has_f_order,
+    "fnc": _only_f_order,
+    "forc": _either_order,
+}
+
+
 class ArrayValue(Value):
     """An array, an array scalar, or a Python number computed inside the graph (``ref.kind``)."""
 
@@ -56,6 +73,9 @@ class ArrayValue(Value):
             return cg.load(self.source)
         if self.ref.kind == "masked":
             return cg.selected(self)
+        if self.ref.part is not None:
+            base, name = self.ref.part
+            return f"{cg.value(cg.tracer.array_value(base))}.{name}"
         return cg.graph_output(self)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
@@ -147,11 +167,12 @@ class FlagsValue(Value):
         ref = self.owner.ref
         name = _FLAGS.get(name, name)
         if name == "writeable":
+            while ref.part is not None:
+                ref = ref.part[0]
             return ConstValue(not ref.readonly or ref.writeable_outside)
-        if name in ("c_contiguous", "f_contiguous") and all(
-            type(n) is int for n in (*ref.shape, *ref.strides)
-        ):
-            check = is_c_contiguous if name == "c_contiguous" else is_f_contiguous
+        known = ref is self.owner.ref  # not where the graph has a copy of a part
+        check = _LAYOUTS.get(name)
+        if check is not None and known and not any(map(is_unbacked, (*ref.shape, *ref.strides))):
             return ConstValue(bool(check(ref.shape, ref.strides)))
         raise Break("unsupported-attribute", f"flag {name!r} of {self.owner.describe()}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from .base import Codegen, Tracer, Value
@@ -30,6 +31,19 @@ class InertContextValue(Value):
         return f"{cg.constant(self.cls)}({inner})"
 
 
+class WarningFiltersValue(InertContextValue):
+    """``warnings.catch_warnings(...)`` that records nothing: graphs do not warn. ``calls`` are those that
+    change the filters inside the block."""
+
+    def __init__(self, cls: Any, kwargs: dict[str, Any]) -> None:
+        super().__init__(cls, kwargs)
+        self.calls: list[tuple[Any, list[Any], dict[str, Any]]] = []
+
+    def enter(self, tracer: Tracer) -> InertExitValue:
+        tracer.filter_blocks.append(self)
+        return WarningFiltersExitValue(self)
+
+
 class InertExitValue(Value):
     """The bound ``__exit__`` of an :class:`InertContextValue` that has been entered."""
 
@@ -47,3 +61,26 @@ class InertExitValue(Value):
         manager = cg.value(self.manager)
         cg.line(f"{manager}.__enter__()")
         return f"{manager}.__exit__"
+
+
+class WarningFiltersExitValue(InertExitValue):
+    """The bound ``__exit__`` of a :class:`WarningFiltersValue` that capture is inside of."""
+
+    manager: WarningFiltersValue
+
+    def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        tracer.filter_blocks.pop()
+        tracer.defer(forget_what_was_shown, [])
+        return ConstValue(None)
+
+    def reconstruct(self, cg: Codegen) -> str:
+        text = super().reconstruct(cg)
+        for function, args, kwargs in self.manager.calls:
+            parts = [*map(cg.constant, args), *(f"{name}={cg.constant(v)}" for name, v in kwargs.items())]
+            cg.line(f"{cg.constant(function)}({', '.join(parts)})")
+        return text
+
+
+def forget_what_was_shown() -> None:
+    """What a change of the filters does besides: warnings that were shown once are shown again."""
+    warnings._filters_mutated()  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from ..guards.source import AttrSource, ItemSource, Source
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
 from .number import ConstValue
-from .seq import SequenceValue
+from .seq import SequenceValue, refuse_large
 
 
 class DequeValue(SequenceValue):
@@ -42,6 +42,7 @@ class DequeValue(SequenceValue):
         if self._items is None:
             assert self.source is not None
             size = len(self._obj)
+            refuse_large(tracer, size, "deque")
             tracer.guard(self.source, Kind.LEN, (collections.deque, size))
             found = [tracer.child(self._obj[i], ItemSource(self.source, i)) for i in range(size)]
             self._items = self.trimmed(found + self.appended)

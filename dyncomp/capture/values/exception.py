@@ -82,8 +82,8 @@ class ExceptionValue(InstanceValue):
             return ConstValue(self.suppress_context)
         if name == "__context__" and self.context is not None:
             return self.context
-        if name == "__traceback__" and self.origin is None:
-            return _NONE
+        if name == "__traceback__":
+            return _NONE if self.origin is None else TracebackValue(self)
         if name == _FIRST_ARGUMENT.get(builtin_base(self.cls)) and name not in self.written:
             given = self.initialized_with or []
             return given[0] if len(given) == 1 else TupleValue(given) if given else _NONE

@@ -129,6 +129,8 @@ class NestedFunctionValue(Value):
         given = {"__defaults__": self.defaults, "__kwdefaults__": self.kwdefaults}
         if name in given:
             return given[name] or tracer.wrap_result(None)
+        if name == "__get__":
+            return FunctionGetValue(self)
         if name == "__class__":
             return tracer.wrap_result(types.FunctionType)
         if name == "__annotations__":
@@ -136,7 +138,7 @@ class NestedFunctionValue(Value):
             return self.written[name]
         if name == "__type_params__" and hasattr(types.FunctionType, name):
             return tracer.wrap_result(())
-        if not hasattr(types.FunctionType, name):
+        if not is_function_member(name):
             raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
 
@@ -179,9 +181,18 @@ class NestedFunctionValue(Value):
         return name
 
 
+_BOUND_IN_C: dict[type, type] = {
+    types.MethodDescriptorType: types.BuiltinMethodType,
+    types.WrapperDescriptorType: types.MethodWrapperType,
+}
 _NAMES = ("__name__", "__qualname__", "__module__")
 _FIELDS = ("__doc__", "__annotations__", "__type_params__")
 _DUNDERS_IN_DICT = ("__wrapped__", "__isabstractmethod__")
+
+
+def is_function_member(name: str) -> bool:
+    """Whether the type of functions has the attribute; those that all types have are none of its objects'."""
+    return any(name in vars(cls) for cls in types.FunctionType.__mro__)
 
 
 def docstring(code: types.CodeType) -> Any:
@@ -197,6 +208,34 @@ def annotations_of(pairs: Any) -> dict[str, Any]:
     return dict(zip(pairs[::2], pairs[1::2]))
 
 
+class FunctionGetValue(Value):
+    """``function.__get__``, by which descriptors written in Python bind functions."""
+
+    def __init__(self, function: Value) -> None:
+        self.function = function
+
+    @property
+    def pytype(self) -> type:
+        return types.MethodWrapperType
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.function,)
+
+    def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        tracer.take_direct()
+        if kwargs or not 1 <= len(args) <= 2:
+            raise Break("would-raise", "__get__() with other arguments than an object and a class")
+        owner = args[0]
+        if not owner.is_const or owner.const is not None:
+            return BoundMethodValue(owner, self.function)
+        if len(args) == 1 or (args[1].is_const and args[1].const in (None, type(None))):
+            raise Break("unsupported-call", "__get__() for None")
+        return self.function
+
+    def reconstruct(self, cg: Codegen) -> str:
+        return f"{cg.value(self.function)}.__get__"
+
+
 class BoundMethodValue(Value):
     """A Python function bound to its first argument."""
 
@@ -207,7 +246,7 @@ class BoundMethodValue(Value):
 
     @property
     def pytype(self) -> type:
-        return type(self.function.const.__get__(0)) if self._in_c else types.MethodType
+        return _BOUND_IN_C[type(self.function.const)] if self._in_c else types.MethodType
 
     def describe(self) -> str:
         return f"method {self.function.describe()}"
@@ -233,13 +272,16 @@ class BoundMethodValue(Value):
     @property
     def _in_c(self) -> bool:
         """Whether the function is a method that a C type defines (``object.__init__``)."""
-        return self.function.is_const and hasattr(type(self.function.const), "__objclass__")
+        return self.function.is_const and type(self.function.const) in _BOUND_IN_C
 
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
         if self._in_c:
-            return f"{cg.value(self.function)}.__get__({cg.value(self.owner)})"
+            # with the class, without which methods that are told their class crash
+            return (
+                f"{cg.value(self.function)}.__get__({cg.value(self.owner)}, {cg.constant(self.owner.pytype)})"
+            )
         return f"{cg.constant(types.MethodType)}({cg.value(self.function)}, {cg.value(self.owner)})"
 
 

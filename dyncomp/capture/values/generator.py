@@ -142,7 +142,7 @@ class GeneratorValue(IteratorValue):
             cg.tracer.run_generator_plain(frame.raw_code, "it is suspended while it handles an exception")
         stack = [*frame.stack, ConstValue(None)]
         unbound = tuple(slot for slot, value in enumerate(stack) if isinstance(value, UnboundValue))
-        bound = needed_locals(frame.code, frame.current, set(frame.locals))
+        bound = needed_locals(frame.code, frame.current, set(frame.locals), frame.start)
         made = _suspended_code(cg, frame, len(stack), bound, unbound)
         args = []
         for arg in made.args:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..breaks import Break, Skip
 from ..guards.facts import CustomCheck
-from ..guards.guard import Kind
+from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, ItemSource, Source
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .func import BoundMethodValue
@@ -21,7 +21,7 @@ from .seq import TupleValue, refuse_large, spread
 
 def has_keys_in_order(mapping: Any, keys: tuple[Any, ...]) -> bool:
     """The guard of an ordered dict's keys: by type and value, in order."""
-    found = list(mapping)
+    found = list(collections.OrderedDict.__iter__(mapping))
     return len(found) == len(keys) and all(type(a) is type(b) and a == b for a, b in zip(found, keys))
 
 
@@ -60,12 +60,12 @@ class DictValue(Value):
         self._check_namespace(tracer, tracer.global_writes)
         if self._entries is None:
             assert self.source is not None
-            refuse_large(tracer, len(self._obj), "dict")
-            keys = tuple(self._obj)
+            refuse_large(tracer, dict.__len__(self._obj), "dict")
+            keys = tuple(self.cls.__iter__(self._obj))  # type: ignore[attr-defined]
             for key in keys:
                 tracer.check_key(key)
             if issubclass(self.cls, collections.OrderedDict):
-                check = CustomCheck(has_keys_in_order, keys, f"keys in the order {keys!r:.80}")
+                check = CustomCheck(has_keys_in_order, keys, f"keys in the order {short(keys):.80}")
                 tracer.guard(self.source, Kind.CUSTOM_ARRAY, check)
             else:
                 tracer.guard(self.source, Kind.DICT_KEYS, keys)
@@ -179,6 +179,10 @@ class DictValue(Value):
         return self.python_method(tracer, name) or tracer.container_method(self, name)
 
     # -- rebuilding -----------------------------------------------------------------------------
+    def view_text(self, cg: Codegen, kind: str) -> str:
+        """The dict's ``keys()``, ``values()`` or ``items()``."""
+        return f"{cg.value(self)}.{kind}()"
+
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
@@ -197,7 +201,7 @@ class DictValue(Value):
         target = cg.value(self)
         if self._entries is None:
             return [f"{target}[{cg.constant(k)}] = {cg.value(v)}" for k, v in self._written.items()]
-        kept = _kept_in_place(self._original, self._entries)
+        kept = kept_in_place(self._original, self._entries)
         lines = [f"del {target}[{cg.constant(k)}]" for k in self._original if k not in kept]
         for key, value in self._entries.items():
             if key not in kept or value is not self._original[key]:
@@ -211,7 +215,7 @@ class DictValue(Value):
 _ENUM_HASHES = (enum.Enum.__hash__, int.__hash__, str.__hash__)
 
 
-def _kept_in_place(before: dict[Any, Value], after: dict[Any, Value]) -> set[Any]:
+def kept_in_place(before: dict[Any, Value], after: dict[Any, Value]) -> set[Any]:
     """Keys that need not be deleted and put in anew for the order to become that of ``after``."""
     kept: set[Any] = set()
     order = iter(before)
@@ -318,7 +322,7 @@ class DictViewValue(Value):
         return tracer.container_method(self, name)
 
     def reconstruct(self, cg: Codegen) -> str:
-        return f"{cg.value(self.owner)}.{self.kind}()"
+        return self.owner.view_text(cg, self.kind)
 
 
 class DictIterator(IteratorValue):

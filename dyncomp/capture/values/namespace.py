@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..breaks import Break
-from ..guards.guard import Kind
+from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, InstanceDictSource, Source
 from .base import Codegen, Tracer, Value
 from .mapping import DictValue
@@ -25,7 +25,10 @@ class NamespaceValue(DictValue):
 
     def obj_dict(self) -> dict[str, Any]:
         """The real dict of an object from outside."""
-        found: dict[str, Any] = getattr(self.owner.obj, "__dict__", {})
+        try:
+            found: dict[str, Any] = object.__getattribute__(self.owner.obj, "__dict__")
+        except AttributeError:
+            return {}
         return found
 
     def dict_source(self) -> Source:
@@ -109,12 +112,12 @@ class NamespaceValue(DictValue):
     def delitem(self, tracer: Tracer, key: Value) -> None:
         constant = self.key_of(tracer, key)
         if self.lookup(tracer, constant) is None:
-            raise Break("would-raise", f"KeyError: {constant!r:.40}")
+            raise Break("would-raise", f"KeyError: {short(constant)}")
         self.remove(tracer, constant)
 
     # -- rebuilding ---------------------------------------------------------------------------
     def reconstruct(self, cg: Codegen) -> str:
-        return f"{cg.value(self.owner)}.__dict__"
+        return cg.namespace_of(cg.value(self.owner), self.owner.cls)
 
     def replay(self, cg: Codegen) -> list[str]:
         return self.changes(cg, cg.value(self.owner))
@@ -126,21 +129,23 @@ class NamespaceValue(DictValue):
             return self._assignments(cg, target, self._entries)
         if not self.mutated:
             return []
+        namespace = cg.namespace_of(target, self.owner.cls)
         if self._entries is not None:
             inner = ", ".join(f"{cg.constant(k)}: {cg.value(v)}" for k, v in self._entries.items())
             fresh = cg.temporary("{" + inner + "}")
-            return [f"{target}.__dict__.clear()", f"{target}.__dict__.update({fresh})"]
-        lines = [f"del {target}.__dict__[{key!r}]" for key in self._deleted]
+            return [f"{namespace}.clear()", f"{namespace}.update({fresh})"]
+        lines = [f"del {namespace}[{key!r}]" for key in self._deleted]
         return lines + self._assignments(cg, target, self._written)
 
     def _assignments(self, cg: Codegen, target: str, entries: dict[Any, Value]) -> list[str]:
         setter = cg.constant(object.__setattr__)
         lines = []
+        namespace = cg.namespace_of(target, self.owner.cls)
         for key, value in entries.items():
             if self._is_plain(key):
                 lines.append(f"{setter}({target}, {key!r}, {cg.value(value)})")
             else:
-                lines.append(f"{target}.__dict__[{cg.constant(key)}] = {cg.value(value)}")
+                lines.append(f"{namespace}[{cg.constant(key)}] = {cg.value(value)}")
         return lines
 
     def _is_plain(self, key: Any) -> bool:

@@ -18,6 +18,7 @@ from ...frontends.base import ArrayRef
 from ...graph.ir import array_type
 from ...symint import SymInt
 from ..breaks import Break
+from ..guards.guard import short
 from ..guards.source import ConstSource, Source
 from .base import Codegen, Tracer, Value
 
@@ -43,7 +44,7 @@ class ConstValue(Value):
         return type(self.value)
 
     def describe(self) -> str:
-        return f"the constant {self.value!r:.60}"
+        return f"the constant {short(self.value):.60}"
 
     @property
     def is_const(self) -> bool:
@@ -252,6 +253,8 @@ def is_late(tracer: Tracer, value: Value) -> bool:
     graph."""
     if isinstance(value, SymIntValue):
         return bool(tracer.env.is_unbacked(value.sym))
+    if hasattr(value, "ref"):
+        return True  # an array scalar
     parts = getattr(value, "parts", ())
     return isinstance(parts, tuple) and any(isinstance(p, Value) and is_late(tracer, p) for p in parts)
 

@@ -115,6 +115,8 @@ class TupleValue(SequenceValue):
             return cg.load(self.source)
         inner = ", ".join(cg.value(v) for v in self._items)
         text = f"({inner}{',' if len(self._items) == 1 else ''})"
+        if self._items and all(v.is_const for v in self._items):
+            text = f"(*[{inner}],)"  # new each time, not a constant of the code
         if hasattr(self.cls, "_fields"):
             return f"{cg.constant(tuple.__new__)}({cg.constant(self.cls)}, {text})"
         return text if self.cls is tuple else f"{cg.constant(self.cls)}({text})"

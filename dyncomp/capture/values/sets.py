@@ -13,7 +13,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..guards.facts import CustomCheck
-from ..guards.guard import Kind
+from ..guards.guard import Kind, short
 from ..guards.source import Source
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
@@ -65,9 +65,9 @@ class SetValue(Value):
             for element in order:
                 tracer.check_key(element)
                 _refuse_nan(element)
-            check = CustomCheck(has_elements_in_order, order, f"the elements {order!r:.80}")
+            check = CustomCheck(has_elements_in_order, order, f"the elements {short(order):.80}")
             tracer.guard(self.source, Kind.CUSTOM_ARRAY, check)
-            self._mirror = set(self._obj)
+            self._mirror = self.pytype(self._obj)  # operators give the type of their left operand
             self._order = list(order)
         return self._mirror
 

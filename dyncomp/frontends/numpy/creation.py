@@ -12,7 +12,7 @@ from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import is_c_contiguous, is_f_contiguous, sorted_axes
+from ...prims.layout import has_c_order, has_f_order, is_fortran, sorted_axes
 from ...symint import Dim
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -29,6 +29,7 @@ from .operands import (
     from_nested,
     integer,
     is_scalar_constant,
+    memory_order,
     only_defaults,
     operand,
     to_var,
@@ -45,10 +46,8 @@ TABLE = RuleTable()
 
 def in_memory_order(tx: TraceContext, shape: Sequence[Dim], order: str, make: Any) -> Var:
     """A fresh array made by ``make(shape)`` in C order, laid out as ``order`` says."""
-    if order in ("C", "A", "K"):
+    if memory_order(order) != "F":
         return make(tuple(shape))
-    if order != "F":
-        raise Unsupported(f"order={order!r}")
     return reversed_axes(tx, make(tuple(shape)[::-1]))
 
 
@@ -113,7 +112,7 @@ def _full(tx: TraceContext, dims: tuple[Dim, ...], value: Any, dtype: DType | No
 
     def make(shape: tuple[Dim, ...]) -> Var:
         spread = broadcast_to(tx, var, dims)
-        if order == "F":
+        if memory_order(order) == "F":
             spread = reversed_axes(tx, spread)
         return emit(tx, "contiguous", spread)
 
@@ -162,10 +161,10 @@ def _like_order(x: ArrayRef, order: str, ndim: int) -> list[int]:
     """Axes from outermost to innermost of a new array like ``x``."""
     natural = list(range(ndim))
     strides = x.var.type.strides
+    order = memory_order(order)
     if order == "K" and ndim == x.ndim:
         return sorted_axes(x.shape, strides)
-    fortran = is_f_contiguous(x.shape, strides) and not is_c_contiguous(x.shape, strides)
-    if order == "F" or (order == "A" and fortran):
+    if order == "F" or (order == "A" and is_fortran(x.shape, strides)):
         return natural[::-1]
     return natural
 
@@ -210,7 +209,7 @@ def eye(
     shift = broadcast_to(tx, to_var(tx, integer(k), dtypes.int64), shape)
     on_diagonal = emit(tx, "equal", emit(tx, "subtract", column, row), shift)
     result = convert(tx, on_diagonal, parse_dtype(dtype))
-    if order == "F":
+    if memory_order(order) == "F":
         result = reversed_axes(tx, emit(tx, "contiguous", reversed_axes(tx, result)))
     return array_of(result)
 
@@ -236,6 +235,7 @@ def array(
 ) -> ArrayRef:
     only_defaults(like=like)
     made = as_array(tx, object, dtype, order or "K", _must_copy(copy))
+    _refuse_copy(object, made, copy)
     if made.ndim < ndmin:
         shape = (1,) * (ndmin - made.ndim) + made.shape
         made = array_of(emit(tx, "reshape", made.var, shape=shape))
@@ -245,11 +245,14 @@ def array(
 def _must_copy(copy: Any) -> bool:
     """A ``copy=`` argument: ``True``, ``None`` (if needed), or a member of NumPy's ``_CopyMode``."""
     mode = getattr(copy, "value", copy)
-    if mode is None or mode == 2:
-        return False
-    if not mode:
+    return bool(mode) and mode != 2
+
+
+def _refuse_copy(given: Any, made: ArrayRef, copy: Any) -> None:
+    """``copy=False`` raises where the result cannot be the array itself."""
+    mode = getattr(copy, "value", copy)
+    if mode is not None and not mode and made is not given:
         raise Unsupported("copy=False raises where a copy is needed")
-    return True
 
 
 def as_array(tx: TraceContext, value: Any, dtype: Any, order: str, copy: bool) -> ArrayRef:
@@ -273,12 +276,11 @@ def as_array(tx: TraceContext, value: Any, dtype: Any, order: str, copy: bool) -
 
 def _ordered(tx: TraceContext, var: Var, order: str) -> ArrayRef:
     strides = var.type.strides
-    if order == "C" and not is_c_contiguous(var.shape, strides):
+    order = memory_order(order)
+    if order == "C" and not has_c_order(var.shape, strides):
         return array_of(emit(tx, "contiguous", var))
-    if order == "F" and not is_f_contiguous(var.shape, strides):
+    if order == "F" and not has_f_order(var.shape, strides):
         return array_of(reversed_axes(tx, emit(tx, "contiguous", reversed_axes(tx, var))))
-    if order not in ("C", "F", "K", "A"):
-        raise Unsupported(f"order={order!r}")
     return array_of(var)
 
 
@@ -294,7 +296,9 @@ def asarray(
     like: Any = None,
 ) -> ArrayRef:
     only_defaults(device=device, like=like)
-    return as_array(tx, a, dtype, order or "K", _must_copy(copy))
+    made = as_array(tx, a, dtype, order or "K", _must_copy(copy))
+    _refuse_copy(a, made, copy)
+    return made
 
 
 @TABLE.function("ascontiguousarray")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,11 @@ class Term:
         return self.var.shape[self.labels.index(label)]
 
 
+_LETTERS = (
+    string.ascii_uppercase + string.ascii_lowercase
+)  # in order, as outputs that are not given are sorted
+
+
 @TABLE.function("einsum")
 def einsum(
     tx: TraceContext,
@@ -48,6 +54,8 @@ def einsum(
 ) -> ArrayRef:
     """``np.einsum`` with a subscript string. Operands are contracted in pairs, the pair with the
     smallest result first. The result's memory order may differ from NumPy's (which also varies)."""
+    if operands and isinstance(operands[0], ArrayRef):
+        operands = _with_subscripts(operands)
     if not operands or not isinstance(operands[0], str) or order not in ("K", "C", "A"):
         raise Unsupported("numpy.einsum with subscripts that are not a string, or with order=")
     refs = [as_ref(tx, x) for x in operands[1:]]
@@ -67,6 +75,30 @@ def einsum(
         terms = [*rest, _multiply(tx, first, last, _needed(rest, output))]
     summed = _sum_out(tx, terms[0], set(output))
     return deliver(tx, _permuted(tx, summed, output), single_out(out))
+
+
+def _with_subscripts(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The form ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` with its lists of numbers as letters."""
+    output = operands[-1] if len(operands) % 2 else None
+    pairs = operands[: len(operands) - (len(operands) % 2)]
+    text = ",".join(map(_letters, pairs[1::2]))
+    if output is not None:
+        text = f"{text}->{_letters(output)}"
+    return (text, *pairs[::2])
+
+
+def _letters(labels: Any) -> str:
+    if not isinstance(labels, (list, tuple)):
+        raise Unsupported("numpy.einsum with subscripts that are not a list")
+    return "".join(map(_letter, labels))
+
+
+def _letter(label: Any) -> str:
+    if label is Ellipsis:
+        return "..."
+    if type(label) is not int or not 0 <= label < len(_LETTERS):
+        raise Unsupported(f"numpy.einsum with the subscript {label!r}")
+    return _LETTERS[label]
 
 
 def parse_subscripts(text: str, ndims: list[int]) -> tuple[list[list[Label]], list[Label]]:

@@ -12,8 +12,9 @@ import numpy as np
 from ..base import ArrayFacts, ArrayRef, Rule, TraceContext
 from .data_dependent import selected
 from .facts import ARRAY_TYPES, describe
-from .masked_rules import with_masked
+from .masked_rules import dispatch, with_masked
 from .rules import RuleTable
+from .ufuncs import takes_numbers, ufunc_rule
 
 _MODULES = (
     "ufuncs",
@@ -83,9 +84,12 @@ class NumpyFrontend:
 
     def find_function(self, fn: Any) -> Rule | None:
         try:
-            return self.rules.functions.get(fn)
+            found = self.rules.functions.get(fn)
         except TypeError:  # unhashable
             return None
+        if found is None and type(fn) is np.ufunc and takes_numbers(fn):
+            return dispatch(ufunc_rule(fn), None)
+        return found
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
         if ref.kind == "python" and not name.startswith("__"):

@@ -169,12 +169,12 @@ def _holds_values(entry: Any) -> bool:
 
 
 # -- basic indexing ---------------------------------------------------------------------------
-def slice_extent(part: slice, size: Dim) -> tuple[Dim, Dim, int]:
+def slice_extent(part: slice, size: Dim) -> tuple[Dim, Dim, Dim]:
     """``(start, number of elements, step)`` of a slice over ``size`` elements, as ``slice.indices``.
 
     Comparisons of symbolic integers become guards.
     """
-    step = 1 if part.step is None else int(part.step)
+    step = _step_of(part)
     if step == 0:
         raise Unsupported("slice step cannot be zero")
     if any(map(is_unbacked, (part.start, part.stop, size))):
@@ -194,7 +194,15 @@ def slice_extent(part: slice, size: Dim) -> tuple[Dim, Dim, int]:
     return start, _ceil_div(start - stop, -step), step
 
 
-def _unbacked_extent(part: slice, size: Dim, step: int) -> tuple[Dim, Dim, int]:
+def _step_of(part: slice) -> Dim:
+    if part.step is None:
+        return 1
+    if isinstance(part.step, SymInt) and not is_unbacked(part.step):
+        return part.step
+    return int(part.step)
+
+
+def _unbacked_extent(part: slice, size: Dim, step: Dim) -> tuple[Dim, Dim, Dim]:
     """Where a bound or the size depends on the data: without a question, but for bounds that are data being
     taken not to be negative."""
     if step < 0:
@@ -217,8 +225,8 @@ def _bound_of(bound: Dim, size: Dim) -> Dim:
     return sym_max(bound + size, 0) if bound < 0 else bound
 
 
-def _ceil_div(number: Dim, step: int) -> Dim:
-    return number if step == 1 else (number + (step - 1)) // step
+def _ceil_div(number: Dim, step: Dim) -> Dim:
+    return number if same(step, 1) else (number + (step - 1)) // step
 
 
 def _clamp(bound: Dim | None, size: Dim, low: Dim, high: Dim, default: Dim) -> Dim:
@@ -275,7 +283,7 @@ def apply_basic(tx: TraceContext, x: Var, items: Sequence[Item]) -> Basic:
     """Apply integers, slices and new axes; dimensions of arrays and masks are kept whole."""
     starts: list[Dim] = []
     sizes: list[Dim] = []
-    steps: list[int] = []
+    steps: list[Dim] = []
     shape: list[Dim] = []
     dims: list[int] = []
     axis = 0
@@ -298,7 +306,7 @@ def apply_basic(tx: TraceContext, x: Var, items: Sequence[Item]) -> Basic:
     return Basic(view, tuple(dims))
 
 
-def _extent(item: Item, size: Dim) -> tuple[Dim, Dim, int]:
+def _extent(item: Item, size: Dim) -> tuple[Dim, Dim, Dim]:
     if isinstance(item, IntItem):
         return int_position(item.position, size), 1, 1
     if isinstance(item, SliceItem):

@@ -287,6 +287,8 @@ def _vector_norm(tx: TraceContext, x: Traced, ord: Any, axis: int, keepdims: Any
         return _euclidean(tx, x, axis, keepdims)
     if isinstance(ord, (str, ArrayRef)):
         raise Unsupported(f"Invalid norm order {ord!r} for vectors")
+    if isinstance(ord, np.generic):
+        ord = ord.item()  # the powers are taken in place, in the array's dtype
     magnitude = abs(x)
     if ord == np.inf:
         return max_(tx, magnitude.ref, axis, keepdims=keepdims)

@@ -89,14 +89,16 @@ def with_masked(rules: RuleTable) -> RuleTable:
     result = RuleTable()
     for mine, theirs, chosen in zip(result.parts(), rules.parts(), special.parts()):
         for key, rule in theirs.items():
-            mine[key] = _dispatch(rule, chosen.get(key))
+            mine[key] = dispatch(rule, chosen.get(key))
     reading = rules.operators["getitem"]
     result.operators["getitem"] = _getitem_rule(reading)
     result.methods["__getitem__"] = result.operators["getitem"]
     return result
 
 
-def _dispatch(rule: Rule, chosen: Rule | None) -> Rule:
+def dispatch(rule: Rule, chosen: Rule | None) -> Rule:
+    """``rule``, and ``chosen`` where an argument is a masked value (refused without)."""
+
     @functools.wraps(rule)
     def dispatched(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
         if not mentions_masked(args) and not mentions_masked(kwargs):

@@ -153,16 +153,22 @@ def fix(tx: TraceContext, x: Any, out: Any = None) -> Any:
 # -- complex numbers --------------------------------------------------------------------------
 def real_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     """``x.real``; of real arrays the array itself. Of complex arrays NumPy gives a view, here it is a
-    read-only copy, and later writes to ``x`` are refused (see ``operands.write``)."""
+    copy that captured code does not write, and later writes to ``x`` are refused (see ``operands.write``)."""
     if not x.dtype.is_complex:
         return x
-    return ArrayRef(emit(tx, "real", x.var), x.kind, readonly=True)
+    return _part(tx, x, "real")
+
+
+def _part(tx: TraceContext, x: ArrayRef, name: str) -> ArrayRef:
+    return ArrayRef(
+        emit(tx, name, x.var), x.kind, readonly=True, part=(x, name) if x.kind == "array" else None
+    )
 
 
 def imag_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     """``x.imag``: zeros (read-only) of real arrays; see :func:`real_part`."""
     if x.dtype.is_complex:
-        return ArrayRef(emit(tx, "imag", x.var), x.kind, readonly=True)
+        return _part(tx, x, "imag")
     zeros = emit(tx, "copy", full_like(tx, x.var, 0))
     return ArrayRef(zeros, x.kind, readonly=True)
 
@@ -374,6 +380,16 @@ def putmask(tx: TraceContext, a: Any, mask: Any, values: Any) -> None:
         raise Unsupported("putmask: mask and data must be the same size")
     ready = broadcast_to(tx, to_var(tx, operand(tx, values), a.dtype), a.shape)
     write(tx, a, emit(tx, "where", test, ready, a.var))
+
+
+@TABLE.function("place")
+def place(tx: TraceContext, arr: Any, mask: Any, vals: Any) -> None:
+    value = as_ref(tx, vals)
+    if not isinstance(arr, ArrayRef) or any(n != 1 for n in value.shape):
+        raise Unsupported("numpy.place of several values, or into what is no array")
+    if not promote.can_cast(value.dtype, arr.dtype, "same_kind"):
+        raise Unsupported("numpy.place that converts to another kind of number")
+    putmask(tx, arr, mask, value_of(emit(tx, "reshape", value.var, shape=())) if value.shape else vals)
 
 
 # -- waves ------------------------------------------------------------------------------------

@@ -10,12 +10,18 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import is_c_contiguous, is_f_contiguous
+from ...prims.layout import has_c_order, has_f_order
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .indexing import assigned_value, getitem
-from .operands import broadcast_to, convert, emit, write
+from .operands import (
+    broadcast_to,
+    convert,
+    emit,
+    memory_order,
+    write,
+)
 from .promote import parse_dtype
 from .rules import RuleTable, refusal
 from .sorting import partition, sort
@@ -57,19 +63,18 @@ def astype_function(
 
 def _has_order(x: Var, order: str) -> bool:
     strides = x.type.strides
+    order = memory_order(order)
     if order == "C":
-        return is_c_contiguous(x.shape, strides)
+        return has_c_order(x.shape, strides)
     if order == "F":
-        return is_f_contiguous(x.shape, strides)
-    return order in ("K", "A")
+        return has_f_order(x.shape, strides)
+    return True
 
 
 def _in_order(tx: TraceContext, x: Var, order: str) -> Var:
-    if order not in ("K", "A", "C", "F"):
-        raise Unsupported(f"order={order!r}")
     if _has_order(x, order):
         return x
-    if order == "C":
+    if memory_order(order) == "C":
         return emit(tx, "contiguous", x)
     return reversed_axes(tx, emit(tx, "contiguous", reversed_axes(tx, x)))
 
@@ -180,6 +185,17 @@ def partition_in_place(
 
 for _name in ("tobytes", "tofile", "dump", "byteswap", "setflags", "resize"):
     TABLE.methods[_name] = refusal("a method that deals with raw memory")
+
+
+@TABLE.method("__array_wrap__")
+def array_wrap(
+    tx: TraceContext, x: ArrayRef, array: Any, context: Any = None, return_scalar: Any = False, /
+) -> ArrayRef:
+    """Of plain arrays: the array given."""
+    both = all(isinstance(ref, ArrayRef) and ref.kind == "array" for ref in (x, array))
+    if not both or return_scalar is not False or context is not None:
+        raise Unsupported("__array_wrap__ of what is no array, or with a context")
+    return array
 
 
 @TABLE.method("__array__")

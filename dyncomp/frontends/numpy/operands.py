@@ -208,6 +208,8 @@ def from_nested(tx: TraceContext, value: Any, dtype: DType | None) -> Var:
     element = leaves[0].shape if isinstance(leaves[0], ArrayRef) else ()
     rows = [_row(tx, leaf, element, dtype) for leaf in leaves]
     joined = emit(tx, "concatenate", *rows, axis=0)
+    if not joined.type.is_contiguous:  # concatenation goes by the order of the parts
+        joined = emit(tx, "contiguous", joined)
     return emit(tx, "reshape", joined, shape=(*shape, *element))
 
 
@@ -248,6 +250,13 @@ def _nested_shape(value: Any, leaves: list[Any]) -> tuple[int, ...]:
 # -- broadcasting -----------------------------------------------------------------------------
 def shape_of(value: Any) -> tuple[Dim, ...]:
     return value.shape if isinstance(value, (ArrayRef, Var)) else ()
+
+
+def memory_order(order: Any) -> str:
+    """An ``order=`` argument, which NumPy takes in small letters too."""
+    if not isinstance(order, str) or order.upper() not in ("C", "F", "A", "K"):
+        raise Unsupported(f"order={order!r}")
+    return order.upper()
 
 
 def broadcast_shapes(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:

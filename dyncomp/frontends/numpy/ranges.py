@@ -12,7 +12,7 @@ from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import Dim, SymInt, sym_max
+from ...symint import Dim, SymInt, same, sym_max
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .operands import (
@@ -34,6 +34,7 @@ from .operands import (
 from .promote import parse_dtype
 from .rules import RuleTable, resolve
 from .traced import Traced
+from .windows import SYMBOLIC
 
 TABLE = RuleTable()
 
@@ -61,26 +62,31 @@ def arange(
     wanted = promote.result_dtype(*values) if dtype is None else parse_dtype(dtype)
     if not any(isinstance(v, SymInt) for v in values):
         return array_of(_known_range(tx, first, stop, stride, wanted))
-    if not all(isinstance(v, (int, np.integer, SymInt)) for v in values):
-        raise Unsupported("numpy.arange mixing floats and symbolic integers")
-    low, high, by = map(integer, values)
+    low, high, by = (_whole(v) for v in values)
     return array_of(_symbolic_range(tx, low, high, by, wanted))
 
 
+def _whole(value: Any) -> Dim:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
+        return int(value)
+    if not isinstance(value, (int, np.integer, SymInt)):
+        raise Unsupported("numpy.arange mixing fractions and symbolic integers")
+    return integer(value)
+
+
 def _symbolic_range(tx: TraceContext, start: Dim, stop: Dim, step: Dim, dtype: DType) -> Var:
-    stride = int(step)
-    if stride == 0:
+    if step == 0:
         raise Unsupported("numpy.arange with step 0")
-    span = stop - start if stride > 0 else start - stop
+    span = stop - start if step > 0 else start - stop
     if tx.env.is_unbacked(span):
         span = sym_max(span, 0)
-    count = (span + (abs(stride) - 1)) // abs(stride) if tx.env.known(span, "<") is False or span > 0 else 0
-    return _affine_range(tx, count, start, stride, dtypes.int64, dtype)
+    count = (span + (abs(step) - 1)) // abs(step) if tx.env.known(span, "<") is False or span > 0 else 0
+    return _affine_range(tx, count, start, step, dtypes.int64, dtype)
 
 
 def _affine_range(tx: TraceContext, count: Dim, start: Any, step: Any, computed: DType, dtype: DType) -> Var:
     line = emit(tx, "iota", shape=(count,), axis=0, dtype=computed, device=CPU)
-    if step != 1:
+    if not same(step, 1):
         line = emit(tx, "multiply", line, broadcast_to(tx, to_var(tx, step, computed), (count,)))
     if not (isinstance(start, (int, float)) and start == 0):
         line = emit(tx, "add", line, broadcast_to(tx, to_var(tx, start, computed), (count,)))
@@ -201,7 +207,7 @@ def _known_linspace(
     return (samples, step) if retstep else samples
 
 
-# -- computed by NumPy at capture -------------------------------------------------------------
+# -- computed by NumPy at capture, where their sizes are known ---------------------------------
 _FOLDED = (
     "geomspace",
     "logspace",
@@ -222,6 +228,8 @@ def _folded_rule(function: Any) -> Any:
     """The rule of a function whose arguments are constants: NumPy computes it once, at capture."""
 
     def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(a, SymInt) for a in (*args, *kwargs.values())) and function in SYMBOLIC:
+            return SYMBOLIC[function](tx, *args, **kwargs)
         concrete = [_pinned(a) for a in args]
         named = {name: _pinned(value) for name, value in kwargs.items()}
         result = function(*concrete, **named)

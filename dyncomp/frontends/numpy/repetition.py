@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...device import CPU
+from ...dtypes import int64
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...prims.layout import is_fortran
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
 from .data_dependent import repeat_by_counts
@@ -20,10 +23,12 @@ from .operands import (
     integer,
     literal,
     normalize_axis,
+    to_var,
+    view_of,
 )
 from .rules import RuleTable
 from .shape import parse_shape, several
-from .views import reshape_var
+from .views import reshape_var, reversed_axes
 
 TABLE = RuleTable()
 
@@ -35,8 +40,13 @@ def tile(tx: TraceContext, A: Any, reps: Any) -> ArrayRef:
     ndim = max(x.ndim, len(given))
     counts: list[Dim] = [*[1] * (ndim - len(given)), *given]
     shape = (1,) * (ndim - x.ndim) + x.shape
+    if x.kind == "array" and all(r == 1 for r in given):
+        return array_of(reshape_var(tx, emit(tx, "copy", x.var), shape))
     if not ndim:
         return array_of(emit(tx, "copy", x.var))
+    total = tuple(c * s for c, s in zip(counts, shape))
+    if x.kind == "array" and any(d == 0 for d in shape):
+        return view_of(x, reshape_var(tx, x.var, total))  # NumPy gives a view, of nothing
     apart: list[Dim] = []
     spread: list[Dim] = []
     for count, size in zip(counts, shape):
@@ -44,7 +54,7 @@ def tile(tx: TraceContext, A: Any, reps: Any) -> ArrayRef:
         spread += [count, size]
     source = reshape_var(tx, x.var, tuple(apart))
     fresh = emit(tx, "contiguous", broadcast_to(tx, source, spread))
-    return array_of(emit(tx, "reshape", fresh, shape=tuple(c * s for c, s in zip(counts, shape))))
+    return array_of(emit(tx, "reshape", fresh, shape=total))
 
 
 @TABLE.function("repeat")
@@ -103,16 +113,41 @@ def pad(tx: TraceContext, array: Any, pad_width: Any, mode: Any = "constant", **
         return array_of(_pad_constant(tx, x.var, widths, kwargs))
     if mode not in ("edge", "reflect", "symmetric", "wrap") or kwargs:
         raise Unsupported(f"numpy.pad with mode={mode!r} and {sorted(kwargs)}")
-    var = x.var
-    for axis, (before, after) in enumerate(widths):
-        if before == 0 and after == 0:
-            continue
+    turn = is_fortran(x.shape, x.var.type.strides)
+    var = reversed_axes(tx, x.var) if turn else x.var
+    for axis, (before, after) in enumerate(reversed(widths) if turn else widths):
+        if not (before == 0 and after == 0):
+            positions = _source_positions(tx, var.shape[axis], before, after, mode)
+            var = emit(tx, "index", var, positions, dims=(axis,), position=axis)
+    var = emit(tx, "contiguous", var)
+    return array_of(reversed_axes(tx, var) if turn else var)
+
+
+def _source_positions(tx: TraceContext, size: Dim, before: Dim, after: Dim, mode: str) -> Var:
+    """Which element of an axis of ``size`` each element of the padded axis is."""
+    if all(isinstance(d, int) for d in (size, before, after)):
         try:
-            positions = np.pad(np.arange(int(var.shape[axis])), (int(before), int(after)), mode)
+            return literal(tx, np.pad(np.arange(int(size)), (int(before), int(after)), mode))  # type: ignore[call-overload]
         except ValueError as error:
             raise Unsupported(str(error)) from error
-        var = emit(tx, "index", var, literal(tx, positions), dims=(axis,), position=axis)
-    return array_of(emit(tx, "contiguous", var))
+    if size == 0:
+        raise Unsupported(f"numpy.pad of nothing with mode={mode!r}")
+    shape = (before + size + after,)
+
+    def spread(value: Dim) -> Var:
+        return broadcast_to(tx, to_var(tx, value, int64), shape)
+
+    line = emit(tx, "iota", shape=shape, axis=0, dtype=int64, device=CPU)
+    place = emit(tx, "subtract", line, spread(before))
+    if mode == "edge" or (mode == "reflect" and size == 1):
+        return emit(tx, "clip", place, spread(0), spread(size - 1))
+    if mode == "wrap":
+        return emit(tx, "remainder", place, spread(size))
+    inner = 1 if mode == "reflect" else 0  # the ends are not repeated
+    period = 2 * (size - inner)
+    place = emit(tx, "remainder", place, spread(period))
+    back = emit(tx, "subtract", spread(period - 1 + inner), place)
+    return emit(tx, "where", emit(tx, "greater_equal", place, spread(size)), back, place)
 
 
 def _pad_widths(pad_width: Any, ndim: int) -> tuple[tuple[Dim, Dim], ...]:

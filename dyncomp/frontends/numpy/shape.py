@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import is_c_contiguous, is_f_contiguous, sorted_axes
+from ...prims.layout import has_c_order, is_fortran, sorted_axes
 from ...symint import Dim, product, same
 from ..base import ArrayRef, TraceContext
 from .operands import (
@@ -17,6 +17,7 @@ from .operands import (
     broadcast_to,
     emit,
     integer,
+    memory_order,
     normalize_axes,
     normalize_axis,
     view_of,
@@ -61,8 +62,9 @@ def reshape(tx: TraceContext, a: Any, /, shape: Any, order: str = "C", *, copy: 
     """``np.reshape``: a view where NumPy gives one, else a copy."""
     x = as_ref(tx, a)
     wanted = completed_shape(parse_shape(shape), product(x.shape))
+    order = memory_order(order)
     fortran = order == "F" or (order == "A" and _is_fortran(x.var))
-    if order not in ("C", "F", "A"):
+    if order == "K":
         raise Unsupported(f"reshape with order={order!r}")
     source = emit(tx, "copy", x.var) if copy else x.var
     if fortran:
@@ -78,7 +80,7 @@ def reshape(tx: TraceContext, a: Any, /, shape: Any, order: str = "C", *, copy: 
 
 
 def _is_fortran(x: Var) -> bool:
-    return is_f_contiguous(x.shape, x.type.strides) and not is_c_contiguous(x.shape, x.type.strides)
+    return is_fortran(x.shape, x.type.strides)
 
 
 @TABLE.method("reshape")
@@ -96,7 +98,7 @@ def ravel(tx: TraceContext, a: Any, order: str = "C") -> ArrayRef:
     """``np.ravel``: a view of a contiguous array, else a copy."""
     x = as_ref(tx, a)
     source = _in_order(tx, x.var, order)
-    contiguous = is_c_contiguous(source.shape, source.type.strides)
+    contiguous = has_c_order(source.shape, source.type.strides)
     if not contiguous:
         source = emit(tx, "contiguous", source)
     flat = emit(tx, "reshape", source, shape=(product(source.shape),))
@@ -107,12 +109,11 @@ def ravel(tx: TraceContext, a: Any, order: str = "C") -> ArrayRef:
 
 def _in_order(tx: TraceContext, x: Var, order: str) -> Var:
     """``x`` with its axes so permuted that C order of the result is ``order`` of ``x``."""
+    order = memory_order(order)
     if order == "F" or (order == "A" and _is_fortran(x)):
         return reversed_axes(tx, x)
     if order == "K":
         return transpose_var(tx, x, sorted_axes(x.shape, x.type.strides))
-    if order not in ("C", "A"):
-        raise Unsupported(f"order={order!r}")
     return x
 
 
@@ -133,6 +134,8 @@ def squeeze(tx: TraceContext, a: Any, axis: Any = None) -> ArrayRef:
         axes = normalize_axes(axis, x.ndim)
         if not all(x.shape[i] == 1 for i in axes):
             raise Unsupported("cannot select an axis to squeeze out which has size not equal to one")
+    if not axes and x.kind == "array":
+        return x
     shape = tuple(d for i, d in enumerate(x.shape) if i not in axes)
     return viewed(tx, x, emit(tx, "reshape", x.var, shape=shape))
 

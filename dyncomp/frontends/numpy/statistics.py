@@ -10,7 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import product
+from ...symint import SymInt, product
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .diagonals import diagonal
@@ -26,6 +26,7 @@ from .operands import (
     given,
     integer,
     normalize_axes,
+    to_var,
     value_of,
 )
 from .reductions import mean
@@ -102,6 +103,8 @@ def median(
 
 def _quantile_at(tx: TraceContext, ordered: Var, fraction: float, kind: Any) -> Var:
     """One quantile by linear interpolation between neighbours, as NumPy's ``_lerp`` rounds it."""
+    if isinstance(ordered.shape[-1], SymInt):
+        return _quantile_of_symbolic(tx, ordered, kind(fraction))
     size = int(ordered.shape[-1])
     place = kind(size - 1) * kind(fraction)
     low = int(np.clip(np.floor(place), 0, size - 1))
@@ -114,12 +117,38 @@ def _quantile_at(tx: TraceContext, ordered: Var, fraction: float, kind: Any) -> 
     return _nan_where_missing(tx, ordered, result)
 
 
+def _quantile_of_symbolic(tx: TraceContext, ordered: Var, fraction: Any) -> Var:
+    """As above, where the graph computes the place."""
+    size = ordered.shape[-1]
+    wanted = promote.from_np(fraction.dtype)
+    place = Traced(tx, ArrayRef(to_var(tx, size - 1, wanted), "scalar")) * fraction
+    below = place.call(np.floor)
+    low = Traced(tx, value_of(convert(tx, below.var, dtypes.int64)))
+    high = (low + 1).call(np.minimum, size - 1)
+    gamma = (place - below).then(_spread, ordered.shape[:-1])
+    first, last = (_gathered(tx, ordered, index.var) for index in (low, high))
+    difference = last - first
+    near = first + difference * gamma
+    far = last - difference * (1 - gamma)
+    chosen = emit(tx, "where", (gamma < 0.5).var, near.var, far.var)
+    return _nan_where_missing(tx, ordered, Traced(tx, value_of(chosen)))
+
+
+def _spread(tx: TraceContext, ref: ArrayRef, shape: Any) -> ArrayRef:
+    return value_of(broadcast_to(tx, ref.var, tuple(shape)))
+
+
+def _gathered(tx: TraceContext, ordered: Var, index: Var) -> Traced:
+    axis = ordered.ndim - 1
+    return Traced(tx, value_of(emit(tx, "index", ordered, index, dims=(axis,), position=axis)))
+
+
 def _fractions(x: ArrayRef, q: Any, scale: float) -> np.ndarray[Any, Any]:
     """Positions in 0..1, in the precision in which NumPy computes them."""
     kind = x.dtype.numpy.type
     if scale != 1:
         fractions = np.asarray(np.true_divide(q, kind(scale) if x.dtype.is_float else scale))
-    elif isinstance(q, (int, float)) and x.dtype.is_float:
+    elif type(q) in (int, float) and x.dtype.is_float:
         fractions = np.asarray(q, dtype=kind)
     else:
         fractions = np.asarray(q)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...errors import Unsupported
-from ...prims.layout import is_c_contiguous, is_f_contiguous
+from ...prims.layout import is_fortran
 from ...symint import Dim, SymInt, product
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -60,17 +60,45 @@ def _representative(value: Any) -> Any:
         if value.kind == "python":
             return value.dtype.numpy.type(0).item()
         return value.dtype.numpy
+    if isinstance(value, SymInt):
+        return 0
     if isinstance(value, (list, tuple)):
         return type(value)(_representative(v) for v in value)
     return value
 
 
-for _path in ("result_type", "promote_types", "can_cast", "issubdtype", "isdtype", "min_scalar_type"):
-    _function = resolve(_path)
+for _path in ("result_type", "can_cast"):
+    TABLE.functions[resolve(_path)] = _question_rule(resolve(_path))
+
+
+def _dtype_question_rule(function: Any, scalars: bool) -> Any:
+    """A question about dtypes that raises for arrays, and for array scalars unless ``scalars``."""
+    ask = _question_rule(function)
+
+    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            known_type = scalars and getattr(value, "kind", "python") == "scalar"
+            if isinstance(value, (ArrayRef, SymInt)) and not known_type:
+                raise Unsupported(f"{function.__name__} of an array or a number")
+        return ask(tx, *args, **kwargs)
+
+    return rule
+
+
+for _function in map(resolve, ("promote_types", "issubdtype", "isdtype", "dtype")):
     if _function is not None:
-        TABLE.functions[_function] = _question_rule(_function)
-for _function in (np.dtype, np.finfo, np.iinfo):
-    TABLE.functions[_function] = _question_rule(_function)
+        TABLE.functions[_function] = _dtype_question_rule(_function, scalars=False)
+for _function in (np.finfo, np.iinfo):
+    TABLE.functions[_function] = _dtype_question_rule(_function, scalars=True)
+
+
+@TABLE.function("min_scalar_type")
+def min_scalar_type(tx: TraceContext, a: Any) -> Any:
+    if isinstance(a, SymInt) or (isinstance(a, ArrayRef) and (a.kind != "array" or not a.ndim)):
+        raise Unsupported("min_scalar_type of a number that is not known", break_id="data-dependent-value")
+    if isinstance(a, (list, tuple)):
+        raise Unsupported("min_scalar_type of a sequence")
+    return np.min_scalar_type(a) if not isinstance(a, ArrayRef) else a.dtype.numpy
 
 
 @TABLE.function("shape")
@@ -112,7 +140,7 @@ def isscalar(tx: TraceContext, element: Any) -> bool:
 def isfortran(tx: TraceContext, a: Any) -> bool:
 
     x = as_ref(tx, a)
-    return is_f_contiguous(x.shape, x.strides) and not is_c_contiguous(x.shape, x.strides)
+    return is_fortran(x.shape, x.strides)
 
 
 @TABLE.function("iterable")
@@ -126,6 +154,3 @@ def iterable(tx: TraceContext, y: Any) -> bool:
 def broadcast_shapes(tx: TraceContext, *args: Any) -> tuple[Dim, ...]:
 
     return common(*(a if isinstance(a, tuple) else (a,) for a in args))
-
-
-TABLE.refuse("questions about shared memory", "may_share_memory", "shares_memory")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ... import dtypes
 from ...errors import Unsupported
-from ...graph.ir import Var
+from ...graph.ir import Callee, Var
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .operands import (
@@ -51,11 +52,11 @@ def call_ufunc(
         raise Unsupported("a ufunc call with order= or signature=")
     inputs, outs = _split_arguments(ufunc, args, out)
     operands = [operand(tx, value) for value in inputs]
-    shortcut = _out_of_range_comparison(tx, ufunc, operands)
+    shortcut = _out_of_range_comparison(tx, ufunc, operands) if is_numpys(ufunc) else None
     if shortcut is not None and not any(outs) and where is True:
         return shortcut
     loop = _resolve(ufunc, operands, outs, dtype, casting)
-    if sets_flags(ufunc, loop):
+    if not is_numpys(ufunc) or sets_flags(ufunc, loop):
         tx.assume("numpy-errstate")
     shape = broadcast_shapes(*map(shape_of, (*operands, where, *outs)))
     _check_outs(shape, outs)
@@ -109,14 +110,30 @@ def _check_outs(shape: tuple[Any, ...], outs: list[ArrayRef | None]) -> None:
 def _run(
     tx: TraceContext, ufunc: np.ufunc, loop: Loop, operands: list[Any], shape: tuple[Any, ...]
 ) -> list[Var]:
-    run = emitter(ufunc)
-    if run is None:
-        raise Unsupported(f"numpy.{ufunc.__name__} has no rule")
     ready = [broadcast_to(tx, to_var(tx, v, d), shape) for v, d in zip(operands, loop.ins)]
-    results = run(tx, loop, *ready)
+    run = emitter(ufunc) if is_numpys(ufunc) else None
+    if run is None:
+        results = emit(tx, "ufunc_call", *ready, callee=_callee(ufunc), dtypes=loop.outs)
+    else:
+        results = run(tx, loop, *ready)
     return [
         convert(tx, r, d) for r, d in zip(results if isinstance(results, tuple) else (results,), loop.outs)
     ]
+
+
+def is_numpys(ufunc: np.ufunc) -> bool:
+    """Whether it is one of NumPy's own, which are known by name."""
+    return getattr(np._core.umath, ufunc.__name__, None) is ufunc  # type: ignore[attr-defined]
+
+
+def takes_numbers(ufunc: np.ufunc) -> bool:
+    """Whether it works element by element and has an inner loop for numbers."""
+    return ufunc.signature is None and any(loop[0] not in "mMO" for loop in ufunc.types)
+
+
+@functools.lru_cache(maxsize=256)
+def _callee(ufunc: np.ufunc) -> Callee:
+    return Callee(ufunc, ufunc.__name__, (), ())  # one for each, so that equal calls are found to be equal
 
 
 def _mask(tx: TraceContext, where: Any, outs: list[ArrayRef | None]) -> Any:

@@ -15,6 +15,7 @@ from ...graph.ir import Literal, Var
 from ...symint import Dim, SymInt
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit, exact_value
+from . import state
 from .library import torch
 from .operands import Number, convert, need_tensor, only_defaults, tensor, to_var
 from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
@@ -25,7 +26,11 @@ TABLE = RuleTable()
 
 
 def check_placement(keywords: dict[str, Any]) -> None:
-    """Keyword arguments of factories that must be their defaults."""
+    """Keyword arguments of factories that must be their defaults, and modes that must be off (a default
+    device is one)."""
+    trouble = state.problem(state.read_state())
+    if trouble:
+        raise Unsupported(trouble)
     layout = keywords.pop("layout", None)
     if layout is not None and layout is not torch.strided:
         raise Unsupported(f"layout={layout}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import is_c_contiguous
+from ...prims.layout import has_c_order, is_c_contiguous
 from ...symint import Dim, SymInt, product, same
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
@@ -214,16 +214,14 @@ def broadcast_to(tx: TraceContext, input: Any, size: Any) -> ArrayRef:
 def contiguous_method(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
     only_defaults(memory_format=memory_format)
     x = need_tensor(self)
-    return x if is_c_contiguous(x.shape, x.strides) else tensor(emit(tx, "contiguous", x.var))
+    return x if has_c_order(x.shape, x.strides) else tensor(emit(tx, "contiguous", x.var))
 
 
 @TABLE.method("is_contiguous")
 def is_contiguous(tx: TraceContext, self: Any, memory_format: Any = None) -> bool:
     only_defaults(memory_format=memory_format)
     x = need_tensor(self)
-    if any(isinstance(d, SymInt) for d in (*x.shape, *x.strides)):
-        raise Unsupported("is_contiguous() with symbolic sizes")
-    return is_c_contiguous(x.shape, x.strides)
+    return has_c_order(x.shape, x.strides)
 
 
 # -- pieces -----------------------------------------------------------------------------------

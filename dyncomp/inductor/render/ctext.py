@@ -188,10 +188,10 @@ def _float_to_integer(text: str, target: DType) -> str:
     if target.itemsize <= 2:
         return f"({register_type(target)})(int)({text})"
     if target.name == "uint32":
-        return f"(unsigned int)(i64)({text})"
+        return f"(unsigned int)dc_whole_i64((i64)({text}))"
     if target.name == "uint64":
         return f"dc_to_u64((double)({text}))"
-    return f"({register_type(target)})({text})"
+    return f"dc_whole_{short_name(target)}(({register_type(target)})({text}))"
 
 
 def loaded(text: str, dtype: DType) -> str:

@@ -11,7 +11,7 @@ from ...dtypes import DType, bool_, complex64, float32, float64, int8, int32, in
 from ...graph.ir import Var
 from ...symint import Dim
 from ..kit import Array, check_axis, replace
-from ..layout import dims_equal, is_f_contiguous, is_zero, multi_sorted_axes, sorted_axes
+from ..layout import dims_equal, is_fortran, is_zero, multi_sorted_axes, sorted_axes
 from ..opdef import OpDef, Sample
 from ..samples import data, indices, layouts
 from ..shape import inverse
@@ -67,7 +67,7 @@ def pad(ops: Any, x: Var, *, widths: Widths, value: Any) -> Var:
     """Constant padding; Fortran order for Fortran-contiguous input, as `np.pad`."""
     if len(widths) != x.ndim:
         raise ValueError("pad needs a pair of widths for each dimension")
-    turn = is_f_contiguous(x.shape, x.type.strides) and not x.type.is_contiguous
+    turn = is_fortran(x.shape, x.type.strides)
     if turn:
         x = ops.transpose(x, perm=tuple(reversed(range(x.ndim))))
         widths = tuple(reversed(widths))

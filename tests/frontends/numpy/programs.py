@@ -129,6 +129,7 @@ np.geomspace(1, 100, 4), np.hanning(5), np.hamming(6), np.blackman(5), np.fft.ff
 np.meshgrid(y, y[:2]), np.meshgrid(y, y[:2], indexing='ij'), np.meshgrid(y, y[:2], sparse=True)
 np.indices((2, 3)), np.indices((2, 3), sparse=True), np.vander(y, 3), np.vander(y, 3, increasing=True)
 np.array(x), np.array(x, dtype='f4'), np.array([1, 2.5]), np.array([[s, 1], [2, s]]), np.array([y, y]), np.array(3), np.array(s), np.array(x, ndmin=3), np.array(w), np.array([s, k])
+np.array([w]), np.array([w, w]), np.array([[x.T, x.T]]), np.array((t.T, t.T)), w + [w], np.multiply([x.T], x.T)
 np.asarray(x), np.asarray(x, dtype=float), np.asarray(w, order='C'), np.ascontiguousarray(x), np.ascontiguousarray(w), np.asfortranarray(x), np.asarray([1, 2]), np.asarray(2.0)
 np.copy(w), x.copy(), w.copy(), w.copy('K'), np.copy(x, order='F'), s.copy()
 x.reshape(4, 3), x.reshape((2, -1)), np.reshape(x, -1), x.T.reshape(12), x.reshape(2, 6, order='F'), x.reshape(3, 2, 2), w.reshape(-1), np.reshape(y, (2, 2)), x[:, :2].reshape(6), x[::2].reshape(2, 2, 2)

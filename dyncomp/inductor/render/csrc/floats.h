@@ -104,6 +104,20 @@ DC_INLINE float dc_full_floordiv_f32(float a, float b) { return dc_floordiv_f32_
 DC_INLINE int dc_far_floordiv_f64(double a, double b) { return dc_far_fmod_f64(a, b); }
 // @ dc_far_floordiv_f32
 DC_INLINE int dc_far_floordiv_f32(float a, float b) { return dc_far_fmod_f32(a, b); }
+// What a float was converted to. Without it gcc takes converting back to be a truncation, which would keep nan,
+// infinities and -0.0; the barrier costs nothing and is vectorised
+// (before gcc 12 there is none that is). clang keeps both conversions.
+// @ dc_whole_[i32 i64]
+DC_INLINE TYPE dc_whole_SUFFIX(TYPE x) {
+#ifdef __clang__
+  return x;
+#elif __GNUC__ >= 12
+  return __builtin_assoc_barrier(x);
+#else
+  asm("" : "+r"(x));
+  return x;
+#endif
+}
 // As the processor's conversion to signed integers does it: beyond 2^63 relative to that.
 // @ dc_to_u64
 DC_INLINE u64 dc_to_u64(double x) {

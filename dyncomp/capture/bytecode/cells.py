@@ -1,0 +1,62 @@
+"""Variables shared with inner functions, in functions that were cut out of others.
+
+There they are free variables, and unbound they would raise ``NameError``, where the function's own variables
+raise ``UnboundLocalError``: reads of those that may be unbound are checked before.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator
+from types import CodeType
+
+from dyncomp.capture.bytecode.flow import handlers_of, successors
+from dyncomp.capture.bytecode.instr import CanonicalCode
+
+_DELETE = dis.opmap["DELETE_DEREF"]
+
+
+def unsure_cells(code: CanonicalCode) -> frozenset[int]:
+    """The instructions that read a cell of the function's own which may be empty then."""
+    own = frozenset(code.cellvars)
+    reads = [i for i in code.instructions if i.op in ("LOAD_DEREF", "DELETE_DEREF") and i.arg in own]
+    if not reads:
+        return frozenset()
+    inner = [i.arg for i in code.instructions if i.op == "LOAD_CONST" and isinstance(i.arg, CodeType)]
+    deleted = {name for function in inner for name in _deleted_in(function)}
+    filled = _filled_cells(code, own)
+    return frozenset(i.index for i in reads if i.arg in deleted or i.arg not in filled[i.index])
+
+
+def _deleted_in(function: CodeType) -> Iterator[str]:
+    """The free variables that a function, or one inside of it, may delete."""
+    inner = [const for const in function.co_consts if isinstance(const, CodeType)]
+    if _DELETE in function.co_code[::2]:
+        yield from function.co_freevars
+    for other in inner:
+        yield from _deleted_in(other)
+
+
+def _filled_cells(code: CanonicalCode, own: frozenset[str]) -> list[frozenset[str]]:
+    """Those of the cells ``own`` that surely have contents before every instruction."""
+    handlers = handlers_of(code)
+    state = [own] * len(code.instructions)
+    seen = [False] * len(code.instructions)
+    work = [(0, own.intersection(code.arg_names))]
+    while work:
+        index, filled = work.pop()
+        filled &= state[index]
+        if seen[index] and filled == state[index]:
+            continue
+        seen[index] = True
+        state[index] = filled
+        handler = handlers[index]
+        if handler is not None:
+            work.append((handler.target, filled))
+        instr = code.instructions[index]
+        if instr.op == "STORE_DEREF":
+            filled |= own.intersection([instr.arg])
+        elif instr.op in ("DELETE_DEREF", "MAKE_CELL"):
+            filled -= {instr.arg}
+        work.extend((target, filled) for target in successors(instr))
+    return state

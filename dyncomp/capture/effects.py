@@ -1,0 +1,33 @@
+"""Calls that are made when the captured part ends: their results are not used, and nothing that the captured
+part does in between can be told apart from the call having come first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .bytecode.instr import Loc
+from .bytecode.transfers import line_loc
+from .values.base import Tracer, Value
+
+
+@dataclass(eq=False)
+class DeferredCall:
+    """``function(*args, **kwargs)``; ``place``: that of the instruction that makes it."""
+
+    function: Any
+    args: list[Value]
+    kwargs: dict[str, Value]
+    place: Loc
+
+
+def defer(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[str, Value]) -> None:
+    """Make the call when the captured part ends, after the calls that were put off before."""
+    tracer.steps += 1
+    tracer.outside_changes += 1
+    tracer.deferred.append(DeferredCall(function, args, kwargs, _place(tracer.frames[-1])))
+
+
+def _place(frame: Any) -> Loc:
+    loc: Loc = frame.code.instructions[frame.current].loc
+    return line_loc(frame.loc.line) if None in loc else loc

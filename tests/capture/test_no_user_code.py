@@ -1,0 +1,78 @@
+"""Capture runs no code of the program that plain Python would not run."""
+
+from __future__ import annotations
+
+import enum
+
+import dyncomp
+from dyncomp.capture import _hook
+from tests.capture.comparing import check
+
+
+class Loud(enum.Enum):
+    ONE = 1
+
+    def __repr__(self):
+        raise RuntimeError("asked for its text")
+
+
+class Watched:
+    """Tells what is read of it."""
+
+    def __init__(self):
+        self.seen = []
+        self.number = 3
+
+    def __getattribute__(self, name):
+        if name not in ("seen", "__class__"):
+            self.seen.append(name)
+        return super().__getattribute__(name)
+
+
+def set_on_a_member(member):
+    try:
+        member.colour = 3
+    except AttributeError as error:
+        return type(error)
+    return member.colour
+
+
+def read_under_a_hook(make):
+    obj = make()
+    first = obj.number
+    print("break")
+    obj.number = first + 1
+    return obj.number, sorted(vars(obj)), list(obj.seen)
+
+
+def read_of_an_object(made):
+    (obj,) = made
+    first = obj.number
+    print("break")
+    return first, obj.number, list(obj.seen)
+
+
+def names_of(obj):
+    return sorted(set(dir(obj)) - set(dir(object)))
+
+
+def test_text_of_an_enum_member():
+    check(set_on_a_member, lambda: (Loud.ONE,), options={"capture_plain": True})
+
+
+def test_attribute_hook():
+    check(read_under_a_hook, lambda: (Watched,), options={"capture_plain": True})
+    compiled = dyncomp.compile(read_of_an_object, backend="eager", options={"capture_plain": True})
+    assert compiled([Watched()]) == read_of_an_object([Watched()])
+
+
+def test_namespace_under_an_attribute_hook():
+    """``dir`` asks for ``__dict__`` through the hook, which is captured, too."""
+    compiled = dyncomp.compile(names_of, backend="eager", options={"capture_plain": True})
+    compiled.config.should_capture = lambda code: code.co_filename == __file__
+    expected = names_of(Watched())
+    before = _hook.set_active(compiled.config)
+    try:
+        assert compiled(Watched()) == expected
+    finally:
+        _hook.set_active(before)
