@@ -79,6 +79,7 @@ class Entry:
     argument names prefix and free variables as the original; it sees the function's globals and closure),
     or both (the target is used where possible), or neither (the original runs).
     ``needs_hook``: while it runs, the frame hook is on in this thread under the entry's config.
+    ``moves``: the code may let go of its arguments before it returns, so that they must not be held for it.
     ``payload`` is anything the Python side wants to keep with the entry. ``hits`` counts. Entries are tried
     by ``rank``, lowest first, among equals the one hit last first (a negative one is run once, not kept);
     ``last_hit`` orders entries by their last hits.
@@ -102,6 +103,7 @@ class Entry:
         arg_order: Sequence[int] | None = ...,
         payload: Any = ...,
         rank: int = ...,
+        moves: bool = ...,
     ) -> None: ...
 
 class Dispatcher:

@@ -119,8 +119,14 @@ _KINDS = (
     ),
     BreakKind(
         "print",
-        "Output is written here.",
-        "Remove the print from the hot path.",
+        "Output is written here: to a stream that the program put in place of the interpreter's own, at once "
+        "(flush=True), or by a logger. Other prints are made when the graph has run.",
+        "Remove the print from the hot path, or raise the logger's level.",
+    ),
+    BreakKind(
+        "clock",
+        "The clock is read, or waited for: what the program does before and after has to be done then.",
+        "Measure around the compiled function, not inside of it.",
     ),
     BreakKind(
         "opaque-object",

@@ -284,7 +284,9 @@ def _finish(
         instructions=tracer.instructions,
     )
     needs_hook = isinstance(end, BreakEnd) and end.problem.break_id in _CALLS_PYTHON
-    return _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank), record
+    moves = not isinstance(end, ReturnEnd)
+    entry = _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank, moves=moves)
+    return entry, record
 
 
 def _refuse_error_modes(tracer: Tracer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ..errors import Unsupported
@@ -28,10 +29,7 @@ class CodeInfo:
     """What is derived from a code object once."""
 
     code: CanonicalCode
-    loops: list[Loop]
     handlers: list[ExceptionRange | None]
-    in_try: list[bool]
-    in_handler: list[bool]
     looks_at_frame: bool
     uses_tools: bool
     problems: dict[tuple[Any, ...], str | None] = field(default_factory=dict)
@@ -39,10 +37,21 @@ class CodeInfo:
 
     @staticmethod
     def of(code: CanonicalCode) -> CodeInfo:
-        handlers = handlers_of(code)
-        in_try = [program_handler(code, handlers, index) is not None for index in range(len(handlers))]
-        looks, tools = looks_at_frame(code), uses_tools(code)
-        return CodeInfo(code, find_loops(code), handlers, in_try, handling(code), looks, tools)
+        return CodeInfo(code, handlers_of(code), looks_at_frame(code), uses_tools(code))
+
+    @cached_property
+    def loops(self) -> list[Loop]:
+        return find_loops(self.code)
+
+    @cached_property
+    def in_try(self) -> list[bool]:
+        """For every instruction whether a handler of the program's own covers it."""
+        indices = range(len(self.handlers))
+        return [program_handler(self.code, self.handlers, index) is not None for index in indices]
+
+    @cached_property
+    def in_handler(self) -> list[bool]:
+        return handling(self.code)
 
     def loc_of(self, line: int | None) -> Loc:
         """The place of a line, for what is recorded."""

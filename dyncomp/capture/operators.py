@@ -118,6 +118,9 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
         not isinstance(a, ArrayValue) and has_own_operator(tracer, plain, b)
     ):
         return special_method(tracer, op, plain, a, b)
+    formatted = text_operator(tracer, plain, a, b) if plain == "%" and a.pytype is str else None
+    if formatted is not None:
+        return formatted
     if isinstance(a, ArrayValue) or isinstance(b, ArrayValue):
         return _with_array(tracer, op, plain, a, b)
     if number_operand(a) and number_operand(b) and not (a.is_const and b.is_const):
@@ -282,7 +285,8 @@ def unary(tracer: Tracer, op: str, a: Value) -> Value:
         method = a.special(tracer, f"__{UNARY_NAMES[op]}__")
         if method is not None:
             return tracer.realize(tracer.call_value(method, [], {}))
-    if a.is_const and type(a.const) in (int, float, complex, bool):
+    plain = a.is_const and type(a.const) in (int, float, complex, bool)
+    if plain or (a.is_const and isinstance(a.const, enum.Flag)):
         return ConstValue(tracer.fold(getattr(operator, UNARY_NAMES[op]), a.const))
     raise Break("unsupported-operation", f"unary {op} of {a.describe()}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import re
 import sys
 import threading
 import types
@@ -32,6 +33,7 @@ from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue
 from .values.derived import builtin_part, derived_from_outside
+from .values.frozen import FrozenValue
 from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
@@ -401,7 +403,7 @@ def _wrap_slice(tracer: Tracer, obj: slice, source: Source) -> Value:
 
 # -- functions ------------------------------------------------------------------------------------
 def _wrap_function(tracer: Tracer, obj: types.FunctionType, source: Source) -> Value:
-    tracer.guard(source, Kind.CODE_IS, CodeFacts.of(obj))
+    tracer.guard(source, Kind.CODE_IS, CodeFacts.of(obj, tracer.config.code_hashes))
     return FunctionValue(obj, source)
 
 
@@ -463,6 +465,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.MethodType: _wrap_method,
     functools.partial: _wrap_partial,
     types.CellType: _wrap_cell,
+    re.Pattern: FrozenValue.outside,
     types.UnionType: _wrap_union,
     **dict.fromkeys(_ITERATORS, _wrap_iterator),
 }

@@ -3,7 +3,7 @@
 # ruff: noqa: B018, E711, F401, F841, PLC0415
 from __future__ import annotations
 
-import re
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ import dyncomp
 
 GOLDEN: dict[str, tuple[Callable[..., Any], str]] = {}
 LOCK = threading.Lock()
-PATTERN = re.compile("a")
+A_LOCK = threading.Lock()
 
 
 def breaks(break_id: str, reason: str) -> Any:
@@ -28,11 +28,11 @@ def breaks(break_id: str, reason: str) -> Any:
     return add
 
 
-@breaks("unsupported-call", "call of time.monotonic")
-def calls_a_clock(x):
+@breaks("unsupported-call", "call of posix.getpid")
+def calls_the_system(x):
     y = x + 1
-    t = time.monotonic()  # here
-    return y * 2, t > 0
+    number = os.getpid()  # here
+    return y * 2, number > 0
 
 
 @breaks("unsupported-operation", "comparison of an array with None")
@@ -179,8 +179,15 @@ def prints(x):
     return y * 2
 
 
-@breaks("opaque-object", "comparison of an object of type re.Pattern with None")
+@breaks("clock", "time.perf_counter")
+def reads_the_clock(x):
+    start = time.perf_counter()  # here
+    y = x + 1
+    return y * 2, start > 0
+
+
+@breaks("opaque-object", "comparison of an object of type _thread.lock with None")
 def asks_an_opaque_object(x):
     y = x + 1
-    k = 1 if PATTERN is not None else 2  # here
+    k = 1 if A_LOCK is not None else 2  # here
     return y * k

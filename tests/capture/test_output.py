@@ -1,5 +1,6 @@
 """``print`` to the interpreter's own stream, texts of arrays, and logging: without a break, in order."""
 
+# ruff: noqa: UP030, UP031, UP032
 from __future__ import annotations
 
 import contextlib
@@ -185,6 +186,18 @@ def texts(x):
     )
 
 
+def older_formats(x):
+    total = x.sum()
+    return (
+        "%.2f" % total,
+        "%s and %5.1f of %d" % ("a", x.max(), x.shape[0]),
+        "{:.3e} {name} {}".format(total, 1, name=x.min()),
+        "{0:>9}|{1}".format(total, 3),
+        "%r" % float(x[0]),
+        x % 2,
+    )
+
+
 def text_of_what_changes(x):
     before = f"{x} {x[0]:.1f}"
     x += 1
@@ -192,7 +205,7 @@ def text_of_what_changes(x):
 
 
 def test_texts_of_arrays_are_no_breaks():
-    for function in (texts, text_of_what_changes):
+    for function in (texts, text_of_what_changes, older_formats):
         records = check(
             function, lambda: (np.arange(3.0),), lambda: (np.arange(3, dtype=np.float32),), repeats=3
         )

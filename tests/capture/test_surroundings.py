@@ -339,3 +339,48 @@ def binds(x):
 
 def test_functions_are_bound():
     whole(binds)
+
+
+def recursive_function(x):
+    def factorial(n):
+        return 1 if n < 2 else n * factorial(n - 1)
+
+    y = x + 1
+    return y * factorial(5), factorial
+
+
+def mutual_recursion(x):
+    def even(n):
+        return True if n == 0 else odd(n - 1)
+
+    def odd(n):
+        return False if n == 0 else even(n - 1)
+
+    y = x * even(6)
+    return y + odd(9), even(3)
+
+
+def remembers(x):
+    known = {}
+
+    def fibonacci(n):
+        if n not in known:
+            known[n] = n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+        return known[n]
+
+    y = x * 2
+    return y + fibonacci(9), known
+
+
+def test_functions_that_refer_to_themselves():
+    for function in (recursive_function, mutual_recursion, remembers):
+
+        def result(x, function=function):
+            return function(x)[0]
+
+        records = check(result, one, repeats=3)
+        assert not records.counters["internal_errors"]
+        assert not any("contains itself" in reason for _, _, reason in records.skipped)
+    compiled = dyncomp.compile(recursive_function, backend="eager")
+    for _ in range(2):
+        assert compiled(*one())[1](6) == 720

@@ -105,6 +105,28 @@ def in_a_loop(x):
     return x + inner()
 
 
+def emptied_from_outside(x):
+    if x is None:
+        shared = 1
+
+    def inner():
+        return shared
+
+    x = x + 1
+    try:
+        print(shared)
+    except NameError as error:
+        x = x + len(str(error))
+    shared = 1
+    del inner.__closure__[0].cell_contents
+    try:
+        dyncomp.graph_break()
+        print(shared)
+    except NameError as error:
+        x = x + len(str(error))
+    return x
+
+
 def outer_variable(x):
     def middle():
         dyncomp.graph_break()
@@ -128,6 +150,7 @@ PROGRAMS = [
     in_a_branch,
     caught,
     in_a_loop,
+    emptied_from_outside,
     outer_variable,
 ]
 

@@ -22,6 +22,8 @@ def unsure_cells(code: CanonicalCode) -> frozenset[int]:
     reads = [i for i in code.instructions if i.op in ("LOAD_DEREF", "DELETE_DEREF") and i.arg in own]
     if not reads:
         return frozenset()
+    if any(i.op == "DELETE_ATTR" and i.arg == "cell_contents" for i in code.instructions):
+        return frozenset(i.index for i in reads)
     inner = [i.arg for i in code.instructions if i.op == "LOAD_CONST" and isinstance(i.arg, CodeType)]
     deleted = {name for function in inner for name in _deleted_in(function)}
     filled = _filled_cells(code, own)

@@ -64,8 +64,10 @@ class Assembly:
         """Append ``instr`` of the code that ``places`` and ``catches`` belong to, and mark its place."""
         self.mark(places[instr.index])
         if instr.index in self._unsure:
+            around = self.loc, self.catch
             self.loc, self.catch = instr.loc, catches[instr.index]
             self.emit_check(instr)
+            self.loc, self.catch = around
         arg = instr.arg
         if instr.op in JUMPS or instr.op == "LASTI":
             arg = places[arg]

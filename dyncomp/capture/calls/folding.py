@@ -193,16 +193,48 @@ def computed(hint: Any, parts: list[Any], what: str) -> Value:
     raise Break("unsupported-call", f"{what} of a Python number or text known only at run time")
 
 
+def _is_scalar(value: Value) -> bool:
+    """Whether a value is an array scalar, or a number from an array, of which a text can be made."""
+    ref = None if isinstance(value, ComputedValue) else getattr(value, "ref", None)
+    return ref is not None and ref.kind in ("scalar", "python") and ref.frontend == "numpy"
+
+
+def _is_unknown(value: Value, formatting: bool) -> bool:
+    if formatting and isinstance(value, TupleValue):
+        return any(_is_unknown(v, formatting) for v in value.children())
+    return is_computed(value) or (formatting and _is_scalar(value))
+
+
+def _is_said(value: Value, formatting: bool) -> bool:
+    if formatting and isinstance(value, TupleValue) and value.cls is tuple:
+        return all(_is_said(v, formatting) for v in value.children())
+    return pure_operand(value) or (formatting and _is_scalar(value))
+
+
+def _example_of(value: Value) -> Any:
+    """The value at capture; of an array scalar any of its type."""
+    if isinstance(value, TupleValue):
+        return tuple(map(_example_of, value.children()))
+    if not _is_scalar(value):
+        return hint_of(value)
+    ref: Any = getattr(value, "ref")  # noqa: B009 - arrays are above this module
+    example = ref.dtype.numpy.type(0)
+    return example.item() if ref.kind == "python" else example
+
+
 def computed_method(
     tracer: Tracer, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value]
 ) -> Value | None:
     """A method of a string or number that involves what is known only at run time; else ``None``."""
     values = [owner, *args, *kwargs.values()]
-    if not any(is_computed(v) for v in values) or not all(pure_operand(v) for v in values):
+    formatting = name == "format" and owner.pytype is str
+    if not any(_is_unknown(v, formatting) for v in values) or not all(
+        _is_said(v, formatting) for v in values
+    ):
         return None
     method = getattr(hint_of(owner), name)
-    keywords = {k: hint_of(v) for k, v in kwargs.items()}
-    hint = tracer.fold(lambda: method(*(hint_of(a) for a in args), **keywords))
+    keywords = {k: _example_of(v) for k, v in kwargs.items()}
+    hint = tracer.fold(lambda: method(*(_example_of(a) for a in args), **keywords))
     return computed(hint, ["(", owner, f").{name}", *_arguments(args, kwargs)], f"method {name}")
 
 
@@ -223,9 +255,10 @@ def text_operator(tracer: Tracer, op: str, a: Value, b: Value) -> Value | None:
     """``a op b`` with a string known only at run time, or ``text % value``."""
     kinds = [v.pytype in _TEXTS for v in (a, b)]
     textual = any(kinds) if op == "*" else kinds[0] if op == "%" else a.pytype is b.pytype and all(kinds)
-    if not textual or op not in _TEXT_OPERATORS or not (is_computed(a) or is_computed(b)):
+    formatting = op == "%" and a.pytype is str
+    if not textual or op not in _TEXT_OPERATORS or not any(_is_unknown(v, formatting) for v in (a, b)):
         return None
-    if not (pure_operand(a) and pure_operand(b)):
+    if not all(_is_said(v, formatting) for v in (a, b)):
         return None
-    hint = tracer.fold(_TEXT_OPERATORS[op], hint_of(a), hint_of(b))
+    hint = tracer.fold(_TEXT_OPERATORS[op], _example_of(a), _example_of(b))
     return computed(hint, ["(", *template(a), f" {op} ", *template(b), ")"], f"operator {op}")

@@ -7,7 +7,7 @@
 /* -- running --------------------------------------------------------------------------------- */
 /* A Python function called from C; see c_recursion_refund. The stack was checked by the caller. */
 static inline PyObject *
-call_function(Dispatcher *self, PyFunctionObject *function, PyObject *const *args, size_t nargsf,
+call_function(Dispatcher *self, PyFunctionObject *function, bool moves, PyObject *const *args, size_t nargsf,
               PyObject *kwnames)
 {
     PyThreadState *tstate = PyThreadState_GET();
@@ -19,7 +19,7 @@ call_function(Dispatcher *self, PyFunctionObject *function, PyObject *const *arg
     else {
         int extra_frames = self->extra_frames;
         recursion_refund(tstate, extra_frames);
-        if (kwnames == NULL && args_are_on_stack(tstate, (PyObject *)self, args, nargsf)) {
+        if (moves && kwnames == NULL && args_are_on_stack(tstate, (PyObject *)self, args, nargsf)) {
             Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
             result = call_moving(function, (PyObject **)args, nargs, Py_None);
         }
@@ -113,7 +113,7 @@ call_original(Dispatcher *self, ThreadState *ts, PyObject *const *args, size_t n
     if (ts->active != NULL) {
         ts->bypass = (PyCodeObject *)func->func_code;
     }
-    PyObject *result = call_function(self, func, args, nargsf, kwnames);
+    PyObject *result = call_function(self, func, true, args, nargsf, kwnames);
     ts->bypass = NULL;
     Py_DECREF(func);
     return result;
@@ -162,11 +162,12 @@ run_python(Dispatcher *self, ThreadState *ts, Hit *hit, PyObject *const *args, s
         return call_original(self, ts, args, nargsf, kwnames);
     }
     PyFunctionObject *function = replacement_function(self, hit->entry);
+    bool moves = hit->entry->moves;
     hit_release(hit);
     if (function == NULL) {
         return NULL;
     }
-    PyObject *result = call_function(self, function, args, nargsf, kwnames);
+    PyObject *result = call_function(self, function, moves, args, nargsf, kwnames);
     Py_DECREF(function);
     if (result == NULL) {
         strip_transfers();

@@ -59,11 +59,11 @@ none_to_null(PyObject *value)
 static PyObject *
 entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"guards", "code", "target", "needs_hook", "arg_order", "payload", "rank", NULL};
+    static char *names[] = {"guards", "code", "target", "needs_hook", "arg_order", "payload", "rank", "moves", NULL};
     PyObject *guards, *code = Py_None, *target = Py_None, *order = Py_None, *payload = Py_None;
-    int needs_hook = 0, rank = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOpOOi", names, &guards, &code, &target, &needs_hook, &order,
-                                     &payload, &rank)
+    int needs_hook = 0, rank = 0, moves = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOpOOip", names, &guards, &code, &target, &needs_hook, &order,
+                                     &payload, &rank, &moves)
         || entry_check(guards, code, target) < 0) {
         return NULL;
     }
@@ -77,6 +77,7 @@ entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->payload = Py_NewRef(payload);
     self->needs_hook = needs_hook != 0;
     self->rank = rank;
+    self->moves = moves != 0;
     if (read_order(self, order) < 0) {
         Py_DECREF(self);
         return NULL;

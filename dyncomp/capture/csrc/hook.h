@@ -97,6 +97,7 @@ typedef struct {
     int num_order; /* -1: the outputs if any, else all bound arguments */
     int *order;
     bool needs_hook;
+    bool moves; /* the code may let go of its arguments before it returns */
     int rank; /* lower ranks are tried first; negative: run once and not kept */
     uint64_t hits;
     uint64_t last_hit; /* by counting all hits of the process */

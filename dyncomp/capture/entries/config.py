@@ -90,6 +90,7 @@ class CaptureConfig(_hook.HookConfig):
         self._described: set[types.CodeType] = set()
         self.rebuild: Callable[[Any, Options], Any] | None = None
         self.code_infos: dict[int, Any] = {}
+        self.code_hashes: dict[int, tuple[types.CodeType, str]] = {}
         self.resume_functions: dict[Any, Any] = {}
         self.stand_ins: dict[int, Any] = {}  # what is made later, by the id of the code that stands in for it
         # by identity (code objects compare by value), with the body so that its id stays its own
@@ -149,6 +150,7 @@ class CaptureConfig(_hook.HookConfig):
         self._body_owners.clear()
         self._plain_bodies.clear()
         self.code_infos.clear()
+        self.code_hashes.clear()
         self.resume_functions.clear()
         self.stand_ins.clear()
         self._pieces.clear()

@@ -120,9 +120,16 @@ class CodeFacts:
     code: types.CodeType | None = None
 
     @classmethod
-    def of(cls, function: types.FunctionType) -> CodeFacts:
+    def of(
+        cls, function: types.FunctionType, hashes: dict[int, tuple[types.CodeType, str]] | None = None
+    ) -> CodeFacts:
+        """``hashes``: those of code objects that were seen before, by id."""
         code = function.__code__
-        return cls(str(function.__module__), function.__qualname__, code_hash(code), code)
+        known = None if hashes is None else hashes.get(id(code))
+        text = code_hash(code) if known is None else known[1]
+        if hashes is not None:
+            hashes[id(code)] = (code, text)
+        return cls(str(function.__module__), function.__qualname__, text, code)
 
     def __str__(self) -> str:
         return f"function {self.module}.{self.qualname} (code {self.hash[:8]})"

@@ -6,6 +6,7 @@ becomes one check. The result runs in C (``csrc/program.c``).
 
 from __future__ import annotations
 
+import enum
 import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
@@ -114,11 +115,18 @@ def _lower_item(low: Lowering, source: Any) -> tuple[str, int, int, Any]:
     return "ITEM", low.read(source.base), index, key
 
 
+# how members of enums are hashed and compared that do not say otherwise
+_ENUM_HASHES = (enum.Enum.__hash__, int.__hash__, str.__hash__)
+_ENUM_EQUALITIES = (object.__eq__, int.__eq__, str.__eq__)
+
+
 def is_plain_key(key: Any) -> bool:
     if type(key) is tuple:
         return all(map(is_plain_key, key))
     if isinstance(key, type):
         return type(key).__hash__ is type.__hash__ and type(key).__eq__ is type.__eq__
+    if isinstance(type(key), enum.EnumMeta):
+        return type(key).__hash__ in _ENUM_HASHES and type(key).__eq__ in _ENUM_EQUALITIES
     return type(key) in (
         str,
         int,

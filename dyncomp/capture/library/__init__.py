@@ -2,6 +2,7 @@
 
 from ..calls.folding import fold_call
 from . import (  # noqa: F401 - importing a topic registers its builtins
+    clock,
     construct,
     copies,
     environment,
@@ -14,6 +15,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     numpy_state,
     operator_calls,
     output,
+    pure,
     region_calls,
     state,
     text,

@@ -184,6 +184,8 @@ def _refused_by_property(tracer: Tracer, owner: Value, name: str, what: str) -> 
 def _read_slot(tracer: Tracer, member: Member, owner: Value | None, name: str) -> Value:
     if owner is None:
         return ConstValue(member.raw)
+    if name == "__dict__" and isinstance(owner, InstanceValue):
+        return owner.namespace.exposed(tracer)
     if not isinstance(owner, InstanceValue) or not _made_in_python(member.raw.__objclass__):
         raise Break("unsupported-attribute", f"slot {name!r} of {owner.describe()}")
     found = owner.read_slot(tracer, member.raw)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from typing import Any
 
@@ -18,6 +19,8 @@ from ..values.seq import ListValue, RangeValue, SliceValue, TupleValue
 
 # types of which equal objects may be several
 _MAY_BE_COPIES = (int, float, complex, str, bytes)
+# types of which two values may stand for one object
+_UNCERTAIN = (types.TracebackType, re.Pattern)
 # values whose constants are made from their parts at each look
 _MADE_ANEW = (TupleValue, RangeValue, SliceValue)
 
@@ -34,7 +37,7 @@ def identical(tracer: Tracer, a: Value, b: Value) -> bool:
         if a.source == b.source:
             return True
         return _same_object(tracer, a, b)
-    if isinstance(a, BoundMethodValue) or isinstance(b, BoundMethodValue) or a.pytype is types.TracebackType:
+    if isinstance(a, BoundMethodValue) or isinstance(b, BoundMethodValue) or a.pytype in _UNCERTAIN:
         raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
     if (a.source is None) != (b.source is None) and not a.is_const and not b.is_const:
         return False

@@ -107,11 +107,26 @@ def _try_method(tracer: Tracer, owner: Value, name: str, other: Value) -> Value:
         raise Break("would-raise", f"{name} of {owner.describe()} is None")
     if member.value is None and member.raw is getattr(object, name, None):
         return _default_comparison(tracer, owner, name, other)
+    if member.raw in _OF_NAMESPACES:
+        return _compare_namespaces(tracer, owner, name, other)
     method = attributes.special_method(tracer, owner, name)
     if method is None:
         raise Break("unsupported-operation", f"{name} of {owner.describe()}")
     result = tracer.realize(tracer.call_value(method, [other], {}))
     return _NOT_IMPLEMENTED if result.is_const and result.const is NotImplemented else result
+
+
+_OF_NAMESPACES = (types.SimpleNamespace.__eq__, types.SimpleNamespace.__ne__)
+
+
+def _compare_namespaces(tracer: Tracer, owner: Value, name: str, other: Value) -> Value:
+    """``SimpleNamespace.__eq__``: by the attributes."""
+    if not isinstance(owner, InstanceValue) or not isinstance(other, InstanceValue):
+        return _NOT_IMPLEMENTED
+    if not issubclass(other.cls, types.SimpleNamespace):
+        return _NOT_IMPLEMENTED
+    found: Value = tracer.binary("==" if name == "__eq__" else "!=", owner.namespace, other.namespace)
+    return found
 
 
 def _default_comparison(tracer: Tracer, owner: Value, name: str, other: Value) -> Value:

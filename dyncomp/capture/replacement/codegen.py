@@ -128,7 +128,8 @@ class Codegen:
     def stand_at(self, frame: Any) -> None:
         """What is added from now on stands for the current instruction of ``frame``."""
         loc = frame.code.instructions[frame.current].loc
-        self.place = line_loc(frame.loc.line) if None in loc else loc
+        known_in_part = loc.line is not None and None in loc
+        self.place = line_loc(frame.loc.line) if known_in_part else loc
 
     def temporary(self, text: str) -> str:
         """Assign an expression to a fresh name, after the graph."""

@@ -170,7 +170,7 @@ class FlagsValue(Value):
             while ref.part is not None:
                 ref = ref.part[0]
             return ConstValue(not ref.readonly or ref.writeable_outside)
-        known = ref is self.owner.ref  # not where the graph has a copy of a part
+        known = ref.part is None  # else the graph has a copy, laid out in another way
         check = _LAYOUTS.get(name)
         if check is not None and known and not any(map(is_unbacked, (*ref.shape, *ref.strides))):
             return ConstValue(bool(check(ref.shape, ref.strides)))

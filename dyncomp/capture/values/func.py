@@ -37,7 +37,16 @@ class CellValue(Value):
             return cg.cell_object(self)
         if self.contents is None:
             return f"{cg.constant(types.CellType)}()"
+        if isinstance(self.contents, NestedFunctionValue):
+            return self._filled_later(cg, self.contents)
         return f"{cg.constant(types.CellType)}({cg.value(self.contents)})"
+
+    def _filled_later(self, cg: Codegen, function: Value) -> str:
+        """A cell of a function that may refer to itself by it."""
+        name: str = cg.temporary(f"{cg.constant(types.CellType)}()")
+        cg.remember(self, name)
+        cg.line(f"{name}.cell_contents = {cg.value(function)}")
+        return name
 
     def replay(self, cg: Codegen) -> list[str]:
         target = cg.cell_object(self)

@@ -7,6 +7,7 @@ that its semantics (big integers, ``ZeroDivisionError``) are Python's own.
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -103,6 +104,8 @@ class ConstValue(Value):
     def contains(self, tracer: Tracer, item: Value) -> Value:
         if isinstance(self.value, type):
             return ConstValue(tracer.class_operation(self, "__contains__", [item]).truth(tracer))
+        if isinstance(self.value, enum.Flag) and item.is_const:
+            return ConstValue(tracer.fold(operator.contains, self.value, item.const))
         if not isinstance(self.value, (str, bytes, tuple, frozenset, range)):
             raise Break("unsupported-operation", f"membership test in {self.describe()}")
         if isinstance(self.value, (str, bytes)) or item.is_const:

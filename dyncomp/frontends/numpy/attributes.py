@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import Unsupported
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
 from .math_functions import imag_part, real_part
+from .operands import IN_MEMORY
 from .rules import RuleTable
 from .shape import matrix_transpose, transpose
 
@@ -55,6 +57,8 @@ def nbytes(tx: TraceContext, x: ArrayRef) -> Dim:
 @TABLE.attribute("strides")
 def strides(tx: TraceContext, x: ArrayRef) -> tuple[Dim, ...]:
     """In bytes, as NumPy's."""
+    if x.part is not None:
+        raise Unsupported(IN_MEMORY)
     return tuple(s * x.dtype.itemsize for s in x.strides)
 
 

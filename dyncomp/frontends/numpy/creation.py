@@ -17,6 +17,7 @@ from ...symint import Dim
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .operands import (
+    IN_MEMORY,
     array_of,
     as_ref,
     broadcast_shapes,
@@ -267,6 +268,8 @@ def as_array(tx: TraceContext, value: Any, dtype: Any, order: str, copy: bool) -
         return _ordered(tx, convert(tx, ref.var, wanted or ref.dtype), order)
     var = convert(tx, ref.var, wanted or ref.dtype)
     if var is ref.var and ref.kind == "array" and not copy:
+        if ref.part is not None and memory_order(order) in ("C", "F"):
+            raise Unsupported(IN_MEMORY)
         ordered = _ordered(tx, var, order)
         return ref if ordered.var is var else ordered
     if var is ref.var:

@@ -16,6 +16,7 @@ from ..base import ArrayRef, TraceContext
 from . import promote
 from .indexing import assigned_value, getitem
 from .operands import (
+    IN_MEMORY,
     broadcast_to,
     convert,
     emit,
@@ -45,6 +46,8 @@ def astype(
     if not promote.can_cast(x.dtype, wanted, casting):
         raise Unsupported(f"Cannot cast array data from {x.dtype} to {wanted} according to {casting!r}")
     if x.dtype == wanted and not copy and x.kind == "array" and _has_order(x.var, order):
+        if x.part is not None and memory_order(order) in ("C", "F"):
+            raise Unsupported(IN_MEMORY)
         return x
     var = convert(tx, x.var, wanted)
     if var is x.var:

@@ -252,6 +252,9 @@ def shape_of(value: Any) -> tuple[Dim, ...]:
     return value.shape if isinstance(value, (ArrayRef, Var)) else ()
 
 
+IN_MEMORY = "how a part of a complex array, which is a copy in the graph, lies in memory"
+
+
 def memory_order(order: Any) -> str:
     """An ``order=`` argument, which NumPy takes in small letters too."""
     if not isinstance(order, str) or order.upper() not in ("C", "F", "A", "K"):

@@ -41,6 +41,8 @@ def operand_type(value: Any) -> Operand:
         return int
     if type(value) in _DEFAULTS:
         return type(value)
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return strong(np.dtype(np.int64))  # of a subclass, as of enum.IntEnum: these are not weak
     raise Unsupported(f"a {type(value).__name__} as operand of an array operation")
 
 
