@@ -10,7 +10,7 @@ constexpr i64 kPanelsInPlace = 8;
 /* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
 constexpr i64 kDotRowsMost = 32;
 /* Terms summed in registers before C is written; more are summed in equal blocks. */
-constexpr i64 kTerms = 2048;
+constexpr i64 kTerms = 512;
 /* Bytes of A that a block should take of the second-level cache. */
 constexpr i64 kCachedBytes = 512 << 10;
 /* Elements of B that one piece of parallel packing should have, and bytes of packed matrices held at once. */
