@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import time
 import traceback
@@ -11,7 +10,7 @@ from typing import Any
 
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..graph.ir import COPY, Graph, GraphOutput
-from . import _hook, generators, handlers, machine
+from . import _hook, generators, handlers, machine, own_builtins
 from .breaks import Break, BreakRecord, Skip
 from .bytecode.flow import reachable
 from .dims import refuse_fixed
@@ -67,65 +66,6 @@ def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hoo
         return entry
 
 
-# capture is Python itself: while a program has put its own ``len`` into ``builtins``, nothing is captured
-_NEEDED_BUILTINS = tuple(
-    (name, getattr(builtins, name))
-    for name in [
-        "abs",
-        "all",
-        "any",
-        "bool",
-        "bytes",
-        "callable",
-        "dict",
-        "enumerate",
-        "filter",
-        "float",
-        "frozenset",
-        "getattr",
-        "hasattr",
-        "hash",
-        "id",
-        "int",
-        "isinstance",
-        "issubclass",
-        "iter",
-        "len",
-        "list",
-        "map",
-        "max",
-        "min",
-        "next",
-        "object",
-        "property",
-        "range",
-        "repr",
-        "reversed",
-        "set",
-        "setattr",
-        "slice",
-        "sorted",
-        "str",
-        "sum",
-        "super",
-        "tuple",
-        "type",
-        "vars",
-        "zip",
-        "__build_class__",
-        "__import__",
-    ]
-)
-_BUILTINS = vars(builtins)
-
-
-def _builtins_replaced() -> bool:
-    for name, needed in _NEEDED_BUILTINS:  # noqa: SIM110 - any() may be one of them
-        if name not in _BUILTINS or _BUILTINS[name] is not needed:
-            return True
-    return False
-
-
 def _is_hashable(code: types.CodeType) -> bool:
     """Whether capture can remember things by code object: tools make any object a constant."""
     try:
@@ -143,7 +83,7 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
         config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
         _hook.mark(code, "skip", config)
         return None
-    if _builtins_replaced():
+    if own_builtins.are_replaced():
         config.records.add_skip(code.co_qualname, location(code), "builtins that capture needs are replaced")
         return None
     if not _is_hashable(code):

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from . import frames
 from .breaks import Break
 from .calls.folding import is_computed, pure_operand, python_call
+from .class_names import module_of, qualname_of
 from .values.base import Tracer, Value
 from .values.exception import (
     ExceptionInitValue,
@@ -208,7 +209,7 @@ def construct(
 ) -> ExceptionValue:
     """A call of an exception class; a Python ``__init__`` is inlined."""
     if not is_traceable_class(cls):
-        raise Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
+        raise Break("unsupported-call", f"construction of {module_of(cls)}.{qualname_of(cls)}")
     value = ExceptionValue(cls, args)
     init = initializer(cls)
     if not isinstance(init, types.FunctionType):
@@ -216,8 +217,8 @@ def construct(
             raise Break("unsupported-call", f"construction of {cls.__qualname__}")
         ExceptionInitValue(value).call(tracer, args, {})
         return value
-    if not tracer.config.is_inlinable(str(cls.__module__)):
-        raise Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
+    if not tracer.config.is_inlinable(module_of(cls)):
+        raise Break("unsupported-call", f"construction of {module_of(cls)}.{qualname_of(cls)}")
     function = tracer.child_or_constant(init, None)
     if direct is not None:
         tracer.call_direct(frames.Resumption(direct, value), function, [value, *args], kwargs)

@@ -43,7 +43,7 @@ from .values.number import ConstValue, NumberValue, SymIntValue
 from .values.obj import InstanceValue, ModuleValue
 from .values.partial import PartialValue
 from .values.region import RegionContextValue
-from .values.seq import ListValue, RangeValue, SliceValue, TupleValue
+from .values.seq import ListValue, RangeValue, SliceValue, TupleValue, refuse_large
 from .values.sets import LARGEST_OUTSIDE, SetValue
 
 _BY_IDENTITY = (
@@ -332,6 +332,7 @@ def _wrap_float(tracer: Tracer, obj: Any, source: Source) -> Value:
 
 # -- containers -----------------------------------------------------------------------------------
 def _wrap_tuple(tracer: Tracer, obj: tuple[Any, ...], source: Source) -> Value:
+    refuse_large(tracer, len(obj), "tuple")
     tracer.guard(source, Kind.LEN, (tuple, len(obj)))
     return TupleValue([tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source)
 

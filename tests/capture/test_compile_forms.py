@@ -198,7 +198,7 @@ def test_pickles_and_copies():
         ({"options": {"recompile_limit": -1}}, ValueError, "recompile_limit must not be negative"),
         ({"backend": "nope"}, ValueError, "unknown backend 'nope'; known: eager"),
         ({"backend": 3}, TypeError, "backend must be a name or a callable"),
-        ({"dynamic": "yes"}, TypeError, "dynamic must be None, True or False"),
+        ({"dynamic": "yes"}, TypeError, "dynamic must be None, True, False or a mapping"),
         ({"fullgraph": "no"}, TypeError, "fullgraph must be True or False"),
         ({"mode": None}, ValueError, "unknown mode None"),
     ],

@@ -1,4 +1,4 @@
-"""Tuples that the program makes are new ones; ``hash()`` of what ``__hash__`` returns."""
+"""Tuples that the program makes are new ones; ``hash()`` and ``ascii()`` of what special methods return."""
 
 from __future__ import annotations
 
@@ -46,3 +46,20 @@ def test_new_at_each_place():
 @pytest.mark.parametrize("number", [0, -1, -2, 2**61 - 1, 2**61, -(2**63), 2**63 - 1, 2**63, -(2**70), 7**40])
 def test_hash(number):
     check(hash_of, lambda: (number,), options={"capture_plain": True})
+
+
+class Shown:
+    def __init__(self, text):
+        self.text = text
+
+    def __repr__(self):
+        return self.text
+
+
+def ascii_of(text):
+    return ascii(Shown(text)), f"{Shown(text)!a}", repr(Shown(text))
+
+
+@pytest.mark.parametrize("text", ["plain", "'quoted'", "\xe9", "\u20ac", "<\U0001f40d>"])
+def test_ascii(text):
+    check(ascii_of, lambda: (text,), options={"capture_plain": True})

@@ -12,6 +12,12 @@ from dyncomp.symfacts import in_words
 from dyncomp.symint import ShapeEnv, SymGuard
 
 
+@pytest.fixture(autouse=True)
+def own_counters():
+    yield
+    dyncomp.reset()
+
+
 def guards_of(function, *args):
     compiled = dyncomp.compile(function, backend="eager", dynamic=True)
     compiled(*args)

@@ -100,6 +100,21 @@ def test_breaks_take_no_stack(program):
         assert log_of(lambda x, log: compiled(x, log)) == expected
 
 
+def test_recursion_behind_breaks_reaches_the_python_limit():
+    def f(n):
+        dyncomp.graph_break()
+        return 0 if n == 0 else 1 + compiled(n - 1)
+
+    compiled = dyncomp.compile(f, backend="eager", options={"capture_plain": True})
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(9000)
+    try:
+        assert compiled(5) == 5
+        assert compiled(2500) == 2500
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 def raises_late(x, log):
     y = x + 1
     see(log, 1)

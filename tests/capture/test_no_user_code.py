@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import enum
 
 import dyncomp
@@ -76,3 +77,36 @@ def test_namespace_under_an_attribute_hook():
         assert compiled(Watched()) == expected
     finally:
         _hook.set_active(before)
+
+
+class Nameless(type):
+    @property
+    def __module__(cls):
+        raise RuntimeError("asked for its module")
+
+
+def make_one(cls):
+    obj = cls()
+    print("break")
+    obj.x = 3
+    return type(obj) is cls, obj.x, isinstance(obj, cls)
+
+
+def test_class_whose_metaclass_names_it():
+    cls = Nameless("cls", (), {})
+    check(make_one, lambda: (cls,), options={"capture_plain": True})
+
+
+def call_with_another_len():
+    first = len([1, 2])
+    own = builtins.len
+    builtins.len = lambda items: 7
+    try:
+        second = len([1, 2])
+    finally:
+        builtins.len = own
+    return first, second, len([1, 2])
+
+
+def test_builtins_replaced_behind_a_break():
+    check(call_with_another_len, lambda: (), options={"capture_plain": True})

@@ -33,6 +33,7 @@ def run(target: Target, backend: str, limit: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         environ = dict(os.environ, DYNCOMP_TEST_REPORT=report, DYNCOMP_TEST_BACKEND=backend)
+        environ["PYTHONHASHSEED"] = "0"  # tests named after the elements of sets
         environ["DYNCOMP_TEST_PACKAGES"] = ",".join(target.packages) if backend else ""
         environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{environ.get('PYTHONPATH', '')}"
         command = [

@@ -132,7 +132,14 @@ def _of_instance(
     if method is None:
         raise Break("unsupported-call", f"formatting of {value.describe()}")
     found = _checked(tracer, tracer.call_value(method, [], {}))
-    return text_of(tracer, ascii, found) if function is ascii and not found.is_const else found
+    return _escaped(value, found) if function is ascii else found
+
+
+def _escaped(value: Value, text: Value) -> Value:
+    """``ascii(value)`` of an object whose ``__repr__`` gives ``text``."""
+    if not text.is_const:
+        raise Break("unsupported-call", f"ascii() of {value.describe()}")
+    return ConstValue(text.const.encode("ascii", "backslashreplace").decode("ascii"))
 
 
 def _checked(tracer: Tracer, found: Value) -> Value:

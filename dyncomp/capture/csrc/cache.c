@@ -332,12 +332,7 @@ call_on_miss(PyObject *on_miss, PyFunctionObject *func, const GuardEnv *env, Hoo
     PyThreadState *tstate = PyThreadState_GET();
     ts->compiling++;
     recursion_refund(tstate, CAPTURE_RECURSION);
-    /* capture makes many objects that stay and next to no cycles: looking for some would take a tenth of its time */
-    int collects = PyGC_Disable();
     PyObject *answer = PyObject_CallFunctionObjArgs(on_miss, (PyObject *)func, bound, (PyObject *)config, NULL);
-    if (collects) {
-        PyGC_Enable();
-    }
     recursion_refund(tstate, -CAPTURE_RECURSION);
     ts->compiling--;
     Py_DECREF(bound);

@@ -204,9 +204,13 @@ tail_run(PyObject *module, PyObject *call)
         PyErr_Format(PyExc_TypeError, "run takes what later() gives, not %s", Py_TYPE(call)->tp_name);
         return NULL;
     }
+    PyThreadState *tstate = PyThreadState_GET();
+    builtin_recursion_refund(tstate, 1);
     PyObject *result = make_call((TailCall *)call);
     if (result == NULL) {
         strip_transfers();
     }
-    return tail_calls(result);
+    result = tail_calls(result);
+    builtin_recursion_refund(tstate, -1);
+    return result;
 }

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dyncomp.capture import _hook
+from dyncomp.capture.class_names import module_of, qualname_of
 from dyncomp.capture.guards.facts import (
     ArrayFacts,
     CodeFacts,
@@ -167,7 +168,7 @@ def short(value: Any) -> str:
 
 
 def _type_name(kind: type) -> str:
-    module, name = (type.__getattribute__(kind, part) for part in ("__module__", "__qualname__"))
+    module, name = module_of(kind), qualname_of(kind)
     return name if module == "builtins" else f"{module}.{name}"
 
 

@@ -102,13 +102,29 @@ def set_update(tracer: Any, frame: Any, depth: int) -> None:
     SET["update"](tracer, _container(frame, depth, SetValue), source)
 
 
-@handles("DICT_UPDATE", "DICT_MERGE")
+@handles("DICT_UPDATE")
 def dict_update(tracer: Any, frame: Any, depth: int) -> None:
-    source = merged_part(tracer, frame.pop())
+    for key, value in _unpacked(tracer, frame.pop()).items():
+        _container(frame, depth, DictValue).store(tracer, key, value)
+
+
+@handles("DICT_MERGE")
+def dict_merge(tracer: Any, frame: Any, depth: int) -> None:
+    """``**given`` of a call: no name twice."""
+    given = _unpacked(tracer, frame.pop())
+    keywords = _container(frame, depth, DictValue)
+    if not given.keys().isdisjoint(keywords.contents(tracer)):
+        raise Break("would-raise", "a call gives a keyword argument twice")
+    for key, value in given.items():
+        keywords.store(tracer, key, value)
+
+
+def _unpacked(tracer: Any, source: Any) -> dict[Any, Any]:
+    source = merged_part(tracer, source)
     if not isinstance(source, DictValue):
         raise Break("unsupported-operation", f"unpacking of {source.describe()} into a dict")
-    for key, value in source.contents(tracer).items():
-        _container(frame, depth, DictValue).store(tracer, key, value)
+    found: dict[Any, Any] = source.contents(tracer)
+    return found
 
 
 @handles("LIST_TO_TUPLE")

@@ -81,6 +81,8 @@ def call_function_ex(tracer: Any, frame: Any, has_kwargs: bool) -> None:
         if not isinstance(given, DictValue):
             raise Break("unsupported-call", f"** of {given.describe()}")
         kwargs = dict(given.contents(tracer))
+        if not all(type(name) is str for name in kwargs):
+            raise Break("would-raise", "keywords must be strings")
     positional = frame.pop()
     args = [tracer.realize(v) for v in positional.items(tracer)]
     function = frame.pop()

@@ -270,7 +270,7 @@ def _of_type(tracer: Tracer, cls: type, name: str) -> Value | None:
 
 
 def _of_class(tracer: Tracer, cls: type, name: str) -> Value | None:
-    order: tuple[type, ...] = type.mro(type(cls))
+    order: list[type] = type.mro(type(cls))
     if any("__dict__" in vars(meta) for meta in order if meta not in (type, object)):
         raise Break("unsupported-call", f"getattr_static of {cls.__qualname__}, whose class has a __dict__")
     found = _of_type(tracer, cls, name)

@@ -7,7 +7,8 @@ from typing import Any
 from ..breaks import Break
 from ..values.base import Tracer, Value
 from ..values.mapping import DictValue
-from ..values.number import ConstValue
+from ..values.number import ConstValue, SymIntValue
+from ..values.seq import ListValue, TupleValue
 from ..values.sets import SetValue
 from .table import Method
 
@@ -35,9 +36,23 @@ def new_set(tracer: Tracer, iterable: Value | None, frozen: bool) -> Value:
     """``set(iterable)`` or ``frozenset(iterable)``."""
     if frozen and isinstance(iterable, SetValue) and iterable.frozen:
         return iterable
+    symbolic = _symbolic_integers(tracer, iterable)
+    if symbolic:
+        tracer.steps += 1
+        return SetValue(tracer, None, frozen=frozen, symbolic=symbolic)
     real, certain = ((), True) if iterable is None else real_iterable(tracer, iterable)
     tracer.steps += 1
     return SetValue(tracer, frozenset(real) if frozen else set(real), frozen=frozen, certain=certain)
+
+
+def _symbolic_integers(tracer: Tracer, iterable: Value | None) -> list[Value]:
+    """The items of a sequence of ints of which some are symbolic: how many there are in a set of them
+    (whether lengths agree) can be told without fixing them."""
+    if not isinstance(iterable, (ListValue, TupleValue)) or iterable.pytype not in (list, tuple):
+        return []
+    items = [tracer.realize(item) for item in iterable.contents(tracer)]
+    whole = all(isinstance(i, SymIntValue) or (i.is_const and type(i.const) is int) for i in items)
+    return items if whole and any(isinstance(i, SymIntValue) for i in items) else []
 
 
 def set_operator(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value | None:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from .. import exceptions
 from ..breaks import Break
+from ..class_names import module_of
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, ConstSource, Source, TypeAttrSource
 from ..values.base import OpaqueValue, Tracer, Value
@@ -89,7 +90,7 @@ def find_member(tracer: Tracer, cls: type, name: str, after: type | None = None)
 
 def _member_source(tracer: Tracer, cls: type, home: type, name: str) -> Source | None:
     """Where a class attribute is read again; ``None`` for the classes of libraries that nobody changes."""
-    if tracer.config.is_trusted(str(cls.__module__)) or tracer.config.is_trusted(str(home.__module__)):
+    if tracer.config.is_trusted(module_of(cls)) or tracer.config.is_trusted(module_of(home)):
         return None
     if tracer.states and any(id(base) in tracer.states for base in cls.__mro__):
         cls = home  # a class before it has the attribute until the frame's own deletion is replayed
@@ -279,7 +280,7 @@ def accepts_attributes(value: Value) -> bool:
 
 def guard_absent(tracer: Tracer, cls: type, name: str) -> None:
     """Guard that a class of the program lacks an attribute."""
-    if not tracer.config.is_trusted(str(cls.__module__)) and not _class_has(cls, name):
+    if not tracer.config.is_trusted(module_of(cls)) and not _class_has(cls, name):
         tracer.guard(ConstSource(cls, cls.__qualname__), Kind.NOATTR, name)
 
 
@@ -433,7 +434,7 @@ def maybe_attribute(tracer: Tracer, owner: Value, name: str) -> Value | None:
 def _may_have(owner: Value) -> bool:
     """Whether objects of the type may have attributes of their own. A type of an extension module may say so
     nowhere (f2py's)."""
-    plain = owner.pytype.__module__ in ("builtins", "collections", "numpy", "types")
+    plain = module_of(owner.pytype) in ("builtins", "collections", "numpy", "types")
     if isinstance(owner, OpaqueValue) or not plain:
         return True
     return owner.pytype.__dictoffset__ != 0 or hasattr(owner.pytype, "__getattr__")
@@ -504,7 +505,7 @@ def set_class_attribute(tracer: Tracer, value: ConstValue, name: str, new: Value
     heap_type = _made_in_python(cls) and not cls.__flags__ & _IMMUTABLE_TYPE
     of_meta = find_member(tracer, type(cls), name)
     special = name.startswith("__") or (of_meta is not None and of_meta.is_data)
-    if not plain or not heap_type or special or tracer.config.is_trusted(str(cls.__module__)):
+    if not plain or not heap_type or special or tracer.config.is_trusted(module_of(cls)):
         raise Break("unsupported-attribute", f"assignment to attribute {name!r} of class {cls.__qualname__}")
     if new is None and not _own(tracer, cls, name):
         raise no_attribute(tracer, value, name)

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import exceptions, frames
 from ..breaks import Break, Skip
+from ..class_names import module_of, qualname_of
 from ..values.base import Tracer, Value
 from ..values.func import BoundMethodValue, FunctionValue, NestedFunctionValue
 from ..values.number import ConstValue
@@ -47,7 +48,7 @@ def call_class(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Va
 
 
 def _refusal(cls: type) -> Break:
-    return Break("unsupported-call", f"construction of {cls.__module__}.{cls.__qualname__}")
+    return Break("unsupported-call", f"construction of {module_of(cls)}.{qualname_of(cls)}")
 
 
 def _make_method(function: Value, owner: Value) -> Value:
@@ -73,7 +74,7 @@ def make_instance(
     tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value], direct: Any = None
 ) -> Value:
     """``type.__call__(cls, *args, **kwargs)``: ``__new__``, then ``__init__`` if it gave such an object."""
-    if not tracer.config.is_inlinable(str(cls.__module__), cls.__qualname__):
+    if not tracer.config.is_inlinable(module_of(cls), qualname_of(cls)):
         raise _refusal(cls)
     new = attributes.find_member(tracer, cls, "__new__")
     assert new is not None

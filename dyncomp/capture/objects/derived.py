@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import containers
 from ..breaks import Break
+from ..class_names import module_of
 from ..guards.guard import Kind
 from ..guards.source import ConstSource, TypeAttrSource
 from ..values.base import Tracer, Value
@@ -26,7 +27,7 @@ def is_native(tracer: Tracer, value: DerivedValue, name: str) -> bool:
     member = attributes.find_member(tracer, value.cls, name)
     if member is None or member.value is not None or member.raw is not _of_builtin(value.base, name):
         return False
-    if not tracer.config.is_trusted(str(value.cls.__module__)):
+    if not tracer.config.is_trusted(module_of(value.cls)):
         source = TypeAttrSource(ConstSource(value.cls, value.cls.__qualname__), name)
         tracer.guard(source, Kind.IS, member.raw)
     return True

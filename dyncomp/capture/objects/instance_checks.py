@@ -10,6 +10,7 @@ import typing
 from typing import Any
 
 from ..breaks import Break
+from ..class_names import module_of
 from ..guards.facts import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import ConstSource
@@ -75,7 +76,7 @@ def _check(tracer: Tracer, name: str, value: Value, cls: type, given: type) -> b
 
 
 def _is_of_libraries(cls: type) -> bool:
-    return cls.__module__ in _LIBRARIES
+    return module_of(cls) in _LIBRARIES
 
 
 def _is_not_subclass(given: type, cls: type) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from .. import _hook
@@ -18,6 +19,7 @@ from ..bytecode.resume import Arg, Continuation, ResumeTarget, make_break_tail, 
 from ..bytecode.transfers import pass_on
 from ..ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
 from ..frames import Frame
+from ..own_builtins import with_own_builtins
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
 from .loop_driver import assigned_in, changed_by, closes_when_left, emit_loop, loop_body
@@ -150,7 +152,7 @@ def resume_function(cg: Codegen, frame: Frame, made: Any) -> Any:
             frame.code.name,
             frame.code.qualname,
             cg.tracer.config,
-            make_code=made.plain_code,
+            make_code=partial(with_own_builtins, made.plain_code),
         )
         found = cache[key] = (function, made, namespace)
     return found[0]

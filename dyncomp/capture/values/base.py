@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..breaks import Break
+from ..class_names import module_of, qualname_of
 from ..guards.source import Source
 
 # capture.tracer.Tracer and capture.codegen.Codegen: they import this package, so that naming them here
@@ -168,7 +169,7 @@ class OpaqueValue(Value):
     def describe(self) -> str:
         if self.reason:
             return self.reason
-        return f"an object of type {type(self.obj).__module__}.{type(self.obj).__qualname__}"
+        return f"an object of type {module_of(type(self.obj))}.{qualname_of(type(self.obj))}"
 
     def reconstruct(self, cg: Codegen) -> str:
         assert self.source is not None

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..breaks import Break
 from ..guards.facts import CustomCheck
-from ..guards.guard import Kind
+from ..guards.guard import Kind, short
 from ..guards.source import ItemSource, Source
 from .base import Codegen, Tracer, Value
 from .mapping import DictValue, kept_in_place
@@ -302,7 +302,7 @@ def derived_from_outside(tracer: Tracer, obj: Any, base: type, source: Source) -
         value.part = TupleValue([tracer.child(v, ItemSource(source, i)) for i, v in enumerate(stored)])
     elif base in (str, int, float):
         exact = _EXACT[base](obj)
-        check = CustomCheck(same_contents, exact, f"{base.__name__} {exact!r:.80}")
+        check = CustomCheck(same_contents, exact, f"{base.__name__} {short(exact):.80}")
         tracer.guard(source, Kind.CUSTOM_ARRAY, check)
         value.part = ConstValue(exact)
     return value

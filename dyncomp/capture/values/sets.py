@@ -18,6 +18,7 @@ from ..guards.source import Source
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
 from .number import ConstValue
+from .seq import refuse_large
 
 LARGEST_OUTSIDE = 256  # elements of a set from outside that guards compare
 
@@ -41,6 +42,7 @@ class SetValue(Value):
         certain: bool = True,
         source: Source | None = None,
         obj: Any = None,
+        symbolic: Sequence[Value] = (),
     ) -> None:
         self._mirror = mirror
         self.frozen = frozen
@@ -51,6 +53,7 @@ class SetValue(Value):
         self.log: list[tuple[str, tuple[Any, ...]]] = []
         self._seed = tuple(mirror) if mirror is not None else ()
         self.mutated = False
+        self._symbolic = tuple(symbolic)  # what it was filled with, as long as only their number was asked
         self.place = (tracer.frames[-1].raw_code, tracer.frames[-1].current) if tracer.frames else None
 
     @property
@@ -59,8 +62,11 @@ class SetValue(Value):
 
     def elements(self, tracer: Tracer) -> Any:
         """A real set with the elements."""
+        if self._symbolic:
+            self._fill([self.element_of(tracer, item) for item in self._symbolic])
         if self._mirror is None:
             assert self.source is not None
+            refuse_large(tracer, len(self._obj), self.pytype.__name__)
             order = tuple(self._obj)
             for element in order:
                 tracer.check_key(element)
@@ -70,6 +76,11 @@ class SetValue(Value):
             self._mirror = self.pytype(self._obj)  # operators give the type of their left operand
             self._order = list(order)
         return self._mirror
+
+    def _fill(self, elements: list[Any]) -> None:
+        self._symbolic = ()
+        self._mirror = self.pytype(elements)
+        self._seed = tuple(self._mirror)
 
     def ordered(self, tracer: Tracer) -> list[Any]:
         """The elements in the order of iteration; breaks where that is not certain."""
@@ -94,9 +105,15 @@ class SetValue(Value):
         return element
 
     def truth(self, tracer: Tracer) -> bool:
-        return bool(self.elements(tracer))
+        return bool(self._symbolic) or bool(self.elements(tracer))
 
     def length(self, tracer: Tracer) -> Value:
+        if self._symbolic:
+            distinct: list[Value] = []
+            for item in self._symbolic:
+                if not any(tracer.same_or_equal(item, other) for other in distinct):
+                    distinct.append(item)
+            return ConstValue(len(distinct))
         return ConstValue(len(self.elements(tracer)))
 
     def items(self, tracer: Tracer) -> list[Value]:
@@ -126,6 +143,8 @@ class SetValue(Value):
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
+        if self._symbolic:
+            self._fill([cg.tracer.constant_of(item, "a set item") for item in self._symbolic])
         order = list(self._mirror)
         if len(order) < 2 or (self.certain and list(set(order)) == order):
             return self._filled_with(cg, order)

@@ -1,0 +1,48 @@
+"""``**`` in calls: a name given twice, keys that are no strings."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from tests.capture.comparing import check
+
+
+def target(a=0, b=0, **rest):
+    return a, b, rest
+
+
+def twice(first, second):
+    return target(**first, **second)
+
+
+def twice_by_name(given):
+    return target(a=1, **given)
+
+
+def caught(first, second):
+    try:
+        return target(**first, **second)
+    except TypeError as error:
+        return str(error)
+
+
+def of_a_namespace(given):
+    return vars(types.SimpleNamespace(**given))
+
+
+def as_a_dict(first, second):
+    return {**first, **second}
+
+
+@pytest.mark.parametrize("function", [twice, caught, as_a_dict])
+@pytest.mark.parametrize("second", [{"b": 3}, {"a": 2}, {1: 2}, {}])
+def test_two_mappings(function, second):
+    check(function, lambda: ({"a": 1}, dict(second)), options={"capture_plain": True})
+
+
+@pytest.mark.parametrize("function", [twice_by_name, of_a_namespace])
+@pytest.mark.parametrize("given", [{"b": 3}, {"a": 2}, {1: 2}, {}])
+def test_one_mapping(function, given):
+    check(function, lambda: (dict(given),), options={"capture_plain": True})
