@@ -55,11 +55,15 @@ def extensions() -> list[Extension]:
         )
     ]
     runtime = "dyncomp/runtime/csrc"
-    sources = sorted(glob.glob(f"{runtime}/*.c") + glob.glob(f"{runtime}/*.cpp"))
+    sources = sorted(glob.glob(f"{runtime}/*.cpp") + glob.glob(f"{runtime}/gemm/*.cpp"))
     if sources:
         found.append(
             extension(
-                "dyncomp.runtime._launch", sources, sorted(glob.glob(f"{runtime}/*.h")), [], ["dl", "pthread"]
+                "dyncomp.runtime._launch",
+                sources,
+                sorted(glob.glob(f"{runtime}/*.h") + glob.glob(f"{runtime}/gemm/*.h")),
+                [],
+                ["dl", "pthread"],
             )
         )
     return found

@@ -6,9 +6,10 @@ import os
 
 from hypothesis import Phase, settings
 
-# The default suite tries the same examples each time; DYNCOMP_RANDOM=1 tries new ones. The explaining phase
-# is left out: it runs under sys.monitoring, where compiled functions run their originals.
+# The default suite tries the same examples each time; DYNCOMP_RANDOM=1 tries new ones. The explaining
+# phase is left out: it runs under sys.monitoring, where compiled functions run their originals. There is no
+# deadline: machines are shared.
 PHASES = [phase for phase in Phase if phase is not Phase.explain]
-settings.register_profile("same", derandomize=True, database=None, phases=PHASES)
-settings.register_profile("random", phases=PHASES)
+settings.register_profile("same", derandomize=True, database=None, phases=PHASES, deadline=None)
+settings.register_profile("random", phases=PHASES, deadline=None)
 settings.load_profile("random" if os.environ.get("DYNCOMP_RANDOM") == "1" else "same")

@@ -16,6 +16,7 @@ from ..runtime import set_num_threads
 from ..symint import hint
 from .autotune import fastest
 from .codecache import open_cache
+from .epilogue import FusedProduct, Item, fuse_epilogues
 from .fuse import Cluster, LibraryCall, StepItem
 from .launch import LaunchPlan, Library, TensorOwner, build
 from .loop_text import kernel_text
@@ -30,7 +31,6 @@ from .render.cpp import render_module
 from .schedule import CallBlas, LaunchKernel, Module
 
 T = TypeVar("T")
-Item = Emitted | LibraryCall
 
 
 @dataclass
@@ -73,7 +73,8 @@ def _count(module: Module) -> str:
 
 def _describe_step(step: LaunchKernel | CallBlas) -> str:
     if isinstance(step, CallBlas):
-        return f"{step.dtype} matrix product {step.m} x {step.k} x {step.n}"
+        then = f", each tile finished by {step.epilogue.kernel.name}" if step.epilogue is not None else ""
+        return f"{step.dtype} matrix product {step.m} x {step.k} x {step.n}{then}"
     slots = ", ".join(map(str, step.slots))
     where = f"  # {', '.join(step.kernel.origin)}" if step.kernel.origin else ""
     return f"{step.kernel.name}({slots}): {step.points} points{where}"
@@ -104,7 +105,7 @@ def compile_graph(
     timed = _Timer()
     try:
         lowering = timed("lower", lambda: Lowering(graph, TABLE).run())
-        items = timed("emit", lambda: emit_steps(lowering))
+        items = timed("emit", lambda: fuse_epilogues(emit_steps(lowering), graph.env))
     except RecursionError as error:
         # expressions of up to a few dozen operations nest; the caller's own stack may leave too little
         raise LoweringError("the Python stack is too deep to compile here") from error
@@ -148,6 +149,8 @@ def _artifact(
     for item in items:
         if isinstance(item, Emitted):
             kernels[item.kernel.name] = item.kernel
+        elif isinstance(item, FusedProduct):
+            kernels[item.tiled.kernel.name] = item.tiled.kernel
     return CompiledArtifact(
         call,
         graph,
@@ -161,9 +164,9 @@ def _artifact(
     )
 
 
-def emit_steps(lowering: Lowering) -> list[Item]:
+def emit_steps(lowering: Lowering) -> list[Emitted | LibraryCall]:
     """The steps with clusters as kernels; equal kernels share a name."""
-    items: list[Item] = []
+    items: list[Emitted | LibraryCall] = []
     names: dict[Any, str] = {}
     for step in lowering.fuser.steps:
         item = _emit(step, lowering)
@@ -175,7 +178,7 @@ def emit_steps(lowering: Lowering) -> list[Item]:
     return items
 
 
-def _emit(step: StepItem, lowering: Lowering) -> Item | None:
+def _emit(step: StepItem, lowering: Lowering) -> Emitted | LibraryCall | None:
     if isinstance(step, LibraryCall):
         return step
     emitted = ClusterEmitter(step, lowering.table).run("")
@@ -209,7 +212,7 @@ def _verify(items: list[Item]) -> None:
 
 def touched(item: Item) -> list[Storage]:
     """The storages that a step reads or writes."""
-    if isinstance(item, Emitted):
+    if isinstance(item, (Emitted, FusedProduct)):
         return list(item.storages)
     values = (*item.operands, *item.results)
     return [place_of(v).storage for v in values]

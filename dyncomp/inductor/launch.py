@@ -30,11 +30,27 @@ ARENA_ALIGNMENT = 64
 ABI_DECLARATIONS = """\
 typedef long long i64;
 typedef void (*BodyFunction)(void* ctx, i64 lo, i64 hi, int tid);
+struct Gemm {
+  i64 m, n, k;
+  const void* a;
+  i64 a_row, a_col;
+  const void* b;
+  i64 b_row, b_col;
+  void* c;
+  i64 c_row;
+  int axes;
+  i64 batch[8], a_batch[8], b_batch[8], c_batch[8];
+  void (*done)(void* context, const void* tile, i64 tile_row, i64 product, i64 row, i64 rows, i64 col,
+               i64 cols);
+  void* context;
+};
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
   int num_threads;
   void* blas[16];
   void (*blas_serial)(int enter);
+  int (*gemm_f32)(const struct Gemm*);
+  int (*gemm_f64)(const struct Gemm*);
 };
 """
 

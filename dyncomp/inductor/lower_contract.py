@@ -14,9 +14,13 @@ from .lower_state import State
 from .lower_values import Place, Value, place_of
 
 BLAS_DTYPES = (float32, float64, complex64, complex128)
+# Those that the runtime multiplies itself.
+OWN_DTYPES = (float32, float64)
 # A product with fewer multiplications, with a vector, or with a tiny result is a loop nest that fuses.
 SMALL_PRODUCT = 4096
 TINY = 4
+# What ``Gemm`` of the runtime has room for.
+MAX_BATCH_AXES = 8
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,8 @@ class Operand:
 
 @dataclass(frozen=True)
 class Product:
-    """The detail of a ``"blas"`` step; ``c`` is row-major."""
+    """The detail of a ``"blas"`` step; ``c`` is row-major. ``own``: the runtime's product is taken, which
+    reads operands of any strides."""
 
     m: Dim
     n: Dim
@@ -128,6 +133,7 @@ class Product:
     b: Operand
     c: Operand
     batch: tuple[Dim, ...]
+    own: bool
 
 
 def _call_blas(lowering: State, value: Value, dims: Dims) -> None:
@@ -135,13 +141,14 @@ def _call_blas(lowering: State, value: Value, dims: Dims) -> None:
     m = product(x.shape[k] for k in dims.x_free)
     n = product(y.shape[k] for k in dims.y_free)
     k = product(x.shape[k] for k in dims.x_contract)
-    a = _operand(lowering, x, dims.x_batch, dims.x_free, dims.x_contract, m, k)
-    b = _operand(lowering, y, dims.y_batch, dims.y_contract, dims.y_free, k, n)
+    own = value.dtype in OWN_DTYPES and len(dims.x_batch) <= MAX_BATCH_AXES
+    a = _operand(lowering, x, dims.x_batch, dims.x_free, dims.x_contract, m, k, own)
+    b = _operand(lowering, y, dims.y_batch, dims.y_contract, dims.y_free, k, n, own)
     place = lowering.give_memory(value)
     batch = tuple(x.shape[i] for i in dims.x_batch)
     c = Operand(value, place, n, 1, _batch_strides(batch, m * n))
     call = lowering.fuser.add_call("blas", value, (a.value, b.value), (value,))
-    call.detail = Product(m, n, k, a, b, c, batch)
+    call.detail = Product(m, n, k, a, b, c, batch, own)
     place.storage.writes.append(call.position)
 
 
@@ -162,12 +169,15 @@ def _operand(
     cols: tuple[int, ...],
     row_count: Dim,
     col_count: Dim,
+    own: bool,
 ) -> Operand:
-    """The value in memory in a layout that BLAS takes, copied if need be."""
+    """The value in memory in a layout that the product takes, copied if need be."""
     lowering.need_memory(value)
     place = place_of(value)
     row = _flat_stride(value, place, rows)
     col = _flat_stride(value, place, cols)
+    if row is not None and col is not None and own:
+        return Operand(value, place, row, col, tuple(place.strides[k] for k in batch))
     if row is not None and col is not None and _blas_layout(row, col, row_count, col_count):
         row, col = _normal(row, col, row_count, col_count)
         return Operand(value, place, row, col, tuple(place.strides[k] for k in batch))

@@ -11,6 +11,7 @@ from ..errors import LoweringError
 from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
 from ..symint import Dim, SymInt, hint
+from .epilogue import FusedProduct, Item, Tiled
 from .fuse import LibraryCall
 from .launch import (
     ArenaSlot,
@@ -34,11 +35,14 @@ from .lower_contract import Operand, Product
 from .lower_emit import Emitted, work_of
 from .lower_values import Storage, Value, place_of
 from .memory import MemoryPlan
-from .schedule import CallBlas, LaunchKernel, Matrix, Module, Segment, Step
+from .schedule import CallBlas, LaunchKernel, Matrix, Module, Segment, Step, TileKernel
 
 # Above this much estimated work a call lets other Python threads run.
 RELEASE_GIL_NS = 50_000.0
-ERRORS = ((IndexError, "index {0} is out of bounds for axis with size {1}"),)
+ERRORS = (
+    (IndexError, "index {0} is out of bounds for axis with size {1}"),
+    (MemoryError, "no memory for the copies that a matrix product makes of its operands"),
+)
 
 
 class Sizes:
@@ -89,11 +93,13 @@ class Planner:
     def graph(self) -> Graph:
         return self.lowering.graph
 
-    def run(self, items: Sequence[Emitted | LibraryCall]) -> Planned:
+    def run(self, items: Sequence[Item]) -> Planned:
         self._number_buffers()
         for item in items:
             if isinstance(item, Emitted):
                 self._launch(item)
+            elif isinstance(item, FusedProduct):
+                self.current.append(self._blas(item.call, item.tiled))
             elif item.kind == "blas":
                 self.current.append(self._blas(item))
             else:
@@ -134,13 +140,21 @@ class Planner:
             LaunchKernel(item.kernel, slots, item.points, point_ns, not item.ordered, item.raises)
         )
 
-    def _blas(self, call: LibraryCall) -> CallBlas:
+    def _blas(self, call: LibraryCall, tiled: Tiled | None = None) -> CallBlas:
         product = call.detail
         assert isinstance(product, Product)
         self.work_ns += 0.02 * hint(product.m * product.n) * hint(product.k)
         dtype = call.value.dtype
-        a, b, c = (self._matrix(x) for x in (product.a, product.b, product.c))
-        return CallBlas(dtype, product.m, product.n, product.k, a, b, c, product.batch)
+        a, b = self._matrix(product.a), self._matrix(product.b)
+        c = None if tiled is not None and tiled.private else self._matrix(product.c)
+        sizes = (product.m, product.n, product.k)
+        return CallBlas(dtype, *sizes, a, b, c, product.batch, product.own, self._tile_kernel(tiled))
+
+    def _tile_kernel(self, tiled: Tiled | None) -> TileKernel | None:
+        if tiled is None:
+            return None
+        slots = [0 if k == tiled.source else self.number(s) for k, s in enumerate(tiled.storages)]
+        return TileKernel(tiled.kernel, tuple(slots), tiled.source)
 
     def _matrix(self, operand: Operand) -> Matrix:
         place = place_of(operand.value)
@@ -193,7 +207,7 @@ class Planner:
             arena=arena,
             arena_bytes=arena_bytes,
             constants=tuple(self.lowering.constants),
-            errors=ERRORS if self.lowering.last_raise >= 0 else (),
+            errors=ERRORS,
             single=len(results) == 1,
             release_gil=self.work_ns > RELEASE_GIL_NS,
             owner=self.owner,

@@ -16,6 +16,7 @@ from .loopir import Kernel
 # Errors that kernels raise, by the value that the exported function returns (0: none). The renderer stores
 # the offending index and the size of its dimension in the error details 0 and 1.
 INDEX_ERROR = 1
+MEMORY_ERROR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class LaunchKernel:
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """An operand of a matrix product: plan buffer, element offset of its first entry, strides in elements
-    of rows and columns (one of them is 1; the other is at least the extent) and of each batch axis."""
+    of rows and columns (for BLAS one of them is 1, the other at least the extent) and of each batch axis."""
 
     slot: int
     offset: Dim
@@ -50,10 +51,23 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class TileKernel:
+    """Run ``kernel``, which is over the numbers of a tile (``epilogue.TILE_NUMBERS``), on every finished tile
+    of a product; its buffer number ``source`` is the tile, the others are the plan's ``slots``."""
+
+    kernel: Kernel
+    slots: tuple[int, ...]
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallBlas:
-    """``c[b] = a[b] @ b[b]`` for every index of ``batch``, by ``cblas_?gemm`` of ``dtype`` (float32,
-    float64, complex64, complex128); ``a`` is m×k, ``b`` k×n, ``c`` m×n with ``col_stride`` 1.
-    ``k`` may be 0 (the result is zero); ``m`` and ``n`` too (nothing happens)."""
+    """``c[b] = a[b] @ b[b]`` for every index of ``batch``; ``a`` is m×k, ``b`` k×n, ``c`` m×n with
+    ``col_stride`` 1. ``k`` may be 0 (the result is zero); ``m`` and ``n`` too (nothing happens).
+
+    By the runtime's own product where ``own`` (float32 and float64), else by ``cblas_?gemm`` of ``dtype``
+    (complex64 and complex128 too). ``epilogue`` (own products only) finishes the tiles; ``c`` is ``None``
+    where only that reads them."""
 
     dtype: DType
     m: Dim
@@ -61,8 +75,10 @@ class CallBlas:
     k: Dim
     a: Matrix
     b: Matrix
-    c: Matrix
+    c: Matrix | None
     batch: tuple[Dim, ...] = ()
+    own: bool = False
+    epilogue: TileKernel | None = None
 
 
 Step = LaunchKernel | CallBlas

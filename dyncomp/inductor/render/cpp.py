@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ...symint import Dim
+from ..epilogue import MAX_BUFFERS
 from ..launch import ABI_DECLARATIONS
 from ..loopir import Kernel
-from ..schedule import CallBlas, LaunchKernel, Module, Segment
+from ..schedule import CallBlas, LaunchKernel, Module, Segment, TileKernel
 from . import ctext
 from .cpp_blas import product
+from .cpp_gemm import own_product, tile_function
 from .cpp_kernel import check_body, kernel_body
 from .support import needed_support
 
@@ -26,6 +28,7 @@ struct c128 { double re, im; };
 template <class Body> static void dc_call(void* body, i64 lo, i64 hi, int) { (*(Body*)body)(lo, hi); }
 DC_INLINE i64 dc_size_min(i64 a, i64 b) { return a < b ? a : b; }
 DC_INLINE i64 dc_size_max(i64 a, i64 b) { return a > b ? a : b; }
+struct TileContext { void* buffers[TILE_BUFFERS]; const i64* s; const Runtime* rt; };
 // rows (or columns) of one block of a matrix product
 DC_INLINE i64 dc_block(i64 extent) {
   if (extent < 64) return extent;
@@ -52,6 +55,16 @@ class _Unit:
             name = f"kernel_{len(self.names)}"
             self.names[key] = name
             self.functions.append(self.function(name, step))
+        return name
+
+    def tile(self, step: TileKernel) -> str:
+        """The name of the function that finishes tiles, writing it if it is new."""
+        key = (replace(step.kernel, name="", origin=()), step.source)
+        name = self.names.get(key)
+        if name is None:
+            name = f"tile_{len(self.names)}"
+            self.names[key] = name
+            self.functions.append(tile_function(name, step, self.symbols))
         return name
 
     def function(self, name: str, step: LaunchKernel) -> str:
@@ -107,7 +120,8 @@ def render_module(module: Module, serial_ns: float = SERIAL_NS) -> str:
     code = "\n".join([*unit.functions, *entries])
     support = needed_support(code)
     title = f"// {_comment(module.name)}: written by dyncomp\n"
-    return "\n".join([title + ABI_DECLARATIONS + _PRELUDE, support, code])
+    prelude = _PRELUDE.replace("TILE_BUFFERS", str(MAX_BUFFERS))
+    return "\n".join([title + ABI_DECLARATIONS + prelude, support, code])
 
 
 def _sizes(sizes: tuple[Dim, ...], symbols: Mapping[str, str]) -> str:
@@ -122,8 +136,14 @@ def _segment(unit: _Unit, segment: Segment) -> str:
     ]
     lines.append("  (void)rt;")
     for step in segment.steps:
-        lines += product(step, unit.symbols) if isinstance(step, CallBlas) else _launch(step, unit)
+        lines += _product(step, unit) if isinstance(step, CallBlas) else _launch(step, unit)
     return "\n".join([*lines, "  return 0;", "}"]) + "\n"
+
+
+def _product(step: CallBlas, unit: _Unit) -> list[str]:
+    if not step.own:
+        return product(step, unit.symbols)
+    return own_product(step, unit.symbols, unit.tile(step.epilogue) if step.epilogue is not None else "")
 
 
 def _launch(step: LaunchKernel, unit: _Unit) -> list[str]:

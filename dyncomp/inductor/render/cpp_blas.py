@@ -67,6 +67,7 @@ def product(step: CallBlas, symbols: Symbols) -> list[str]:
 
 def _block(step: CallBlas, symbols: Symbols, kind: str, by_value: bool) -> list[str]:
     """One block of one product of the batch."""
+    assert step.c is not None
     a, b, c = (_pointer(x, step.dtype, symbols, len(step.batch)) for x in (step.a, step.b, step.c))
     (a_row, a_col), (b_row, b_col), (c_row, c_col) = (
         (ctext.dimension(x.row_stride, symbols), ctext.dimension(x.col_stride, symbols))

@@ -22,6 +22,11 @@
  * blas_serial(1) has the BLAS use one thread per call until the matching blas_serial(0); calls nest and may
  *          come from several threads. Two pools of threads on the same cores slow each other down, so
  *          generated code cuts large products into blocks for parallel_for instead.
+ * gemm_f32, gemm_f64: c = a b for each product of a batch (row-major over `axes` sizes); strides in elements, the
+ *          columns of c contiguous. Where `done` is set it is called for each finished tile of c, by the
+ *          thread that computed it: rows [row, row + rows) and columns [col, col + cols) of product number
+ *          `product`, rows of the tile `tile_row` elements apart; c may then be NULL, and tiles are where they
+ *          are only during the call. Runs on the pool. 1: no memory to pack into, c is unspecified; else 0.
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
@@ -32,14 +37,31 @@ extern "C" {
 /* BEGIN */
 typedef long long i64;
 typedef void (*BodyFunction)(void* ctx, i64 lo, i64 hi, int tid);
+struct Gemm {
+  i64 m, n, k;
+  const void* a;
+  i64 a_row, a_col;
+  const void* b;
+  i64 b_row, b_col;
+  void* c;
+  i64 c_row;
+  int axes;
+  i64 batch[8], a_batch[8], b_batch[8], c_batch[8];
+  void (*done)(void* context, const void* tile, i64 tile_row, i64 product, i64 row, i64 rows, i64 col,
+               i64 cols);
+  void* context;
+};
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
   int num_threads;
   void* blas[16];
   void (*blas_serial)(int enter);
+  int (*gemm_f32)(const struct Gemm*);
+  int (*gemm_f64)(const struct Gemm*);
 };
 /* END */
 typedef struct Runtime Runtime;
+typedef struct Gemm Gemm;
 typedef i64 (*RunFunction)(void** buffers, const i64* syms, const Runtime* rt, i64* error);
 typedef void (*SizesFunction)(const i64* syms, i64* out);
 

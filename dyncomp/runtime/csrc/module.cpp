@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "blas.h"
+#include "gemm/gemm.h"
 #include "graph.h"
 #include "memory.h"
 #include "pool.h"
@@ -118,6 +119,29 @@ PyObject* python_parallel_for(PyObject*, PyObject* args) {
   return nullptr;
 }
 
+/* matrix_product(set, letter, m, n, k, a, a_row, a_col, b, b_row, b_col, c, c_row): on addresses, for tests and
+ * measurements. */
+PyObject* matrix_product(PyObject*, PyObject* args) {
+  const char* name;
+  const char* letter;
+  Gemm gemm = {};
+  long long a, b, c;
+  if (!PyArg_ParseTuple(args, "zsLLLLLLLLLLL:matrix_product", &name, &letter, &gemm.m, &gemm.n, &gemm.k, &a, &gemm.a_row,
+                        &gemm.a_col, &b, &gemm.b_row, &gemm.b_col, &c, &gemm.c_row))
+    return nullptr;
+  const GemmSet* const set = gemm_set(name);
+  if (!set) return PyErr_Format(PyExc_LookupError, "this processor has no instruction set %s", name);
+  gemm.a = reinterpret_cast<const void*>(a);
+  gemm.b = reinterpret_cast<const void*>(b);
+  gemm.c = reinterpret_cast<void*>(c);
+  int failed;
+  Py_BEGIN_ALLOW_THREADS;
+  failed = (*letter == 's' ? set->f32 : set->f64)(&gemm);
+  Py_END_ALLOW_THREADS;
+  if (failed) return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
     {"load_library", load_library, METH_O, "dlopen a kernel library; its handle."},
     {"load_global", load_global, METH_O, "dlopen with RTLD_GLOBAL; the handle."},
@@ -130,6 +154,7 @@ PyMethodDef methods[] = {
     {"release_memory", release_memory, METH_NOARGS, "Free cached blocks and idle arenas; bytes given back."},
     {"cached_bytes", get_cached_bytes, METH_NOARGS, "Bytes in the caching allocator's free lists."},
     {"set_cache_limit", set_limit, METH_O, "Most bytes the free lists may hold."},
+    {"matrix_product", matrix_product, METH_VARARGS, "A matrix product of ours on addresses (tests, measurements)."},
     {"parallel_for", python_parallel_for, METH_VARARGS, "parallel_for(body, n, grain) with a Python body (tests)."},
     {nullptr, nullptr, 0, nullptr},
 };

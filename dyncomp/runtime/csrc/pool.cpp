@@ -9,6 +9,7 @@
 #include "pool.h"
 
 #include "blas.h"
+#include "gemm/gemm.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -25,7 +26,7 @@
 
 namespace dyncomp {
 
-Runtime runtime_table = {parallel_for, 1, {}, blas_serial};
+Runtime runtime_table = {parallel_for, 1, {}, blas_serial, nullptr, nullptr};
 
 namespace {
 
@@ -274,6 +275,8 @@ void initialize_pool() {
   pool = new (std::nothrow) Pool();
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   runtime_table.num_threads = default_num_threads();
+  runtime_table.gemm_f32 = gemm_set(nullptr)->f32;
+  runtime_table.gemm_f64 = gemm_set(nullptr)->f64;
 }
 
 }  // namespace dyncomp

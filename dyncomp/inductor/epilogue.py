@@ -1,0 +1,231 @@
+"""Epilogues: a pointwise kernel that reads a matrix product runs on each tile of it, still in the cache.
+
+The product moves down to the first kernel that reads it. That kernel is rewritten to cover one tile: its axes
+become the tile's rows and columns, and what it reads of the product comes from the tile. Where nothing else
+reads the product, it is never written to memory. Sizes must be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..prims.scalar import SCALARS
+from ..symint import Dim, ShapeEnv, SymbolInfo, product, same
+from .fuse import LibraryCall
+from .loopir import Axis, Index, Kernel, Stmt
+from .lower_contract import Product
+from .lower_emit import Emitted
+from .lower_values import Storage, place_of
+
+_SIMPLE = frozenset(("const", "load", "cast", "store", *SCALARS))
+# Pointers that the function of a tile gets at most.
+MAX_BUFFERS = 24
+# The numbers of a tile, as the rewritten kernel's sizes and indices name them, with what is usual.
+TILE_NUMBERS = {"number": 0, "row": 0, "rows": 6, "col": 0, "cols": 64, "tile_row": 64}
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """A kernel rewritten to cover a tile; its buffer ``source`` is the tile. ``private``: nothing else reads
+    the product, so that it needs no memory."""
+
+    kernel: Kernel
+    storages: tuple[Storage, ...]
+    source: int
+    private: bool
+
+
+@dataclass(eq=False)
+class FusedProduct:
+    """A matrix product with the kernel that finishes its tiles."""
+
+    call: LibraryCall
+    tiled: Tiled
+
+    @property
+    def storages(self) -> list[Storage]:
+        """What the step reads or writes."""
+        found = [place_of(v).storage for v in self.call.operands]
+        found += [s for k, s in enumerate(self.tiled.storages) if k != self.tiled.source]
+        return found if self.tiled.private else [*found, _target(self.call)]
+
+
+Item = Emitted | LibraryCall | FusedProduct
+
+
+def fuse_epilogues(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
+    """The steps, with every product joined to the first kernel that reads it where that can be."""
+    left: list[Item | None] = list(items)
+    for at, item in enumerate(items):
+        if not isinstance(item, LibraryCall) or item.kind != "blas" or not item.detail.own:
+            continue
+        reader = _reader(left, at, item)
+        kernel = left[reader] if reader is not None else None
+        if reader is None or not isinstance(kernel, Emitted):
+            continue
+        private = not _read_later(left[reader + 1 :], _target(item))
+        tiled = _tile(item.detail, kernel, _target(item), private, env)
+        if tiled is not None:
+            left[at], left[reader] = None, FusedProduct(item, tiled)
+    return [item for item in left if item is not None]
+
+
+# -- order ------------------------------------------------------------------------------------
+def _target(call: LibraryCall) -> Storage:
+    return place_of(call.value).storage
+
+
+def _storages(item: Item) -> list[Storage]:
+    if isinstance(item, LibraryCall):
+        return [place_of(v).storage for v in (*item.operands, *item.results)]
+    return list(item.storages)
+
+
+def _written(item: Item) -> list[Storage]:
+    """What a step writes: everything, for a step that does not say."""
+    if isinstance(item, Emitted):
+        return [s for s, b in zip(item.storages, item.kernel.buffers) if b.mode != "in"]
+    return _storages(item)
+
+
+def _reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int | None:
+    """The first step after ``at`` that touches the product; ``None`` if the product cannot move there."""
+    target = _target(call)
+    operands = [place_of(v).storage for v in call.operands]
+    for later in range(at + 1, len(left)):
+        item = left[later]
+        if item is None:
+            continue
+        written = _written(item)
+        if any(s is o for s in written for o in operands):
+            return None
+        if any(s is target for s in _storages(item)):
+            return None if any(s is target for s in written) else later
+    return None
+
+
+def _read_later(rest: Sequence[Item | None], target: Storage) -> bool:
+    if target.role != "temp":
+        return True
+    return any(s is target for item in rest if item is not None for s in _storages(item))
+
+
+# -- the kernel of a tile ---------------------------------------------------------------------
+def _tile(detail: Product, item: Emitted, target: Storage, private: bool, env: ShapeEnv) -> Tiled | None:
+    """The kernel on a tile of the product, where it is simple and goes by rows and columns."""
+    kernel = item.kernel
+    if len(item.storages) > MAX_BUFFERS:
+        return None
+    if item.raises or item.ordered or any(a.kind != "parallel" for a in kernel.axes):
+        return None
+    if any(s.op not in _SIMPLE or (s.op == "store" and len(s.axes) < len(kernel.axes)) for s in kernel.body):
+        return None
+    source = next(k for k, s in enumerate(item.storages) if s is target)
+    groups = _groups(detail, kernel, kernel.buffers[source].name)
+    if groups is None:
+        return None
+    own = {name: SymbolInfo(name, usual, 0) for name, usual in TILE_NUMBERS.items()}
+    env = ShapeEnv({**env.symbols, **own})
+    rewriter = _Rewriter(groups, env, kernel.buffers[source].name)
+    body = []
+    for stmt in kernel.body:
+        made = rewriter.statement(stmt)
+        if made is None:
+            return None
+        body.append(made)
+    axes = (Axis("r", env.symbol("rows")), Axis("c", env.symbol("cols")))
+    return Tiled(
+        Kernel(kernel.name, axes, kernel.buffers, tuple(body), kernel.origin), item.storages, source, private
+    )
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Axes of a kernel that are together one dimension of the products: (name, size), outermost first."""
+
+    axes: tuple[tuple[str, Dim], ...]
+
+    def step(self, index: Index) -> Dim | None:
+        """The coefficient of the dimension in an index; ``None`` if the axes do not go together in it."""
+        terms = dict(index.terms)
+        if not self.axes:
+            return 0
+        step = terms.get(self.axes[-1][0], 0)
+        expected = step
+        for name, size in reversed(self.axes):
+            if not same(terms.get(name, 0), expected):
+                return None
+            expected = expected * size
+        return step
+
+
+def _groups(detail: Product, kernel: Kernel, buffer: str) -> tuple[_Group, _Group, _Group] | None:
+    """The kernel's axes as number of the product, row and column: those that step through them in turn, from
+    the innermost, where the product is read."""
+    reads = {s.arg[1] for s in kernel.body if s.op == "load" and s.arg[0] == buffer}
+    if len(reads) != 1:
+        return None
+    (index,) = reads
+    if not same(index.offset, 0):
+        return None
+    terms = dict(index.terms)
+    left = [(axis.name, axis.size) for axis in kernel.axes]
+    found: list[_Group] = []
+    reached: Dim = 1
+    for extent in (detail.n, detail.m, product(detail.batch)):
+        end = reached * extent
+        taken: list[tuple[str, Dim]] = []
+        while not same(reached, end):
+            axis = next((a for a in left if same(terms.get(a[0], 0), reached)), None)
+            if axis is None:
+                return None
+            left.remove(axis)
+            taken.insert(0, axis)
+            reached = reached * axis[1]
+        found.append(_Group(tuple(taken)))
+    column, row, number = found
+    return (number, row, column) if not left else None
+
+
+class _Rewriter:
+    """Statements over a kernel's axes as statements over a tile's rows ``r`` and columns ``c``."""
+
+    def __init__(self, groups: tuple[_Group, _Group, _Group], env: ShapeEnv, source: str) -> None:
+        self.groups = groups
+        self.env = env
+        self.source = source
+        self.names = [{name for name, _ in group.axes} for group in groups]
+
+    def statement(self, stmt: Stmt) -> Stmt | None:
+        """The statement on a tile; ``None`` where an index does not go by rows and columns."""
+        arg = stmt.arg
+        if stmt.op in ("load", "store"):
+            index = self.index(*stmt.arg)
+            if index is None:
+                return None
+            arg = (stmt.arg[0], index)
+        return Stmt(stmt.out, stmt.op, stmt.args, self.axes(stmt), arg, stmt.dtype)
+
+    def axes(self, stmt: Stmt) -> tuple[str, ...]:
+        if stmt.op == "store":
+            return ("r", "c")
+        used = set(stmt.axes)
+        return tuple(tile for tile, names in zip(("r", "c"), self.names[1:]) if used & names)
+
+    def index(self, buffer: str, index: Index) -> Index | None:
+        if buffer == self.source:
+            return Index((("c", 1), ("r", self.env.symbol("tile_row"))), 0)
+        offset: Dim = index.offset
+        terms: list[tuple[str, Dim]] = []
+        for name, axis, group in zip(("number", "row", "col"), ("", "r", "c"), self.groups):
+            step = group.step(index)
+            if step is None:
+                return None
+            if same(step, 0):
+                continue
+            # tile numbers on the left: the result belongs to the environment that knows them
+            offset = self.env.symbol(name) * step + offset
+            if axis:
+                terms.append((axis, step))
+        return Index(tuple(reversed(terms)), offset)

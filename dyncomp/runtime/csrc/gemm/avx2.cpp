@@ -1,0 +1,23 @@
+/* Matrix products for AVX2 with FMA. */
+#include <cstddef>
+
+#include "../memory.h"
+#include "../pool.h"
+#include "gemm.h"
+
+#if defined(__x86_64__)
+#pragma GCC target("avx2,fma")
+namespace dyncomp {
+namespace {
+constexpr int kVectorBytes = 32;
+constexpr int kTileRows = 6;
+constexpr int kTileVectors = 2;
+}  // namespace
+}  // namespace dyncomp
+
+#include "instances.h"
+
+namespace dyncomp {
+const GemmSet gemm_avx2 = {"avx2", multiply<float>, multiply<double>};
+}  // namespace dyncomp
+#endif

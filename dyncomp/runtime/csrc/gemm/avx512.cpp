@@ -1,0 +1,23 @@
+/* Matrix products for AVX-512. */
+#include <cstddef>
+
+#include "../memory.h"
+#include "../pool.h"
+#include "gemm.h"
+
+#if defined(__x86_64__)
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma")
+namespace dyncomp {
+namespace {
+constexpr int kVectorBytes = 64;
+constexpr int kTileRows = 6;
+constexpr int kTileVectors = 4;
+}  // namespace
+}  // namespace dyncomp
+
+#include "instances.h"
+
+namespace dyncomp {
+const GemmSet gemm_avx512 = {"avx512", multiply<float>, multiply<double>};
+}  // namespace dyncomp
+#endif

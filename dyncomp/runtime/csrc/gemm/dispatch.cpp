@@ -1,0 +1,41 @@
+/* Which instruction set this processor runs. */
+#include <cstring>
+
+#include "gemm.h"
+
+namespace dyncomp {
+namespace {
+
+struct Choice {
+  const GemmSet* set;
+  bool (*runs)();
+};
+
+#if defined(__x86_64__)
+bool runs_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("fma");
+}
+
+bool runs_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+
+bool always() { return true; }
+
+const Choice choices[] = {
+#if defined(__x86_64__)
+    {&gemm_avx512, runs_avx512},
+    {&gemm_avx2, runs_avx2},
+#endif
+    {&gemm_portable, always},
+};
+
+}  // namespace
+
+const GemmSet* gemm_set(const char* name) {
+  for (const Choice& choice : choices)
+    if ((!name || strcmp(name, choice.set->name) == 0) && choice.runs()) return choice.set;
+  return nullptr;
+}
+
+}  // namespace dyncomp

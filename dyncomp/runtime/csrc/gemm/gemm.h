@@ -1,0 +1,31 @@
+/* Matrix products of our own: packed, register-blocked, threaded, with a fused epilogue.
+ *
+ * The method is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): a
+ * tile of C is held in registers while a panel of B, packed so that it is read in order, streams past. The
+ * same code is compiled for several instruction sets (avx512.cpp, avx2.cpp, portable.cpp).
+ *
+ * Every element of C is summed by one thread, over k in order, in blocks that depend on k alone: the bits
+ * depend neither on the number of threads nor on m and n.
+ */
+#ifndef DYNCOMP_GEMM_H
+#define DYNCOMP_GEMM_H
+#include "../abi.h"
+
+namespace dyncomp {
+
+/* float32 and float64 for one instruction set; 1 if there was no memory to pack into. */
+struct GemmSet {
+  const char* name;
+  int (*f32)(const Gemm*);
+  int (*f64)(const Gemm*);
+};
+
+extern const GemmSet gemm_avx512;
+extern const GemmSet gemm_avx2;
+extern const GemmSet gemm_portable;
+
+/* The best set that this processor runs, or the one called `name`; NULL if it cannot run that. */
+const GemmSet* gemm_set(const char* name);
+
+}  // namespace dyncomp
+#endif

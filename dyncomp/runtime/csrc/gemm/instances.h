@@ -1,0 +1,14 @@
+/* The whole product for one instruction set: see gemm.h. No header with inline functions may come after the
+ * target pragma, lest the linker keep this file's version of them for everybody. */
+
+namespace dyncomp {
+namespace {
+
+#include "tile.h"
+
+#include "pack.h"
+
+#include "product.h"
+
+}  // namespace
+}  // namespace dyncomp

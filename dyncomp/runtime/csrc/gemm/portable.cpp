@@ -1,0 +1,20 @@
+/* Matrix products for any processor. */
+#include <cstddef>
+
+#include "../memory.h"
+#include "../pool.h"
+#include "gemm.h"
+
+namespace dyncomp {
+namespace {
+constexpr int kVectorBytes = 16;
+constexpr int kTileRows = 4;
+constexpr int kTileVectors = 2;
+}  // namespace
+}  // namespace dyncomp
+
+#include "instances.h"
+
+namespace dyncomp {
+const GemmSet gemm_portable = {"portable", multiply<float>, multiply<double>};
+}  // namespace dyncomp

@@ -1,0 +1,159 @@
+/* Register tiles. Included once per instruction set, with kVectorBytes, kTileRows and kTileVectors set. */
+
+template <int kBytes>
+struct Integer {
+  typedef long long Type;
+};
+template <>
+struct Integer<4> {
+  typedef int Type;
+};
+
+template <class T>
+struct Lanes {
+  typedef typename Integer<sizeof(T)>::Type Lane;
+  static constexpr int kWidth = kVectorBytes / sizeof(T);
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  typedef T Unaligned __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
+};
+
+/* The sum of a vector's lanes, halves added to halves. */
+template <class T>
+__attribute__((always_inline)) inline T lane_sum(typename Lanes<T>::Vector lanes) {
+  typedef typename Lanes<T>::Lane Mask __attribute__((vector_size(kVectorBytes)));
+#pragma GCC unroll 4
+  for (int half = Lanes<T>::kWidth / 2; half > 0; half /= 2) {
+    Mask other;
+#pragma GCC unroll 16
+    for (int lane = 0; lane < Lanes<T>::kWidth; ++lane) other[lane] = lane ^ half;
+    lanes += __builtin_shuffle(lanes, other);
+  }
+  return lanes[0];
+}
+
+/* Rows of B that are asked for ahead of their use. */
+constexpr i64 kAhead = 12;
+
+/* c[kRows][kVectors * width] = (or +=) sum over p of a[., p] * b[p, .]; rows of b are contiguous. */
+template <class T, int kRows, int kVectors>
+__attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, const T* b, i64 b_row, T* c, i64 c_row,
+                                    bool add) {
+  using Vector = typename Lanes<T>::Vector;
+  using Unaligned = typename Lanes<T>::Unaligned;
+  constexpr int kWidth = Lanes<T>::kWidth;
+  Vector sums[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kVectors; ++j) sums[i][j] = Vector{};
+  }
+  for (i64 p = 0; p < k; ++p) {
+    Vector right[kVectors];
+#pragma GCC unroll 16
+    for (int j = 0; j < kVectors; ++j) {
+      right[j] = *reinterpret_cast<const Unaligned*>(b + j * kWidth);
+      __builtin_prefetch(b + kAhead * b_row + j * kWidth);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const Vector left = a[i * a_row] - Vector{}; /* a broadcast: x - 0 is x, whatever x */
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
+    }
+    a += a_col;
+    b += b_row;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kVectors; ++j) {
+      Unaligned* const to = reinterpret_cast<Unaligned*>(c + i * c_row + j * kWidth);
+      *to = add ? sums[i][j] + *to : sums[i][j];
+    }
+  }
+}
+
+template <class T>
+using Tile = void (*)(i64, const T*, i64, i64, const T*, i64, T*, i64, bool);
+
+template <class T, int kRows>
+constexpr Tile<T> tile_of(int vectors) {
+  static_assert(kTileVectors == 2 || kTileVectors == 4, "tiles of two or four vectors");
+  if constexpr (kTileVectors == 4) {
+    if (vectors == 3) return tile<T, kRows, 3>;
+    if (vectors == 4) return tile<T, kRows, 4>;
+  }
+  return vectors == 1 ? tile<T, kRows, 1> : tile<T, kRows, 2>;
+}
+
+/* The kernel for a tile of `rows` rows and `vectors` vectors. */
+template <class T>
+Tile<T> find_tile(i64 rows, i64 vectors) {
+  static_assert(kTileRows == 4 || kTileRows == 6, "tiles of four or six rows");
+  const int wide = static_cast<int>(vectors);
+  if constexpr (kTileRows == 6) {
+    if (rows == 6) return tile_of<T, 6>(wide);
+    if (rows == 5) return tile_of<T, 5>(wide);
+  }
+  switch (rows) {
+    case 1:
+      return tile_of<T, 1>(wide);
+    case 2:
+      return tile_of<T, 2>(wide);
+    case 3:
+      return tile_of<T, 3>(wide);
+    default:
+      return tile_of<T, 4>(wide);
+  }
+}
+
+/* c[kRows][kCols] = sum over p of a[., p] * b[p, .], where both are contiguous along p: no packing at all. */
+template <class T, int kRows, int kCols>
+__attribute__((noinline)) void dots(i64 k, const T* a, i64 a_row, const T* b, i64 b_col, T* c, i64 c_row) {
+  using Vector = typename Lanes<T>::Vector;
+  using Unaligned = typename Lanes<T>::Unaligned;
+  constexpr int kWidth = Lanes<T>::kWidth;
+  Vector sums[kRows][kCols];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kCols; ++j) sums[i][j] = Vector{};
+  }
+  i64 p = 0;
+  for (; p + kWidth <= k; p += kWidth) {
+    Vector right[kCols];
+#pragma GCC unroll 16
+    for (int j = 0; j < kCols; ++j) right[j] = *reinterpret_cast<const Unaligned*>(b + j * b_col + p);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const Vector left = *reinterpret_cast<const Unaligned*>(a + i * a_row + p);
+#pragma GCC unroll 16
+      for (int j = 0; j < kCols; ++j) sums[i][j] += left * right[j];
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kCols; ++j) {
+      T total = lane_sum<T>(sums[i][j]);
+      for (i64 q = p; q < k; ++q) total += a[i * a_row + q] * b[j * b_col + q];
+      c[i * c_row + j] = total;
+    }
+  }
+}
+
+template <class T>
+using Dots = void (*)(i64, const T*, i64, const T*, i64, T*, i64);
+
+constexpr int kDotRows = kVectorBytes == 16 ? 2 : 4, kDotCols = kVectorBytes == 64 ? 4 : 2;
+
+/* The kernel for `rows` rows, and kDotCols columns or one. */
+template <class T>
+Dots<T> find_dots(i64 rows, bool single) {
+  if constexpr (kDotRows == 4) {
+    if (rows == 4) return single ? dots<T, 4, 1> : dots<T, 4, kDotCols>;
+    if (rows == 3) return single ? dots<T, 3, 1> : dots<T, 3, kDotCols>;
+  }
+  if (rows == 2) return single ? dots<T, 2, 1> : dots<T, 2, kDotCols>;
+  return single ? dots<T, 1, 1> : dots<T, 1, kDotCols>;
+}

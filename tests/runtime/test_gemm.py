@@ -1,0 +1,130 @@
+"""Matrix products of the runtime: every instruction set that this processor has, any layout and size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dyncomp.runtime import _launch, num_threads, set_num_threads
+
+LETTERS = {"float32": "s", "float64": "d"}
+MARGIN = 3
+
+
+def _available() -> list[str]:
+    found = []
+    for name in ("avx512", "avx2", "portable"):
+        try:
+            _launch.matrix_product(name, "s", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        except LookupError:
+            continue
+        found.append(name)
+    return found
+
+
+SETS = _available()
+
+
+def multiply(name: str | None, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    def steps(x: np.ndarray) -> list[int]:
+        return [s // x.itemsize for s in x.strides]
+
+    sizes = (a.shape[0], b.shape[1], a.shape[1])
+    places = (a.ctypes.data, *steps(a), b.ctypes.data, *steps(b), out.ctypes.data, steps(out)[0])
+    _launch.matrix_product(name, LETTERS[a.dtype.name], *sizes, *places)
+
+
+def matrix(rows: int, cols: int, dtype: str, layout: str, rng: np.random.Generator) -> np.ndarray:
+    """Random numbers in row-major, column-major, padded, turned, strided or broadcast memory."""
+    values = rng.standard_normal((rows, cols)).astype(dtype)
+    if layout == "columns":
+        return np.asfortranarray(values)
+    if layout == "broadcast":
+        return np.broadcast_to(values[:1], (rows, cols)) if rows else values
+    memory = {
+        "rows": np.empty((rows, cols), dtype),
+        "padded": np.empty((rows, cols + 5), dtype)[:, 2 : 2 + cols],
+        "turned": np.empty((cols, rows + 3), dtype)[:, 1 : 1 + rows].T,
+        "strided": np.empty((2 * rows, 3 * cols), dtype)[::2, ::3],
+        "backwards": np.empty((rows, cols), dtype)[::-1, ::-1],
+    }[layout]
+    memory[...] = values
+    return memory
+
+
+def check(name: str | None, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    around = np.full((a.shape[0], b.shape[1] + 2 * MARGIN), 7, a.dtype)
+    out = around[:, MARGIN : MARGIN + b.shape[1]]
+    multiply(name, a, b, out)
+    assert (around[:, :MARGIN] == 7).all()
+    assert (around[:, MARGIN + b.shape[1] :] == 7).all()
+    wide = np.longdouble
+    exact = a.astype(wide) @ b.astype(wide)
+    bound = np.abs(a).astype(wide) @ np.abs(b).astype(wide) * (a.shape[1] + 1) * np.finfo(a.dtype).eps
+    assert (np.abs(out - exact) <= bound).all()
+    return out
+
+
+EXTENTS = st.one_of(st.integers(0, 20), st.sampled_from((31, 32, 33, 63, 64, 65, 95, 96, 100, 127, 130, 200)))
+LAYOUTS = st.sampled_from(("rows", "columns", "padded", "turned", "strided", "backwards", "broadcast"))
+
+
+@pytest.mark.parametrize("name", SETS)
+@settings(max_examples=150, deadline=None)
+@given(
+    sizes=st.tuples(EXTENTS, EXTENTS, EXTENTS),
+    dtype=st.sampled_from(sorted(LETTERS)),
+    layouts=st.tuples(LAYOUTS, LAYOUTS),
+    seed=st.integers(0, 1000),
+)
+def test_any_layout(
+    name: str, sizes: tuple[int, int, int], dtype: str, layouts: tuple[str, str], seed: int
+) -> None:
+    m, n, k = sizes
+    rng = np.random.default_rng(seed)
+    check(name, matrix(m, k, dtype, layouts[0], rng), matrix(k, n, dtype, layouts[1], rng))
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("dtype", sorted(LETTERS))
+@pytest.mark.parametrize("layouts", [("rows", "rows"), ("rows", "columns"), ("columns", "rows")])
+@pytest.mark.parametrize("sizes", [(3, 70, 5000), (150, 70, 5000), (700, 130, 40), (40, 1000, 130)])
+def test_more_than_a_block(
+    name: str, dtype: str, layouts: tuple[str, str], sizes: tuple[int, int, int]
+) -> None:
+    m, n, k = sizes
+    rng = np.random.default_rng(0)
+    check(name, matrix(m, k, dtype, layouts[0], rng), matrix(k, n, dtype, layouts[1], rng))
+
+
+@pytest.mark.parametrize("sizes", [(200, 300, 400), (8, 2000, 300), (16, 3000, 100), (2000, 70, 30)])
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+def test_the_bits_do_not_depend_on_threads(sizes: tuple[int, int, int], layout: str) -> None:
+    m, n, k = sizes
+    rng = np.random.default_rng(1)
+    a, b = matrix(m, k, "float32", "rows", rng), matrix(k, n, "float32", layout, rng)
+    before = num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 3, 7):
+            set_num_threads(threads)
+            found.append(check(None, a, b).copy())
+    finally:
+        set_num_threads(before)
+    assert all(np.array_equal(found[0], other) for other in found)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_special_values(name: str) -> None:
+    a = np.array([[np.inf, 1.0], [np.nan, 0.0], [-0.0, 0.0]])
+    b = np.array([[1.0, 0.0, -1.0], [2.0, 3.0, -0.0]])
+    out = np.empty((3, 3))
+    multiply(name, a, b, out)
+    np.testing.assert_array_equal(out, [[np.inf, np.nan, -np.inf], [np.nan] * 3, [0.0, 0.0, 0.0]])
+
+
+def test_an_instruction_set_that_is_not_there() -> None:
+    with pytest.raises(LookupError, match="no instruction set sse9"):
+        _launch.matrix_product("sse9", "s", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
