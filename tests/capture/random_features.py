@@ -192,7 +192,7 @@ def iterated(w: Writer) -> Lines:
         "operator.itemgetter(0, -1)([a, n, m])",
         "operator.attrgetter('count')(obj)",
         "math.hypot(f, 2.0) + math.floor(f)",
-        "divmod(m, 3) + (pow(2, abs(n)), round(f, 1))",
+        "divmod(m, 3) + (pow(2, abs(n) % 99), round(f, 1))",
     )
     return [f"out.append({form})", f"b = b + {w.integer()}"]
 
