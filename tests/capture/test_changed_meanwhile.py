@@ -1,7 +1,8 @@
-"""Containers that methods or functions of the program's change, or look at, while C code goes through them."""
+"""Containers that the program's methods or functions change, or look at, while C goes through them."""
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 
 import pytest
@@ -145,8 +146,12 @@ def sort_that_raises():
 
 def extended_by_its_length(make):
     target = make()
-    target.extend(map(lambda _: len(target), range(4)))
-    target += map(lambda _: len(target), range(4))
+
+    def size(_):
+        return len(target)
+
+    target.extend(map(size, range(4)))
+    target += map(size, range(4))
     return target
 
 
@@ -191,7 +196,73 @@ def next_of_outdated():
     return seen
 
 
+def greatest_of_growing():
+    items = [1, 2, 3]
+
+    def key(item):
+        if len(items) < 6:
+            items.append(item * 5)
+        return item
+
+    return max(items, key=key), items
+
+
+def reduced_while_growing():
+    items = [1, 2]
+
+    def add(a, b):
+        if len(items) < 5:
+            items.append(b)
+        return a + b
+
+    return functools.reduce(add, items)
+
+
+def in_turn():
+    order = []
+
+    def noted(number):
+        order.append(number)
+        return number
+
+    def add(a, b):
+        order.append("+")
+        return a + b
+
+    functools.reduce(add, map(noted, range(3)))
+    max(map(noted, range(3)), key=noted)
+    return order
+
+
+def dict_updated():
+    target = {}
+    target.update((number, len(target)) for number in range(3))
+    target |= ((-number, len(target)) for number in range(3))
+    return target
+
+
+class Growing:
+    def __init__(self, items):
+        self.items = items
+
+    def __radd__(self, other):
+        if len(self.items) < 5:
+            self.items.append(Growing(self.items))
+        return other + 1
+
+
+def sum_of_growing():
+    items = []
+    items.append(Growing(items))
+    return sum(items)
+
+
 PROGRAMS = [
+    greatest_of_growing,
+    reduced_while_growing,
+    in_turn,
+    dict_updated,
+    sum_of_growing,
     lists_equal,
     list_less,
     list_contains,

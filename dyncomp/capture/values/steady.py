@@ -32,7 +32,10 @@ class Steady:
         ):
             same = _version(owner) == version and _same(list(found), before) and _same(_values(found), values)
             if not same:
-                raise Break("unsupported-operation", f"{owner.describe()} that a comparison changes")
+                raise Break(
+                    "unsupported-operation",
+                    f"{owner.describe()} that a method changes while it is looked through",
+                )
 
 
 def _values(contents: Any) -> list[Value]:
