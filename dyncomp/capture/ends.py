@@ -12,6 +12,7 @@ from .bytecode.instr import Instr
 from .bytecode.loops import Loop
 from .exceptions import refuse_while_handling
 from .frames import Frame
+from .kept import kept_problem
 from .values.base import Tracer, Value
 
 
@@ -105,7 +106,7 @@ def check_outer_frames(tracer: Tracer, innermost: Frame, reason: str) -> None:
 
 
 def _break_loop(tracer: Tracer, frame: Frame, loop: Loop, problem: Break | None) -> None:
-    why = frame.loop_problem(loop)
+    why = frame.loop_problem(loop) or kept_problem(tracer, frame, loop)
     if why is None:
         _restart(tracer, loop_break=(frame.raw_code, loop.header))
     detail = f" (the break inside: {problem.reason})" if problem is not None else ""
@@ -125,7 +126,7 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
     if tracer.breaks_are_errors:
         problem = Break("loop", f"a loop at {frame.loc} is not unrolled")
         raise GraphBreakError(_fullgraph_message(tracer, problem))
-    problem_of_loop = frame.loop_problem(loop)
+    problem_of_loop = frame.loop_problem(loop) or kept_problem(tracer, frame, loop)
     if problem_of_loop is not None:
         raise TraceEnd(PlainEnd(list(tracer.frames), problem_of_loop))
     raise TraceEnd(LoopEnd(list(tracer.frames), loop))

@@ -16,6 +16,7 @@ import keyword
 import re
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from ...frontends.base import ArrayRef
@@ -49,6 +50,7 @@ from ..values.array import ArrayValue
 from ..values.base import Tracer, UnboundValue, Value
 from ..values.func import CellValue
 from ..values.number import ComputedValue, ConstValue, SymIntValue, is_late
+from .displays import display_items
 from .masked import uncopied
 
 # the text of a stack slot that holds no value
@@ -165,6 +167,10 @@ class Codegen:
             text = self.temporary(text)
         self.remember(value, text)
         return text
+
+    def items(self, values: Iterable[Value]) -> str:
+        """The expressions for the objects of ``values``, as they stand in a display or as arguments."""
+        return display_items([self.value(value) for value in values])
 
     def graph_output(self, value: ArrayValue) -> str:
         for index, known in enumerate(self.outputs):

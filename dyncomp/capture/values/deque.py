@@ -116,7 +116,7 @@ class DequeValue(SequenceValue):
         if self.source is not None:
             return cg.load(self.source)
         assert self._items is not None
-        inner = ", ".join(cg.value(v) for v in self._items)
+        inner = cg.items(self._items)
         maxlen = "" if self.maxlen is None else f", {self.maxlen}"
         return f"{cg.constant(collections.deque)}([{inner}]{maxlen})"
 
@@ -125,7 +125,7 @@ class DequeValue(SequenceValue):
         target = cg.value(self)
         if self._items is None:
             return [f"{target}.append({cg.value(v)})" for v in self.appended]
-        inner = ", ".join(cg.value(v) for v in self._items)
+        inner = cg.items(self._items)
         fresh = cg.temporary(f"[{inner}]")
         return [f"{target}.clear()", f"{target}.extend({fresh})"]
 

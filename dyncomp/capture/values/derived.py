@@ -262,7 +262,7 @@ class ListPart(ListValue):
             return [f"{cg.constant(list.append)}({target}, {cg.value(v)})" for v in self.appended]
         if self.source is not None and not self.mutated:
             return []
-        items = ", ".join(cg.value(v) for v in self._items)
+        items = cg.items(self._items)
         if self.source is None:
             return [f"{cg.constant(list.extend)}({target}, [{items}])"] if items else []
         whole = cg.constant(slice(None))

@@ -115,8 +115,8 @@ class TupleValue(SequenceValue):
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
-        inner = ", ".join(cg.value(v) for v in self._items)
-        text = f"({inner}{',' if len(self._items) == 1 else ''})"
+        inner = cg.items(self._items)
+        text = f"({inner},)" if self._items else "()"
         if self._items and all(v.is_const for v in self._items):
             text = f"(*[{inner}],)"  # new each time, not a constant of the code
         if hasattr(self.cls, "_fields"):
@@ -206,14 +206,14 @@ class ListValue(SequenceValue):
         if self.source is not None:
             return cg.load(self.source)
         assert self._items is not None
-        return f"[{', '.join(cg.value(v) for v in self._items)}]"
+        return f"[{cg.items(self._items)}]"
 
     def replay(self, cg: Codegen) -> list[str]:
         """Statements that bring the outside list up to date."""
         target = cg.value(self)
         if self._items is None:
             return [f"{target}.append({cg.value(v)})" for v in self.appended]
-        return [f"{target}[:] = [{', '.join(cg.value(v) for v in self._items)}]"]
+        return [f"{target}[:] = [{cg.items(self._items)}]"]
 
     def for_rule(self, tracer: Tracer) -> Any:
         return [v.for_rule(tracer) for v in self.contents(tracer)]
