@@ -179,7 +179,9 @@ def extended_until_an_exception():
 
 def outdated_iterators():
     full, empty = deque("abc"), deque()
-    iterators = [iter(full), reversed(empty)]
+    elements = {1, 2, 3}
+    iterators = [iter(full), reversed(empty), iter(elements)]
+    elements.discard(2)
     full.pop()
     empty.append(1)
     print("a break")
