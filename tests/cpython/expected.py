@@ -36,6 +36,7 @@ EXPECTED: dict[str, str] = {
     "test.test_dict.DictTest.test_oob_indexing_dictiter_iternextitem": LOOKUPS,
     "test.test_dict.DictTest.test_str_nonstr": LOOKUPS,
     "test.test_enumerate.TestReversed.test_bug1229429": REFCOUNT,
+    "3.13 test.test_list.ListTest.test_free_after_iterating": KEPT,
     "test.test_module.ModuleTests.test_clear_dict_in_ref_cycle": KEPT,
     "test.test_module.ModuleTests.test_weakref": KEPT,
     "test.test_weakref.ReferencesTestCase.test_callback_in_cycle_resurrection": KEPT,
