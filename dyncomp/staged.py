@@ -8,6 +8,7 @@ written.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,6 +39,8 @@ class StagedGraph:
         self.compile_stage = compile_stage
         self.stages = split(graph, table)
         self.lock = threading.Lock()
+        self.compiling_in = 0  # the process that compiles a stage under the lock
+        self.assumed: list[SymGuard] | None = None
         self.variants: list[list[_Variant]] = [[] for _ in self.stages]
         # the sizes of the first stage are those of the capture, whose guards hold for it
         first = self.stages[0]
@@ -88,12 +91,19 @@ class StagedGraph:
         results = made if isinstance(made, tuple) else (made,)
         if row.defines:
             define_symbols(node, row, results, symbols)
-            check_guards(self.graph.env.unbacked_guards(), symbols)
+            check_guards(self._assumptions(), symbols)
         for var, array in zip(node.outputs, results):
             if array.dtype != var.dtype.numpy:
                 raise TypeError(f"{node.op} gives {array.dtype}, not {var.dtype}")
             ready = laid_out(array, var.type.strides, symbols)
             values[var.name] = ready if self.owner is None else self.owner.from_numpy(ready)
+
+    def _assumptions(self) -> list[SymGuard]:
+        """What was assumed of sizes at capture: read before the first stage behind them is compiled, while
+        which the environment holds others."""
+        if self.assumed is None:
+            self.assumed = self.graph.env.unbacked_guards()
+        return self.assumed
 
     def _to_numpy(self, value: Any, var: Any) -> Any:
         array = value if self.owner is None else self.owner.to_numpy(value)
@@ -103,8 +113,15 @@ class StagedGraph:
         for variant in self.variants[number]:
             if number == 0 or variant.serves(symbols):
                 return variant.call
+        if self.compiling_in not in (0, os.getpid()):
+            # forked while another thread compiled: nobody here will release the lock
+            return self._interpreted(stage)
         with self.lock:
-            made = self._compile(number, stage, symbols, given)
+            self.compiling_in = os.getpid()
+            try:
+                made = self._compile(number, stage, symbols, given)
+            finally:
+                self.compiling_in = 0
             self.variants[number].append(made)
         return made.call
 
