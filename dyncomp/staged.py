@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .capture import _hook
 from .errors import DyncompError
 from .frontends.base import ArrayOwner
 from .graph.interp import as_callable, check_guards, concrete, define_symbols, laid_out
@@ -130,10 +131,14 @@ class StagedGraph:
             return _Variant([], self._interpreted(stage))
         known = {name: symbols[name] for name in stage.symbols}
         with settled(self.graph.env, known) as guards:
+            # the program runs meanwhile: what the compiler calls is none of its functions
+            active = _hook.set_active(None)
             try:
                 call = self.compile_stage(stage.graph, given)
             except (DyncompError, ValueError, TypeError):
                 return _Variant([], self._interpreted(stage))
+            finally:
+                _hook.set_active(active)
             return _Variant(list(guards), call)
 
     def _interpreted(self, stage: Stage) -> Callable[..., Any]:

@@ -27,6 +27,7 @@ EXPECTED: dict[str, str] = {
     "test.test_memoryview.*.test_getitem": REFCOUNT,
     "test.test_memoryview.*.test_setitem_readonly": REFCOUNT,
     "test.test_memoryview.*.test_setitem_writable": REFCOUNT,
+    "test.test_coroutines.CoroutineTest.test_for_2": REFCOUNT,
     "test.test_coroutines.CoroutineTest.test_for_6": REFCOUNT,
     "test.test_descr.ClassPropertiesAndMethods.test_slots": REFCOUNT,
     "test.test_descr.ClassPropertiesAndMethods.test_vicious_descriptor_nonsense": LOOKUPS,
