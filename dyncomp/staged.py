@@ -8,12 +8,14 @@ written.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from .capture import _hook
 from .errors import DyncompError
 from .frontends.base import ArrayOwner
 from .graph.interp import as_callable, check_guards, concrete, define_symbols, laid_out
@@ -38,6 +40,8 @@ class StagedGraph:
         self.compile_stage = compile_stage
         self.stages = split(graph, table)
         self.lock = threading.Lock()
+        self.compiling_in = 0  # the process that compiles a stage under the lock
+        self.assumed: list[SymGuard] | None = None
         self.variants: list[list[_Variant]] = [[] for _ in self.stages]
         # the sizes of the first stage are those of the capture, whose guards hold for it
         first = self.stages[0]
@@ -88,12 +92,19 @@ class StagedGraph:
         results = made if isinstance(made, tuple) else (made,)
         if row.defines:
             define_symbols(node, row, results, symbols)
-            check_guards(self.graph.env.unbacked_guards(), symbols)
+            check_guards(self._assumptions(), symbols)
         for var, array in zip(node.outputs, results):
             if array.dtype != var.dtype.numpy:
                 raise TypeError(f"{node.op} gives {array.dtype}, not {var.dtype}")
             ready = laid_out(array, var.type.strides, symbols)
             values[var.name] = ready if self.owner is None else self.owner.from_numpy(ready)
+
+    def _assumptions(self) -> list[SymGuard]:
+        """What was assumed of sizes at capture: read before the first stage behind them is compiled, while
+        which the environment holds others."""
+        if self.assumed is None:
+            self.assumed = self.graph.env.unbacked_guards()
+        return self.assumed
 
     def _to_numpy(self, value: Any, var: Any) -> Any:
         array = value if self.owner is None else self.owner.to_numpy(value)
@@ -103,8 +114,15 @@ class StagedGraph:
         for variant in self.variants[number]:
             if number == 0 or variant.serves(symbols):
                 return variant.call
+        if self.compiling_in not in (0, os.getpid()):
+            # forked while another thread compiled: nobody here will release the lock
+            return self._interpreted(stage)
         with self.lock:
-            made = self._compile(number, stage, symbols, given)
+            self.compiling_in = os.getpid()
+            try:
+                made = self._compile(number, stage, symbols, given)
+            finally:
+                self.compiling_in = 0
             self.variants[number].append(made)
         return made.call
 
@@ -113,10 +131,14 @@ class StagedGraph:
             return _Variant([], self._interpreted(stage))
         known = {name: symbols[name] for name in stage.symbols}
         with settled(self.graph.env, known) as guards:
+            # the program runs meanwhile: what the compiler calls is none of its functions
+            active = _hook.set_active(None)
             try:
                 call = self.compile_stage(stage.graph, given)
             except (DyncompError, ValueError, TypeError):
                 return _Variant([], self._interpreted(stage))
+            finally:
+                _hook.set_active(active)
             return _Variant(list(guards), call)
 
     def _interpreted(self, stage: Stage) -> Callable[..., Any]:

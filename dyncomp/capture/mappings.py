@@ -16,6 +16,7 @@ from .values.deque import DequeValue
 from .values.mapping import DictValue, DictViewValue
 from .values.number import ConstValue
 from .values.sets import SetValue
+from .values.steady import Steady
 
 
 def container_operator(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value | None:
@@ -98,8 +99,9 @@ def dicts_equal(tracer: Tracer, a: DictValue, b: DictValue) -> bool:
     first, second = a.contents(tracer), b.contents(tracer)
     if len(first) != len(second):
         return False
+    steady = Steady(tracer, a, b)
     for key, value in list(first.items()):
-        if key not in second or not tracer.same_or_equal(value, second[key]):
+        if key not in second or not steady.same_or_equal(tracer, value, second[key]):
             return False
     return not (a.cls is b.cls is OrderedDict) or list(first) == list(second)
 
@@ -163,6 +165,7 @@ def _deque_operator(tracer: Tracer, op: str, plain: str, a: DequeValue, b: Value
     if plain in ("==", "!="):
         first, second = a.contents(tracer), b.contents(tracer)
         equal = len(first) == len(second)
-        equal = equal and all(tracer.same_or_equal(x, y) for x, y in zip(list(first), list(second)))
+        steady = Steady(tracer, a, b)
+        equal = equal and all(steady.same_or_equal(tracer, *pair) for pair in list(zip(first, second)))
         return ConstValue(equal == (plain == "=="))
     return None

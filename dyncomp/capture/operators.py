@@ -16,6 +16,7 @@ from .breaks import Break
 from .calls.float_calls import float_operator, is_exact
 from .calls.folding import text_operator
 from .mappings import container_operator
+from .methods.table import one_by_one
 from .objects.derived import leaves_to_array
 from .objects.identity import identical
 from .objects.object_operators import BINARY_NAMES, COMPARISONS, has_own_operator, special_method
@@ -32,6 +33,7 @@ from .values.number import (
 )
 from .values.obj import InstanceValue
 from .values.seq import ListValue, TupleValue, spread
+from .values.steady import Steady
 
 UNARY_NAMES = {"-": "neg", "+": "pos", "~": "invert"}
 _MISSING = object()
@@ -190,8 +192,7 @@ def _with_array(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Valu
 
 def _sequences(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value | None:
     if isinstance(a, ListValue) and op == "+=":
-        added = b.items(tracer)
-        for item in added:
+        for item in one_by_one(tracer, b):
             a.append(tracer, tracer.realize(item))
         return a
     if isinstance(a, ListValue) and op == "*=":
@@ -219,7 +220,7 @@ def _sequences(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value
     if plain in ("==", "!=") and same:
         return ConstValue(_equal_items(tracer, a, b) == (plain == "=="))
     if plain in COMPARISONS and same:
-        return ConstValue(_ordered_items(tracer, plain, a, b))
+        return _ordered_items(tracer, plain, a, b)
     return None
 
 
@@ -227,16 +228,18 @@ def _equal_items(tracer: Tracer, a: Value, b: Value) -> bool:
     first, second = a.items(tracer), b.items(tracer)
     if len(first) != len(second):
         return False
-    return all(same_or_equal(tracer, x, y) for x, y in zip(first, second))
+    steady = Steady(tracer, a, b)
+    return all(steady.same_or_equal(tracer, x, y) for x, y in zip(first, second))
 
 
-def _ordered_items(tracer: Tracer, op: str, a: Value, b: Value) -> bool:
+def _ordered_items(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     first, second = a.items(tracer), b.items(tracer)
+    steady = Steady(tracer, a, b)
     for x, y in zip(first, second):
-        if not same_or_equal(tracer, x, y):
-            return tracer.compare(op, x, y).truth(tracer)
+        if not steady.same_or_equal(tracer, x, y):
+            return tracer.compare(op, x, y)  # whatever a method returns
     comparison: Callable[[int, int], bool] = getattr(operator, BINARY_NAMES[op])
-    return comparison(len(first), len(second))
+    return ConstValue(comparison(len(first), len(second)))
 
 
 def _compares_by_identity(cls: type) -> bool:

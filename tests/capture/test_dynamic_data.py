@@ -195,3 +195,13 @@ def test_fullgraph():
 
     x = np.array([1.0, 1.0, -2.0, 3.0])
     assert dyncomp.compile(f, fullgraph=True, backend="eager")(x) == 4.0
+
+
+def test_the_compiler_is_not_captured(tmp_path, monkeypatch):
+    """Stages are compiled while the program runs; what the compiler calls is none of the program's."""
+    stats = pytest.importorskip("scipy.stats")
+    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path))
+    compiled = dyncomp.compile(lambda x: stats.zscore(x, axis=0))
+    x = np.random.default_rng(0).standard_normal((10, 5))
+    np.testing.assert_allclose(compiled(x), stats.zscore(x, axis=0))
+    assert not [r.loc.file for r in compiled.config.records.entries if "filelock" in r.loc.file]

@@ -116,12 +116,87 @@ def of_a_class(x, out):
     return x
 
 
-PROGRAMS = [of_a_nested_function, of_a_global_function, of_a_branch, of_a_method, of_a_class]
+def left_by_a_handler(x, out):
+    held = closing(x, out)
+    out.append(next(held).sum())
+    for k in range(3):
+        try:
+            see(out, k)
+            x[k + 3] += 1
+        except IndexError as error:
+            out.append(str(error))
+            break
+    return x
+
+
+def left_by_nested_handlers(x, out):
+    loud = Loud(out, "loud")
+    k = 0
+    while True:
+        k += 1
+        try:
+            see(out, k)
+            x[k + 2] += 1
+        except IndexError as error:
+            out.append(str(error))
+            try:
+                raise KeyError(k)
+            except KeyError as inner:
+                out.append(str(inner))
+                break
+    out.append(loud.name)
+    return x
+
+
+def left_and_the_name_read(x, out):
+    loud = Loud(out, "loud")
+    for k in range(3):
+        try:
+            see(out, k)
+            x[k + 3] += 1
+        except IndexError as error:  # noqa: F841
+            break
+    out.append(loud.name)
+    return error  # noqa: F821
+
+
+PROGRAMS = [
+    of_a_nested_function,
+    of_a_global_function,
+    of_a_branch,
+    of_a_method,
+    of_a_class,
+    left_by_a_handler,
+    left_by_nested_handlers,
+    left_and_the_name_read,
+]
 
 
 @pytest.mark.parametrize("function", PROGRAMS, ids=[f.__name__ for f in PROGRAMS])
-def test_goes_when_it_is_replaced(function):
+def test_goes_as_in_plain_python(function):
     check(function, lambda: (np.arange(4.0), []))
+
+
+def left_by_a_handler_of_what_breaks(x, n, out):
+    def steps(v, k):
+        try:
+            for j in range(k):
+                yield v + j
+        finally:
+            out.append("closed")
+
+    held = steps(x, n * 2)
+    out.append(next(held))
+    for _ in range(len(x)):
+        try:
+            x[n] += n * 2
+        except (KeyError, IndexError) as error:  # noqa: F841
+            break
+
+
+def test_a_loop_left_by_a_handler_lets_go_of_the_exception():
+    makers = [lambda: (np.arange(5.0), 3, []), lambda: (np.arange(1.0), 4, [])]
+    check(left_by_a_handler_of_what_breaks, *makers, dynamic=True)
 
 
 def test_generators_that_run_nothing_when_closed_leave_the_loop_captured():

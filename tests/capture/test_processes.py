@@ -120,6 +120,45 @@ def test_fork_in_a_thread_while_others_compile(tmp_path, backend):
     assert run(tmp_path, FORK_IN_THREAD.replace("BACKEND", repr(backend))) == f"{[0] * 4}\n"
 
 
+FORK_IN_A_STAGE = """
+import faulthandler, os, threading
+import numpy as np
+import dyncomp
+from dyncomp import staged
+
+@dyncomp.compile(backend="inductor")
+def f(x):
+    return (np.flatnonzero(x) * 2.5).sum()
+
+inside, forked = threading.Event(), threading.Event()
+compile_stage = staged.StagedGraph._compile
+def slowly(self, *args):
+    if not inside.is_set():
+        inside.set()
+        forked.wait()
+    return compile_stage(self, *args)
+
+staged.StagedGraph._compile = slowly
+found = []
+thread = threading.Thread(target=lambda: found.append(f(np.arange(3.0))))
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    faulthandler.dump_traceback_later(60, exit=True)
+    os._exit(0 if f(np.arange(3.0)) == 7.5 and f(np.arange(4.0)) == 15.0 else 1)
+print(os.waitpid(child, 0)[1])
+forked.set()
+thread.join()
+print(found == [7.5], f(np.arange(4.0)) == 15.0)
+"""
+
+
+@FORKS
+def test_fork_while_a_thread_compiles_a_stage(tmp_path):
+    assert run(tmp_path, FORK_IN_A_STAGE).splitlines() == ["0", "True True"]
+
+
 AT_EXIT = """
 import atexit, threading
 import numpy as np

@@ -207,3 +207,32 @@ def test_results_of_library_calls(size: int) -> None:
     assert first.flags.owndata and first.base is None and first.flags.writeable
     assert not np.shares_memory(first, second)
     np.testing.assert_array_equal(first, kept)
+
+
+# -- values kept between passes -----------------------------------------------------------------
+def scaled(x: Any, y: Any) -> Any:
+    """Three passes: what only the first needs is in no later one, though those need its result."""
+    logs = np.log(np.abs(x))
+    others = np.log(np.abs(y))
+    x = x / np.exp((logs.max() + logs.min()) / 2)
+    y = y / np.exp((others.max() + others.min()) / 2)
+    weights = 1.0 / (x * y)
+    return weights * (3.0 / weights.sum())
+
+
+def powers(x: Any) -> Any:
+    """Three passes that need the same expensive value, two of them another one made of it."""
+    first = np.exp(x) * np.log(np.abs(x) + 1)
+    second = np.exp(first - first.max())
+    return np.sin(second / second.sum()) + first
+
+
+def test_values_of_earlier_passes_are_not_kept(sources: list[str]) -> None:
+    check(scaled, normal(5), normal(5), rtol=1e-9)
+    assert not [line for source in sources for line in source.splitlines() if "_c_c" in line]
+
+
+@pytest.mark.parametrize("shape", [(5,), (40,), (7, 30)])
+def test_values_kept_between_three_passes(shape: tuple[int, ...]) -> None:
+    check(scaled, normal(*shape), normal(*shape), rtol=1e-9)
+    check(powers, normal(*shape), rtol=1e-9)

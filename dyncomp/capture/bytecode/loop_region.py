@@ -49,6 +49,7 @@ class Region:
         self._outer_handlers = self._chain()
         self._before = predecessors(code)
         self._absorbable: dict[int, bool] = {}
+        self._forgetting: set[int] = set()
 
     def code_of(self, edge: Edge) -> int | None:
         """0 for an edge to the header, k for one that leaves the loop, None inside."""
@@ -107,6 +108,8 @@ class Region:
             return False
         if after in self.loop.body or after in self.nodes:
             return True
+        if after in self._forgetting or self._forgets(index, after):
+            return True
         if stack != outer[: len(stack)] or self._is_short_end(after):
             return True
         known = self._exit_stacks.setdefault(after, stack)
@@ -147,6 +150,22 @@ class Region:
             return True
         handler, around = self.flow.handlers[index], self.flow.handlers[self.loop.header]
         return (handler and handler.target) == (around and around.target)
+
+    def _forgets(self, index: int, start: int) -> bool:
+        """Whether ``start``, entered only from ``index``, begins the end of an ``except … as name``: the
+        iteration's own frame, which the exception's traceback holds, lets go of the exception."""
+        places = (start, start + 1, start + 2)
+        instructions = self.code.instructions[start : start + 3]
+        if tuple(i.op for i in instructions) != ("LOAD_CONST", "STORE_FAST", "DELETE_FAST"):
+            return False
+        load, store, delete = instructions
+        if load.arg is not None or store.arg != delete.arg:
+            return False
+        origins = [self._before[place] for place in places]
+        if origins != [[index], [start], [start + 1]] or not self._same_protection(start + 2):
+            return False
+        self._forgetting.update(places)
+        return True
 
     def _is_short_end(self, start: int) -> bool:
         """Whether a short straight line from ``start``, entered only from the loop, ends the function."""

@@ -15,8 +15,9 @@ from ..values.base import Tracer, Value
 from ..values.iterator import can_step
 from ..values.number import ComputedValue, ConstValue, NumberValue, SymIntValue, number_operand
 from ..values.obj import InstanceValue
-from ..values.seq import TupleValue
-from .registry import builtin, expand
+from ..values.seq import ListValue, TupleValue
+from ..values.steady import Steady
+from .registry import builtin, expand, in_turn
 
 
 @builtin(bool)
@@ -143,8 +144,12 @@ def _extreme(
 ) -> Value:
     if not args or (default is not None and len(args) > 1):
         raise Break("would-raise", "wrong arguments of min() or max()")
-    items = list(args) if len(args) > 1 else expand(tracer, args[0])
     key = None if key is not None and key.is_const and key.const is None else key
+    items: list[Value] = []
+    keyed: list[Value] = []
+    for item in args if len(args) > 1 else in_turn(tracer, args[0]):
+        items.append(item)
+        keyed.append(item if key is None else tracer.call_value(key, [item], {}))
     if not items:
         if default is None:
             raise tracer.raise_like(min if relation == "<" else max, [])
@@ -158,7 +163,6 @@ def _extreme(
     if key is None and all(_whole(i) for i in items) and any(isinstance(i, SymIntValue) for i in items):
         choose = sym_min if relation == "<" else sym_max
         return tracer.wrap_result(functools.reduce(choose, [i.for_rule(tracer) for i in items]))
-    keyed = items if key is None else [tracer.call_value(key, [i], {}) for i in items]
     best = 0
     for position in range(1, len(items)):
         if tracer.compare(relation, keyed[position], keyed[best]).truth(tracer):
@@ -183,8 +187,11 @@ def _sum(tracer: Tracer, iterable: Value, /, start: Value | None = None) -> Valu
     floats = [i for i in items if isinstance(i, ArrayValue) and i.ref.kind == "python"]
     if any(isinstance(i, NumberValue) for i in items) or (floats and len(items) > 2):
         raise Break("unsupported-call", "sum() of Python floats known only at run time (compensated in C)")
+    steady = Steady(tracer, iterable) if isinstance(iterable, ListValue) else None
     for item in items:
         total = tracer.binary("+", total, item)
+    if steady is not None:
+        steady.check()
     return total
 
 
@@ -215,17 +222,17 @@ def _meets(tracer: Tracer, iterable: Value, wanted: bool) -> bool:
 @builtin(math.prod)
 def _prod(tracer: Tracer, iterable: Value, *, start: Value | None = None) -> Value:
     total = start if start is not None else ConstValue(1)
-    for item in expand(tracer, iterable):
+    for item in in_turn(tracer, iterable):
         total = tracer.binary("*", total, item)
     return total
 
 
 @builtin(functools.reduce)
 def _reduce(tracer: Tracer, function: Value, iterable: Value, *initial: Value) -> Value:
-    items = [*initial, *expand(tracer, iterable)]
-    if not items:
+    items = in_turn(tracer, iterable)
+    total = initial[0] if initial else next(items, None)
+    if total is None:
         raise tracer.raise_like(functools.reduce, max, [])
-    total = items[0]
-    for item in items[1:]:
+    for item in items:
         total = tracer.call_value(function, [total, item], {})
     return total

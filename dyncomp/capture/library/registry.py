@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..breaks import Break
+from ..methods.table import one_by_one
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue
+from ..values.seq import ListValue
 
 Handler = Callable[[Tracer, list[Value], dict[str, Value]], Value]
 HANDLERS: dict[Any, Handler] = {}
@@ -67,3 +69,18 @@ def _own_signature(obj: Any, handler: inspect.Signature, keywords: tuple[str, ..
 def expand(tracer: Tracer, iterable: Value) -> list[Value]:
     """All items of an iterable, looked at."""
     return [tracer.realize(v) for v in iterable.items(tracer)]
+
+
+def in_turn(tracer: Tracer, iterable: Value) -> Iterator[Value]:
+    """The items, each asked for when it is wanted: what is done with one may add others to a list."""
+    if not isinstance(iterable, ListValue):
+        yield from map(tracer.realize, one_by_one(tracer, iterable))
+        return
+    iterator = iterable.iterate(tracer)
+    most = len(iterable.contents(tracer)) + tracer.config.options.unroll_ops
+    for _ in range(most):
+        item = iterator.next(tracer)
+        if item is None:
+            return
+        yield item
+    raise Break("unsupported-operation", f"{iterable.describe()} that grows while it is gone through")

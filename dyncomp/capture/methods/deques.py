@@ -7,7 +7,7 @@ import collections
 from ..values.base import Tracer, Value
 from ..values.deque import DequeValue
 from ..values.number import ConstValue
-from .lists import find
+from .lists import find, occurrences
 from .table import Method, method, one_by_one
 
 DEQUE: dict[str, Method] = {}
@@ -104,7 +104,7 @@ def deque_rotate(tracer: Tracer, owner: DequeValue, n: Value | None = None, /) -
 
 @method(DEQUE)
 def deque_count(tracer: Tracer, owner: DequeValue, value: Value, /) -> Value:
-    return ConstValue(sum(tracer.same_or_equal(item, value) for item in owner.contents(tracer)))
+    return occurrences(tracer, owner, value)
 
 
 @method(DEQUE)
@@ -113,7 +113,7 @@ def deque_index(
 ) -> Value:
     first = 0 if start is None else tracer.integer_of(start, "an index bound")
     last = None if stop is None else tracer.integer_of(stop, "an index bound")
-    where = find(tracer, owner.contents(tracer), value, first, last)
+    where = find(tracer, owner, value, first, last)
     if where is None:
         tracer.raise_like(collections.deque().index, tracer.constant_of(value, "what a deque lacks"))
     return ConstValue(where)
@@ -133,7 +133,7 @@ def deque_insert(tracer: Tracer, owner: DequeValue, index: Value, value: Value, 
 @method(DEQUE)
 def deque_remove(tracer: Tracer, owner: DequeValue, value: Value, /) -> Value:
     items = owner.contents(tracer)
-    where = find(tracer, items, value)
+    where = find(tracer, owner, value)
     if where is None:
         tracer.raise_like(collections.deque().remove, tracer.constant_of(value, "what a deque lacks"))
     owner.touch(tracer)

@@ -12,7 +12,7 @@ from ..values.derived import merged_part
 from ..values.mapping import DictValue, DictViewValue
 from ..values.number import ConstValue
 from ..values.sets import SetValue
-from .table import Method, method
+from .table import Method, method, one_by_one
 
 DICT: dict[str, Method] = {}
 ORDERED: dict[str, Method] = {}
@@ -116,7 +116,7 @@ def pairs_of(tracer: Tracer, owner: DictValue, other: Value) -> Iterator[tuple[A
         return
     if hasattr(other.pytype, "keys"):
         raise Break("unsupported-call", f"the entries of {other.describe()}")
-    for number, item in enumerate(other.items(tracer)):
+    for number, item in enumerate(one_by_one(tracer, other)):
         pair = [tracer.realize(part) for part in tracer.realize(item).items(tracer)]
         if len(pair) != 2:
             text = f"dictionary update sequence element #{number} has length {len(pair)}; 2 is required"

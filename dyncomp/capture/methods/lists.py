@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..breaks import Break
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue
 from ..values.seq import ListValue
+from ..values.steady import Steady
 from .table import Method, method, one_by_one
 
 LIST: dict[str, Method] = {}
@@ -74,7 +76,7 @@ def list_copy(tracer: Tracer, owner: ListValue) -> Value:
 @method(LIST)
 def list_remove(tracer: Tracer, owner: ListValue, value: Value, /) -> Value:
     items = owner.contents(tracer)
-    where = find(tracer, items, value)
+    where = find(tracer, owner, value)
     if where is None:
         tracer.raise_exception(ValueError, "list.remove(x): x not in list")
     owner.touch(tracer)
@@ -82,12 +84,20 @@ def list_remove(tracer: Tracer, owner: ListValue, value: Value, /) -> Value:
     return _NONE
 
 
-def find(tracer: Tracer, items: list[Value], value: Value, start: int = 0, stop: int | None = None) -> Any:
+def find(tracer: Tracer, owner: Any, value: Value, start: int = 0, stop: int | None = None) -> Any:
     """The position of the first item that is or equals ``value``; ``None`` where there is none."""
+    items = owner.contents(tracer)
+    steady = Steady(tracer, owner)
     for index in range(*slice(start, stop).indices(len(items))):
-        if tracer.same_or_equal(items[index], value):
+        if steady.same_or_equal(tracer, items[index], value):
             return index
     return None
+
+
+def occurrences(tracer: Tracer, owner: Any, value: Value) -> Value:
+    """``owner.count(value)``."""
+    steady = Steady(tracer, owner)
+    return ConstValue(sum(steady.same_or_equal(tracer, item, value) for item in owner.items(tracer)))
 
 
 def _bound(tracer: Tracer, value: Value | None, default: Any) -> Any:
@@ -97,8 +107,7 @@ def _bound(tracer: Tracer, value: Value | None, default: Any) -> Any:
 def _index(
     tracer: Tracer, owner: Any, value: Value, start: Value | None = None, stop: Value | None = None, /
 ) -> Value:
-    items = owner.contents(tracer)
-    where = find(tracer, items, value, _bound(tracer, start, 0), _bound(tracer, stop, None))
+    where = find(tracer, owner, value, _bound(tracer, start, 0), _bound(tracer, stop, None))
     if where is None:
         if isinstance(owner, ListValue):
             tracer.raise_like([].index, tracer.constant_of(value, "what a list lacks"))
@@ -107,7 +116,7 @@ def _index(
 
 
 def _count(tracer: Tracer, owner: Any, value: Value, /) -> Value:
-    return ConstValue(sum(tracer.same_or_equal(item, value) for item in owner.contents(tracer)))
+    return occurrences(tracer, owner, value)
 
 
 LIST["index"] = TUPLE["index"] = _index
@@ -119,7 +128,14 @@ def list_sort(
     tracer: Tracer, owner: ListValue, *, key: Value | None = None, reverse: Value | None = None
 ) -> Value:
     items = owner.contents(tracer)
-    ordered = sorted_values(tracer, items, key, reverse)
+    unsorted = items.copy()
+    items.clear()  # which is what the key function sees of the list
+    try:
+        ordered = sorted_values(tracer, unsorted, key, reverse)
+        if items:
+            raise Break("would-raise", "list modified during sort")
+    finally:
+        items[:] = unsorted
     owner.touch(tracer)
     items[:] = ordered
     return _NONE
@@ -130,7 +146,7 @@ def sorted_values(
 ) -> list[Value]:
     """The items in the order of their constant keys."""
     if key is not None and not (key.is_const and key.const is None):
-        keyed = [tracer.realize(tracer.call_value(key, [tracer.realize(item)], {})) for item in items]
+        keyed = [tracer.realize(tracer.call_value(key, [tracer.realize(v)], {})) for v in list(items)]
     else:
         keyed = list(items)
     constants = [tracer.constant_of(k, "a sort key") for k in keyed]

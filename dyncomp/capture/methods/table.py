@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from ..breaks import Break
 from ..values.base import Tracer, Value
 from ..values.generator import GeneratorValue
+from ..values.iterator import IteratorValue, can_step
 
 Method = Callable[..., Value]
 
@@ -22,8 +23,8 @@ def method(table: dict[str, Method]) -> Callable[[Method], Method]:
 
 
 def one_by_one(tracer: Tracer, values: Value) -> Iterator[Value]:
-    """The items, a generator's each when it is wanted: it may look at the container that it fills."""
-    if not isinstance(values, GeneratorValue):
+    """The items, an iterator's each when it is wanted: it may look at the container that it fills."""
+    if not isinstance(values, GeneratorValue) and not _steps(tracer, values):
         yield from values.items(tracer)
         return
     for _ in range(tracer.config.options.unroll_ops):
@@ -31,4 +32,9 @@ def one_by_one(tracer: Tracer, values: Value) -> Iterator[Value]:
         if item is None:
             return
         yield item
-    raise Break("generator", f"{values.describe()} yields many values")
+    what = "generator" if isinstance(values, GeneratorValue) else "unsupported-operation"
+    raise Break(what, f"{values.describe()} yields many values")
+
+
+def _steps(tracer: Tracer, values: Value) -> bool:
+    return isinstance(values, IteratorValue) and can_step(tracer, values)

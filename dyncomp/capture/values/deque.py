@@ -168,6 +168,18 @@ class DequeIterator(IteratorValue):
         return tracer.realize(self.sequence[self.position - 1])
 
     def reconstruct(self, cg: Codegen) -> str:
+        if self.version != self.owner.version:
+            args = f"{cg.constant(self.make)}, {len(self.sequence)}, {self.position}"
+            return f"{cg.constant(outdated_iterator)}({args})"
         cg.replay(self.owner)
         text = f"{cg.constant(self.make)}({cg.value(self.owner)})"
         return f"{cg.constant(advance)}({text}, {self.position})" if self.position else text
+
+
+def outdated_iterator(make: Any, size: int, position: int) -> Any:
+    """An iterator of a deque that was changed since; over a deque of its own, as the program's may have
+    other iterators, which are not to notice."""
+    items = collections.deque([None] * size)
+    iterator = advance(make(items), position)
+    items.append(None)
+    return iterator

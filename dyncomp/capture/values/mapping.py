@@ -17,6 +17,7 @@ from .func import BoundMethodValue
 from .iterator import IteratorValue, advance
 from .number import ConstValue
 from .seq import TupleValue, refuse_large, spread
+from .steady import Steady
 
 
 def has_keys_in_order(mapping: Any, keys: tuple[Any, ...]) -> bool:
@@ -306,7 +307,8 @@ class DictViewValue(Value):
         if self.kind == "keys":
             return self.owner.contains(tracer, item)
         if self.kind == "values":
-            found = any(tracer.same_or_equal(v, item) for v in self.items(tracer))
+            steady = Steady(tracer, self.owner)
+            found = any(steady.same_or_equal(tracer, v, item) for v in self.items(tracer))
             return ConstValue(found)
         item = spread(item)
         if not isinstance(item, TupleValue) or len(item.contents(tracer)) != 2:

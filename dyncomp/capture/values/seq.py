@@ -12,6 +12,7 @@ from ..guards.source import ItemSource, Source
 from .base import Codegen, Tracer, Value
 from .iterator import RangeIterator, SequenceIterator
 from .number import ConstValue, NumberValue, SymIntValue
+from .steady import Steady
 
 
 def index_of(tracer: Tracer, key: Value, length: int, what: str) -> int:
@@ -66,7 +67,8 @@ class SequenceValue(Value):
         return self.pytype is tuple and all(a is b for a, b in zip(items, self.children()))
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
-        found = any(tracer.same_or_equal(candidate, item) for candidate in self.contents(tracer))
+        steady = Steady(tracer, self)
+        found = any(steady.same_or_equal(tracer, candidate, item) for candidate in self.items(tracer))
         return ConstValue(found)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..breaks import Break
+from ..breaks import Break, Skip
 from ..guards.facts import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import Source
@@ -234,6 +234,19 @@ class SetIterator(IteratorValue):
     def reconstruct(self, cg: Codegen) -> str:
         if self.done:
             return f"{cg.constant(iter)}({cg.constant(set)}())"
+        now = self.owner.elements(cg.tracer)
+        if len(now) != len(self.order):
+            return f"{cg.constant(outdated_iterator)}({len(self.order)}, {self.position})"
+        if now != set(self.order):
+            raise Skip("a set whose elements change while it is iterated over")
         cg.replay(self.owner)
         text = f"{cg.constant(iter)}({cg.value(self.owner)})"
         return f"{cg.constant(advance)}({text}, {self.position})" if self.position else text
+
+
+def outdated_iterator(size: int, position: int) -> Any:
+    """An iterator of a set of ``size`` elements that got another one since."""
+    elements = set(range(size))
+    iterator = advance(iter(elements), position)
+    elements.add(size)
+    return iterator

@@ -90,14 +90,14 @@ class _Builder:
     by_name: dict[str, Node] = field(default_factory=dict)
     accumulate_of: dict[str, Node] = field(default_factory=dict)
     save_of: dict[str, Node] = field(default_factory=dict)
-    position: dict[int, float] = field(default_factory=dict)
+    position: dict[int, tuple[int, ...]] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
     extra: list[Node] = field(default_factory=list)
     arrays: int = 0
 
     def __post_init__(self) -> None:
         for place, node in enumerate(self.nest.nodes):
-            self.position[id(node)] = place
+            self.position[id(node)] = (place,)
             if node.out:
                 self.by_name[node.out] = node
             if node.op == "accumulate":
@@ -274,16 +274,25 @@ class _Builder:
             return declarations, overridden
         seen: dict[str, int] = {}
         for stage in sorted(passes):
-            for node in reversed(self.closure(passes[stage], available)):
+            for node in reversed(self.computed_in_pass(passes[stage], members, available)):
                 first = seen.get(node.out)
                 if first is None or not self.worth_keeping(node, opened, members, rest, available):
                     continue
                 declarations.append(self.keep(node, passes[first], members, rest))
                 overridden[node.out] = node
-            for node in self.closure(passes[stage], available):
+            for node in self.computed_in_pass(passes[stage], members, available):
                 if node.out and node.op not in ("fetch", "finish"):
                     seen.setdefault(node.out, stage)
         return declarations, overridden
+
+    def computed_in_pass(
+        self, roots: list[Node], members: frozenset[str], available: frozenset[str]
+    ) -> list[Node]:
+        """What a pass computes in program order: not what the reductions that it reads the results of have
+        computed in earlier passes."""
+        values = [self.by_name[node.args[0]] if node.op == "save" else node for node in roots]
+        inside = self.closure_inside(values, members, available)
+        return sorted(inside, key=lambda n: self.position[id(n)])
 
     def keep_outside(
         self,
@@ -350,7 +359,7 @@ class _Builder:
         fetch = Node(node.out, "fetch", (), node.axes, array, node.dtype)
         for later, made in enumerate((source, save, fetch)):
             self.extra.append(made)  # alive as long as positions are keyed by id
-            self.position[id(made)] = place + later / 4
+            self.position[id(made)] = (*place, later)
         first_pass.append(save)
         self.by_name[source.out] = source
         self.by_name[node.out] = fetch
