@@ -217,12 +217,17 @@ _LIBRARY_FOLDERS = tuple(
     for path in {sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"]}
 )
 _SITE = ("site-packages", "dist-packages")
+# Array libraries, what dyncomp itself runs on (finalisers of its objects run anywhere), and test runners.
+_NOT_HOOKED = tuple(
+    f"{os.sep}{name}{os.sep}"
+    for name in ("numpy", "torch", "triton", "sympy", "filelock", "platformdirs", "pytest", "_pytest")
+)
 _OWN = os.path.realpath(str(files(__name__.partition(".")[0]))) + os.sep
 
 
 def hook_should_capture(code: types.CodeType) -> bool:
     """Which frames the hook captures while a partly captured function runs: the user's own and other
-    packages' code, not the standard library, array libraries' insides, nor dyncomp itself."""
+    packages' code, not the standard library, array libraries' insides, nor dyncomp and what it runs on."""
     filename = code.co_filename
     if filename.startswith("<"):
         return filename.startswith(("<ipython", "<stdin"))
@@ -232,7 +237,4 @@ def hook_should_capture(code: types.CodeType) -> bool:
     in_site = any(part in path for part in _SITE)
     if not in_site and path.startswith(_LIBRARY_FOLDERS):
         return False
-    packages = [
-        f"{os.sep}{name}{os.sep}" for name in ("numpy", "torch", "triton", "sympy", "pytest", "_pytest")
-    ]
-    return not (in_site and any(package in path for package in packages)) and code.co_name != "<module>"
+    return not (in_site and any(package in path for package in _NOT_HOOKED)) and code.co_name != "<module>"
