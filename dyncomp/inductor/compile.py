@@ -16,7 +16,7 @@ from ..runtime import set_num_threads
 from ..symint import hint
 from .autotune import fastest
 from .codecache import open_cache
-from .epilogue import FusedProduct, Item, fuse_epilogues
+from .epilogue import FusedProduct, Item, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
 from .launch import LaunchPlan, Library, TensorOwner, build
 from .loop_text import kernel_text
@@ -24,7 +24,6 @@ from .loop_verify import verify_kernel
 from .loopir import Kernel
 from .lower import Lowering
 from .lower_emit import ClusterEmitter, Emitted
-from .lower_values import Storage, place_of
 from .memory import MemoryPlan, plan_memory
 from .plan import Planned, Planner
 from .render.cpp import render_module
@@ -208,14 +207,6 @@ def _verify(items: list[Item]) -> None:
             except VerifyError as error:
                 error.add_note(kernel_text(item.kernel))
                 raise
-
-
-def touched(item: Item) -> list[Storage]:
-    """The storages that a step reads or writes."""
-    if isinstance(item, (Emitted, FusedProduct)):
-        return list(item.storages)
-    values = (*item.operands, *item.results)
-    return [place_of(v).storage for v in values]
 
 
 __all__ = ["CompiledArtifact", "LoweringError", "compile_graph", "emit_steps", "touched"]

@@ -76,7 +76,8 @@ def _target(call: LibraryCall) -> Storage:
     return place_of(call.value).storage
 
 
-def _storages(item: Item) -> list[Storage]:
+def touched(item: Item) -> list[Storage]:
+    """The storages that a step reads or writes."""
     if isinstance(item, LibraryCall):
         return [place_of(v).storage for v in (*item.operands, *item.results)]
     return list(item.storages)
@@ -86,7 +87,7 @@ def _written(item: Item) -> list[Storage]:
     """What a step writes: everything, for a step that does not say."""
     if isinstance(item, Emitted):
         return [s for s, b in zip(item.storages, item.kernel.buffers) if b.mode != "in"]
-    return _storages(item)
+    return touched(item)
 
 
 def _reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int | None:
@@ -100,7 +101,7 @@ def _reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int | No
         written = _written(item)
         if any(s is o for s in written for o in operands):
             return None
-        if any(s is target for s in _storages(item)):
+        if any(s is target for s in touched(item)):
             return None if any(s is target for s in written) else later
     return None
 
@@ -108,7 +109,7 @@ def _reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int | No
 def _read_later(rest: Sequence[Item | None], target: Storage) -> bool:
     if target.role != "temp":
         return True
-    return any(s is target for item in rest if item is not None for s in _storages(item))
+    return any(s is target for item in rest if item is not None for s in touched(item))
 
 
 # -- the kernel of a tile ---------------------------------------------------------------------

@@ -7,7 +7,7 @@ import io
 import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -214,3 +214,15 @@ def break_ids(records: Any) -> list[str]:
 def graphs(records: Any) -> int:
     """How many graphs were made."""
     return sum(entry.graph is not None for entry in records.entries)
+
+
+def composed(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """A program that does one step after another."""
+    steps = tuple(steps)
+
+    def chain(x: Any) -> Any:
+        for step in steps:
+            x = step(x)
+        return x
+
+    return chain

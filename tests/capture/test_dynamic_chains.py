@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dyncomp
-from tests.capture.comparing import call, differences
+from tests.capture.comparing import call, composed, differences
 
 Step = Callable[[Any], Any]
 
@@ -48,22 +48,11 @@ SIZES = st.lists(st.integers(0, 12), min_size=3, max_size=6)
 CHAINS = st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5)
 
 
-def composed(names: list[str]) -> Any:
-    steps = tuple(STEPS[name] for name in names)
-
-    def chain(x: Any) -> Any:
-        for step in steps:
-            x = step(x)
-        return x
-
-    return chain
-
-
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(CHAINS, SIZES)
 def test_chains(names, sizes):
     logging.disable(logging.CRITICAL)
-    function = composed(names)
+    function = composed([STEPS[name] for name in names])
     compiled = dyncomp.compile(function, backend="eager", options={"debug_verify": True})
     try:
         for size in sizes:

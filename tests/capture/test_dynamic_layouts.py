@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dyncomp
-from tests.capture.comparing import call, differences
+from tests.capture.comparing import call, composed, differences
 
 
 def written(v: Any) -> Any:
@@ -68,19 +68,8 @@ SIZES = st.lists(st.sampled_from([0, 1, 2, 3, 5, 7, 12]), min_size=3, max_size=6
 CHAINS = st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5)
 
 
-def composed(names: list[str]) -> Any:
-    steps = tuple(STEPS[name] for name in names)
-
-    def chain(x: Any) -> Any:
-        for step in steps:
-            x = step(x)
-        return x
-
-    return chain
-
-
 def compare(names: list[str], sizes: list[int], rest: tuple[int, ...], dynamic: bool | None) -> None:
-    function = composed(names)
+    function = composed([STEPS[name] for name in names])
     compiled = dyncomp.compile(function, backend="eager", dynamic=dynamic, options={"debug_verify": True})
     for size in sizes:
         x = np.random.default_rng(size).standard_normal((size, *rest))

@@ -281,14 +281,11 @@ def call_object(
     if handler is not None:
         tracer.take_direct()
         return handler(tracer, args, kwargs)
-    folded = builtin_calls.fold_call(tracer, obj, args, kwargs)
-    if folded is not None:
-        tracer.take_direct()
-        return folded
-    folded = math_call(tracer, obj, args, kwargs)
-    if folded is not None:
-        tracer.take_direct()
-        return folded
+    for fold in (builtin_calls.fold_call, math_call):
+        folded = fold(tracer, obj, args, kwargs)
+        if folded is not None:
+            tracer.take_direct()
+            return folded
     alias = instance_checks.call_alias(tracer, obj, args, kwargs)
     if alias is not None:
         return alias

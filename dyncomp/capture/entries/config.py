@@ -8,7 +8,6 @@ import sysconfig
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any
 
 from ...frontends.base import Frontend
@@ -222,7 +221,7 @@ _NOT_HOOKED = tuple(
     f"{os.sep}{name}{os.sep}"
     for name in ("numpy", "torch", "triton", "sympy", "filelock", "platformdirs", "pytest", "_pytest")
 )
-_OWN = os.path.realpath(str(files(__name__.partition(".")[0]))) + os.sep
+_OWN = os.path.realpath(sys.modules[__name__.partition(".")[0]].__path__[0]) + os.sep
 
 
 def hook_should_capture(code: types.CodeType) -> bool:

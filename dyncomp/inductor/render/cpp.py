@@ -70,7 +70,7 @@ class _Unit:
     def function(self, name: str, step: LaunchKernel) -> str:
         kernel = step.kernel
         lines = [f"// {kernel.name}"]
-        lines += [f"//   {_comment(origin)}" for origin in kernel.origin]
+        lines += ctext.origins(kernel.origin)
         body = kernel_body(kernel, self.symbols, step.point_ns, self.serial_ns, step.parallel)
         scatters = any(s.op == "scatter" for s in kernel.body)
         checks = step.raises or scatters or any(s.op == "gather" for s in kernel.body)
@@ -103,10 +103,6 @@ class _Unit:
 _PARAMETERS = "(void* const* b, const i64* s, const Runtime* rt, i64* error) {"
 
 
-def _comment(text: str) -> str:
-    return text.replace("\\", "/").replace("\n", " ")
-
-
 def render_module(module: Module, serial_ns: float = SERIAL_NS) -> str:
     """C++ source that exports one function per segment of ``module`` (and ``sizes``).
 
@@ -119,7 +115,7 @@ def render_module(module: Module, serial_ns: float = SERIAL_NS) -> str:
         entries.append(_sizes(module.sizes, symbols))
     code = "\n".join([*unit.functions, *entries])
     support = needed_support(code)
-    title = f"// {_comment(module.name)}: written by dyncomp\n"
+    title = f"// {ctext.comment(module.name)}: written by dyncomp\n"
     prelude = _PRELUDE.replace("TILE_BUFFERS", str(MAX_BUFFERS))
     return "\n".join([title + ABI_DECLARATIONS + prelude, support, code])
 

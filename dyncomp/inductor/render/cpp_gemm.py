@@ -59,7 +59,7 @@ def tile_function(name: str, step: TileKernel, symbols: Symbols) -> str:
     assert body[-1].strip() == "return 0;"
     count = len(step.slots)
     lines = [f"// {step.kernel.name}, on a tile of a matrix product"]
-    lines += [f"//   {_comment(origin)}" for origin in step.kernel.origin]
+    lines += ctext.origins(step.kernel.origin)
     lines += [
         f"static void {name}(void* raw, const void* tile, i64 tile_row, i64 number, i64 row, i64 rows,",
         f"{' ' * len(f'static void {name}(')}i64 col, i64 cols) {{",
@@ -74,7 +74,3 @@ def tile_function(name: str, step: TileKernel, symbols: Symbols) -> str:
         "}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _comment(text: str) -> str:
-    return text.replace("\\", "/").replace("\n", " ")

@@ -70,6 +70,16 @@ def short_name(dtype: DType) -> str:
     return _SHORT[dtype.name]
 
 
+def comment(text: str) -> str:
+    """Text that cannot end the comment that it stands in."""
+    return text.replace("\\", "/").replace("\n", " ")
+
+
+def origins(places: tuple[str, ...]) -> list[str]:
+    """Comments that say which lines of the program a function computes."""
+    return [f"//   {comment(place)}" for place in places]
+
+
 # -- constants --------------------------------------------------------------------------------
 def constant(value: object, dtype: DType) -> str:
     """``value`` as a C++ expression of ``dtype``'s register type."""

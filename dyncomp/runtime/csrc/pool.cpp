@@ -275,8 +275,9 @@ void initialize_pool() {
   pool = new (std::nothrow) Pool();
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   runtime_table.num_threads = default_num_threads();
-  runtime_table.gemm_f32 = gemm_set(nullptr)->f32;
-  runtime_table.gemm_f64 = gemm_set(nullptr)->f64;
+  const GemmSet* const gemm = gemm_set(nullptr);
+  runtime_table.gemm_f32 = gemm->f32;
+  runtime_table.gemm_f64 = gemm->f64;
 }
 
 }  // namespace dyncomp
