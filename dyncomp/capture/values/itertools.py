@@ -468,12 +468,16 @@ class AccumulateIterator(CombiningIterator):
 
     def reconstruct(self, cg: Codegen) -> str:
         function = "None" if self.function is None else cg.value(self.function)
-        text = f"{cg.constant(itertools.accumulate)}({cg.value(self.sources[0])}, {function}"
+        source = cg.value(self.sources[0])
         if self.initial is not None:
-            return f"{text}, initial={cg.value(self.initial)})"
+            return (
+                f"{cg.constant(itertools.accumulate)}({source}, {function}, initial={cg.value(self.initial)})"
+            )
         if self.total is None:
-            return f"{text})"
-        return f"{cg.constant(advance)}({text}, initial={cg.value(self.total)}), 1)"
+            return f"{cg.constant(itertools.accumulate)}({source}, {function})"
+        # not by initial=, which None would leave out
+        begun = f"{cg.constant(itertools.chain)}([{cg.value(self.total)}], {source})"
+        return f"{cg.constant(advance)}({cg.constant(itertools.accumulate)}({begun}, {function}), 1)"
 
 
 class BatchedIterator(CombiningIterator):
