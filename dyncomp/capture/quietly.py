@@ -11,7 +11,7 @@ from .breaks import Break
 
 
 class _Listener:
-    """Stands in a filter of warnings in place of a pattern for messages, and hears each warning of its thread."""
+    """Stands in a filter of warnings in place of a pattern for messages, and hears those of its thread."""
 
     def __init__(self) -> None:
         self.thread = get_ident()

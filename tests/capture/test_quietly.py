@@ -28,7 +28,7 @@ def debugged(x):
 
 
 def counted(x):
-    return x + 1, re.sub("a", "b", "aaa", 1), re.split("b", "abbc", 1)
+    return x + 1, re.sub("a", "b", "aaa", 1), re.split("b", "abbc", 1)  # noqa: B034
 
 
 LAZY = types.ModuleType("numpy_lazily")

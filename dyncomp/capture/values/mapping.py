@@ -64,7 +64,8 @@ class DictValue(Value):
             refuse_large(tracer, dict.__len__(self._obj), "dict")
             for key in dict.__iter__(self._obj):
                 tracer.check_key(key)
-            keys = tuple(self.cls.__iter__(self._obj))  # type: ignore[attr-defined] - an ordered one hashes them
+            # an ordered one hashes its keys for this
+            keys = tuple(self.cls.__iter__(self._obj))  # type: ignore[attr-defined]
             if issubclass(self.cls, collections.OrderedDict):
                 check = CustomCheck(has_keys_in_order, keys, f"keys in the order {short(keys):.80}")
                 tracer.guard(self.source, Kind.CUSTOM_ARRAY, check)
