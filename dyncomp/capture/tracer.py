@@ -16,7 +16,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import effects, exceptions, generators, machine, operators, regions, unbacked, wrap
+from . import effects, exceptions, generators, groups, machine, operators, regions, unbacked, wrap
 from .breaks import Break
 from .calls import call as calls
 from .entries.config import CaptureConfig
@@ -50,6 +50,7 @@ class Decisions:
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
     constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
+    shallow: set[types.CodeType] = field(default_factory=set)  # recursive, and not to be inlined to the end
 
 
 class Tracer:
@@ -436,6 +437,10 @@ class Tracer:
     ) -> Value:
         self.take_direct()
         return generators.call_method(self, generator, name, args, kwargs)
+
+    def call_group_method(self, group: Any, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        self.take_direct()
+        return groups.call_method(self, group, name, args, kwargs)
 
     def run_generator(self, frame: Any, thrown: Value | None = None) -> Value | None:
         return machine.run_generator(self, frame, thrown)
