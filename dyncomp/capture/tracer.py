@@ -83,6 +83,8 @@ class Tracer:
         self.deferred: list[Any] = []  # see effects
         self.filter_blocks: list[Any] = []  # the blocks of warnings.catch_warnings that capture is in
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
+        self.relied: dict[type, set[str]] = {}  # classes of the program, and attributes asked of them
+        self.relied_members: dict[int, tuple[types.ModuleType, dict[str, Any]]] = {}  # of library modules
         self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
         self.frames: list[Any] = []
         self.generators: list[Any] = []  # made in this attempt
@@ -139,6 +141,14 @@ class Tracer:
         """Rely upon the library's global state (the guard is added when capture ends)."""
         self.tx.assume(state_assumption(frontend))
 
+    def rely_on(self, cls: type, name: str = "") -> None:
+        """Guard that the class stays as it is: its bases, special methods and the place and kind of an
+        attribute (the guard is added when capture ends)."""
+        known = self.relied.get(cls)
+        if known is None:
+            known = self.relied[cls] = set()
+        known.add(name)
+
     def note_mutation(self, value: Value) -> None:
         """Remember an object from outside that was changed, in the order of first changes."""
         self.steps += 1
@@ -184,8 +194,9 @@ class Tracer:
         return opaque
 
     def module_member(self, module: types.ModuleType, name: str, obj: Any, source: Source | None) -> Value:
-        """Attribute of a module: members of library modules are taken as constants, without a guard."""
+        """Attribute of a module: members of library modules are constants, with one guard for all."""
         if source is None or self.config.is_trusted(module.__name__):
+            self.relied_members.setdefault(id(module), (module, {}))[1][name] = obj
             return wrap.wrap_unguarded(self, obj, source)
         return self.realize(self.child(obj, source))
 
