@@ -21,11 +21,12 @@ from .breaks import Break
 from .calls import call as calls
 from .entries.config import CaptureConfig
 from .exceptions import Raised
-from .guards.guard import Guard, Kind
+from .guards.guard import BY_IDENTITY, Guard, Kind
 from .guards.places import SymbolPlace
 from .guards.program import is_plain_key
 from .guards.source import LocalSource, Source
 from .objects import attributes, derived, instance_checks, protocols
+from .quietly import quietly
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue
@@ -131,7 +132,7 @@ class Tracer:
 
     # -- guards -----------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Kind, expected: Any = None, why: str = "") -> None:
-        key = (source, kind, _guard_key(expected))
+        key = (source, kind, id(expected) if kind in BY_IDENTITY else _guard_key(expected))
         if key in self._guard_keys:
             return
         self._guard_keys.add(key)
@@ -338,7 +339,9 @@ class Tracer:
     def fold(self, function: Callable[..., Any], *args: Any) -> Any:
         """Compute on constants. What ``function`` raises must be just what the program's operation raises."""
         try:
-            return function(*args)
+            return quietly(function, *args)
+        except Break:
+            raise
         except Exception as error:
             exceptions.raise_known(self, error)
 

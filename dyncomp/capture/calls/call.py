@@ -344,6 +344,8 @@ def unbound_method(obj: Any, args: list[Value]) -> Value | None:
     owner = spread(args[0])
     if not issubclass(owner.pytype, obj.__objclass__) or not containers.has_method(owner, obj.__name__):
         return None
+    if inspect.getattr_static(owner.pytype, obj.__name__, None) is not obj:
+        return None  # dict.pop() of an OrderedDict is not the method of its own
     return BuiltinMethodValue(owner, obj.__name__)
 
 

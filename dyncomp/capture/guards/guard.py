@@ -93,6 +93,10 @@ class Kind(enum.StrEnum):
     TORCH_TENSOR = "TORCH_TENSOR"  # E: TensorFacts, checked through DLPack's exchange table
 
 
+# kinds whose E is any object of the program, hashing or comparing which may run the program's code
+BY_IDENTITY = frozenset({Kind.TYPE_IS, Kind.IS, Kind.IS_NOT})
+
+
 @dataclass(frozen=True, eq=False)
 class Guard:
     """``source`` (``None`` for the kinds that say so), ``kind`` and ``expected`` as :class:`Kind` says.
