@@ -16,6 +16,7 @@ from . import frames
 from .breaks import Break
 from .calls.folding import is_computed, pure_operand, python_call
 from .class_names import module_of, qualname_of
+from .guards.source import ConstSource, TypeAttrSource
 from .values.base import Tracer, Value
 from .values.exception import (
     ExceptionInitValue,
@@ -217,6 +218,7 @@ def construct(
     else:
         raise Break("unsupported-call", f"construction of {module_of(cls)}.{qualname_of(cls)}")
     init = initializer(cls)
+    tracer.rely_on(cls)
     if not isinstance(init, types.FunctionType):
         if kwargs or init is not initializer(builtin_base(cls)):
             raise Break("unsupported-call", f"construction of {cls.__qualname__}")
@@ -224,7 +226,8 @@ def construct(
         return value
     if not tracer.config.is_inlinable(module_of(cls)):
         raise Break("unsupported-call", f"construction of {module_of(cls)}.{qualname_of(cls)}")
-    function = tracer.child_or_constant(init, None)
+    source = TypeAttrSource(ConstSource(cls, qualname_of(cls)), "__init__")
+    function = tracer.child_or_constant(init, source)
     if direct is not None:
         tracer.call_direct(frames.Resumption(direct, value), function, [value, *args], kwargs)
     else:
@@ -241,6 +244,7 @@ def matches(tracer: Tracer, value: ExceptionValue, wanted: Value) -> bool:
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             text = "catching classes that do not inherit from BaseException is not allowed"
             raise_exception(tracer, TypeError, text)
+    tracer.rely_on(value.cls)
     return any(cls in value.cls.__mro__ for cls in classes)
 
 
