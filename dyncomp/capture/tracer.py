@@ -16,7 +16,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import effects, exceptions, generators, machine, operators, regions, unbacked, wrap
+from . import effects, exceptions, generators, groups, machine, operators, regions, unbacked, wrap
 from .breaks import Break
 from .calls import call as calls
 from .entries.config import CaptureConfig
@@ -51,6 +51,7 @@ class Decisions:
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
     constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
+    shallow: set[types.CodeType] = field(default_factory=set)  # recursive, and not to be inlined to the end
 
 
 class Tracer:
@@ -84,6 +85,8 @@ class Tracer:
         self.deferred: list[Any] = []  # see effects
         self.filter_blocks: list[Any] = []  # the blocks of warnings.catch_warnings that capture is in
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
+        self.relied: dict[type, set[str]] = {}  # classes of the program, and attributes asked of them
+        self.relied_members: dict[int, tuple[types.ModuleType, dict[str, Any]]] = {}  # of library modules
         self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
         self.frames: list[Any] = []
         self.generators: list[Any] = []  # made in this attempt
@@ -140,6 +143,14 @@ class Tracer:
         """Rely upon the library's global state (the guard is added when capture ends)."""
         self.tx.assume(state_assumption(frontend))
 
+    def rely_on(self, cls: type, name: str = "") -> None:
+        """Guard that the class stays as it is: its bases, special methods and the place and kind of an
+        attribute (the guard is added when capture ends)."""
+        known = self.relied.get(cls)
+        if known is None:
+            known = self.relied[cls] = set()
+        known.add(name)
+
     def note_mutation(self, value: Value) -> None:
         """Remember an object from outside that was changed, in the order of first changes."""
         self.steps += 1
@@ -185,8 +196,9 @@ class Tracer:
         return opaque
 
     def module_member(self, module: types.ModuleType, name: str, obj: Any, source: Source | None) -> Value:
-        """Attribute of a module: members of library modules are taken as constants, without a guard."""
+        """Attribute of a module: members of library modules are constants, with one guard for all."""
         if source is None or self.config.is_trusted(module.__name__):
+            self.relied_members.setdefault(id(module), (module, {}))[1][name] = obj
             return wrap.wrap_unguarded(self, obj, source)
         return self.realize(self.child(obj, source))
 
@@ -439,6 +451,10 @@ class Tracer:
     ) -> Value:
         self.take_direct()
         return generators.call_method(self, generator, name, args, kwargs)
+
+    def call_group_method(self, group: Any, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        self.take_direct()
+        return groups.call_method(self, group, name, args, kwargs)
 
     def run_generator(self, frame: Any, thrown: Value | None = None) -> Value | None:
         return machine.run_generator(self, frame, thrown)
