@@ -409,6 +409,9 @@ class Tracer:
         """The traced operation raises what ``function(*args)`` raises."""
         exceptions.raise_like(self, function, *args)
 
+    def lacks_attribute(self, value: Value, name: str) -> NoReturn:
+        attributes.no_attribute(self, value, name)
+
     def raise_stop_iteration(self, iterator: Value) -> NoReturn:
         """``next(iterator)`` raises, as the iterator has just ended."""
         exceptions.raise_stop_iteration(self, iterator)

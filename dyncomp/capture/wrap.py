@@ -467,6 +467,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.MethodType: _wrap_method,
     functools.partial: _wrap_partial,
     types.CellType: _wrap_cell,
+    types.CodeType: _wrap_same,
     re.Pattern: FrozenValue.outside,
     types.UnionType: _wrap_union,
     **dict.fromkeys(_ITERATORS, _wrap_iterator),

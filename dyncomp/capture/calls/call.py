@@ -400,6 +400,8 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
         return spread(value).getattr(tracer, name)
     if type(obj) is ContextVar:
         return class_attribute(tracer, value, name)
+    if type(obj) is types.CodeType and name.startswith("co_"):
+        return tracer.wrap_result(tracer.fold(getattr, obj, name))
     if isinstance(obj, (str, bytes, int, float, complex)) and not isinstance(obj, bool | type):
         member = inspect.getattr_static(type(obj), name, _MISSING)
         if isinstance(member, types.MethodDescriptorType):
@@ -451,7 +453,7 @@ _FUNCTION_FIELDS: tuple[str, ...] = (
     "__defaults__",
     "__kwdefaults__",
 )
-_FUNCTION_FIELDS += ("__annotations__", "__type_params__")
+_FUNCTION_FIELDS += ("__annotations__", "__type_params__", "__code__")
 
 
 def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value:

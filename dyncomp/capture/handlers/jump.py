@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import ends, generators
 from ..breaks import Break
+from ..guards.guard import Kind
 from ..values.base import OpaqueValue
 from ..values.context import InertContextValue
 from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
@@ -38,21 +39,24 @@ def pop_jump_if_false(tracer: Any, frame: Any, target: int) -> None:
         _go(tracer, frame, target)
 
 
-def _is_none(value: Any) -> bool:
+def _is_none(tracer: Any, value: Any) -> bool:
     if isinstance(value, OpaqueValue):
-        raise Break("opaque-object", f"comparison of {value.describe()} with None")
+        if value.source is None:
+            raise Break("opaque-object", f"comparison of {value.describe()} with None")
+        tracer.guard(value.source, Kind.TYPE_IS, type(value.obj))
+        return value.obj is None
     return value.is_const and value.const is None
 
 
 @handles("POP_JUMP_IF_NONE")
 def pop_jump_if_none(tracer: Any, frame: Any, target: int) -> None:
-    if _is_none(frame.pop()):
+    if _is_none(tracer, frame.pop()):
         _go(tracer, frame, target)
 
 
 @handles("POP_JUMP_IF_NOT_NONE")
 def pop_jump_if_not_none(tracer: Any, frame: Any, target: int) -> None:
-    if not _is_none(frame.pop()):
+    if not _is_none(tracer, frame.pop()):
         _go(tracer, frame, target)
 
 

@@ -4,6 +4,7 @@ from ..calls.folding import fold_call
 from . import (  # noqa: F401 - importing a topic registers its builtins
     clock,
     construct,
+    context_variables,
     copies,
     environment,
     functions,

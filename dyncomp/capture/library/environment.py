@@ -1,9 +1,8 @@
-"""What is read from around the program: environment variables, context variables."""
+"""What is read from around the program: environment variables."""
 
 from __future__ import annotations
 
 import os
-from contextvars import Context, ContextVar
 from typing import Any
 
 from ..breaks import Break
@@ -47,46 +46,3 @@ def _environ_item(tracer: Tracer, environment: Value, key: Value) -> Value:
 def _getenv(tracer: Tracer, key: Value, default: Value = NONE) -> Value:
     found = _read(tracer, tracer.constant_of(key, "the name of an environment variable"))
     return default if found is None else ConstValue(found)
-
-
-# -- context variables ------------------------------------------------------------------------------------
-_PLAIN = (int, float, str, bool, bytes, type(None))
-
-
-def has_value(variable: ContextVar[Any], expected: tuple[Any, ...]) -> bool:
-    """The guard of a context variable: its type and value, nothing where it has none."""
-    found = variable.get(_MISSING)
-    if found is _MISSING or not expected:
-        return found is _MISSING and not expected
-    return type(found) is type(expected[0]) and bool(found == expected[0])
-
-
-_MISSING: Any = object()
-
-
-@builtin(ContextVar.get)
-def _get(tracer: Tracer, variable: Value, default: Value | None = None, /) -> Value:
-    known: ContextVar[Any] = tracer.constant_of(variable, "a context variable")
-    found = known.get(_MISSING)
-    own_default = _default_of(known) if default is None else _MISSING
-    if found is not _MISSING and (type(found) not in _PLAIN or found != found):
-        raise Break("unsupported-call", f"the value of context variable {known.name}")
-    expected = () if found is _MISSING else (found,)
-    words = repr(expected[0]) if expected else "not set"
-    check = CustomCheck(has_value, expected, f"{known.name} is {words:.40}")
-    tracer.guard(ConstSource(known, known.name), Kind.CUSTOM_ARRAY, check)
-    if found is not _MISSING:
-        return ConstValue(found)
-    if type(own_default) in _PLAIN:
-        return ConstValue(own_default)
-    if default is None:
-        raise Break("unsupported-call", f"the value of context variable {known.name}")
-    return default
-
-
-def _default_of(variable: ContextVar[Any]) -> Any:
-    """What a context variable gives where it was never set."""
-    try:
-        return Context().run(variable.get)
-    except LookupError:
-        return _MISSING

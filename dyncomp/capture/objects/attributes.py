@@ -325,8 +325,15 @@ def no_attribute(tracer: Tracer, obj: Value, name: str) -> NoReturn:
     if obj.is_const and isinstance(obj.const, type):
         owner = f"type object {obj.const.__name__[:50]!r}"
     else:
-        owner = f"{obj.pytype.__name__[:50]!r} object"
+        owner = f"{_name_in_c(obj.pytype)[:50]!r} object"
     raise tracer.raise_exception(AttributeError, f"{owner} has no attribute {name!r}")
+
+
+def _name_in_c(cls: type) -> str:
+    """``tp_name``: with the module for classes written in C, but the builtin ones."""
+    if _made_in_python(cls) or cls.__module__ == "builtins":
+        return cls.__name__
+    return f"{cls.__module__}.{cls.__name__}"
 
 
 def _stored(tracer: Tracer, obj: InstanceValue, name: str) -> Value | None:

@@ -11,6 +11,7 @@ from ...frontends.base import ArrayRef
 from ...prims.layout import has_c_order, has_f_order
 from ...symint import SymInt, is_unbacked
 from ..breaks import Break
+from ..guards.guard import Kind
 from ..guards.source import Source
 from .base import Codegen, NamedMethodValue, Tracer, Value
 from .iterator import ArrayIterator
@@ -88,7 +89,18 @@ class ArrayValue(Value):
             return MethodValue(self, name, method)
         if name == "flags" and frontend.name == "numpy" and self.ref.kind == "array":
             return FlagsValue(self)
+        self._refuse_missing(tracer, name)
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
+
+    def _refuse_missing(self, tracer: Tracer, name: str) -> None:
+        """Raise ``AttributeError`` where neither the class nor the object has the attribute."""
+        if hasattr(self.pytype, name) or hasattr(self.pytype, "__getattr__"):
+            return
+        if self.source is not None:
+            if hasattr(tracer.input_objects.get(self.ref.var.name), name):
+                return
+            tracer.guard(self.source, Kind.NOATTR, name)
+        tracer.lacks_attribute(self, name)
 
     def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
         raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")

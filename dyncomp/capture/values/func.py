@@ -140,6 +140,8 @@ class NestedFunctionValue(Value):
             return given[name] or tracer.wrap_result(None)
         if name == "__get__":
             return FunctionGetValue(self)
+        if name == "__code__":
+            return tracer.wrap_result(self.code)
         if name == "__class__":
             return tracer.wrap_result(types.FunctionType)
         if name == "__annotations__":

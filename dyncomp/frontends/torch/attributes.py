@@ -172,3 +172,10 @@ def tracing_state(tx: TraceContext) -> None:
     """``None``: nobody records a trace (a tracer is looked for at capture only)."""
     if torch._C._get_tracing_state() is not None:
         raise Unsupported("a trace is being recorded")
+
+
+@TABLE.function("_C._is_tracing")
+def is_tracing(tx: TraceContext) -> bool:
+    """``False``, see :func:`tracing_state`."""
+    tracing_state(tx)
+    return False

@@ -194,12 +194,12 @@ def make_tensor(tx: TraceContext, data: Any, *, dtype: Any = None, **keywords: A
         wanted = scalar_dtype(data) if dtype is None else parse_dtype(dtype)
         return filled(tx, (), data, wanted)
     leaves = list(_leaves(data))
-    if not leaves or any(not isinstance(v, Number) for v in leaves):
+    if any(not isinstance(v, Number) for v in leaves) or not (leaves or data == []):
         raise Unsupported("torch.tensor of something else than numbers known at capture")
     kinds = {type(v) for v in leaves}
     if dtype is not None:
         wanted = parse_dtype(dtype)
-    elif float in kinds:
+    elif float in kinds or not kinds:
         wanted = default_dtype()
     else:
         wanted = dtypes.int64 if int in kinds else dtypes.bool_

@@ -22,6 +22,9 @@ _MODULES = (
     "create",
     "linear",
     "functional",
+    "activations",
+    "normalization",
+    "pooling",
     "inplace",
     "attributes",
 )

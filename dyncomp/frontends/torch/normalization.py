@@ -1,0 +1,113 @@
+"""Normalization by running statistics, and over groups of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.layout import is_c_contiguous
+from ...symint import product
+from ..base import ArrayRef, TraceContext
+from ..numpy.operands import emit
+from .functional import real_tensor
+from .operands import contiguous, convert, in_order, need_tensor, pointwise, tensor, to_var
+from .reductions import widened
+from .rules import RuleTable
+
+TABLE = RuleTable()
+
+
+def per_channel(tx: TraceContext, values: Var, ndim: int) -> Var:
+    """One value for each channel (dimension 1) in a shape that broadcasts against ``ndim`` dimensions."""
+    if values.ndim == 0 or ndim < 2:
+        return values
+    found: Var = emit(tx, "reshape", values, shape=(values.shape[0], *(1,) * (ndim - 2)))
+    return found
+
+
+def in_suggested_format(tx: TraceContext, x: Var, out: Var) -> Var:
+    """In the memory format that torch suggests for the input: channels last if it is so, else in C order."""
+    if not is_c_contiguous(x.shape, x.type.strides) and x.ndim >= 4 and _is_channels_last(x):
+        return in_order(tx, out, (0, *range(2, x.ndim), 1))
+    return contiguous(tx, out)
+
+
+def _is_channels_last(x: Var) -> bool:
+    """``is_channels_last_strides_2d`` of c10/core/MemoryFormat.h."""
+    strides = x.type.strides
+    if x.ndim != 4 or strides[1] == 0:
+        return False
+    least: Any = 0
+    for axis in (1, 3, 2, 0):
+        if strides[axis] < least or (axis == 0 and least == strides[1]):
+            return False
+        least = strides[axis] * max(x.shape[axis], 1)
+    return True
+
+
+def _channels(x: ArrayRef, *parameters: Any) -> list[Any]:
+    """The parameters as tensors of one value a channel."""
+    found = [None if p is None else need_tensor(p) for p in parameters]
+    for ref in found:
+        if ref is not None and (ref.ndim != 1 or not ref.dtype.is_float):
+            raise Unsupported("normalization with parameters of another shape")
+    return found
+
+
+@TABLE.function("F.batch_norm")
+def batch_norm(
+    tx: TraceContext,
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: Any = False,
+    momentum: Any = 0.1,
+    eps: Any = 1e-5,
+) -> ArrayRef:
+    """By the running statistics; in training mode they would be written, which is left to torch."""
+    x = real_tensor(input)
+    if training or running_mean is None or running_var is None:
+        raise Unsupported("batch_norm in training mode")
+    if x.ndim < 2 or not isinstance(eps, (int, float)) or eps < 0:
+        raise Unsupported("batch_norm of this input")
+    mean, variance, scale, shift = _channels(x, running_mean, running_var, weight, bias)
+    factor = pointwise(tx, "rsqrt", pointwise(tx, "add", *_with_number(tx, widened(tx, variance.var), eps)))
+    if scale is not None:
+        factor = pointwise(tx, "multiply", factor, widened(tx, scale.var))
+    offset = pointwise(tx, "negative", pointwise(tx, "multiply", widened(tx, mean.var), factor))
+    if shift is not None:
+        offset = pointwise(tx, "add", offset, widened(tx, shift.var))
+    out = pointwise(tx, "multiply", widened(tx, x.var), per_channel(tx, factor, x.ndim))
+    out = pointwise(tx, "add", out, per_channel(tx, offset, x.ndim))
+    return tensor(in_suggested_format(tx, x.var, convert(tx, out, x.dtype)))
+
+
+def _with_number(tx: TraceContext, x: Var, value: Any) -> tuple[Var, Var]:
+    return x, to_var(tx, float(value), x.dtype)
+
+
+@TABLE.function("F.group_norm")
+def group_norm(
+    tx: TraceContext, input: Any, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
+) -> ArrayRef:
+    """Mean and variance of each group of channels of each sample."""
+    x = real_tensor(input)
+    if x.ndim < 2 or not isinstance(num_groups, int) or num_groups <= 0 or int(x.shape[1]) % num_groups:
+        raise Unsupported("group_norm: channels that the groups do not divide")
+    if not isinstance(eps, (int, float)) or any(d == 0 for d in x.shape):
+        raise Unsupported("group_norm of this input")
+    scale, shift = _channels(x, weight, bias)
+    batch, channels = x.shape[0], x.shape[1]
+    size = product((int(channels) // num_groups, *x.shape[2:]))
+    wide = widened(tx, contiguous(tx, x.var))
+    rows = emit(tx, "reshape", wide, shape=(batch, num_groups, size))
+    normal = emit(tx, "layer_norm", rows, axes=(2,), eps=float(eps), weight=False, bias=False)
+    out = emit(tx, "reshape", contiguous(tx, normal), shape=x.shape)
+    if scale is not None:
+        out = pointwise(tx, "multiply", out, per_channel(tx, widened(tx, scale.var), x.ndim))
+    if shift is not None:
+        out = pointwise(tx, "add", out, per_channel(tx, widened(tx, shift.var), x.ndim))
+    return tensor(in_suggested_format(tx, x.var, convert(tx, out, x.dtype)))

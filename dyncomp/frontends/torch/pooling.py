@@ -1,0 +1,201 @@
+"""Pooling over windows of the last dimensions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.layout import is_c_contiguous
+from ..base import ArrayRef, TraceContext
+from ..numpy.operands import emit
+from .functional import real_tensor
+from .normalization import in_suggested_format
+from .operands import contiguous, convert, pointwise, tensor, to_var
+from .reductions import widened
+from .rules import RuleTable
+
+TABLE = RuleTable()
+_MOST_POINTS = 64  # of a window: each is an operand of the generated loop
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Windows over the last ``len(kernel)`` dimensions."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    ceil: bool
+
+    def count(self, axis: int, size: int) -> int:
+        """How many windows there are along an axis (``pooling_output_shape`` of ATen/native/Pool.h)."""
+        k, s, p, d = self.kernel[axis], self.stride[axis], self.padding[axis], self.dilation[axis]
+        span = size + 2 * p - d * (k - 1) - 1
+        found = (span + (s - 1 if self.ceil else 0)) // s + 1
+        if self.ceil and (found - 1) * s >= size + p:
+            found -= 1
+        return found
+
+
+def _sizes(value: Any, rank: int, name: str) -> tuple[int, ...]:
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(given) == 1:
+        given *= rank
+    if len(given) != rank or not all(type(v) is int for v in given):
+        raise Unsupported(f"{name}={value!r} in pooling over {rank} dimensions")
+    return given
+
+
+def _windows(
+    rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any
+) -> _Windows:
+    kernel = _sizes(kernel_size, rank, "kernel_size")
+    step = kernel if stride is None or stride in ([], ()) else _sizes(stride, rank, "stride")
+    pad, gap = _sizes(padding, rank, "padding"), _sizes(dilation, rank, "dilation")
+    if min(*kernel, *step, *gap, 1) < 1 or any(not 0 <= p <= k // 2 for p, k in zip(pad, kernel)):
+        raise Unsupported("pooling with these sizes of windows, steps or padding")
+    if math.prod(kernel) > _MOST_POINTS:
+        raise Unsupported(f"pooling over windows of more than {_MOST_POINTS} elements")
+    return _Windows(kernel, step, pad, gap, bool(ceil_mode))
+
+
+def _input(value: Any, rank: int) -> ArrayRef:
+    x = real_tensor(value)
+    if x.ndim not in (rank + 1, rank + 2) or not all(type(d) is int and d > 0 for d in x.shape):
+        raise Unsupported("pooling of a tensor of this shape")
+    if rank == 1 and not is_c_contiguous(x.shape, x.strides):
+        raise Unsupported("pooling over one dimension of a tensor that is not contiguous")
+    return x
+
+
+def _points(tx: TraceContext, x: Var, windows: _Windows, fill: float) -> list[Var]:
+    """For each place in a window the tensor of what the windows have there."""
+    rank = len(windows.kernel)
+    lead = x.ndim - rank
+    counts = [windows.count(a, int(x.shape[lead + a])) for a in range(rank)]
+    if min(counts) < 1:
+        raise Unsupported("pooling: the output would be too small")
+    x = _padded(tx, x, windows, counts, fill)
+    sizes = (*x.shape[:lead], *counts)
+    steps = (*(1,) * lead, *windows.stride)
+    found = []
+    for place in itertools.product(*map(range, windows.kernel)):
+        starts = (*(0,) * lead, *(p * d for p, d in zip(place, windows.dilation)))
+        found.append(emit(tx, "strided_slice", x, starts=starts, sizes=sizes, steps=steps))
+    return found
+
+
+def _padded(tx: TraceContext, x: Var, windows: _Windows, counts: Sequence[int], fill: float) -> Var:
+    """The input with what its windows see outside of it."""
+    lead = x.ndim - len(counts)
+    widths: list[tuple[int, int]] = [(0, 0)] * lead
+    for axis, count in enumerate(counts):
+        size, low = int(x.shape[lead + axis]), windows.padding[axis]
+        reach = (count - 1) * windows.stride[axis] + windows.dilation[axis] * (windows.kernel[axis] - 1) + 1
+        widths.append((low, max(0, reach - size - low)))
+    if not any(low or high for low, high in widths):
+        return x
+    found: Var = emit(tx, "pad", x, widths=tuple(widths), value=fill)
+    return found
+
+
+def _combined(tx: TraceContext, op: str, points: Sequence[Var]) -> Var:
+    out = points[0]
+    for point in points[1:]:
+        out = pointwise(tx, op, out, point)
+    return out
+
+
+def max_pool(
+    tx: TraceContext,
+    rank: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: Any = False,
+) -> ArrayRef:
+    x = _input(input, rank)
+    windows = _windows(rank, kernel_size, stride, padding, dilation, ceil_mode)
+    points = _points(tx, x.var, windows, float("-inf"))
+    return tensor(in_suggested_format(tx, x.var, _combined(tx, "maximum", points)))
+
+
+@TABLE.function("max_pool1d")
+def max_pool1d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
+    return max_pool(tx, 1, *args, **kwargs)
+
+
+@TABLE.function("max_pool2d")
+def max_pool2d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
+    return max_pool(tx, 2, *args, **kwargs)
+
+
+def avg_pool(
+    tx: TraceContext,
+    rank: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: Any = False,
+    count_include_pad: Any = True,
+    divisor_override: Any = None,
+) -> ArrayRef:
+    x = _input(input, rank)
+    windows = _windows(rank, kernel_size, stride, padding, 1, ceil_mode)
+    if ceil_mode or (any(windows.padding) and not count_include_pad):
+        raise Unsupported("average pooling over windows of different sizes")
+    divisor = divisor_override if divisor_override is not None else math.prod(windows.kernel)
+    if type(divisor) is not int or divisor == 0:
+        raise Unsupported("average pooling with this divisor")
+    wide = widened(tx, x.var)
+    total = _combined(tx, "add", _points(tx, wide, windows, 0.0))
+    out = pointwise(tx, "divide", total, to_var(tx, float(divisor), wide.dtype))
+    return tensor(in_suggested_format(tx, x.var, convert(tx, out, x.dtype)))
+
+
+@TABLE.function("avg_pool1d", "F.avg_pool1d")
+def avg_pool1d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
+    return avg_pool(tx, 1, *args, **kwargs)
+
+
+@TABLE.function("F.avg_pool2d", "_C._nn.avg_pool2d")
+def avg_pool2d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
+    return avg_pool(tx, 2, *args, **kwargs)
+
+
+def adaptive_avg_pool(tx: TraceContext, rank: int, input: Any, output_size: Any) -> ArrayRef:
+    """Where the windows are all of one size."""
+    x = _input(input, rank)
+    lead = x.ndim - rank
+    given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
+    wanted = [int(x.shape[lead + a]) if n is None else n for a, n in enumerate(given)]
+    sizes = [int(d) for d in x.shape[lead:]]
+    if len(wanted) != rank or any(type(n) is not int or n < 1 or d % n for n, d in zip(wanted, sizes)):
+        raise Unsupported("adaptive pooling over windows of different sizes")
+    wide = widened(tx, contiguous(tx, x.var))
+    split = [part for n, d in zip(wanted, sizes) for part in (n, d // n)]
+    blocks = emit(tx, "reshape", wide, shape=(*x.shape[:lead], *split))
+    axes = tuple(lead + 1 + 2 * a for a in range(rank))
+    total = emit(tx, "reduce_sum", blocks, axes=axes)
+    count = to_var(tx, float(math.prod(sizes) // math.prod(wanted)), wide.dtype)
+    out = convert(tx, pointwise(tx, "divide", contiguous(tx, total), count), x.dtype)
+    return tensor(in_suggested_format(tx, x.var, out))
+
+
+@TABLE.function("adaptive_avg_pool1d", "F.adaptive_avg_pool1d")
+def adaptive_avg_pool1d(tx: TraceContext, input: Any, output_size: Any) -> ArrayRef:
+    return adaptive_avg_pool(tx, 1, input, output_size)
+
+
+@TABLE.function("F.adaptive_avg_pool2d", "_C._nn.adaptive_avg_pool2d")
+def adaptive_avg_pool2d(tx: TraceContext, input: Any, output_size: Any) -> ArrayRef:
+    return adaptive_avg_pool(tx, 2, input, output_size)
