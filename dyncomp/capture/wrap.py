@@ -34,6 +34,7 @@ from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue
 from .values.derived import builtin_part, derived_from_outside
 from .values.frozen import FrozenValue
+from .values.frozen_types import KNOWN
 from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
@@ -77,6 +78,7 @@ _ITERATORS: tuple[type, ...] = (
     filter,
 )
 _MOST_TEXTS = 4
+_TEXTS = (str, bytes)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
@@ -279,14 +281,28 @@ def _wrap_equal(tracer: Tracer, obj: Any, source: Source) -> Value:
 def _wrap_text(tracer: Tracer, obj: Any, source: Source) -> Value:
     """A string is a constant; but a loop over many would have its body compiled for each, and a function that
     is called with ever new ones would run into the limit of recompilations."""
-    seen = tracer.config.state_of(tracer.code).texts.setdefault(source.expr(), set())
-    seen.add(obj)
-    root = source.root()
-    varies = isinstance(root, LocalSource) and root.local in tracer.varying
-    if len(seen) > (_MOST_TEXTS if varies else max(_MOST_TEXTS, tracer.config.options.recompile_limit - 2)):
+    if _changes_often(tracer, obj, source):
         tracer.guard(source, Kind.TYPE_IS, type(obj))
         return OpaqueValue(obj, source, "a string that changes from call to call")
     return _wrap_equal(tracer, obj, source)
+
+
+def _changes_often(tracer: Tracer, obj: Any, source: Source) -> bool:
+    """Whether too many other objects were seen at this place for each to be a constant."""
+    seen = tracer.config.state_of(tracer.code).texts.setdefault(source.expr(), set())
+    seen.add(obj if type(obj) in _TEXTS else repr(obj))
+    root = source.root()
+    varies = isinstance(root, LocalSource) and root.local in tracer.varying
+    most = _MOST_TEXTS if varies else max(_MOST_TEXTS, tracer.config.options.recompile_limit - 2)
+    return len(seen) > most
+
+
+def _wrap_frozen(tracer: Tracer, obj: Any, source: Source) -> Value:
+    """As a string: a constant, unless it changes again and again."""
+    if not isinstance(obj, re.Pattern) and _changes_often(tracer, obj, source):
+        tracer.guard(source, Kind.TYPE_IS, type(obj))
+        return OpaqueValue(obj, source)
+    return FrozenValue.outside(tracer, obj, source)
 
 
 def _wrap_same(tracer: Tracer, obj: Any, source: Source) -> Value:
@@ -467,7 +483,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.MethodType: _wrap_method,
     functools.partial: _wrap_partial,
     types.CellType: _wrap_cell,
-    re.Pattern: FrozenValue.outside,
+    **dict.fromkeys(KNOWN, _wrap_frozen),
     types.UnionType: _wrap_union,
     **dict.fromkeys(_ITERATORS, _wrap_iterator),
 }
