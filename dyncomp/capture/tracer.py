@@ -382,7 +382,7 @@ class Tracer:
         found = self.constant_of(value, what)
         if not hasattr(type(found), "__index__"):
             raise Break("would-raise", f"{what} of type {type(found).__name__}")
-        return found.__index__()
+        return int.__index__(found) if isinstance(found, int) else found.__index__()
 
     def slice_of(self, value: Value) -> slice:
         if isinstance(value, SliceValue):
