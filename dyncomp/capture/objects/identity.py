@@ -25,8 +25,8 @@ _MAY_BE_COPIES = (int, float, complex, str, bytes)
 # types of which two values may stand for one object
 _UNCERTAIN = (types.TracebackType, re.Pattern)
 # immutable types whose functions may give an object that is there already
-_SHARED: tuple[type, ...] = (datetime.timezone, datetime.timedelta, datetime.datetime, type(pathlib.Path()), re.Match)
-_SHARED += (pathlib.PurePosixPath, pathlib.PureWindowsPath)
+_SHARED: tuple[type, ...] = (datetime.timezone, datetime.timedelta, datetime.datetime, re.Match)
+_SHARED += (pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path()))
 # values whose constants are made from their parts at each look
 _MADE_ANEW = (TupleValue, RangeValue, SliceValue)
 
