@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from dyncomp.capture._hook import check_cell
@@ -115,6 +115,35 @@ class Assembly:
             made_catches.append(catches[instr.index])
         exceptions = _ranges(made_catches, moved)
         return dataclasses.replace(like, instructions=tuple(instructions), exceptions=exceptions, **changes)
+
+
+def with_insertions(
+    code: CanonicalCode, after: Mapping[int, list[tuple[str, Any]]], without: Collection[int] = ()
+) -> CanonicalCode:
+    """``code`` with further operations ``after`` some of its instructions, at their place and under their
+    handler, and ``without`` others."""
+    made: list[tuple[str, Any, Loc]] = []
+    begins = []
+    for op, arg, loc, index in code.instructions:
+        begins.append(len(made))
+        if index not in without:
+            made.append((op, arg, loc))
+        if index in after:
+            made += [(new, operand, loc) for new, operand in after[index]]
+    begins.append(len(made))
+    instructions = tuple(
+        [
+            make_instr((op, begins[arg] if op in JUMPS or op == "LASTI" else arg, loc, index))
+            for index, (op, arg, loc) in enumerate(made)
+        ]
+    )
+    exceptions = tuple(
+        [
+            ExceptionRange(begins[start], begins[end], begins[target], depth, lasti)
+            for start, end, target, depth, lasti in code.exceptions
+        ]
+    )
+    return dataclasses.replace(code, instructions=instructions, exceptions=exceptions)
 
 
 def places_and_catches(code: CanonicalCode) -> tuple[list[Label], list[Catch | None]]:

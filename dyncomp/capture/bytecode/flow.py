@@ -287,11 +287,13 @@ class Flow:
         restored, shadow_of = self._shadows()
         live = [0] * (len(instructions) + 1)
         changed = True
+        goes_back = any(entry.target < entry.end for entry in self.code.exceptions)
         while changed:
             changed = False
             for index in range(len(instructions) - 1, -1, -1):
-                op, arg = instructions[index].op, instructions[index].arg
+                op, arg, _, _ = instructions[index]
                 if op in JUMPS:
+                    goes_back = goes_back or arg <= index
                     value = live[arg]
                     if op in CONDITIONAL_JUMPS:
                         value |= live[index + 1]
@@ -313,7 +315,7 @@ class Flow:
                     value |= live[handler.target]
                 if value != live[index]:
                     live[index] = value
-                    changed = True
+                    changed = goes_back
         live.pop()
         everything = (1 << len(self.names)) - 1
         return [value & everything for value in live]
