@@ -60,7 +60,7 @@ class Assembly:
         """Put ``label`` before whatever is emitted next."""
         label.index = len(self._items)
 
-    def emit_copy(self, instr: Instr, places: list[Label], catches: list[Catch | None]) -> None:
+    def emit_copy(self, instr: Instr, places: Places, catches: Catches) -> None:
         """Append ``instr`` of the code that ``places`` and ``catches`` belong to, and mark its place."""
         self.mark(places[instr.index])
         if instr.index in self._unsure:
@@ -146,19 +146,39 @@ def with_insertions(
     return dataclasses.replace(code, instructions=instructions, exceptions=exceptions)
 
 
-def places_and_catches(code: CanonicalCode) -> tuple[list[Label], list[Catch | None]]:
+class Places(dict[int, Label]):
+    """Labels for the instructions of a code object and, last, for its end; made when they are asked for."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+
+    def __missing__(self, index: int) -> Label:
+        if index < 0:
+            return self[self._count + 1 + index]
+        label = self[index] = Label()
+        return label
+
+
+class Catches(dict[int, "Catch | None"]):
+    """The handlers of a code object's instructions in terms of its ``places``."""
+
+    def __init__(self, code: CanonicalCode, places: Places) -> None:
+        super().__init__()
+        self._handlers = handlers_of(code)
+        self._places = places
+
+    def __missing__(self, index: int) -> Catch | None:
+        entry = self._handlers[index]
+        made = None if entry is None else Catch(self._places[entry.target], entry.depth, entry.lasti)
+        self[index] = made
+        return made
+
+
+def places_and_catches(code: CanonicalCode) -> tuple[Places, Catches]:
     """Fresh labels for every instruction of ``code`` (and its end), and its handlers in terms of them."""
-    places = [Label() for _ in range(len(code.instructions) + 1)]
-    made: dict[ExceptionRange, Catch] = {}
-    catches: list[Catch | None] = []
-    for entry in handlers_of(code):
-        if entry is None:
-            catches.append(None)
-            continue
-        if entry not in made:
-            made[entry] = Catch(places[entry.target], entry.depth, entry.lasti)
-        catches.append(made[entry])
-    return places, catches
+    places = Places(len(code.instructions))
+    return places, Catches(code, places)
 
 
 def _led_by_nop(instructions: list[Instr], catches: list[Catch | None], kept: list[bool]) -> list[bool]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from dyncomp.capture._hook import later
 from dyncomp.capture.bytecode.cells import unsure_cells
-from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
+from dyncomp.capture.bytecode.edit import Assembly, Catches, Label, Places, places_and_catches
 from dyncomp.capture.bytecode.flow import (
     Flow,
     handlers_of,
@@ -318,7 +318,7 @@ def emit_prologue(
     assembly: Assembly,
     code: CanonicalCode,
     at: int,
-    places: list[Label],
+    places: Places,
     stack_depth: int,
     given: tuple[Arg, ...],
     lasti_slots: Mapping[int, int],
@@ -379,8 +379,8 @@ def _breaking(
     resumes: Mapping[int, ResumeTarget],
     depths: list[int],
     prefix: str,
-    places: list[Label],
-    catches: list[Catch | None],
+    places: Places,
+    catches: Catches,
 ) -> set[str]:
     """Emit ``instr`` and the tails for where it goes; returns the temporaries the tails use."""
     temporaries: set[str] = set()
@@ -408,7 +408,7 @@ def emit_exit(
     exits: Mapping[int, ResumeTarget],
     depths: list[int],
     prefix: str,
-    places: list[Label],
+    places: Places,
 ) -> set[str]:
     """Emit the tail call that goes on at ``instr`` in its place; returns the temporaries used."""
     assembly.mark(places[instr.index])
