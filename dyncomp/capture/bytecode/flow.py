@@ -193,13 +193,13 @@ class Flow:
         Forward analysis from instruction ``start``, meet = intersection. Instructions that cannot be reached
         from there report every local.
         """
-        return self._forward(self.entry_mask() if entry is None else entry, start, union=False)
+        return _forward(self.code, self.entry_mask() if entry is None else entry, start, False)
 
     def maybe_assigned(self, entry: int | None = None, start: int = 0) -> list[int]:
         """Locals that may be bound before every instruction (union over paths)."""
-        return self._forward(self.entry_mask() if entry is None else entry, start, union=True)
+        return _forward(self.code, self.entry_mask() if entry is None else entry, start, True)
 
-    def _forward(self, entry: int, start: int, union: bool) -> list[int]:
+    def find_assigned(self, entry: int, start: int, union: bool) -> list[int]:
         instructions, handlers, bit = self.code.instructions, self.handlers, self.bit
         restored, shadow_of = self._shadows()
         everything = (1 << len(self.names)) - 1
@@ -324,6 +324,11 @@ class Flow:
 @remembered
 def flow_of(code: CanonicalCode) -> Flow:
     return Flow.make(code)
+
+
+@remembered
+def _forward(code: CanonicalCode, entry: int, start: int, union: bool) -> list[int]:
+    return flow_of(code).find_assigned(entry, start, union)
 
 
 @remembered
