@@ -26,6 +26,7 @@ from .values.exception import (
     is_traceable_class,
 )
 from .values.generator import GeneratorValue
+from .values.group import GroupValue, is_group_class, new_group
 from .values.number import ConstValue
 from .values.obj import InstanceValue
 
@@ -97,6 +98,7 @@ def raise_value(tracer: Tracer, value: ExceptionValue, problem: Break) -> NoRetu
 def mark_origin(tracer: Tracer, value: ExceptionValue, problem: Break) -> None:
     """``value`` is about to be raised by this instruction, which ``problem`` would leave to plain Python."""
     _link_context(value, handled(tracer))
+    value.traceback = object()
     if value.origin is None:
         frame = tracer.frames[-1]
         value.origin = (frame.raw_code, frame.current)
@@ -209,9 +211,12 @@ def construct(
     tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value], direct: Any
 ) -> ExceptionValue:
     """A call of an exception class; a Python ``__init__`` is inlined."""
-    if not is_traceable_class(cls):
+    if is_group_class(cls):
+        value: ExceptionValue = new_group(tracer, cls, args)
+    elif is_traceable_class(cls):
+        value = ExceptionValue(cls, args)
+    else:
         raise Break("unsupported-call", f"construction of {module_of(cls)}.{qualname_of(cls)}")
-    value = ExceptionValue(cls, args)
     init = initializer(cls)
     tracer.rely_on(cls)
     if not isinstance(init, types.FunctionType):
@@ -250,6 +255,8 @@ def text_of(tracer: Tracer, value: ExceptionValue, name: str) -> Value:
         return tracer.call_value(value.getattr(tracer, name), [], {})
     if name == "__str__" and isinstance(value.cls.__repr__, types.FunctionType) and method is object.__str__:
         return text_of(tracer, value, "__repr__")
+    if isinstance(value, GroupValue) and method is BaseExceptionGroup.__str__:
+        return ConstValue(value.text())
     args = value.args.items(tracer)
     text = _Text(builtin_base(value.cls), value.cls.__name__ if name == "__repr__" else "")
     if any(is_computed(arg) for arg in args) and all(pure_operand(arg) for arg in args):

@@ -16,7 +16,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import effects, exceptions, generators, machine, operators, parts, regions, unbacked, wrap
+from . import effects, exceptions, generators, groups, machine, operators, parts, regions, unbacked, wrap
 from .breaks import Break
 from .calls import call as calls
 from .entries.config import CaptureConfig
@@ -51,6 +51,7 @@ class Decisions:
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
     constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
+    shallow: set[types.CodeType] = field(default_factory=set)  # recursive, and not to be inlined to the end
 
 
 class Tracer:
@@ -387,7 +388,7 @@ class Tracer:
         found = self.constant_of(value, what)
         if not hasattr(type(found), "__index__"):
             raise Break("would-raise", f"{what} of type {type(found).__name__}")
-        return found.__index__()
+        return int.__index__(found) if isinstance(found, int) else found.__index__()
 
     def slice_of(self, value: Value) -> slice:
         if isinstance(value, SliceValue):
@@ -456,6 +457,10 @@ class Tracer:
     ) -> Value:
         self.take_direct()
         return generators.call_method(self, generator, name, args, kwargs)
+
+    def call_group_method(self, group: Any, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        self.take_direct()
+        return groups.call_method(self, group, name, args, kwargs)
 
     def run_generator(self, frame: Any, thrown: Value | None = None) -> Value | None:
         return machine.run_generator(self, frame, thrown)

@@ -11,7 +11,7 @@ import types
 from contextvars import ContextVar
 from typing import Any
 
-from .. import _hook, containers, frames, machine
+from .. import _hook, containers, frames, machine, recursion
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import (
@@ -81,7 +81,7 @@ def call_function(
     if type(function_globals(function)[0]) is not dict:
         raise Break("unsupported-call", f"{function.describe()}: its globals are a mapping of its own kind")
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
-    refuse_inlining(tracer, code, function)
+    refuse_inlining(tracer, code, function, [*args, *kwargs.values()])
     bound = bind_arguments(tracer, function, code, args, kwargs)
     closure = closure_of(tracer, function)
     frame = frames.Frame.make(tracer, code, function_globals(function), bound, closure, direct)
@@ -94,7 +94,7 @@ def call_function(
 
 
 def refuse_inlining(
-    tracer: Tracer, code: types.CodeType, function: FunctionValue | NestedFunctionValue
+    tracer: Tracer, code: types.CodeType, function: FunctionValue | NestedFunctionValue, args: list[Value]
 ) -> None:
     """Break where a function is better called than inlined."""
     if code.co_flags & _COROUTINE_FLAGS:
@@ -107,8 +107,8 @@ def refuse_inlining(
     if own_frames > depth or len(tracer.frames) > 4 * depth:
         raise Break("inline-refused", f"{function.describe()}: calls nested too deeply")
     inside = [frame for frame in tracer.frames if frame.raw_code is code]
-    if len(inside) >= 3 and not is_library_frame(tracer, inside[-1]):
-        raise Break("inline-refused", f"{function.describe()} is recursive")
+    if inside and not is_library_frame(tracer, inside[-1]):
+        recursion.check(tracer, code, len(inside), args, function.describe())
     info = frames.code_info(tracer.config, code)
     if info.uses_tools:
         raise Skip(f"{function.describe()}: {frames.TOOLS}")  # whose user looks at the callers too

@@ -183,6 +183,15 @@ def _made_in_python(cls: type) -> bool:
     return bool(cls.__flags__ & _HEAP_TYPE)
 
 
+def _is_slot(raw: types.MemberDescriptorType) -> bool:
+    """Whether a member is of ``__slots__``; those of classes written in C may be read-only."""
+    cls = raw.__objclass__
+    declared = vars(cls).get("__slots__", ())
+    names = (declared,) if isinstance(declared, str) else tuple(declared)
+    private = f"_{cls.__name__.lstrip('_')}"
+    return _made_in_python(cls) and any(raw.__name__ in (name, private + name) for name in names)
+
+
 def _refused_by_property(tracer: Tracer, owner: Value, name: str, what: str) -> NoReturn:
     cls = owner.pytype
     text = f"property {name!r} of {cls.__qualname__!r} object has no {what}"
@@ -374,7 +383,7 @@ def _set_descriptor(tracer: Tracer, member: Member, obj: InstanceValue, name: st
         if raw.fset is None:
             raise _refused_by_property(tracer, obj, name, "setter")
         tracer.call_value(_part(tracer, member, "fset"), [obj, value], {})
-    elif type(raw) is types.MemberDescriptorType and _made_in_python(raw.__objclass__):
+    elif type(raw) is types.MemberDescriptorType and _is_slot(raw):
         obj.write_slot(tracer, raw, value)
     else:
         _call_descriptor(
@@ -417,7 +426,7 @@ def _delete_descriptor(tracer: Tracer, member: Member, obj: InstanceValue, name:
         if raw.fdel is None:
             raise _refused_by_property(tracer, obj, name, "deleter")
         tracer.call_value(_part(tracer, member, "fdel"), [obj], {})
-    elif type(raw) is types.MemberDescriptorType and _made_in_python(raw.__objclass__):
+    elif type(raw) is types.MemberDescriptorType and _is_slot(raw):
         if obj.read_slot(tracer, raw) is None:
             raise no_attribute(tracer, obj, name)
         obj.write_slot(tracer, raw, None)
