@@ -1,4 +1,4 @@
-"""``python -m bench.contract``: products, convolutions and attention beside NumPy and torch; writes ``CONTRACT.md``.
+"""``python -m bench.contract``: products, convolutions, attention beside NumPy and torch (``CONTRACT.md``).
 
 All engines are called in turn in one process, so that what else runs on the machine disturbs all alike; the
 best of many calls counts. With one thread its CPU time is measured, with several the time on the clock.
@@ -154,9 +154,10 @@ def _page(tables: dict[int, dict[str, Any]], engines: list[str]) -> str:
         f"`python -m bench.contract`, {date}, on {machine.cores()} cores of {machine.processor()} (load "
         f"{os.getloadavg()[0]:.1f}). {machine.versions()}.",
         "",
-        "Milliseconds of the best of many calls, engines called in turn in one process; operands in float32 unless "
-        "said. “Against the best” is the fastest peer's time over dyncomp's (more is faster). With one thread: CPU time of the "
-        "calling thread; with two: time on the clock, which on a shared machine says little.",
+        "Milliseconds of the best of many calls, engines called in turn in one process; operands in float32 "
+        "unless said. “Against the best” is the fastest peer's time over dyncomp's (more is faster). With one "
+        "thread: CPU time of the calling thread; with two: time on the clock, which on a shared machine says "
+        "little.",
     ]
     for threads, found in tables.items():
         lines += ["", f"## {threads} thread{'s' if threads > 1 else ''}", "", *_rows(found, engines)]

@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Case:
-    """A contraction. ``arguments`` makes NumPy arrays; dyncomp compiles ``numpy``, or ``torch`` if that is all."""
+    """A contraction. ``arguments`` makes NumPy arrays; dyncomp compiles ``numpy``, or else ``torch``."""
 
     name: str
     flops: float
