@@ -7,6 +7,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     context_variables,
     copies,
     environment,
+    frozen_objects,
     functions,
     inspection,
     iteration,
