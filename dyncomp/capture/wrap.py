@@ -28,7 +28,15 @@ from .dims import array_dims, has_exchange_table
 from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
 from .guards.guard import Kind
 from .guards.program import is_plain_key
-from .guards.source import AttrSource, CellContentsSource, ConstSource, ItemSource, LocalSource, Source
+from .guards.source import (
+    AttrSource,
+    CellContentsSource,
+    ConstSource,
+    InstanceDictSource,
+    ItemSource,
+    LocalSource,
+    Source,
+)
 from .regions import error_on_graph_break
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
@@ -272,7 +280,8 @@ def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
     """Whether a Python number is to be symbolic: a loop's changing variable, ``dynamic=True``, or one that
     an earlier capture saw with another value."""
     root = source.root()
-    if isinstance(root, LocalSource) and root.local in tracer.varying:
+    varies = isinstance(root, LocalSource) and root.local in tracer.varying
+    if varies and not _is_attribute(source):
         return True
     dynamic = tracer.config.options.dynamic
     if dynamic is False:
@@ -286,6 +295,16 @@ def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
     if state.seen.setdefault(key, obj) != obj:
         state.dynamic.add(key)
     return key in state.dynamic
+
+
+def _is_attribute(source: Source) -> bool:
+    """Whether a number belongs to some object: such are often the same for all objects of a loop."""
+    found: Source | None = source
+    while found is not None:
+        if isinstance(found, (AttrSource, InstanceDictSource)):
+            return True
+        found = found.parent
+    return False
 
 
 def _wrap_int(tracer: Tracer, obj: int, source: Source) -> Value:

@@ -95,13 +95,18 @@ def _is_printable(tracer: Tracer, value: Value) -> bool:
     return value.is_const and _is_printable_constant(tracer, value.const)
 
 
+_TEXT_METHODS = ("__str__", "__repr__", "__format__")
+
+
 def _is_printable_constant(tracer: Tracer, constant: Any) -> bool:
     if type(constant) is tuple:
         return all(_is_printable_constant(tracer, c) for c in constant)
     if isinstance(constant, enum.Enum):
-        methods = [getattr(type(constant), name) for name in ("__str__", "__repr__", "__format__")]
+        methods = [getattr(type(constant), name) for name in _TEXT_METHODS]
         return all(getattr(m, "__module__", "enum") == "enum" for m in methods)
-    if type(constant) in (*_PLAIN, type, frozenset):
+    if isinstance(constant, type):
+        return all(getattr(type(constant), name) is getattr(type, name) for name in _TEXT_METHODS)
+    if type(constant) in (*_PLAIN, frozenset):
         return type(constant) is not frozenset or all(_is_printable_constant(tracer, c) for c in constant)
     return any(f.is_constant(constant) for f in tracer.config.frontends) and not callable(constant)
 

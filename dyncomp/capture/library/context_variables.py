@@ -10,7 +10,7 @@ from ..guards.facts import CustomCheck
 from ..guards.guard import Kind
 from ..guards.source import ConstSource
 from ..values.base import Tracer, Value
-from ..values.context_variable import ContextVariableState, TokenValue
+from ..values.context_variable import ContextVariableState
 from ..values.number import ConstValue
 from .registry import NONE, builtin
 

@@ -41,7 +41,10 @@ class ContextVariableState(Value):
     def replay(self, cg: Codegen) -> list[str]:
         """Set the variable, keeping the tokens, for which the program may ask."""
         for token in self.pending:
-            cg.remember(token, cg.temporary(f"{cg.constant(ContextVar.set)}({cg.value(self)}, {cg.value(token.value)})"))
+            cg.remember(
+                token,
+                cg.temporary(f"{cg.constant(ContextVar.set)}({cg.value(self)}, {cg.value(token.value)})"),
+            )
         return []
 
 

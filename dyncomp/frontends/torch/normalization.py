@@ -6,12 +6,12 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import is_c_contiguous
 from ...symint import product
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
+from .formats import in_suggested_format
 from .functional import real_tensor
-from .operands import contiguous, convert, in_order, need_tensor, pointwise, tensor, to_var
+from .operands import contiguous, convert, need_tensor, pointwise, tensor, to_var
 from .reductions import widened
 from .rules import RuleTable
 
@@ -24,26 +24,6 @@ def per_channel(tx: TraceContext, values: Var, ndim: int) -> Var:
         return values
     found: Var = emit(tx, "reshape", values, shape=(values.shape[0], *(1,) * (ndim - 2)))
     return found
-
-
-def in_suggested_format(tx: TraceContext, x: Var, out: Var) -> Var:
-    """In the memory format that torch suggests for the input: channels last if it is so, else in C order."""
-    if not is_c_contiguous(x.shape, x.type.strides) and x.ndim >= 4 and _is_channels_last(x):
-        return in_order(tx, out, (0, *range(2, x.ndim), 1))
-    return contiguous(tx, out)
-
-
-def _is_channels_last(x: Var) -> bool:
-    """``is_channels_last_strides_2d`` of c10/core/MemoryFormat.h."""
-    strides = x.type.strides
-    if x.ndim != 4 or strides[1] == 0:
-        return False
-    least: Any = 0
-    for axis in (1, 3, 2, 0):
-        if strides[axis] < least or (axis == 0 and least == strides[1]):
-            return False
-        least = strides[axis] * max(x.shape[axis], 1)
-    return True
 
 
 def _channels(x: ArrayRef, *parameters: Any) -> list[Any]:
@@ -71,10 +51,11 @@ def batch_norm(
     x = real_tensor(input)
     if training or running_mean is None or running_var is None:
         raise Unsupported("batch_norm in training mode")
-    if x.ndim < 2 or not isinstance(eps, (int, float)) or eps < 0:
+    if x.ndim < 2 or (isinstance(eps, (int, float)) and eps < 0):
         raise Unsupported("batch_norm of this input")
     mean, variance, scale, shift = _channels(x, running_mean, running_var, weight, bias)
-    factor = pointwise(tx, "rsqrt", pointwise(tx, "add", *_with_number(tx, widened(tx, variance.var), eps)))
+    spread = widened(tx, variance.var)
+    factor = pointwise(tx, "rsqrt", pointwise(tx, "add", spread, to_var(tx, eps, spread.dtype)))
     if scale is not None:
         factor = pointwise(tx, "multiply", factor, widened(tx, scale.var))
     offset = pointwise(tx, "negative", pointwise(tx, "multiply", widened(tx, mean.var), factor))
@@ -83,10 +64,6 @@ def batch_norm(
     out = pointwise(tx, "multiply", widened(tx, x.var), per_channel(tx, factor, x.ndim))
     out = pointwise(tx, "add", out, per_channel(tx, offset, x.ndim))
     return tensor(in_suggested_format(tx, x.var, convert(tx, out, x.dtype)))
-
-
-def _with_number(tx: TraceContext, x: Var, value: Any) -> tuple[Var, Var]:
-    return x, to_var(tx, float(value), x.dtype)
 
 
 @TABLE.function("F.group_norm")

@@ -13,8 +13,8 @@ from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
+from .formats import in_suggested_format
 from .functional import real_tensor
-from .normalization import in_suggested_format
 from .operands import contiguous, convert, pointwise, tensor, to_var
 from .reductions import widened
 from .rules import RuleTable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ from ...symint import Dim, SymInt, product, same
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
-from .operands import axis_of, contiguous, convert, integer, need_tensor, only_defaults, tensor
+from .formats import is_channels_last
+from .operands import axis_of, contiguous, convert, in_order, integer, need_tensor, only_defaults, tensor
 from .promote import promote_types
 from .rules import RuleTable
 
@@ -312,10 +314,11 @@ def _sequence(tensors: Any) -> list[ArrayRef]:
     return [need_tensor(x) for x in tensors]
 
 
-def _joined(tx: TraceContext, refs: list[ArrayRef], axis: int) -> ArrayRef:
-    dtype = refs[0].dtype
-    for ref in refs[1:]:
-        dtype = promote_types(dtype, ref.dtype)
+def _joined(
+    tx: TraceContext, refs: list[ArrayRef], axis: int, typed: Sequence[ArrayRef] | None = None
+) -> ArrayRef:
+    """``refs`` one behind the other, in the dtype of ``typed``: empty vectors count for no more than that."""
+    dtype = functools.reduce(promote_types, (r.dtype for r in typed or refs))
     return tensor(
         contiguous(tx, emit(tx, "concatenate", *(convert(tx, r.var, dtype) for r in refs), axis=axis))
     )
@@ -327,16 +330,13 @@ def cat(tx: TraceContext, tensors: Any, dim: Any = 0, *, out: Any = None, axis: 
     refs = _sequence(tensors)
     if any(r.ndim == 0 for r in refs):
         raise Unsupported("zero-dimensional tensor cannot be concatenated")
-    if any(r.ndim == 1 and r.shape[0] == 0 for r in refs):
-        raise Unsupported("cat with empty tensors")
-    _refuse_channels_last(refs)
-    return _joined(tx, refs, axis_of(dim if axis is None else axis, refs[0].ndim))
-
-
-def _refuse_channels_last(refs: list[ArrayRef]) -> None:
-    """Tensors that are all dense in one other memory order keep it."""
-    if refs[0].ndim in (4, 5) and all(not is_c_contiguous(r.shape, r.strides) for r in refs):
-        raise Unsupported("cat of tensors that may be channels-last")
+    shaped = [r for r in refs if not (r.ndim == 1 and same(r.shape[0], 0))] or refs[:1]
+    found = _joined(tx, shaped, axis_of(dim if axis is None else axis, shaped[0].ndim), refs)
+    if all(is_channels_last(r.var) for r in shaped):
+        return tensor(in_order(tx, found.var, (0, 2, 3, 1)))
+    if shaped[0].ndim == 5 and not any(is_c_contiguous(r.shape, r.strides) for r in shaped):
+        raise Unsupported("cat of volumes that may be channels-last")
+    return found
 
 
 @TABLE.function("stack")

@@ -1,0 +1,30 @@
+"""Memory formats: the order of memory that torch suggests for a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...graph.ir import Var
+from ...prims.layout import is_c_contiguous
+from ..base import TraceContext
+from .operands import contiguous, in_order
+
+
+def in_suggested_format(tx: TraceContext, x: Var, out: Var) -> Var:
+    """In the memory format that torch suggests for the input: channels last if it is so, else in C order."""
+    if not is_c_contiguous(x.shape, x.type.strides) and x.ndim >= 4 and is_channels_last(x):
+        return in_order(tx, out, (0, *range(2, x.ndim), 1))
+    return contiguous(tx, out)
+
+
+def is_channels_last(x: Var) -> bool:
+    """``is_channels_last_strides_2d`` of c10/core/MemoryFormat.h."""
+    strides = x.type.strides
+    if x.ndim != 4 or strides[1] == 0:
+        return False
+    least: Any = 0
+    for axis in (1, 3, 2, 0):
+        if strides[axis] < least or (axis == 0 and least == strides[1]):
+            return False
+        least = strides[axis] * max(x.shape[axis], 1)
+    return True
