@@ -87,11 +87,32 @@ def holders(tracer: Tracer, wanted: Value) -> int:
 
 def check_abandoned(tracer: Tracer, cg: Codegen) -> None:
     """A generator that is given up inside of ``try`` or ``with`` is closed at once, and its handlers run.
-    Where capture has not done that, plain Python is to have the whole function: compiled code may hold a
-    generator for longer."""
+    Where capture has not done that, and one could see it, plain Python is to have the generator: compiled code
+    may hold one for longer."""
     for generator in tracer.generators:
-        if generator.is_protected and not cg.is_built(generator):
-            raise Skip(f"{generator.describe()} is given up inside of try or with")
+        if generator.is_protected and not cg.is_built(generator) and not _closes_unseen(tracer, generator):
+            reason = f"{generator.describe()} is given up inside of try or with"
+            run_plain(tracer, generator.frame.raw_code, reason)
+
+
+def _closes_unseen(tracer: Tracer, generator: GeneratorValue) -> bool:
+    """Whether closing a generator changes nothing: no handler around where it stands is for ``GeneratorExit``."""
+    value = ExceptionValue(GeneratorExit, [])
+    value.initialize([])
+    value.origin = (tracer.code, -1)
+    value.problem = Break("generator", f"{generator.describe()} is given up inside of try or with")
+    before = _changes(tracer)
+    try:
+        _closed(tracer, generator, value)
+    except (Break, Skip, exceptions.Raised):
+        return False
+    return before == _changes(tracer)
+
+
+def _changes(tracer: Tracer) -> tuple[int, ...]:
+    """Counts of all that a piece of the program can do to others."""
+    lists = (tracer.mutated, tracer.global_writes, tracer.deferred, tracer.builder.nodes)
+    return (tracer.steps, tracer.outside_changes, *map(len, lists))
 
 
 # -- methods ----------------------------------------------------------------------------------------
