@@ -440,7 +440,9 @@ class Tracer:
     def call_value(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         function = self.realize(function)
         return function.call(
-            self, [self.realize(a) for a in args], {k: self.realize(v) for k, v in kwargs.items()}
+            self,
+            [self.realize(a) if isinstance(a, LazyValue) else a for a in args],
+            {k: self.realize(v) for k, v in kwargs.items()} if kwargs else kwargs,
         )
 
     def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
