@@ -433,6 +433,7 @@ def _wrap_iterator(tracer: Tracer, obj: Any, source: Source) -> Value:
 
 
 def _wrap_cell(tracer: Tracer, obj: types.CellType, source: Source) -> Value:
+    tracer.guard(source, Kind.TYPE_IS, types.CellType)
     try:
         contents: Value | None = LazyValue(obj.cell_contents, CellContentsSource(source))
     except ValueError:

@@ -102,9 +102,7 @@ def refuse_inlining(
     module = function_globals(function)[0].get("__name__", "")
     if not tracer.config.is_inlinable(str(module), code.co_qualname):
         raise Break("unsupported-call", f"{function.describe()} of module {module} is called, not inlined")
-    depth = tracer.config.options.inline_depth
-    own_frames = sum(not is_library_frame(tracer, frame) for frame in tracer.frames)
-    if own_frames > depth or len(tracer.frames) > 4 * depth:
+    if _is_nested_too_deeply(tracer):
         raise Break("inline-refused", f"{function.describe()}: calls nested too deeply")
     inside = [frame for frame in tracer.frames if frame.raw_code is code]
     if inside and not is_library_frame(tracer, inside[-1]):
@@ -117,6 +115,15 @@ def refuse_inlining(
     if isinstance(function, FunctionValue) and disabled_reason(function.function):
         reason = disabled_reason(function.function)
         raise Break("disabled", f"{function.describe()} is disabled: {reason}")
+
+
+def _is_nested_too_deeply(tracer: Tracer) -> bool:
+    """Whether there are too many frames: of the program's own, or at all."""
+    depth = tracer.config.options.inline_depth
+    if len(tracer.frames) <= depth:
+        return False
+    own = sum(not is_library_frame(tracer, frame) for frame in tracer.frames)
+    return own > depth or len(tracer.frames) > 4 * depth
 
 
 def is_library_frame(tracer: Tracer, frame: Any) -> bool:
