@@ -13,6 +13,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     itertools_calls,
     memory,
     numbers,
+    numpy_joins,
     numpy_state,
     operator_calls,
     output,
