@@ -177,7 +177,13 @@ def python_call(
         hint = function(*(hint_of(a) for a in args), **{k: hint_of(v) for k, v in given.items()})
     except Exception as error:
         raise Break("would-raise", f"{function.__name__}: {error}") from None
-    return computed(hint, [ConstValue(function), *_arguments(args, given)], function.__name__)
+    result = computed(hint, [ConstValue(function), *_arguments(args, given)], function.__name__)
+    if function not in _NEVER_RAISE:
+        tracer.may_raise_before.append(result)
+    return result
+
+
+_NEVER_RAISE = (min, max, abs, bool, repr)
 
 
 def _arguments(args: list[Value], kwargs: dict[str, Value]) -> list[Any]:

@@ -13,7 +13,7 @@ from ..values.obj import InstanceValue
 from ..values.ordering import ComparedValue
 from ..values.seq import ListValue
 from ..values.steady import Steady
-from .table import Method, method, one_by_one
+from .table import Method, is_stepped, items_for_list, method, one_by_one
 
 LIST: dict[str, Method] = {}
 TUPLE: dict[str, Method] = {}
@@ -28,7 +28,8 @@ def list_append(tracer: Tracer, owner: ListValue, value: Value, /) -> Value:
 
 @method(LIST)
 def list_extend(tracer: Tracer, owner: ListValue, values: Value, /) -> Value:
-    for value in one_by_one(tracer, values):
+    items = one_by_one(tracer, values) if is_stepped(tracer, values) else items_for_list(tracer, values)
+    for value in items:
         owner.append(tracer, value)
     return _NONE
 
