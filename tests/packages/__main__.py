@@ -2,9 +2,10 @@
 
     python -m tests.packages [--only scipy.signal] [--backend eager|inductor] [--methods] [--plain] [--list]
 
-``--methods`` compiles the methods of the classes, too. ``--budget`` ends a run of compiled tests after so many
-seconds and ``--sample`` takes every n-th test, for large files; what did not run is not compared. Targets whose tests are in a source distribution
-run where ``DYNCOMP_TEST_SDISTS`` names a folder that holds it unpacked.
+``--methods`` compiles the methods of the classes, too. ``--budget`` ends a run of compiled tests after so
+many seconds and ``--sample`` takes every n-th test, for large files; what did not run is not compared.
+Targets whose tests are in a source distribution run where ``DYNCOMP_TEST_SDISTS`` names a folder that holds it
+unpacked.
 
 Exit status 1 if a test that passes plainly fails with the package compiled.
 """
@@ -26,6 +27,7 @@ from .targets import TARGETS, Target
 TEST_LIMIT = 600  # seconds for one test: machines are shared
 ROOT = Path(__file__).resolve().parents[2]
 _TIMED_OUT = 124
+_INTERRUPTED = 2  # pytest's exit status
 
 
 def run(target: Target, backend: str, limit: float) -> dict[str, Any]:
@@ -94,7 +96,8 @@ def compare(target: Target, backend: str, limit: float) -> tuple[dict[str, Any],
     worse = _worse(plain, compiled)
     if worse:  # what looks at the frames of its callers sees those of the runner
         worse = _worse(run(target, "none", limit), compiled)
-    if compiled["status"] not in ((0, 1, 2) if compiled.get("ended") else (0, 1)) or not compiled["outcomes"]:
+    expected = (0, 1, _INTERRUPTED) if compiled.get("ended") else (0, 1)
+    if compiled["status"] not in expected or not compiled["outcomes"]:
         worse = [line for line in worse if not line.endswith("did not run")]
         worse.append(f"{target.name}: exit status {compiled['status']}: {compiled['tail']}")
     return compiled, worse
