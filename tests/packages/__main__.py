@@ -4,8 +4,8 @@
 
 ``--methods`` compiles the methods of the classes, too. ``--budget`` ends a run of compiled tests after so
 many seconds and ``--sample`` takes every n-th test, for large files; what did not run is not compared.
-Targets whose tests are in a source distribution run where ``DYNCOMP_TEST_SDISTS`` names a folder that holds it
-unpacked.
+Targets whose tests are in a source distribution run where ``DYNCOMP_TEST_SDISTS`` names a folder that holds
+it unpacked.
 
 Exit status 1 if a test that passes plainly fails with the package compiled.
 """
