@@ -7,7 +7,9 @@ sanitizers (run Python with libasan preloaded).
 from __future__ import annotations
 
 import glob
+import importlib.util
 import os
+from pathlib import Path
 
 import numpy
 from setuptools import Extension, setup
@@ -66,7 +68,34 @@ def extensions() -> list[Extension]:
                 ["dl", "pthread"],
             )
         )
+        found.append(vector_math(runtime))
     return found
+
+
+def vector_math(runtime: str) -> Extension:
+    """The elementary functions of generated code, compiled beforehand from the same text."""
+    folder = Path("dyncomp/inductor/render")
+    spec = importlib.util.spec_from_file_location("dyncomp_sections", folder / "sections.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    generated = Path("build/generated/vector_math.inc")
+    text = module.vector_source(folder / "csrc")
+    if not generated.exists() or generated.read_text() != text:
+        generated.parent.mkdir(parents=True, exist_ok=True)
+        generated.write_text(text)
+    extra = ["-std=c++17", "-fopenmp-simd", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+    extra += ["-fno-thread-jumps", "-Wno-psabi", "-Wno-unused-function"]
+    made = extension(
+        "dyncomp.runtime._vector_math",
+        [f"{runtime}/vector_math/module.cpp"],
+        [str(generated)],
+        extra,
+        ["dl"],
+    )
+    made.include_dirs.append(str(generated.parent))
+    return made
 
 
 setup(ext_modules=extensions())

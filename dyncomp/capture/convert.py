@@ -13,6 +13,7 @@ from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine, own_builtins
 from .breaks import Break, BreakRecord, Skip
 from .bytecode.flow import reachable
+from .class_names import module_of
 from .dims import refuse_fixed
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
 from .entries.budget import estimate, make_room
@@ -20,8 +21,10 @@ from .entries.config import CaptureConfig
 from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .entries.records import EntryRecord
 from .frames import root_frame
+from .guards.class_facts import ClassFacts, may_change
 from .guards.facts import NoOverlap, SymBinding, SymCondition
 from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
+from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
 from .regions import disabled_reason
 from .replacement.codegen import Codegen
@@ -359,7 +362,7 @@ def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
         mask = _hook.errstate()
         if mask is not None:
             guards.append(Guard(None, Kind.ERRSTATE, mask))
-    tracer.guards = _state_guards(tracer) + guards
+    tracer.guards = _state_guards(tracer) + guards + _guards_of_definitions(tracer)
     env = (args, function.__globals__, builtins_of(function), function.__closure__)
     return compile_guards(tracer.guards, env=env)
 
@@ -379,6 +382,16 @@ def _state_guards(tracer: Tracer) -> list[Guard]:
             check = CustomCheck(state.check, state.expected, state.text)
             guards.append(Guard(ConstSource(None, frontend.name), Kind.CUSTOM_ARRAY, check))
     return guards
+
+
+def _guards_of_definitions(tracer: Tracer) -> list[Guard]:
+    """Guards of the classes of the program that capture asked for attributes, and of members of libraries."""
+    modules = [Guard(None, Kind.MODULE, ModuleFacts(*found)) for found in tracer.relied_members.values()]
+    return modules + [
+        Guard(None, Kind.CLASS, ClassFacts.of(cls, names))
+        for cls, names in tracer.relied.items()
+        if may_change(cls) and not tracer.config.is_trusted(module_of(cls))
+    ]
 
 
 def _owner_of(tracer: Tracer, cg: Codegen) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import GraphBreakError
+from . import recursion
 from .breaks import BREAKS, Break, Skip
 from .bytecode.instr import Instr
 from .bytecode.loops import Loop
@@ -92,6 +93,7 @@ def check_outer_frames(tracer: Tracer, innermost: Frame, reason: str) -> None:
     """Restart where a caller of the innermost frame could not be resumed: the call is then not inlined, or
     the caller's loop is broken at its header first."""
     frames = tracer.frames
+    recursion.refuse_ends_inside(tracer)
     for position, frame in enumerate(frames[:-1]):
         callee = frames[position + 1]
         if (

@@ -16,6 +16,7 @@ from . import frames
 from .breaks import Break
 from .calls.folding import is_computed, pure_operand, python_call
 from .class_names import module_of, qualname_of
+from .guards.source import ConstSource, TypeAttrSource
 from .values.base import Tracer, Value
 from .values.exception import (
     ExceptionInitValue,
@@ -25,6 +26,7 @@ from .values.exception import (
     is_traceable_class,
 )
 from .values.generator import GeneratorValue
+from .values.group import GroupValue, is_group_class, new_group
 from .values.number import ConstValue
 from .values.obj import InstanceValue
 
@@ -96,6 +98,7 @@ def raise_value(tracer: Tracer, value: ExceptionValue, problem: Break) -> NoRetu
 def mark_origin(tracer: Tracer, value: ExceptionValue, problem: Break) -> None:
     """``value`` is about to be raised by this instruction, which ``problem`` would leave to plain Python."""
     _link_context(value, handled(tracer))
+    value.traceback = object()
     if value.origin is None:
         frame = tracer.frames[-1]
         value.origin = (frame.raw_code, frame.current)
@@ -208,10 +211,14 @@ def construct(
     tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value], direct: Any
 ) -> ExceptionValue:
     """A call of an exception class; a Python ``__init__`` is inlined."""
-    if not is_traceable_class(cls):
+    if is_group_class(cls):
+        value: ExceptionValue = new_group(tracer, cls, args)
+    elif is_traceable_class(cls):
+        value = ExceptionValue(cls, args)
+    else:
         raise Break("unsupported-call", f"construction of {module_of(cls)}.{qualname_of(cls)}")
-    value = ExceptionValue(cls, args)
     init = initializer(cls)
+    tracer.rely_on(cls)
     if not isinstance(init, types.FunctionType):
         if kwargs or init is not initializer(builtin_base(cls)):
             raise Break("unsupported-call", f"construction of {cls.__qualname__}")
@@ -219,7 +226,8 @@ def construct(
         return value
     if not tracer.config.is_inlinable(module_of(cls)):
         raise Break("unsupported-call", f"construction of {module_of(cls)}.{qualname_of(cls)}")
-    function = tracer.child_or_constant(init, None)
+    source = TypeAttrSource(ConstSource(cls, qualname_of(cls)), "__init__")
+    function = tracer.child_or_constant(init, source)
     if direct is not None:
         tracer.call_direct(frames.Resumption(direct, value), function, [value, *args], kwargs)
     else:
@@ -236,6 +244,7 @@ def matches(tracer: Tracer, value: ExceptionValue, wanted: Value) -> bool:
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             text = "catching classes that do not inherit from BaseException is not allowed"
             raise_exception(tracer, TypeError, text)
+    tracer.rely_on(value.cls)
     return any(cls in value.cls.__mro__ for cls in classes)
 
 
@@ -246,6 +255,8 @@ def text_of(tracer: Tracer, value: ExceptionValue, name: str) -> Value:
         return tracer.call_value(value.getattr(tracer, name), [], {})
     if name == "__str__" and isinstance(value.cls.__repr__, types.FunctionType) and method is object.__str__:
         return text_of(tracer, value, "__repr__")
+    if isinstance(value, GroupValue) and method is BaseExceptionGroup.__str__:
+        return ConstValue(value.text())
     args = value.args.items(tracer)
     text = _Text(builtin_base(value.cls), value.cls.__name__ if name == "__repr__" else "")
     if any(is_computed(arg) for arg in args) and all(pure_operand(arg) for arg in args):

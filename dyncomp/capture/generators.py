@@ -143,6 +143,8 @@ def _throw(tracer: Tracer, generator: GeneratorValue, error: Value) -> Value:
 
 def _thrown_into(tracer: Tracer, generator: GeneratorValue, value: ExceptionValue) -> Value | None:
     """Raise ``value`` where the generator stands, and run it to its next ``yield``; ``None``: it returned."""
+    if not generator.started and issubclass(value.cls, StopIteration):
+        raise Break("generator", f"StopIteration is thrown into {generator.describe()}, which has not begun")
     tracer.steps += 1
     if generator.is_finished or not generator.started:
         generator.started = True

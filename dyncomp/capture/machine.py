@@ -96,6 +96,7 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
         except Raised as raised:
             if not _enter_handler(frame, index, before, raised):
                 tracer.frames.pop()
+                raised.value.traceback = object()
                 raise
             continue
         if frame.stack and isinstance(frame.stack[-1], LazyValue):

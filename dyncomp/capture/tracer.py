@@ -16,16 +16,17 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import effects, exceptions, generators, machine, operators, regions, unbacked, wrap
+from . import effects, exceptions, generators, groups, machine, operators, regions, unbacked, wrap
 from .breaks import Break
 from .calls import call as calls
 from .entries.config import CaptureConfig
 from .exceptions import Raised
-from .guards.guard import Guard, Kind
+from .guards.guard import BY_IDENTITY, Guard, Kind
 from .guards.places import SymbolPlace
 from .guards.program import is_plain_key
 from .guards.source import LocalSource, Source
 from .objects import attributes, derived, instance_checks, protocols
+from .quietly import quietly
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue
@@ -50,6 +51,7 @@ class Decisions:
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
     constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
+    shallow: set[types.CodeType] = field(default_factory=set)  # recursive, and not to be inlined to the end
 
 
 class Tracer:
@@ -83,6 +85,8 @@ class Tracer:
         self.deferred: list[Any] = []  # see effects
         self.filter_blocks: list[Any] = []  # the blocks of warnings.catch_warnings that capture is in
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
+        self.relied: dict[type, set[str]] = {}  # classes of the program, and attributes asked of them
+        self.relied_members: dict[int, tuple[types.ModuleType, dict[str, Any]]] = {}  # of library modules
         self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
         self.frames: list[Any] = []
         self.generators: list[Any] = []  # made in this attempt
@@ -129,7 +133,7 @@ class Tracer:
 
     # -- guards -----------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Kind, expected: Any = None, why: str = "") -> None:
-        key = (source, kind, _guard_key(expected))
+        key = (source, kind, id(expected) if kind in BY_IDENTITY else _guard_key(expected))
         if key in self._guard_keys:
             return
         self._guard_keys.add(key)
@@ -138,6 +142,14 @@ class Tracer:
     def assume_state(self, frontend: Frontend) -> None:
         """Rely upon the library's global state (the guard is added when capture ends)."""
         self.tx.assume(state_assumption(frontend))
+
+    def rely_on(self, cls: type, name: str = "") -> None:
+        """Guard that the class stays as it is: its bases, special methods and the place and kind of an
+        attribute (the guard is added when capture ends)."""
+        known = self.relied.get(cls)
+        if known is None:
+            known = self.relied[cls] = set()
+        known.add(name)
 
     def note_mutation(self, value: Value) -> None:
         """Remember an object from outside that was changed, in the order of first changes."""
@@ -184,8 +196,9 @@ class Tracer:
         return opaque
 
     def module_member(self, module: types.ModuleType, name: str, obj: Any, source: Source | None) -> Value:
-        """Attribute of a module: members of library modules are taken as constants, without a guard."""
+        """Attribute of a module: members of library modules are constants, with one guard for all."""
         if source is None or self.config.is_trusted(module.__name__):
+            self.relied_members.setdefault(id(module), (module, {}))[1][name] = obj
             return wrap.wrap_unguarded(self, obj, source)
         return self.realize(self.child(obj, source))
 
@@ -327,7 +340,9 @@ class Tracer:
     def fold(self, function: Callable[..., Any], *args: Any) -> Any:
         """Compute on constants. What ``function`` raises must be just what the program's operation raises."""
         try:
-            return function(*args)
+            return quietly(function, *args)
+        except Break:
+            raise
         except Exception as error:
             exceptions.raise_known(self, error)
 
@@ -367,7 +382,7 @@ class Tracer:
         found = self.constant_of(value, what)
         if not hasattr(type(found), "__index__"):
             raise Break("would-raise", f"{what} of type {type(found).__name__}")
-        return found.__index__()
+        return int.__index__(found) if isinstance(found, int) else found.__index__()
 
     def slice_of(self, value: Value) -> slice:
         if isinstance(value, SliceValue):
@@ -436,6 +451,10 @@ class Tracer:
     ) -> Value:
         self.take_direct()
         return generators.call_method(self, generator, name, args, kwargs)
+
+    def call_group_method(self, group: Any, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        self.take_direct()
+        return groups.call_method(self, group, name, args, kwargs)
 
     def run_generator(self, frame: Any, thrown: Value | None = None) -> Value | None:
         return machine.run_generator(self, frame, thrown)

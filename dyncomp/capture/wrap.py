@@ -129,6 +129,7 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         tracer.guard(source, Kind.TYPE_IS, error_on_graph_break)
         tracer.guard(AttrSource(source, "enabled"), Kind.BOOL, obj.enabled)
         return RegionContextValue(obj.enabled, source)
+    tracer.rely_on(cls)
     if is_plain_namedtuple(type(obj)) and not getattr(obj, "__dict__", None):
         tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
         return TupleValue(

@@ -18,7 +18,7 @@ from .autotune import fastest
 from .codecache import open_cache
 from .epilogue import FusedProduct, Item, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
-from .launch import LaunchPlan, Library, TensorOwner, build
+from .launch import LaunchPlan, Library, TensorOwner, build, load_vector_math
 from .loop_text import kernel_text
 from .loop_verify import verify_kernel
 from .loopir import Kernel
@@ -28,6 +28,7 @@ from .memory import MemoryPlan, plan_memory
 from .plan import Planned, Planner
 from .render.cpp import render_module
 from .schedule import CallBlas, LaunchKernel, Module
+from .toolchain import find_toolchain
 
 T = TypeVar("T")
 
@@ -115,9 +116,12 @@ def compile_graph(
     source = ""
     library: Library | None = None
     if planned.module.segments or planned.module.sizes:
-        source = timed("render", lambda: render_module(planned.module, options.serial_threshold_us * 1e3))
+        toolchain = find_toolchain()
+        calls = toolchain.calls_vectors and load_vector_math()
+        serial_ns = options.serial_threshold_us * 1e3
+        source = timed("render", lambda: render_module(planned.module, serial_ns, calls))
         cache = open_cache(None if options.cache else {**os.environ, "DYNCOMP_FORCE_DISABLE_CACHES": "1"})
-        library = timed("build", lambda: cache.load(source))
+        library = timed("build", lambda: cache.load(source, toolchain))
     if options.num_threads:
         set_num_threads(options.num_threads)
     if library is not None and options.mode == "max-autotune":

@@ -242,6 +242,7 @@ class Library:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         load_math_libraries()
+        load_vector_math()
         self._handle = _launch.load_library(str(path))
 
     def symbol(self, name: str) -> int:
@@ -258,6 +259,17 @@ def load_math_libraries() -> None:
     except OSError:
         # glibc has it on x86-64 and AArch64 only; code that needs it then fails to load, with its name
         return
+
+
+@functools.cache
+def load_vector_math() -> bool:
+    """Make the runtime's elementary functions visible to libraries loaded later; whether this processor and
+    build have them."""
+    try:
+        from ..runtime import _vector_math
+    except ImportError:
+        return False
+    return _vector_math.available
 
 
 def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledGraph:

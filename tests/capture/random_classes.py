@@ -365,7 +365,7 @@ def containers(w: Writer) -> Lines:
         w.pick("box.update(y=2, q=c)", "box.pop('y', None)", "box.setdefault('v', []).append(n)", "del box['z']"),
         f"out.append({w.pick('list(box)', 'len(box)', 'sorted(map(str, box))', 'box.get(n)', '[*box.values()][1:2]')})",
         w.pick(
-            "bag = {n, m, 1}; bag ^= {1, 2}; out.append(sorted(bag))",
+            "bag = {n, m, 1}; bag ^= {1, 2}; out.append(sorted(bag, key=repr))",
             "line = collections.deque([n, a], 2); line.appendleft(m); out.append(list(line))",
             "seq = [n, m, 3]; seq[1:2] = [a, b]; del seq[0]; seq.extend(range(2)); out.append(seq)",
             "seq = [3, n, m]; seq.sort(reverse=True); seq.reverse(); out.append((seq, seq.count(n), seq.index(n)))",

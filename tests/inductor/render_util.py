@@ -63,14 +63,19 @@ class Compiled:
 
 
 def compile_kernels(
-    kernels: Sequence[Kernel], symbols: Sequence[str] = (), point_ns: float = 1.0, serial_ns: float = 0.0
+    kernels: Sequence[Kernel],
+    symbols: Sequence[str] = (),
+    point_ns: float = 1.0,
+    serial_ns: float = 0.0,
+    vector_calls: bool = False,
 ) -> Compiled:
     """One unit that exports kernel k as ``run_k``, and ``run`` for the first."""
     segments = []
     for k, kernel in enumerate(kernels):
         step = LaunchKernel(kernel, tuple(range(len(kernel.buffers))), 1, point_ns)
         segments.append(Segment(f"run_{k}" if len(kernels) > 1 else "run", (step,)))
-    return load_source(render_module(Module("test", tuple(segments), tuple(symbols)), serial_ns))
+    module = Module("test", tuple(segments), tuple(symbols))
+    return load_source(render_module(module, serial_ns, vector_calls))
 
 
 def load_source(source: str) -> Compiled:

@@ -11,10 +11,17 @@ import types
 from contextvars import ContextVar
 from typing import Any
 
-from .. import _hook, containers, frames, machine
+from .. import _hook, containers, frames, machine, recursion
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
-from ..guards.source import AttrSource, CellContentsSource, ItemSource, Source
+from ..guards.source import (
+    AttrSource,
+    CellContentsSource,
+    ConstSource,
+    InstanceDictSource,
+    ItemSource,
+    Source,
+)
 from ..library import functions
 from ..objects import attributes, classes, derived, instance_checks, protocols
 from ..regions import disabled_reason, mark_of
@@ -47,6 +54,7 @@ _PLAIN_CONSTANTS = (str, bytes, types.NoneType, types.EllipsisType, types.NotImp
 _WITHOUT_ATTRIBUTES = (list, tuple, dict, set, frozenset, slice, range)  # but those of the type
 _MARKED_CALLS = {"constant result": constant_result, "in graph": opaque_call}
 _FRAME_FUNCTIONS = (locals, eval, exec, sys._getframe)
+_ENUM_FIELDS = {name: vars(enum.Enum)[name] for name in ("name", "value")}
 _COROUTINE_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -73,7 +81,7 @@ def call_function(
     if type(function_globals(function)[0]) is not dict:
         raise Break("unsupported-call", f"{function.describe()}: its globals are a mapping of its own kind")
     code = function.function.__code__ if isinstance(function, FunctionValue) else function.code
-    refuse_inlining(tracer, code, function)
+    refuse_inlining(tracer, code, function, [*args, *kwargs.values()])
     bound = bind_arguments(tracer, function, code, args, kwargs)
     closure = closure_of(tracer, function)
     frame = frames.Frame.make(tracer, code, function_globals(function), bound, closure, direct)
@@ -86,7 +94,7 @@ def call_function(
 
 
 def refuse_inlining(
-    tracer: Tracer, code: types.CodeType, function: FunctionValue | NestedFunctionValue
+    tracer: Tracer, code: types.CodeType, function: FunctionValue | NestedFunctionValue, args: list[Value]
 ) -> None:
     """Break where a function is better called than inlined."""
     if code.co_flags & _COROUTINE_FLAGS:
@@ -99,8 +107,8 @@ def refuse_inlining(
     if own_frames > depth or len(tracer.frames) > 4 * depth:
         raise Break("inline-refused", f"{function.describe()}: calls nested too deeply")
     inside = [frame for frame in tracer.frames if frame.raw_code is code]
-    if len(inside) >= 3 and not is_library_frame(tracer, inside[-1]):
-        raise Break("inline-refused", f"{function.describe()} is recursive")
+    if inside and not is_library_frame(tracer, inside[-1]):
+        recursion.check(tracer, code, len(inside), args, function.describe())
     info = frames.code_info(tracer.config, code)
     if info.uses_tools:
         raise Skip(f"{function.describe()}: {frames.TOOLS}")  # whose user looks at the callers too
@@ -233,7 +241,12 @@ def positional_defaults(tracer: Tracer, function: FunctionValue | NestedFunction
         return function.defaults.items(tracer) if function.defaults is not None else []
     assert function.source is not None
     base = AttrSource(function.source, "__defaults__")
-    return [tracer.child(v, ItemSource(base, i)) for i, v in enumerate(function.function.__defaults__ or ())]
+    given = function.function.__defaults__
+    if given is None:
+        tracer.guard(base, Kind.NONE)
+        return []
+    tracer.guard(base, Kind.LEN, (tuple, len(given)))
+    return [tracer.child(v, ItemSource(base, i)) for i, v in enumerate(given)]
 
 
 def keyword_only_defaults(tracer: Tracer, function: FunctionValue | NestedFunctionValue) -> dict[str, Value]:
@@ -244,7 +257,10 @@ def keyword_only_defaults(tracer: Tracer, function: FunctionValue | NestedFuncti
         return function.kwdefaults.contents(tracer)
     assert function.source is not None
     base = AttrSource(function.source, "__kwdefaults__")
-    given = function.function.__kwdefaults__ or {}
+    given = function.function.__kwdefaults__
+    if given is None:
+        tracer.guard(base, Kind.NONE)
+        return {}
     return {k: tracer.child(v, ItemSource(base, k)) for k, v in given.items()}
 
 
@@ -328,6 +344,8 @@ def unbound_method(obj: Any, args: list[Value]) -> Value | None:
     owner = spread(args[0])
     if not issubclass(owner.pytype, obj.__objclass__) or not containers.has_method(owner, obj.__name__):
         return None
+    if inspect.getattr_static(owner.pytype, obj.__name__, None) is not obj:
+        return None  # dict.pop() of an OrderedDict is not the method of its own
     return BuiltinMethodValue(owner, obj.__name__)
 
 
@@ -401,14 +419,17 @@ def const_getattr(tracer: Tracer, value: ConstValue, name: str) -> Value:
 
 
 def _enum_attribute(tracer: Tracer, value: ConstValue, name: str) -> Value:
-    """Attribute of a member of an enum, which never changes."""
+    """Attribute of a member of an enum."""
     member: Any = value.const
-    if name in ("name", "value", "_name_", "_value_"):
-        found = tracer.fold(getattr, member, name)
-        return tracer.child_or_constant(found, None)
-    if name in vars(member):
-        return tracer.child_or_constant(vars(member)[name], None)
-    return class_attribute(tracer, value, name)
+    found = attributes.find_member(tracer, type(member), name)
+    if found is not None and found.raw is _ENUM_FIELDS.get(name, _MISSING):
+        name = f"_{name}_"
+    elif found is not None and found.is_data:
+        return class_attribute(tracer, value, name)
+    if name not in vars(member):
+        return class_attribute(tracer, value, name)
+    source = InstanceDictSource(ConstSource(member, str(member)), name)
+    return tracer.child_or_constant(vars(member)[name], source)
 
 
 def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:

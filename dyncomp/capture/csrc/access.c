@@ -462,3 +462,52 @@ access_has_attr(PyObject *obj, PyObject *name)
     }
     return strcmp(kind, "missing") == 0 ? 0 : -1;
 }
+
+/* -- checks written in Python ----------------------------------------------------------------- */
+bool
+python_check(PyObject *pair, PyObject *value)
+{
+    thread_state.compiling++; /* nor is a frontend's check */
+    PyObject *answer = PyObject_CallFunctionObjArgs(PyTuple_GET_ITEM(pair, 0), value, PyTuple_GET_ITEM(pair, 1), NULL);
+    thread_state.compiling--;
+    int truth = answer == NULL ? -1 : PyObject_IsTrue(answer);
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return truth == 1;
+}
+
+/* A number that changes with every change of the class or a base; 0 where CPython gives none. */
+static inline uint64_t
+class_version(PyTypeObject *cls)
+{
+    if (!PyType_HasFeature(cls, Py_TPFLAGS_VALID_VERSION_TAG)) {
+        type_defines(cls, "__class__"); /* a look-up gives the class a new version */
+    }
+    return PyType_HasFeature(cls, Py_TPFLAGS_VALID_VERSION_TAG) ? cls->tp_version_tag : 0;
+}
+
+static bool
+unchanged(PyObject *spec, uint64_t version, uint64_t *known)
+{
+    if (version != 0 && version == *known) {
+        return true;
+    }
+    bool same = python_check(spec, Py_None);
+    *known = same ? version : 0;
+    return same;
+}
+
+/* The class of spec = (check, expected, class) is as it was: by its version, or, where something was set on it or
+   a base since, by the Python check. */
+bool
+class_is(PyObject *spec, uint64_t *known)
+{
+    return unchanged(spec, class_version((PyTypeObject *)PyTuple_GET_ITEM(spec, 2)), known);
+}
+
+/* Likewise a dict. */
+bool
+dict_is(PyObject *spec, uint64_t *known)
+{
+    return unchanged(spec, dict_version(PyTuple_GET_ITEM(spec, 2)), known);
+}

@@ -22,6 +22,9 @@ PyObject *access_item(PyObject *obj, PyObject *key, Py_ssize_t index);
 PyObject *access_dict_nth(PyObject *dict, Py_ssize_t index, bool want_value);
 /* 1 present, 0 absent, -1 cannot tell. */
 int access_has_attr(PyObject *obj, PyObject *name);
+bool python_check(PyObject *pair, PyObject *value);
+bool class_is(PyObject *spec, uint64_t *known);
+bool dict_is(PyObject *spec, uint64_t *known);
 int access_in_dict(PyObject *dict, PyObject *key);
 const char *access_kind(PyObject *obj, PyObject *name);
 

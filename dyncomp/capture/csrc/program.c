@@ -10,6 +10,7 @@ struct Instr {
     int reg, a, b, guard;
     PyObject *obj;
     void *aux;
+    uint64_t version; /* of a class or dict when it was last found to be as it was */
 };
 
 /* name, reads register `reg` (checks) or `a` (loads): see INSTRUCTIONS in guard_program.py */
@@ -20,7 +21,7 @@ struct Instr {
     X(IS) X(IS_NOT) X(TYPE_IS) X(EQUALS) X(LEN) X(DICT_KEYS) X(DICT_HAS) X(DICT_LACKS) X(HASATTR) X(NOATTR) \
     X(INSTANCE_HAS) X(INSTANCE_LACKS) X(CODE_IS) X(ARRAY) X(TENSOR) X(INT64) X(SAME) X(NOT_SAME) X(PYCHECK) \
     X(SYMBOL)
-#define GLOBALS(X) X(GLOBAL_MISSING) X(CONDITION) X(DISJOINT) X(ERRSTATE) X(REGION)
+#define GLOBALS(X) X(GLOBAL_MISSING) X(CONDITION) X(DISJOINT) X(ERRSTATE) X(REGION) X(CLASS) X(DICT)
 
 #define AS_ENUM(name) OP_##name,
 enum { LOADS(AS_ENUM) FIRST_CHECK, BEFORE_CHECKS = FIRST_CHECK - 1, CHECKS(AS_ENUM) GLOBALS(AS_ENUM) NUM_OPS };
@@ -246,18 +247,6 @@ code_is(Instr *i, PyObject *value)
 }
 
 static bool
-python_check(PyObject *pair, PyObject *value)
-{
-    thread_state.compiling++; /* nor is a frontend's check */
-    PyObject *answer = PyObject_CallFunctionObjArgs(PyTuple_GET_ITEM(pair, 0), value, PyTuple_GET_ITEM(pair, 1), NULL);
-    thread_state.compiling--;
-    int truth = answer == NULL ? -1 : PyObject_IsTrue(answer);
-    Py_XDECREF(answer);
-    PyErr_Clear();
-    return truth == 1;
-}
-
-static bool
 disjoint(PyObject *spec, PyObject **regs)
 {
     PyObject *arrays = PyTuple_GET_ITEM(spec, 0), *mutated = PyTuple_GET_ITEM(spec, 1);
@@ -318,6 +307,8 @@ check(Instr *i, const GuardEnv *env, PyObject **regs, int64_t *symbols)
     case OP_CONDITION: return condition_holds(i->aux, symbols);
     case OP_DISJOINT: return disjoint(i->obj, regs) == (i->a != 0);
     case OP_ERRSTATE: return errstate_read() == i->a;
+    case OP_CLASS: return class_is(i->obj, &i->version);
+    case OP_DICT: return dict_is(i->obj, &i->version);
     case OP_REGION: return breaks_are_errors(i->b != 0) == (i->a != 0);
     default: return false;
     }
@@ -385,6 +376,12 @@ disjoint_is_valid(PyObject *spec, int n)
 }
 
 static bool
+is_triple(PyObject *spec)
+{
+    return PyTuple_Check(spec) && PyTuple_GET_SIZE(spec) == 3;
+}
+
+static bool
 code_spec_is_valid(Instr *i)
 {
     PyObject *spec = i->obj;
@@ -429,6 +426,8 @@ instr_finish(GuardProgram *program, Instr *i, int defined)
     case OP_LEN: good = PyType_Check(i->obj); break;
     case OP_DICT_KEYS: good = PyTuple_Check(i->obj); break;
     case OP_PYCHECK: good = PyTuple_Check(i->obj) && PyTuple_GET_SIZE(i->obj) == 2; break;
+    case OP_CLASS: good = is_triple(i->obj) && PyType_Check(PyTuple_GET_ITEM(i->obj, 2)); break;
+    case OP_DICT: good = is_triple(i->obj) && PyDict_Check(PyTuple_GET_ITEM(i->obj, 2)); break;
     case OP_DISJOINT: good = disjoint_is_valid(i->obj, defined); break;
     case OP_CODE_IS: good = code_spec_is_valid(i); break;
     case OP_SYMBOL:

@@ -342,4 +342,14 @@ has_managed_dict(PyTypeObject *type)
     return (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
 }
 
+/* A number that changes with every change of a dict. */
+static inline uint64_t
+dict_version(PyObject *dict)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    return ((PyDictObject *)dict)->ma_version_tag;
+#pragma GCC diagnostic pop
+}
+
 #endif

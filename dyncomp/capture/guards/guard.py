@@ -87,8 +87,14 @@ class Kind(enum.StrEnum):
     OVERLAP = "OVERLAP"  # no source: not as the NoOverlap E says
     REGION = "REGION"  # no source: E = (whether breaks are errors, whether outside of all regions)
     ERRSTATE = "ERRSTATE"  # no source: NumPy's error modes are E (read_errstate())
+    CLASS = "CLASS"  # no source: E = ClassFacts
+    MODULE = "MODULE"  # no source: E = ModuleFacts
     CUSTOM_ARRAY = "CUSTOM_ARRAY"  # E: CustomCheck
     TORCH_TENSOR = "TORCH_TENSOR"  # E: TensorFacts, checked through DLPack's exchange table
+
+
+# kinds whose E is any object of the program, hashing or comparing which may run the program's code
+BY_IDENTITY = frozenset({Kind.TYPE_IS, Kind.IS, Kind.IS_NOT})
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +218,8 @@ _TEXTS: dict[str, Callable[[str, Any], str]] = {
     "OVERLAP": lambda x, e: f"not: {e}",
     "REGION": lambda x, e: f"graph breaks are {'errors' if e[0] else 'allowed'} (error_on_graph_break)",
     "ERRSTATE": lambda x, e: f"np.errstate({errstate_name(e)})",
+    "CLASS": lambda x, e: str(e),
+    "MODULE": lambda x, e: str(e),
     "CUSTOM_ARRAY": lambda x, e: f"{x}: {e}",
     "TORCH_TENSOR": lambda x, e: f"{x}: {e}",
 }
@@ -313,6 +321,8 @@ _FOUND_INSTEAD = {
     Kind.OVERLAP: "memory that does not overlap",
     Kind.REGION: "another region",
     Kind.GLOBAL_MISSING: "a global of that name",
+    Kind.CLASS: "attributes or bases that were changed",
+    Kind.MODULE: "something else in the module",
 }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from dyncomp.capture import _hook
 from dyncomp.capture.guards import source as src
+from dyncomp.capture.guards.class_facts import ClassFacts, still_holds
 from dyncomp.capture.guards.facts import (
     ArrayFacts,
     CodeFacts,
@@ -24,6 +25,7 @@ from dyncomp.capture.guards.facts import (
     SymCondition,
     TensorFacts,
 )
+from dyncomp.capture.guards.module_facts import ModuleFacts, still_there
 from dyncomp.capture.guards.serial import code_hash, is_constant
 
 OPS = _hook.OPS
@@ -339,6 +341,20 @@ def _lower_custom(low: Lowering, guard: Any) -> None:
     low.check("PYCHECK", low.read(_source(guard)), (check.check, check.expected))
 
 
+def _lower_class(low: Lowering, guard: Any) -> None:
+    facts = guard.expected
+    if not isinstance(facts, ClassFacts):
+        raise GuardRefused("CLASS expects ClassFacts")
+    low.check("CLASS", 0, (still_holds, facts, facts.cls))
+
+
+def _lower_module(low: Lowering, guard: Any) -> None:
+    facts = guard.expected
+    if not isinstance(facts, ModuleFacts):
+        raise GuardRefused("MODULE expects ModuleFacts")
+    low.check("DICT", 0, (still_there, facts, facts.namespace))
+
+
 def _lower_keys(low: Lowering, guard: Any) -> None:
     low.check("DICT_KEYS", low.read(_source(guard)), tuple(guard.expected))
 
@@ -371,6 +387,8 @@ _CHECKS: dict[str, Callable[[Lowering, Any], None]] = {
     "SAME_OBJECT": _lower_same("SAME"),
     "NOT_SAME_OBJECT": _lower_same("NOT_SAME"),
     "ERRSTATE": _lower_errstate,
+    "CLASS": _lower_class,
+    "MODULE": _lower_module,
     "CUSTOM_ARRAY": _lower_custom,
     "TORCH_TENSOR": _lower_tensor,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dyncomp.capture.guards.class_facts import ClassFacts
 from dyncomp.capture.guards.facts import (
     ArrayFacts,
     CodeFacts,
@@ -19,6 +20,7 @@ from dyncomp.capture.guards.facts import (
     TensorFacts,
 )
 from dyncomp.capture.guards.guard import Guard, Kind
+from dyncomp.capture.guards.module_facts import ModuleFacts
 from dyncomp.capture.guards.serial import pack_constant, pack_object, unpack_constant, unpack_object
 from dyncomp.capture.guards.source import source_from_tuple, source_to_tuple
 
@@ -108,6 +110,44 @@ def _unpack_overlap(data: Any) -> NoOverlap:
     return NoOverlap(tuple(source_from_tuple(tuple(s)) for s in arrays), tuple(mutated))
 
 
+def _pack_class(facts: ClassFacts) -> tuple[Any, ...]:
+    places = tuple(
+        (name, tuple((position, _pack_kind(kind)) for position, kind in found))
+        for name, found in sorted(facts.found.items())
+    )
+    return (pack_object(facts.cls), tuple(sorted(facts.names)), _pack_each(facts.order), places)
+
+
+def _unpack_class(data: Any) -> ClassFacts:
+    cls, names, order, places = data
+    found = {
+        name: tuple((position, _unpack_kind(kind)) for position, kind in where) for name, where in places
+    }
+    return ClassFacts(unpack_object(cls), frozenset(names), _unpack_each(order), found)
+
+
+def _pack_kind(kind: Any) -> tuple[Any, ...]:
+    home = getattr(kind, "__objclass__", None)
+    if home is None or vars(home).get(kind.__name__) is not kind:
+        return ("object", pack_object(kind))
+    return ("member", pack_object(home), kind.__name__)
+
+
+def _unpack_kind(data: Any) -> Any:
+    kind, *rest = data
+    return unpack_object(rest[0]) if kind == "object" else vars(unpack_object(rest[0]))[rest[1]]
+
+
+def _pack_module(facts: ModuleFacts) -> tuple[Any, ...]:
+    members = tuple((name, pack_object(found)) for name, found in facts.members.items())
+    return (pack_object(facts.module), members)
+
+
+def _unpack_module(data: Any) -> ModuleFacts:
+    module, members = data
+    return ModuleFacts(unpack_object(module), {name: unpack_object(found) for name, found in members})
+
+
 def _pack_custom(check: CustomCheck) -> tuple[Any, ...]:
     return (pack_object(check.check), pack_constant(check.expected), check.text)
 
@@ -168,6 +208,8 @@ _CODECS: dict[str, tuple[Packer, Packer]] = {
     "SAME_OBJECT": (source_to_tuple, _unpack_source),
     "NOT_SAME_OBJECT": (source_to_tuple, _unpack_source),
     "ERRSTATE": _PLAIN,
+    "CLASS": (_pack_class, _unpack_class),
+    "MODULE": (_pack_module, _unpack_module),
     "CUSTOM_ARRAY": (_pack_custom, _unpack_custom),
     "TORCH_TENSOR": (_pack_tensor, _unpack_tensor),
 }

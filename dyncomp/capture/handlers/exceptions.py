@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import exceptions
-from ..breaks import Break
+from .. import exceptions, groups
 from ..values.exception import ExceptionValue, TracebackValue
 from ..values.number import ConstValue
 from .registry import handles
@@ -48,6 +47,17 @@ def with_except_start(tracer: Any, frame: Any, arg: Any) -> None:
     frame.push(tracer.call_direct(frame, leave, given, {}))
 
 
-@handles("CHECK_EG_MATCH", "PREP_RERAISE_STAR")
-def groups(tracer: Any, frame: Any, arg: Any) -> None:
-    raise Break("unsupported-opcode", "except* (exception groups)")
+@handles("CHECK_EG_MATCH")
+def check_group_match(tracer: Any, frame: Any, arg: Any) -> None:
+    value, wanted = frame.popn(2)
+    match, rest = groups.match_clause(tracer, value, wanted)
+    if match is not None:
+        frame.handling = match
+    frame.push(rest or ConstValue(None))
+    frame.push(match or ConstValue(None))
+
+
+@handles("PREP_RERAISE_STAR")
+def prepare_reraise(tracer: Any, frame: Any, arg: Any) -> None:
+    original, found = frame.popn(2)
+    frame.push(groups.to_reraise(tracer, original, found.items(tracer)) or ConstValue(None))

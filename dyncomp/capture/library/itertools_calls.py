@@ -171,8 +171,8 @@ def _combinations(tracer: Tracer, iterable: Value, r: Value) -> Value:
 def _combinations_with_replacement(tracer: Tracer, iterable: Value, r: Value) -> Value:
     pool = expand(tracer, iterable)
     length = _length(tracer, r)
-    count = math.comb(len(pool) + length - 1, length) if pool or not length else 0
-    return _selection(itertools.combinations_with_replacement, pool, length, max(count, not length))
+    count = math.comb(len(pool) + length - 1, length) if pool and length else int(not length)
+    return _selection(itertools.combinations_with_replacement, pool, length, count)
 
 
 def _length(tracer: Tracer, value: Value | None) -> int:

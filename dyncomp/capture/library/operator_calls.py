@@ -94,7 +94,7 @@ def _index(tracer: Tracer, obj: Value) -> Value:
     if isinstance(obj, SymIntValue):
         return obj
     if obj.is_const and isinstance(obj.const, int):
-        return ConstValue(int(obj.const))
+        return ConstValue(int.__index__(obj.const))
     if isinstance(obj, ArrayValue) and obj.ref.dtype.kind in ("int", "uint") and _is_single(obj):
         return convert_array(tracer, obj, int)
     raise Break("unsupported-call", f"operator.index of {obj.describe()}")

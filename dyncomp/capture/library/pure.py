@@ -32,6 +32,8 @@ def _pure(function: Any) -> Any:
         name = f"{function.__module__}.{function.__name__}"
         given = [_constant(tracer, arg, name) for arg in args]
         keywords = {key: _constant(tracer, value, name) for key, value in kwargs.items()}
+        if function.__module__ == "re" and _prints([*given, *keywords.values()]):
+            raise Break("unsupported-call", f"call of {name}, which prints the pattern")
         result = tracer.fold(lambda: function(*given, **keywords))
 
         def make(cg: Any) -> str:
@@ -41,6 +43,11 @@ def _pure(function: Any) -> Any:
         return from_plain(tracer, result, make)
 
     return handler
+
+
+def _prints(values: list[Any]) -> bool:
+    """Whether a function of ``re`` that is given these prints the pattern."""
+    return any(isinstance(value, int) and value & re.DEBUG for value in values)
 
 
 def _constant(tracer: Tracer, value: Value, name: str) -> Any:

@@ -8,6 +8,7 @@ import functools
 import types
 from collections import OrderedDict
 from dataclasses import dataclass
+from inspect import FullArgSpec
 from typing import Any, NoReturn
 
 from .. import exceptions
@@ -22,6 +23,7 @@ from ..values.mapping import DictValue
 from ..values.number import ConstValue
 from ..values.obj import InstanceValue
 from ..values.partial import PartialValue
+from ..values.seq import TupleValue
 from ..values.states import AttributeState
 
 _MISSING = object()
@@ -34,6 +36,7 @@ _GENERIC: tuple[type, ...] = (object, BaseException, types.SimpleNamespace, Orde
 _GENERIC += (tuple, list, dict, set, frozenset, str, int, float)
 GENERIC_GETATTR = frozenset(cls.__getattribute__ for cls in _GENERIC)
 GENERIC_SETATTR = frozenset(hook for cls in _GENERIC for hook in (cls.__setattr__, cls.__delattr__))
+_FIELD_OF_TUPLE = type(vars(FullArgSpec)["args"])  # of classes made by namedtuple
 # descriptors that a class gives as they are
 _THEMSELVES_OF_CLASSES = (property, types.MemberDescriptorType, types.GetSetDescriptorType)
 # class members that are found through an instance as they are: they have no ``__get__`` or return themselves
@@ -73,6 +76,7 @@ class Member:
 # -- classes' members -----------------------------------------------------------------------------------
 def find_member(tracer: Tracer, cls: type, name: str, after: type | None = None) -> Member | None:
     """Attribute ``name`` along the resolution order of ``cls`` (behind ``after``), as the frame left it."""
+    tracer.rely_on(cls, name)
     order = cls.__mro__
     if after is not None:
         order = order[order.index(after) + 1 :]
@@ -84,6 +88,7 @@ def find_member(tracer: Tracer, cls: type, name: str, after: type | None = None)
             return Member(None, None, state.written[name])
         found = vars(home).get(name, _MISSING)
         if found is not _MISSING:
+            tracer.rely_on(type(found))
             return Member(found, _member_source(tracer, home if after is not None else cls, home, name))
     return None
 
@@ -121,6 +126,8 @@ def bind_member(
         return ConstValue(raw) if owner is None else BoundMethodValue(owner, ConstValue(raw))
     if type(raw) is types.ClassMethodDescriptorType:
         return ConstValue(raw.__get__(None, cls))
+    if type(raw) is _FIELD_OF_TUPLE and isinstance(owner, TupleValue):
+        return tracer.realize(owner.children()[raw.__reduce__()[1][0]])
     if type(raw) is functools.cached_property and owner is not None:
         return _read_cached_property(tracer, member, owner)
     if type(raw) is functools.partialmethod:
@@ -174,6 +181,15 @@ def _read_property(tracer: Tracer, member: Member, owner: Value | None, name: st
 
 def _made_in_python(cls: type) -> bool:
     return bool(cls.__flags__ & _HEAP_TYPE)
+
+
+def _is_slot(raw: types.MemberDescriptorType) -> bool:
+    """Whether a member is of ``__slots__``; those of classes written in C may be read-only."""
+    cls = raw.__objclass__
+    declared = vars(cls).get("__slots__", ())
+    names = (declared,) if isinstance(declared, str) else tuple(declared)
+    private = f"_{cls.__name__.lstrip('_')}"
+    return _made_in_python(cls) and any(raw.__name__ in (name, private + name) for name in names)
 
 
 def _refused_by_property(tracer: Tracer, owner: Value, name: str, what: str) -> NoReturn:
@@ -367,7 +383,7 @@ def _set_descriptor(tracer: Tracer, member: Member, obj: InstanceValue, name: st
         if raw.fset is None:
             raise _refused_by_property(tracer, obj, name, "setter")
         tracer.call_value(_part(tracer, member, "fset"), [obj, value], {})
-    elif type(raw) is types.MemberDescriptorType and _made_in_python(raw.__objclass__):
+    elif type(raw) is types.MemberDescriptorType and _is_slot(raw):
         obj.write_slot(tracer, raw, value)
     else:
         _call_descriptor(
@@ -410,7 +426,7 @@ def _delete_descriptor(tracer: Tracer, member: Member, obj: InstanceValue, name:
         if raw.fdel is None:
             raise _refused_by_property(tracer, obj, name, "deleter")
         tracer.call_value(_part(tracer, member, "fdel"), [obj], {})
-    elif type(raw) is types.MemberDescriptorType and _made_in_python(raw.__objclass__):
+    elif type(raw) is types.MemberDescriptorType and _is_slot(raw):
         if obj.read_slot(tracer, raw) is None:
             raise no_attribute(tracer, obj, name)
         obj.write_slot(tracer, raw, None)
@@ -480,6 +496,10 @@ def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
         return tracer.realize(bind_member(tracer, member, None, cls, name, direct))
     if of_meta is not None:
         return bind_member(tracer, of_meta, value, meta, name, direct)
+    fallback = find_member(tracer, meta, "__getattr__")
+    if fallback is not None:
+        method = bind_member(tracer, fallback, value, meta, "__getattr__")
+        return tracer.realize(tracer.call_as(direct, method, [ConstValue(name)], {}))
     guard_absent(tracer, cls, name)
     raise no_attribute(tracer, value, name)
 

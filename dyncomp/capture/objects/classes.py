@@ -10,6 +10,8 @@ from typing import Any
 from .. import exceptions, frames
 from ..breaks import Break, Skip
 from ..class_names import module_of, qualname_of
+from ..guards.guard import Kind
+from ..guards.source import AttrSource
 from ..values.base import Tracer, Value
 from ..values.func import BoundMethodValue, FunctionValue, NestedFunctionValue
 from ..values.number import ConstValue
@@ -162,11 +164,23 @@ def _call_namedtuple(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[s
     if set(values) & set(kwargs):
         raise Break("would-raise", f"several values for a field of {cls.__qualname__}")
     values.update(kwargs)
-    for name, default in cls._field_defaults.items():
-        values.setdefault(name, tracer.child_or_constant(default, None))
+    for name, default in _defaults(tracer, cls).items():
+        values.setdefault(name, default)
     if set(values) != set(cls._fields) or len(args) > len(cls._fields):
         raise Break("would-raise", f"wrong arguments for {cls.__qualname__}")
     return TupleValue([values[name] for name in cls._fields], None, cls)
+
+
+def _defaults(tracer: Tracer, cls: Any) -> dict[str, Value]:
+    """The default values of a namedtuple's fields, as its ``__new__`` has them now."""
+    member = attributes.find_member(tracer, cls, "__new__")
+    assert member is not None
+    given = cls.__new__.__defaults__ or ()
+    if member.source is not None:
+        source = AttrSource(AttrSource(member.source, "__func__"), "__defaults__")
+        tracer.guard(source, Kind.IS, cls.__new__.__defaults__)
+    names = cls._fields[len(cls._fields) - len(given) :]
+    return {name: tracer.child_or_constant(value, None) for name, value in zip(names, given)}
 
 
 def _enum_member(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:

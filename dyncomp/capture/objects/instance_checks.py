@@ -11,6 +11,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..class_names import module_of
+from ..guards.class_facts import may_change
 from ..guards.facts import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import ConstSource
@@ -61,10 +62,11 @@ def _check(tracer: Tracer, name: str, value: Value, cls: type, given: type) -> b
     hook = attributes.find_member(tracer, type(given), name)
     assert hook is not None
     if hook.raw is getattr(type, name):
+        tracer.rely_on(cls)
         return given in cls.__mro__
     if hook.raw is getattr(abc.ABCMeta, name) and _hook_is_known(given):
         found = bool(tracer.fold(issubclass, cls, given))
-        if not found and not _is_of_libraries(given):
+        if not found and not (_is_of_libraries(given) and not may_change(cls)):
             text = f"{cls.__qualname__} is not registered with {given.__qualname__}"
             check = CustomCheck(_is_not_subclass, cls, text)
             tracer.guard(ConstSource(given, given.__qualname__), Kind.CUSTOM_ARRAY, check)

@@ -222,6 +222,8 @@ def call_builtin(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[
         return None
     if names is None:
         return None
+    if function is operator.index and issubclass(args[0].cls, int) and isinstance(args[0], DerivedValue):
+        return args[0].operand(tracer)  # integers are not asked
     for name in names:
         member = attributes.find_member(tracer, args[0].cls, name)
         if member is None or (member.raw is getattr(object, name, None) and member.raw is not None):

@@ -7,10 +7,10 @@ import types
 from typing import Any
 
 from ..breaks import Break
-from .base import Codegen, Tracer, Value
+from .base import Codegen, NamedMethodValue, Tracer, Value
 from .number import ConstValue
 from .obj import InstanceValue
-from .seq import TupleValue
+from .seq import ListValue, TupleValue
 
 _MISSING = object()
 _NONE = ConstValue(None)
@@ -59,6 +59,7 @@ class ExceptionValue(InstanceValue):
         self.suppress_context = False
         self.origin: tuple[types.CodeType, int] | None = None
         self.problem: Break | None = None
+        self.traceback: object = None  # another one whenever CPython adds to ``__traceback__``
 
     def describe(self) -> str:
         return f"an exception of class {self.cls.__qualname__}"
@@ -80,8 +81,8 @@ class ExceptionValue(InstanceValue):
             return self.cause
         if name == "__suppress_context__":
             return ConstValue(self.suppress_context)
-        if name == "__context__" and self.context is not None:
-            return self.context
+        if name == "__context__" and (self.context is not None or self.origin is None):
+            return self.context or _NONE
         if name == "__traceback__":
             return _NONE if self.origin is None else TracebackValue(self)
         if name == _FIRST_ARGUMENT.get(builtin_base(self.cls)) and name not in self.written:
@@ -89,6 +90,8 @@ class ExceptionValue(InstanceValue):
             return given[0] if len(given) == 1 else TupleValue(given) if given else _NONE
         if name == "__init__" and not isinstance(initializer(self.cls), types.FunctionType):
             return ExceptionInitValue(self)
+        if name == "add_note" and getattr(self.cls, name) is BaseException.add_note:
+            return AddNoteValue(self, name)
         return super().getattr(tracer, name)
 
     def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
@@ -165,6 +168,25 @@ class ExceptionInitValue(Value):
 
     def reconstruct(self, cg: Codegen) -> str:
         return f"{cg.value(self.owner)}.__init__"
+
+
+class AddNoteValue(NamedMethodValue):
+    """``exception.add_note``, not yet called."""
+
+    owner: ExceptionValue
+
+    def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        tracer.take_direct()
+        if kwargs or len(args) != 1 or args[0].pytype is not str:
+            raise Break("would-raise", "add_note() of what is no string")
+        notes = self.owner.written.get("__notes__")
+        if notes is None:
+            notes = self.owner.written["__notes__"] = ListValue([])
+            self.owner.mutated = True
+        if not isinstance(notes, ListValue):
+            raise Break("unsupported-call", f"add_note() of {self.owner.describe()}")
+        found: Value = tracer.call_value(notes.getattr(tracer, "append"), args, {})
+        return found
 
 
 class TracebackValue(Value):

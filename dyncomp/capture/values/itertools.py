@@ -468,12 +468,14 @@ class AccumulateIterator(CombiningIterator):
 
     def reconstruct(self, cg: Codegen) -> str:
         function = "None" if self.function is None else cg.value(self.function)
-        text = f"{cg.constant(itertools.accumulate)}({cg.value(self.sources[0])}, {function}"
+        source, cls = cg.value(self.sources[0]), cg.constant(itertools.accumulate)
         if self.initial is not None:
-            return f"{text}, initial={cg.value(self.initial)})"
+            return f"{cls}({source}, {function}, initial={cg.value(self.initial)})"
         if self.total is None:
-            return f"{text})"
-        return f"{cg.constant(advance)}({text}, initial={cg.value(self.total)}), 1)"
+            return f"{cls}({source}, {function})"
+        # not by initial=, which None would leave out
+        begun = f"{cg.constant(itertools.chain)}([{cg.value(self.total)}], {source})"
+        return f"{cg.constant(advance)}({cls}({begun}, {function}), 1)"
 
 
 class BatchedIterator(CombiningIterator):

@@ -62,9 +62,10 @@ class DictValue(Value):
         if self._entries is None:
             assert self.source is not None
             refuse_large(tracer, dict.__len__(self._obj), "dict")
-            keys = tuple(self.cls.__iter__(self._obj))  # type: ignore[attr-defined]
-            for key in keys:
+            for key in dict.__iter__(self._obj):
                 tracer.check_key(key)
+            # an ordered one hashes its keys for this
+            keys = tuple(self.cls.__iter__(self._obj))  # type: ignore[attr-defined]
             if issubclass(self.cls, collections.OrderedDict):
                 check = CustomCheck(has_keys_in_order, keys, f"keys in the order {short(keys):.80}")
                 tracer.guard(self.source, Kind.CUSTOM_ARRAY, check)

@@ -105,9 +105,6 @@ class TupleValue(SequenceValue):
         return tuple(v.const for v in self._items)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
-        fields = getattr(self.cls, "_fields", ())
-        if name in fields:
-            return self._items[fields.index(name)]
         if self.cls is not tuple:
             return tracer.class_attribute(self, name)
         return super().getattr(tracer, name)

@@ -157,10 +157,8 @@ class GroupByIterator(CombiningIterator):
         item = self.sources[0].next(tracer)
         if item is None:
             return False
-        self.current_value = item
-        self.current_key = (
-            item if self.key is None else tracer.realize(tracer.call_value(self.key, [item], {}))
-        )
+        key = item if self.key is None else tracer.realize(tracer.call_value(self.key, [item], {}))
+        self.current_value, self.current_key = item, key
         return True
 
     def next(self, tracer: Tracer) -> Value | None:

@@ -44,6 +44,7 @@ class _Unit:
 
     symbols: Mapping[str, str]
     serial_ns: float
+    vector_calls: bool
     functions: list[str] = field(default_factory=list)
     names: dict[object, str] = field(default_factory=dict)
 
@@ -64,14 +65,16 @@ class _Unit:
         if name is None:
             name = f"tile_{len(self.names)}"
             self.names[key] = name
-            self.functions.append(tile_function(name, step, self.symbols))
+            self.functions.append(tile_function(name, step, self.symbols, self.vector_calls))
         return name
 
     def function(self, name: str, step: LaunchKernel) -> str:
         kernel = step.kernel
         lines = [f"// {kernel.name}"]
         lines += ctext.origins(kernel.origin)
-        body = kernel_body(kernel, self.symbols, step.point_ns, self.serial_ns, step.parallel)
+        body = kernel_body(
+            kernel, self.symbols, step.point_ns, self.serial_ns, step.parallel, self.vector_calls
+        )
         scatters = any(s.op == "scatter" for s in kernel.body)
         checks = step.raises or scatters or any(s.op == "gather" for s in kernel.body)
         text = ""
@@ -103,13 +106,15 @@ class _Unit:
 _PARAMETERS = "(void* const* b, const i64* s, const Runtime* rt, i64* error) {"
 
 
-def render_module(module: Module, serial_ns: float = SERIAL_NS) -> str:
+def render_module(module: Module, serial_ns: float = SERIAL_NS, vector_calls: bool = False) -> str:
     """C++ source that exports one function per segment of ``module`` (and ``sizes``).
+
+    ``vector_calls``: elementary functions are called in the runtime (gcc on x86-64 only), not inlined.
 
     Raises ``LoweringError`` for what C++ has no spelling of.
     """
     symbols = {name: f"s[{k}]" for k, name in enumerate(module.symbols)}
-    unit = _Unit(symbols, serial_ns)
+    unit = _Unit(symbols, serial_ns, vector_calls)
     entries = [_segment(unit, segment) for segment in module.segments]
     if module.sizes:
         entries.append(_sizes(module.sizes, symbols))

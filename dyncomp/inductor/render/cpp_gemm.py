@@ -52,10 +52,10 @@ def _pointer(matrix: Matrix, step: CallBlas, symbols: Symbols) -> str:
     return f"({ctext.memory_type(step.dtype)}*)buffers[{matrix.slot}] + {offset}"
 
 
-def tile_function(name: str, step: TileKernel, symbols: Symbols) -> str:
+def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: bool = False) -> str:
     """The C++ function that runs a kernel on one tile of a product."""
     numbers = {number: number for number in TILE_NUMBERS}
-    body = kernel_body(step.kernel, {**symbols, **numbers}, 0.0, 0.0, parallel=False)
+    body = kernel_body(step.kernel, {**symbols, **numbers}, 0.0, 0.0, False, vector_calls)
     assert body[-1].strip() == "return 0;"
     count = len(step.slots)
     lines = [f"// {step.kernel.name}, on a tile of a matrix product"]

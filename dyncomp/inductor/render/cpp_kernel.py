@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...dtypes import DType
 from ...errors import LoweringError
@@ -13,8 +13,8 @@ from ..loopir import Kernel
 from . import ctext
 from .arrange import arrange
 from .cpp_reduce import ReductionPrinter
-from .cpp_values import GUARDED, memory, variable
-from .nest import Accumulator, LocalArray, LoopAxis, Node, coefficient, make_nest
+from .cpp_values import GUARDED, is_in_runtime, memory, variable
+from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, make_nest
 from .walk import Compute, Declare, DeclareArray, Done, Item, Loop, Plan, build
 
 # One chunk of a parallel loop should take about this long.
@@ -25,7 +25,15 @@ STRIP = 4096
 ROWS = 4
 ROWS_NODES = 12
 ROWS_COST = 8
+# Types whose constants are of that type as C++ writes them.
+LITERALS = frozenset(
+    ("bool", "int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
+)
 _READING = ("load", "const", "axis", "symbol", "cast", "finish", "fetch")
+# Elementary functions are inlined where they are few and the kernel runs for longer than this on one core (a
+# fifth less run time, for about 20 ms of the compiler's time each, three times that for those with a guard).
+INLINE_NS = 250_000.0
+INLINE_COST = 2
 # Bytes below which a copy is not worth a call.
 SHORT_COPY = 64
 # Results of these rows are exact in a half type if their arguments are.
@@ -37,9 +45,11 @@ _EXACT_IN_HALF = frozenset(
 
 @dataclass
 class Printer(ReductionPrinter):
-    """Prints loops and statements; ``bodies`` counts the parallel loops."""
+    """Prints loops and statements; ``bodies`` counts the parallel loops; ``literals``: values that are
+    written out wherever they are used."""
 
     bodies: int = 0
+    literals: set[str] = field(default_factory=set)
 
     # -- the tree -----------------------------------------------------------------------------
     def items(self, items: Iterable[Item]) -> None:
@@ -146,7 +156,7 @@ class Printer(ReductionPrinter):
     def localise(self, loop: Loop) -> None:
         """Scalars of the enclosing scope into variables of the body's own."""
         used = {arg for item in _all_items(loop.items) for arg in _used_names(item)}
-        for name in sorted(used & set(self.env)):
+        for name in sorted((used & set(self.env)) - self.literals):
             outer = self.env[name]
             local = f"{outer}_"
             self.line(f"const {ctext.register_type(self.dtype_of[name])} {local} = {outer};")
@@ -204,7 +214,7 @@ class Printer(ReductionPrinter):
 
     def is_guarded(self, node: Node) -> bool:
         """The fast form covers ordinary arguments only."""
-        return node.op in GUARDED and self.dtype_of[node.args[0]].is_float
+        return not self.vector_calls and node.op in GUARDED and self.dtype_of[node.args[0]].is_float
 
     def guarded_vector(self, loop: Loop, guarded: list[Node], low: str, high: str) -> None:
         """First look for arguments beyond the fast forms; the loop that covers them has the same results
@@ -334,6 +344,10 @@ class Printer(ReductionPrinter):
             self.scatter(node)
         elif node.op == "check":
             self.check(node)
+        elif node.op == "const" and node.dtype.name in LITERALS:
+            # no variable: one outside of a loop body costs the C++ compiler more than a whole operation
+            self.env[node.out] = ctext.literal(node.arg, node.dtype)
+            self.literals.add(node.out)
         else:
             text = self.expression(node)
             name = variable(node.out)
@@ -435,14 +449,20 @@ def _used_names(item: Item) -> tuple[str, ...]:
 
 
 def kernel_body(
-    kernel: Kernel, symbols: Mapping[str, str], point_ns: float, serial_ns: float, parallel: bool = True
+    kernel: Kernel,
+    symbols: Mapping[str, str],
+    point_ns: float,
+    serial_ns: float,
+    parallel: bool = True,
+    vector_calls: bool = False,
 ) -> list[str]:
     """The statements of the kernel's function, without the check of gather positions."""
     nest = make_nest(kernel, "cpp")
     plan = arrange(nest)
     if not parallel:
         plan = Plan(plan.order, (), plan.vector)
-    printer = Printer(nest, plan, symbols, point_ns, serial_ns)
+    calls = vector_calls and not _inlines(nest, point_ns)
+    printer = Printer(nest, plan, symbols, point_ns, serial_ns, vector_calls=calls)
     for array in nest.arrays:
         kind = ctext.array_type(array.dtype)
         printer.line(f"{kind} stack_{memory(array.name)}[{printer.extent(array.axes)}];")
@@ -456,6 +476,19 @@ def kernel_body(
             printer.line("return 1;")
     printer.line("return 0;")
     return printer.lines
+
+
+def _inlines(nest: Nest, point_ns: float) -> bool:
+    """Whether a kernel has its elementary functions inlined though it could call them."""
+    points = _hint_product(axis.size for axis in nest.axes.values())
+    if point_ns * points < INLINE_NS:
+        return False
+    dtypes = {node.out: node.dtype for node in nest.nodes if node.out}
+    cost = 0
+    for node in nest.nodes:
+        if node.op in SCALARS and node.args and is_in_runtime(node.op, dtypes[node.args[0]]):
+            cost += INLINE_COST if node.op in GUARDED else 1
+    return cost <= INLINE_COST
 
 
 def check_body(kernel: Kernel, symbols: Mapping[str, str]) -> list[str]:

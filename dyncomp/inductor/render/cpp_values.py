@@ -14,6 +14,7 @@ from ...symint import Dim
 from ..loopir import Buffer, Index
 from . import ctext
 from .nest import LoopAxis, Nest, Node
+from .sections import vector_functions
 from .walk import Plan
 
 # Rows whose vector form covers ordinary arguments only, with the name of their helper functions: there is
@@ -28,13 +29,15 @@ GUARDED = {
 }
 
 
+_HELPER = re.compile(r"dc_(\w+)_\{t\}\(")
 # Elements of the largest array that a kernel keeps on the stack.
 STACK_ELEMENTS = 65536
 
 
 @dataclass
 class ValuePrinter:
-    """Prints one function body. ``symbols``: C++ expressions of the size symbols."""
+    """Prints one function body. ``symbols``: C++ expressions of the size symbols. ``vector_calls``: the
+    elementary functions are called in the runtime, not inlined."""
 
     nest: Nest
     plan: Plan
@@ -46,6 +49,7 @@ class ValuePrinter:
     env: dict[str, str] = field(default_factory=dict)
     dtype_of: dict[str, DType] = field(default_factory=dict)
     full: bool = True
+    vector_calls: bool = False
 
     def __post_init__(self) -> None:
         for node in self.nest.nodes:
@@ -111,9 +115,11 @@ class ValuePrinter:
         template = SCALARS[op].spelling("cpp", dtype)
         if template is None:
             raise LoweringError(f"C++ has no {op} for {dtype}")
-        if self.full and op in GUARDED and dtype.is_float:
-            template = template.replace(f"dc_{GUARDED[op]}_", f"dc_full_{GUARDED[op]}_")
         short = ctext.short_name(dtype)
+        if self.vector_calls:
+            template = in_runtime(template, short)
+        elif self.full and op in GUARDED and dtype.is_float:
+            template = template.replace(f"dc_{GUARDED[op]}_", f"dc_full_{GUARDED[op]}_")
         suffix = "f" if short == "f32" else ""
         unsigned = "u64" if dtype.itemsize == 8 else "unsigned int"
         return template.format(*args, T=ctext.register_type(dtype), U=unsigned, t=short, fsuffix=suffix)
@@ -186,6 +192,20 @@ class ValuePrinter:
         for array in self.nest.arrays:
             kind = ctext.array_type(array.dtype)
             self.line(f"{kind}* const {memory(array.name)} = stack_{memory(array.name)};")
+
+
+def in_runtime(template: str, short: str) -> str:
+    """A spelling with the runtime's function in place of the helper, where there is one."""
+    helper = _HELPER.match(template)
+    if helper is None or f"dcv_{helper[1]}_{short}" not in vector_functions():
+        return template
+    return f"dcv_{template.removeprefix('dc_')}"
+
+
+def is_in_runtime(op: str, dtype: DType) -> bool:
+    """Whether the runtime has the function of a row."""
+    template = SCALARS[op].spelling("cpp", dtype)
+    return template is not None and in_runtime(template, ctext.short_name(dtype)) != template
 
 
 def variable(name: str) -> str:

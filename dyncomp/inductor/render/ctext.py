@@ -97,6 +97,12 @@ def constant(value: object, dtype: DType) -> str:
     return f"{register_type(dtype)}{{{_floating(z.real, suffix)}, {_floating(z.imag, suffix)}}}"
 
 
+def literal(value: object, dtype: DType) -> str:
+    """:func:`constant`, to stand anywhere in an expression."""
+    text = constant(value, dtype)
+    return f"({text})" if text.startswith("-") else text
+
+
 def _constant_numpy(dtype: DType) -> np.dtype:
     return np.dtype(np.float64) if dtype.name == "bfloat16" else dtype.numpy
 

@@ -1,0 +1,152 @@
+"""Helper functions in C++: the sections of ``csrc/*.h``, and which of them a text needs.
+
+A section of such a file starts with ``// @ NAME`` or, for one per integer type, ``// @ NAME_[i8 i16…]`` with
+``TYPE``, ``UNSIGNED`` and ``SUFFIX`` in its text. ``POLY(p, x, c0, c1, …)`` stands for the evaluation of
+``c0 + c1*x + …`` in a new variable ``p`` by fused multiply-adds. Sections may use each other in any order.
+
+``setup.py`` loads this file by its path, to compile the same helpers into the runtime: no imports of dyncomp.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+_FILES = ("integers.h", "halves.h", "floats.h", "math_f64.h", "math_f32.h", "libm.h", "complex.h")
+_NAME = re.compile(r"\bdc_\w+")
+_INTEGER = {
+    "i8": ("signed char", "unsigned char"),
+    "i16": ("short", "unsigned short"),
+    "i32": ("int", "unsigned int"),
+    "i64": ("i64", "u64"),
+    "u8": ("unsigned char", "unsigned char"),
+    "u16": ("unsigned short", "unsigned short"),
+    "u32": ("unsigned int", "unsigned int"),
+    "u64": ("u64", "u64"),
+    "b8": ("bool", "bool"),
+    "f32": ("float", "unsigned int"),
+    "f64": ("double", "u64"),
+    "c64": ("c64", "float"),
+    "c128": ("c128", "double"),
+}
+_BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
+
+
+@cache
+def sections() -> Mapping[str, str]:
+    """Every helper's text by name."""
+    return sections_of(resources.files(__package__) / "csrc")
+
+
+def sections_of(folder: Any) -> dict[str, str]:
+    """The helpers in the files of ``folder`` (a path)."""
+    found: dict[str, str] = {}
+    for file in _FILES:
+        text = (folder / file).read_text()
+        for part in re.split(r"^// @ ", text, flags=re.M)[1:]:
+            head, _, body = part.partition("\n")
+            for name, code in _instances(head.strip(), body):
+                found[name] = _expand_polynomials(code.rstrip() + "\n")
+    return found
+
+
+def _instances(head: str, body: str) -> list[tuple[str, str]]:
+    match = re.fullmatch(r"(\w+_)\[([\w ]+)\]", head)
+    if match is None:
+        return [(head, body)]
+    made = []
+    for suffix in match[2].split():
+        kind, unsigned = _INTEGER[suffix]
+        code = body.replace("UNSIGNED", unsigned).replace("TYPE", kind).replace("SUFFIX", suffix)
+        made.append((match[1] + suffix, code.replace("BITS", str(_BITS.get(suffix, 0)))))
+    return made
+
+
+def _expand_polynomials(code: str) -> str:
+    return re.sub(r"^( *)POLY\(([^;]*)\);", _horner, code, flags=re.M)
+
+
+def _horner(match: re.Match[str]) -> str:
+    indent = match[1]
+    name, x, *coefficients = [part.strip() for part in match[2].split(",")]
+    single = coefficients[0].endswith("f") and not coefficients[0].startswith("0x")
+    kind, fma = ("float", "__builtin_fmaf") if single else ("double", "__builtin_fma")
+    lines = [f"{indent}{kind} {name} = {coefficients[-1]};"]
+    for c in reversed(coefficients[:-1]):
+        lines.append(f"{indent}{name} = {fma}({name}, {x}, {c});")
+    return "\n".join(lines)
+
+
+def ordered(code: str, table: Mapping[str, str], ignored: frozenset[str] = frozenset()) -> list[str]:
+    """The names of the helpers that ``code`` calls, and of those that they call, in an order that compiles.
+    ``KeyError`` for one that ``table`` lacks."""
+    order: list[str] = []
+    seen: set[str] = set()
+
+    def visit(text: str) -> None:
+        for name in sorted(set(_NAME.findall(text)) - ignored):
+            if name in seen or name.startswith("dc_local_"):
+                continue
+            seen.add(name)
+            visit(table[name])
+            order.append(name)
+
+    visit(code)
+    return order
+
+
+# -- functions compiled into the runtime ------------------------------------------------------
+# Called by generated code with whole vectors: a copy of each inlined into a kernel costs the compiler 10 ms.
+UNARY = (
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
+    *("arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
+    *("erf", "erfc", "lgamma", "sigmoid", "cbrt"),
+)
+BINARY = ("arctan2", "hypot", "pow")
+# Of these the vector form covers ordinary arguments only: there is a test dc_far_NAME for the others and a
+# complete form dc_full_NAME, which calls the C library.
+GUARDED_UNARY = ("sin", "cos", "tan")
+GUARDED_BINARY = ("fmod", "remainder", "floordiv")
+_TYPES = {"f32": "float", "f64": "double"}
+
+
+@cache
+def vector_functions() -> Mapping[str, int]:
+    """The names of the functions in the runtime (``dcv_NAME_f32`` and ``…_f64``), with their arity."""
+    found = {}
+    for arity, names in ((1, (*UNARY, *GUARDED_UNARY)), (2, (*BINARY, *GUARDED_BINARY))):
+        for name in names:
+            found.update({f"dcv_{name}_{short}": arity for short in _TYPES})
+    return found
+
+
+def vector_declaration(name: str) -> str:
+    """The declaration of one of :func:`vector_functions`."""
+    kind = _TYPES[name.rpartition("_")[2]]
+    parameters = ", ".join([kind] * vector_functions()[name])
+    return f'extern "C" __attribute__((simd("notinbranch"), const)) {kind} {name}({parameters}) noexcept;\n'
+
+
+def vector_source(folder: Path) -> str:
+    """What ``csrc/vector_math/module.cpp`` includes: helpers, and a macro call for each function."""
+    table = sections_of(folder)
+    calls = []
+    needed = []
+    groups = (
+        ("DC_UNARY", UNARY),
+        ("DC_BINARY", BINARY),
+        ("DC_GUARDED_UNARY", GUARDED_UNARY),
+        ("DC_GUARDED_BINARY", GUARDED_BINARY),
+    )
+    for macro, names in groups:
+        for name in names:
+            for short, kind in _TYPES.items():
+                calls.append(f"{macro}({name}, {short}, {kind})\n")
+                forms = ("dc_", "dc_far_", "dc_full_") if "GUARDED" in macro else ("dc_",)
+                needed += [f"{form}{name}_{short}" for form in forms]
+    helpers = [table[name] for name in ordered(" ".join(needed), table)]
+    return "".join(["#ifdef DC_HELPERS\n", *helpers, "#else\n", *calls, "#endif\n"])

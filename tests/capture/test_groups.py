@@ -1,0 +1,57 @@
+"""Exception groups and ``except*``: as in plain Python, and without a graph break where nothing escapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dyncomp
+from tests.capture.comparing import break_ids, check
+from tests.capture.group_programs import PROGRAMS, made_outside, shape
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_same_as_plain_python(program):
+    records = check(program.function, *program.makers)
+    assert set(break_ids(records)) <= set(program.breaks)
+    assert program.plain or not records.skipped, records.skipped
+    assert records.counters["internal_errors"] == 0
+
+
+def test_groups_that_are_returned():
+    compiled = dyncomp.compile(made_outside, backend="eager")
+    for _ in range(2):
+        whole, half, _ = compiled(np.ones(3))
+        expected, expected_half, _ = made_outside(np.ones(3))
+        assert shape(whole) == shape(expected)
+        assert shape(half) == shape(expected_half)
+        assert whole.exceptions[0] is half.exceptions[0]
+        assert half.__cause__ is whole.__cause__
+        assert whole.args[1] == list(whole.exceptions)
+        for one, other in ((whole, expected), (half, expected_half)):
+            assert one.__suppress_context__ == other.__suppress_context__
+            assert one.__traceback__ is other.__traceback__ is None
+
+
+def test_what_escapes_has_its_traceback():
+    def raises(x):
+        y = x + 1
+        try:
+            raise ExceptionGroup("g", [ValueError(1), KeyError(2)])
+        except* ValueError:
+            y = y * 2
+        return y
+
+    compiled = dyncomp.compile(raises, backend="eager")
+    lines = []
+    for function in (raises, compiled, compiled):
+        with pytest.raises(ExceptionGroup) as caught:
+            function(np.ones(3))
+        assert shape(caught.value) == ["ExceptionGroup", "g", [["KeyError", 2]]]
+        frames = caught.value.__traceback__
+        lines.append([])
+        while frames is not None:
+            if frames.tb_frame.f_code.co_name == "raises":
+                lines[-1].append(frames.tb_lineno)
+            frames = frames.tb_next
+    assert lines[0] == lines[1] == lines[2]
