@@ -56,7 +56,28 @@ def functionalize(graph: Graph, table: OpTable) -> Graph:
     Inputs must not overlap one another in memory where one of them is written (capture guards it).
     Raises ``Unsupported`` for a write through a view whose elements share memory.
     """
-    return graph if graph.functional else _Functionalizer(graph, table).run()
+    if graph.functional:
+        return graph
+    if _shares_nothing(graph, table):
+        outputs = tuple(
+            GraphOutput(out.var, out.kind, readonly=out.kind == "array" and out.readonly)
+            for out in graph.outputs
+        )
+        return replace(graph, outputs=outputs, functional=True)
+    return _Functionalizer(graph, table).run()
+
+
+def _shares_nothing(graph: Graph, table: OpTable) -> bool:
+    """Whether nothing is written and each output array has memory of its own: then the nodes are right as
+    they are."""
+    fresh: set[str] = set()
+    for node in graph.nodes:
+        if node.op in (COPY, "as_strided"):
+            return False
+        if not getattr(table[node.op], "is_view", False):
+            fresh.update([out.name for out in node.outputs])
+    handed_out = [out.var.name for out in graph.outputs if out.kind == "array"]
+    return len(set(handed_out)) == len(handed_out) and fresh.issuperset(handed_out)
 
 
 class _Functionalizer:

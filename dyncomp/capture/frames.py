@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import types
+import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,7 +14,14 @@ from ..graph.ir import Loc
 from . import _hook
 from .breaks import Break, Skip
 from .bytecode.continuation import PlaceToResume, place_of
-from .bytecode.flow import handlers_of, handling, looks_at_frame, program_handler, uses_tools
+from .bytecode.flow import (
+    handlers_of,
+    handling,
+    looks_at_frame,
+    program_handler,
+    remembered,
+    uses_tools,
+)
 from .bytecode.instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
 from .bytecode.loops import Loop, find_loops, make_loop_body
 from .guards.source import CellSource, FreeCellSource, LocalSource, Source
@@ -34,10 +43,6 @@ class CodeInfo:
     uses_tools: bool
     problems: dict[tuple[Any, ...], str | None] = field(default_factory=dict)
     locs: dict[int | None, Loc] = field(default_factory=dict)
-
-    @staticmethod
-    def of(code: CanonicalCode) -> CodeInfo:
-        return CodeInfo(code, handlers_of(code), looks_at_frame(code), uses_tools(code))
 
     @cached_property
     def loops(self) -> list[Loop]:
@@ -85,17 +90,38 @@ class CodeInfo:
         return None
 
 
+class _KnownCode:
+    """What is known of the program's code objects, for all configurations, as long as they live. Code objects
+    compare by value, also across files: they are told apart by identity."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[types.CodeType], CodeInfo]] = {}
+
+    def info(self, raw: types.CodeType) -> CodeInfo:
+        key = id(raw)
+        known = self._known.get(key)
+        if known is None or known[0]() is not raw:
+            forget = weakref.ref(raw, functools.partial(self._forget, key))
+            known = self._known[key] = (forget, info_of(decode(raw)))
+        return known[1]
+
+    def _forget(self, key: int, gone: weakref.ref[types.CodeType]) -> None:
+        if key in self._known and self._known[key][0] is gone:
+            del self._known[key]
+
+
+_known_code = _KnownCode()
+
+
 def code_info(config: Any, raw: types.CodeType) -> CodeInfo:
-    """The :class:`CodeInfo` of a code object, kept in the configuration."""
-    # code objects compare by value, also across files: keyed by identity, and kept so that ids stay unique
-    known = config.code_infos.get(id(raw))
-    if known is None:
-        made = config.stand_ins.get(id(raw))
-        canonical = made.canonical if made is not None else decode(raw)
-        known = config.code_infos[id(raw)] = (raw, CodeInfo.of(canonical))
-    info = known[1]
-    assert isinstance(info, CodeInfo)
-    return info
+    """The :class:`CodeInfo` of a code object. Of code made later it is that of what it is made from."""
+    made = config.stand_ins.get(id(raw))
+    return _known_code.info(raw) if made is None else info_of(made.canonical)
+
+
+@remembered
+def info_of(code: CanonicalCode) -> CodeInfo:
+    return CodeInfo(code, handlers_of(code), looks_at_frame(code), uses_tools(code))
 
 
 @dataclass(eq=False)

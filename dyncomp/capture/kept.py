@@ -12,8 +12,8 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from .bytecode.flow import Flow, predecessors
-from .bytecode.instr import CO_GENERATOR, Instr
+from .bytecode.flow import Flow, predecessors, remembered
+from .bytecode.instr import CO_GENERATOR, CanonicalCode, Instr
 from .bytecode.loops import Loop
 from .frames import Frame, code_info
 from .values.base import Tracer, Value
@@ -37,26 +37,31 @@ def kept_problem(tracer: Tracer, frame: Frame, loop: Loop) -> str | None:
     return None
 
 
-def _keeping(frame: Frame, loop: Loop) -> set[str]:
+def _keeping(frame: Frame, loop: Loop) -> frozenset[str]:
     """The variables that may hold the result of a call where an iteration or the loop ends."""
     flow = Flow.of(frame.code)
     possible = flow.maybe_assigned(flow.mask(set(frame.locals)), frame.start)
     ends = 0
     for place in (loop.header, *loop.exits):
         ends |= possible[place]
-    held = set(flow.members(ends))
-    origins = predecessors(frame.code)
-    stores = (frame.code.instructions[index] for index in loop.body)
-    return {i.arg for i in stores if i.op == "STORE_FAST" and i.arg in held and _is_result(frame, i, origins)}
+    return _given_by_calls(frame.code, frozenset(loop.body)).intersection(flow.members(ends))
 
 
-def _is_result(frame: Frame, store: Instr, origins: list[list[int]]) -> bool:
+@remembered
+def _given_by_calls(code: CanonicalCode, body: frozenset[int]) -> frozenset[str]:
+    """The variables to which instructions of ``body`` assign results of calls."""
+    origins = predecessors(code)
+    stores = [code.instructions[index] for index in body]
+    return frozenset(i.arg for i in stores if i.op == "STORE_FAST" and _is_result(code, i, origins))
+
+
+def _is_result(code: CanonicalCode, store: Instr, origins: list[list[int]]) -> bool:
     """Whether what is stored may come straight from a call."""
     seen: set[int] = set()
     work = list(origins[store.index])
     while work:
         index = work.pop()
-        op = frame.code.instructions[index].op
+        op = code.instructions[index].op
         if op in _CALLS:
             return True
         if op in _BETWEEN and index not in seen:

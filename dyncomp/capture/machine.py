@@ -63,8 +63,10 @@ def run_generator(tracer: Tracer, frame: Frame, thrown: Value | None = None) -> 
 
 def _run(tracer: Tracer, frame: Frame) -> Value | None:
     tracer.frames.append(frame)
-    instructions = frame.code.instructions
+    info = frame.info
+    instructions = info.code.instructions
     decisions = tracer.decisions
+    nodes = tracer.builder.nodes
     checked = tracer.config.options.debug_verify
     while frame.result is None and frame.yielded is None:
         index = frame.ip
@@ -73,7 +75,7 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
         if decisions.loop_breaks or decisions.plain:
             _check_decisions(tracer, frame, index)
         before = frame.stack.copy()
-        progress = (tracer.steps, len(tracer.builder.nodes))
+        progress = (tracer.steps, len(nodes))
         frame.ip = index + 1
         tracer.loc = None
         tracer.instructions += 1
@@ -81,11 +83,13 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             handler = HANDLERS.get(instr.op)
             if handler is None:
                 raise Break("unsupported-opcode", f"instruction {instr.op}")
-            tracer.loc = frame.loc
+            tracer.loc = info.loc_of(instr.loc.line)
             if decisions.breaks:
                 _check_known_break(tracer, frame, index)
-            _execute(handler, tracer, frame, instr.arg)
-        except Break as problem:
+            handler(tracer, frame, instr.arg)
+        except (Break, Unsupported) as problem:
+            if not isinstance(problem, Break):  # a question about a number that depends on the data
+                problem = as_break(problem)
             if _had_effects(tracer, progress):
                 problem.forget_frames()
                 tracer.decisions.breaks[(frame.raw_code, index)] = problem
@@ -105,13 +109,6 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             _check_stack_effect(instr, before, frame)
     tracer.frames.pop()
     return frame.result
-
-
-def _execute(handler: Any, tracer: Tracer, frame: Frame, arg: Any) -> None:
-    try:
-        handler(tracer, frame, arg)
-    except Unsupported as error:  # a question about a number that depends on the data
-        raise as_break(error) from None
 
 
 def _enter_handler(frame: Frame, index: int, before: list[Value], raised: Raised) -> bool:

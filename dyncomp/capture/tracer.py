@@ -16,7 +16,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import effects, exceptions, generators, groups, machine, operators, regions, unbacked, wrap
+from . import effects, exceptions, generators, groups, machine, operators, parts, regions, unbacked, wrap
 from .breaks import Break
 from .calls import call as calls
 from .entries.config import CaptureConfig
@@ -78,6 +78,7 @@ class Tracer:
         self.named_sizes: dict[str, SymInt] = {}  # of dynamic={…}
         self.marked: dict[str, str] = {}  # symbols that the user marked as dynamic: what they are, in words
         self.mutated: list[Value] = []
+        self.part_origins: dict[str, tuple[types.CodeType, int]] = {}  # see parts
         self.may_raise: list[ArrayValue] = []  # what the graph has to compute, as doing so may raise
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.handled_outside = sys.exception() is not None  # around the call that is captured
@@ -226,7 +227,12 @@ class Tracer:
         if known is None:
             known = ArrayValue(ref, self.frontend(ref).pytype(ref))
             self.by_ref[ref] = known
+            if ref.part is not None and self.frames:
+                self.part_origins[ref.var.name] = (self.frames[-1].raw_code, self.frames[-1].current)
         return known
+
+    def refuse_view_of_part(self, ref: ArrayRef) -> None:
+        parts.refuse_view(self, ref)
 
     def scalar_input(self, value: NumberValue) -> ArrayRef:
         """Pass a Python number to the graph by value."""
@@ -434,7 +440,9 @@ class Tracer:
     def call_value(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         function = self.realize(function)
         return function.call(
-            self, [self.realize(a) for a in args], {k: self.realize(v) for k, v in kwargs.items()}
+            self,
+            [self.realize(a) if isinstance(a, LazyValue) else a for a in args],
+            {k: self.realize(v) for k, v in kwargs.items()} if kwargs else kwargs,
         )
 
     def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -123,6 +123,25 @@ class ArrayRef:
         return self.var.type
 
 
+def part_shown(builder: GraphBuilder, var: Var) -> Var | None:
+    """Of what is in the graph a view of a copy, and in the program of the real or imaginary part of a complex
+    array: that copy; else ``None``."""
+    if not any(node.op in _PARTS for node in builder.nodes):
+        return None
+    made = {out.name: node for node in builder.nodes for out in node.outputs}
+    while var.name in made:
+        node = made[var.name]
+        if node.op in _PARTS and node.inputs[0].dtype.is_complex:
+            return var
+        if not getattr(builder.table[node.op], "is_view", False):
+            return None
+        var = node.inputs[0]
+    return None
+
+
+_PARTS = ("real", "imag")
+
+
 @dataclass
 class TraceContext:
     """What a rule may use: the builder (``tx.ops.add(x, y)`` emits), the symbols, and notes about the

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+import dyncomp
 from tests.capture.comparing import check
 
 
@@ -78,3 +79,14 @@ def odd_indices(x):
 @pytest.mark.parametrize("program", [read_only_member, read_only_deleted, private_slots, odd_indices])
 def test_program(program):
     check(program, lambda: (np.arange(4.0),), options={"capture_plain": True})
+
+
+def kind_of(obj, x):
+    return x + 1, type(obj).__name__
+
+
+def test_cells_are_known_by_their_type():
+    compiled = dyncomp.compile(kind_of, backend="eager")
+    inner = (lambda y: lambda: y)(1)
+    for obj in (inner.__closure__[0], (1,), inner.__closure__[0], object()):
+        assert compiled(obj, np.zeros(1))[1] == type(obj).__name__

@@ -10,12 +10,13 @@ import dis
 from collections.abc import Iterator
 from types import CodeType
 
-from dyncomp.capture.bytecode.flow import handlers_of, successors
+from dyncomp.capture.bytecode.flow import handlers_of, remembered, successors
 from dyncomp.capture.bytecode.instr import CanonicalCode
 
 _DELETE = dis.opmap["DELETE_DEREF"]
 
 
+@remembered
 def unsure_cells(code: CanonicalCode) -> frozenset[int]:
     """The instructions that read a cell of the function's own which may be empty then."""
     own = frozenset(code.cellvars)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from dyncomp.capture._hook import check_cell
@@ -60,7 +60,7 @@ class Assembly:
         """Put ``label`` before whatever is emitted next."""
         label.index = len(self._items)
 
-    def emit_copy(self, instr: Instr, places: list[Label], catches: list[Catch | None]) -> None:
+    def emit_copy(self, instr: Instr, places: Places, catches: Catches) -> None:
         """Append ``instr`` of the code that ``places`` and ``catches`` belong to, and mark its place."""
         self.mark(places[instr.index])
         if instr.index in self._unsure:
@@ -117,19 +117,68 @@ class Assembly:
         return dataclasses.replace(like, instructions=tuple(instructions), exceptions=exceptions, **changes)
 
 
-def places_and_catches(code: CanonicalCode) -> tuple[list[Label], list[Catch | None]]:
+def with_insertions(
+    code: CanonicalCode, after: Mapping[int, list[tuple[str, Any]]], without: Collection[int] = ()
+) -> CanonicalCode:
+    """``code`` with further operations ``after`` some of its instructions, at their place and under their
+    handler, and ``without`` others."""
+    made: list[tuple[str, Any, Loc]] = []
+    begins = []
+    for op, arg, loc, index in code.instructions:
+        begins.append(len(made))
+        if index not in without:
+            made.append((op, arg, loc))
+        if index in after:
+            made += [(new, operand, loc) for new, operand in after[index]]
+    begins.append(len(made))
+    instructions = tuple(
+        [
+            make_instr((op, begins[arg] if op in JUMPS or op == "LASTI" else arg, loc, index))
+            for index, (op, arg, loc) in enumerate(made)
+        ]
+    )
+    exceptions = tuple(
+        [
+            ExceptionRange(begins[start], begins[end], begins[target], depth, lasti)
+            for start, end, target, depth, lasti in code.exceptions
+        ]
+    )
+    return dataclasses.replace(code, instructions=instructions, exceptions=exceptions)
+
+
+class Places(dict[int, Label]):
+    """Labels for the instructions of a code object and, last, for its end; made when they are asked for."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+
+    def __missing__(self, index: int) -> Label:
+        if index < 0:
+            return self[self._count + 1 + index]
+        label = self[index] = Label()
+        return label
+
+
+class Catches(dict[int, "Catch | None"]):
+    """The handlers of a code object's instructions in terms of its ``places``."""
+
+    def __init__(self, code: CanonicalCode, places: Places) -> None:
+        super().__init__()
+        self._handlers = handlers_of(code)
+        self._places = places
+
+    def __missing__(self, index: int) -> Catch | None:
+        entry = self._handlers[index]
+        made = None if entry is None else Catch(self._places[entry.target], entry.depth, entry.lasti)
+        self[index] = made
+        return made
+
+
+def places_and_catches(code: CanonicalCode) -> tuple[Places, Catches]:
     """Fresh labels for every instruction of ``code`` (and its end), and its handlers in terms of them."""
-    places = [Label() for _ in range(len(code.instructions) + 1)]
-    made: dict[ExceptionRange, Catch] = {}
-    catches: list[Catch | None] = []
-    for entry in handlers_of(code):
-        if entry is None:
-            catches.append(None)
-            continue
-        if entry not in made:
-            made[entry] = Catch(places[entry.target], entry.depth, entry.lasti)
-        catches.append(made[entry])
-    return places, catches
+    places = Places(len(code.instructions))
+    return places, Catches(code, places)
 
 
 def _led_by_nop(instructions: list[Instr], catches: list[Catch | None], kept: list[bool]) -> list[bool]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from dyncomp.capture.bytecode.instr import (
     CONDITIONAL_JUMPS,
+    FIXED_EFFECTS,
     JUMPS,
     NO_FALLTHROUGH,
     CanonicalCode,
@@ -110,17 +111,16 @@ def stack_depths(code: CanonicalCode, depth: int = 0) -> list[int]:
                     raise VerifyError(f"{code.qualname}: stack depth {depths[index]} or {depth} at {index}")
                 break
             depths[index] = depth
-            instr = instructions[index]
+            op, arg, _, _ = instructions[index]
             handler = handlers[index]
             if handler is not None:
                 if depth < handler.depth:
                     raise VerifyError(f"{code.qualname}: handler of {index} wants {handler.depth} values")
                 work.append((handler.target, handler.depth + handler.lasti + 1))
-            op, arg = instr.op, instr.arg
             if op in CONDITIONAL_JUMPS:
                 pops, pushes = pops_pushes(op, arg, True)
                 work.append((arg, depth - pops + pushes))
-            pops, pushes = pops_pushes(op, arg)
+            pops, pushes = FIXED_EFFECTS.get(op) or pops_pushes(op, arg)
             if depth < pops:
                 raise VerifyError(f"{code.qualname}: {op} at {index} wants {pops} values, has {depth}")
             depth += pushes - pops
@@ -193,13 +193,13 @@ class Flow:
         Forward analysis from instruction ``start``, meet = intersection. Instructions that cannot be reached
         from there report every local.
         """
-        return self._forward(self.entry_mask() if entry is None else entry, start, union=False)
+        return _forward(self.code, self.entry_mask() if entry is None else entry, start, False)
 
     def maybe_assigned(self, entry: int | None = None, start: int = 0) -> list[int]:
         """Locals that may be bound before every instruction (union over paths)."""
-        return self._forward(self.entry_mask() if entry is None else entry, start, union=True)
+        return _forward(self.code, self.entry_mask() if entry is None else entry, start, True)
 
-    def _forward(self, entry: int, start: int, union: bool) -> list[int]:
+    def find_assigned(self, entry: int, start: int, union: bool) -> list[int]:
         instructions, handlers, bit = self.code.instructions, self.handlers, self.bit
         restored, shadow_of = self._shadows()
         everything = (1 << len(self.names)) - 1
@@ -219,7 +219,7 @@ class Flow:
                 handler = handlers[index]
                 if handler is not None:
                     work.append((handler.target, value))
-                op, arg = instructions[index].op, instructions[index].arg
+                op, arg, _, _ = instructions[index]
                 if op == "STORE_FAST":
                     value = _stored(value, bit.get(arg, 0), restored.get(index, 0), union)
                 elif op == "DELETE_FAST":
@@ -287,11 +287,13 @@ class Flow:
         restored, shadow_of = self._shadows()
         live = [0] * (len(instructions) + 1)
         changed = True
+        goes_back = any(entry.target < entry.end for entry in self.code.exceptions)
         while changed:
             changed = False
             for index in range(len(instructions) - 1, -1, -1):
-                op, arg = instructions[index].op, instructions[index].arg
+                op, arg, _, _ = instructions[index]
                 if op in JUMPS:
+                    goes_back = goes_back or arg <= index
                     value = live[arg]
                     if op in CONDITIONAL_JUMPS:
                         value |= live[index + 1]
@@ -313,7 +315,7 @@ class Flow:
                     value |= live[handler.target]
                 if value != live[index]:
                     live[index] = value
-                    changed = True
+                    changed = goes_back
         live.pop()
         everything = (1 << len(self.names)) - 1
         return [value & everything for value in live]
@@ -322,6 +324,11 @@ class Flow:
 @remembered
 def flow_of(code: CanonicalCode) -> Flow:
     return Flow.make(code)
+
+
+@remembered
+def _forward(code: CanonicalCode, entry: int, start: int, union: bool) -> list[int]:
+    return flow_of(code).find_assigned(entry, start, union)
 
 
 @remembered
@@ -442,10 +449,13 @@ def uses_tools(code: CanonicalCode) -> bool:
     return any(instr.op in loads and instr.arg in _TOOLS for instr in code.instructions)
 
 
+@remembered
 def predecessors(code: CanonicalCode) -> list[list[int]]:
     """For every instruction, which instructions may come right before it (exceptions not counted)."""
     found: list[list[int]] = [[] for _ in code.instructions]
-    for instr in code.instructions:
-        for after in successors(instr):
-            found[after].append(instr.index)
+    for op, arg, _, index in code.instructions:
+        if op not in NO_FALLTHROUGH:
+            found[index + 1].append(index)
+        if op in JUMPS:
+            found[arg].append(index)
     return found

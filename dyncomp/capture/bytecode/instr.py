@@ -278,7 +278,7 @@ NEVER_RAISES = frozenset(
 )
 """Ops that raise nothing themselves (destructors and signals aside)."""
 
-_FIXED: dict[str, tuple[int, int]] = {
+FIXED_EFFECTS: dict[str, tuple[int, int]] = {
     "NOP": (0, 0),
     "RESUME": (0, 0),
     "POP_TOP": (1, 0),
@@ -369,6 +369,7 @@ _FIXED: dict[str, tuple[int, int]] = {
     "SETUP_ANNOTATIONS": (0, 0),
     "LASTI": (0, 1),
 }
+"""How many values each op takes off the stack and puts on, where neither its argument nor its way matters."""
 
 _COUNTED: dict[str, Callable[[Any], tuple[int, int]]] = {
     "COPY": lambda n: (n, n + 1),
@@ -389,7 +390,7 @@ _COUNTED: dict[str, Callable[[Any], tuple[int, int]]] = {
     "RAISE_VARARGS": lambda n: (n, 0),
 }
 
-OPS = frozenset(_FIXED) | frozenset(_COUNTED) | {"FOR_ITER", "SEND"}
+OPS = frozenset(FIXED_EFFECTS) | frozenset(_COUNTED) | {"FOR_ITER", "SEND"}
 """Every canonical op."""
 
 
@@ -399,7 +400,7 @@ def pops_pushes(op: str, arg: Any, jump: bool = False) -> tuple[int, int]:
     ``jump`` says which way a conditional jump goes. ``COPY``, ``SWAP`` count the values they reach.
     Raises KeyError for an op outside the set.
     """
-    fixed = _FIXED.get(op)
+    fixed = FIXED_EFFECTS.get(op)
     if fixed is not None:
         return fixed
     if op == "FOR_ITER":

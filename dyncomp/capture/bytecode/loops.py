@@ -27,7 +27,7 @@ from typing import Any
 
 from dyncomp.capture.bytecode.cells import unsure_cells
 from dyncomp.capture.bytecode.continuation import stand_in
-from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
+from dyncomp.capture.bytecode.edit import Assembly, Catch, Catches, Label, Places, places_and_catches
 from dyncomp.capture.bytecode.flow import Flow, handlers_of, introspects_locals, program_handler, stack_depths
 from dyncomp.capture.bytecode.instr import JUMPS, NO_FALLTHROUGH, NO_LOC, CanonicalCode, Instr
 from dyncomp.capture.bytecode.loop_find import Loop, find_loops
@@ -253,8 +253,8 @@ def _emit_region(
     code: CanonicalCode,
     region: Region,
     variables: _Variables,
-    places: list[Label],
-    catches: list[Catch | None],
+    places: Places,
+    catches: Catches,
     stubs: dict[int, Label],
     failed: Catch | None,
 ) -> bool:
@@ -289,7 +289,7 @@ def _emit_region(
     return may_return
 
 
-def _resolve(region: Region, source: int, target: int, places: list[Label], stubs: dict[int, Label]) -> Label:
+def _resolve(region: Region, source: int, target: int, places: Places, stubs: dict[int, Label]) -> Label:
     k = region.code_of((source, target))
     return places[target] if k is None else stubs[k]
 
@@ -423,8 +423,8 @@ def _emit_driver(
     body: LoopBody,
     body_callable: Any,
     variables: _Variables,
-    places: list[Label],
-    catches: list[Catch | None],
+    places: Places,
+    catches: Catches,
     resumes: Mapping[int, ResumeTarget],
 ) -> set[str]:
     """The loop itself: entered at ``places[loop.header]``, left to the places of the original code or to what
@@ -471,7 +471,7 @@ def _emit_dispatch(
     body: LoopBody,
     variables: _Variables,
     again: Label,
-    places: list[Label],
+    places: Places,
     ways_out: dict[int, Label],
 ) -> None:
     """Go where the returned tuple says, its locals stored."""

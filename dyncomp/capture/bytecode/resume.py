@@ -18,8 +18,15 @@ from typing import Any, NamedTuple
 
 from dyncomp.capture._hook import later
 from dyncomp.capture.bytecode.cells import unsure_cells
-from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
-from dyncomp.capture.bytecode.flow import Flow, introspects_locals, stack_depths
+from dyncomp.capture.bytecode.edit import Assembly, Catches, Label, Places, places_and_catches
+from dyncomp.capture.bytecode.flow import (
+    Flow,
+    handlers_of,
+    introspects_locals,
+    remembered,
+    stack_depths,
+    successors,
+)
 from dyncomp.capture.bytecode.instr import (
     CO_VARARGS,
     CO_VARKEYWORDS,
@@ -97,14 +104,19 @@ def needed_locals(
     calls ``super()`` without arguments. ``start``: where the frame began. Order of ``varnames``;
     cells are never in it.
     """
-    canonical = canonical_of(code)
-    flow = Flow.of(canonical)
-    if introspects_locals(canonical, start):
-        return tuple(name for name in flow.names if name in bound)
-    wanted = set(flow.members(flow.live()[at]))
-    if _uses_bare_super(canonical):
-        wanted.add(canonical.varnames[0])
-    return tuple(name for name in flow.names if name in wanted and name in bound)
+    return tuple([name for name in _wanted_locals(canonical_of(code), at, start) if name in bound])
+
+
+@remembered
+def _wanted_locals(code: CanonicalCode, at: int, start: int) -> tuple[str, ...]:
+    """The locals that a continuation must be given where they are bound."""
+    flow = Flow.of(code)
+    if introspects_locals(code, start):
+        return flow.names
+    wanted = flow.live()[at]
+    if _uses_bare_super(code):
+        wanted |= flow.mask(code.varnames[:1])
+    return flow.members(wanted)
 
 
 def make_continuation(
@@ -178,10 +190,12 @@ def make_break_tail(
     temporaries: set[str] = set()
     depths = stack_depths(canonical)
     prefix = fresh_prefix(canonical, _TAIL)
-    for instr in canonical.instructions:
-        if instr.index == at:
+    kept = _reached(canonical, at if start is None else start, at, resumes, exits or {})
+    for index in sorted(kept):
+        instr = canonical.instructions[index]
+        if index == at:
             temporaries |= _breaking(assembly, instr, resumes, depths, prefix, places, catches)
-        elif exits and instr.index in exits:
+        elif exits and index in exits:
             temporaries |= emit_exit(assembly, instr, exits, depths, prefix, places)
         else:
             assembly.emit_copy(instr, places, catches)
@@ -190,6 +204,28 @@ def make_break_tail(
         temporaries.add(NO_VALUE)
     made = finish_function(assembly, canonical, argument_names(canonical, given), temporaries)
     return Continuation(encode(made), made, at, given, made.freevars, canonical.cellvars)
+
+
+def _reached(
+    code: CanonicalCode, start: int, at: int, resumes: Collection[int], exits: Collection[int]
+) -> set[int]:
+    """The instructions that run from ``start`` until a tail call goes on: behind ``at``, or at ``exits``."""
+    handlers = handlers_of(code)
+    seen: set[int] = set()
+    work = [start]
+    while work:
+        index = work.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        if index != at and index in exits:
+            continue
+        handler = handlers[index]
+        if handler is not None:
+            work.append(handler.target)
+        following = successors(code.instructions[index])
+        work += [after for after in following if index != at or after not in resumes]
+    return seen
 
 
 class ContinuationCache:
@@ -235,6 +271,7 @@ def check_plain(code: CanonicalCode) -> None:
         raise Unsupported("a generator or coroutine cannot be resumed as a function", break_id=BREAK_ID)
 
 
+@remembered
 def _uses_bare_super(code: CanonicalCode) -> bool:
     if "__class__" not in code.freevars or not code.argcount:
         return False
@@ -281,7 +318,7 @@ def emit_prologue(
     assembly: Assembly,
     code: CanonicalCode,
     at: int,
-    places: list[Label],
+    places: Places,
     stack_depth: int,
     given: tuple[Arg, ...],
     lasti_slots: Mapping[int, int],
@@ -342,8 +379,8 @@ def _breaking(
     resumes: Mapping[int, ResumeTarget],
     depths: list[int],
     prefix: str,
-    places: list[Label],
-    catches: list[Catch | None],
+    places: Places,
+    catches: Catches,
 ) -> set[str]:
     """Emit ``instr`` and the tails for where it goes; returns the temporaries the tails use."""
     temporaries: set[str] = set()
@@ -371,7 +408,7 @@ def emit_exit(
     exits: Mapping[int, ResumeTarget],
     depths: list[int],
     prefix: str,
-    places: list[Label],
+    places: Places,
 ) -> set[str]:
     """Emit the tail call that goes on at ``instr`` in its place; returns the temporaries used."""
     assembly.mark(places[instr.index])

@@ -11,7 +11,7 @@ import types
 from contextvars import ContextVar
 from typing import Any
 
-from .. import _hook, containers, frames, machine, recursion
+from .. import _hook, containers, frames, frozen, machine, recursion
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import (
@@ -102,9 +102,7 @@ def refuse_inlining(
     module = function_globals(function)[0].get("__name__", "")
     if not tracer.config.is_inlinable(str(module), code.co_qualname):
         raise Break("unsupported-call", f"{function.describe()} of module {module} is called, not inlined")
-    depth = tracer.config.options.inline_depth
-    own_frames = sum(not is_library_frame(tracer, frame) for frame in tracer.frames)
-    if own_frames > depth or len(tracer.frames) > 4 * depth:
+    if _is_nested_too_deeply(tracer):
         raise Break("inline-refused", f"{function.describe()}: calls nested too deeply")
     inside = [frame for frame in tracer.frames if frame.raw_code is code]
     if inside and not is_library_frame(tracer, inside[-1]):
@@ -117,6 +115,15 @@ def refuse_inlining(
     if isinstance(function, FunctionValue) and disabled_reason(function.function):
         reason = disabled_reason(function.function)
         raise Break("disabled", f"{function.describe()} is disabled: {reason}")
+
+
+def _is_nested_too_deeply(tracer: Tracer) -> bool:
+    """Whether there are too many frames: of the program's own, or at all."""
+    depth = tracer.config.options.inline_depth
+    if len(tracer.frames) <= depth:
+        return False
+    own = sum(not is_library_frame(tracer, frame) for frame in tracer.frames)
+    return own > depth or len(tracer.frames) > 4 * depth
 
 
 def is_library_frame(tracer: Tracer, frame: Any) -> bool:
@@ -286,7 +293,7 @@ def call_object(
     inherited = derived.call_method(tracer, obj, args, kwargs)
     if inherited is not None:
         return inherited
-    found = library_rule(tracer, obj, args, kwargs)
+    found = library_rule(tracer, obj, args, kwargs) or frozen.call(tracer, obj, args, kwargs)
     if found is not None:
         tracer.take_direct()
         return found
@@ -371,6 +378,8 @@ def wrapped_library_function(
 def _plain_argument(value: Value) -> bool:
     if isinstance(value, (ListValue, TupleValue)):
         return all(_plain_argument(v) for v in value.children())
+    if isinstance(value, (FunctionValue, NestedFunctionValue)):
+        return True
     return isinstance(value, (ArrayValue, NumberValue, SuperValue)) or value.is_const or hasattr(value, "sym")
 
 

@@ -114,6 +114,8 @@ def _is_plain(constant: Any) -> bool:
 def literal(tracer: Tracer, value: Value, what: str, inside: tuple[Value, ...] = ()) -> Any:
     """A real object equal to a value that is constant all through, for a function that only reads it."""
     value = tracer.realize(value)
+    if type(value) is ConstValue:
+        return value.const
     if any(value is outer for outer in inside):
         raise Break("unsupported-operation", f"{what} that contains itself")
     around = (*inside, value)

@@ -90,7 +90,6 @@ class CaptureConfig(_hook.HookConfig):
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self._described: set[types.CodeType] = set()
         self.rebuild: Callable[[Any, Options], Any] | None = None
-        self.code_infos: dict[int, Any] = {}
         self.code_hashes: dict[int, tuple[types.CodeType, str]] = {}
         self.resume_functions: dict[Any, Any] = {}
         self.stand_ins: dict[int, Any] = {}  # what is made later, by the id of the code that stands in for it
@@ -150,7 +149,6 @@ class CaptureConfig(_hook.HookConfig):
         self._varying.clear()
         self._body_owners.clear()
         self._plain_bodies.clear()
-        self.code_infos.clear()
         self.code_hashes.clear()
         self.resume_functions.clear()
         self.stand_ins.clear()

@@ -28,18 +28,19 @@ def _signed_varint(out: bytearray, value: int) -> None:
 
 def _entry(out: bytearray, loc: Loc, units: int, line: int) -> int:
     """Append one entry for ``units`` (1-8) code units; returns the line that the next entry counts from."""
-    if loc.line is None:
+    at, end_line, col, end_col = loc
+    if at is None:
         out.append(0x80 | (_NONE << 3) | (units - 1))
         return line
-    delta = loc.line - line
-    end_line = loc.line if loc.end_line is None else loc.end_line
-    if loc.col is None or loc.end_col is None:
-        if end_line == loc.line:
+    delta = at - line
+    if end_line is None:
+        end_line = at
+    if col is None or end_col is None:
+        if end_line == at:
             out.append(0x80 | (_NO_COLUMNS << 3) | (units - 1))
             _signed_varint(out, delta)
-            return loc.line
-    elif end_line == loc.line:
-        col, end_col = loc.col, loc.end_col
+            return at
+    elif end_line == at:
         if delta == 0 and col < 80 and 0 <= end_col - col < 16:
             out.append(0x80 | ((col >> 3) << 3) | (units - 1))
             out.append(((col & 7) << 4) | (end_col - col))
@@ -48,13 +49,13 @@ def _entry(out: bytearray, loc: Loc, units: int, line: int) -> int:
             out.append(0x80 | ((10 + delta) << 3) | (units - 1))
             out.append(col)
             out.append(end_col)
-            return loc.line
+            return at
     out.append(0x80 | (_LONG << 3) | (units - 1))
     _signed_varint(out, delta)
-    _varint(out, end_line - loc.line)
-    _varint(out, 0 if loc.col is None else loc.col + 1)
-    _varint(out, 0 if loc.end_col is None else loc.end_col + 1)
-    return loc.line
+    _varint(out, end_line - at)
+    _varint(out, 0 if col is None else col + 1)
+    _varint(out, 0 if end_col is None else end_col + 1)
+    return at
 
 
 def encode_locations(runs: Iterable[tuple[Loc, int]], firstlineno: int, merge: bool) -> bytes:
@@ -76,7 +77,7 @@ def _merged(runs: Iterable[tuple[Loc, int]]) -> Iterator[tuple[Loc, int]]:
     current: Loc | None = None
     total = 0
     for loc, units in runs:
-        if loc == current:
+        if loc is current or loc == current:
             total += units
             continue
         if current is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import NamedTuple
@@ -105,9 +107,13 @@ def _prefixes_for(arg: int) -> int:
     return 2 if arg < 0x1000000 else 3
 
 
+_SIZES = [1 + count for count in tables.CACHES]
+"""Code units of each opcode without its prefixes."""
+
+
 def _layout(instructions: Sequence[RawTuple], opcodes: list[int]) -> tuple[list[int], list[int], list[int]]:
     """Start unit, prefixes and argument of every instruction; grows jumps until all arguments fit."""
-    caches, jump_sign = tables.CACHES, tables.JUMP_SIGN
+    jump_sign = tables.JUMP_SIGN
     prefixes, args, jumps = [], [], []
     for index, (_, arg, target, _, extended) in enumerate(instructions):
         args.append(arg)
@@ -116,12 +122,9 @@ def _layout(instructions: Sequence[RawTuple], opcodes: list[int]) -> tuple[list[
         elif arg >= 0x100:
             extended = max(extended, _prefixes_for(arg))
         prefixes.append(extended)
+    sizes = [_SIZES[opcode] for opcode in opcodes]
     while True:
-        starts = [0]
-        position = 0
-        for opcode, count in zip(opcodes, prefixes):
-            position += count + 1 + caches[opcode]
-            starts.append(position)
+        starts = list(itertools.accumulate(map(operator.add, sizes, prefixes), initial=0))
         grown = False
         for index, target in jumps:
             distance = jump_sign[opcodes[index]] * (starts[target] - starts[index + 1])
@@ -134,6 +137,16 @@ def _layout(instructions: Sequence[RawTuple], opcodes: list[int]) -> tuple[list[
                 grown = True
         if not grown:
             return starts, prefixes, args
+
+
+def _emit_prefixes(out: bytearray, addresses: list[int], prefixes: list[int], args: list[int]) -> None:
+    """Write the EXTENDED_ARG of all instructions and move their ``addresses`` behind them."""
+    for index, prefix in enumerate(prefixes):
+        for k in range(prefix, 0, -1):
+            start = 2 * addresses[index]
+            out[start] = tables.EXTENDED_ARG
+            out[start + 1] = (args[index] >> (8 * k)) & 0xFF
+            addresses[index] += 1
 
 
 def assemble(
@@ -151,15 +164,13 @@ def assemble(
     opcodes = [opmap[item[0]] for item in instructions]
     starts, prefixes, args = _layout(instructions, opcodes)
     out = bytearray(2 * starts[-1])  # of zeros, which caches are
-    addresses = []
-    for start, opcode, prefix, arg in zip(starts, opcodes, prefixes, args):
-        for k in range(prefix, 0, -1):
-            out[2 * start] = tables.EXTENDED_ARG
-            out[2 * start + 1] = (arg >> (8 * k)) & 0xFF
-            start += 1
-        addresses.append(start)
-        out[2 * start] = opcode
-        out[2 * start + 1] = arg & 0xFF
+    addresses = starts[:-1]
+    if any(prefixes):
+        _emit_prefixes(out, addresses, prefixes, args)
+    for start, opcode, arg in zip(addresses, opcodes, args):
+        start += start
+        out[start] = opcode
+        out[start + 1] = arg & 0xFF
     runs = [(item[3], end - start) for item, start, end in zip(instructions, starts, starts[1:])]
     table = encode_exceptions(
         (starts[entry.start], starts[entry.end], starts[entry.target], entry.depth, entry.lasti)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from ..bytecode.edit import Assembly, places_and_catches
+from ..bytecode.edit import with_insertions
 from ..bytecode.flow import Flow, predecessors
 from ..bytecode.instr import CanonicalCode, Instr
 from .codegen import RELEASE
@@ -29,34 +29,27 @@ def release_dead(made: CanonicalCode, held: Collection[str]) -> CanonicalCode:
     live = flow.live()
     keep = flow.mask(held)
     until_mark = flow.entry_mask()
-    before = _reaching(made, mark)
-    last_reads = set(_last_reads(made, flow, live, keep, until_mark, before))
-    places, catches = places_and_catches(made)
-    assembly = Assembly()
-    for instr in made.instructions:
-        if instr.index == mark:
-            assembly.mark(places[mark])
-            assembly.loc = instr.loc
-            read = flow.mask(i.arg for i in made.instructions if i.op == "LOAD_FAST")
-            gone = flow.assigned()[mark] & ~live[mark] & ~keep & (until_mark | ~read)
-            for name in flow.members(gone):
-                assembly.emit("DELETE_FAST", name)
-            continue
-        if instr.index == mark + 1:  # POP_TOP
-            assembly.mark(places[instr.index])
-            continue
-        assembly.emit_copy(instr, places, catches)
-        if instr.index in last_reads:
-            assembly.loc, assembly.catch = instr.loc, catches[instr.index]
-            assembly.emit("DELETE_FAST", instr.arg)
-    assembly.mark(places[-1])
-    return assembly.finish(made)
+    origins = predecessors(made)
+    read = flow.mask(i.arg for i in made.instructions if i.op == "LOAD_FAST")
+    gone = flow.assigned()[mark] & ~live[mark] & ~keep & (until_mark | ~read)
+    deleted = {
+        instr.index: [("DELETE_FAST", instr.arg)]
+        for instr in _last_reads(made, flow, live, keep, until_mark, _reaching(origins, mark), origins)
+    }
+    deleted[mark + 1] = [("DELETE_FAST", name) for name in flow.members(gone)]
+    return with_insertions(made, deleted, without=(mark, mark + 1))
 
 
 def _last_reads(
-    made: CanonicalCode, flow: Flow, live: list[int], keep: int, until_mark: int, before: set[int]
-) -> Iterator[int]:
-    ending = set(_endings(made))
+    made: CanonicalCode,
+    flow: Flow,
+    live: list[int],
+    keep: int,
+    until_mark: int,
+    before: set[int],
+    origins: list[list[int]],
+) -> Iterator[Instr]:
+    ending = set(_endings(made, origins))
     for instr in made.instructions:
         if instr.op != "LOAD_FAST" or instr.index in ending:
             continue
@@ -64,7 +57,7 @@ def _last_reads(
         if bit & keep or (bit & until_mark and instr.index in before):
             continue
         if bit and not live[instr.index + 1] & bit and not _handled_live(flow, live, instr, bit):
-            yield instr.index
+            yield instr
 
 
 def _handled_live(flow: Flow, live: list[int], instr: Instr, bit: int) -> bool:
@@ -73,9 +66,8 @@ def _handled_live(flow: Flow, live: list[int], instr: Instr, bit: int) -> bool:
     return handler is not None and bool(live[handler.target] & bit)
 
 
-def _endings(made: CanonicalCode) -> Iterator[int]:
+def _endings(made: CanonicalCode, origins: list[list[int]]) -> Iterator[int]:
     """The instructions that only put together what is returned."""
-    origins = predecessors(made)
     for instr in made.instructions:
         if instr.op != "RETURN_VALUE":
             continue
@@ -85,9 +77,8 @@ def _endings(made: CanonicalCode) -> Iterator[int]:
             yield index
 
 
-def _reaching(made: CanonicalCode, mark: int) -> set[int]:
+def _reaching(origins: list[list[int]], mark: int) -> set[int]:
     """The instructions from which control may come to ``mark``."""
-    origins = predecessors(made)
     found: set[int] = set()
     work = [mark]
     while work:

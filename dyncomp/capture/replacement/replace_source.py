@@ -2,51 +2,51 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from .._hook import later
 from ..breaks import Skip
-from ..bytecode import transfers
 from ..bytecode.continuation import made_later
-from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode, Loc, make_instr
-from ..pyver import decode, encode
+from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS
+from ..pyver import encode
 from ..values.number import NumberValue
+from .assembly import assemble_function
 from .codegen import Codegen
 from .release import release_dead
 
 _INDENT = "    "
-_ON_LOCALS = ("LOAD_FAST", "STORE_FAST", "DELETE_FAST")
-Line = tuple[str, Loc]
 
 
 def build_function(cg: Codegen, graph_call: Any, code: types.CodeType) -> tuple[types.CodeType, str]:
     """The replacement of ``code`` and its source text."""
     if not all(name.isidentifier() for name in code.co_freevars):
         raise Skip("a free variable that source cannot name")
-    lines = _function_lines(cg, graph_call, code)
-    text = "\n".join(line for line, _ in lines)
-    return _compile(cg, lines, code), text
-
-
-def _function_lines(cg: Codegen, graph_call: Any, code: types.CodeType) -> list[Line]:
-    first = transfers.line_loc(code.co_firstlineno)
-    lines: list[Line] = [(f"def {_name(code)}({_signature(cg, code)}):", first)]
-    if code.co_freevars:
-        lines.append((f"{_INDENT}if 0: ({', '.join(code.co_freevars)},)", first))
     call = [_graph_line(cg, graph_call), *_readonly_lines(cg)] if graph_call is not None else []
     conditions = _conditions(cg)
     # rendering the graph's arguments and the conditions may have added loads: they come first
     guarded = [*cg.prelude, *conditions, *call]
+    original = f"return {_original_call(cg, code)}" if guarded else ""
+    text = "\n".join(_source(cg, guarded, original, code))
+    made = assemble_function(cg, guarded, original, code)
+    return encode(release_dead(made, cg.held)), text
+
+
+def _source(cg: Codegen, guarded: list[str], original: str, code: types.CodeType) -> Iterator[str]:
+    """The lines of the replacement, to be read by people."""
+    yield f"def {_name(code)}({_signature(cg, code)}):"
+    indent = _INDENT
     if guarded:
-        lines += _all_or_nothing(cg, guarded, code)
-        lines += [(_INDENT * 2 + text, place) for text, place in cg.body]
-        lines.append((f"{_INDENT}return {_original_call(cg, code)}", first))
-    else:
-        lines += [(_INDENT + text, place) for text, place in cg.body]
-    return lines
+        yield f"{_INDENT}try:"
+        yield from [_INDENT * 2 + text for text in guarded]
+        yield f"{_INDENT}except Exception: pass"
+        yield f"{_INDENT}else:"
+        indent = _INDENT * 2
+    yield from [indent + text for text, _ in cg.body]
+    if guarded:
+        yield _INDENT + original
 
 
 def _readonly_lines(cg: Codegen) -> list[str]:
@@ -108,15 +108,6 @@ def _graph_constant(cg: Codegen, graph_call: Any) -> str:
     return name
 
 
-def _all_or_nothing(cg: Codegen, guarded: list[str], code: types.CodeType) -> list[Line]:
-    first = transfers.line_loc(code.co_firstlineno)
-    lines = [(f"{_INDENT}try:", first)]
-    lines += [(_INDENT * 2 + text, first) for text in guarded]
-    lines.append((f"{_INDENT}except {cg.constant(Exception)}: pass", first))
-    lines.append((f"{_INDENT}else:", first))
-    return lines
-
-
 def _original_call(cg: Codegen, code: types.CodeType) -> str:
     """Run the original from the start, as plain Python."""
     cells = ", ".join(f"(lambda: {name}).__closure__[0]" for name in code.co_freevars)
@@ -151,56 +142,3 @@ def _signature(cg: Codegen, code: types.CodeType) -> str:
     if code.co_flags & CO_VARKEYWORDS:
         parts.append(f"**{rest.pop(0)}")
     return ", ".join(parts)
-
-
-def _compile(cg: Codegen, lines: list[Line], code: types.CodeType) -> types.CodeType:
-    if code.co_freevars:
-        top = transfers.line_loc(1)
-        head = [("def __outer():", top), (f"{_INDENT}{' = '.join(code.co_freevars)} = None", top)]
-        lines = head + [(_INDENT + text, place) for text, place in lines]
-    module = compile("\n".join(text for text, _ in lines), code.co_filename, "exec", dont_inherit=True)
-    inner = _find_code(module, _name(code))
-    made = _place(decode(inner), cg, [place for _, place in lines])
-    return encode(_fit(release_dead(made, cg.held), code))
-
-
-def _place(made: CanonicalCode, cg: Codegen, places: list[Loc]) -> CanonicalCode:
-    """Constants for their names, and the places in the user's program that the instructions stand for."""
-    constants, originals = cg.constants, cg.originals
-    instructions = []
-    for op, arg, loc, index in made.instructions:
-        if op == "LOAD_GLOBAL" and arg in constants:
-            op, arg = "LOAD_CONST", constants[arg]
-        elif op == "LOAD_CONST" and originals:  # a literal stands for the program's own object
-            arg = originals.get((type(arg), repr(arg)), arg)
-        place = loc if loc.line is None else places[loc.line - 1]
-        instructions.append(make_instr((op, arg, place, index)))
-    return dataclasses.replace(made, instructions=tuple(instructions))
-
-
-def _find_code(module: types.CodeType, name: str) -> types.CodeType:
-    for const in module.co_consts:
-        if isinstance(const, types.CodeType):
-            return const if const.co_name == name else _find_code(const, name)
-    raise AssertionError(f"no function {name} in generated source")
-
-
-def _fit(made: CanonicalCode, code: types.CodeType) -> CanonicalCode:
-    """The original's argument names, free variables and identity."""
-    renamed = {old: new for old, new in zip(made.arg_names, code.co_varnames) if old != new}
-    instructions = made.instructions
-    if renamed:
-        instructions = tuple(
-            i._replace(arg=renamed[i.arg]) if i.op in _ON_LOCALS and i.arg in renamed else i
-            for i in instructions
-        )
-    return dataclasses.replace(
-        made,
-        instructions=instructions,
-        varnames=tuple(renamed.get(name, name) for name in made.varnames),
-        freevars=code.co_freevars,
-        name=code.co_name,
-        qualname=code.co_qualname,
-        filename=code.co_filename,
-        firstlineno=code.co_firstlineno,
-    )

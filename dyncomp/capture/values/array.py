@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...frontends.base import ArrayRef
+from ...frontends.base import ArrayRef, part_shown
 from ...prims.layout import has_c_order, has_f_order
 from ...symint import SymInt, is_unbacked
 from ..breaks import Break
@@ -76,6 +76,7 @@ class ArrayValue(Value):
         if self.ref.part is not None:
             base, name = self.ref.part
             return f"{cg.value(cg.tracer.array_value(base))}.{name}"
+        cg.tracer.refuse_view_of_part(self.ref)
         return cg.graph_output(self)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
@@ -166,11 +167,13 @@ class FlagsValue(Value):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         ref = self.owner.ref
         name = _FLAGS.get(name, name)
-        if name == "writeable":
+        known = (
+            part_shown(tracer.builder, ref.var) is None
+        )  # else the graph has a copy, laid out in another way
+        if name == "writeable" and (known or ref.part is not None):
             while ref.part is not None:
                 ref = ref.part[0]
             return ConstValue(not ref.readonly or ref.writeable_outside)
-        known = ref.part is None  # else the graph has a copy, laid out in another way
         check = _LAYOUTS.get(name)
         if check is not None and known and not any(map(is_unbacked, (*ref.shape, *ref.strides))):
             return ConstValue(bool(check(ref.shape, ref.strides)))

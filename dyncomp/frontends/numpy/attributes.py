@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import Unsupported
 from ...symint import Dim, product
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, TraceContext, part_shown
 from .math_functions import imag_part, real_part
 from .operands import IN_MEMORY
 from .rules import RuleTable
@@ -57,7 +57,7 @@ def nbytes(tx: TraceContext, x: ArrayRef) -> Dim:
 @TABLE.attribute("strides")
 def strides(tx: TraceContext, x: ArrayRef) -> tuple[Dim, ...]:
     """In bytes, as NumPy's."""
-    if x.part is not None:
+    if part_shown(tx.builder, x.var) is not None:
         raise Unsupported(IN_MEMORY)
     return tuple(s * x.dtype.itemsize for s in x.strides)
 

@@ -360,7 +360,7 @@ def meshgrid(
     full_shape = broadcast_shapes(*(x.shape for x in lines))
     grids = [broadcast_to(tx, x, full_shape) for x in lines]
     if not copy:
-        return tuple(array_of(g, readonly=True) for g in grids)
+        raise Unsupported("grids that are views, which NumPy lets be written")
     return tuple(array_of(emit(tx, "contiguous", g)) for g in grids)
 
 
