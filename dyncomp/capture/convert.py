@@ -37,6 +37,7 @@ from .tracer import Decisions, Restart, Tracer, state_assumption
 from .values.array import ArrayValue
 from .values.deque import DequeValue
 from .values.mapping import DictValue
+from .values.number import is_late
 from .values.obj import InstanceValue
 from .values.seq import ListValue
 from .values.sets import SetValue
@@ -201,6 +202,9 @@ def _finish(
     emit_end(cg, end)
     for value in tracer.may_raise:
         cg.graph_output(value)
+    for number in tracer.may_raise_before:
+        if not is_late(tracer, number):
+            cg.number(number)
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     refuse_fixed(tracer)
