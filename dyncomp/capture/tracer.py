@@ -422,6 +422,10 @@ class Tracer:
         """``next(iterator)`` raises, as the iterator has just ended."""
         exceptions.raise_stop_iteration(self, iterator)
 
+    def unless_raised(self, operation: Callable[[], Value]) -> tuple[Value | None, ExceptionValue | None]:
+        """What an operation gives, or the exception that it raises."""
+        return exceptions.result_or_exception(self, BaseException, operation)
+
     def leave_raise_to_python(self, exception: ExceptionValue) -> NoReturn:
         exceptions.leave_to_python(self, exception)
 
