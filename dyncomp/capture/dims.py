@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from ..errors import ConstraintError
@@ -11,7 +12,9 @@ from ..sizes import DynamicArguments
 from ..symint import Dim, SymGuard, SymInt
 from .guards.source import LocalSource, Source
 from .marks import MARKS, Marks, Range
-from .values.base import Tracer
+from .values.array import ArrayValue
+from .values.base import Tracer, Value
+from .values.number import SymIntValue
 
 
 def has_exchange_table(pytype: type) -> bool:
@@ -39,6 +42,18 @@ def _dynamic_dims(tracer: Tracer, facts: Facts, source: Source, marks: Marks) ->
         chosen |= {i for i, (a, b) in enumerate(zip(seen, facts.shape)) if a != b}
     state.seen[key] = facts.shape
     return chosen - static
+
+
+def hand_on_sizes(tracer: Tracer, piece: types.CodeType, variables: dict[str, Value]) -> None:
+    """Sizes that are symbolic where the capture ends are so in the continuation that goes on there."""
+    state = tracer.config.state_of(piece)
+    for name, value in variables.items():
+        if isinstance(value, SymIntValue):
+            state.dynamic.add((name, int))
+        elif isinstance(value, ArrayValue) and value.ref.kind == "array":
+            axes = {axis for axis, size in enumerate(value.ref.shape) if isinstance(size, SymInt)}
+            if axes:
+                state.dynamic_dims.setdefault(f"{name}.shape", set()).update(axes)
 
 
 def array_dims(

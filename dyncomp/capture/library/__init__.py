@@ -6,6 +6,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     construct,
     copies,
     environment,
+    frozen_objects,
     functions,
     inspection,
     iteration,
