@@ -22,9 +22,8 @@ DC_INLINE double dc_exp_tail_f64(double r) {
 // @ dc_exp_parts_f64
 struct dc_exp_parts_f64 { double rest, shifted; };
 DC_INLINE dc_exp_parts_f64 dc_local_exp_parts_f64(double x0, double low) {
-  const bool zero = x0 < -746.0;
   double x = x0 > 711.0 ? 711.0 : x0;
-  x = zero ? 0.0 : x;
+  x = x < -746.0 ? -746.0 : x;
   const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
   const double n = shifted - 0x1.80000000007fep52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
@@ -33,8 +32,9 @@ DC_INLINE dc_exp_parts_f64 dc_local_exp_parts_f64(double x0, double low) {
 }
 // @ dc_exp_f64
 DC_INLINE double dc_exp_f64(double x0) {
+  const bool zero = x0 < -746.0;
   double x = x0 > 711.0 ? 711.0 : x0;
-  x = x < -746.0 ? -746.0 : x;
+  x = zero ? 0.0 : x;
   const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
   const double n = shifted - 0x1.80000000007fep52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
