@@ -129,15 +129,18 @@ def compile_graph(
         toolchain = find_toolchain()
         calls = toolchain.calls_vectors and load_vector_math()
         serial_ns = options.serial_threshold_us * 1e3
-        source = timed("render", lambda: render_module(planned.module, serial_ns, calls))
-        source = source if edit is None else edit(source)
+        generated = timed("render", lambda: render_module(planned.module, serial_ns, calls))
+        source = generated if edit is None else edit(generated)
         cache = open_cache(None if options.cache else {**os.environ, "DYNCOMP_FORCE_DISABLE_CACHES": "1"})
         library = timed("build", lambda: cache.load(source, toolchain))
     if options.num_threads:
         set_num_threads(options.num_threads)
     if library is not None and options.mode == "max-autotune":
         tuned = library
-        call = timed("autotune", lambda: fastest(graph, planned.plan, source, tuned, cache, examples))
+        sources = {source: None}  # an ordered set
+        if calls and source == generated:
+            sources[render_module(planned.module, serial_ns)] = None
+        call = timed("autotune", lambda: fastest(graph, planned.plan, [*sources], tuned, cache, examples))
     else:
         call = timed("launch", lambda: build(planned.plan, library))
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
