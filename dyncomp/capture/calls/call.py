@@ -378,6 +378,8 @@ def wrapped_library_function(
 def _plain_argument(value: Value) -> bool:
     if isinstance(value, (ListValue, TupleValue)):
         return all(_plain_argument(v) for v in value.children())
+    if isinstance(value, (FunctionValue, NestedFunctionValue)):
+        return True
     return isinstance(value, (ArrayValue, NumberValue, SuperValue)) or value.is_const or hasattr(value, "sym")
 
 

@@ -2,6 +2,7 @@
 
 from ..calls.folding import fold_call
 from . import (  # noqa: F401 - importing a topic registers its builtins
+    caching,
     clock,
     construct,
     context_variables,
@@ -14,6 +15,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     itertools_calls,
     memory,
     numbers,
+    numpy_joins,
     numpy_state,
     operator_calls,
     output,

@@ -8,6 +8,7 @@ from ..breaks import Break
 from ..values.base import Tracer, Value
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue, can_step
+from ..values.obj import InstanceValue
 
 Method = Callable[..., Value]
 
@@ -24,7 +25,7 @@ def method(table: dict[str, Method]) -> Callable[[Method], Method]:
 
 def one_by_one(tracer: Tracer, values: Value) -> Iterator[Value]:
     """The items, an iterator's each when it is wanted: it may look at the container that it fills."""
-    if not isinstance(values, GeneratorValue) and not _steps(tracer, values):
+    if not is_stepped(tracer, values):
         yield from values.items(tracer)
         return
     for _ in range(tracer.config.options.unroll_ops):
@@ -36,5 +37,32 @@ def one_by_one(tracer: Tracer, values: Value) -> Iterator[Value]:
     raise Break(what, f"{values.describe()} yields many values")
 
 
-def _steps(tracer: Tracer, values: Value) -> bool:
-    return isinstance(values, IteratorValue) and can_step(tracer, values)
+def items_for_list(tracer: Tracer, values: Value) -> list[Value]:
+    """All items, asked for as ``list`` does."""
+    if type(values) is InstanceValue:
+        found: list[Value] = tracer.instance_items(values, hinted=True)
+        return found
+    return values.items(tracer)
+
+
+def items_in_two(tracer: Tracer, values: Value, before: int = 0) -> list[Value]:
+    """All items, those behind the first ``before`` as ``list(iterator)`` gives them: an iterator of the
+    program's own is asked for its iterator anew."""
+    if type(values) is not InstanceValue:
+        return values.items(tracer)
+    iterator = values.iterate(tracer)
+    if type(iterator) is not InstanceValue:
+        return iterator.items(tracer)
+    found: list[Value] = []
+    while len(found) < before:
+        item = iterator.next(tracer)
+        if item is None:
+            return found
+        found.append(item)
+    return found + items_for_list(tracer, iterator)
+
+
+def is_stepped(tracer: Tracer, values: Value) -> bool:
+    """Whether the items are made one by one, by code that may look at what is done with those before."""
+    steps = isinstance(values, IteratorValue) and can_step(tracer, values)
+    return steps or isinstance(values, GeneratorValue)
