@@ -87,16 +87,15 @@ def holders(tracer: Tracer, wanted: Value) -> int:
 
 def check_abandoned(tracer: Tracer, cg: Codegen) -> None:
     """A generator that is given up inside of ``try`` or ``with`` is closed at once, and its handlers run.
-    Where capture has not done that, and one could see it, plain Python is to have the generator: compiled code
-    may hold one for longer."""
+    Where capture has not done that, and one could see it, plain Python is to have the whole function:
+    compiled code may hold a generator for longer."""
     for generator in tracer.generators:
         if generator.is_protected and not cg.is_built(generator) and not _closes_unseen(tracer, generator):
-            reason = f"{generator.describe()} is given up inside of try or with"
-            run_plain(tracer, generator.frame.raw_code, reason)
+            raise Skip(f"{generator.describe()} is given up inside of try or with")
 
 
 def _closes_unseen(tracer: Tracer, generator: GeneratorValue) -> bool:
-    """Whether closing a generator changes nothing: no handler around where it stands is for ``GeneratorExit``."""
+    """Whether closing a generator changes nothing: no handler around it is for ``GeneratorExit``."""
     value = ExceptionValue(GeneratorExit, [])
     value.initialize([])
     value.origin = (tracer.code, -1)

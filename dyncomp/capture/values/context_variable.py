@@ -6,7 +6,8 @@ from contextvars import ContextVar, Token, copy_context
 from typing import Any
 
 from ..guards.source import Source
-from .base import Codegen, Value
+from .base import Codegen, Tracer, Value
+from .number import ConstValue
 
 
 class ContextVariableState(Value):
@@ -61,8 +62,15 @@ class TokenValue(Value):
     def pytype(self) -> type:
         return Token
 
-    def truth(self, tracer: Any) -> bool:
+    def truth(self, tracer: Tracer) -> bool:
         return True
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name == "var":
+            return ConstValue(self.state.obj)
+        if name == "old_value" and self.before is not None:
+            return self.before
+        return super().getattr(tracer, name)
 
     def children(self) -> tuple[Value, ...]:
         return (self.value,) if self.before is None else (self.value, self.before)

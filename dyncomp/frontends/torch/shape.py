@@ -332,7 +332,7 @@ def cat(tx: TraceContext, tensors: Any, dim: Any = 0, *, out: Any = None, axis: 
         raise Unsupported("zero-dimensional tensor cannot be concatenated")
     shaped = [r for r in refs if not (r.ndim == 1 and same(r.shape[0], 0))] or refs[:1]
     found = _joined(tx, shaped, axis_of(dim if axis is None else axis, shaped[0].ndim), refs)
-    if all(is_channels_last(r.var) for r in shaped):
+    if all(is_channels_last(r.var) for r in refs):
         return tensor(in_order(tx, found.var, (0, 2, 3, 1)))
     if shaped[0].ndim == 5 and not any(is_c_contiguous(r.shape, r.strides) for r in shaped):
         raise Unsupported("cat of volumes that may be channels-last")
