@@ -87,9 +87,11 @@ def vector_math(runtime: str) -> Extension:
         generated.write_text(text)
     extra = ["-std=c++17", "-fopenmp-simd", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
     extra += ["-fno-thread-jumps", "-Wno-psabi", "-Wno-unused-function"]
+    # gcc 12 takes the undefined lanes of its own intrinsics for a mistake
+    extra.append("-Wno-maybe-uninitialized")
     made = extension(
         "dyncomp.runtime._vector_math",
-        [f"{runtime}/vector_math/module.cpp"],
+        sorted(glob.glob(f"{runtime}/vector_math/*.cpp")),
         [str(generated)],
         extra,
         ["dl"],

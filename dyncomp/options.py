@@ -24,6 +24,7 @@ class Options:
     ``cache_bytes``: how much the compiled forms of one ``compile`` call may hold in memory, by an estimate;
     past it those not used for longest are dropped.
     ``stop_after``: name of the last pipeline pass to run (see ``pipeline.PASSES``).
+    ``dump``: a directory to write every form of every graph to, as readable files (see :mod:`dyncomp.dump`).
     ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow; the pool is the process's.
     ``debug_verify``: check every intermediate form after every pass.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
@@ -41,6 +42,7 @@ class Options:
     cache_bytes: int = 1 << 28
     inline_depth: int = 24
     stop_after: str = ""
+    dump: str = ""
     num_threads: int = 0
     serial_threshold_us: float = 8.0
     debug_verify: bool = False
@@ -73,6 +75,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "cache_bytes": int,
     "num_threads": int,
     "stop_after": str,
+    "dump": str,
     "debug_verify": lambda text: text not in ("", "0"),
     "cache": lambda text: text not in ("", "0"),
 }

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .aot_autograd.functionalize import functionalize
+from .dump import Dump
 from .errors import LoweringError, ToolchainError, Unsupported
 from .frontends.base import ArrayOwner
 from .graph.interp import as_callable
@@ -128,6 +129,7 @@ def _eager(
 ) -> None:
     """Interpret the functional graph with NumPy, without decomposing anything."""
     compiled.graph_after = _timed(compiled, "functionalize", lambda: functionalize(graph, table))
+    Dump(options.dump, graph).graph("functionalize", compiled.graph_after)
     if options.debug_verify:
         _verify_after("functionalize", compiled.graph_after, table)
     compiled.call = _on_numpy(as_callable(compiled.graph_after, table), owner)
@@ -137,11 +139,13 @@ def _inductor(
     graph: Graph, table: OpTable, options: Options, owner: ArrayOwner | None, compiled: Compiled
 ) -> None:
     """All passes, then C++ (or Triton) code."""
+    dump = Dump(options.dump, graph)
 
     def note(name: str, reached: Graph, seconds: float) -> None:
         compiled.graph_after = reached
         compiled.seconds[name] = seconds
         compiled.nodes[name] = len(reached.nodes)
+        dump.graph(name, reached)
 
     if has_stages(graph, table):
         _staged(graph, table, options, owner, compiled)
@@ -153,7 +157,10 @@ def _inductor(
     from .inductor.compile import compile_graph
 
     examples = compiled.examples
-    compiled.artifact = _timed(compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples))
+    compiled.artifact = _timed(
+        compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples, dump.source)
+    )
+    dump.artifact(compiled.artifact)
     compiled.call = compiled.artifact.call
 
 
@@ -166,10 +173,12 @@ def _staged(
     parts = Stages()
 
     def compile_stage(stage: Graph, examples: Sequence[Any]) -> Callable[..., Any]:
-        final = run_passes(stage, table, options)
+        dump = Dump(options.dump, stage)
+        final = run_passes(stage, table, options, lambda name, reached, _: dump.graph(name, reached))
         if options.stop_after in {step.name for step in PASSES}:
             return _on_numpy(as_callable(final, table), owner)
-        artifact = compile_graph(final, options, owner, examples)
+        artifact = compile_graph(final, options, owner, examples, dump.source)
+        dump.artifact(artifact)
         parts.artifacts.append(artifact)
         return artifact.call
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from ..errors import ConstraintError
@@ -11,7 +12,9 @@ from ..sizes import DynamicArguments
 from ..symint import Dim, SymGuard, SymInt
 from .guards.source import LocalSource, Source
 from .marks import MARKS, Marks, Range
-from .values.base import Tracer
+from .values.array import ArrayValue
+from .values.base import LazyValue, Tracer, Value
+from .values.number import SymIntValue
 
 
 def has_exchange_table(pytype: type) -> bool:
@@ -39,6 +42,34 @@ def _dynamic_dims(tracer: Tracer, facts: Facts, source: Source, marks: Marks) ->
         chosen |= {i for i, (a, b) in enumerate(zip(seen, facts.shape)) if a != b}
     state.seen[key] = facts.shape
     return chosen - static
+
+
+def hand_on_sizes(tracer: Tracer, piece: types.CodeType, variables: dict[str, Value]) -> None:
+    """Sizes that are symbolic where the capture ends are so in the continuation that goes on there."""
+    state = tracer.config.state_of(piece)
+    for name, variable in variables.items():
+        value = variable
+        if isinstance(variable, LazyValue):
+            value = tracer.by_source.get(variable.source, variable)
+        is_symbol, axes = isinstance(value, SymIntValue), _symbolic_axes(value)
+        if isinstance(value, LazyValue) and value.source is not None:
+            is_symbol, axes = _known_of(tracer, value.source)
+        if is_symbol:
+            state.dynamic.add((name, int))
+        if axes:
+            state.dynamic_dims.setdefault(f"{name}.shape", set()).update(axes)
+
+
+def _symbolic_axes(value: Value) -> set[int]:
+    if not isinstance(value, ArrayValue) or value.ref.kind != "array":
+        return set()
+    return {axis for axis, size in enumerate(value.ref.shape) if isinstance(size, SymInt)}
+
+
+def _known_of(tracer: Tracer, source: Source) -> tuple[bool, set[int]]:
+    """What was seen to change of an object that this capture did not look at."""
+    state, place = tracer.config.state_of(tracer.code), source.expr()
+    return (place, int) in state.dynamic, state.dynamic_dims.get(f"{place}.shape", set())
 
 
 def array_dims(

@@ -12,6 +12,7 @@ from .. import dtypes
 from ..device import CPU
 from ..frontends.base import ArrayRef
 from ..graph.ir import Var
+from . import frozen
 from .breaks import Break
 from .calls.float_calls import float_operator, is_exact
 from .calls.folding import text_operator
@@ -130,6 +131,9 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     text = text_operator(tracer, plain, a, b)
     if text is not None:
         return text
+    found = frozen.operation(tracer, getattr(operator, BINARY_NAMES[plain]), [a, b])
+    if found is not None:
+        return found
     if isinstance(a, (ListValue, TupleValue)) or isinstance(b, (ListValue, TupleValue)):
         found = _sequences(tracer, op, plain, spread(a), spread(b))
         if found is not None:
@@ -288,6 +292,9 @@ def unary(tracer: Tracer, op: str, a: Value) -> Value:
         method = a.special(tracer, f"__{UNARY_NAMES[op]}__")
         if method is not None:
             return tracer.realize(tracer.call_value(method, [], {}))
+    found = frozen.operation(tracer, getattr(operator, UNARY_NAMES[op]), [a])
+    if found is not None:
+        return found
     plain = a.is_const and type(a.const) in (int, float, complex, bool)
     if plain or (a.is_const and isinstance(a.const, enum.Flag)):
         return ConstValue(tracer.fold(getattr(operator, UNARY_NAMES[op]), a.const))

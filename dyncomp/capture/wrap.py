@@ -23,6 +23,7 @@ from ..graph.ir import ArrayType
 from ..symint import SymInt
 from . import _hook
 from .breaks import Break, Skip
+from .class_kinds import is_plain_class, is_plain_namedtuple
 from .dims import array_dims, has_exchange_table
 from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
 from .guards.guard import Kind
@@ -34,6 +35,7 @@ from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue
 from .values.derived import builtin_part, derived_from_outside
 from .values.frozen import FrozenValue
+from .values.frozen_types import KNOWN
 from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator
@@ -77,7 +79,7 @@ _ITERATORS: tuple[type, ...] = (
     filter,
 )
 _MOST_TEXTS = 4
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_TEXTS = (str, bytes)
 
 
 def wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
@@ -218,48 +220,6 @@ def pinned(obj: Any) -> Source:
     return ConstSource(obj, getattr(obj, "__name__", type(obj).__name__))
 
 
-def is_plain_class(cls: type) -> bool:
-    """An ordinary Python class: all bases but ``object`` are written in Python."""
-    if issubclass(cls, (tuple, list, dict, set, str, int, float, BaseException)):
-        return False
-    return all(base is types.SimpleNamespace or _made_in_python(base) for base in cls.__mro__[:-1])
-
-
-# what a subclass of a namedtuple may not define for its objects to be seen as tuples
-_TUPLE_METHODS = frozenset(
-    [
-        "__getitem__",
-        "__iter__",
-        "__len__",
-        "__contains__",
-        "__bool__",
-        "__getattribute__",
-        "__getattr__",
-        "__setattr__",
-    ]
-)
-
-
-def is_plain_namedtuple(cls: type) -> bool:
-    """A class by ``namedtuple`` or a subclass whose objects still are tuples in all that matters."""
-    if not (issubclass(cls, tuple) and hasattr(cls, "_fields")) or cls.__new__ is tuple.__new__:
-        return False
-    own = cls.__mro__[: cls.__mro__.index(tuple)]
-    return not any(name in _TUPLE_METHODS for base in own for name in vars(base))
-
-
-def _made_in_python(cls: type) -> bool:
-    """A heap type that adds at most ``__dict__``, ``__weakref__`` and slots to its base's memory."""
-    if not cls.__flags__ & _HEAP_TYPE:
-        return False
-    if cls.__base__ is types.SimpleNamespace:
-        return True
-    slots = vars(cls).get("__slots__", ())
-    count = 1 if isinstance(slots, str) else len(tuple(slots))
-    assert cls.__base__ is not None
-    return cls.__basicsize__ <= cls.__base__.__basicsize__ + 8 * (2 + count)
-
-
 # -- numbers and other constants ----------------------------------------------------------------
 def _wrap_none(tracer: Tracer, obj: Any, source: Source) -> Value:
     tracer.guard(source, Kind.NONE)
@@ -279,14 +239,28 @@ def _wrap_equal(tracer: Tracer, obj: Any, source: Source) -> Value:
 def _wrap_text(tracer: Tracer, obj: Any, source: Source) -> Value:
     """A string is a constant; but a loop over many would have its body compiled for each, and a function that
     is called with ever new ones would run into the limit of recompilations."""
-    seen = tracer.config.state_of(tracer.code).texts.setdefault(source.expr(), set())
-    seen.add(obj)
-    root = source.root()
-    varies = isinstance(root, LocalSource) and root.local in tracer.varying
-    if len(seen) > (_MOST_TEXTS if varies else max(_MOST_TEXTS, tracer.config.options.recompile_limit - 2)):
+    if _changes_often(tracer, obj, source):
         tracer.guard(source, Kind.TYPE_IS, type(obj))
         return OpaqueValue(obj, source, "a string that changes from call to call")
     return _wrap_equal(tracer, obj, source)
+
+
+def _changes_often(tracer: Tracer, obj: Any, source: Source) -> bool:
+    """Whether too many other objects were seen at this place for each to be a constant."""
+    seen = tracer.config.state_of(tracer.code).texts.setdefault(source.expr(), set())
+    seen.add(obj if type(obj) in _TEXTS else repr(obj))
+    root = source.root()
+    varies = isinstance(root, LocalSource) and root.local in tracer.varying
+    most = _MOST_TEXTS if varies else max(_MOST_TEXTS, tracer.config.options.recompile_limit - 2)
+    return len(seen) > most
+
+
+def _wrap_frozen(tracer: Tracer, obj: Any, source: Source) -> Value:
+    """As a string: a constant, unless it changes again and again."""
+    if not isinstance(obj, re.Pattern) and _changes_often(tracer, obj, source):
+        tracer.guard(source, Kind.TYPE_IS, type(obj))
+        return OpaqueValue(obj, source)
+    return FrozenValue.outside(tracer, obj, source)
 
 
 def _wrap_same(tracer: Tracer, obj: Any, source: Source) -> Value:
@@ -468,7 +442,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.MethodType: _wrap_method,
     functools.partial: _wrap_partial,
     types.CellType: _wrap_cell,
-    re.Pattern: FrozenValue.outside,
+    **dict.fromkeys(KNOWN, _wrap_frozen),
     types.UnionType: _wrap_union,
     **dict.fromkeys(_ITERATORS, _wrap_iterator),
 }

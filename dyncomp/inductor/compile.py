@@ -94,11 +94,15 @@ class _Timer:
 
 
 def compile_graph(
-    graph: Graph, options: Options, owner: Any = None, examples: Sequence[Any] = ()
+    graph: Graph,
+    options: Options,
+    owner: Any = None,
+    examples: Sequence[Any] = (),
+    edit: Callable[[str], str] | None = None,
 ) -> CompiledArtifact:
     """Compile a functional graph of prims for the CPU. ``owner`` (an ``ArrayOwner`` of ``frontends.base``)
     says how arrays are read and made; ``None``: NumPy's. ``examples``: inputs to tune on under
-    ``mode="max-autotune"``.
+    ``mode="max-autotune"``. ``edit``: gets the C++ and returns what is to be built.
 
     Raises ``LoweringError`` for what cannot be lowered and ``ToolchainError`` without a compiler.
     """
@@ -120,6 +124,7 @@ def compile_graph(
         calls = toolchain.calls_vectors and load_vector_math()
         serial_ns = options.serial_threshold_us * 1e3
         source = timed("render", lambda: render_module(planned.module, serial_ns, calls))
+        source = source if edit is None else edit(source)
         cache = open_cache(None if options.cache else {**os.environ, "DYNCOMP_FORCE_DISABLE_CACHES": "1"})
         library = timed("build", lambda: cache.load(source, toolchain))
     if options.num_threads:

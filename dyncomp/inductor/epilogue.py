@@ -22,7 +22,7 @@ _SIMPLE = frozenset(("const", "load", "cast", "store", *SCALARS))
 # Pointers that the function of a tile gets at most.
 MAX_BUFFERS = 24
 # The numbers of a tile, as the rewritten kernel's sizes and indices name them, with what is usual.
-TILE_NUMBERS = {"number": 0, "row": 0, "rows": 6, "col": 0, "cols": 64, "tile_row": 64}
+TILE_NUMBERS = {"number": 0, "row": 0, "rows": 6, "col": 0, "cols": 256, "tile_row": 256}
 
 
 @dataclass(frozen=True)

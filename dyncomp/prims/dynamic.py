@@ -28,6 +28,16 @@ def _argwhere(x: Array) -> Array:
     return np.array(np.nonzero(x))
 
 
+def _histogram(x: Array, *rest: Array, bins: Any, weighted: bool, **options: Any) -> Any:
+    weights = rest[0] if weighted else None
+    edges = bins if bins is not None else rest[-1]
+    return np.histogram(x, bins=edges, weights=weights, **options)
+
+
+def _lexsort(*keys: Array, axis: int) -> Array:
+    return np.lexsort(keys, axis=axis)
+
+
 # name -> the function of arrays (and constant keywords) that gives an array or several
 FUNCTIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
     {
@@ -35,10 +45,14 @@ FUNCTIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
         "bincount": np.bincount,
         "compress": np.compress,
         "delete": np.delete,
+        "digitize": np.digitize,
         "extract": np.extract,
         "flatnonzero": np.flatnonzero,
+        "histogram": _histogram,
         "intersect1d": np.intersect1d,
+        "lexsort": _lexsort,
         "nonzero": np.nonzero,
+        "polyfit": np.polyfit,
         "repeat": np.repeat,
         "select": _select,
         "setdiff1d": np.setdiff1d,
@@ -107,7 +121,7 @@ ROWS: tuple[OpDef, ...] = (
         samples=library_call_samples,
         dtypes=(int64,),
         tolerance=_EXACT,
-        doc="A NumPy function whose results have sizes that depend on the data: symbols in `shapes`, which "
+        doc="A NumPy function. Sizes of its results that depend on the data are symbols in `shapes`, which "
         "the call defines.",
         defines="sizes",
     ),

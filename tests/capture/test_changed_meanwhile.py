@@ -7,6 +7,7 @@ from collections import deque
 
 import pytest
 
+from tests.capture import in_turn_library_programs, in_turn_programs
 from tests.capture.comparing import check
 
 
@@ -290,4 +291,12 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_changed_meanwhile(program):
+    check(program, lambda: (), options={"capture_plain": True})
+
+
+IN_TURN = [*in_turn_programs.PROGRAMS, *in_turn_library_programs.PROGRAMS]
+
+
+@pytest.mark.parametrize("program", IN_TURN, ids=lambda program: program.__name__)
+def test_in_turn(program):
     check(program, lambda: (), options={"capture_plain": True})

@@ -21,6 +21,7 @@ EXOTIC_C = "replaces a C slot behind Python's back (_testcapi)"
 UNDONE = "list.sort() notices that its list was changed and changed back; compiled code stores the net change"
 OWN_CLASS = "looks at the methods of its own class, which the runner has compiled"
 COLLECTOR = "demands that the garbage collector does not run between two calls of one expression"
+TIMES = "asks how long something takes, which includes compiling it"
 HISTORY = "expected to fail in plain Python, where a class keeps a stale slot"
 
 EXPECTED: dict[str, str] = {
@@ -42,6 +43,7 @@ EXPECTED: dict[str, str] = {
     "test.test_module.ModuleTests.test_weakref": KEPT,
     "test.test_ordered_dict.*.test_reference_loop": KEPT,
     "test.test_queue.CSimpleQueueTest.test_reentrancy": COLLECTOR,
+    "test.test_re.ReTests.test_search_anchor_at_beginning": TIMES,
     "test.test_weakref.ReferencesTestCase.test_callback_in_cycle_resurrection": KEPT,
     "test.test_weakref.ReferencesTestCase.test_cfunction": KEPT,
     "test.test_weakref.ReferencesTestCase.test_classes": KEPT,

@@ -9,8 +9,9 @@ import typing
 from collections import OrderedDict
 from typing import Any
 
-from .. import library, operators, wrap
+from .. import library, operators
 from ..breaks import Break
+from ..class_kinds import is_plain_namedtuple
 from ..objects import attributes, classes, derived, instance_checks
 from ..values.base import OpaqueValue, Tracer, Value
 from ..values.func import SuperValue
@@ -138,7 +139,7 @@ def _type_call(tracer: Tracer, cls: Value, *args: Value, **kwargs: Value) -> Val
 @_builtin(tuple.__new__)
 def _tuple_new(tracer: Tracer, cls: Value, iterable: Value) -> Value:
     made = tracer.constant_of(cls, "a class")
-    if not (made is tuple or wrap.is_plain_namedtuple(made)):
+    if not (made is tuple or is_plain_namedtuple(made)):
         value = derived.allocate(tracer, made, tuple.__new__, [iterable], {})
         if value is None:
             raise Break("unsupported-call", f"tuple.__new__ of {cls.describe()}")

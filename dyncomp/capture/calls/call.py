@@ -11,7 +11,7 @@ import types
 from contextvars import ContextVar
 from typing import Any
 
-from .. import _hook, containers, frames, machine, recursion
+from .. import _hook, containers, frames, frozen, machine, recursion
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import (
@@ -293,7 +293,7 @@ def call_object(
     inherited = derived.call_method(tracer, obj, args, kwargs)
     if inherited is not None:
         return inherited
-    found = library_rule(tracer, obj, args, kwargs)
+    found = library_rule(tracer, obj, args, kwargs) or frozen.call(tracer, obj, args, kwargs)
     if found is not None:
         tracer.take_direct()
         return found
@@ -378,6 +378,8 @@ def wrapped_library_function(
 def _plain_argument(value: Value) -> bool:
     if isinstance(value, (ListValue, TupleValue)):
         return all(_plain_argument(v) for v in value.children())
+    if isinstance(value, (FunctionValue, NestedFunctionValue)):
+        return True
     return isinstance(value, (ArrayValue, NumberValue, SuperValue)) or value.is_const or hasattr(value, "sym")
 
 

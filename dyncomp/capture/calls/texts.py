@@ -7,12 +7,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from .. import exceptions
+from .. import exceptions, frozen
 from ..breaks import Break
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.derived import DerivedValue
 from ..values.exception import ExceptionValue
+from ..values.frozen import FrozenValue
 from ..values.mapping import DictValue
 from ..values.number import PYTHON_NUMBERS, ConstValue, TextValue
 from ..values.obj import InstanceValue
@@ -36,6 +37,9 @@ def text_of(tracer: Tracer, function: Callable[..., str], value: Value, *rest: V
         return python_call(tracer, function, [value, *rest])
     if isinstance(value, ArrayValue):
         return _of_array(tracer, function, value, rest)
+    if isinstance(value, FrozenValue):
+        spec = tracer.constant_of(rest[0], "a format") if rest else ""
+        return frozen.text(tracer, function, value, spec)
     if not _is_printable(tracer, value):
         raise Break("unsupported-call", f"formatting of {value.describe()}")
     constants = [literal(tracer, v, "a formatted value") for v in (value, *rest)]

@@ -8,6 +8,7 @@ from ..breaks import Break
 from ..methods.deques import new_deque
 from ..methods.dicts import dict_update, from_keys, new_dict
 from ..methods.sets import new_set
+from ..methods.table import one_by_one
 from ..values.base import Tracer, Value
 from ..values.derived import DerivedValue
 from ..values.mapping import DefaultDictValue, DictValue
@@ -65,7 +66,7 @@ def _count_elements(tracer: Tracer, mapping: Value, iterable: Value, /) -> Value
         mapping = mapping.part
     if not isinstance(mapping, DictValue):
         raise Break("unsupported-call", f"counting into {mapping.describe()}")
-    for item in iterable.items(tracer):
+    for item in one_by_one(tracer, iterable):
         key = mapping.key_of(tracer, tracer.realize(item))
         count = mapping.lookup(tracer, key)
         before = tracer.wrap_result(0) if count is None else tracer.realize(count)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
+from collections.abc import Iterator
 
 from ... import dtypes
 from ...symint import sym_max, sym_min
@@ -15,9 +17,8 @@ from ..values.base import Tracer, Value
 from ..values.iterator import can_step
 from ..values.number import ComputedValue, ConstValue, NumberValue, SymIntValue, number_operand
 from ..values.obj import InstanceValue
-from ..values.seq import ListValue, TupleValue
-from ..values.steady import Steady
-from .registry import builtin, expand, in_turn
+from ..values.seq import TupleValue
+from .registry import builtin, in_turn
 
 
 @builtin(bool)
@@ -147,13 +148,18 @@ def _extreme(
     key = None if key is not None and key.is_const and key.const is None else key
     items: list[Value] = []
     keyed: list[Value] = []
+    best = -1  # where a comparison may run code, or arrays may change: the best of the items so far
     for item in args if len(args) > 1 else in_turn(tracer, args[0]):
         items.append(item)
-        keyed.append(item if key is None else tracer.call_value(key, [item], {}))
+        keyed.append(item if key is None else tracer.realize(tracer.call_value(key, [item], {})))
+        if best >= 0 or not _is_settled(keyed[-1]):
+            best = _best(tracer, relation, keyed, best)
     if not items:
         if default is None:
             raise tracer.raise_like(min if relation == "<" else max, [])
         return default
+    if best >= 0:
+        return items[best]
     if (
         key is None
         and all(number_operand(i) for i in items)
@@ -163,11 +169,23 @@ def _extreme(
     if key is None and all(_whole(i) for i in items) and any(isinstance(i, SymIntValue) for i in items):
         choose = sym_min if relation == "<" else sym_max
         return tracer.wrap_result(functools.reduce(choose, [i.for_rule(tracer) for i in items]))
-    best = 0
-    for position in range(1, len(items)):
+    return items[_best(tracer, relation, keyed, -1)]
+
+
+def _best(tracer: Tracer, relation: str, keyed: list[Value], best: int) -> int:
+    """The position of the best item; that of all but the last, where it is not negative."""
+    first = 1 if best < 0 else len(keyed) - 1
+    best = max(best, 0)
+    for position in range(first, len(keyed)):
         if tracer.compare(relation, keyed[position], keyed[best]).truth(tracer):
             best = position
-    return items[best]
+    return best
+
+
+def _is_settled(value: Value) -> bool:
+    """A number or another constant: what is done with it later is as if it were done now."""
+    number = isinstance(value, (NumberValue, SymIntValue))
+    return value.is_const or number or (isinstance(value, ArrayValue) and value.ref.kind != "array")
 
 
 def _whole(value: Value) -> bool:
@@ -179,19 +197,28 @@ def _sum(tracer: Tracer, iterable: Value, /, start: Value | None = None) -> Valu
     total = start if start is not None else ConstValue(0)
     if total.pytype in (str, bytes, bytearray):
         tracer.raise_like(sum, [], total.pytype())
-    items = expand(tracer, iterable)
+    items: list[Value] = []
+    rest = in_turn(tracer, iterable)
+    for item in rest:
+        items.append(item)
+        if not _is_settled(item):
+            return _sum_in_turn(tracer, total, items, rest)
     if items and all(i.is_const for i in items) and total.is_const:
         return tracer.wrap_result(tracer.fold(sum, [i.const for i in items], total.const))
     if any(isinstance(i, NumberValue) for i in items) and all(number_operand(v) for v in (total, *items)):
         return python_call(tracer, sum, [TupleValue(items), total])
+    return _sum_in_turn(tracer, total, items, iter(()))
+
+
+def _sum_in_turn(tracer: Tracer, total: Value, items: list[Value], rest: Iterator[Value]) -> Value:
+    """Add each item when it was asked for: adding it may run code, and an array may change later."""
     floats = [i for i in items if isinstance(i, ArrayValue) and i.ref.kind == "python"]
     if any(isinstance(i, NumberValue) for i in items) or (floats and len(items) > 2):
         raise Break("unsupported-call", "sum() of Python floats known only at run time (compensated in C)")
-    steady = Steady(tracer, iterable) if isinstance(iterable, ListValue) else None
-    for item in items:
+    for item in itertools.chain(items, rest):
+        if isinstance(item, NumberValue):
+            raise Break("unsupported-call", "sum() of Python floats known only at run time")
         total = tracer.binary("+", total, item)
-    if steady is not None:
-        steady.check()
     return total
 
 

@@ -10,7 +10,7 @@ from ..values.mapping import DictValue
 from ..values.number import ConstValue, SymIntValue
 from ..values.seq import ListValue, TupleValue
 from ..values.sets import SetValue
-from .table import Method
+from .table import Method, is_stepped, one_by_one
 
 SET: dict[str, Method] = {}
 FROZEN: dict[str, Method] = {}
@@ -101,6 +101,8 @@ _ADDING = frozenset({"update", "symmetric_difference_update"})
 
 
 def _change(tracer: Tracer, owner: SetValue, name: str, others: list[Value]) -> Value:
+    if any(is_stepped(tracer, other) for other in others):
+        return _change_in_turn(tracer, owner, name, others)
     reals = [real_iterable(tracer, other) for other in others]
     certain = all(sure for _, sure in reals)
     if name in _ADDING and not certain:
@@ -109,6 +111,42 @@ def _change(tracer: Tracer, owner: SetValue, name: str, others: list[Value]) -> 
         owner.certain = False
     owner.change(tracer, name, tuple(real for real, _ in reals))
     return _NONE
+
+
+def _change_in_turn(tracer: Tracer, owner: SetValue, name: str, others: list[Value]) -> Value:
+    """Iterators may look at the set while it changes."""
+    for other in others:
+        if not is_stepped(tracer, other):
+            if len(others) > 1 and name not in _ITEM_BY_ITEM:
+                raise Break("unsupported-operation", f"{name} with several iterables")
+            _change(tracer, owner, name, [other])
+        elif name in _ITEM_BY_ITEM:
+            for item in one_by_one(tracer, other):
+                element = owner.element_of(tracer, tracer.realize(item))
+                owner.change(tracer, _ITEM_BY_ITEM[name], (element,))
+        else:
+            if len(others) > 1:
+                raise Break("unsupported-operation", f"{name} with several iterables")
+            owner.change(tracer, name, (_steady_items(tracer, owner, other),))
+    return _NONE
+
+
+_ITEM_BY_ITEM = {"update": "add", "difference_update": "discard"}
+
+
+def _steady_items(tracer: Tracer, owner: SetValue, other: Value) -> tuple[Any, ...]:
+    """The items of an iterator, which may look at the set but not change it."""
+    before = frozenset(owner.elements(tracer))
+    items = tuple(owner.element_of(tracer, tracer.realize(item)) for item in one_by_one(tracer, other))
+    if owner.elements(tracer) != before:
+        raise Break("unsupported-operation", f"{owner.describe()} that changes while it is combined")
+    return items
+
+
+def _real_other(tracer: Tracer, owner: SetValue, other: Value) -> tuple[Any, bool]:
+    if is_stepped(tracer, other):
+        return _steady_items(tracer, owner, other), True
+    return real_iterable(tracer, other)
 
 
 def _changing(name: str) -> Method:
@@ -120,7 +158,7 @@ def _changing(name: str) -> Method:
 
 def _combining(name: str) -> Method:
     def run(tracer: Tracer, owner: SetValue, *others: Value) -> Value:
-        reals = [real_iterable(tracer, other) for other in others]
+        reals = [_real_other(tracer, owner, other) for other in others]
         own, certain = real_iterable(tracer, owner)
         certain = certain and all(sure for _, sure in reals)
         if owner.frozen:
@@ -133,6 +171,10 @@ def _combining(name: str) -> Method:
 
 def _asking(name: str) -> Method:
     def run(tracer: Tracer, owner: SetValue, other: Value, /) -> Value:
+        if name != "issubset" and is_stepped(tracer, other):
+            raise Break(
+                "unsupported-call", f"{name} with an iterator, which may not be asked for all its items"
+            )
         real, _ = real_iterable(tracer, other)
         return ConstValue(getattr(owner.elements(tracer), name)(real))
 

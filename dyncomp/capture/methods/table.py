@@ -24,7 +24,7 @@ def method(table: dict[str, Method]) -> Callable[[Method], Method]:
 
 def one_by_one(tracer: Tracer, values: Value) -> Iterator[Value]:
     """The items, an iterator's each when it is wanted: it may look at the container that it fills."""
-    if not isinstance(values, GeneratorValue) and not _steps(tracer, values):
+    if not is_stepped(tracer, values):
         yield from values.items(tracer)
         return
     for _ in range(tracer.config.options.unroll_ops):
@@ -36,5 +36,7 @@ def one_by_one(tracer: Tracer, values: Value) -> Iterator[Value]:
     raise Break(what, f"{values.describe()} yields many values")
 
 
-def _steps(tracer: Tracer, values: Value) -> bool:
-    return isinstance(values, IteratorValue) and can_step(tracer, values)
+def is_stepped(tracer: Tracer, values: Value) -> bool:
+    """Whether the items are made one by one, by code that may look at what is done with those before."""
+    steps = isinstance(values, IteratorValue) and can_step(tracer, values)
+    return steps or isinstance(values, GeneratorValue)

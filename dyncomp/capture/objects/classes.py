@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import exceptions, frames
 from ..breaks import Break, Skip
+from ..class_kinds import is_plain_class
 from ..class_names import module_of, qualname_of
 from ..guards.guard import Kind
 from ..guards.source import AttrSource
@@ -18,7 +19,6 @@ from ..values.number import ConstValue
 from ..values.obj import InstanceValue
 from ..values.partial import PartialValue
 from ..values.seq import TupleValue
-from ..wrap import is_plain_class
 from . import attributes, derived
 
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import pathlib
 import re
 import types
 from typing import Any
@@ -10,6 +12,7 @@ from ..breaks import Break
 from ..guards.guard import Kind
 from ..values.array import ArrayValue
 from ..values.base import OpaqueValue, Tracer, Value
+from ..values.frozen import FrozenValue
 from ..values.func import BoundMethodValue, FunctionValue
 from ..values.mapping import DictValue
 from ..values.number import is_unique
@@ -21,6 +24,9 @@ from ..values.seq import ListValue, RangeValue, SliceValue, TupleValue
 _MAY_BE_COPIES = (int, float, complex, str, bytes)
 # types of which two values may stand for one object
 _UNCERTAIN = (types.TracebackType, re.Pattern)
+# immutable types whose functions may give an object that is there already
+_SHARED: tuple[type, ...] = (datetime.timezone, datetime.timedelta, datetime.datetime, re.Match)
+_SHARED += (pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path()))
 # values whose constants are made from their parts at each look
 _MADE_ANEW = (TupleValue, RangeValue, SliceValue)
 
@@ -33,6 +39,8 @@ def identical(tracer: Tracer, a: Value, b: Value) -> bool:
         return _identical_constants(tracer, a, b)
     if a.pytype is not b.pytype:
         return False
+    if isinstance(a, FrozenValue) and (a.source is None or b.source is None) and a.pytype in _SHARED:
+        raise Break("unsupported-operation", f"identity of {a.describe()} and {b.describe()}")
     if a.source is not None and b.source is not None and type(a) is type(b):
         if a.source == b.source:
             return True

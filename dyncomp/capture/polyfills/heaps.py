@@ -6,31 +6,39 @@ import heapq
 from typing import Any
 
 
+def _check(heap: Any, size: int) -> None:
+    if len(heap) != size:
+        raise RuntimeError("list changed size during iteration")
+
+
 def _sift_down(heap: Any, start: int, position: int) -> None:
-    item = heap[position]
+    size = len(heap)
+    if position >= size:
+        raise IndexError("index out of range")
     while position > start:
         parent = (position - 1) >> 1
-        above = heap[parent]
-        if not item < above:
+        less = bool(heap[position] < heap[parent])
+        _check(heap, size)
+        if not less:
             break
-        heap[position] = above
+        heap[parent], heap[position] = heap[position], heap[parent]
         position = parent
-    heap[position] = item
 
 
 def _sift_up(heap: Any, position: int) -> None:
-    end = len(heap)
+    size = len(heap)
     start = position
-    item = heap[position]
-    child = 2 * position + 1
-    while child < end:
-        right = child + 1
-        if right < end and not heap[child] < heap[right]:
-            child = right
-        heap[position] = heap[child]
-        position = child
+    if position >= size:
+        raise IndexError("index out of range")
+    while position < size >> 1:
         child = 2 * position + 1
-    heap[position] = item
+        if child + 1 < size:
+            less = bool(heap[child] < heap[child + 1])
+            _check(heap, size)
+            if not less:
+                child += 1
+        heap[position], heap[child] = heap[child], heap[position]
+        position = child
     _sift_down(heap, start, position)
 
 
@@ -66,9 +74,14 @@ def heapreplace(heap: Any, item: Any, /) -> Any:
 
 
 def heappushpop(heap: Any, item: Any, /) -> Any:
-    if heap and heap[0] < item:
-        item, heap[0] = heap[0], item
-        _sift_up(heap, 0)
+    if not heap:
+        return item
+    if not heap[0] < item:
+        return item
+    if not heap:
+        raise IndexError("index out of range")
+    item, heap[0] = heap[0], item
+    _sift_up(heap, 0)
     return item
 
 

@@ -52,6 +52,9 @@ THROW_WARNS = VERSION >= (3, 12)
 CLOSE_RETURNS = VERSION >= (3, 13)
 """``close()`` of a generator gives what the generator returns, from 3.13 on."""
 
+SLICE_BOUNDS_LAST = VERSION >= (3, 13)
+"""An assignment to a slice of a list works out its bounds when it has the new items, from 3.13 on."""
+
 NULL_BELOW = VERSION < (3, 13)
 """Before 3.13 the NULL of a call lies under the callable, from 3.13 above it."""
 

@@ -59,6 +59,7 @@ UNBOUND_SLOT = "<unbound>"
 RELEASE = "__release"
 _INLINE = (int, str, bool, type(None), bytes)
 _SYMBOL = re.compile(r"\bs\d+\b")
+_LONGEST = 1000  # characters of a text in the source; a longer one is a constant by name
 _LARGE = 10**30  # longer numbers are constants by name: turning them into text takes long, or is forbidden
 
 
@@ -66,11 +67,15 @@ def _is_literal(obj: Any) -> bool:
     """Whether the source may say ``repr(obj)``."""
     if type(obj) is int:
         return -_LARGE < obj < _LARGE
+    if type(obj) in (str, bytes) and len(obj) > _LONGEST:
+        return False
     return type(obj) in _INLINE or (type(obj) is float and obj == obj and abs(obj) != float("inf"))
 
 
 def _would_be_interned(text: str) -> bool:
     """Whether a code object would replace its constant ``text``, made at run time, by another object."""
+    if len(text) > _LONGEST:
+        return True  # not worth looking at
     if not text.isascii() or not text.replace("_", "a").isalnum():
         return False
     return sys.intern(text[:1] + text[1:]) is not text  # a copy is interned, so that text stays as it is
@@ -100,6 +105,8 @@ class Codegen:
         self.held: set[str] = set()  # names of objects that variables of the program hold until it returns
         self.parameters = _parameter_names(code)
         self._taken = set(self.parameters) | set(code.co_freevars)
+        if code.co_freevars:
+            self._taken.add(code.co_name)  # in the function around that has them, the name is a local one
 
     # -- names ----------------------------------------------------------------------------------
     def fresh(self, prefix: str = "t") -> str:

@@ -17,6 +17,7 @@ from ..bytecode.instr import JUMPS, Instr, pops_pushes
 from ..bytecode.loops import Loop, LoopBody, make_loop_driver
 from ..bytecode.resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation
 from ..bytecode.transfers import pass_on
+from ..dims import hand_on_sizes
 from ..ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
 from ..frames import Frame
 from ..own_builtins import with_own_builtins
@@ -66,6 +67,7 @@ def resume_call(
     if bound is None:
         bound = locals_needed(cg, frame, at, set(frame.locals))
     made = cached_continuation(cg, frame, at, len(stack), bound, unbound_slots(stack))
+    hand_on_sizes(cg.tracer, made.code, frame.locals)
     return call_target(cg, frame, resume_function(cg, frame, made), made.args, made.freevars, stack, local)
 
 

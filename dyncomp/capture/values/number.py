@@ -103,6 +103,8 @@ class ConstValue(Value):
         if isinstance(self.value, type):
             return tracer.class_operation(self, "__getitem__", [key])
         index = tracer.constant_of(key, "an index")
+        if isinstance(self.value, np.dtype) and type(index) in (int, str):
+            return ConstValue(tracer.fold(operator.getitem, self.value, index))
         if not isinstance(self.value, (str, bytes, tuple, range)):
             raise Break("unsupported-operation", f"indexing of {self.describe()}")
         return ConstValue(tracer.fold(operator.getitem, self.value, index))

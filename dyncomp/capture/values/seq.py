@@ -9,6 +9,7 @@ from ...symint import SymInt
 from ..breaks import Break
 from ..guards.guard import Kind
 from ..guards.source import ItemSource, Source
+from ..pyver.tables import SLICE_BOUNDS_LAST
 from .base import Codegen, Tracer, Value
 from .iterator import RangeIterator, SequenceIterator
 from .number import ConstValue, NumberValue, SymIntValue
@@ -180,15 +181,28 @@ class ListValue(SequenceValue):
     def setitem(self, tracer: Tracer, key: Value, value: Value) -> None:
         items = self.contents(tracer)
         if isinstance(key, SliceValue) or (key.is_const and isinstance(key.const, slice)):
-            replacement = value.items(tracer)
-            where = tracer.slice_of(key)
-            tracer.fold(lambda: list(range(len(items))).__setitem__(where, list(range(len(replacement)))))
-            self.touch(tracer)
-            items[where] = replacement
+            self._assign_slice(tracer, items, tracer.slice_of(key), value)
             return
         index = index_of(tracer, key, len(items), "list assignment index out of range")
         self.touch(tracer)
         items[index] = value
+
+    def _assign_slice(self, tracer: Tracer, items: list[Value], where: slice, value: Value) -> None:
+        """The items, when they are asked for, may change the list."""
+        size = len(items)
+        start, stop, step = tracer.fold(where.indices, size)
+        replacement = value.items(tracer)
+        if SLICE_BOUNDS_LAST:
+            start, stop, step = where.indices(len(items))
+        if step == 1:
+            where = slice(start, max(start, stop))
+        elif len(items) != size and not SLICE_BOUNDS_LAST:
+            raise Break(
+                "unsupported-operation", f"{self.describe()} that changes while its items are replaced"
+            )
+        tracer.fold(lambda: list(range(len(items))).__setitem__(where, list(range(len(replacement)))))
+        self.touch(tracer)
+        items[where] = replacement
 
     def delitem(self, tracer: Tracer, key: Value) -> None:
         items = self.contents(tracer)

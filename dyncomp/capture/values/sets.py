@@ -17,8 +17,8 @@ from ..guards.guard import Kind, short
 from ..guards.source import Source
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
-from .number import ConstValue
-from .seq import refuse_large
+from .number import ConstValue, SymIntValue
+from .seq import TupleValue, refuse_large
 
 LARGEST_OUTSIDE = 256  # elements of a set from outside that guards compare
 
@@ -123,7 +123,18 @@ class SetValue(Value):
         return SetIterator(tracer, self)
 
     def add(self, tracer: Tracer, item: Value) -> None:
+        if self._stays_symbolic(item):
+            tracer.note_mutation(self)
+            self._symbolic += (item,)
+            return
         self.change(tracer, "add", (self.element_of(tracer, item),))
+
+    def _stays_symbolic(self, item: Value) -> bool:
+        """Whether a set made here holds nothing but sizes so far: how many there are (whether shapes agree)
+        can be told without fixing them."""
+        if self.source is not None or self.log or not (self._symbolic or not self._mirror):
+            return False
+        return _of_sizes(item) and (bool(self._symbolic) or has_symbols(item))
 
     def change(self, tracer: Tracer, name: str, args: tuple[Any, ...]) -> Any:
         """Do a method that changes the set; its result."""
@@ -179,6 +190,19 @@ class SetValue(Value):
     def replay(self, cg: Codegen) -> list[str]:
         """Statements that do to the outside set what the program did."""
         return self._replayed(cg, cg.value(self))
+
+
+def _of_sizes(item: Value) -> bool:
+    if isinstance(item, TupleValue) and item.cls is tuple:
+        return all(map(_of_sizes, item.children()))
+    return isinstance(item, SymIntValue) or (item.is_const and type(item.const) is int)
+
+
+def has_symbols(item: Value) -> bool:
+    """Whether an int, or a tuple of ints, has symbolic parts."""
+    if isinstance(item, TupleValue):
+        return any(map(has_symbols, item.children()))
+    return isinstance(item, SymIntValue)
 
 
 def _refuse_nan(element: Any) -> None:

@@ -135,17 +135,29 @@ def unique(
     sorted: bool = True,
 ) -> Any:
     x = as_ref(tx, ar)
-    if axis is not None or not sorted or (x.ndim != 1 and return_inverse):
+    if axis is not None and x.ndim == 1:
+        axis = normalize_axis(axis, 1)
+    if not sorted or (x.ndim != 1 and return_inverse) or not _has_order(x, axis):
         raise Unsupported("numpy.unique along an axis, or not sorted")
     wanted = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
     flags = {name: bool(value) for name, value in wanted.items()}
     size = unbacked(tx)
-    outputs: list[Output] = [(x.dtype, (size,))]
+    shape: tuple[Dim, ...] = (size,)
+    options: dict[str, Any] = {**flags, "equal_nan": bool(equal_nan)}
+    if axis is not None:
+        options["axis"] = axis = normalize_axis(axis, x.ndim)
+        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+    outputs: list[Output] = [(x.dtype, shape)]
     outputs += [(dtypes.int64, (size,))] if flags["return_index"] else []
     outputs += [(dtypes.int64, x.shape)] if flags["return_inverse"] else []
     outputs += [(dtypes.int64, (size,))] if flags["return_counts"] else []
-    made = call(tx, "unique", [x.var], outputs, **flags, equal_nan=bool(equal_nan))
+    made = call(tx, "unique", [x.var], outputs, **options)
     return tuple(map(array_of, made)) if len(outputs) > 1 else array_of(made)
+
+
+def _has_order(x: ArrayRef, axis: Any) -> bool:
+    """Whether what ``np.unique`` gives is in C order: rows of an array are."""
+    return axis is None or (x.ndim > 0 and normalize_axis(axis, x.ndim) == 0 and not x.dtype.is_complex)
 
 
 @TABLE.function("bincount")
@@ -207,16 +219,3 @@ def repeat_by_counts(tx: TraceContext, x: Var, counts: Var, axis: int) -> ArrayR
         raise Unsupported("numpy.repeat with counts of this type")
     shape = (*x.shape[:axis], unbacked(tx), *x.shape[axis + 1 :])
     return array_of(call(tx, "repeat", [x, counts], [(x.dtype, shape)], axis=axis))
-
-
-@TABLE.function("delete")
-def delete(tx: TraceContext, arr: Any, obj: Any, axis: Any = None) -> ArrayRef:
-    """Positions that are data, or a mask."""
-    x = as_ref(tx, arr)
-    if not isinstance(obj, ArrayRef) or not obj.ndim or not x.ndim:
-        raise Unsupported("numpy.delete of these arguments")
-    shape: tuple[Dim, ...] = (unbacked(tx),)
-    if axis is not None:
-        axis = normalize_axis(axis, x.ndim)
-        shape = (*x.shape[:axis], *shape, *x.shape[axis + 1 :])
-    return array_of(call(tx, "delete", [x.var, obj.var], [(x.dtype, shape)], axis=axis))

@@ -37,6 +37,7 @@ _MODULES = (
     "fft",
     "sorting",
     "data_dependent",
+    "library",
     "math_functions",
     "calculus",
     "methods",

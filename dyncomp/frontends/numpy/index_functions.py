@@ -119,6 +119,8 @@ def ix_(tx: TraceContext, *args: Any) -> tuple[ArrayRef, ...]:
     for place, sequence in enumerate(args):
         if isinstance(sequence, (list, tuple)) and not sequence:
             sequence = np.zeros(0, np.int64)
+        if isinstance(sequence, (list, tuple)) and all(type(item) is bool for item in sequence):
+            sequence = np.flatnonzero(sequence)
         ref = as_ref(tx, sequence)
         if ref.ndim != 1:
             raise Unsupported("Cross index must be 1 dimensional")

@@ -11,6 +11,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
 from .index_parse import int_position
+from .library import digitize_by_data
 from .operands import (
     array_of,
     as_ref,
@@ -101,9 +102,9 @@ def _search(tx: TraceContext, haystack: ArrayRef, needle: ArrayRef, side: str) -
 
 @TABLE.function("digitize")
 def digitize(tx: TraceContext, x: Any, bins: Any, right: bool = False) -> ArrayRef:
-    """For bins that are known at capture (NumPy raises where they are not monotonic)."""
+    """By a search where the bins are known at capture (NumPy raises where they are not monotonic)."""
     if isinstance(bins, ArrayRef):
-        raise Unsupported("numpy.digitize raises for bins that are not monotonic")
+        return digitize_by_data(tx, x, bins, right)
     edges = np.asarray(bins)
     differences = np.diff(edges)
     needle = as_ref(tx, x)

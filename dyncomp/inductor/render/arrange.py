@@ -14,6 +14,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...symint import Dim, hint, sym_max
 from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, index_of, split
+from .stage import is_staged, staged_tiles
 from .unroll import unroll_short_axes
 from .walk import Plan
 
@@ -36,8 +37,9 @@ SHORT_ROW = 20
 ROW_TILE = 64
 
 
-def arrange(nest: Nest) -> Plan:
-    """Choose loop order and splits; ``nest`` is changed in place."""
+def arrange(nest: Nest, stages: bool = False) -> Plan:
+    """Choose loop order and splits; ``nest`` is changed in place. ``stages``: the target can transpose tiles
+    of what is read across its rows."""
     if nest.ordered():
         return Plan(tuple(nest.axes))
     unroll_short_axes(nest, _most_contiguous)
@@ -45,7 +47,7 @@ def arrange(nest: Nest) -> Plan:
         return Plan(())
     if nest.reduced():
         return _arrange_reduction(nest)
-    return _arrange_pointwise(nest)
+    return _arrange_pointwise(nest, stages)
 
 
 # -- scores -----------------------------------------------------------------------------------
@@ -105,7 +107,7 @@ def _points(nest: Nest, names: list[str] | tuple[str, ...]) -> int:
 
 
 # -- pointwise --------------------------------------------------------------------------------
-def _arrange_pointwise(nest: Nest) -> Plan:
+def _arrange_pointwise(nest: Nest, stages: bool) -> Plan:
     names = list(nest.axes)
     vector = _innermost(nest, names)
     outer = _outer_first(nest, [n for n in names if n != vector])
@@ -113,6 +115,8 @@ def _arrange_pointwise(nest: Nest) -> Plan:
         return Plan((vector,), (vector,), vector)
     crossing = _crossing_axis(nest, vector, outer)
     if crossing:
+        if stages and is_staged(nest, vector, crossing):
+            return staged_tiles(nest, vector, crossing, outer)
         return _tiled(nest, vector, crossing, outer)
     if _points(nest, outer) < ENOUGH_PARALLEL and nest.axes[vector].hint > 2 * VECTOR_BLOCK:
         block, inner = split(nest, vector, VECTOR_BLOCK)

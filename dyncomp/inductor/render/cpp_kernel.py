@@ -344,6 +344,8 @@ class Printer(ReductionPrinter):
             self.scatter(node)
         elif node.op == "check":
             self.check(node)
+        elif node.op == "stage":
+            self.stage(node)
         elif node.op == "const" and node.dtype.name in LITERALS:
             # no variable: one outside of a loop body costs the C++ compiler more than a whole operation
             self.env[node.out] = ctext.literal(node.arg, node.dtype)
@@ -382,6 +384,10 @@ class Printer(ReductionPrinter):
             return f"{memory(node.arg.name)}[{self.array_position(node.arg.axes)}]"
         if node.op == "scan":
             return self.scan(node)
+        if node.op == "staged":
+            tile = node.arg
+            element = f"{self.env[node.args[0]]}[{tile.side} * i_{tile.column} + i_{tile.row}]"
+            return ctext.loaded(element, node.dtype)
         principal = self.dtype_of[node.args[1 if node.op == "where" else 0]]
         text = self.spell(node.op, principal, tuple(self.env[a] for a in node.args))
         if node.dtype.name in ctext.HALVES and node.op not in _EXACT_IN_HALF:
@@ -458,7 +464,7 @@ def kernel_body(
 ) -> list[str]:
     """The statements of the kernel's function, without the check of gather positions."""
     nest = make_nest(kernel, "cpp")
-    plan = arrange(nest)
+    plan = arrange(nest, vector_calls)
     if not parallel:
         plan = Plan(plan.order, (), plan.vector)
     calls = vector_calls and not _inlines(nest, point_ns)

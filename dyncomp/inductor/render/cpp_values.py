@@ -124,6 +124,18 @@ class ValuePrinter:
         unsigned = "u64" if dtype.itemsize == 8 else "unsigned int"
         return template.format(*args, T=ctext.register_type(dtype), U=unsigned, t=short, fsuffix=suffix)
 
+    # -- tiles --------------------------------------------------------------------------------
+    def stage(self, node: Node) -> None:
+        """Transpose a tile into memory of the kernel's own."""
+        tile = node.arg
+        name = memory(node.out)
+        self.env[node.out] = name
+        rows, columns = (self.bound(self.nest.axes[a]) for a in (tile.row, tile.column))
+        source = f"{memory(tile.buffer)} + {self.at(tile.start)}"
+        self.line(f"alignas(64) {ctext.memory_type(node.dtype)} {name}[{tile.side * tile.side}];")
+        arguments = f"{name}, {source}, {self.dim(tile.step)}, {rows}, {columns}, {tile.side}"
+        self.line(f"dcv_transpose_{8 * node.dtype.itemsize}({arguments});")
+
     # -- gather and scatter -------------------------------------------------------------------
     def gather(self, node: Node) -> str:
         buffer, index, strides, sizes, wraps = node.arg

@@ -30,7 +30,8 @@ class Node:
 
     Besides the loop IR's ops: ``accumulate`` (arg: :class:`Accumulator`) adds ``args[0]`` to an
     accumulator, ``finish`` (same arg) is its value; ``save`` and ``fetch`` (arg: :class:`LocalArray`) write
-    and read a value kept between two passes; ``check`` (arg: sizes and wraps) tests gather positions.
+    and read a value kept between two passes; ``check`` (arg: sizes and wraps) tests gather positions;
+    ``stage`` (arg: :class:`Tile`) transposes a tile of a buffer, ``staged`` (same arg) reads from it.
     The arg of ``axis`` is an :class:`Index`.
     """
 
@@ -63,6 +64,19 @@ class LocalArray:
     name: str
     dtype: DType
     axes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A tile of a buffer that is read across its rows: ``column`` and ``row`` are the loops inside it, of at
+    most ``side`` iterations; elements are contiguous along ``column`` and ``step`` apart along ``row``."""
+
+    buffer: str
+    start: Index
+    column: str
+    row: str
+    step: Dim
+    side: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,10 @@ def vector_functions() -> Mapping[str, int]:
 
 
 def vector_declaration(name: str) -> str:
-    """The declaration of one of :func:`vector_functions`."""
+    """The declaration of one of :func:`vector_functions` or of the runtime's transposition."""
+    if name.startswith("dcv_transpose_"):
+        parameters = "void* to, const void* from, i64 step, i64 rows, i64 columns, i64 tile"
+        return f'extern "C" void {name}({parameters}) noexcept;\n'
     kind = _TYPES[name.rpartition("_")[2]]
     parameters = ", ".join([kind] * vector_functions()[name])
     return f'extern "C" __attribute__((simd("notinbranch"), const)) {kind} {name}({parameters}) noexcept;\n'

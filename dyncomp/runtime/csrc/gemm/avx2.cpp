@@ -10,8 +10,9 @@
 namespace dyncomp {
 namespace {
 constexpr int kVectorBytes = 32;
-constexpr int kTileRows = 6;
+constexpr int kRegisters = 16;
 constexpr int kTileVectors = 2;
+constexpr int kTileRowsMost = 6;
 }  // namespace
 }  // namespace dyncomp
 

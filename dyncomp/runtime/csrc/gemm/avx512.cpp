@@ -10,8 +10,9 @@
 namespace dyncomp {
 namespace {
 constexpr int kVectorBytes = 64;
-constexpr int kTileRows = 6;
+constexpr int kRegisters = 32;
 constexpr int kTileVectors = 4;
+constexpr int kTileRowsMost = 12;
 }  // namespace
 }  // namespace dyncomp
 

@@ -1,11 +1,12 @@
 /* Matrix products of our own: packed, register-blocked, threaded, with a fused epilogue.
  *
  * The method is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): a
- * tile of C is held in registers while a panel of B, packed so that it is read in order, streams past. The
- * same code is compiled for several instruction sets (avx512.cpp, avx2.cpp, portable.cpp).
+ * tile of C is held in registers while a panel of B, packed so that it is read in order, streams past. A block of
+ * B is packed into the second-level cache just before all rows of A that a thread has go over it. The same code is
+ * compiled for several instruction sets (avx512.cpp, avx2.cpp, portable.cpp).
  *
- * Every element of C is summed by one thread, over k in order, in blocks that depend on k alone: the bits
- * depend neither on the number of threads nor on m and n.
+ * Every element of C is summed by one thread, over k in order, in blocks that depend on the sizes and strides
+ * alone: the bits do not depend on the number of threads.
  */
 #ifndef DYNCOMP_GEMM_H
 #define DYNCOMP_GEMM_H

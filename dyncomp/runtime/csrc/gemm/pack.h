@@ -69,26 +69,27 @@ void pack_panel(const T* b, i64 b_row, i64 b_col, i64 k, i64 cols, i64 width, T*
   for (i64 p = 0; p < k; ++p) {
     const T* const from = b + p * b_row;
     T* const row = to + p * width;
-    if (b_col == 1) {
-      for (i64 j = 0; j < cols; j += Lanes<T>::kWidth) __builtin_prefetch(from + kAhead * b_row + j);
+    if (b_col == 1)
       copy_row(from, cols, row);
-    } else {
+    else
       for (i64 j = 0; j < cols; ++j) row[j] = from[j * b_col];
-    }
     for (i64 j = cols; j < width; ++j) row[j] = 0;
   }
 }
 
-/* `rows` rows of A, at most kTileRows, as k columns of them. */
+/* Rows of the tallest tile of whole width. */
+constexpr i64 kFullRows = most_rows(kTileVectors);
+
+/* `rows` rows of A as k columns of them. */
 template <class T>
 void pack_rows(const T* a, i64 a_row, i64 a_col, i64 rows, i64 k, T* to) {
-  if (rows == kTileRows && a_row == 1) {
+  if (rows == kFullRows && a_row == 1) {
     for (i64 p = 0; p < k; ++p) {
       __builtin_prefetch(a + kAhead * a_col);
 #pragma GCC unroll 8
-      for (i64 r = 0; r < kTileRows; ++r) to[r] = a[r];
+      for (i64 r = 0; r < kFullRows; ++r) to[r] = a[r];
       a += a_col;
-      to += kTileRows;
+      to += kFullRows;
     }
     return;
   }

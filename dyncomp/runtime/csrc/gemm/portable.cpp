@@ -8,8 +8,9 @@
 namespace dyncomp {
 namespace {
 constexpr int kVectorBytes = 16;
-constexpr int kTileRows = 4;
+constexpr int kRegisters = 16;
 constexpr int kTileVectors = 2;
+constexpr int kTileRowsMost = 6;
 }  // namespace
 }  // namespace dyncomp
 

@@ -76,35 +76,26 @@ __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, con
 template <class T>
 using Tile = void (*)(i64, const T*, i64, i64, const T*, i64, T*, i64, bool);
 
-template <class T, int kRows>
-constexpr Tile<T> tile_of(int vectors) {
-  static_assert(kTileVectors == 2 || kTileVectors == 4, "tiles of two or four vectors");
-  if constexpr (kTileVectors == 4) {
-    if (vectors == 3) return tile<T, kRows, 3>;
-    if (vectors == 4) return tile<T, kRows, 4>;
-  }
-  return vectors == 1 ? tile<T, kRows, 1> : tile<T, kRows, 2>;
+/* The most rows of a tile of so many vectors whose sums fit the registers, beside a row of B and an element of A. */
+constexpr int most_rows(i64 vectors) {
+  const int fitting = static_cast<int>((kRegisters - 1 - vectors) / vectors);
+  return fitting < kTileRowsMost ? fitting : kTileRowsMost;
 }
 
-/* The kernel for a tile of `rows` rows and `vectors` vectors. */
-template <class T>
+template <class T, int kVectors, int kRows>
+Tile<T> tile_of_rows(i64 rows) {
+  if constexpr (kRows == 1)
+    return tile<T, 1, kVectors>;
+  else
+    return rows == kRows ? tile<T, kRows, kVectors> : tile_of_rows<T, kVectors, kRows - 1>(rows);
+}
+
+/* The kernel for a tile of `rows` rows, at most most_rows(vectors), and `vectors` vectors. */
+template <class T, int kVectors = kTileVectors>
 Tile<T> find_tile(i64 rows, i64 vectors) {
-  static_assert(kTileRows == 4 || kTileRows == 6, "tiles of four or six rows");
-  const int wide = static_cast<int>(vectors);
-  if constexpr (kTileRows == 6) {
-    if (rows == 6) return tile_of<T, 6>(wide);
-    if (rows == 5) return tile_of<T, 5>(wide);
-  }
-  switch (rows) {
-    case 1:
-      return tile_of<T, 1>(wide);
-    case 2:
-      return tile_of<T, 2>(wide);
-    case 3:
-      return tile_of<T, 3>(wide);
-    default:
-      return tile_of<T, 4>(wide);
-  }
+  if constexpr (kVectors > 1)
+    if (vectors < kVectors) return find_tile<T, kVectors - 1>(rows, vectors);
+  return tile_of_rows<T, kVectors, most_rows(kVectors)>(rows);
 }
 
 /* c[kRows][kCols] = sum over p of a[., p] * b[p, .], where both are contiguous along p: no packing at all. */

@@ -1,0 +1,79 @@
+"""``options={"dump": directory}``: every form of a graph on its way to code, as files to read and to edit.
+
+Each graph gets a folder named after the user's function, with a digest that is the same from run to run:
+``00-captured.py``, then the graph after each pass, ``…-kernels.cpp``, ``…-loops.py`` (loop IR) and
+``…-schedule.txt`` (launches, buffers, products). A file ``edited.cpp`` in that folder is built instead of the
+generated code: copy, edit and run the program again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+from .graph.ir import Graph
+from .graph.text import print_graph
+
+log = logging.getLogger("dyncomp.pipeline")
+
+EDITED = "edited.cpp"
+
+
+class Dump:
+    """Writes the forms of one graph; does nothing where no directory is given."""
+
+    def __init__(self, directory: str, graph: Graph) -> None:
+        self.folder: Path | None = None
+        self._count = 0
+        if directory:
+            self.folder = Path(directory) / _folder_name(graph)
+            self.graph("captured", graph)
+
+    def graph(self, stage: str, graph: Graph) -> None:
+        """A graph as Python."""
+        if self.folder is not None:
+            self._write(f"{stage}.py", print_graph(graph))
+
+    def artifact(self, artifact: Any) -> None:
+        """What the inductor made (a ``CompiledArtifact``)."""
+        if self.folder is None:
+            return
+        from .inductor.loop_text import kernel_text
+
+        self._write("loops.py", "\n\n".join(kernel_text(kernel) for kernel in artifact.kernels))
+        self._write("schedule.txt", artifact.describe())
+
+    def source(self, text: str) -> str:
+        """Write generated C++ down; the code to build: the user's edited form where there is one."""
+        if self.folder is None:
+            return text
+        self._write("kernels.cpp", text)
+        edited = self.folder / EDITED
+        try:
+            found = edited.read_text()
+        except FileNotFoundError:
+            return text
+        except (OSError, UnicodeDecodeError) as error:
+            log.warning("%s is not used: %s", edited, error)
+            return text
+        log.warning("%s is built instead of the generated code", edited)
+        return found
+
+    def _write(self, name: str, text: str) -> None:
+        assert self.folder is not None
+        path = self.folder / f"{self._count:02}-{name}"
+        self._count += 1
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.rstrip("\n") + "\n")
+        except OSError as error:
+            log.warning("cannot write %s: %s", path, error)
+
+
+def _folder_name(graph: Graph) -> str:
+    name = re.sub(r"\W+", "_", graph.name).strip("_") or "graph"
+    digest = hashlib.sha256(print_graph(graph, locations=False).encode()).hexdigest()
+    return f"{name}-{digest[:8]}"

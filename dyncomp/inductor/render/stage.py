@@ -1,0 +1,80 @@
+"""Loads across the rows of an array: a tile is transposed in registers first, then read along its rows."""
+
+from __future__ import annotations
+
+from ...symint import hint
+from ..loopir import Index
+from .nest import Nest, Node, Tile, coefficient, index_of, split
+from .walk import Plan
+
+# Bytes along each side of a tile: it stays in the second-level cache; rows are long enough to fetch ahead.
+SIDE_BYTES = 512
+STAGED_MOST = 3
+# Arrays of at least this many bytes are worth it; small ones where their rows are so far apart that the lines
+# of a tile push each other out of the cache.
+LARGE_BYTES = 1 << 24
+ALIASING = {4: 1024, 8: 4096}
+
+
+def _side(itemsize: int) -> int:
+    return SIDE_BYTES // itemsize
+
+
+def is_staged(nest: Nest, vector: str, crossing: str) -> bool:
+    """Whether the loads that jump along ``vector`` are worth tiles of their own; they are contiguous along
+    ``crossing``. Stores that jump are left to the compiler."""
+    for node in nest.nodes:
+        index = index_of(node)
+        if node.op == "store" and index is not None and abs(hint(coefficient(index, vector))) > 1:
+            return False
+    loads = [node for node in nest.nodes if _crosses(nest, node, vector, crossing)]
+    if not 0 < len(loads) <= STAGED_MOST:
+        return False
+    if not any(_is_slow(nest, node, vector, crossing) for node in loads):
+        return False
+    side = max(_side(node.dtype.itemsize) for node in loads)
+    return all(nest.axes[axis].hint >= side for axis in (vector, crossing))
+
+
+def _is_slow(nest: Nest, node: Node, vector: str, crossing: str) -> bool:
+    """Whether rows that are read across do not stay in the cache from column to column."""
+    itemsize = node.dtype.itemsize
+    size = nest.axes[vector].hint * nest.axes[crossing].hint * itemsize
+    step = abs(hint(coefficient(node.arg[1], vector))) * itemsize
+    return size >= LARGE_BYTES or step % ALIASING[itemsize] == 0
+
+
+def _crosses(nest: Nest, node: Node, vector: str, crossing: str) -> bool:
+    if node.op != "load" or node.dtype.is_complex or node.dtype.itemsize not in (4, 8):
+        return False
+    buffer = next(b for b in nest.kernel.buffers if b.name == node.arg[0])
+    if buffer.mode != "in" or buffer.aliases:
+        return False
+    along = coefficient(node.arg[1], crossing)
+    return isinstance(along, int) and along == 1 and abs(hint(coefficient(node.arg[1], vector))) > 1
+
+
+def staged_tiles(nest: Nest, vector: str, crossing: str, outer: list[str]) -> Plan:
+    """Split both axes into tiles and let the crossing loads read transposed ones."""
+    loads = [node.out for node in nest.nodes if _crosses(nest, node, vector, crossing)]
+    side = min(_side(node.dtype.itemsize) for node in nest.nodes if node.out in loads)
+    rest = tuple(a for a in outer if a != crossing)
+    column_block, column = split(nest, crossing, side)
+    row_block, row = split(nest, vector, side)
+    nodes: list[Node] = []
+    for node in nest.nodes:
+        nodes += _through_tile(node, column, row, side) if node.out in loads else [node]
+    nest.nodes = nodes
+    parallel = (*rest, column_block, row_block)
+    return Plan((*parallel, column, row), parallel, row)
+
+
+def _through_tile(node: Node, column: str, row: str, side: int) -> list[Node]:
+    buffer, index = node.arg
+    start = Index(tuple(t for t in index.terms if t[0] not in (column, row)), index.offset)
+    tile = Tile(buffer, start, column, row, coefficient(index, row), side)
+    name = f"{node.out}_tile"
+    return [
+        Node(name, "stage", (), node.axes - {column, row}, tile, node.dtype),
+        Node(node.out, "staged", (name,), node.axes, tile, node.dtype),
+    ]

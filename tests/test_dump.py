@@ -1,0 +1,99 @@
+"""``options={"dump": directory}``: readable forms of every graph, and code edited by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dyncomp
+from dyncomp.inductor.loop_text import parse_kernel
+from dyncomp.pipeline import PASSES
+
+
+def scaled(x, y):
+    return (x * y + 1.0).sum(axis=0)
+
+
+def cut(x):
+    kept = x[x > 0.5]
+    return kept * 2.0
+
+
+def only_folder(directory: Path) -> Path:
+    (folder,) = directory.iterdir()
+    return folder
+
+
+def test_every_stage_is_written(tmp_path):
+    x = np.linspace(0.0, 1.0, 12).reshape(3, 4)
+    dyncomp.compile(scaled, options={"dump": str(tmp_path)})(x, x)
+    folder = only_folder(tmp_path)
+    assert folder.name.startswith("scaled-")
+    stages = [
+        "captured.py",
+        *(f"{step.name}.py" for step in PASSES),
+        "kernels.cpp",
+        "loops.py",
+        "schedule.txt",
+    ]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f"{k:02}-{name}" for k, name in enumerate(stages)
+    ]
+    assert "def scaled" in (folder / "00-captured.py").read_text()
+    (loops,) = folder.glob("*-loops.py")
+    assert parse_kernel(loops.read_text()).body
+    assert "test_dump.py" in next(folder.glob("*-kernels.cpp")).read_text()
+
+
+def test_the_folder_is_the_same_in_every_run(tmp_path):
+    x = np.ones((3, 4))
+    for _ in range(2):
+        dyncomp.compile(scaled, options={"dump": str(tmp_path)})(x, x)
+    only_folder(tmp_path)
+
+
+def test_edited_code_runs(tmp_path):
+    x = np.ones((3, 4))
+    dyncomp.compile(scaled, options={"dump": str(tmp_path)})(x, x)
+    folder = only_folder(tmp_path)
+    text = next(folder.glob("*-kernels.cpp")).read_text()
+    assert text.count("1.0") > 0
+    (folder / "edited.cpp").write_text(text.replace("1.0", "2.0"))
+    out = dyncomp.compile(scaled, options={"dump": str(tmp_path)})(x, x)
+    np.testing.assert_array_equal(out, np.full(4, 9.0))
+
+
+def test_edited_code_that_does_not_compile(tmp_path):
+    x = np.ones((3, 4))
+    dyncomp.compile(scaled, options={"dump": str(tmp_path)})(x, x)
+    (only_folder(tmp_path) / "edited.cpp").write_text("not C++")
+    out = dyncomp.compile(scaled, options={"dump": str(tmp_path)})(x, x)
+    np.testing.assert_array_equal(out, np.full(4, 6.0))
+
+
+def test_stages_of_a_graph_with_sizes_from_data(tmp_path):
+    x = np.linspace(0.0, 1.0, 100)
+    out = dyncomp.compile(cut, options={"dump": str(tmp_path)})(x)
+    np.testing.assert_array_equal(out, cut(x))
+    assert list(tmp_path.glob("*/00-captured.py"))
+
+
+@pytest.mark.parametrize("backend", ("eager", "inductor"))
+def test_a_directory_that_cannot_be_written(backend, tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    x = np.ones((3, 4))
+    compiled = dyncomp.compile(scaled, backend=backend, options={"dump": str(tmp_path / "file")})
+    np.testing.assert_array_equal(compiled(x, x), np.full(4, 6.0))
+    assert "cannot write" in caplog.text
+
+
+def test_the_eager_backend(tmp_path, monkeypatch):
+    monkeypatch.setenv("DYNCOMP_DUMP", str(tmp_path))
+    x = np.ones((3, 4))
+    dyncomp.compile(scaled, backend="eager")(x, x)
+    assert [p.name for p in sorted(only_folder(tmp_path).iterdir())] == [
+        "00-captured.py",
+        "01-functionalize.py",
+    ]
