@@ -2,8 +2,9 @@
 
 Times are processor times of the thread in whole captures with the interpreting backend: symbolic execution,
 guards, the replacement and its continuations; instructions are those of the trace that was kept (attempts
-that were begun again, which are counted as restarts, cost time and their instructions do not count). The last column is ms per entry with the inductor: all that
-it does but the work of the C++ compiler, which is another process.
+that were begun again, which are counted as restarts, cost time and their instructions do not count). The
+last column is ms per entry with the inductor: all that it does but the work of the C++ compiler, which is
+another process.
 """
 
 from __future__ import annotations
