@@ -16,6 +16,7 @@ from .bytecode.flow import reachable
 from .class_names import module_of
 from .dims import refuse_fixed
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
+from .entries import fruitless
 from .entries.budget import estimate, make_room
 from .entries.config import CaptureConfig
 from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
@@ -36,6 +37,7 @@ from .tracer import Decisions, Restart, Tracer, state_assumption
 from .values.array import ArrayValue
 from .values.deque import DequeValue
 from .values.mapping import DictValue
+from .values.number import is_late
 from .values.obj import InstanceValue
 from .values.seq import ListValue
 from .values.sets import SetValue
@@ -97,6 +99,10 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
     if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):
         return None
     config.count_capture(code)
+    plain = fruitless.plain_entry(function, args, config, RANK_ORIGINAL) if failure is not None else None
+    if plain is not None:
+        config.records.add_skip(code.co_qualname, location(code), fruitless.reason(config, code))
+        return plain
     attempt = _Attempt()
     try:
         return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
@@ -131,6 +137,7 @@ def _try_to_capture(
             raise
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
+    fruitless.note_outcome(config, code, bool(missed), record.graph)
     if record.graph is None and not record.source and not config.options.capture_plain:
         config.note_plain_body(code)
     record.missed = missed
@@ -153,6 +160,7 @@ def _run_original(
         )
     config.records.add_skip(code.co_qualname, loc, reason)
     config.note_plain_body(code)
+    fruitless.note_outcome(config, code, len(_hook.cache_entries(code, config)) > 0, None)
     if attempt.tracer is not None:
         _guard_region(attempt.tracer)
         try:
@@ -196,6 +204,9 @@ def _finish(
     emit_end(cg, end)
     for value in tracer.may_raise:
         cg.graph_output(value)
+    for number in tracer.may_raise_before:
+        if not is_late(tracer, number):
+            cg.number(number)
     generators.check_abandoned(tracer, cg)
     graph, compiled = _compile_graph(tracer, cg, useful)
     refuse_fixed(tracer)

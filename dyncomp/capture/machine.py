@@ -90,8 +90,8 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
         except (Break, Unsupported) as problem:
             if not isinstance(problem, Break):  # a question about a number that depends on the data
                 problem = as_break(problem)
+            problem.forget_frames()  # of which one may hold the exception, and so the program's objects
             if _had_effects(tracer, progress):
-                problem.forget_frames()
                 tracer.decisions.breaks[(frame.raw_code, index)] = problem
                 raise tracer.restart from None
             frame.stack[:] = before

@@ -33,6 +33,7 @@ from .values.number import (
     unary_number,
 )
 from .values.obj import InstanceValue
+from .values.ordering import ComparedValue
 from .values.seq import ListValue, TupleValue, spread
 from .values.steady import Steady
 
@@ -131,7 +132,10 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     text = text_operator(tracer, plain, a, b)
     if text is not None:
         return text
-    found = frozen.operation(tracer, getattr(operator, BINARY_NAMES[plain]), [a, b])
+    if isinstance(a, ComparedValue):
+        found = a.compared(tracer, op, b)
+    else:
+        found = frozen.operation(tracer, getattr(operator, BINARY_NAMES[plain]), [a, b])
     if found is not None:
         return found
     if isinstance(a, (ListValue, TupleValue)) or isinstance(b, (ListValue, TupleValue)):

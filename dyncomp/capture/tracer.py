@@ -25,6 +25,7 @@ from .guards.guard import BY_IDENTITY, Guard, Kind
 from .guards.places import SymbolPlace
 from .guards.program import is_plain_key
 from .guards.source import LocalSource, Source
+from .methods.table import items_in_two
 from .objects import attributes, derived, instance_checks, protocols
 from .quietly import quietly
 from .values.array import ArrayValue
@@ -80,6 +81,7 @@ class Tracer:
         self.mutated: list[Value] = []
         self.part_origins: dict[str, tuple[types.CodeType, int]] = {}  # see parts
         self.may_raise: list[ArrayValue] = []  # what the graph has to compute, as doing so may raise
+        self.may_raise_before: list[Any] = []  # and numbers that compiled code has to compute before it
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.handled_outside = sys.exception() is not None  # around the call that is captured
         self.catching = 0  # how many operations under way see an exception raised now
@@ -113,6 +115,7 @@ class Tracer:
         self.inputs.clear()
         self.mutated.clear()
         self.may_raise.clear()
+        self.may_raise_before.clear()
         for value in (*self.by_source.values(), *(known for known, _ in self.by_id.values())):
             if not isinstance(value, ConstValue):
                 vars(value).clear()  # values of objects and of their parts refer to one another
@@ -419,6 +422,10 @@ class Tracer:
         """``next(iterator)`` raises, as the iterator has just ended."""
         exceptions.raise_stop_iteration(self, iterator)
 
+    def unless_raised(self, operation: Callable[[], Value]) -> tuple[Value | None, ExceptionValue | None]:
+        """What an operation gives, or the exception that it raises."""
+        return exceptions.result_or_exception(self, BaseException, operation)
+
     def leave_raise_to_python(self, exception: ExceptionValue) -> NoReturn:
         exceptions.leave_to_python(self, exception)
 
@@ -539,8 +546,11 @@ class Tracer:
     def instance_iterator(self, obj: Any) -> Value:
         return protocols.iterator(self, obj)
 
-    def instance_items(self, obj: Any) -> list[Value]:
-        return protocols.expand(self, obj)
+    def instance_items(self, obj: Any, hinted: bool = False) -> list[Value]:
+        return protocols.expand(self, obj, hinted)
+
+    def items_in_two(self, value: Value) -> list[Value]:
+        return items_in_two(self, value)
 
     def instance_next(self, obj: Any) -> Value | None:
         return protocols.advance(self, obj)

@@ -1,7 +1,8 @@
 """``mode="max-autotune"``: the same C++ built in several ways, the fastest on the first call's inputs kept.
 
-What is varied is what the compiler may do with a translation unit (optimisation level, vector width); loops,
-tiles and results are the same, bit for bit, since contraction and reassociation stay forbidden.
+What is varied is what the compiler may do with a translation unit (optimisation level, vector width), and
+whether elementary functions are inlined or called. Loops, tiles and results are the same, bit for bit, since
+contraction and reassociation stay forbidden.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..errors import ToolchainError
 from ..graph.ir import Graph
 from .codecache import KernelCache
 from .launch import LaunchPlan, Library, build
-from .toolchain import find_toolchain
+from .toolchain import Toolchain, find_toolchain
 
 VARIANTS: tuple[tuple[str, ...], ...] = (
     ("-O3",),
@@ -29,28 +30,38 @@ BUDGET_SECONDS = 2.0
 
 
 def fastest(
-    graph: Graph, plan: LaunchPlan, source: str, library: Library, cache: KernelCache, examples: Sequence[Any]
+    graph: Graph,
+    plan: LaunchPlan,
+    sources: Sequence[str],
+    library: Library,
+    cache: KernelCache,
+    examples: Sequence[Any],
 ) -> Callable[..., Any]:
     """The launch object of the fastest variant; the default one where inputs cannot be copied or no other
-    variant builds."""
+    variant builds. ``library`` is of the first of ``sources``, which compute the same bits."""
     default = build(plan, library)
     arguments = _arguments(graph, examples)
     if arguments is None:
         return default
     candidates = [default]
     toolchain = find_toolchain()
-    for extra in VARIANTS:
-        variant = dataclasses.replace(
-            toolchain,
-            flags=(*toolchain.flags, *extra),
-            fingerprint=f"{toolchain.fingerprint} {' '.join(extra)}",
-        )
+    variants = [(sources[0], _with_flags(toolchain, extra)) for extra in VARIANTS]
+    variants += [(source, toolchain) for source in sources[1:]]
+    for source, variant in variants:
         try:
             candidates.append(build(plan, cache.load(source, variant)))
         except ToolchainError:
             continue
     seconds = [_time(call, arguments) for call in candidates]
     return candidates[seconds.index(min(seconds))]
+
+
+def _with_flags(toolchain: Toolchain, extra: tuple[str, ...]) -> Toolchain:
+    return dataclasses.replace(
+        toolchain,
+        flags=(*toolchain.flags, *extra),
+        fingerprint=f"{toolchain.fingerprint} {' '.join(extra)}",
+    )
 
 
 def _arguments(graph: Graph, examples: Sequence[Any]) -> list[Any] | None:

@@ -13,10 +13,11 @@ from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import TABLE
 from ..runtime import set_num_threads
-from ..symint import hint
+from ..symint import ShapeEnv, hint
 from .autotune import fastest
+from .chain import fuse_chains
 from .codecache import open_cache
-from .epilogue import FusedProduct, Item, fuse_epilogues, touched
+from .epilogue import Chained, FusedProduct, Item, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
 from .launch import LaunchPlan, Library, TensorOwner, build, load_vector_math
 from .loop_text import kernel_text
@@ -27,7 +28,7 @@ from .lower_emit import ClusterEmitter, Emitted
 from .memory import MemoryPlan, plan_memory
 from .plan import Planned, Planner
 from .render.cpp import render_module
-from .schedule import CallBlas, LaunchKernel, Module
+from .schedule import CallBlas, CallChain, LaunchKernel, Module, Step
 from .toolchain import find_toolchain
 
 T = TypeVar("T")
@@ -67,11 +68,16 @@ class CompiledArtifact:
 def _count(module: Module) -> str:
     steps = [step for segment in module.segments for step in segment.steps]
     kernels = sum(isinstance(s, LaunchKernel) for s in steps)
-    products = len(steps) - kernels
+    products = len(steps) - kernels + sum(isinstance(s, CallChain) for s in steps)
     return f"{kernels} kernels, {products} matrix products"
 
 
-def _describe_step(step: LaunchKernel | CallBlas) -> str:
+def _describe_step(step: Step) -> str:
+    if isinstance(step, CallChain):
+        first, second = step.first, step.second
+        assert first.epilogue is not None
+        sizes = f"{first.m} x {first.k} x {first.n} x {second.n}"
+        return f"{first.dtype} matrix products {sizes}, rows between them by {first.epilogue.kernel.name}"
     if isinstance(step, CallBlas):
         then = f", each tile finished by {step.epilogue.kernel.name}" if step.epilogue is not None else ""
         return f"{step.dtype} matrix product {step.m} x {step.k} x {step.n}{then}"
@@ -109,7 +115,7 @@ def compile_graph(
     timed = _Timer()
     try:
         lowering = timed("lower", lambda: Lowering(graph, TABLE).run())
-        items = timed("emit", lambda: fuse_epilogues(emit_steps(lowering), graph.env))
+        items = timed("emit", lambda: _fuse_products(emit_steps(lowering), graph.env))
     except RecursionError as error:
         # expressions of up to a few dozen operations nest; the caller's own stack may leave too little
         raise LoweringError("the Python stack is too deep to compile here") from error
@@ -123,15 +129,18 @@ def compile_graph(
         toolchain = find_toolchain()
         calls = toolchain.calls_vectors and load_vector_math()
         serial_ns = options.serial_threshold_us * 1e3
-        source = timed("render", lambda: render_module(planned.module, serial_ns, calls))
-        source = source if edit is None else edit(source)
+        generated = timed("render", lambda: render_module(planned.module, serial_ns, calls))
+        source = generated if edit is None else edit(generated)
         cache = open_cache(None if options.cache else {**os.environ, "DYNCOMP_FORCE_DISABLE_CACHES": "1"})
         library = timed("build", lambda: cache.load(source, toolchain))
     if options.num_threads:
         set_num_threads(options.num_threads)
     if library is not None and options.mode == "max-autotune":
         tuned = library
-        call = timed("autotune", lambda: fastest(graph, planned.plan, source, tuned, cache, examples))
+        sources = {source: None}  # an ordered set
+        if calls and source == generated:
+            sources[render_module(planned.module, serial_ns)] = None
+        call = timed("autotune", lambda: fastest(graph, planned.plan, [*sources], tuned, cache, examples))
     else:
         call = timed("launch", lambda: build(planned.plan, library))
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
@@ -157,7 +166,7 @@ def _artifact(
     for item in items:
         if isinstance(item, Emitted):
             kernels[item.kernel.name] = item.kernel
-        elif isinstance(item, FusedProduct):
+        elif isinstance(item, (FusedProduct, Chained)):
             kernels[item.tiled.kernel.name] = item.tiled.kernel
     return CompiledArtifact(
         call,
@@ -170,6 +179,11 @@ def _artifact(
         memory.total,
         seconds,
     )
+
+
+def _fuse_products(items: list[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
+    """Products joined to the kernels that read them: chains first, which save the most memory."""
+    return fuse_epilogues(fuse_chains(items, env), env)
 
 
 def emit_steps(lowering: Lowering) -> list[Emitted | LibraryCall]:

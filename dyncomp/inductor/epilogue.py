@@ -18,7 +18,7 @@ from .lower_contract import Product
 from .lower_emit import Emitted
 from .lower_values import Storage, place_of
 
-_SIMPLE = frozenset(("const", "load", "cast", "store", *SCALARS))
+SIMPLE = frozenset(("const", "load", "cast", "store", *SCALARS))
 # Pointers that the function of a tile gets at most.
 MAX_BUFFERS = 24
 # The numbers of a tile, as the rewritten kernel's sizes and indices name them, with what is usual.
@@ -28,12 +28,13 @@ TILE_NUMBERS = {"number": 0, "row": 0, "rows": 6, "col": 0, "cols": 256, "tile_r
 @dataclass(frozen=True)
 class Tiled:
     """A kernel rewritten to cover a tile; its buffer ``source`` is the tile. ``private``: nothing else reads
-    the product, so that it needs no memory."""
+    the product, so that it needs no memory. ``sink``: the buffer for what is made of rows (in a chain)."""
 
     kernel: Kernel
     storages: tuple[Storage, ...]
     source: int
     private: bool
+    sink: int = -1
 
 
 @dataclass(eq=False)
@@ -48,31 +49,48 @@ class FusedProduct:
         """What the step reads or writes."""
         found = [place_of(v).storage for v in self.call.operands]
         found += [s for k, s in enumerate(self.tiled.storages) if k != self.tiled.source]
-        return found if self.tiled.private else [*found, _target(self.call)]
+        return found if self.tiled.private else [*found, target_of(self.call)]
 
 
-Item = Emitted | LibraryCall | FusedProduct
+@dataclass(eq=False)
+class Chained:
+    """A product, a kernel over its rows, and the product with what that makes of them (see ``chain``)."""
+
+    first: LibraryCall
+    tiled: Tiled
+    second: LibraryCall
+
+    @property
+    def storages(self) -> list[Storage]:
+        """What the step reads or writes."""
+        held = [self.tiled.storages[self.tiled.source], self.tiled.storages[self.tiled.sink]]
+        found = [place_of(v).storage for v in (*self.first.operands, *self.second.operands)]
+        found += [*self.tiled.storages, target_of(self.second)]
+        return [s for s in found if not any(s is h for h in held)]
 
 
-def fuse_epilogues(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
+Item = Emitted | LibraryCall | FusedProduct | Chained
+
+
+def fuse_epilogues(items: Sequence[Item], env: ShapeEnv) -> list[Item]:
     """The steps, with every product joined to the first kernel that reads it where that can be."""
     left: list[Item | None] = list(items)
     for at, item in enumerate(items):
         if not isinstance(item, LibraryCall) or item.kind != "blas" or not item.detail.own:
             continue
-        reader = _reader(left, at, item)
+        reader = find_reader(left, at, item)
         kernel = left[reader] if reader is not None else None
         if reader is None or not isinstance(kernel, Emitted):
             continue
-        private = not _read_later(left[reader + 1 :], _target(item))
-        tiled = _tile(item.detail, kernel, _target(item), private, env)
+        private = not read_later(left[reader + 1 :], target_of(item))
+        tiled = _tile(item.detail, kernel, target_of(item), private, env)
         if tiled is not None:
             left[at], left[reader] = None, FusedProduct(item, tiled)
     return [item for item in left if item is not None]
 
 
 # -- order ------------------------------------------------------------------------------------
-def _target(call: LibraryCall) -> Storage:
+def target_of(call: LibraryCall) -> Storage:
     return place_of(call.value).storage
 
 
@@ -83,30 +101,30 @@ def touched(item: Item) -> list[Storage]:
     return list(item.storages)
 
 
-def _written(item: Item) -> list[Storage]:
+def written(item: Item) -> list[Storage]:
     """What a step writes: everything, for a step that does not say."""
     if isinstance(item, Emitted):
         return [s for s, b in zip(item.storages, item.kernel.buffers) if b.mode != "in"]
     return touched(item)
 
 
-def _reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int | None:
+def find_reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int | None:
     """The first step after ``at`` that touches the product; ``None`` if the product cannot move there."""
-    target = _target(call)
+    target = target_of(call)
     operands = [place_of(v).storage for v in call.operands]
     for later in range(at + 1, len(left)):
         item = left[later]
         if item is None:
             continue
-        written = _written(item)
-        if any(s is o for s in written for o in operands):
+        outputs = written(item)
+        if any(s is o for s in outputs for o in operands):
             return None
         if any(s is target for s in touched(item)):
-            return None if any(s is target for s in written) else later
+            return None if any(s is target for s in outputs) else later
     return None
 
 
-def _read_later(rest: Sequence[Item | None], target: Storage) -> bool:
+def read_later(rest: Sequence[Item | None], target: Storage) -> bool:
     if target.role != "temp":
         return True
     return any(s is target for item in rest if item is not None for s in touched(item))
@@ -120,15 +138,15 @@ def _tile(detail: Product, item: Emitted, target: Storage, private: bool, env: S
         return None
     if item.raises or item.ordered or any(a.kind != "parallel" for a in kernel.axes):
         return None
-    if any(s.op not in _SIMPLE or (s.op == "store" and len(s.axes) < len(kernel.axes)) for s in kernel.body):
+    if any(s.op not in SIMPLE or (s.op == "store" and len(s.axes) < len(kernel.axes)) for s in kernel.body):
         return None
     source = next(k for k, s in enumerate(item.storages) if s is target)
-    groups = _groups(detail, kernel, kernel.buffers[source].name)
+    groups = groups_of(detail, kernel, kernel.buffers[source].name)
     if groups is None:
         return None
     own = {name: SymbolInfo(name, usual, 0) for name, usual in TILE_NUMBERS.items()}
     env = ShapeEnv({**env.symbols, **own})
-    rewriter = _Rewriter(groups, env, kernel.buffers[source].name)
+    rewriter = Rewriter(groups, env, kernel.buffers[source].name)
     body = []
     for stmt in kernel.body:
         made = rewriter.statement(stmt)
@@ -161,7 +179,11 @@ class _Group:
         return step
 
 
-def _groups(detail: Product, kernel: Kernel, buffer: str) -> tuple[_Group, _Group, _Group] | None:
+# Number of the product, row and column.
+Groups = tuple[_Group, _Group, _Group]
+
+
+def groups_of(detail: Product, kernel: Kernel, buffer: str) -> Groups | None:
     """The kernel's axes as number of the product, row and column: those that step through them in turn, from
     the innermost, where the product is read."""
     reads = {s.arg[1] for s in kernel.body if s.op == "load" and s.arg[0] == buffer}
@@ -189,10 +211,10 @@ def _groups(detail: Product, kernel: Kernel, buffer: str) -> tuple[_Group, _Grou
     return (number, row, column) if not left else None
 
 
-class _Rewriter:
+class Rewriter:
     """Statements over a kernel's axes as statements over a tile's rows ``r`` and columns ``c``."""
 
-    def __init__(self, groups: tuple[_Group, _Group, _Group], env: ShapeEnv, source: str) -> None:
+    def __init__(self, groups: Groups, env: ShapeEnv, source: str) -> None:
         self.groups = groups
         self.env = env
         self.source = source
@@ -221,6 +243,9 @@ class _Rewriter:
         terms: list[tuple[str, Dim]] = []
         for name, axis, group in zip(("number", "row", "col"), ("", "r", "c"), self.groups):
             step = group.step(index)
+            if step is None and not axis:
+                offset = self._number(group, index) + offset
+                continue
             if step is None:
                 return None
             if same(step, 0):
@@ -230,3 +255,15 @@ class _Rewriter:
             if axis:
                 terms.append((axis, step))
         return Index(tuple(reversed(terms)), offset)
+
+    def _number(self, group: _Group, index: Index) -> Dim:
+        """Where an index is by the number of the product, each of whose axes steps on its own."""
+        terms = dict(index.terms)
+        inner: Dim = 1
+        total: Dim = 0
+        for name, size in reversed(group.axes):
+            step = terms.get(name, 0)
+            if not same(step, 0):
+                total = self.env.symbol("number") // inner % size * step + total
+            inner = inner * size
+        return total

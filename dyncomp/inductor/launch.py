@@ -51,6 +51,8 @@ struct Runtime {
   void (*blas_serial)(int enter);
   int (*gemm_f32)(const struct Gemm*);
   int (*gemm_f64)(const struct Gemm*);
+  int (*chain_f32)(const struct Gemm* first, const struct Gemm* second);
+  int (*chain_f64)(const struct Gemm* first, const struct Gemm* second);
 };
 """
 

@@ -11,7 +11,7 @@ from ..errors import LoweringError
 from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
 from ..symint import Dim, SymInt, hint
-from .epilogue import FusedProduct, Item, Tiled
+from .epilogue import Chained, FusedProduct, Item, Tiled
 from .fuse import LibraryCall
 from .launch import (
     ArenaSlot,
@@ -35,7 +35,7 @@ from .lower_contract import Operand, Product
 from .lower_emit import Emitted, work_of
 from .lower_values import Storage, Value, place_of
 from .memory import MemoryPlan
-from .schedule import CallBlas, LaunchKernel, Matrix, Module, Segment, Step, TileKernel
+from .schedule import CallBlas, CallChain, LaunchKernel, Matrix, Module, Segment, Step, TileKernel
 
 # Above this much estimated work a call lets other Python threads run.
 RELEASE_GIL_NS = 50_000.0
@@ -100,6 +100,8 @@ class Planner:
                 self._launch(item)
             elif isinstance(item, FusedProduct):
                 self.current.append(self._blas(item.call, item.tiled))
+            elif isinstance(item, Chained):
+                self.current.append(self._chain(item))
             elif item.kind == "blas":
                 self.current.append(self._blas(item))
             else:
@@ -153,8 +155,19 @@ class Planner:
     def _tile_kernel(self, tiled: Tiled | None) -> TileKernel | None:
         if tiled is None:
             return None
-        slots = [0 if k == tiled.source else self.number(s) for k, s in enumerate(tiled.storages)]
-        return TileKernel(tiled.kernel, tuple(slots), tiled.source)
+        held = (tiled.source, tiled.sink)
+        slots = [0 if k in held else self.number(s) for k, s in enumerate(tiled.storages)]
+        return TileKernel(tiled.kernel, tuple(slots), tiled.source, tiled.sink)
+
+    def _chain(self, item: Chained) -> CallChain:
+        first = self._blas(item.first, item.tiled)
+        product = item.second.detail
+        assert isinstance(product, Product)
+        self.work_ns += 0.02 * hint(product.m * product.n) * hint(product.k)
+        sizes = (product.m, product.n, product.k)
+        rows = Matrix(0, 0, product.a.row_stride, product.a.col_stride, product.a.batch_strides)
+        b, c = self._matrix(product.b), self._matrix(product.c)
+        return CallChain(first, CallBlas(first.dtype, *sizes, rows, b, c, product.batch, True))
 
     def _matrix(self, operand: Operand) -> Matrix:
         place = place_of(operand.value)

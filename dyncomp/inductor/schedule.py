@@ -53,11 +53,13 @@ class Matrix:
 @dataclass(frozen=True, slots=True)
 class TileKernel:
     """Run ``kernel``, which is over the numbers of a tile (``epilogue.TILE_NUMBERS``), on every finished tile
-    of a product; its buffer number ``source`` is the tile, the others are the plan's ``slots``."""
+    of a product; its buffer number ``source`` is the tile, the others are the plan's ``slots``. In a
+    chain a tile is whole rows, and buffer number ``sink`` is what is made of them."""
 
     kernel: Kernel
     slots: tuple[int, ...]
     source: int
+    sink: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,16 @@ class CallBlas:
     epilogue: TileKernel | None = None
 
 
-Step = LaunchKernel | CallBlas
+@dataclass(frozen=True, slots=True)
+class CallChain:
+    """Two own products over the same rows and batches: what the epilogue of ``first`` makes of rows is the
+    left operand of ``second`` (``second.a`` is not read)."""
+
+    first: CallBlas
+    second: CallBlas
+
+
+Step = LaunchKernel | CallBlas | CallChain
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,44 @@ def test_few_functions_of_large_arrays_are_inlined(monkeypatch):
     assert not inlines([np.sin, np.cos], 5_000_000, monkeypatch)
 
 
+def test_autotuning_tries_both(monkeypatch):
+    tried = []
+    fastest = inductor.fastest
+
+    def remember(graph, plan, sources, *rest):
+        tried.append(sources)
+        return fastest(graph, plan, sources, *rest)
+
+    monkeypatch.setattr(inductor, "fastest", remember)
+    x = np.linspace(-1.0, 1.0, 99)
+    out = dyncomp.compile(lambda x: np.exp(np.sin(x)), mode="max-autotune")(x)
+    np.testing.assert_allclose(out, np.exp(np.sin(x)), rtol=1e-15)
+    called, inlined = tried[0]
+    assert "dcv_sin_f64" in called
+    assert "dcv_" not in inlined
+    dyncomp.compile(lambda x: x * 2.0 + 1.0, mode="max-autotune")(x)
+    assert len(tried[1]) == 1
+
+
+def test_code_grows_by_a_line_for_each_operation(monkeypatch):
+    sources = []
+    render = inductor.render_module
+    monkeypatch.setattr(inductor, "render_module", lambda *a: sources.append(render(*a)) or sources[-1])
+
+    def chain(x, steps):
+        for k in range(steps):
+            x = np.sin(x) * 0.5 + (k + 0.25)  # no two kernels are equal
+        return x
+
+    lines = []
+    for steps in (100, 200):
+        dyncomp.compile(chain, options={"unroll_limit": 500, "unroll_ops": 5000})(np.ones(50), steps)
+        assert sources[-1].count("= dcv_sin_f64(") == steps
+        lines.append(sources[-1].count("\n"))
+    kernels = sources[-1].count("static i64 kernel_")
+    assert lines[1] - lines[0] <= 100 * 3 + 15 * kernels
+
+
 def test_other_compilers_inline():
     gcc = find_toolchain()
     assert gcc.calls_vectors

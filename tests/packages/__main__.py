@@ -2,8 +2,10 @@
 
     python -m tests.packages [--only scipy.signal] [--backend eager|inductor] [--methods] [--plain] [--list]
 
-``--methods`` compiles the methods of the classes, too. Targets whose tests are in a source distribution
-run where ``DYNCOMP_TEST_SDISTS`` names a folder that holds it unpacked.
+``--methods`` compiles the methods of the classes, too. ``--budget`` ends a run of compiled tests after so
+many seconds and ``--sample`` takes every n-th test, for large files; what did not run is not compared.
+Targets whose tests are in a source distribution run where ``DYNCOMP_TEST_SDISTS`` names a folder that holds
+it unpacked.
 
 Exit status 1 if a test that passes plainly fails with the package compiled.
 """
@@ -25,6 +27,7 @@ from .targets import TARGETS, Target
 TEST_LIMIT = 600  # seconds for one test: machines are shared
 ROOT = Path(__file__).resolve().parents[2]
 _TIMED_OUT = 124
+_INTERRUPTED = 2  # pytest's exit status
 
 
 def run(target: Target, backend: str, limit: float) -> dict[str, Any]:
@@ -57,6 +60,7 @@ def run(target: Target, backend: str, limit: float) -> dict[str, Any]:
             "-p",
             "no:randomly",
         ]
+        command += ["-k", os.environ.get("DYNCOMP_TEST_SELECT", "")]
         command += [*target.options, *tests_of(target)]
         try:
             done = subprocess.run(
@@ -92,7 +96,8 @@ def compare(target: Target, backend: str, limit: float) -> tuple[dict[str, Any],
     worse = _worse(plain, compiled)
     if worse:  # what looks at the frames of its callers sees those of the runner
         worse = _worse(run(target, "none", limit), compiled)
-    if compiled["status"] not in (0, 1) or not compiled["outcomes"]:
+    expected = (0, 1, _INTERRUPTED) if compiled.get("ended") else (0, 1)
+    if compiled["status"] not in expected or not compiled["outcomes"]:
         worse = [line for line in worse if not line.endswith("did not run")]
         worse.append(f"{target.name}: exit status {compiled['status']}: {compiled['tail']}")
     return compiled, worse
@@ -101,6 +106,8 @@ def compare(target: Target, backend: str, limit: float) -> tuple[dict[str, Any],
 def _worse(plain: dict[str, Any], compiled: dict[str, Any]) -> list[str]:
     found = compiled["outcomes"]
     passed = [name for name, outcome in plain["outcomes"].items() if outcome == "passed"]
+    if compiled.get("ended"):
+        passed = [name for name in passed if name in found]
     return [f"{name}: {found.get(name, 'did not run')}" for name in passed if found.get(name) != "passed"]
 
 
@@ -111,6 +118,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a plain run")
     parser.add_argument("--methods", action="store_true", help="compile the methods of classes too")
     parser.add_argument("--plain", action="store_true", help="replace code without array work, too")
+    parser.add_argument("--budget", type=float, default=0.0, help="seconds after which compiled tests end")
+    parser.add_argument("--sample", type=int, default=1, help="take every n-th test only")
+    parser.add_argument("-k", default="", help="pytest's selection of tests")
     parser.add_argument("--reasons", type=int, default=0, help="how many reasons of breaks to print")
     parser.add_argument("--list", action="store_true", help="list the targets")
     options = parser.parse_args(arguments)
@@ -122,6 +132,9 @@ def main(arguments: list[str]) -> int:
         chosen = [t for t in chosen if not t.sdist]
     os.environ["DYNCOMP_TEST_PLAIN"] = "1" if options.plain else ""
     os.environ["DYNCOMP_TEST_METHODS"] = "1" if options.methods else ""
+    os.environ["DYNCOMP_TEST_BUDGET"] = str(options.budget)
+    os.environ["DYNCOMP_TEST_SAMPLE"] = str(options.sample)
+    os.environ["DYNCOMP_TEST_SELECT"] = options.k
     failed = 0
     head = f"{'target':<34} {'functions':>9} {'called':>7} {'tests':>6} {'worse':>6} {'internal':>8}"
     print(f"{head} {'plain s':>8} {'s':>7}")

@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import pkgutil
+import time
 import types
 from collections import Counter
 from collections.abc import Callable
@@ -20,12 +21,26 @@ _TARGET = "the compiled function"
 _MOST_DECORATORS = 5
 OUTCOMES: dict[str, str] = {}
 COMPILED: set[types.FunctionType] = set()
+STARTED = time.monotonic()
+ENDED: list[bool] = []
 
 
 def pytest_configure(config: Any) -> None:
     names = [name for name in os.environ.get("DYNCOMP_TEST_PACKAGES", "").split(",") if name]
     if names:
         compile_packages(names)
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    items[:] = items[:: int(os.environ.get("DYNCOMP_TEST_SAMPLE") or 1)]
+
+
+def pytest_runtest_protocol(item: Any) -> None:
+    """End a compiled run that has used its time; what it did not come to is not compared."""
+    budget = float(os.environ.get("DYNCOMP_TEST_BUDGET") or 0)
+    if COMPILED and budget and time.monotonic() - STARTED > budget:
+        item.session.shouldstop = "out of time"
+        ENDED.append(True)
 
 
 def compile_packages(names: list[str]) -> None:
@@ -192,5 +207,6 @@ def pytest_sessionfinish(session: Any) -> None:
         stats["internal"] = [
             f"{name} {loc}: {why}" for r in records for name, loc, why in r.skipped if "internal" in why
         ]
+    report = {"outcomes": OUTCOMES, "stats": stats, "functions": len(COMPILED), "called": called}
     with open(path, "w", encoding="utf-8") as file:
-        json.dump({"outcomes": OUTCOMES, "stats": stats, "functions": len(COMPILED), "called": called}, file)
+        json.dump(dict(report, ended=bool(ENDED)), file)

@@ -31,6 +31,16 @@ def _stdlib(*modules: str) -> tuple[Target, ...]:
     return tuple(_of(f"stdlib.{name}", name, f"test.test_{name}") for name in modules)
 
 
+def _parts(package: str, *parts: str) -> tuple[Target, ...]:
+    """Of ``part:file+file``: the part's functions and those files of its tests."""
+    found = []
+    for part in parts:
+        name, _, files = part.partition(":")
+        tests = (f"{package}.{name}.tests.test_{file}" for file in files.split("+"))
+        found.append(_of(f"{package}.{name}.{files.partition('+')[0]}", f"{package}.{name}", *tests))
+    return tuple(found)
+
+
 TARGETS: tuple[Target, ...] = (
     _of("scipy.signal.windows", "scipy.signal", "scipy.signal.tests.test_windows"),
     _of("scipy.signal.filter_design", "scipy.signal", "scipy.signal.tests.test_filter_design"),
@@ -107,4 +117,49 @@ TARGETS: tuple[Target, ...] = (
     _of("joblib", "joblib", "joblib.test.test_func_inspect", "joblib.test.test_hashing"),
     *_stdlib("statistics", "fractions", "colorsys", "difflib", "textwrap", "heapq", "bisect", "random"),
     *_stdlib("calendar", "copy", "string", "shlex", "fnmatch", "graphlib", "html", "ipaddress", "json"),
+    *_parts("numpy", "lib:arraysetops+nanfunctions", "lib:shape_base+twodim_base+index_tricks+type_check"),
+    *_parts("numpy", "lib:histograms+arraypad+stride_tricks+polynomial+ufunclike", "lib:recfunctions+io"),
+    *_parts("numpy", "_core:numeric", "_core:shape_base+function_base+einsum", "_core:arrayprint+records"),
+    *_parts("numpy", "ma:core", "ma:old_ma+subclassing+mrecords", "matrixlib:defmatrix+masked_matrix"),
+    *_parts("numpy", "fft:pocketfft+helper"),
+    *_parts("sklearn", "neighbors:neighbors+kde+lof+nca", "svm:svm+bounds", "tree:tree+export"),
+    *_parts("sklearn", "mixture:gaussian_mixture+bayesian_mixture", "manifold:mds+locally_linear+isomap"),
+    *_parts(
+        "sklearn", "model_selection:split+validation", "model_selection:search", "decomposition:pca+fastica"
+    ),
+    *_parts("sklearn", "ensemble:forest+voting", "ensemble:gradient_boosting+weight_boosting+iforest"),
+    *_parts("sklearn", "linear_model:ridge+logistic", "linear_model:least_angle+omp+huber+bayes+ransac"),
+    *_parts("sklearn", "covariance:covariance+robust_covariance", "cross_decomposition:pls"),
+    *_parts("sklearn", "gaussian_process:gpr+kernels", "impute:impute+knn", "inspection:partial_dependence"),
+    *_parts("sklearn", "feature_selection:rfe+from_model+chi2", "feature_extraction:text+image"),
+    *_parts("sklearn", "neural_network:mlp+rbm", "preprocessing:encoders+label+polynomial+discretization"),
+    *_parts("sklearn", "cluster:hierarchical+dbscan+mean_shift+spectral", "metrics:classification+pairwise"),
+    *_parts("sklearn", "utils:validation+multiclass", "utils:sparsefuncs+class_weight+random+stats+pprint"),
+    *_parts("sklearn", "compose:column_transformer+target", "semi_supervised:label_propagation"),
+    Target("sklearn.pipeline", ("sklearn.pipeline", "sklearn.base"), ("sklearn.tests.test_pipeline",)),
+    *_parts("scipy", "interpolate:bsplines", "interpolate:rbfinterp+rgi+interpolate", "signal:signaltools"),
+    *_parts(
+        "scipy", "signal:fir_filter_design+cont2discrete+dltisys+czt+short_time_fft", "stats:multivariate"
+    ),
+    *_parts(
+        "scipy", "stats:distributions", "stats:hypotests+resampling+variation+rank+correlation", "stats:qmc"
+    ),
+    *_parts("scipy", "stats:mstats_basic+binned_statistic+survival+fit", "optimize:linprog+milp+lsq_linear"),
+    *_parts("scipy", "optimize:slsqp+nonlin+trustregion+linesearch+_numdiff+constraints+_root"),
+    *_parts("scipy", "optimize:_differential_evolution+_basinhopping+_shgo+cobyla+minimize_constrained"),
+    *_parts("scipy", "linalg:basic+decomp_cholesky+decomp_ldl+decomp_polar", "ndimage:interpolation"),
+    *_parts(
+        "scipy", "ndimage:measurements+morphology+fourier", "sparse:base", "sparse:csr+coo+sputils+extract"
+    ),
+    *_parts(
+        "scipy", "special:logsumexp+spfun_stats+spherical_bessel+sph_harm", "integrate:_quad_vec+tanhsinh"
+    ),
+    *_parts(
+        "scipy", "sparse.linalg:interface+matfuncs+onenormest+expm_multiply", "differentiate:differentiate"
+    ),
+    *_parts(
+        "scipy", "spatial:_procrustes+slerp+spherical_voronoi+hausdorff", "fftpack:basic+helper+pseudo_diffs"
+    ),
+    *_parts("scipy", "odr:odr", "io:mmio+wavfile", "constants:constants+codata"),
+    _of("mpmath.functions", "mpmath", "mpmath.tests.test_functions", "mpmath.tests.test_calculus"),
 )

@@ -77,7 +77,10 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
         raise refusal
     before = _changes(tracer)
     inside = len(tracer.expected_calls)
-    result = tracer.call_value(tracer.child_or_constant(obj.__wrapped__, None), args, kwargs)
+    function = tracer.child_or_constant(obj.__wrapped__, None)
+    result, raised = tracer.unless_raised(lambda: tracer.call_value(function, args, kwargs))
+    if raised is not None:  # of which the cache keeps nothing
+        raise refusal
     del tracer.expected_calls[inside:]  # the cache's own call makes them, where it makes any
     if not (
         before == _changes(tracer) and result.is_const and type(result.const) in (bool, int, str, type(None))
@@ -174,7 +177,13 @@ def python_call(
         hint = function(*(hint_of(a) for a in args), **{k: hint_of(v) for k, v in given.items()})
     except Exception as error:
         raise Break("would-raise", f"{function.__name__}: {error}") from None
-    return computed(hint, [ConstValue(function), *_arguments(args, given)], function.__name__)
+    result = computed(hint, [ConstValue(function), *_arguments(args, given)], function.__name__)
+    if function not in _NEVER_RAISE:
+        tracer.may_raise_before.append(result)
+    return result
+
+
+_NEVER_RAISE = (min, max, abs, bool, repr)
 
 
 def _arguments(args: list[Value], kwargs: dict[str, Value]) -> list[Any]:

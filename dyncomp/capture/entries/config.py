@@ -61,6 +61,8 @@ class FrameState:
     captures: int = 0
     pieces: int = 0  # captures of it and of all that it was cut into
     limited: bool = False  # too many of them, and that was said
+    graphs: int = 0  # how many of those pieces gave a graph
+    fruitless: int = 0  # and how often one was captured again and gave none
     observed: bool = False
     misses: list[Failure] = field(default_factory=list)
 

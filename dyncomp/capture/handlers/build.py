@@ -7,6 +7,7 @@ from typing import Any
 from ..breaks import Break
 from ..calls.texts import join, text_of
 from ..methods.sets import SET
+from ..methods.table import items_for_list, items_in_two
 from ..values.derived import merged_part
 from ..values.func import CellValue, NestedFunctionValue
 from ..values.iterator import IteratorValue
@@ -90,7 +91,7 @@ def map_add(tracer: Any, frame: Any, depth: int) -> None:
 
 @handles("LIST_EXTEND")
 def list_extend(tracer: Any, frame: Any, depth: int) -> None:
-    values = frame.pop().items(tracer)
+    values = items_for_list(tracer, frame.pop())
     target = _container(frame, depth, ListValue)
     for value in values:
         target.append(tracer, tracer.realize(value))
@@ -154,7 +155,7 @@ def _wrong_number(tracer: Any, sequence: Any, found: int, count: int) -> None:
 @handles("UNPACK_EX")
 def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
     before, after = arg
-    items = [tracer.realize(v) for v in frame.pop().items(tracer)]
+    items = [tracer.realize(v) for v in items_in_two(tracer, frame.pop(), before)]
     if len(items) < before + after:
         text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
         tracer.raise_exception(ValueError, text)

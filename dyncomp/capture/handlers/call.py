@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import exceptions, operators
 from ..breaks import Break
+from ..methods.table import items_for_list
 from ..values.array import ArrayValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue
@@ -84,7 +85,7 @@ def call_function_ex(tracer: Any, frame: Any, has_kwargs: bool) -> None:
         if not all(type(name) is str for name in kwargs):
             raise Break("would-raise", "keywords must be strings")
     positional = frame.pop()
-    args = [tracer.realize(v) for v in positional.items(tracer)]
+    args = [tracer.realize(v) for v in items_for_list(tracer, positional)]
     function = frame.pop()
     frame.push(tracer.call_direct(frame, function, args, kwargs))
 

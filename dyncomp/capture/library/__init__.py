@@ -2,6 +2,7 @@
 
 from ..calls.folding import fold_call
 from . import (  # noqa: F401 - importing a topic registers its builtins
+    caching,
     clock,
     construct,
     copies,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..breaks import Break
-from ..methods.table import one_by_one
+from ..methods.table import items_for_list, one_by_one
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue
 from ..values.seq import ListValue
@@ -82,8 +82,8 @@ def _own_signature(obj: Any, handler: inspect.Signature, keywords: tuple[str, ..
 
 
 def expand(tracer: Tracer, iterable: Value) -> list[Value]:
-    """All items of an iterable, looked at."""
-    return [tracer.realize(v) for v in iterable.items(tracer)]
+    """All items of an iterable as a list or tuple asks for them, looked at."""
+    return [tracer.realize(v) for v in items_for_list(tracer, iterable)]
 
 
 def in_turn(tracer: Tracer, iterable: Value) -> Iterator[Value]:

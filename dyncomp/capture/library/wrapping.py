@@ -6,6 +6,7 @@ import functools
 
 from ..breaks import Break
 from ..values.base import Codegen, Tracer, Value
+from ..values.cached import CachedFunctionValue
 from ..values.func import FunctionValue, NestedFunctionValue
 from .registry import builtin
 
@@ -40,6 +41,8 @@ def _update_wrapper(
 ) -> Value:
     usual = _is_constant(tracer, assigned, functools.WRAPPER_ASSIGNMENTS)
     usual = usual and _is_constant(tracer, updated, functools.WRAPPER_UPDATES)
+    if usual and isinstance(wrapper, CachedFunctionValue) and _is_simple(wrapped):
+        return _cached(tracer, wrapper, wrapped)
     if not usual or not isinstance(wrapper, NestedFunctionValue) or not _is_simple(wrapped):
         raise Break("unsupported-call", f"update_wrapper of {wrapper.describe()}")
     if isinstance(wrapped, NestedFunctionValue):
@@ -47,6 +50,17 @@ def _update_wrapper(
             wrapper.setattr(tracer, name, wrapped.written[name])
     wrapper.annotations = None
     wrapper.written["__annotations__"] = AnnotationsValue(wrapped)
+    for name in _COPIED:
+        wrapper.setattr(tracer, name, tracer.realize(wrapped.getattr(tracer, name)))
+    wrapper.setattr(tracer, "__wrapped__", wrapped)
+    return wrapper
+
+
+def _cached(tracer: Tracer, wrapper: CachedFunctionValue, wrapped: Value) -> Value:
+    """As ``lru_cache`` does it: made anew, the object gets all of this again."""
+    written = wrapped.written if isinstance(wrapped, NestedFunctionValue) else {}
+    if any(not name.startswith("__") for name in written):
+        raise Break("unsupported-call", f"lru_cache of {wrapped.describe()} with attributes of its own")
     for name in _COPIED:
         wrapper.setattr(tracer, name, tracer.realize(wrapped.getattr(tracer, name)))
     wrapper.setattr(tracer, "__wrapped__", wrapped)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..breaks import Break
 from ..values.base import Tracer, Value
+from ..values.frozen import FrozenValue
 from ..values.number import ConstValue
+from ..values.obj import InstanceValue
+from ..values.ordering import ComparedValue
 from ..values.seq import ListValue
 from ..values.steady import Steady
-from .table import Method, method, one_by_one
+from .table import Method, is_stepped, items_for_list, method, one_by_one
 
 LIST: dict[str, Method] = {}
 TUPLE: dict[str, Method] = {}
@@ -24,7 +28,8 @@ def list_append(tracer: Tracer, owner: ListValue, value: Value, /) -> Value:
 
 @method(LIST)
 def list_extend(tracer: Tracer, owner: ListValue, values: Value, /) -> Value:
-    for value in one_by_one(tracer, values):
+    items = one_by_one(tracer, values) if is_stepped(tracer, values) else items_for_list(tracer, values)
+    for value in items:
         owner.append(tracer, value)
     return _NONE
 
@@ -149,7 +154,26 @@ def sorted_values(
         keyed = [tracer.realize(tracer.call_value(key, [tracer.realize(v)], {})) for v in list(items)]
     else:
         keyed = list(items)
-    constants = [tracer.constant_of(k, "a sort key") for k in keyed]
     down = reverse is not None and reverse.truth(tracer)
+    if any(isinstance(k, _COMPARED) for k in keyed):
+        return [key.item for key in sorted(map(partial(_Key, tracer), items, keyed), reverse=down)]
+    constants = [tracer.constant_of(k, "a sort key") for k in keyed]
     order = tracer.fold(lambda: sorted(range(len(items)), key=constants.__getitem__, reverse=down))
     return [items[i] for i in order]
+
+
+# keys that are compared by methods, which may be the program's
+_COMPARED = (InstanceValue, FrozenValue, ComparedValue)
+
+
+class _Key:
+    """An item and its key, which Python's own sort compares in its own order."""
+
+    def __init__(self, tracer: Tracer, item: Value, key: Value) -> None:
+        self.tracer = tracer
+        self.item = item
+        self.key = tracer.realize(key)
+
+    def __lt__(self, other: _Key) -> bool:
+        found: Value = self.tracer.realize(self.tracer.compare("<", self.key, other.key))
+        return found.truth(self.tracer)

@@ -8,6 +8,7 @@ from ..breaks import Break
 from ..values.base import Tracer, Value
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue, can_step
+from ..values.obj import InstanceValue
 
 Method = Callable[..., Value]
 
@@ -34,6 +35,31 @@ def one_by_one(tracer: Tracer, values: Value) -> Iterator[Value]:
         yield item
     what = "generator" if isinstance(values, GeneratorValue) else "unsupported-operation"
     raise Break(what, f"{values.describe()} yields many values")
+
+
+def items_for_list(tracer: Tracer, values: Value) -> list[Value]:
+    """All items, asked for as ``list`` does."""
+    if type(values) is InstanceValue:
+        found: list[Value] = tracer.instance_items(values, hinted=True)
+        return found
+    return values.items(tracer)
+
+
+def items_in_two(tracer: Tracer, values: Value, before: int = 0) -> list[Value]:
+    """All items, those behind the first ``before`` as ``list(iterator)`` gives them: an iterator of the
+    program's own is asked for its iterator anew."""
+    if type(values) is not InstanceValue:
+        return values.items(tracer)
+    iterator = values.iterate(tracer)
+    if type(iterator) is not InstanceValue:
+        return iterator.items(tracer)
+    found: list[Value] = []
+    while len(found) < before:
+        item = iterator.next(tracer)
+        if item is None:
+            return found
+        found.append(item)
+    return found + items_for_list(tracer, iterator)
 
 
 def is_stepped(tracer: Tracer, values: Value) -> bool:

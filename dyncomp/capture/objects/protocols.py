@@ -107,9 +107,31 @@ def step(tracer: Tracer, obj: InstanceValue) -> tuple[Value | None, ExceptionVal
     return (None if found is None else tracer.realize(found)), end
 
 
-def expand(tracer: Tracer, obj: InstanceValue) -> list[Value]:
-    """All items."""
-    return _all_items(tracer, iterator(tracer, obj))
+def expand(tracer: Tracer, obj: InstanceValue, hinted: bool) -> list[Value]:
+    """All items. ``hinted``: for a list or tuple, which asks first how many there may be."""
+    source = iterator(tracer, obj)
+    if hinted:
+        _ask_length(tracer, obj)
+    return _all_items(tracer, source)
+
+
+def _ask_length(tracer: Tracer, obj: InstanceValue) -> None:
+    """``operator.length_hint(obj)``, for what it does; a ``TypeError`` says that nobody knows."""
+    if _defines(tracer, obj, "__len__"):
+        found = exceptions.unless_raised(tracer, TypeError, lambda: length(tracer, obj))
+        if found is not None:
+            return
+    if _defines(tracer, obj, "__length_hint__"):
+        method = _method(tracer, obj, "__length_hint__", "length_hint()")
+        assert method is not None
+        hint = exceptions.unless_raised(tracer, TypeError, lambda: tracer.call_value(method, [], {}))
+        known = hint is None or (tracer.realize(hint).is_const and _is_length(tracer.realize(hint).const))
+        if not known:
+            raise Break("unsupported-operation", f"the length hint of {obj.describe()}")
+
+
+def _is_length(hint: Any) -> bool:
+    return hint is NotImplemented or (type(hint) is int and 0 <= hint < 2**31)
 
 
 def _all_items(tracer: Tracer, source: Value) -> list[Value]:

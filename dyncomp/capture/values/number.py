@@ -322,7 +322,13 @@ def binary_number(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
         hint = _BINARY[op](hint_of(a), hint_of(b))
     except Exception as error:
         raise Break("would-raise", f"{op}: {error}") from None
-    return NumberValue(hint, ("(", a, f" {op} ", b, ")"))
+    result = NumberValue(hint, ("(", a, f" {op} ", b, ")"))
+    if op in _MAY_RAISE:
+        tracer.may_raise_before.append(result)
+    return result
+
+
+_MAY_RAISE = ("/", "//", "%", "**", "<<", ">>")
 
 
 def _integer(op: str, a: Any, b: Any) -> Any:

@@ -191,7 +191,7 @@ class ListValue(SequenceValue):
         """The items, when they are asked for, may change the list."""
         size = len(items)
         start, stop, step = tracer.fold(where.indices, size)
-        replacement = value.items(tracer)
+        replacement = tracer.items_in_two(value)
         if SLICE_BOUNDS_LAST:
             start, stop, step = where.indices(len(items))
         if step == 1:

@@ -9,10 +9,10 @@ from ...symint import Dim
 from ..epilogue import MAX_BUFFERS
 from ..launch import ABI_DECLARATIONS
 from ..loopir import Kernel
-from ..schedule import CallBlas, LaunchKernel, Module, Segment, TileKernel
+from ..schedule import CallBlas, CallChain, LaunchKernel, Module, Segment, TileKernel
 from . import ctext
 from .cpp_blas import product
-from .cpp_gemm import own_product, tile_function
+from .cpp_gemm import chain, own_product, tile_function
 from .cpp_kernel import check_body, kernel_body
 from .support import needed_support
 
@@ -60,7 +60,7 @@ class _Unit:
 
     def tile(self, step: TileKernel) -> str:
         """The name of the function that finishes tiles, writing it if it is new."""
-        key = (replace(step.kernel, name="", origin=()), step.source)
+        key = (replace(step.kernel, name="", origin=()), step.source, step.sink)
         name = self.names.get(key)
         if name is None:
             name = f"tile_{len(self.names)}"
@@ -137,11 +137,14 @@ def _segment(unit: _Unit, segment: Segment) -> str:
     ]
     lines.append("  (void)rt;")
     for step in segment.steps:
-        lines += _product(step, unit) if isinstance(step, CallBlas) else _launch(step, unit)
+        lines += _launch(step, unit) if isinstance(step, LaunchKernel) else _product(step, unit)
     return "\n".join([*lines, "  return 0;", "}"]) + "\n"
 
 
-def _product(step: CallBlas, unit: _Unit) -> list[str]:
+def _product(step: CallBlas | CallChain, unit: _Unit) -> list[str]:
+    if isinstance(step, CallChain):
+        assert step.first.epilogue is not None
+        return chain(step, unit.symbols, unit.tile(step.first.epilogue))
     if not step.own:
         return product(step, unit.symbols)
     return own_product(step, unit.symbols, unit.tile(step.epilogue) if step.epilogue is not None else "")

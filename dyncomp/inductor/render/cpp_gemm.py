@@ -2,49 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...symint import Dim
 from ..epilogue import TILE_NUMBERS
-from ..schedule import MEMORY_ERROR, CallBlas, Matrix, TileKernel
+from ..schedule import MEMORY_ERROR, CallBlas, CallChain, Matrix, TileKernel
 from . import ctext
 from .cpp_kernel import kernel_body
 
 Symbols = Mapping[str, str]
-_ENTRY = {"float32": "gemm_f32", "float64": "gemm_f64"}
+_SHORT = {"float32": "f32", "float64": "f64"}
 
 
 def own_product(step: CallBlas, symbols: Symbols, tile: str) -> list[str]:
     """The statements that run a product; ``tile``: the function that finishes its tiles, or ""."""
+    entry = f"gemm_{_SHORT[step.dtype.name]}"
+    run = f"    if (rt->{entry}(&gemm)) return {MEMORY_ERROR};"
+    return ["  {", *_filled("gemm", step, symbols, tile), run, "  }"]
+
+
+def chain(step: CallChain, symbols: Symbols, tile: str) -> list[str]:
+    """The statements that run a chain; ``tile``: the function that makes rows of the second's operand."""
+    entry = f"chain_{_SHORT[step.first.dtype.name]}"
+    run = f"    if (rt->{entry}(&first, &second)) return {MEMORY_ERROR};"
+    filled = [
+        *_filled("first", step.first, symbols, tile),
+        *_filled("second", step.second, symbols, "", ("b",)),
+    ]
+    return ["  {", *filled, run, "  }"]
+
+
+def _filled(
+    name: str, step: CallBlas, symbols: Symbols, tile: str, operands: Sequence[str] = ("a", "b")
+) -> list[str]:
+    """The runtime's description of a product."""
 
     def dim(value: Dim) -> str:
         return ctext.dimension(value, symbols)
 
+    matrices = {"a": step.a, "b": step.b, "c": step.c}
     lines = [
-        "  {",
-        "    Gemm gemm = {};",
-        f"    gemm.m = {dim(step.m)}, gemm.n = {dim(step.n)}, gemm.k = {dim(step.k)};",
+        f"    Gemm {name} = {{}};",
+        f"    {name}.m = {dim(step.m)}, {name}.n = {dim(step.n)}, {name}.k = {dim(step.k)};",
     ]
-    for name, matrix in (("a", step.a), ("b", step.b)):
-        lines.append(f"    gemm.{name} = {_pointer(matrix, step, symbols)};")
-        lines.append(
-            f"    gemm.{name}_row = {dim(matrix.row_stride)}, gemm.{name}_col = {dim(matrix.col_stride)};"
+    for letter in operands:
+        matrix = matrices[letter]
+        assert matrix is not None
+        lines.append(f"    {name}.{letter} = {_pointer(matrix, step, symbols)};")
+        steps = (
+            f"{name}.{letter}_row = {dim(matrix.row_stride)}, {name}.{letter}_col = {dim(matrix.col_stride)}"
         )
+        lines.append(f"    {steps};")
     if step.c is not None:
-        lines.append(f"    gemm.c = {_pointer(step.c, step, symbols)};")
-        lines.append(f"    gemm.c_row = {dim(step.c.row_stride)};")
-    lines.append(f"    gemm.axes = {len(step.batch)};")
+        lines.append(f"    {name}.c = {_pointer(step.c, step, symbols)};")
+        lines.append(f"    {name}.c_row = {dim(step.c.row_stride)};")
+    lines.append(f"    {name}.axes = {len(step.batch)};")
     for axis, size in enumerate(step.batch):
-        lines.append(f"    gemm.batch[{axis}] = {dim(size)};")
-        for name, operand in (("a", step.a), ("b", step.b), ("c", step.c)):
+        lines.append(f"    {name}.batch[{axis}] = {dim(size)};")
+        for letter in (*operands, "c"):
+            operand = matrices[letter]
             if operand is not None:
-                lines.append(f"    gemm.{name}_batch[{axis}] = {dim(operand.batch_strides[axis])};")
+                lines.append(f"    {name}.{letter}_batch[{axis}] = {dim(operand.batch_strides[axis])};")
     if step.epilogue is not None:
-        slots = [f"buffers[{slot}]" for slot in step.epilogue.slots]
-        slots[step.epilogue.source] = "0"
+        held = (step.epilogue.source, step.epilogue.sink)
+        slots = ["0" if k in held else f"buffers[{slot}]" for k, slot in enumerate(step.epilogue.slots)]
         lines.append(f"    const TileContext context = {{{{{', '.join(slots)}}}, s, rt}};")
-        lines.append(f"    gemm.done = {tile}, gemm.context = (void*)&context;")
-    return [*lines, f"    if (rt->{_ENTRY[step.dtype.name]}(&gemm)) return {MEMORY_ERROR};", "  }"]
+        lines.append(f"    {name}.done = {tile}, {name}.context = (void*)&context;")
+    return lines
 
 
 def _pointer(matrix: Matrix, step: CallBlas, symbols: Symbols) -> str:
@@ -70,7 +94,16 @@ def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: b
         f"  void* b[{count}];",
         f"  for (int k = 0; k < {count}; ++k) b[k] = context->buffers[k];",
         f"  b[{step.source}] = (void*)tile;",
+        *_sink(step),
         *body[:-1],
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _sink(step: TileKernel) -> list[str]:
+    """What is made of whole rows lies behind them."""
+    if step.sink < 0:
+        return []
+    kind = ctext.memory_type(step.kernel.buffers[step.sink].dtype)
+    return [f"  b[{step.sink}] = ({kind}*)tile + tile_row / 2;"]

@@ -27,10 +27,13 @@
  *          thread that computed it: rows [row, row + rows) and columns [col, col + cols) of product number
  *          `product`, rows of the tile `tile_row` elements apart; c may then be NULL, and tiles are where they
  *          are only during the call. Runs on the pool. 1: no memory to pack into, c is unspecified; else 0.
+ * chain_f32, chain_f64: two products over the same rows and batches. `done` of the first gets tiles of whole rows
+ *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
+ *          c of the first and a of the second are not used, nor is `done` of the second.
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 1
+#define DYNCOMP_ABI_VERSION 2
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -58,6 +61,8 @@ struct Runtime {
   void (*blas_serial)(int enter);
   int (*gemm_f32)(const struct Gemm*);
   int (*gemm_f64)(const struct Gemm*);
+  int (*chain_f32)(const struct Gemm* first, const struct Gemm* second);
+  int (*chain_f64)(const struct Gemm* first, const struct Gemm* second);
 };
 /* END */
 typedef struct Runtime Runtime;

@@ -26,7 +26,7 @@
 
 namespace dyncomp {
 
-Runtime runtime_table = {parallel_for, 1, {}, blas_serial, nullptr, nullptr};
+Runtime runtime_table = {parallel_for, 1, {}, blas_serial, nullptr, nullptr, nullptr, nullptr};
 
 namespace {
 
@@ -278,6 +278,8 @@ void initialize_pool() {
   const GemmSet* const gemm = gemm_set(nullptr);
   runtime_table.gemm_f32 = gemm->f32;
   runtime_table.gemm_f64 = gemm->f64;
+  runtime_table.chain_f32 = gemm->chain_f32;
+  runtime_table.chain_f64 = gemm->chain_f64;
 }
 
 }  // namespace dyncomp

@@ -2,10 +2,12 @@
 
 // @ dc_pow2_f32
 DC_INLINE float dc_pow2_f32(int n) { return dc_from_bits_f32((unsigned int)(n + 127) << 23); }
+// What is below all denormals (masked scores are -inf) must not be computed as one: processors take long.
 // @ dc_exp_f32
 DC_INLINE float dc_exp_f32(float x0) {
+  const bool zero = x0 < -104.0f;
   float x = x0 > 89.0f ? 89.0f : x0;
-  x = x < -104.0f ? -104.0f : x;
+  x = zero ? 0.0f : x;
   const float n = __builtin_rintf(x * 0x1.715476p+0f);
   float r = __builtin_fmaf(-n, 0x1.62e43p-1f, x);
   r = __builtin_fmaf(-n, -0x1.05c61p-29f, r);
@@ -13,7 +15,8 @@ DC_INLINE float dc_exp_f32(float x0) {
   const float y = 1.0f + __builtin_fmaf(r * r, p, r);
   const int k = (int)n;
   const int half = k >> 1;
-  return y * dc_pow2_f32(half) * dc_pow2_f32(k - half);
+  const float scaled = y * dc_pow2_f32(half) * dc_pow2_f32(k - half);
+  return zero ? 0.0f : scaled;
 }
 // @ dc_log_f32
 DC_INLINE float dc_log_f32(float x) {

@@ -32,13 +32,15 @@ DC_INLINE dc_exp_parts_f64 dc_local_exp_parts_f64(double x0, double low) {
 }
 // @ dc_exp_f64
 DC_INLINE double dc_exp_f64(double x0) {
+  const bool zero = x0 < -746.0;
   double x = x0 > 711.0 ? 711.0 : x0;
-  x = x < -746.0 ? -746.0 : x;
+  x = zero ? 0.0 : x;
   const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
   const double n = shifted - 0x1.80000000007fep52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
   r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
-  return dc_scale_f64(1.0 + __builtin_fma(r * r, dc_exp_tail_f64(r), r), shifted);
+  const double scaled = dc_scale_f64(1.0 + __builtin_fma(r * r, dc_exp_tail_f64(r), r), shifted);
+  return zero ? 0.0 : scaled;
 }
 // @ dc_exp2_f64
 DC_INLINE double dc_exp2_f64(double x0) {

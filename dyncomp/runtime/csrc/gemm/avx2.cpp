@@ -19,6 +19,7 @@ constexpr int kTileRowsMost = 6;
 #include "instances.h"
 
 namespace dyncomp {
-const GemmSet gemm_avx2 = {"avx2", multiply<float>, multiply<double>};
+const GemmSet gemm_avx2 = {"avx2", multiply<float>, multiply<double>,
+                         multiply_chain<float>, multiply_chain<double>};
 }  // namespace dyncomp
 #endif

@@ -19,6 +19,7 @@ constexpr int kTileRowsMost = 12;
 #include "instances.h"
 
 namespace dyncomp {
-const GemmSet gemm_avx512 = {"avx512", multiply<float>, multiply<double>};
+const GemmSet gemm_avx512 = {"avx512", multiply<float>, multiply<double>,
+                         multiply_chain<float>, multiply_chain<double>};
 }  // namespace dyncomp
 #endif

@@ -19,6 +19,8 @@ struct GemmSet {
   const char* name;
   int (*f32)(const Gemm*);
   int (*f64)(const Gemm*);
+  int (*chain_f32)(const Gemm*, const Gemm*);
+  int (*chain_f64)(const Gemm*, const Gemm*);
 };
 
 extern const GemmSet gemm_avx512;

@@ -10,5 +10,7 @@ namespace {
 
 #include "product.h"
 
+#include "chain.h"
+
 }  // namespace
 }  // namespace dyncomp

@@ -17,5 +17,6 @@ constexpr int kTileRowsMost = 6;
 #include "instances.h"
 
 namespace dyncomp {
-const GemmSet gemm_portable = {"portable", multiply<float>, multiply<double>};
+const GemmSet gemm_portable = {"portable", multiply<float>, multiply<double>,
+                         multiply_chain<float>, multiply_chain<double>};
 }  // namespace dyncomp

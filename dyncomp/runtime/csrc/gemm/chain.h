@@ -1,0 +1,100 @@
+/* Two products with a function of whole rows between them. Included once per instruction set.
+ *
+ * A block of rows of the first product, what is made of them and the rows of the second product stay in the
+ * second-level cache: this is attention without the matrix of scores in memory.
+ */
+
+/* Rows of a block, and bytes that they and what is made of them should take at most. */
+constexpr i64 kChainRows = 96;
+constexpr i64 kChainBytes = 1 << 20;
+constexpr i64 kChainRowsStep = 12;
+
+template <class T>
+struct Chain {
+  const Gemm& first;
+  const Gemm& second;
+  i64 products, rows_per_block, row_blocks;
+  i64 half;         /* elements between a row and what is made of it */
+  i64 turned_width; /* elements of a row of the copy of the first product's B; 0 for no copy */
+  int failed = 0;
+
+  Chain(const Gemm& one, const Gemm& two, i64 count) : first(one), second(two), products(count) {
+    constexpr i64 kWidth = Lanes<T>::kWidth;
+    /* an odd number of vectors, lest rows fall on each other in the cache */
+    half = (ceil_div(first.n, kWidth) | 1) * kWidth;
+    turned_width = first.b_row == 1 && first.b_col != 1 && first.m > 1 ? half : 0;
+    const i64 fitting = kChainBytes / static_cast<i64>(sizeof(T)) / (2 * half);
+    const i64 shared = ceil_div(products * first.m, num_threads() > 1 ? num_threads() * kPiecesPerThread : 1);
+    const i64 rows = least(kChainRows, least(fitting, shared)) / kChainRowsStep * kChainRowsStep;
+    rows_per_block = least(first.m, rows < kChainRowsStep ? kChainRowsStep : rows);
+    row_blocks = ceil_div(first.m, rows_per_block);
+  }
+
+  i64 rows_size() const { return rows_per_block * 2 * half; }
+  i64 turned_size() const { return turned_width * first.k; }
+
+  /* One product, by this thread alone. */
+  bool run(const Gemm& part) const {
+    const Product<T> product(part, 1);
+    Scratch<T> scratch;
+    if (!scratch.reserve(product.scratch_size())) return false;
+    for (i64 at = 0; at < product.row_blocks * product.column_blocks; ++at) product.block(at, scratch.data);
+    return true;
+  }
+
+  bool block(i64 index, i64 row, T* rows, const T* turned) const {
+    const Product<T> one(first, products), two(second, products);
+    Gemm part = first;
+    part.axes = 0;
+    part.m = least(rows_per_block, first.m - row);
+    part.a = one.a_of(index) + row * first.a_row;
+    part.b = turned_width ? turned : one.b_of(index);
+    if (turned_width) part.b_row = turned_width, part.b_col = 1;
+    part.c = rows;
+    part.c_row = 2 * half;
+    part.done = nullptr;
+    if (!run(part)) return false;
+    first.done(first.context, rows, 2 * half, index, row, part.m, 0, first.n);
+    Gemm last = second;
+    last.axes = 0;
+    last.m = part.m;
+    last.a = rows + half;
+    last.a_row = 2 * half;
+    last.a_col = 1;
+    last.b = two.b_of(index);
+    last.c = two.c_of(index) + row * second.c_row;
+    return run(last);
+  }
+
+  bool blocks(i64 lo, i64 hi) const {
+    Scratch<T> rows, turned;
+    if (!rows.reserve(rows_size()) || !turned.reserve(turned_size())) return false;
+    const Product<T> one(first, products);
+    i64 copied = -1;
+    for (i64 at = lo; at < hi; ++at) {
+      const i64 index = at / row_blocks;
+      if (turned_width && copied != index)
+        pack_panel(one.b_of(index), first.b_row, first.b_col, first.k, first.n, turned_width, turned.data);
+      copied = index;
+      if (!block(index, at % row_blocks * rows_per_block, rows.data, turned.data)) return false;
+    }
+    return true;
+  }
+};
+
+template <class T>
+void chain_range(void* raw, i64 lo, i64 hi, int) {
+  Chain<T>& chain = *static_cast<Chain<T>*>(raw);
+  if (!chain.blocks(lo, hi)) __atomic_store_n(&chain.failed, 1, __ATOMIC_RELAXED);
+}
+
+template <class T>
+int multiply_chain(const Gemm* first, const Gemm* second) {
+  i64 products = 1;
+  for (int axis = 0; axis < first->axes; ++axis) products *= first->batch[axis];
+  if (products == 0 || first->m == 0 || second->n == 0) return 0;
+  Chain<T> chain(*first, *second, products);
+  const i64 work = chain.rows_per_block * first->n * (first->k + second->n + 1);
+  parallel_for(chain_range<T>, &chain, products * chain.row_blocks, ceil_div(kPiece, work));
+  return chain.failed;
+}
