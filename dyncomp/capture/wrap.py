@@ -23,8 +23,8 @@ from ..graph.ir import ArrayType
 from ..symint import SymInt
 from . import _hook
 from .breaks import Break, Skip
-from .class_names import qualname_of
 from .class_kinds import is_plain_class, is_plain_namedtuple
+from .class_names import qualname_of
 from .dims import array_dims, has_exchange_table
 from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
 from .guards.guard import Kind
