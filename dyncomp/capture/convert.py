@@ -402,7 +402,7 @@ def _guards_of_definitions(tracer: Tracer) -> list[Guard]:
     modules = [Guard(None, Kind.MODULE, ModuleFacts(*found)) for found in tracer.relied_members.values()]
     return modules + [
         Guard(None, Kind.CLASS, ClassFacts.of(cls, names))
-        for cls, names in tracer.relied.items()
+        for cls, names in tracer.relied.values()
         if may_change(cls) and not tracer.config.is_trusted(module_of(cls))
     ]
 
