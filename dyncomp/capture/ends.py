@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import GraphBreakError
 from . import recursion
 from .breaks import BREAKS, Break, Skip
+from .bytecode.cells import in_place_of_cells
 from .bytecode.instr import Instr
 from .bytecode.loops import Loop
 from .exceptions import refuse_while_handling
@@ -132,6 +133,21 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
     if problem_of_loop is not None:
         raise TraceEnd(PlainEnd(list(tracer.frames), problem_of_loop))
     raise TraceEnd(LoopEnd(list(tracer.frames), loop))
+
+
+def leave_comprehension(tracer: Tracer, frame: Frame) -> None:
+    """What is captured does not end inside of an inlined comprehension that keeps its variable in the place
+    of a cell: from where that begins, the frame runs as plain Python."""
+    name = in_place_of_cells(frame.code)[frame.current]
+    if name is None:
+        return
+    reason = f"a comprehension's variable {name!r} is called like one that functions share"
+    before = frame.code.instructions[frame.start : frame.current]
+    begun = [i.index for i in before if i.op == "LOAD_FAST_AND_CLEAR" and i.arg == name]
+    if not begun:
+        raise Skip(reason)
+    tracer.decisions.plain[(frame.raw_code, begun[-1])] = reason
+    raise tracer.restart
 
 
 def end_plain(tracer: Tracer, frame: Frame, reason: str) -> None:

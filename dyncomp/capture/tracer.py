@@ -88,7 +88,8 @@ class Tracer:
         self.deferred: list[Any] = []  # see effects
         self.filter_blocks: list[Any] = []  # the blocks of warnings.catch_warnings that capture is in
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
-        self.relied: dict[type, set[str]] = {}  # classes of the program, and attributes asked of them
+        # classes of the program, and attributes asked of them; by id, as metaclasses say how they are hashed
+        self.relied: dict[int, tuple[type, set[str]]] = {}
         self.relied_members: dict[int, tuple[types.ModuleType, dict[str, Any]]] = {}  # of library modules
         self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
         self.frames: list[Any] = []
@@ -150,10 +151,10 @@ class Tracer:
     def rely_on(self, cls: type, name: str = "") -> None:
         """Guard that the class stays as it is: its bases, special methods and the place and kind of an
         attribute (the guard is added when capture ends)."""
-        known = self.relied.get(cls)
+        known = self.relied.get(id(cls))
         if known is None:
-            known = self.relied[cls] = set()
-        known.add(name)
+            known = self.relied[id(cls)] = (cls, set())
+        known[1].add(name)
 
     def note_mutation(self, value: Value) -> None:
         """Remember an object from outside that was changed, in the order of first changes."""

@@ -169,6 +169,7 @@ def main() -> None:
     given = parser.parse_args()
     faulthandler.enable()
     faulthandler.register(signal.SIGXCPU, chain=True)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells leave it ignored in the background
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     skipped = set(json.loads(Path(given.skip).read_text())) if given.skip else set()

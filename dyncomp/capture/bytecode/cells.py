@@ -10,7 +10,7 @@ import dis
 from collections.abc import Iterator
 from types import CodeType
 
-from dyncomp.capture.bytecode.flow import handlers_of, remembered, successors
+from dyncomp.capture.bytecode.flow import handlers_of, remembered, saved_locals, successors
 from dyncomp.capture.bytecode.instr import CanonicalCode
 
 _DELETE = dis.opmap["DELETE_DEREF"]
@@ -29,6 +29,25 @@ def unsure_cells(code: CanonicalCode) -> frozenset[int]:
     deleted = {name for function in inner for name in _deleted_in(function)}
     filled = _filled_cells(code, own)
     return frozenset(i.index for i in reads if i.arg in deleted or i.arg not in filled[i.index])
+
+
+@remembered
+def in_place_of_cells(code: CanonicalCode) -> list[str | None]:
+    """For every instruction the name of a cell in whose place an inlined comprehension (3.12) keeps its own
+    variable there, if any. Code cut out of the comprehension could not be bound to the cell."""
+    shared = {*code.cellvars, *code.freevars}
+    clears = [i for i in code.instructions if i.op == "LOAD_FAST_AND_CLEAR"]
+    if not any(instr.arg in shared for instr in clears):
+        return [None] * len(code.instructions)
+    marks = {instr.index: 1 << bit for bit, instr in enumerate(clears)}
+    names = [instr.arg if instr.arg in shared else None for instr in clears]
+    inside: list[str | None] = []
+    for state in saved_locals(code, handlers_of(code), marks):
+        found = [
+            names[bit] for mark in (state or {}).values() for bit in range(len(names)) if mark >> bit & 1
+        ]
+        inside.append(next(filter(None, found), None))
+    return inside
 
 
 def _deleted_in(function: CodeType) -> Iterator[str]:

@@ -249,7 +249,7 @@ class Flow:
         if not clears:
             return {}, {}
         shadow_of = {index: 1 << (len(self.names) + k) for k, index in enumerate(clears)}
-        states = _saved_locals(self.code, self.handlers, shadow_of)
+        states = saved_locals(self.code, self.handlers, shadow_of)
         depths = stack_depths(self.code)
         restored: dict[int, int] = {}
         for instr in self.code.instructions:
@@ -272,7 +272,7 @@ class Flow:
             name = self.code.instructions[index].arg
             if name not in self.bit or assigned[index] & self.bit[name]:
                 bound |= shadow
-        states = _saved_locals(self.code, self.handlers, shadow_of)
+        states = saved_locals(self.code, self.handlers, shadow_of)
         return [{slot: mark & ~bound == 0 for slot, mark in (state or {}).items()} for state in states]
 
     def live(self) -> list[int]:
@@ -350,7 +350,7 @@ def _cleared(value: int, local: int, shadow: int) -> int:
     return value & ~local
 
 
-def _saved_locals(
+def saved_locals(
     code: CanonicalCode, handlers: list[ExceptionRange | None], shadow_of: dict[int, int]
 ) -> list[dict[int, int] | None]:
     """For every instruction the slots that hold what a LOAD_FAST_AND_CLEAR pushed, with its shadow bits.

@@ -66,11 +66,11 @@ class ClassFacts:
     @classmethod
     def of(cls, subject: type, names: Iterable[str]) -> ClassFacts:
         wanted = frozenset(names)
-        return cls(subject, wanted, _MRO.__get__(subject), _attributes(subject, wanted))
+        return cls(subject, wanted, _order(subject), _attributes(subject, wanted))
 
     def hold(self) -> bool:
         """Whether the class still is like that. Runs no code of the program."""
-        order = _MRO.__get__(self.cls)
+        order = _order(self.cls)
         if len(order) != len(self.order) or any(a is not b for a, b in zip(order, self.order)):
             return False
         return _same(self.found, _attributes(self.cls, self.names))
@@ -84,9 +84,14 @@ def may_change(cls: type) -> bool:
     return bool(_FLAGS.__get__(cls) & _HEAP_TYPE) and not _FLAGS.__get__(cls) & _IMMUTABLE_TYPE
 
 
+def _order(cls: type) -> tuple[type, ...]:
+    """The resolution order; a class that is being made has none yet."""
+    return _MRO.__get__(cls) or ()
+
+
 def _attributes(cls: type, names: frozenset[str]) -> dict[str, tuple[tuple[int, Any], ...]]:
     found: dict[str, tuple[tuple[int, Any], ...]] = {}
-    for position, base in enumerate(_MRO.__get__(cls)):
+    for position, base in enumerate(_order(cls)):
         if not may_change(base):
             continue
         for name, raw in list(_DICT.__get__(base).items()):
@@ -114,7 +119,7 @@ def kind_of(raw: Any) -> Any:
 
 
 def _describes(cls: type) -> bool:
-    return any(name in _DICT.__get__(base) for base in _MRO.__get__(cls) for name in _DESCRIBING)
+    return any(name in _DICT.__get__(base) for base in _order(cls) for name in _DESCRIBING)
 
 
 def _same(first: dict[str, Any], second: dict[str, Any]) -> bool:

@@ -79,6 +79,8 @@ def find_member(tracer: Tracer, cls: type, name: str, after: type | None = None)
     """Attribute ``name`` along the resolution order of ``cls`` (behind ``after``), as the frame left it."""
     tracer.rely_on(cls, name)
     order = cls.__mro__
+    if order is None:
+        raise Break("opaque-object", f"an attribute of class {cls.__name__}, which is being made")
     if after is not None:
         order = order[order.index(after) + 1 :]
     for home in order:
@@ -87,7 +89,12 @@ def find_member(tracer: Tracer, cls: type, name: str, after: type | None = None)
             if state.written[name] is None:
                 continue
             return Member(None, None, state.written[name])
-        found = vars(home).get(name, _MISSING)
+        try:
+            found = vars(home).get(name, _MISSING)
+        except Exception:  # a key of the program's own class is compared with the name
+            raise Break(
+                "opaque-object", f"an attribute of class {home.__name__}, whose keys run code"
+            ) from None
         if found is not _MISSING:
             tracer.rely_on(type(found))
             return Member(found, _member_source(tracer, home if after is not None else cls, home, name))
@@ -244,7 +251,9 @@ def _bind_partial_method(tracer: Tracer, member: Member, owner: Value | None, cl
         tracer.guard(member.source, Kind.IS, raw)
     given = [tracer.child_or_constant(a, None) for a in raw.args]
     keywords = {k: tracer.child_or_constant(v, None) for k, v in raw.keywords.items()}
-    return PartialValue(BoundMethodValue(owner, _part(tracer, member, "func")), given, keywords, None)
+    made = PartialValue(BoundMethodValue(owner, _part(tracer, member, "func")), given, keywords, None)
+    made.bound_to = owner
+    return made
 
 
 # -- reading from instances -----------------------------------------------------------------------------
@@ -487,7 +496,7 @@ def class_attribute(tracer: Tracer, value: Value, name: str) -> Value:
             "unsupported-attribute", f"attribute {name!r} of class {cls.__qualname__} (__getattribute__)"
         )
     of_meta = find_member(tracer, meta, name)
-    if of_meta is not None and of_meta.is_data:
+    if of_meta is not None and of_meta.is_data and of_meta.binds:
         if of_meta.value is None and type(of_meta.raw) in (
             types.GetSetDescriptorType,
             types.MemberDescriptorType,
@@ -569,7 +578,7 @@ def super_attribute(tracer: Tracer, value: SuperValue, name: str) -> Value:
     owner = value.owner
     on_class = owner.is_const and isinstance(owner.const, type) and issubclass(owner.const, value.cls)
     start: type = owner.const if on_class else owner.pytype
-    if value.cls not in start.__mro__:
+    if value.cls not in (start.__mro__ or ()):
         raise Break("would-raise", "super(type, obj): obj must be an instance or subtype of type")
     if name == "__class__":
         return ConstValue(super)

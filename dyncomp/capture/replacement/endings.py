@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from .. import _hook
 from .._hook import later, run
 from ..breaks import Skip
+from ..bytecode.cells import in_place_of_cells
 from ..bytecode.continuation import PlaceToResume
 from ..bytecode.flow import Flow, stack_depths
 from ..bytecode.handler_exits import handler_exits
@@ -18,7 +19,7 @@ from ..bytecode.loops import Loop, LoopBody, make_loop_driver
 from ..bytecode.resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation
 from ..bytecode.transfers import pass_on
 from ..dims import hand_on_sizes
-from ..ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd
+from ..ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, leave_comprehension
 from ..frames import Frame
 from ..own_builtins import with_own_builtins
 from .codegen import UNBOUND_SLOT, Codegen
@@ -30,6 +31,8 @@ def emit_end(cg: Codegen, end: Any) -> None:
     """Write what happens after the graph."""
     cg.frames = getattr(end, "frames", [])
     refuse_suspended(cg.frames)
+    for frame in cg.frames:
+        leave_comprehension(cg.tracer, frame)
     if isinstance(end, ReturnEnd):
         result = cg.value(end.value)
         cg.replay_effects()
@@ -395,6 +398,8 @@ def _sure_targets(
     found = {}
     for target, depth in kept.items():
         if live[target] & possible[target] & ~assigned[target] or frame.info.in_handler[target]:
+            continue
+        if in_place_of_cells(frame.code)[target]:
             continue
         sure = set(flow.members(assigned[target] & possible[target]))
         bound = locals_needed(cg, frame, target, sure, changed.get(target))

@@ -29,17 +29,19 @@ class PartialValue(Value):
         self.source = source
         self.obj = obj
         self.keywords = PartialKeywords(self)
+        self.bound_to: Value | None = None  # ``__self__``, which partialmethod gives it
 
     @property
     def pytype(self) -> type:
         return functools.partial
 
     def children(self) -> tuple[Value, ...]:
-        return (self.function, *self.args.children(), *self.kwargs.values())
+        bound_to = () if self.bound_to is None else (self.bound_to,)
+        return (self.function, *self.args.children(), *self.kwargs.values(), *bound_to)
 
     def has_namespace(self) -> bool:
         """Whether it has attributes of its own, so that ``partial`` of it does not flatten it."""
-        return self.obj is not None and bool(vars(self.obj))
+        return self.bound_to is not None or (self.obj is not None and bool(vars(self.obj)))
 
     def truth(self, tracer: Tracer) -> bool:
         return True
@@ -51,6 +53,8 @@ class PartialValue(Value):
             return self.args
         if name == "keywords":
             return self.keywords
+        if name == "__self__" and self.bound_to is not None:
+            return self.bound_to
         if name == "__class__":
             return tracer.wrap_result(functools.partial)
         raise Break("unsupported-attribute", f"attribute {name!r} of a partial")
@@ -63,7 +67,13 @@ class PartialValue(Value):
             return cg.load(self.source)
         parts = [cg.value(self.function), *(cg.value(a) for a in self.args.children())]
         parts += [f"{k}={cg.value(v)}" for k, v in self.kwargs.items()]
-        return f"{cg.constant(self.pytype)}({', '.join(parts)})"
+        made = f"{cg.constant(self.pytype)}({', '.join(parts)})"
+        if self.bound_to is None:
+            return made
+        name = cg.temporary(made)
+        cg.remember(self, name)
+        cg.line(f"{name}.__self__ = {cg.value(self.bound_to)}")
+        return name
 
 
 class PartialKeywords(DictValue):
