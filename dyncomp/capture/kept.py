@@ -7,6 +7,7 @@ own would let go of it where an iteration ends: such a loop runs as plain Python
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import types
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from typing import Any
 from .bytecode.flow import Flow, predecessors, remembered
 from .bytecode.instr import CO_GENERATOR, CanonicalCode, Instr
 from .bytecode.loops import Loop
+from .class_names import module_of
 from .frames import Frame, code_info
 from .values.base import Tracer, Value
 
@@ -96,13 +98,49 @@ def _object_of(value: Value | None) -> Any:
 
 
 def _runs_code_when_dropped(tracer: Tracer, found: Any) -> bool:
-    """Whether a call of ``found`` gives a generator that runs code when it is closed, or an object with
+    """Whether a call of ``found`` gives a generator that runs code when closed, or may give an object with
     ``__del__``."""
     if isinstance(found, (staticmethod, classmethod)):
         found = found.__func__
-    if isinstance(found, type):
-        return inspect.getattr_static(found, "__del__", None) is not None
     code = getattr(found, "__code__", None) if isinstance(found, types.FunctionType) else found
-    if not isinstance(code, types.CodeType) or not code.co_flags & CO_GENERATOR:
-        return False
-    return any(code_info(tracer.config, code).in_try)
+    if isinstance(code, types.CodeType) and code.co_flags & CO_GENERATOR:
+        return any(code_info(tracer.config, code).in_try)
+    return _leads_to_destructor(tracer, found)
+
+
+_MOST_LOOKED_AT = 64
+
+
+def _leads_to_destructor(tracer: Tracer, found: Any) -> bool:
+    """Whether ``found`` is a class with ``__del__``, names one, or names what names one; array libraries' own
+    are not asked."""
+    work, seen = [found], set[int]()
+    while work and len(seen) < _MOST_LOOKED_AT:
+        found = work.pop()
+        kind = type(found)
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        if kind in (staticmethod, classmethod):
+            work.append(found.__func__)
+        elif issubclass(kind, type) and not tracer.config.is_trusted(module_of(found)):
+            if inspect.getattr_static(found, "__del__", None) is not None:
+                return True
+            work += [inspect.getattr_static(found, name, None) for name in ("__init__", "__new__")]
+        elif kind is types.FunctionType and not tracer.config.is_trusted(str(found.__module__)):
+            work += _named_by(found)
+    return False
+
+
+def _named_by(function: types.FunctionType) -> list[Any]:
+    """Functions and classes that a function's code, or code nested in it, names."""
+    names, work = set[str](), [function.__code__]
+    while work:
+        code = work.pop()
+        names.update(code.co_names)
+        work += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    named = [function.__globals__.get(name) for name in names]
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):
+            named.append(cell.cell_contents)
+    return named

@@ -24,6 +24,7 @@ from ..symint import SymInt
 from . import _hook
 from .breaks import Break, Skip
 from .class_kinds import is_plain_class, is_plain_namedtuple
+from .class_names import qualname_of
 from .dims import array_dims, has_exchange_table
 from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
 from .guards.guard import Kind
@@ -113,7 +114,7 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
     # never isinstance(): it asks the object for its __class__, which may run the program's code, and lie
     cls = type(obj)
     made = obj if issubclass(cls, type) else cls
-    if "<locals>" in made.__qualname__:
+    if "<locals>" in qualname_of(made):
         _refuse_made_anew(tracer, made, source)
     if issubclass(cls, (type, enum.Enum)) or (cls in _BY_IDENTITY and not _bound_in_c(obj)):
         tracer.guard(source, Kind.IS, obj)
@@ -153,13 +154,13 @@ _MANY_CLASSES = 4
 def _refuse_made_anew(tracer: Tracer, cls: type, source: Source) -> None:
     """A class that its function makes at each call is another one each time: no entry would be used again."""
     seen = tracer.config.state_of(tracer.code).seen
-    key = f"{source.expr()}: the class {cls.__qualname__}"
+    key = f"{source.expr()}: the class {qualname_of(cls)}"
     last, count = seen.get(key, (None, 0))
     if last is None or last() is not cls:
         count += 1
         seen[key] = (weakref.ref(cls), count)
     if count >= _MANY_CLASSES:
-        raise Skip(f"the class {cls.__qualname__} is made anew again and again")
+        raise Skip(f"the class {qualname_of(cls)} is made anew again and again")
 
 
 def _bound_in_c(obj: Any) -> bool:

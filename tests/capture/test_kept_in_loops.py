@@ -116,6 +116,42 @@ def of_a_class(x, out):
     return x
 
 
+def make_loud(out, name):
+    def inner():
+        return Loud(out, name)
+
+    return inner()
+
+
+class Maker:
+    def __init__(self, out):
+        self.out = out
+
+    def make(self, name):
+        return [make_loud(self.out, name)]
+
+
+def of_a_function_that_makes_one(x, out):
+    for k in range(3):
+        see(out, k)
+        held = make_loud(out, k)
+        out.append(held.name)
+        x = x + 1
+    out.append("after")
+    return x
+
+
+def of_a_method_that_leads_to_one(x, out):
+    maker = Maker(out)
+    for k in range(3):
+        see(out, k)
+        held = maker.make(k)
+        out.append(len(held))
+        x = x + 1
+    out.append("after")
+    return x
+
+
 def left_by_a_handler(x, out):
     held = closing(x, out)
     out.append(next(held).sum())
@@ -166,6 +202,8 @@ PROGRAMS = [
     of_a_branch,
     of_a_method,
     of_a_class,
+    of_a_function_that_makes_one,
+    of_a_method_that_leads_to_one,
     left_by_a_handler,
     left_by_nested_handlers,
     left_and_the_name_read,

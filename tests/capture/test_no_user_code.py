@@ -110,3 +110,31 @@ def call_with_another_len():
 
 def test_builtins_replaced_behind_a_break():
     check(call_with_another_len, lambda: (), options={"capture_plain": True})
+
+
+class Named(type):
+    """A metaclass that answers for the names of its classes, and tells what it is asked."""
+
+    asked: list[str] = []
+
+    def __getattribute__(cls, name):
+        Named.asked.append(name)
+        return 3 if name == "__qualname__" else super().__getattribute__(name)
+
+
+class Misnamed(metaclass=Named):
+    pass
+
+
+def is_one(obj, x):
+    return isinstance(obj, tuple), obj is None, x * 2
+
+
+def test_names_of_a_class():
+    obj = Misnamed()
+    compiled = dyncomp.compile(is_one, backend="eager")
+    before = dyncomp.stats()["internal_errors"]
+    Named.asked.clear()
+    assert is_one(obj, 3) == compiled(obj, 3) == compiled(obj, 4.5)[:2] + (6,)
+    assert "__qualname__" not in Named.asked
+    assert dyncomp.stats()["internal_errors"] == before
