@@ -2,8 +2,9 @@
 
 Times are processor times of the thread in whole captures with the interpreting backend: symbolic execution,
 guards, the replacement and its continuations; instructions are those of the trace that was kept (attempts
-that were begun again cost time and do not count). The last column is ms per entry with the inductor: all that
-it does but the work of the C++ compiler, which is another process.
+that were begun again, which are counted as restarts, cost time and their instructions do not count). The
+last column is ms per entry with the inductor: all that it does but the work of the C++ compiler, which is
+another process.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Cost:
 
     entries: int
     breaks: int
+    restarts: int
     instructions: int
     seconds: float
 
@@ -82,7 +84,8 @@ def measure(program: Callable[[], Any], backend: str) -> Cost:
     compiled()
     entries = compiled.config.records.entries
     breaks = sum(len(entry.breaks) for entry in entries)
-    return Cost(len(entries), breaks, sum(entry.instructions for entry in entries), seconds)
+    restarts = sum(entry.restarts for entry in entries)
+    return Cost(len(entries), breaks, restarts, sum(entry.instructions for entry in entries), seconds)
 
 
 def least(program: Callable[[], Any], backend: str, times: int) -> Cost:
@@ -91,7 +94,7 @@ def least(program: Callable[[], Any], backend: str, times: int) -> Cost:
 
 def main() -> int:
     print(
-        f"{'program':<28} {'entries':>7} {'breaks':>6} {'instr.':>6} "
+        f"{'program':<28} {'entries':>7} {'breaks':>6} {'restarts':>8} {'instr.':>6} "
         f"{'ms':>8} {'µs/instr.':>9} {'ms/entry':>8} {'inductor':>8}"
     )
     for name, program in programs().items():
@@ -100,7 +103,8 @@ def main() -> int:
         each = 1e6 * cost.seconds / max(cost.instructions, 1)
         per_entry, with_inductor = (1e3 * c.seconds / max(c.entries, 1) for c in (cost, compiling))
         row = (
-            f"{name:<28} {cost.entries:>7} {cost.breaks:>6} {cost.instructions:>6} {1e3 * cost.seconds:>8.1f}"
+            f"{name:<28} {cost.entries:>7} {cost.breaks:>6} {cost.restarts:>8} {cost.instructions:>6} "
+            f"{1e3 * cost.seconds:>8.1f}"
         )
         print(f"{row} {each:>9.1f} {per_entry:>8.2f} {with_inductor:>8.2f}", flush=True)
     return 0

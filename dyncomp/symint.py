@@ -27,6 +27,7 @@ Dim = Union[int, "SymInt"]
 INT64_MAX = 2**63 - 1
 UNBACKED_HINT = 64  # for estimates
 _VALUE = "data-dependent-value"
+_LARGEST = 100  # calls in a formula: what is asked of it visits each, and n % d of a long n doubles it
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Call:
 
     op: str
     args: tuple[Dim, ...]
+    size: int = field(default=1, compare=False)  # how many calls it is made of, written out
 
     def __str__(self) -> str:
         if self.op in ("min", "max"):
@@ -499,7 +501,7 @@ def _call(op: str, args: list[Dim], env: ShapeEnv) -> Dim:
         return _EVALUATE[op](*args)
     if op in ("floordiv", "mod"):
         return _divide(op, args[0], args[1], env)
-    return make({(Call(op, tuple(args)),): 1}, 0, env)
+    return _opaque(op, tuple(args), env)
 
 
 def _divide(op: str, numerator: Dim, divisor: Dim, env: ShapeEnv) -> Dim:
@@ -520,7 +522,14 @@ def _divide(op: str, numerator: Dim, divisor: Dim, env: ShapeEnv) -> Dim:
             return make(quotient, numerator.constant // divisor, env)
     elif not env.decide(divisor, "!="):
         raise ZeroDivisionError("integer division or modulo by zero")
-    return make({(Call(op, (numerator, divisor)),): 1}, 0, env)
+    return _opaque(op, (numerator, divisor), env)
+
+
+def _opaque(op: str, args: tuple[Dim, ...], env: ShapeEnv) -> Dim:
+    inside = [atom for a in args if isinstance(a, SymInt) for monomial, _ in a.terms for atom in monomial]
+    if (size := 1 + sum(atom.size for atom in inside if isinstance(atom, Call))) > _LARGEST:
+        raise Unsupported("an integer whose formula grows with each operation", break_id=_VALUE)
+    return make({(Call(op, args, size),): 1}, 0, env)
 
 
 # -- helpers for code that handles both -------------------------------------------------------

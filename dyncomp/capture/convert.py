@@ -176,13 +176,15 @@ def _capture(
 ) -> tuple[_hook.Entry, EntryRecord]:
     decisions = Decisions()
     code = function.__code__
-    for _ in range(MAX_ATTEMPTS):
+    for restarts in range(MAX_ATTEMPTS):
         if attempt.tracer is not None:
             attempt.tracer.close()
         tracer = attempt.tracer = Tracer(config, decisions, code)
         try:
             end = machine.run_root(tracer, root_frame(tracer, code, args, function))
-            return _finish(tracer, end, function, args)
+            entry, record = _finish(tracer, end, function, args)
+            record.restarts = restarts
+            return entry, record
         except Restart:
             continue
     raise Skip(f"capture did not settle after {MAX_ATTEMPTS} attempts")

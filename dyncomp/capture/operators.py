@@ -24,6 +24,7 @@ from .objects.object_operators import BINARY_NAMES, COMPARISONS, has_own_operato
 from .unbacked import is_whole_number, item
 from .values.array import ArrayValue
 from .values.base import OpaqueValue, Tracer, Value
+from .values.derived import DerivedValue
 from .values.number import (
     ConstValue,
     NumberValue,
@@ -296,6 +297,8 @@ def unary(tracer: Tracer, op: str, a: Value) -> Value:
         method = a.special(tracer, f"__{UNARY_NAMES[op]}__")
         if method is not None:
             return tracer.realize(tracer.call_value(method, [], {}))
+        if isinstance(a, DerivedValue) and a.is_native(tracer, f"__{UNARY_NAMES[op]}__"):
+            return unary(tracer, op, a.operand(tracer))
     found = frozen.operation(tracer, getattr(operator, UNARY_NAMES[op]), [a])
     if found is not None:
         return found

@@ -601,3 +601,66 @@ def long_loop(s, x):
         x = x + v
         total.append(v)
     return x, total
+
+
+# -- bytes and complex numbers --------------------------------------------------------------------------
+class Raw(bytes):
+    def first(self):
+        return self[0]
+
+
+class LoudRaw(bytes):
+    def __getitem__(self, key):
+        return "loud"
+
+    def __len__(self):
+        return 7
+
+
+class Phasor(complex):
+    def twice(self):
+        return self * 2
+
+
+class OddPhasor(complex):
+    def __add__(self, other):
+        return "odd"
+
+    def __neg__(self):
+        return "negative"
+
+
+@program(one)
+def raw_bytes(x):
+    b = Raw(b"abc")
+    texts = b[1:], b + b"d", b * 2, b == b"abc", b.upper(), b"b" in b, list(b), b.hex(), b"x" + b
+    return x * len(b), b, b.first(), texts, bytes(b), hash(b) == hash(b"abc"), Raw(2), Raw("a", "ascii")
+
+
+@program(one)
+def raw_bytes_with_methods(x):
+    b = LoudRaw(b"ab")
+    return x * len(b), b[0], bytes(b)
+
+
+@program(one)
+def complex_points(x):
+    z = Phasor(1, 2)
+    z.tag = 3
+    parts = z.real, z.imag, abs(z), complex(z), -z, z.conjugate(), bool(z)
+    return x * z, z + 1, z.twice(), z == 1 + 2j, parts, 2 * z, x + z, z, Phasor("1+2j")
+
+
+@program(one)
+def odd_points(x):
+    z = OddPhasor(1, 2)
+    return z + 1, x * 2, 1 + z, z * 2, -z, +z
+
+
+@program(
+    lambda: (vec(), Raw(b"ab"), Phasor(1, 2), Count(4)),
+    lambda: (vec(), Raw(b"ac"), Phasor(1, -0.0), Count(4)),
+    lambda: (vec(), Raw(b"ac"), Phasor(1, 0.0), Count(5)),
+)
+def bytes_and_numbers_given(x, b, z, n):
+    return x * len(b) + z, b, z, b.first(), z * 2, b + b"c", -n, ~n, n.real, n.numerator, x * n

@@ -161,7 +161,7 @@ def _new_of(base: Any) -> Any:
     return new
 
 
-for _base in (dict, list, str, int, float, OrderedDict):
+for _base in (dict, list, str, bytes, int, float, complex, OrderedDict):
     _builtin(_base.__new__)(_new_of(_base))
 
 

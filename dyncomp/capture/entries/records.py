@@ -31,6 +31,7 @@ class EntryRecord:
     missed: str = ""
     seconds: float = 0.0
     instructions: int = 0
+    restarts: int = 0  # attempts that were begun again before
     bytes: int = 0
 
 

@@ -32,15 +32,16 @@ def builtin(
     break the graph."""
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
-        signature = inspect.signature(function)
-        own = _own_signature(objects[0], signature, keywords)
+        fitting: set[tuple[Any, ...]] = set()
 
         def handle(tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-            try:
-                own.bind(*args, **kwargs)
-                signature.bind(tracer, *args, **kwargs)
-            except TypeError as error:
-                raise Break("would-raise", f"{objects[0].__name__}: {error}") from None
+            shape = (len(args), *kwargs)  # whether arguments fit depends on nothing else
+            if shape not in fitting:
+                try:
+                    _check_arguments(objects[0], function, keywords, [tracer, *args], kwargs)
+                except TypeError as error:
+                    raise Break("would-raise", f"{objects[0].__name__}: {error}") from None
+                fitting.add(shape)
             return function(tracer, *args, **kwargs)
 
         for obj in objects:
@@ -48,6 +49,20 @@ def builtin(
         return function
 
     return register
+
+
+def _check_arguments(
+    obj: Any,
+    function: Callable[..., Value],
+    keywords: tuple[str, ...],
+    args: list[Any],
+    kwargs: dict[str, Any],
+) -> None:
+    """``TypeError`` where the arguments, of which the first is the tracer, do not fit the callable itself or
+    its handler."""
+    signature = inspect.signature(function)
+    _own_signature(obj, signature, keywords).bind(*args[1:], **kwargs)
+    signature.bind(*args, **kwargs)
 
 
 def _own_signature(obj: Any, handler: inspect.Signature, keywords: tuple[str, ...]) -> inspect.Signature:

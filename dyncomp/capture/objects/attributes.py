@@ -17,6 +17,7 @@ from ..class_names import module_of
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, ConstSource, Source, TypeAttrSource
 from ..values.base import OpaqueValue, Tracer, Value
+from ..values.derived import DerivedValue
 from ..values.exception import ExceptionInitValue, ExceptionValue
 from ..values.func import BoundMethodValue, SuperValue
 from ..values.mapping import DictValue
@@ -33,7 +34,7 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _IMMUTABLE_TYPE = 1 << 8
 # C types whose attributes are looked up as those of ``object``, though they say so themselves
 _GENERIC: tuple[type, ...] = (object, BaseException, types.SimpleNamespace, OrderedDict)
-_GENERIC += (tuple, list, dict, set, frozenset, str, int, float)
+_GENERIC += (tuple, list, dict, set, frozenset, str, bytes, int, float, complex)
 GENERIC_GETATTR = frozenset(cls.__getattribute__ for cls in _GENERIC)
 GENERIC_SETATTR = frozenset(hook for cls in _GENERIC for hook in (cls.__setattr__, cls.__delattr__))
 _FIELD_OF_TUPLE = type(vars(FullArgSpec)["args"])  # of classes made by namedtuple
@@ -210,6 +211,8 @@ def _read_slot(tracer: Tracer, member: Member, owner: Value | None, name: str) -
         return ConstValue(member.raw)
     if name == "__dict__" and isinstance(owner, InstanceValue):
         return owner.namespace.exposed(tracer)
+    if isinstance(owner, DerivedValue) and member.raw.__objclass__ is owner.base and owner.part.is_const:
+        return owner.part.getattr(tracer, name)
     if not isinstance(owner, InstanceValue) or not _made_in_python(member.raw.__objclass__):
         raise Break("unsupported-attribute", f"slot {name!r} of {owner.describe()}")
     found = owner.read_slot(tracer, member.raw)

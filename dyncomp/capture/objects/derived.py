@@ -227,9 +227,9 @@ def _applies(sign: str, a: Value, b: Value) -> bool:
     alike = kinds[0] is kinds[1] or all(issubclass(kind, dict) for kind in kinds)
     if sign in _COMPARISONS.values():
         return alike
-    if alike and sign == "+" and kinds[0] in (list, tuple, str):
+    if alike and sign == "+" and kinds[0] in (list, tuple, str, bytes):
         return True
-    if sign == "*" and (int in kinds) and any(kind in (list, tuple, str) for kind in kinds):
+    if sign == "*" and (int in kinds) and any(kind in (list, tuple, str, bytes) for kind in kinds):
         return True
     if alike and sign == "|" and kinds[0] is dict:
         return True
@@ -266,6 +266,6 @@ def native_operator(tracer: Tracer, owner: Value, name: str, other: Value) -> tu
     if not isinstance(other, DerivedValue) or _of_builtin(owner.pytype, name) is None:
         return False, None
     known = isinstance(owner, (ListValue, TupleValue, DictValue)) or owner.is_const
-    if not known or owner.pytype not in (list, tuple, dict, str, *_NUMBERS):
+    if not known or owner.pytype not in (list, tuple, dict, str, bytes, *_NUMBERS):
         return False, None
     return True, operator(tracer, owner, name, other)

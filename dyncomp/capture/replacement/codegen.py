@@ -16,7 +16,7 @@ import keyword
 import re
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...frontends.base import ArrayRef
@@ -50,7 +50,7 @@ from ..values.array import ArrayValue
 from ..values.base import Tracer, UnboundValue, Value
 from ..values.func import CellValue
 from ..values.number import ComputedValue, ConstValue, SymIntValue, is_late
-from .displays import display_items
+from .displays import LONG, display_items, end_of_constants, end_of_items, many_constants
 from .masked import uncopied
 
 # the text of a stack slot that holds no value
@@ -177,7 +177,46 @@ class Codegen:
 
     def items(self, values: Iterable[Value]) -> str:
         """The expressions for the objects of ``values``, as they stand in a display or as arguments."""
-        return display_items([self.value(value) for value in values])
+        values = list(values)
+        if len(values) < LONG:
+            return ", ".join([self.value(value) for value in values])
+        texts: list[str] = []
+        while len(texts) < len(values):
+            texts += self._next_items(values, len(texts))
+        return display_items([text for text in texts if text])
+
+    def _next_items(self, values: list[Value], start: int) -> list[str]:
+        """The expressions for some values from ``start`` on, as many as they are: of those that one
+        expression stands for, all but the first are empty."""
+        end = end_of_constants(values, start)
+        if end > start:
+            objects = many_constants(values[start:end])
+            first = None if objects is None else f"*{self.constant(objects)}"
+        else:
+            end = end_of_items(values, start, self.is_built)
+            first = self._slice(values[start].source, end - start)
+        if first is None:
+            return [self.value(value) for value in values[start:end]]
+        return [first, *[""] * (end - start - 1)]
+
+    def _slice(self, source: Source | None, count: int) -> str | None:
+        """``count`` items from ``source`` on, if they are many and those of a list or tuple itself."""
+        if count < LONG or not isinstance(source, ItemSource):
+            return None
+        owner = self.tracer.by_source.get(source.base)
+        if owner is None or owner.pytype not in (list, tuple):
+            return None
+        name = self.fresh("in")
+        self.prelude.append(f"{name} = {self.load(source.base)}[{source.key}:{source.key + count}]")
+        return f"*{name}"
+
+    def entries(self, entries: Mapping[Any, Value]) -> str:
+        """The display of a dict with these keys and values."""
+        objects = many_constants(list(entries.values()))
+        if objects is not None:
+            return f"{{**{self.constant(dict(zip(entries, objects)))}}}"
+        pairs = [f"{self.constant(key)}: {self.value(value)}" for key, value in entries.items()]
+        return f"{{{', '.join(pairs)}}}"
 
     def graph_output(self, value: ArrayValue) -> str:
         for index, known in enumerate(self.outputs):

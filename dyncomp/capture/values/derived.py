@@ -25,7 +25,7 @@ from .seq import ListValue, TupleValue, refuse_large
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 # in the order in which they are looked for: OrderedDict is a dict
 _CONTAINERS = (OrderedDict, dict, list)
-_IMMUTABLE = (tuple, str, int, float)
+_IMMUTABLE = (tuple, str, bytes, int, float, complex)
 _INTEGERS = np.iinfo(np.int64)
 
 
@@ -133,6 +133,8 @@ class DerivedValue(InstanceValue):
             return self.part.for_rule(tracer)
         if self.base is float and self.is_native(tracer, "__float__"):
             return np.float64(self.part.const)
+        if self.base is complex and self.is_native(tracer, "__complex__"):
+            return np.complex128(self.part.const)
         if self.base is int and self.is_native(tracer, "__index__") and self.is_native(tracer, "__int__"):
             if _INTEGERS.min <= self.part.const <= _INTEGERS.max:
                 return np.int64(self.part.const)
@@ -284,9 +286,9 @@ _EMPTY_PARTS: dict[type, Any] = {
 
 def same_contents(found: Any, expected: Any) -> bool:
     """The guard of a derived string or number."""
-    if type(expected) is float:
-        return float.__repr__(found) == repr(expected)  # tells signs of zero apart
     base: Any = type(expected)
+    if base in (float, complex):
+        return bool(base.__repr__(found) == repr(expected))  # tells signs of zero apart
     return bool(base.__eq__(found, expected))
 
 
@@ -300,7 +302,7 @@ def derived_from_outside(tracer: Tracer, obj: Any, base: type, source: Source) -
         tracer.guard(source, Kind.CUSTOM_ARRAY, check)
         stored = [tuple.__getitem__(obj, i) for i in range(size)]
         value.part = TupleValue([tracer.child(v, ItemSource(source, i)) for i, v in enumerate(stored)])
-    elif base in (str, int, float):
+    elif base in _EXACT:
         exact = _EXACT[base](obj)
         check = CustomCheck(same_contents, exact, f"{base.__name__} {short(exact):.80}")
         tracer.guard(source, Kind.CUSTOM_ARRAY, check)
@@ -318,6 +320,8 @@ _EXACT: dict[type, Any] = {
     str: str.__str__,
     int: int.__index__,
     float: float.__float__,
+    bytes: bytes.__bytes__,
+    complex: complex.__complex__,
 }
 
 

@@ -193,7 +193,7 @@ class DictValue(Value):
 
     def _display(self, cg: Codegen) -> str:
         assert self._entries is not None
-        return "{" + ", ".join(f"{cg.constant(k)}: {cg.value(v)}" for k, v in self._entries.items()) + "}"
+        return cg.entries(self._entries)
 
     def _made(self, cg: Codegen, display: str) -> str:
         return display if self.cls is dict else f"{cg.constant(self.cls)}({display})"

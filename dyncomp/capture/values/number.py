@@ -56,9 +56,15 @@ class ConstValue(Value):
         return self.value
 
     def reconstruct(self, cg: Codegen) -> str:
-        if self.source is not None and self._has_identity(self.source):
-            return cg.load(self.source)  # the very object that came in, not one that equals it
-        return cg.constant(self.value)
+        if self.is_fixed:
+            return cg.constant(self.value)
+        assert self.source is not None
+        return cg.load(self.source)  # the very object that came in, not one that equals it
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the object is one that compiled code holds, not one that it finds."""
+        return self.source is None or not self._has_identity(self.source)
 
     def _has_identity(self, source: Source) -> bool:
         """Whether guards let pass other objects that equal the constant, and programs may tell them apart."""

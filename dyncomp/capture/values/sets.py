@@ -167,7 +167,7 @@ class SetValue(Value):
         return name
 
     def _filled_with(self, cg: Codegen, elements: Sequence[Any]) -> str:
-        inner = ", ".join(cg.constant(e) for e in elements)
+        inner = cg.items([ConstValue(element) for element in elements])
         return f"{cg.constant(self.pytype)}(({inner}{',' if inner else ''}))"
 
     def _done_again(self) -> list[Any]:

@@ -165,9 +165,14 @@ def fill(tx: TraceContext, x: ArrayRef, value: Any) -> None:
 
 @TABLE.method("view")
 def view(tx: TraceContext, x: ArrayRef, *args: Any, **kwargs: Any) -> ArrayRef:
-    dtype = kwargs.get("dtype", args[0] if args else None)
-    if dtype is None or (not isinstance(dtype, type) or issubclass(dtype, np.generic)):
-        if dtype is None or promote.parse_dtype(dtype) == x.dtype:
+    """Of the same dtype and class. ``dtype=None`` is not the same as no ``dtype``: it means float64."""
+    asked = dict(zip(("dtype", "type"), args), **kwargs)
+    is_call = len(asked) == len(args) + len(kwargs) and asked.keys() <= {"dtype", "type"}
+    if not is_call or asked.get("type", np.ndarray) is not np.ndarray:
+        raise Unsupported("a view() of another class")
+    dtype = asked.get("dtype", x.dtype)
+    if not isinstance(dtype, type) or issubclass(dtype, np.generic):
+        if dtype is not None and promote.parse_dtype(dtype) == x.dtype:
             return getitem(tx, x, Ellipsis) if x.kind == "array" else x
     raise Unsupported("reinterpreting memory with view()")
 
