@@ -41,6 +41,7 @@ from ..values.generator import GeneratorValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue
 from ..values.seq import ListValue, TupleValue, spread
+from ..values.states import state_of, write_state
 from ..wrap import pinned
 from . import builtin_calls
 from .constant_calls import constant_result
@@ -502,8 +503,8 @@ def set_function_attribute(tracer: Tracer, value: FunctionValue, name: str, new:
         raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {value.describe()}")
     assert value.source is not None
     tracer.guard(value.source, Kind.IS, value.function)
-    state = attributes.state_of(tracer, value.function, value.source)
-    attributes.write_state(tracer, state, name, new)
+    state = state_of(tracer, value.function, value.source)
+    write_state(tracer, state, name, new)
 
 
 def container_method(tracer: Tracer, owner: Value, name: str) -> Value:

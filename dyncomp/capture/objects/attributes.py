@@ -25,7 +25,7 @@ from ..values.number import ConstValue
 from ..values.obj import InstanceValue
 from ..values.partial import PartialValue
 from ..values.seq import TupleValue
-from ..values.states import AttributeState
+from ..values.states import state_of, write_state
 
 _MISSING = object()
 _NONE = ConstValue(None)
@@ -563,19 +563,6 @@ def _own(tracer: Tracer, cls: type, name: str) -> bool:
     if name in vars(cls):
         tracer.guard(ConstSource(cls, cls.__qualname__), Kind.HASATTR, name)
     return name in vars(cls)
-
-
-def state_of(tracer: Tracer, obj: Any, source: Source) -> AttributeState:
-    """What the frame wrote to a class or function from outside."""
-    known: AttributeState | None = tracer.states.get(id(obj))
-    if known is None:
-        known = tracer.states[id(obj)] = AttributeState(obj, source)
-    return known
-
-
-def write_state(tracer: Tracer, state: AttributeState, name: str, value: Value | None) -> None:
-    tracer.note_mutation(state)
-    state.written[name] = value
 
 
 # -- super() ------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..guards.source import Source
-from .base import Codegen, Value
+from .base import Codegen, Tracer, Value
 
 
 class AttributeState(Value):
@@ -39,3 +39,16 @@ class AttributeState(Value):
             else:
                 lines.append(f"{cg.constant(owner.__delattr__)}({target}, {name!r})")
         return lines
+
+
+def state_of(tracer: Tracer, obj: Any, source: Source) -> AttributeState:
+    """What the frame wrote to a class or function from outside."""
+    known: AttributeState | None = tracer.states.get(id(obj))
+    if known is None:
+        known = tracer.states[id(obj)] = AttributeState(obj, source)
+    return known
+
+
+def write_state(tracer: Tracer, state: AttributeState, name: str, value: Value | None) -> None:
+    tracer.note_mutation(state)
+    state.written[name] = value
