@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,6 @@ import dyncomp
 
 GOLDEN: dict[str, tuple[Callable[..., Any], str]] = {}
 LOCK = threading.Lock()
-A_LOCK = threading.Lock()
 
 
 def breaks(break_id: str, reason: str) -> Any:
@@ -186,8 +186,8 @@ def reads_the_clock(x):
     return y * 2, start > 0
 
 
-@breaks("opaque-object", "comparison of an object of type _thread.lock with None")
+@breaks("opaque-object", "all of sys.modules")
 def asks_an_opaque_object(x):
     y = x + 1
-    k = 1 if A_LOCK is not None else 2  # here
+    k = "numpy" in sorted(sys.modules)  # here
     return y * k
