@@ -28,6 +28,11 @@ def _argwhere(x: Array) -> Array:
     return np.array(np.nonzero(x))
 
 
+def _positions(x: Array) -> Array:
+    """A row of indices for each element that is not zero."""
+    return np.ascontiguousarray(np.argwhere(x))
+
+
 def _histogram(x: Array, *rest: Array, bins: Any, weighted: bool, **options: Any) -> Any:
     weights = rest[0] if weighted else None
     edges = bins if bins is not None else rest[-1]
@@ -53,6 +58,7 @@ FUNCTIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
         "lexsort": _lexsort,
         "nonzero": np.nonzero,
         "polyfit": np.polyfit,
+        "positions": _positions,
         "repeat": np.repeat,
         "select": _select,
         "setdiff1d": np.setdiff1d,

@@ -77,7 +77,20 @@ def positions(tx: TraceContext, mask: Var) -> tuple[Var, ...]:
 
 @TABLE.function("nonzero")
 def nonzero(tx: TraceContext, a: Any) -> tuple[ArrayRef, ...]:
-    return tuple(array_of(var) for var in positions(tx, as_ref(tx, a).var))
+    x = as_ref(tx, a).var
+    if x.ndim < 2:
+        return tuple(array_of(var) for var in positions(tx, x))
+    # NumPy gives the columns of one array with a row for each element
+    size = size_of_selection(tx, x)
+    rows = call(tx, "positions", [x], [(dtypes.int64, (size, x.ndim))])
+    return tuple(array_of(_column(tx, rows, axis)) for axis in range(x.ndim))
+
+
+def _column(tx: TraceContext, rows: Var, axis: int) -> Var:
+    size = rows.shape[0]
+    cut = emit(tx, "strided_slice", rows, starts=(0, axis), sizes=(size, 1), steps=(1, 1))
+    found: Var = emit(tx, "reshape", cut, shape=(size,))
+    return found
 
 
 @TABLE.function("flatnonzero")

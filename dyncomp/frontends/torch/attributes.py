@@ -179,3 +179,8 @@ def is_tracing(tx: TraceContext) -> bool:
     """``False``, see :func:`tracing_state`."""
     tracing_state(tx)
     return False
+
+
+@TABLE.function("_C._log_api_usage_once")
+def log_api_usage(tx: TraceContext, event: str) -> None:
+    """A count for torch's own telemetry hook, which nothing in Python reads."""

@@ -146,12 +146,14 @@ def scaled_dot_product_attention(
     scale: Any = None,
     enable_gqa: Any = False,
 ) -> ArrayRef:
-    if dropout_p != 0.0 or enable_gqa is not False or (is_causal and attn_mask is not None):
-        raise Unsupported("attention with dropout, grouped heads, or a mask and is_causal")
+    if dropout_p != 0.0 or (is_causal and attn_mask is not None):
+        raise Unsupported("attention with dropout, or a mask and is_causal")
     refs = [need_tensor(v) for v in (query, key, value)]
     _same_dtype(*refs)
     if any(r.ndim < 2 or not r.dtype.is_float for r in refs):
         raise Unsupported("attention of tensors with less than two dimensions or of integers")
+    if enable_gqa:
+        refs[1:] = [_for_each_query_head(tx, r, refs[0]) for r in refs[1:]]
     stack = broadcast_shapes(*(r.shape[:-2] for r in refs))
     q, k, v = (spread_to(tx, r.var, (*stack, *r.shape[-2:])) for r in refs)
     factor = _scale(q, scale)
@@ -161,6 +163,23 @@ def scaled_dot_product_attention(
         masks.append(spread_to(tx, _added_mask(tx, need_tensor(attn_mask), q.dtype), shape))
     out = emit(tx, "attention", q, k, v, *masks, scale=factor, causal=bool(is_causal))
     return tensor(contiguous(tx, out))
+
+
+def _for_each_query_head(tx: TraceContext, ref: ArrayRef, query: ArrayRef) -> ArrayRef:
+    """Keys or values of grouped heads (Ainslie et al., "GQA", 2023): each head once for each query head of its
+    group."""
+    if ref.ndim < 3 or query.ndim < 3:
+        raise Unsupported("grouped heads in tensors with less than three dimensions")
+    *lead, heads, length, width = ref.shape
+    group, rest = divmod(int(query.shape[-3]), int(heads))
+    if rest:
+        raise Unsupported("grouped heads: the number of query heads is not a multiple")
+    if group == 1:
+        return ref
+    dims = (*range(len(lead) + 1), len(lead) + 2, len(lead) + 3)
+    spread = emit(tx, "broadcast_in_dim", ref.var, shape=(*lead, heads, group, length, width), dims=dims)
+    spread = contiguous(tx, spread)
+    return tensor(emit(tx, "reshape", spread, shape=(*lead, heads * group, length, width)))
 
 
 def _scale(q: Var, scale: Any) -> float:

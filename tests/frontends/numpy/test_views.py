@@ -49,3 +49,20 @@ def test_view(form: int, dtype: str) -> None:
     x = np.arange(4, dtype=dtype)
     compiled = dyncomp.compile(FORMS[form], backend="eager")
     assert outcome(compiled, x) == outcome(FORMS[form], x)
+
+
+@pytest.mark.parametrize(
+    "ask", [np.nonzero, np.where, np.ndarray.nonzero], ids=["nonzero", "where", "method"]
+)
+def test_places_of_a_matrix_are_columns_of_one_array(ask) -> None:
+    def program(x):
+        return ask(x > 1)
+
+    compiled = dyncomp.compile(program, backend="eager")
+    x = np.arange(12.0).reshape(3, 4) % 5
+    for given in (x, x.T, x):
+        found, expected = compiled(given), program(given)
+        for mine, plain in zip(found, expected):
+            assert np.array_equal(mine, plain)
+            assert mine.strides == plain.strides
+        assert np.may_share_memory(*found)

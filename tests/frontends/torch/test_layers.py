@@ -1,4 +1,4 @@
-"""Pooling, normalization by channel, and activations, in each memory format, with NaN and infinities."""
+"""Pooling, normalization by channel, activations and grouped attention, in each memory format, with NaN."""
 
 from __future__ import annotations
 
@@ -105,3 +105,17 @@ def test_the_message_of_a_missing_attribute():
 
     x = torch.ones(2)
     assert dyncomp.compile(program, backend="eager")(x) == program(x)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"is_causal": True}, {"attn_mask": torch.tensor([True, False, True])}], ids=str
+)
+def test_grouped_heads(more):
+    def program(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **more)
+
+    torch.manual_seed(0)
+    arguments = torch.randn(2, 6, 3, 4), torch.randn(2, 2, 3, 4), torch.randn(2, 2, 3, 4)
+    with torch.no_grad():
+        compiled = dyncomp.compile(program, backend="eager", fullgraph=True)
+        same(compiled(*arguments), program(*arguments), f"{more}")
