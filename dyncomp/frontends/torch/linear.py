@@ -166,8 +166,7 @@ def scaled_dot_product_attention(
 
 
 def _for_each_query_head(tx: TraceContext, ref: ArrayRef, query: ArrayRef) -> ArrayRef:
-    """Keys or values of grouped heads (Ainslie et al., "GQA", 2023): each head once for each query head of its
-    group."""
+    """Keys or values of grouped heads (Ainslie et al., "GQA", 2023): each for every query head."""
     if ref.ndim < 3 or query.ndim < 3:
         raise Unsupported("grouped heads in tensors with less than three dimensions")
     *lead, heads, length, width = ref.shape

@@ -108,7 +108,7 @@ def test_the_message_of_a_missing_attribute():
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"is_causal": True}, {"attn_mask": torch.tensor([True, False, True])}], ids=str
+    "more", [{}, {"is_causal": True}, {"attn_mask": torch.tensor([[True, False, True]])}], ids=str
 )
 def test_grouped_heads(more):
     def program(q, k, v):
