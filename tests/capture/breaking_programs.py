@@ -189,5 +189,5 @@ def reads_the_clock(x):
 @breaks("opaque-object", "all of sys.modules")
 def asks_an_opaque_object(x):
     y = x + 1
-    k = "numpy" in sorted(sys.modules)  # here
+    k = len(sys.modules) > 0  # here
     return y * k
