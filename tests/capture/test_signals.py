@@ -16,6 +16,9 @@ import pytest
 
 import dyncomp
 from dyncomp.capture import _hook
+from dyncomp.capture.guards.facts import CustomCheck
+from dyncomp.capture.guards.guard import Guard, GuardRefused, Kind, compile_guards
+from dyncomp.capture.guards.source import LocalSource
 from dyncomp.graph.interp import as_callable
 from dyncomp.pipeline import op_table
 
@@ -83,6 +86,24 @@ def test_interrupted_anywhere_in_capture():
     finally:
         signal.signal(signal.SIGALRM, old)
     assert interrupted == 30
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimerFired, ValueError])
+def test_interrupted_in_a_check_of_a_guard(error):
+    """What a signal handler raises there is the program's; what else a check raises means that it fails."""
+
+    def check(value, expected):
+        raise error
+
+    guard = Guard(LocalSource("x", 0), Kind.CUSTOM_ARRAY, CustomCheck(check, None, "a check that raises"))
+
+    def make_program():
+        compile_guards([guard], env=((vec(),), {}, {}, None))
+        for _ in range(1000):
+            pass
+
+    with pytest.raises(GuardRefused if error is ValueError else error):
+        make_program()
 
 
 def backend_that_raises(error):

@@ -464,6 +464,32 @@ access_has_attr(PyObject *obj, PyObject *name)
 }
 
 /* -- checks written in Python ----------------------------------------------------------------- */
+static int
+raise_again(void *error)
+{
+    PyErr_SetObject((PyObject *)Py_TYPE((PyObject *)error), (PyObject *)error);
+    Py_DECREF((PyObject *)error);
+    return -1;
+}
+
+/* Drop what a check raised: it does not hold. But what a signal handler raised in it (KeyboardInterrupt) is the
+   program's, and is raised again as soon as Python code runs. Handlers run in the main thread, as pending calls do. */
+void
+drop_error(void)
+{
+    if (!PyErr_Occurred()) {
+        return;
+    }
+    if (PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_Clear();
+        return;
+    }
+    PyObject *error = take_error();
+    if (error != NULL && Py_AddPendingCall(raise_again, error) < 0) {
+        Py_DECREF(error);
+    }
+}
+
 bool
 python_check(PyObject *pair, PyObject *value)
 {
@@ -472,7 +498,7 @@ python_check(PyObject *pair, PyObject *value)
     thread_state.compiling--;
     int truth = answer == NULL ? -1 : PyObject_IsTrue(answer);
     Py_XDECREF(answer);
-    PyErr_Clear();
+    drop_error();
     return truth == 1;
 }
 

@@ -23,6 +23,7 @@ PyObject *access_dict_nth(PyObject *dict, Py_ssize_t index, bool want_value);
 /* 1 present, 0 absent, -1 cannot tell. */
 int access_has_attr(PyObject *obj, PyObject *name);
 bool python_check(PyObject *pair, PyObject *value);
+void drop_error(void);
 bool class_is(PyObject *spec, uint64_t *known);
 bool dict_is(PyObject *spec, uint64_t *known);
 int access_in_dict(PyObject *dict, PyObject *key);

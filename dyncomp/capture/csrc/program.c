@@ -239,7 +239,7 @@ code_is(Instr *i, PyObject *value)
     PyObject *wanted = PyTuple_GET_ITEM(i->obj, 2);
     bool same = found != NULL && PyUnicode_Check(found) && PyUnicode_Compare(found, wanted) == 0;
     Py_XDECREF(found);
-    PyErr_Clear();
+    drop_error();
     if (same && i->aux == NULL) {
         i->aux = Py_NewRef(code);
     }
