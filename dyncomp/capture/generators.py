@@ -44,17 +44,27 @@ def dropped(tracer: Tracer, generator: GeneratorValue) -> None:
         return
     frame = tracer.frames[-1]
     origin = (frame.raw_code, -1 - frame.current)  # no instruction: the drop cannot be left to plain Python
-    given_up = Break("generator", f"{generator.describe()} is given up inside of try or with")
+    given_up = _given_up(generator)
     if origin in tracer.decisions.breaks:
         raise Skip(given_up.reason)
-    value = ExceptionValue(GeneratorExit, [])
-    value.initialize([])
-    value.origin, value.problem = origin, given_up
+    value = _exit(origin, given_up)
     tracer.steps += 1
     try:
         _closed(tracer, generator, value)
     except (Break, exceptions.Raised):
         raise Skip(given_up.reason) from None
+
+
+def _given_up(generator: GeneratorValue) -> Break:
+    return Break("generator", f"{generator.describe()} is given up inside of try or with")
+
+
+def _exit(origin: tuple[types.CodeType, int], problem: Break) -> ExceptionValue:
+    """The ``GeneratorExit`` of a generator that nobody holds any more."""
+    value = ExceptionValue(GeneratorExit, [])
+    value.initialize([])
+    value.origin, value.problem = origin, problem
+    return value
 
 
 def dropped_at_return(tracer: Tracer, frame: Any) -> None:
@@ -91,15 +101,12 @@ def check_abandoned(tracer: Tracer, cg: Codegen) -> None:
     compiled code may hold a generator for longer."""
     for generator in tracer.generators:
         if generator.is_protected and not cg.is_built(generator) and not _closes_unseen(tracer, generator):
-            raise Skip(f"{generator.describe()} is given up inside of try or with")
+            raise Skip(_given_up(generator).reason)
 
 
 def _closes_unseen(tracer: Tracer, generator: GeneratorValue) -> bool:
     """Whether closing a generator changes nothing: no handler around it is for ``GeneratorExit``."""
-    value = ExceptionValue(GeneratorExit, [])
-    value.initialize([])
-    value.origin = (tracer.code, -1)
-    value.problem = Break("generator", f"{generator.describe()} is given up inside of try or with")
+    value = _exit((tracer.code, -1), _given_up(generator))
     before = _changes(tracer)
     try:
         _closed(tracer, generator, value)

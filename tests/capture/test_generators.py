@@ -9,7 +9,7 @@ import pytest
 
 import dyncomp
 from tests.capture import generator_programs
-from tests.capture.comparing import break_ids, check
+from tests.capture.comparing import check, check_program
 from tests.capture.programs import vec
 
 PROGRAMS = generator_programs.PROGRAMS
@@ -18,10 +18,7 @@ IN_CPP = [p for p in PROGRAMS if p.name in ("for_over_generator", "partly_consum
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=[p.name for p in PROGRAMS])
 def test_same_as_plain_python(program):
-    records = check(program.function, *program.makers)
-    assert set(break_ids(records)) <= set(program.breaks)
-    assert program.plain or not records.skipped, records.skipped
-    assert records.counters["internal_errors"] == 0
+    check_program(program)
 
 
 @pytest.mark.parametrize("program", IN_CPP, ids=[p.name for p in IN_CPP])

@@ -9,7 +9,7 @@ import pytest
 
 import dyncomp
 from tests.capture import loop_exit_programs
-from tests.capture.comparing import break_ids, check, graphs
+from tests.capture.comparing import check, check_program, graphs
 from tests.capture.programs import vec
 
 PROGRAMS = loop_exit_programs.PROGRAMS
@@ -22,10 +22,7 @@ IN_CPP = [
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
 def test_same_as_plain_python(program, caplog):
     with caplog.at_level(logging.WARNING, logger="dyncomp"):
-        records = check(program.function, *program.makers)
-    assert set(break_ids(records)) <= set(program.breaks)
-    assert program.plain or not records.skipped, records.skipped
-    assert records.counters["internal_errors"] == 0
+        records = check_program(program)
     assert graphs(records) >= loop_exit_programs.GRAPHS[program.name]
     assert not caplog.records  # no loop runs into the limit of recompilations
 

@@ -12,7 +12,7 @@ from tests.capture import (
     library_programs,
     programs,
 )
-from tests.capture.comparing import break_ids, check
+from tests.capture.comparing import check, check_program
 
 MODULES = (
     programs,
@@ -54,10 +54,7 @@ def test_program_names_are_unique():
 
 @pytest.mark.parametrize("program", EVERY, ids=names(EVERY))
 def test_same_as_plain_python(program):
-    records = check(program.function, *program.makers)
-    assert set(break_ids(records)) <= set(program.breaks)
-    assert program.plain or not records.skipped, records.skipped
-    assert records.counters["internal_errors"] == 0
+    check_program(program)
 
 
 CPP = [p for p in EVERY if p.name in IN_CPP]

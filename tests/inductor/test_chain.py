@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.inductor import compile as inductor
 from dyncomp.runtime import num_threads, set_num_threads
 
 RNG = np.random.default_rng(0)
@@ -111,20 +110,6 @@ NOT_CHAINS = [
     (over_columns, three(2)),
     (attention, three(m=20, n=9000, e=8, f=8)),
 ]
-
-
-@pytest.fixture
-def artifacts(monkeypatch: pytest.MonkeyPatch) -> list[inductor.CompiledArtifact]:
-    """What is compiled in a test."""
-    made: list[inductor.CompiledArtifact] = []
-    finish = inductor._artifact
-
-    def keep(*args: Any) -> inductor.CompiledArtifact:
-        made.append(finish(*args))
-        return made[-1]
-
-    monkeypatch.setattr(inductor, "_artifact", keep)
-    return made
 
 
 def same(program: Callable[..., Any], arguments: tuple[np.ndarray, ...]) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.inductor import compile as inductor
 
 RNG = np.random.default_rng(0)
 
@@ -84,20 +83,6 @@ FUSED = [
     (linear, (data(10, 5000), data(5000, 70), data(70))),
     (linear, (data(7, 60).T.copy().T, data(70, 60).T, data(70))),
 ]
-
-
-@pytest.fixture
-def artifacts(monkeypatch: pytest.MonkeyPatch) -> list[inductor.CompiledArtifact]:
-    """What is compiled in a test."""
-    made: list[inductor.CompiledArtifact] = []
-    finish = inductor._artifact
-
-    def keep(*args: Any) -> inductor.CompiledArtifact:
-        made.append(finish(*args))
-        return made[-1]
-
-    monkeypatch.setattr(inductor, "_artifact", keep)
-    return made
 
 
 def same(program: Callable[..., Any], arguments: tuple[np.ndarray, ...]) -> None:
