@@ -180,6 +180,16 @@ def test_several_stages_of_kernels():
     assert len(records.entries) <= 2
 
 
+def test_equal_selections_are_made_once():
+    def selected(x, positions):
+        chosen = x > 0
+        return positions[chosen] * 2.0, x[chosen] + positions[chosen]
+
+    report = dyncomp.explain(selected)(*arguments(9, 0, "")[:2])
+    (compiled,) = [entry.compiled for entry in report.entries if entry.graph is not None]
+    assert [node.op for node in compiled.graph_after.nodes].count("library_call") == 2
+
+
 def test_library_routines_with_symbolic_parameters():
     def f(x):
         return np.fft.irfft(np.fft.rfft(x) * 2, len(x)), np.abs(np.fft.fft(x, 2 * len(x)))
