@@ -181,12 +181,13 @@ def test_several_stages_of_kernels():
 
 
 def test_equal_selections_are_made_once():
-    def selected(x, positions):
+    def scattered(x, positions, table):
         chosen = x > 0
-        return positions[chosen] * 2.0, x[chosen] + positions[chosen]
+        table[positions[chosen], positions[chosen]] = x[chosen]
 
-    report = dyncomp.explain(selected)(*arguments(9, 0, "")[:2])
+    report = dyncomp.explain(scattered)(np.array([1.0, -2.0, 3.0]), np.array([2, 1, 0]), np.zeros((3, 3)))
     (compiled,) = [entry.compiled for entry in report.entries if entry.graph is not None]
+    assert [node.op for node in compiled.graph_before.nodes].count("library_call") == 3
     assert [node.op for node in compiled.graph_after.nodes].count("library_call") == 2
 
 
