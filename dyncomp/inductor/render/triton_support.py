@@ -86,6 +86,24 @@ def dc_shr(x, n):
 def dc_product(x, y):
     return x * y
 """,
+    "dc_max_of": """
+@triton.jit
+def dc_max_of(x, y):
+    if x.dtype.is_floating():
+        r = tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+    else:
+        r = tl.maximum(x, y)
+    return r
+""",
+    "dc_min_of": """
+@triton.jit
+def dc_min_of(x, y):
+    if x.dtype.is_floating():
+        r = tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
+    else:
+        r = tl.minimum(x, y)
+    return r
+""",
 }
 
 
