@@ -331,7 +331,8 @@ LOGIC = (
         3,
         "biufc",
         np.where,
-        cpp={"biufc": "{0} ? {1} : {2}"},
+        # by parts: gcc does not vectorise a choice between structs
+        cpp={"biuf": "{0} ? {1} : {2}", "c": "{T}{{{0} ? {1}.re : {2}.re, {0} ? {1}.im : {2}.im}}"},
         triton={"biuf": "tl.where({0}, {1}, {2})"},
         mixed=False,
         doc="Condition bool, both values of one dtype.",
