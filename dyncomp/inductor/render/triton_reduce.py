@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import Protocol
 
 from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims.scalar import REDUCERS, SCALARS
+from ...symint import Dim
+from ..loopir import Index
 from .nest import Accumulator, Node
-
-if TYPE_CHECKING:
-    from .triton_print import Printer
+from .triton_layout import Layout
 
 NOWHERE = 2**62
 _SCANS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
@@ -29,11 +30,32 @@ def accumulator(value: str) -> str:
     return "acc_" + "".join(c if c.isalnum() or c == "_" else "_" for c in value)
 
 
+class Writer(Protocol):
+    """What is asked of the printer."""
+
+    layout: Layout
+    env: dict[str, str]
+    vector: str
+
+    @property
+    def block(self) -> str: ...
+
+    def line(self, text: str) -> None: ...
+
+    def mask(self, axes: Iterable[str]) -> str: ...
+
+    def at(self, index: Index) -> str: ...
+
+    def dim(self, value: Dim) -> str: ...
+
+    def literal(self, value: object, dtype: DType) -> str: ...
+
+
 class Reductions:
     """Writes accumulators and scans through its printer. ``partial``: where a reduction is shared by several
     programs, the workspace that takes each one's result, by the accumulator's value."""
 
-    def __init__(self, printer: Printer) -> None:
+    def __init__(self, printer: Writer) -> None:
         self.printer = printer
         self.partial: dict[str, str] = {}
 
