@@ -183,7 +183,9 @@ def _staged(
         return artifact.call
 
     whole = functionalize(graph, table)
-    whole = eliminate_dead_code(whole, table)
+    for tidy in (simplify, eliminate_common_subexpressions, eliminate_dead_code):
+        # before the cut, which makes values of all that later stages read
+        whole = tidy(whole, table)
     compiled.graph_after = whole
     compiled.artifact = parts
     compiled.call = _timed(compiled, BACKEND_PASS, lambda: StagedGraph(whole, table, owner, compile_stage))
