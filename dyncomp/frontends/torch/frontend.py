@@ -9,9 +9,9 @@ from typing import Any
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
 from . import facts, state
+from .calls import add_routines
 from .library import torch
 from .owner import OWNER
-from .routines import add_routines
 from .rules import RuleTable
 
 _MODULES = (
@@ -26,6 +26,7 @@ _MODULES = (
     "activations",
     "normalization",
     "pooling",
+    "convolution",
     "inplace",
     "attributes",
 )

@@ -12,10 +12,10 @@ from ...graph.ir import Var
 from ...symint import product
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
+from .calls import called
 from .library import torch
 from .operands import axes_of, axis_of, contiguous, convert, need_tensor, only_defaults, pointwise, tensor
 from .promote import parse_dtype
-from .routines import called
 from .rules import RuleTable
 
 TABLE = RuleTable()

@@ -1,4 +1,4 @@
-"""The functions of torch that are called as routines by graphs (``routines``): they give new tensors that
+"""The functions of torch that are called as routines by graphs (``calls``): they give new tensors that
 depend on their arguments only, and change nothing."""
 
 from __future__ import annotations
