@@ -25,6 +25,7 @@ _MODULES = (
     "activations",
     "normalization",
     "pooling",
+    "convolution",
     "inplace",
     "attributes",
 )

@@ -10,6 +10,7 @@ import numpy as np
 from ... import dtypes
 from ..base import ArrayOwner
 from .library import torch
+from .routines import ROUTINES
 
 
 def _describe(tensor: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], str]:
@@ -54,4 +55,4 @@ def _wrote(tensors: Sequence[Any]) -> None:
             torch.autograd.graph.increment_version(tensor)
 
 
-OWNER = ArrayOwner(torch.Tensor, _describe, _empty, _as_strided, _to_numpy, _from_numpy, _wrote)
+OWNER = ArrayOwner(torch.Tensor, _describe, _empty, _as_strided, _to_numpy, _from_numpy, _wrote, ROUTINES)
