@@ -2,8 +2,9 @@
 
     python -m tests.packages [--only scipy.signal] [--backend eager|inductor] [--methods] [--plain] [--list]
 
-``--methods`` compiles the methods of the classes, too. ``--budget`` ends a run of tests after so many
-seconds, ``--sample`` takes every n-th test and ``--shuffle`` mixes them, for large files; what did not run is not compared.
+``--methods`` compiles the methods of the classes, too. For large files ``--budget`` ends a run of tests
+after so many seconds, ``--sample`` takes every n-th test and ``--shuffle`` mixes them; what did not run is
+not compared.
 Targets whose tests are in a source distribution run where ``DYNCOMP_TEST_SDISTS`` names a folder that holds
 it unpacked.
 
