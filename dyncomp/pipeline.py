@@ -86,11 +86,11 @@ class Compiled:
         return "\n".join(lines)
 
 
-def op_table() -> OpTable:
-    """The table of all ops (imported at first use)."""
-    from .prims.table import TABLE
+def op_table(owner: ArrayOwner | None = None) -> OpTable:
+    """The table of all ops (imported at first use), with the routines of the arrays' library."""
+    from .prims.table import TABLE, table_with
 
-    return TABLE
+    return TABLE if owner is None else table_with(owner.routines)
 
 
 def run_passes(
@@ -183,7 +183,9 @@ def _staged(
         return artifact.call
 
     whole = functionalize(graph, table)
-    whole = eliminate_dead_code(whole, table)
+    for tidy in (simplify, eliminate_common_subexpressions, eliminate_dead_code):
+        # before the cut, which makes values of all that later stages read
+        whole = tidy(whole, table)
     compiled.graph_after = whole
     compiled.artifact = parts
     compiled.call = _timed(compiled, BACKEND_PASS, lambda: StagedGraph(whole, table, owner, compile_stage))
@@ -232,7 +234,7 @@ def run_pipeline(
     """
     check_options(options)
     compiled = Compiled(_not_compiled, graph, graph, _backend_name(options))
-    table = op_table()
+    table = op_table(owner)
     if options.debug_verify:
         _verify_after("capture", graph, table)
     if callable(options.backend):

@@ -21,8 +21,8 @@ from .frontends.base import ArrayOwner
 from .graph.interp import as_callable, check_guards, concrete, define_symbols, laid_out
 from .graph.ir import Graph, Node, OpTable
 from .graph.stages import Stage, split
-from .symfacts import settled
-from .symint import SymGuard
+from .symfacts import newly_known, settled, test_of
+from .symint import SymGuard, SymInt
 
 CompileStage = Callable[[Graph, Sequence[Any]], Callable[..., Any]]
 MAX_VARIANTS = 8
@@ -41,7 +41,7 @@ class StagedGraph:
         self.stages = split(graph, table)
         self.lock = threading.Lock()
         self.compiling_in = 0  # the process that compiles a stage under the lock
-        self.assumed: list[SymGuard] | None = None
+        self.definitions: list[list[_Definition]] | None = None
         self.variants: list[list[_Variant]] = [[] for _ in self.stages]
         # the sizes of the first stage are those of the capture, whose guards hold for it
         first = self.stages[0]
@@ -51,18 +51,19 @@ class StagedGraph:
 
     def __call__(self, *args: Any) -> Any:
         count = len(self.graph.inputs)
-        symbols = self._bind(args[:count], args[count:])
+        inputs = args[:count]
+        symbols = self._bind(inputs, args[count:])
         values: dict[str, Any] = {}
-        result: Any = None
+        last = len(self.stages) - 1
         for number, stage in enumerate(self.stages):
-            given = (*args[:count], *(values[name] for name in stage.taken))
+            given = (*inputs, *[values[name] for name in stage.taken])
             integers = [symbols[name] for name in stage.symbols]
             result = self._variant(number, stage, symbols, given)(*given, *integers)
-            if number == len(self.stages) - 1:
+            if number == last:
                 break
             values.update(zip(stage.given, (result,) if len(stage.given) == 1 else result))
-            for node in stage.defining:
-                self._define(node, args[:count], values, symbols)
+            for definition in self._definitions()[number]:
+                definition.run(inputs, values, symbols)
         return result
 
     def _bind(self, inputs: Sequence[Any], integers: Sequence[int]) -> dict[str, int]:
@@ -82,33 +83,17 @@ class StagedGraph:
         stride: int = array.strides[axis] // array.itemsize
         return stride
 
-    def _define(self, node: Node, inputs: Sequence[Any], values: dict[str, Any], symbols: Any) -> None:
-        """Run a node that gives symbols their values."""
-        known = dict(zip((v.name for v in self.graph.input_vars), inputs))
-        arrays = [self._to_numpy(values.get(v.name, known.get(v.name)), v) for v in node.inputs]
-        row: Any = self.table[node.op]
-        params = node.kwargs if row.defines else concrete(node.kwargs, symbols)
-        made = row.ref(*arrays, **params)
-        results = made if isinstance(made, tuple) else (made,)
-        if row.defines:
-            define_symbols(node, row, results, symbols)
-            check_guards(self._assumptions(), symbols)
-        for var, array in zip(node.outputs, results):
-            if array.dtype != var.dtype.numpy:
-                raise TypeError(f"{node.op} gives {array.dtype}, not {var.dtype}")
-            ready = laid_out(array, var.type.strides, symbols)
-            values[var.name] = ready if self.owner is None else self.owner.from_numpy(ready)
-
-    def _assumptions(self) -> list[SymGuard]:
-        """What was assumed of sizes at capture: read before the first stage behind them is compiled, while
-        which the environment holds others."""
-        if self.assumed is None:
-            self.assumed = self.graph.env.unbacked_guards()
-        return self.assumed
-
-    def _to_numpy(self, value: Any, var: Any) -> Any:
-        array = value if self.owner is None else self.owner.to_numpy(value)
-        return np.asarray(array, var.dtype.numpy)
+    def _definitions(self) -> list[list[_Definition]]:
+        """What runs between the stages; made at the first call, before the first stage behind is compiled,
+        while which the environment holds other guards."""
+        if self.definitions is None:
+            assumed = self.graph.env.unbacked_guards()
+            known = {symbol.name for symbol in self.graph.symbols if symbol.kind != "node"}
+            self.definitions = []
+            for stage in self.stages:
+                made = [_Definition(node, self, assumed, known) for node in stage.defining]
+                self.definitions.append(made)
+        return self.definitions
 
     def _variant(self, number: int, stage: Stage, symbols: dict[str, int], given: Sequence[Any]) -> Any:
         for variant in self.variants[number]:
@@ -153,15 +138,57 @@ def _nothing(*args: Any) -> tuple[()]:
     return ()
 
 
+class _Definition:
+    """A node that runs between two stages: it gives symbols their values, or wants to be told them."""
+
+    def __init__(self, node: Node, whole: StagedGraph, assumed: Sequence[SymGuard], known: set[str]) -> None:
+        """``known``: the symbols that have values before; those that the node defines are added."""
+        self.node = node
+        self.row: Any = whole.table[node.op]
+        self.owner = whole.owner
+        self.params = node.kwargs
+        positions = {var.name: k for k, var in enumerate(whole.graph.input_vars)}
+        self.reads = [(var.name, positions.get(var.name), var.dtype.numpy) for var in node.inputs]
+        new = _symbols_defined(node, self.row) - known
+        self.checked = newly_known(assumed, known, new)
+        self.holds = test_of(self.checked)
+        known |= new
+
+    def run(self, inputs: Sequence[Any], values: dict[str, Any], symbols: dict[str, int]) -> None:
+        arrays = [self._array(name, position, dtype, inputs, values) for name, position, dtype in self.reads]
+        params = self.params if self.row.defines else concrete(self.params, symbols)
+        made = self.row.ref(*arrays, **params)
+        results = made if isinstance(made, tuple) else (made,)
+        if self.row.defines:
+            define_symbols(self.node, self.row, results, symbols)
+            if not self.holds(symbols):
+                check_guards(self.checked, symbols)
+        for var, array in zip(self.node.outputs, results):
+            if array.dtype != var.dtype.numpy:
+                raise TypeError(f"{self.node.op} gives {array.dtype}, not {var.dtype}")
+            ready = laid_out(array, var.type.strides, symbols)
+            values[var.name] = ready if self.owner is None else self.owner.from_numpy(ready)
+
+    def _array(
+        self, name: str, position: int | None, dtype: Any, inputs: Sequence[Any], values: dict[str, Any]
+    ) -> Any:
+        value = values[name] if position is None or name in values else inputs[position]
+        return np.asarray(value if self.owner is None else self.owner.to_numpy(value), dtype)
+
+
+def _symbols_defined(node: Node, row: Any) -> set[str]:
+    if row.defines == "value":
+        return {str(node.kwargs["value"])}
+    sizes = [dim for var in node.outputs for dim in var.shape if isinstance(dim, SymInt)]
+    return {str(dim) for dim in sizes if str(dim) in dim.symbols()} if row.defines else set()
+
+
 class _Variant:
     """A stage compiled for sizes for which ``guards`` hold."""
 
     def __init__(self, guards: list[SymGuard], call: Callable[..., Any]) -> None:
-        self.guards = guards
+        self.serves = test_of(guards)
         self.call = call
-
-    def serves(self, symbols: dict[str, int]) -> bool:
-        return all(guard.holds(symbols) for guard in self.guards)
 
 
 def _from_numpy(owner: ArrayOwner, result: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -73,6 +73,24 @@ def likely(env: Any, expr: Any, relation: str) -> bool:
     if not all(env.symbols[name].unbacked for name in expr.symbols()):
         raise Unsupported(f"a comparison of {expr}, which depends on the data", break_id=_BRANCH)
     return bool(expr.hint < 0 or (relation == "<=" and expr.hint == 0))
+
+
+def test_of(guards: Sequence[Any]) -> Callable[[Mapping[str, int]], bool]:
+    """Whether all of these ``SymGuard``s hold for given values of the symbols, as compiled code: for what is
+    asked at every call."""
+    if not guards:
+        return lambda symbols: True
+    code = compile(" and ".join(f"({guard.expr} {guard.relation} 0)" for guard in guards), "<guards>", "eval")
+    return lambda symbols: bool(eval(code, _FUNCTIONS, symbols))
+
+
+_FUNCTIONS: dict[str, Any] = {"__builtins__": {}, "min": min, "max": max}
+
+
+def newly_known(guards: Iterable[Any], known: set[str], new: set[str]) -> list[Any]:
+    """The guards that can be checked when the symbols ``new`` are known besides ``known``, and not before."""
+    with_names = [(guard, guard.expr.symbols()) for guard in guards]
+    return [guard for guard, names in with_names if names <= known | new and not names <= known]
 
 
 @contextmanager

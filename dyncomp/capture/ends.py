@@ -17,6 +17,9 @@ from .frames import Frame
 from .kept import kept_problem
 from .values.base import Tracer, Value
 
+# How many times longer a loop over things that are called may be than another that is unrolled.
+LAYERS = 8
+
 
 class TraceEnd(Exception):
     """The capture is complete; ``end`` says how."""
@@ -183,7 +186,7 @@ def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
         del frame.trips[inner]  # loops inside begin anew
     frame.trips[target] = trips
     options = tracer.config.options
-    if trips <= options.unroll_limit and len(tracer.builder.nodes) <= options.unroll_ops:
+    if trips <= options.unroll_limit and len(tracer.builder.nodes) <= _most_nodes(tracer):
         return
     if _unrolls_further(tracer, frame, target, trips):
         return
@@ -197,10 +200,19 @@ def back_edge(tracer: Tracer, frame: Frame, target: int) -> None:
     _break_loop(tracer, frame, frame_start, None)
 
 
+def _most_nodes(tracer: Tracer) -> int:
+    """Nodes of the graph up to which loops are unrolled: many inside of a loop over the layers of a network,
+    whose number says nothing of the loops within a layer."""
+    limit: int = tracer.config.options.unroll_ops
+    return LAYERS * LAYERS * limit if any(frame.layers for frame in tracer.frames) else limit
+
+
 def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> bool:
     """Whether ``target`` heads a ``for`` loop that was found short enough though it exceeds the usual limit
     (see ``handlers.jump``): its body cannot be made a function of its own."""
     loop = frame.info.loop_at(target)
+    if target in frame.layers:
+        return len(tracer.builder.nodes) <= _most_nodes(tracer)
     if loop is None or not (loop.suspends or target in frame.unrolled):
         return False
     limit = 4 * tracer.config.options.unroll_ops

@@ -59,7 +59,8 @@ class ArrayOwner:
     name)``; ``empty(shape, strides, dtype name) -> array``; ``as_strided(base, shape, strides, offset from
     the base's own first element, dtype name) -> array``; strides and offsets in elements. ``to_numpy`` and
     ``from_numpy`` share memory (values that are not arrays pass ``to_numpy`` as they are).
-    ``wrote(arrays)`` is called after a graph has written into its inputs.
+    ``wrote(arrays)`` is called after a graph has written into its inputs. ``routines``: names of ops with the
+    library's own function on NumPy arrays, which is called instead of the op's reference.
     """
 
     type: type
@@ -69,6 +70,7 @@ class ArrayOwner:
     to_numpy: Callable[[Any], Any]
     from_numpy: Callable[[Any], Any]
     wrote: Callable[[Any], None]
+    routines: tuple[tuple[str, Callable[..., Any]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

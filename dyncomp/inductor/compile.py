@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ..errors import LoweringError, VerifyError
 from ..graph.ir import Graph
 from ..options import Options
-from ..prims.table import TABLE
+from ..prims.table import table_with
 from ..runtime import set_num_threads
 from ..symint import ShapeEnv, hint
 from .autotune import fastest
@@ -113,8 +113,9 @@ def compile_graph(
     Raises ``LoweringError`` for what cannot be lowered and ``ToolchainError`` without a compiler.
     """
     timed = _Timer()
+    table = table_with(() if owner is None else owner.routines)
     try:
-        lowering = timed("lower", lambda: Lowering(graph, TABLE).run())
+        lowering = timed("lower", lambda: Lowering(graph, table).run())
         items = timed("emit", lambda: _fuse_products(emit_steps(lowering), graph.env))
     except RecursionError as error:
         # expressions of up to a few dozen operations nest; the caller's own stack may leave too little

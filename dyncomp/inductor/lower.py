@@ -279,5 +279,6 @@ _KINDS: dict[type, str] = {
     opdef.Gather: "gather",
     opdef.Contract: "contract",
     opdef.Constant: "memory",
+    opdef.Convolve: "memory",
     opdef.Extern: "memory",
 }

@@ -90,6 +90,11 @@ class Contract:
 
 
 @dataclass(frozen=True)
+class Convolve:
+    """``convolution``: by the runtime where it can, else by a library's routine, as :class:`Extern`."""
+
+
+@dataclass(frozen=True)
 class Scan:
     """Inclusive scan along ``params["axis"]``; ``combine`` as in :class:`Reduce`."""
 
@@ -109,7 +114,18 @@ class Control:
 
 
 Lowering = (
-    Pointwise | Reduce | View | Update | Gather | Scatter | Constant | Contract | Scan | Extern | Control
+    Pointwise
+    | Reduce
+    | View
+    | Update
+    | Gather
+    | Scatter
+    | Constant
+    | Contract
+    | Convolve
+    | Scan
+    | Extern
+    | Control
 )
 
 
@@ -173,7 +189,7 @@ class OpDef:
     @property
     def may_raise(self) -> bool:
         """Whether running it can raise: an index out of bounds, or a library routine's own error."""
-        return isinstance(self.lower, (Gather, Scatter, Extern))
+        return isinstance(self.lower, (Gather, Scatter, Convolve, Extern))
 
 
 class OpTableBuilder:

@@ -142,7 +142,7 @@ ARITHMETIC = (
         "iufc",
         lambda x, y: _int_power(x, y) if np.asarray(x).dtype.kind in "iu" else np.power(x, y),
         cpp={"iufc": "dc_pow_{t}({0}, {1})"},
-        triton={"f": "dc_libdevice.pow({0}, {1})"},
+        triton={"iu": "dc_power_int({0}, {1})", "f": "dc_libdevice.pow({0}, {1})"},
         cost=60,
         doc="Integers wrap; a negative integer exponent truncates (NumPy raises: frontends check).",
     ),
@@ -331,7 +331,8 @@ LOGIC = (
         3,
         "biufc",
         np.where,
-        cpp={"biufc": "{0} ? {1} : {2}"},
+        # by parts: gcc does not vectorise a choice between structs
+        cpp={"biuf": "{0} ? {1} : {2}", "c": "{T}{{{0} ? {1}.re : {2}.re, {0} ? {1}.im : {2}.im}}"},
         triton={"biuf": "tl.where({0}, {1}, {2})"},
         mixed=False,
         doc="Condition bool, both values of one dtype.",

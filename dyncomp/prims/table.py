@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from . import (
     contract,
+    convolution,
     create,
     dynamic,
     elementwise,
@@ -33,6 +35,7 @@ PRIM_FAMILIES = (
     reduce,
     index,
     contract,
+    convolution,
     sort,
     fft,
     linalg,
@@ -55,3 +58,11 @@ def _build() -> Mapping[str, OpDef]:
 
 
 TABLE: Mapping[str, OpDef] = _build()
+
+
+def table_with(routines: Sequence[tuple[str, Callable[..., Any]]]) -> Mapping[str, OpDef]:
+    """The table with a library's own routines for some ops in place of their references."""
+    if not routines:
+        return TABLE
+    changed = {name: dataclasses.replace(TABLE[name], ref=routine) for name, routine in routines}
+    return MappingProxyType({**TABLE, **changed})

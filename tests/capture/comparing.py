@@ -211,10 +211,10 @@ def break_ids(records: Any) -> list[str]:
     return [b.id for entry in records.entries for b in entry.breaks]
 
 
-def check_program(program: Any) -> Any:
+def check_program(program: Any, **settings: Any) -> Any:
     """A listed program does as in plain Python, and breaks or is left to it only where the list says so; its
-    records."""
-    records = check(program.function, *program.makers)
+    records. ``settings`` are those of :func:`check`."""
+    records = check(program.function, *program.makers, **settings)
     assert set(break_ids(records)) <= set(program.breaks)
     assert program.plain or not records.skipped, records.skipped
     assert records.counters["internal_errors"] == 0

@@ -180,6 +180,17 @@ def test_several_stages_of_kernels():
     assert len(records.entries) <= 2
 
 
+def test_equal_selections_are_made_once():
+    def scattered(x, positions, table):
+        chosen = x > 0
+        table[positions[chosen], positions[chosen]] = x[chosen]
+
+    report = dyncomp.explain(scattered)(np.array([1.0, -2.0, 3.0]), np.array([2, 1, 0]), np.zeros((3, 3)))
+    (compiled,) = [entry.compiled for entry in report.entries if entry.graph is not None]
+    assert [node.op for node in compiled.graph_before.nodes].count("library_call") == 3
+    assert [node.op for node in compiled.graph_after.nodes].count("library_call") == 2
+
+
 def test_library_routines_with_symbolic_parameters():
     def f(x):
         return np.fft.irfft(np.fft.rfft(x) * 2, len(x)), np.abs(np.fft.fft(x, 2 * len(x)))

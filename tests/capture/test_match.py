@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.capture.comparing import break_ids, check
+from tests.capture.comparing import check_program
 from tests.capture.match_programs import PROGRAMS
 
 NAMES = [p.name for p in PROGRAMS]
@@ -16,7 +16,4 @@ def test_program_names_are_unique():
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
 def test_same_as_plain_python(program):
-    records = check(program.function, *program.makers, options={"recompile_limit": 64})
-    assert set(break_ids(records)) <= set(program.breaks)
-    assert program.plain or not records.skipped, records.skipped
-    assert records.counters["internal_errors"] == 0
+    check_program(program, options={"recompile_limit": 64})

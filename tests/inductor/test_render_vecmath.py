@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dyncomp.dtypes import complex64, complex128, float32, float64, int64
+from dyncomp.dtypes import bool_, complex64, complex128, float32, float64, int64
 from dyncomp.inductor.loopir import Kernel, Stmt
 from dyncomp.inductor.render.cpp import render_module
 from dyncomp.inductor.schedule import LaunchKernel, Module, Segment
@@ -367,6 +367,9 @@ def test_gcc_vectorises_every_helper(tmp_path):
     kernels["floor_divide", "int64"] = constant_divisor(7)
     kernels["floor_divide", "-int64"] = constant_divisor(-10)
     kernels["abs", "complex128"] = pointwise("abs", [complex128], float64, 4096)
+    for name in ("add", "multiply", "divide", "maximum"):
+        kernels[name, "complex128"] = pointwise(name, [complex128] * 2, complex128, 4096)
+    kernels["where", "complex128"] = complex_choice()
     source = tmp_path / "vectors.cpp"
     for key, kernel in kernels.items():
         step = LaunchKernel(kernel, tuple(range(len(kernel.buffers))), 1, 1.0)
@@ -377,6 +380,26 @@ def test_gcc_vectorises_every_helper(tmp_path):
             [*command, "-o", str(tmp_path / "out.o")], capture_output=True, text=True, check=True
         )
         assert "loop vectorized" in done.stderr, key
+
+
+def complex_choice():
+    """Where |x * x + y| > 2 a constant, else x * x + y."""
+    base = pointwise("add", [complex128, complex128], complex128, 4096)
+    load_x, load_y, _, store = base.body
+    axes = load_x.axes
+    body = (
+        load_x,
+        load_y,
+        Stmt("square", "multiply", (load_x.out, load_x.out), axes, None, complex128),
+        Stmt("sum", "add", ("square", load_y.out), axes, None, complex128),
+        Stmt("size", "abs", ("sum",), axes, None, float64),
+        Stmt("two", "const", (), (), 2.0, float64),
+        Stmt("far", "greater", ("size", "two"), axes, None, bool_),
+        Stmt("limit", "const", (), (), 2.0, complex128),
+        Stmt("chosen", "where", ("far", "limit", "sum"), axes, None, complex128),
+        Stmt("", "store", ("chosen",), axes, store.arg, complex128),
+    )
+    return Kernel("where", base.axes, base.buffers, body)
 
 
 def constant_divisor(divisor):

@@ -96,6 +96,9 @@ def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
     options = tracer.config.options
     if loop.suspends:
         return True  # whoever consumes the generator decides
+    if count <= ends.LAYERS * options.unroll_limit and _over_callables(tracer, iterator):
+        frame.layers.add(loop.header)
+        return True
     if count <= options.unroll_limit:
         return True
     # a loop that cannot be made a function of its own is unrolled somewhat further, and so is one over names,
@@ -117,6 +120,17 @@ def _over_names(iterator: IteratorValue) -> bool:
     return isinstance(iterator, ZipIterator) and any(
         isinstance(source, IteratorValue) and _over_names(source) for source in iterator.sources
     )
+
+
+def _over_callables(tracer: Any, iterator: IteratorValue) -> bool:
+    """Whether all items can be called: layers of a network, steps of a pipeline. Each would make another
+    function of the loop's body."""
+    items: Any = ()
+    if isinstance(iterator, DictIterator) and iterator.kind == "values":
+        items = iterator.owner.contents(tracer).values()
+    elif isinstance(iterator, SequenceIterator):
+        items = iterator.sequence
+    return bool(items) and all(hasattr(item.pytype, "__call__") for item in items)  # noqa: B004
 
 
 @handles("RETURN_VALUE")

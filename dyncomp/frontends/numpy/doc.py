@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..rule_table import refuses
 from .frontend import NumpyFrontend
-from .rules import refuses
 
 _MODULES = ("", "linalg.", "fft.", "lib.stride_tricks.")
 _UFUNC_METHODS = ("reduce", "accumulate", "outer", "at")

@@ -13,6 +13,7 @@ from ...graph.ir import Var
 from ...prims.layout import has_c_order, has_f_order
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
+from ..rule_table import refusal
 from . import promote
 from .indexing import assigned_value, getitem
 from .operands import (
@@ -24,7 +25,7 @@ from .operands import (
     write,
 )
 from .promote import parse_dtype
-from .rules import RuleTable, refusal
+from .rules import RuleTable
 from .sorting import partition, sort
 from .views import reshape_var, reversed_axes
 

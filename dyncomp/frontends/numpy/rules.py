@@ -2,94 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from ...errors import Unsupported
-from ..base import Rule
-
-R = TypeVar("R", bound=Callable[..., Any])
-
-
-class RuleTable:
-    """Rules by callable, method, attribute and operator name. Filled while a module is imported, read-only
-    afterwards; callables are named by their path below ``numpy`` and skipped where this NumPy has none."""
-
-    def __init__(self) -> None:
-        self.functions: dict[Any, Rule] = {}
-        self.methods: dict[str, Rule] = {}
-        self.attributes: dict[str, Rule] = {}
-        self.operators: dict[str, Rule] = {}
-
-    def function(self, *paths: str) -> Callable[[R], R]:
-        """Register the rule of ``np.<path>`` for each path (aliases of one function are one key)."""
-
-        def register(rule: R) -> R:
-            for path in paths:
-                target = resolve(path)
-                if target is not None:
-                    self.functions[target] = rule
-            return rule
-
-        return register
-
-    def method(self, *names: str) -> Callable[[R], R]:
-        return _named(self.methods, names)
-
-    def attribute(self, *names: str) -> Callable[[R], R]:
-        return _named(self.attributes, names)
-
-    def operator(self, *names: str) -> Callable[[R], R]:
-        return _named(self.operators, names)
-
-    def refuse(self, reason: str, *paths: str, break_id: str = "unsupported-call") -> None:
-        """Functions that are never captured, for a reason worth telling."""
-        self.function(*paths)(refusal(reason, break_id))
-
-    def update(self, other: RuleTable) -> None:
-        """Add the rules of another table; no key may be given twice with different rules."""
-        for mine, theirs in zip(self.parts(), other.parts()):
-            for key, rule in theirs.items():
-                if mine.setdefault(key, rule) is not rule:
-                    raise ValueError(f"two rules for {key!r}")
-
-    def parts(self) -> Iterator[dict[Any, Rule]]:
-        yield self.functions
-        yield self.methods
-        yield self.attributes
-        yield self.operators
-
-
-def refusal(reason: str, break_id: str = "unsupported-call") -> Rule:
-    """A rule that always refuses."""
-
-    def refused(*args: Any, **kwargs: Any) -> Any:
-        raise Unsupported(reason, break_id=break_id)
-
-    return refused
-
-
-def refuses(rule: Rule) -> bool:
-    """Whether a rule is one made by :meth:`RuleTable.refuse`."""
-    return getattr(rule, "__name__", "") == "refused"
-
-
-def _named(part: dict[str, Rule], names: tuple[str, ...]) -> Callable[[R], R]:
-    def register(rule: R) -> R:
-        for name in names:
-            part[name] = rule
-        return rule
-
-    return register
+from ..rule_table import LibraryRules, below
 
 
 def resolve(path: str) -> Any:
     """``numpy.<path>``, or ``None`` where this version of NumPy has no such name."""
-    found: Any = np
-    for name in path.split("."):
-        found = getattr(found, name, None)
-        if found is None:
-            return None
-    return found
+    return below(np, path)
+
+
+class RuleTable(LibraryRules):
+    """Rules of ``np.<path>``, of methods and attributes of arrays, and of operators."""
+
+    def __init__(self) -> None:
+        super().__init__(resolve)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
+from ...symint import Dim
 from ..base import TraceContext
 from .operands import contiguous, in_order
 
@@ -18,13 +20,16 @@ def in_suggested_format(tx: TraceContext, x: Var, out: Var) -> Var:
 
 
 def is_channels_last(x: Var) -> bool:
+    return has_last_channels(x.shape, x.type.strides)
+
+
+def has_last_channels(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
     """``is_channels_last_strides_2d`` of c10/core/MemoryFormat.h."""
-    strides = x.type.strides
-    if x.ndim != 4 or strides[1] == 0:
+    if len(shape) != 4 or strides[1] == 0:
         return False
     least: Any = 0
     for axis in (1, 3, 2, 0):
         if strides[axis] < least or (axis == 0 and least == strides[1]):
             return False
-        least = strides[axis] * max(x.shape[axis], 1)
+        least = strides[axis] * max(shape[axis], 1)
     return True

@@ -10,6 +10,7 @@ import numpy as np
 from ... import dtypes
 from ..base import ArrayOwner
 from .library import torch
+from .routines import ROUTINES
 
 
 def _describe(tensor: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], str]:
@@ -38,7 +39,9 @@ def _to_numpy(value: Any) -> Any:
 
 
 def _from_numpy(array: Any) -> Any:
-    """A tensor over the array's memory."""
+    """A tensor over the array's memory; other values as they are."""
+    if not isinstance(array, (np.ndarray, np.generic)):
+        return array
     array = np.asarray(array)
     if not array.flags.writeable or any(s < 0 for s in array.strides):
         array = array.copy()
@@ -54,4 +57,4 @@ def _wrote(tensors: Sequence[Any]) -> None:
             torch.autograd.graph.increment_version(tensor)
 
 
-OWNER = ArrayOwner(torch.Tensor, _describe, _empty, _as_strided, _to_numpy, _from_numpy, _wrote)
+OWNER = ArrayOwner(torch.Tensor, _describe, _empty, _as_strided, _to_numpy, _from_numpy, _wrote, ROUTINES)

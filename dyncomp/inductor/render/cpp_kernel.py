@@ -28,6 +28,7 @@ ROWS_COST = 8
 # Types whose constants are of that type as C++ writes them.
 LITERALS = frozenset(
     ("bool", "int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
+    + ("complex64", "complex128")
 )
 _READING = ("load", "const", "axis", "symbol", "cast", "finish", "fetch")
 # Elementary functions are inlined where they are few and the kernel runs for longer than this on one core (a

@@ -216,6 +216,9 @@ def loaded(text: str, dtype: DType) -> str:
         return f"{text} != 0"
     if dtype.name in HALVES:
         return f"dc_load_{HALVES[dtype.name]}({text})"
+    if dtype.is_complex:
+        # gcc keeps structs that it copies whole in memory
+        return f"{register_type(dtype)}{{{text}.re, {text}.im}}"
     return text
 
 

@@ -199,6 +199,8 @@ def _spellable(node: Node, known: dict[str, Node], target: str) -> list[Node]:
     principal = known[node.args[1 if node.op == "where" else 0]].dtype
     if row.spelling(target, principal) is not None:
         return [node]
+    if row.decomp is None and target == "triton" and (principal.is_complex or node.dtype.is_complex):
+        return [node]  # becomes real ones later
     if row.decomp is None:
         raise LoweringError(f"{target} has no {node.op} for {principal}")
     builder = _Expander(dict(known), node.out)

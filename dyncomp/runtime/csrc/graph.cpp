@@ -69,7 +69,7 @@ bool make_outputs(Frame& frame) {
 
 /* Small arenas stay with the graph; large ones go through the caching allocator, which shares them between
  * graphs, unless they are too large for it to keep. */
-bool keep_with_graph(size_t bytes) { return bytes < kLargeBlock || bytes > cache_limit() / 2; }
+bool keep_with_graph(size_t bytes) { return bytes < kSharedArena || bytes > cache_limit() / 2; }
 
 bool take_arena(CompiledGraph* self, Frame& frame) {
   const Plan& plan = *frame.plan;

@@ -7,7 +7,8 @@
 
 namespace dyncomp {
 
-constexpr size_t kLargeBlock = 1u << 20;    /* from here on blocks are cached */
+constexpr size_t kLargeBlock = 128u << 10;  /* from here on blocks are cached: malloc gives such back to the system */
+constexpr size_t kSharedArena = 1u << 20;   /* from here on graphs share their scratch memory */
 constexpr size_t kHugePageFrom = 4u << 20;  /* from here on huge pages are asked for */
 constexpr size_t kAlignment = 64;
 

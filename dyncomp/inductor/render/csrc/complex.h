@@ -55,12 +55,14 @@ DC_INLINE bool dc_greater_equal_SUFFIX(TYPE a, TYPE b) { return dc_less_equal_SU
 // @ dc_max_[c64 c128]
 DC_INLINE TYPE dc_max_SUFFIX(TYPE a, TYPE b) {
   const bool nan = (a.re != a.re) | (a.im != a.im);
-  return nan | dc_greater_equal_SUFFIX(a, b) ? a : b;
+  const bool first = nan | dc_greater_equal_SUFFIX(a, b);
+  return {first ? a.re : b.re, first ? a.im : b.im};
 }
 // @ dc_min_[c64 c128]
 DC_INLINE TYPE dc_min_SUFFIX(TYPE a, TYPE b) {
   const bool nan = (a.re != a.re) | (a.im != a.im);
-  return nan | dc_less_equal_SUFFIX(a, b) ? a : b;
+  const bool first = nan | dc_less_equal_SUFFIX(a, b);
+  return {first ? a.re : b.re, first ? a.im : b.im};
 }
 // @ dc_isinf_[c64 c128]
 DC_INLINE bool dc_isinf_SUFFIX(TYPE a) {

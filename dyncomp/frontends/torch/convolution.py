@@ -1,0 +1,199 @@
+"""Convolutions over one, two and three dimensions, and transposed ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.layout import dims_equal, is_c_contiguous
+from ..base import ArrayRef, TraceContext
+from ..numpy.operands import emit
+from .formats import has_last_channels, is_channels_last
+from .functional import real_tensor
+from .normalization import per_channel
+from .operands import contiguous, convert, need_tensor, pointwise, tensor
+from .reductions import widened
+from .rules import RuleTable
+
+TABLE = RuleTable()
+
+Sizes = tuple[int, ...]
+
+
+def _sizes(value: Any, rank: int, name: str, least: int) -> Sizes:
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(given) == 1:
+        given *= rank
+    if len(given) != rank or not all(type(v) is int and v >= least for v in given):
+        raise Unsupported(f"{name}={value!r} of a convolution over {rank} dimensions")
+    return given
+
+
+def _pads(padding: Any, rank: int, w: ArrayRef, stride: Sizes, dilation: Sizes) -> Sizes:
+    if padding == "valid":
+        return (0,) * rank
+    if padding != "same":
+        return _sizes(padding, rank, "padding", 0)
+    totals = [d * (int(n) - 1) for d, n in zip(dilation, w.shape[2:])]
+    if any(s != 1 for s in stride) or any(t % 2 for t in totals):
+        # torch pads an image unevenly with a warning
+        raise Unsupported("padding='same' with steps, or with kernels of even sizes")
+    return tuple(t // 2 for t in totals)
+
+
+def _operands(rank: int, input: Any, weight: Any, bias: Any) -> tuple[ArrayRef, ArrayRef, ArrayRef | None]:
+    x, w = real_tensor(input), real_tensor(weight)
+    b = None if bias is None else need_tensor(bias)
+    if w.ndim != rank + 2 or x.ndim not in (rank + 1, rank + 2):
+        raise Unsupported(f"a convolution over {rank} dimensions of tensors of other dimensions")
+    if x.dtype != w.dtype or (b is not None and (b.dtype != x.dtype or b.ndim != 1)):
+        raise Unsupported("a convolution of tensors of different dtypes")
+    if any(d == 0 for d in (*x.shape, *w.shape)) or not all(type(d) is int for d in w.shape):
+        raise Unsupported("a convolution without elements or with kernels of unknown sizes")
+    return x, w, b
+
+
+def _is_channels_last(rank: int, x: Var, w: Var) -> bool:
+    """Whether torch lays the result out with channels last (``determine_backend_memory_format`` of
+    ATen/native/Convolution.cpp; over one dimension it makes the input contiguous and adds a dimension)."""
+    if rank == 1:
+        shape, strides = w.shape, w.type.strides
+        return has_last_channels((*shape[:2], 1, shape[2]), (*strides[:2], shape[2] * strides[2], strides[2]))
+    if rank == 2:
+        return is_channels_last(w) or is_channels_last(x)
+    if not all(is_c_contiguous(v.shape, v.type.strides) for v in (x, w)):
+        raise Unsupported("a convolution over three dimensions of tensors that are not contiguous")
+    return False
+
+
+def _image(tx: TraceContext, x: ArrayRef, rank: int) -> Var:
+    """The input as a stack of images that a product can be made of."""
+    image = widened(tx, x.var)
+    if rank == 1:
+        image = contiguous(tx, image)
+    if x.ndim == rank + 2:
+        return image
+    batch: Var = emit(tx, "reshape", image, shape=(1, *image.shape))
+    return batch
+
+
+def _finished(tx: TraceContext, out: Var, bias: ArrayRef | None, x: ArrayRef, batched: bool) -> ArrayRef:
+    """With the bias, in the input's dtype and without the batch that it did not have."""
+    if bias is not None:
+        if not dims_equal(bias.shape[0], out.shape[1]):
+            raise Unsupported("a convolution: the shape of the bias does not fit")
+        out = pointwise(tx, "add", out, per_channel(tx, widened(tx, bias.var), out.ndim))
+    out = convert(tx, out, x.dtype)
+    return tensor(out if batched else emit(tx, "reshape", out, shape=out.shape[1:]))
+
+
+def convolution(
+    tx: TraceContext,
+    rank: int,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: Any = 1,
+) -> ArrayRef:
+    """Half precision is summed in float32 and rounded once."""
+    x, w, b = _operands(rank, input, weight, bias)
+    steps, gaps = _sizes(stride, rank, "stride", 1), _sizes(dilation, rank, "dilation", 1)
+    pads = _pads(padding, rank, w, steps, gaps)
+    batched = x.ndim == rank + 2
+    image, kernels = _image(tx, x, rank), widened(tx, w.var)
+    if type(groups) is not int or groups < 1 or int(w.shape[0]) % groups:
+        raise Unsupported("a convolution in groups that the kernels do not fill")
+    if not dims_equal(image.shape[1], int(w.shape[1]) * groups):
+        raise Unsupported("a convolution: the channels of input and weight do not fit")
+    for axis in range(rank):
+        reach = gaps[axis] * (int(w.shape[2 + axis]) - 1) + 1
+        if image.shape[2 + axis] + 2 * pads[axis] < reach:
+            raise Unsupported("a convolution with kernels that are larger than the input")
+    out = emit(
+        tx,
+        "convolution",
+        image,
+        kernels,
+        stride=steps,
+        padding=tuple((p, p) for p in pads),
+        dilation=gaps,
+        groups=groups,
+        channels_last=_is_channels_last(rank, x.var, w.var),
+    )
+    return _finished(tx, out, b, x, batched)
+
+
+@TABLE.function("conv1d")
+def conv1d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
+    return convolution(tx, 1, *args, **kwargs)
+
+
+@TABLE.function("conv2d")
+def conv2d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
+    return convolution(tx, 2, *args, **kwargs)
+
+
+@TABLE.function("conv3d")
+def conv3d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
+    return convolution(tx, 3, *args, **kwargs)
+
+
+def transposed(
+    tx: TraceContext,
+    rank: int,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: Any = 1,
+    dilation: Any = 1,
+) -> ArrayRef:
+    x, w, b = _operands(rank, input, weight, bias)
+    steps, gaps = _sizes(stride, rank, "stride", 1), _sizes(dilation, rank, "dilation", 1)
+    pads, extra = _sizes(padding, rank, "padding", 0), _sizes(output_padding, rank, "output_padding", 0)
+    batched = x.ndim == rank + 2
+    image, kernels = _image(tx, x, rank), widened(tx, w.var)
+    if type(groups) is not int or groups < 1 or int(w.shape[0]) % groups:
+        raise Unsupported("a transposed convolution in groups that the kernels do not fill")
+    if not dims_equal(image.shape[1], w.shape[0]):
+        raise Unsupported("a transposed convolution: the channels of input and weight do not fit")
+    if any(e >= max(s, d) for e, s, d in zip(extra, steps, gaps)):
+        raise Unsupported("a transposed convolution with more output padding than stride or dilation")
+    for axis in range(rank):
+        reach = gaps[axis] * (int(w.shape[2 + axis]) - 1) + extra[axis] + 1
+        if (image.shape[2 + axis] - 1) * steps[axis] - 2 * pads[axis] + reach < 1:
+            raise Unsupported("a transposed convolution without a result")
+    out = emit(
+        tx,
+        "convolution_transpose",
+        image,
+        kernels,
+        stride=steps,
+        padding=pads,
+        output_padding=extra,
+        dilation=gaps,
+        groups=groups,
+        channels_last=_is_channels_last(rank, x.var, w.var),
+    )
+    return _finished(tx, out, b, x, batched)
+
+
+@TABLE.function("conv_transpose1d")
+def conv_transpose1d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
+    return transposed(tx, 1, *args, **kwargs)
+
+
+@TABLE.function("conv_transpose2d")
+def conv_transpose2d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
+    return transposed(tx, 2, *args, **kwargs)
+
+
+@TABLE.function("conv_transpose3d")
+def conv_transpose3d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
+    return transposed(tx, 3, *args, **kwargs)

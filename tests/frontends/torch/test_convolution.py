@@ -1,0 +1,193 @@
+"""Convolutions: values, shapes, memory formats; whole small networks as one graph."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import dyncomp  # noqa: E402
+
+F = torch.nn.functional
+nn = torch.nn
+
+
+@pytest.fixture(autouse=True)
+def no_grad() -> Any:
+    with torch.no_grad():
+        yield
+
+
+def last(x: Any) -> Any:
+    return x.to(memory_format=torch.channels_last)
+
+
+def randn(*shape: int, dtype: Any = torch.float32) -> Any:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(*shape, generator=generator, dtype=dtype)
+
+
+def check(function: Any, *args: Any, backend: str = "eager", tolerance: float = 2e-6) -> None:
+    """Compiled without a break, with the same values to rounding, and the same strides."""
+    compiled = dyncomp.compile(function, backend=backend, fullgraph=True)
+    wanted, got = function(*args), compiled(*args)
+    assert type(got) is type(wanted)
+    assert got.dtype == wanted.dtype
+    assert got.shape == wanted.shape
+    assert got.stride() == wanted.stride()
+    scale = float(wanted.double().abs().max()) if wanted.numel() else 1.0
+    assert float((got.double() - wanted.double()).abs().max()) <= tolerance * max(scale, 1.0) * 16
+
+
+OPTIONS = [
+    {},
+    {"stride": 2, "padding": 1},
+    {"stride": (2, 1), "padding": (0, 2), "dilation": (1, 2)},
+    {"padding": "same"},
+    {"padding": "valid", "stride": 3},
+    {"groups": 3, "padding": [1, 1]},
+]
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("formats", list(itertools.product((False, True), repeat=2)), ids=str)
+def test_two_dimensions(backend: str, options: dict[str, Any], formats: tuple[bool, bool]) -> None:
+    x, w = randn(2, 6, 11, 12), randn(9, 6 // options.get("groups", 1), 3, 3)
+    x, w = (last(t) if f else t for t, f in zip((x, w), formats))
+
+    def plain(x: Any, w: Any) -> Any:
+        return F.conv2d(x, w, **options)
+
+    def surrounded(x: Any, w: Any, b: Any, r: Any) -> Any:
+        return torch.relu(F.conv2d(x * 2, w, b, **options)) + r
+
+    check(plain, x, w, backend=backend)
+    shape = plain(x, w).shape
+    check(surrounded, x, w, randn(9), randn(*shape), backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_dimensions_and_dtypes(backend: str, rank: int, dtype: Any) -> None:
+    function = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
+    back = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
+    tolerance = 4e-3 if dtype is torch.bfloat16 else 2e-6
+    sizes, kernel = (7, 8, 9)[:rank], (3, 3, 2)[:rank]
+    x, w, b = randn(2, 4, *sizes, dtype=dtype), randn(6, 4, *kernel, dtype=dtype), randn(6, dtype=dtype)
+
+    def forward(x: Any, w: Any, b: Any) -> Any:
+        return function(x, w, b, stride=2, padding=1)
+
+    def alone(x: Any, w: Any) -> Any:
+        return function(x[0], w)
+
+    def backward(x: Any, w: Any, b: Any) -> Any:
+        return back(x, w, b, stride=2, padding=1, output_padding=1, groups=2)
+
+    check(forward, x, w, b, backend=backend, tolerance=tolerance)
+    check(alone, x, w, backend=backend, tolerance=tolerance)
+    check(backward, x, randn(4, 3, *kernel, dtype=dtype), b, backend=backend, tolerance=tolerance)
+
+
+def test_views_and_odd_memory() -> None:
+    x, w = randn(2, 8, 12, 14), randn(4, 4, 3, 3)
+
+    def permuted(x: Any, w: Any) -> Any:
+        return F.conv2d(x.permute(0, 1, 3, 2)[:, ::2, 1:], w)
+
+    def one_channel(x: Any, w: Any) -> Any:
+        return F.conv2d(x[:, :1], w[:1, :1])
+
+    def permuted_line(x: Any, w: Any) -> Any:
+        return F.conv1d(x[0].permute(1, 2, 0)[:, :12], w[0].permute(1, 2, 0)[..., :3].repeat(1, 4, 1))
+
+    for backend in ("eager", "inductor"):
+        for a, b in itertools.product((x, last(x)), (w, last(w))):
+            check(permuted, a, b, backend=backend)
+            check(one_channel, a, b, backend=backend)
+    check(permuted_line, x, w)
+
+
+@pytest.mark.parametrize("mode", ["zeros"])
+def test_modules_with_padding_modes(mode: str) -> None:
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1, padding_mode=mode), nn.ReLU(), nn.Conv2d(8, 4, 1), nn.Flatten()
+    ).eval()
+    check(model, randn(2, 3, 9, 10))
+
+
+def network() -> Any:
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 7, stride=2, padding=3, bias=False),
+        nn.BatchNorm2d(16),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, 2, 1),
+        nn.Conv2d(16, 16, 3, padding=1, groups=16),
+        nn.SiLU(),
+        nn.Conv2d(16, 24, 1, bias=False),
+        nn.BatchNorm2d(24),
+        nn.ConvTranspose2d(24, 5, 2, stride=2),
+        nn.GELU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(5, 4),
+    ).eval()
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_a_network_is_one_graph(channels_last: bool) -> None:
+    torch.manual_seed(0)
+    model, x = network(), randn(2, 3, 32, 36)
+    if channels_last:
+        model, x = model.to(memory_format=torch.channels_last), last(x)
+    for backend in ("eager", "inductor"):
+        check(model, x, backend=backend, tolerance=1e-5)
+    report = dyncomp.explain(model, backend="eager")(x)
+    assert not report.breaks
+
+
+def test_sizes_that_change() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=8)
+    ).eval()
+    for backend in ("eager", "inductor"):
+        compiled = dyncomp.compile(model, backend=backend)
+        for size in (12, 16, 17, 9, 33):
+            x = randn(1, 3, size, size + 2)
+            assert torch.allclose(compiled(x), model(x), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"stride": 0}, {"padding": -1}, {"groups": 4}, {"padding": (1, 2, 3)}, {"padding": "same", "stride": 2}],
+    ids=str,
+)
+def test_wrong_calls_raise_as_torch_does(options: dict[str, Any]) -> None:
+    def function(x: Any, w: Any) -> Any:
+        return F.conv2d(x, w, **options)
+
+    x, w = randn(1, 6, 8, 8), randn(6, 6, 3, 3)
+    with pytest.raises(Exception) as wanted:
+        function(x, w)
+    with pytest.raises(type(wanted.value)) as got:
+        dyncomp.compile(function, backend="eager")(x, w)
+    assert str(got.value) == str(wanted.value)
+
+
+def test_kernels_larger_than_the_input() -> None:
+    def function(x: Any, w: Any) -> Any:
+        return F.conv2d(x, w)
+
+    compiled = dyncomp.compile(function, backend="eager")
+    w = randn(6, 6, 3, 3)
+    for size in (8, 7, 6):
+        x = randn(1, 6, size, size)
+        assert torch.equal(compiled(x, w), function(x, w)) or torch.allclose(compiled(x, w), function(x, w))
+    with pytest.raises(RuntimeError, match="Kernel size can't be greater"):
+        compiled(randn(1, 6, 2, 2), w)
