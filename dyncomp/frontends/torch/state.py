@@ -15,13 +15,20 @@ _inference = torch.is_inference_mode_enabled
 
 State = tuple[bool, bool, bool, int, int, Any]
 
+# Tensors of other devices exist only where torch was built for them.
+_KINDS = ("cpu", "cuda") if torch.version.cuda is not None else ("cpu",)
+
+
+def _autocasts() -> bool:
+    return any(_autocast(kind) for kind in _KINDS)
+
 
 def read_state() -> State:
-    """(grad mode, inference mode, autocast on CPU, function modes, dispatch modes, default dtype)."""
+    """(grad mode, inference mode, autocast, function modes, dispatch modes, default dtype)."""
     return (
         _grad(),
         _inference(),
-        _autocast("cpu"),
+        _autocasts(),
         _function_modes(),
         _dispatch_modes(),
         _default_dtype(),
@@ -37,7 +44,7 @@ def holds(_: Any, expected: State) -> bool:
         and _function_modes() == function_modes
         and _dispatch_modes() == dispatch_modes
         and _default_dtype() is default
-        and _autocast("cpu") is autocast
+        and _autocasts() is autocast
     )
 
 
