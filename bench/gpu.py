@@ -2,7 +2,7 @@
 
 Runs unattended within ``--seconds`` (8 minutes). Each program has a process of its own, which says a line
 after every engine; what a process has said counts also where it dies or takes too long, and the report is
-written anew after each. Times are of the GPU, by events, with the second-level cache emptied before each call;
+written anew after each. Times are of the GPU, by events, the second-level cache emptied before each call;
 *host* is the time that a call takes to return. A result unlike torch's is reported instead of a time.
 """
 
