@@ -142,7 +142,10 @@ class CaptureConfig(_hook.HookConfig):
         return self.options.dynamic.find(name)
 
     def state_of(self, code: types.CodeType) -> FrameState:
-        return self._states.setdefault(code, FrameState())
+        found = self._states.get(code)
+        if found is None:
+            found = self._states[code] = FrameState()
+        return found
 
     def forget(self) -> None:
         """Drop all that is remembered about code objects."""

@@ -12,12 +12,12 @@ import ast
 import functools
 import re
 import sys
-from collections.abc import Mapping
 from types import CodeType
 from typing import Any, NamedTuple
 
 from ...errors import Unsupported
-from ..bytecode.instr import JUMPS, NO_LOC, Instr, Loc, make_instr
+from .. import _hook
+from ..bytecode.instr import JUMPS, NO_LOC, Instr, Loc
 from ..pyver import decode
 
 _KEYWORDS = "False|None|True|and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally"
@@ -38,7 +38,7 @@ _AT_THE_END = ["LOAD_GLOBAL", "POP_TOP", "LOAD_CONST", "RETURN_VALUE"]
 _BY_NAME = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"})
 _LOADS = frozenset({"LOAD_FAST", "LOAD_GLOBAL"})
 _WRITES = frozenset({"STORE_FAST", "DELETE_FAST"})
-# what to do with the argument of a template's instruction
+# what to do with the argument of a template's instruction; C counts them in this order, too
 _AS_IT_IS, _LOAD, _WRITE, _ATTRIBUTE, _KEYWORDS_OF_CALL, _JUMP = range(6)
 
 
@@ -136,7 +136,7 @@ class Variables(dict[str, tuple[str, Any]]):
 
     def __init__(
         self,
-        local: Mapping[str, str],
+        local: dict[str, str],
         free: tuple[str, ...],
         constants: dict[str, Any],
         originals: dict[str, Any],
@@ -177,17 +177,4 @@ def _value(literal: str) -> Any:
 def instantiate(made: list[Instr], found: Statement, variables: Variables) -> None:
     """Append the instructions of a statement to ``made``."""
     (instructions, _), tokens, places = found
-    start = index = len(made)
-    for op, kind, arg, line in instructions:
-        if kind == _LOAD:
-            op, arg = variables[tokens[arg]]
-        elif kind == _WRITE:
-            arg = variables.local[tokens[arg]]
-        elif kind == _ATTRIBUTE:
-            arg = tokens[arg]
-        elif kind == _JUMP:
-            arg += start
-        elif kind == _KEYWORDS_OF_CALL:
-            arg = (arg[0], tuple([tokens[number] for number in arg[1]]))
-        made.append(make_instr((op, arg, places[line] if line >= 0 else NO_LOC, index)))
-        index += 1
+    _hook.instantiate(made, instructions, tokens, places, variables, variables.local, Instr, NO_LOC)
