@@ -23,7 +23,7 @@ from ..graph.ir import ArrayType
 from ..symint import SymInt
 from . import _hook
 from .breaks import Break, Skip
-from .class_kinds import is_plain_class, is_plain_namedtuple
+from .class_kinds import is_plain_class, is_plain_namedtuple, is_struct_sequence
 from .class_names import qualname_of
 from .dims import array_dims, has_exchange_table
 from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
@@ -141,7 +141,7 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         tracer.guard(AttrSource(source, "enabled"), Kind.BOOL, obj.enabled)
         return RegionContextValue(obj.enabled, source)
     tracer.rely_on(cls)
-    if is_plain_namedtuple(type(obj)) and not getattr(obj, "__dict__", None):
+    if is_struct_sequence(cls) or (is_plain_namedtuple(cls) and not getattr(obj, "__dict__", None)):
         tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
         return TupleValue(
             [tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source, type(obj)

@@ -1,4 +1,4 @@
-"""What is hashed by its identity, formats that are no strings, equal times that differ."""
+"""What is hashed by its identity or by the program, formats that are no strings, equal times that differ."""
 
 from __future__ import annotations
 
@@ -115,3 +115,31 @@ def test_equal_moments_that_differ(program):
         found = compiled(x, moment)[:-1]
         assert repr(found) == repr(plain)
         assert found[2] is plain[2] or program is moments_made
+
+
+class Loud(str):
+    """Equal to what it holds, and says when it is asked."""
+
+    asked: list[object] = []
+
+    def __eq__(self, other):
+        Loud.asked.append(other)
+        return str.__eq__(self, other)
+
+    def __hash__(self):
+        return str.__hash__(self)
+
+
+def looked_up(x, d):
+    return "a" in d, d.get("b"), "c" in d, x + 1
+
+
+def test_keys_are_compared_when_the_program_says_so():
+    compiled = dyncomp.compile(looked_up, backend="eager")
+    for d in ({Loud("a"): 1, "b": 2}, {Loud("b"): 3}, {"a": 1}, {Loud("c"): 1}):
+        outcomes = []
+        for function in (looked_up, compiled):
+            Loud.asked.clear()
+            found = function(np.ones(2), d)[:-1]
+            outcomes.append((found, list(Loud.asked)))
+        assert outcomes[0] == outcomes[1]

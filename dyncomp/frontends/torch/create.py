@@ -16,6 +16,7 @@ from ...symint import Dim, SymInt
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit, exact_value
 from . import state
+from .facts import TO_TORCH
 from .library import torch
 from .operands import Number, convert, need_tensor, only_defaults, tensor, to_var
 from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
@@ -68,6 +69,7 @@ def _factory(value: Any) -> Any:
 
 TABLE.function("zeros")(_factory(0))
 TABLE.function("ones")(_factory(1))
+TABLE.function("empty")(_factory(0))  # whatever the memory holds: zeros are as good
 
 
 @TABLE.function("full")
@@ -110,6 +112,7 @@ def _outermost(x: ArrayRef, axis: int) -> tuple[int, int]:
 
 TABLE.function("zeros_like")(_like(0))
 TABLE.function("ones_like")(_like(1))
+TABLE.function("empty_like")(_like(0))
 
 
 def _new(value: Any) -> Any:
@@ -123,6 +126,7 @@ def _new(value: Any) -> Any:
 
 TABLE.method("new_zeros")(_new(0))
 TABLE.method("new_ones")(_new(1))
+TABLE.method("new_empty")(_new(0))
 
 
 @TABLE.method("new_full")
@@ -264,6 +268,16 @@ def to(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
         else:
             raise Unsupported(f"to({value!r})")
     return cast(tx, x, wanted, copy)
+
+
+@TABLE.method("type")
+def type_of(tx: TraceContext, self: Any, dtype: Any = None, non_blocking: Any = False) -> Any:
+    x = need_tensor(self)
+    if dtype is None:
+        return torch.empty(0, dtype=TO_TORCH[x.dtype]).type()
+    if not isinstance(dtype, torch.dtype):
+        raise Unsupported(f"type({dtype!r})")
+    return cast(tx, x, parse_dtype(dtype))
 
 
 @TABLE.method("type_as")

@@ -39,7 +39,9 @@ def _to_numpy(value: Any) -> Any:
 
 
 def _from_numpy(array: Any) -> Any:
-    """A tensor over the array's memory."""
+    """A tensor over the array's memory; other values as they are."""
+    if not isinstance(array, (np.ndarray, np.generic)):
+        return array
     array = np.asarray(array)
     if not array.flags.writeable or any(s < 0 for s in array.strides):
         array = array.copy()
