@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
+from .dataclass import dataclass
 from .sizes import DynamicArguments, parse_dynamic
 
 MODES = ("default", "reduce-overhead", "max-autotune")

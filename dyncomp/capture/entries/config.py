@@ -7,9 +7,9 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from ...dataclass import dataclass, field
 from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
 from ...options import Options
