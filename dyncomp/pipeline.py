@@ -10,13 +10,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from .aot_autograd.functionalize import functionalize
+from .dataclass import dataclass, field
+from .device import CPU
 from .dump import Dump
 from .errors import LoweringError, ToolchainError, Unsupported
 from .frontends.base import ArrayOwner
@@ -253,6 +254,16 @@ def run_pipeline(
     written = tuple(index for index, _ in compiled.graph_after.mutations)
     compiled.call = _report_writes(compiled.call, owner, written)
     return compiled
+
+
+def _check_device(graph: Graph, table: OpTable, options: Options) -> None:
+    """Arrays on a GPU are for the inductor as a whole; what runs graphs with NumPy cannot take them."""
+    if graph.device == CPU:
+        return
+    if options.backend != "inductor" or options.stop_after not in ("", BACKEND_PASS):
+        raise LoweringError(f"arrays on {graph.device} with the backend {_backend_name(options)}")
+    if has_stages(graph, table):
+        raise LoweringError(f"sizes that depend on the data of arrays on {graph.device}")
 
 
 def _on_numpy(call: Callable[..., Any], owner: ArrayOwner | None) -> Callable[..., Any]:
