@@ -37,7 +37,7 @@ def overlapping(w: Writer) -> Lines:
 
 def results_given(w: Writer) -> Lines:
     return [
-        f"room = {w.pick('np.empty_like(a)', 'np.zeros(len(a))', 'np.zeros(len(a), np.float32)', 'a.copy()', 'np.zeros((2, len(a)))[0]')}",
+        f"room = {w.pick('np.zeros_like(a)', 'np.zeros(len(a))', 'np.zeros(len(a), np.float32)', 'a.copy()', 'np.zeros((2, len(a)))[0]')}",
         "try:",
         f"    got = {w.pick('np.multiply(a, n, out=room)', 'np.add(a, b, room)', 'np.maximum(a, b, out=room, where=a > 0)', 'np.cumsum(b, out=room)', 'np.sqrt(np.abs(a), out=room)', 'np.clip(a, -1, f, out=room)', 'np.subtract(a, b, out=(room,))', 'np.round(a, 1, out=room)', 'np.take(a, [0] * len(a), out=room)')}",
         "    out.append((got is room, got))",
