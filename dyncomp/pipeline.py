@@ -10,13 +10,13 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from .aot_autograd.functionalize import functionalize
+from .dataclass import dataclass, field
 from .device import CPU
 from .dump import Dump
 from .errors import LoweringError, ToolchainError, Unsupported

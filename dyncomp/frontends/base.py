@@ -7,9 +7,9 @@ finds a :class:`Rule` for a callable, method, attribute or operator, and rules e
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
 from ..graph.ir import ArrayType, GraphBuilder, Ops, Var

@@ -9,11 +9,12 @@ memory that ``dst`` views, and nodes whose row lowers as a ``View`` alias their 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
 from ..errors import VerifyError

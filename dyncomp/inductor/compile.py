@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ..dataclass import dataclass, field
 from ..device import CPU
 from ..errors import LoweringError, VerifyError
 from ..graph.ir import Graph

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..dataclass import dataclass
 from ..device import CPU
 from ..dtypes import bfloat16, complex64, complex128, float16, float32, float64
 from ..graph.ir import ArrayType, Var, array_type

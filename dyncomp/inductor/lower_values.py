@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..dataclass import dataclass, field
 from ..dtypes import DType
 from ..errors import LoweringError
 from ..graph.ir import ArrayType, Node, Var

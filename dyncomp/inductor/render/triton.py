@@ -7,8 +7,9 @@ programs that each reduce a part and leave it in a workspace, and one that joins
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...dataclass import dataclass
 from ...dtypes import DType, float32, int8
 from ...symint import Dim, SymInt, product
 from ..loopir import Buffer, Index, Kernel
