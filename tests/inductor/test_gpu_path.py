@@ -17,6 +17,7 @@ def test_programs_on_a_pretended_gpu() -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     command.append(str(Path(__file__).with_name("gpu_programs.py")))
-    env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(root)}
+    path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": path}
     done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout[-6000:]

@@ -136,7 +136,7 @@ TARGETS = [("cuda", 80, 32), ("cuda", 90, 32), ("hip", "gfx942", 64)]
 def run_script(folder: Path, script: str, **environment: str):
     path = folder / "script.py"
     path.write_text(script)
-    root = str(Path(__file__).parents[2])
+    root = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     env = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": root, **environment}
     done = subprocess.run(
         [sys.executable, str(path), str(folder)], env=env, capture_output=True, text=True, timeout=280
