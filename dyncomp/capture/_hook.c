@@ -319,6 +319,10 @@ static PyMethodDef functions[] = {
     {"later", (PyCFunction)(void (*)(void))tail_later, METH_FASTCALL, "later(function, *args) -> a call to return"},
     {"run", tail_run, METH_O, "run(what later gave) -> its result"},
     {"check_cell", (PyCFunction)(void (*)(void))check_cell, METH_FASTCALL, "check_cell(cell, name)"},
+    {"instantiate", (PyCFunction)(void (*)(void))instructions_instantiate, METH_FASTCALL,
+     "instantiate(made, instructions, tokens, places, variables, local, Instr, no place)"},
+    {"insert", (PyCFunction)(void (*)(void))instructions_insert, METH_FASTCALL,
+     "insert(instructions, after, without, jumps, Instr) -> instructions, where the old ones begin"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
     {NULL},
 };

@@ -3,7 +3,7 @@
 All state is per process, under the GIL; importing into a subinterpreter raises ``ImportError``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from types import CellType, CodeType, FunctionType
 from typing import Any, final
@@ -147,6 +147,28 @@ def later(function: Callable[..., Any], *args: Any) -> TailCall:
 
 def run(call: TailCall) -> Any:
     """Make a call of :func:`later` at once, its arguments moving too."""
+
+def instantiate(
+    made: list[Any],
+    instructions: tuple[tuple[str, int, Any, int], ...],
+    tokens: list[str],
+    places: list[Any],
+    variables: dict[str, tuple[str, Any]],
+    local: dict[str, str],
+    instr: type,
+    no_place: Any,
+) -> None:
+    """Append the instructions of a template to ``made``: see ``replacement.templates``."""
+
+def insert(
+    instructions: tuple[Any, ...],
+    after: dict[int, list[tuple[str, Any]]],
+    without: Collection[int],
+    jumps: frozenset[str],
+    instr: type,
+) -> tuple[tuple[Any, ...], list[int]]:
+    """The instructions with others ``after`` some and ``without`` others, and where each began: see
+    ``bytecode.edit``."""
 
 def check_cell(cell: CellType, name: str) -> None:
     """Raise ``UnboundLocalError`` for the variable ``name`` if its cell is empty."""

@@ -31,6 +31,8 @@ def call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) 
         return None
     if not known or not all(_has_value(arg) for arg in args):
         return None
+    if obj is hash and args[0].pytype in NUMPY_TIMES:
+        return None  # "not a time" may be hashed by its identity
     tracer.take_direct()
     return call_pure(tracer, obj, [], args, kwargs)
 

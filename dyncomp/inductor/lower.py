@@ -208,7 +208,8 @@ class Lowering(State):
                 continue
             value = self.values[out.var.name]
             place = value.root.place
-            if place is not None and _covers(value) and _is_whole_temp(value.root, place):
+            whole = place is not None and not value.root.borrowed and _is_whole_temp(value.root, place)
+            if place is not None and whole and _covers(value):
                 place.storage.role = "output"
                 place.storage.number = k
                 self.outputs[k] = place.storage

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ..dtypes import complex64, complex128, float32, float64
+from ..dataclass import dataclass
+from ..device import CPU
+from ..dtypes import bfloat16, complex64, complex128, float16, float32, float64
 from ..graph.ir import ArrayType, Var, array_type
 from ..symint import Dim, hint, product, same
 from .deps import reads_at
@@ -17,6 +17,8 @@ from .schedule import Windows
 BLAS_DTYPES = (float32, float64, complex64, complex128)
 # Those that the runtime multiplies itself.
 OWN_DTYPES = (float32, float64)
+# Those that a GPU's own library multiplies.
+DEVICE_DTYPES = (float16, bfloat16, float32, float64)
 # A product with fewer multiplications, with a vector, or with a tiny result is a loop nest that fuses.
 SMALL_PRODUCT = 4096
 TINY = 4
@@ -57,7 +59,7 @@ def lower_contract(lowering: State, value: Value) -> None:
 
 
 def _wants_blas(value: Value, dims: Dims) -> bool:
-    if value.dtype not in BLAS_DTYPES:
+    if value.dtype not in (BLAS_DTYPES if value.type.device == CPU else DEVICE_DTYPES):
         return False
     x, y = value.inputs
     m = hint(product(x.shape[k] for k in dims.x_free))
@@ -143,7 +145,7 @@ def _call_blas(lowering: State, value: Value, dims: Dims) -> None:
     m = product(x.shape[k] for k in dims.x_free)
     n = product(y.shape[k] for k in dims.y_free)
     k = product(x.shape[k] for k in dims.x_contract)
-    own = value.dtype in OWN_DTYPES and len(dims.x_batch) <= MAX_BATCH_AXES
+    own = value.type.device == CPU and value.dtype in OWN_DTYPES and len(dims.x_batch) <= MAX_BATCH_AXES
     a = _operand(lowering, x, dims.x_batch, dims.x_free, dims.x_contract, m, k, own)
     b = _operand(lowering, y, dims.y_batch, dims.y_contract, dims.y_free, k, n, own)
     place = lowering.give_memory(value)

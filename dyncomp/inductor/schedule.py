@@ -7,8 +7,7 @@ numbered as in the launch plan (inputs, integers, fresh outputs, arena slots, co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..dataclass import dataclass
 from ..dtypes import DType
 from ..symint import Dim
 from .loopir import Kernel

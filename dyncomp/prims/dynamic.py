@@ -30,7 +30,7 @@ def _argwhere(x: Array) -> Array:
 
 def _positions(x: Array) -> Array:
     """A row of indices for each element that is not zero."""
-    return np.ascontiguousarray(np.argwhere(x))
+    return np.ascontiguousarray(_argwhere(x).T)
 
 
 def _histogram(x: Array, *rest: Array, bins: Any, weighted: bool, **options: Any) -> Any:

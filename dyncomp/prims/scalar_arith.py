@@ -142,7 +142,7 @@ ARITHMETIC = (
         "iufc",
         lambda x, y: _int_power(x, y) if np.asarray(x).dtype.kind in "iu" else np.power(x, y),
         cpp={"iufc": "dc_pow_{t}({0}, {1})"},
-        triton={"f": "dc_libdevice.pow({0}, {1})"},
+        triton={"iu": "dc_power_int({0}, {1})", "f": "dc_libdevice.pow({0}, {1})"},
         cost=60,
         doc="Integers wrap; a negative integer exponent truncates (NumPy raises: frontends check).",
     ),

@@ -51,6 +51,7 @@ EXPECTED: dict[str, str] = {
     "test.test_weakref.ReferencesTestCase.test_callback_in_cycle_resurrection": KEPT,
     "test.test_weakref.ReferencesTestCase.test_cfunction": KEPT,
     "test.test_weakref.ReferencesTestCase.test_classes": KEPT,
+    "test.test_struct.StructTest.test__struct_reference_cycle_cleaned_up": KEPT,
     "test.test_super.TestSuper.test_obscure_super_errors": SUPER,
     "test.test_pyclbr.PyclbrTest.test_others": OWN_CLASS,
     "test.test_functools.TestLRU*.test_lru_cache_weakrefable": KEPT,

@@ -2,8 +2,9 @@
 
     python -m tests.packages [--only scipy.signal] [--backend eager|inductor] [--methods] [--plain] [--list]
 
-``--methods`` compiles the methods of the classes, too. ``--budget`` ends a run of compiled tests after so
-many seconds and ``--sample`` takes every n-th test, for large files; what did not run is not compared.
+``--methods`` compiles the methods of the classes, too. For large files ``--budget`` ends a run of tests
+after so many seconds, ``--sample`` takes every n-th test and ``--shuffle`` mixes them; what did not run is
+not compared.
 Targets whose tests are in a source distribution run where ``DYNCOMP_TEST_SDISTS`` names a folder that holds
 it unpacked.
 
@@ -25,6 +26,7 @@ from typing import Any
 from .targets import TARGETS, Target
 
 TEST_LIMIT = 600  # seconds for one test: machines are shared
+_LEAST_LIMIT = 60  # of a run that has a budget
 ROOT = Path(__file__).resolve().parents[2]
 _TIMED_OUT = 124
 _INTERRUPTED = 2  # pytest's exit status
@@ -54,7 +56,7 @@ def run(target: Target, backend: str, limit: float) -> dict[str, Any]:
             folder,
             "-c",
             os.devnull,
-            f"--timeout={TEST_LIMIT}",
+            f"--timeout={_test_limit()}",
             "-W",
             "ignore",
             "-p",
@@ -73,6 +75,11 @@ def run(target: Target, backend: str, limit: float) -> dict[str, Any]:
             return {"outcomes": {}, "stats": {}, "functions": 0, "called": 0, "status": status, "tail": tail}
         with open(report, encoding="utf-8") as file:
             return dict(json.load(file), status=status, tail=tail)
+
+
+def _test_limit() -> float:
+    budget = float(os.environ.get("DYNCOMP_TEST_BUDGET") or 0)
+    return max(_LEAST_LIMIT, 4 * budget) if budget else TEST_LIMIT
 
 
 def tests_of(target: Target) -> list[str]:
@@ -118,8 +125,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a plain run")
     parser.add_argument("--methods", action="store_true", help="compile the methods of classes too")
     parser.add_argument("--plain", action="store_true", help="replace code without array work, too")
-    parser.add_argument("--budget", type=float, default=0.0, help="seconds after which compiled tests end")
+    parser.add_argument("--budget", type=float, default=0.0, help="seconds after which a run of tests ends")
     parser.add_argument("--sample", type=int, default=1, help="take every n-th test only")
+    parser.add_argument("--shuffle", default="", help="a seed: run the tests in an order drawn with it")
     parser.add_argument("-k", default="", help="pytest's selection of tests")
     parser.add_argument("--reasons", type=int, default=0, help="how many reasons of breaks to print")
     parser.add_argument("--list", action="store_true", help="list the targets")
@@ -133,6 +141,7 @@ def main(arguments: list[str]) -> int:
     os.environ["DYNCOMP_TEST_PLAIN"] = "1" if options.plain else ""
     os.environ["DYNCOMP_TEST_METHODS"] = "1" if options.methods else ""
     os.environ["DYNCOMP_TEST_BUDGET"] = str(options.budget)
+    os.environ["DYNCOMP_TEST_SHUFFLE"] = options.shuffle
     os.environ["DYNCOMP_TEST_SAMPLE"] = str(options.sample)
     os.environ["DYNCOMP_TEST_SELECT"] = options.k
     failed = 0

@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import pkgutil
+import random
 import time
 import types
 from collections import Counter
@@ -21,7 +22,7 @@ _TARGET = "the compiled function"
 _MOST_DECORATORS = 5
 OUTCOMES: dict[str, str] = {}
 COMPILED: set[types.FunctionType] = set()
-STARTED = time.monotonic()
+STARTED: list[float] = []  # when the first test began
 ENDED: list[bool] = []
 
 
@@ -32,13 +33,18 @@ def pytest_configure(config: Any) -> None:
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """A sample, and an order in which a run that ends early has seen something of everything."""
     items[:] = items[:: int(os.environ.get("DYNCOMP_TEST_SAMPLE") or 1)]
+    if os.environ.get("DYNCOMP_TEST_SHUFFLE"):
+        random.Random(os.environ["DYNCOMP_TEST_SHUFFLE"]).shuffle(items)
 
 
 def pytest_runtest_protocol(item: Any) -> None:
-    """End a compiled run that has used its time; what it did not come to is not compared."""
+    """End a run that has used its time; what it did not come to is not compared."""
     budget = float(os.environ.get("DYNCOMP_TEST_BUDGET") or 0)
-    if COMPILED and budget and time.monotonic() - STARTED > budget:
+    if not STARTED:
+        STARTED.append(time.monotonic())
+    if budget and time.monotonic() - STARTED[0] > budget:
         item.session.shouldstop = "out of time"
         ENDED.append(True)
 
@@ -46,7 +52,9 @@ def pytest_runtest_protocol(item: Any) -> None:
 def compile_packages(names: list[str]) -> None:
     """Replace every function of the packages, wherever a module refers to it, by its compiled form."""
     import dyncomp
+    from dyncomp.prims.dynamic import FUNCTIONS
 
+    called_by_graphs = {getattr(own, "__wrapped__", own) for own in FUNCTIONS.values()}
     backend = os.environ.get("DYNCOMP_TEST_BACKEND", "eager")
     modules = [module for name in names for module in modules_of(name)]
 
@@ -61,7 +69,7 @@ def compile_packages(names: list[str]) -> None:
     for module in modules:
         for value in list(vars(module).values()):
             for function in functions_of(value, names, methods):
-                if function not in COMPILED:
+                if function not in COMPILED and function not in called_by_graphs:
                     COMPILED.add(function)
                     compile_in_place(function, compiler)
 

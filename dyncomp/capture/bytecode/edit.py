@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from dyncomp.capture._hook import check_cell
+from dyncomp.capture._hook import check_cell, insert
 from dyncomp.capture.bytecode.flow import handlers_of, successors
 from dyncomp.capture.bytecode.instr import (
     JUMPS,
@@ -40,6 +40,7 @@ class Catch(NamedTuple):
 _ENTERS_FRAMES = frozenset(
     {"CALL", "CALL_FUNCTION_EX", "FOR_ITER", "SEND", "LOAD_ATTR", "LOAD_METHOD", "BINARY_SUBSCR"}
 )
+_TO_PLACES = JUMPS | {"LASTI"}
 
 
 class Assembly:
@@ -118,25 +119,11 @@ class Assembly:
 
 
 def with_insertions(
-    code: CanonicalCode, after: Mapping[int, list[tuple[str, Any]]], without: Collection[int] = ()
+    code: CanonicalCode, after: dict[int, list[tuple[str, Any]]], without: Collection[int] = ()
 ) -> CanonicalCode:
     """``code`` with further operations ``after`` some of its instructions, at their place and under their
     handler, and ``without`` others."""
-    made: list[tuple[str, Any, Loc]] = []
-    begins = []
-    for op, arg, loc, index in code.instructions:
-        begins.append(len(made))
-        if index not in without:
-            made.append((op, arg, loc))
-        if index in after:
-            made += [(new, operand, loc) for new, operand in after[index]]
-    begins.append(len(made))
-    instructions = tuple(
-        [
-            make_instr((op, begins[arg] if op in JUMPS or op == "LASTI" else arg, loc, index))
-            for index, (op, arg, loc) in enumerate(made)
-        ]
-    )
+    instructions, begins = insert(code.instructions, after, without, _TO_PLACES, Instr)
     exceptions = tuple(
         [
             ExceptionRange(begins[start], begins[end], begins[target], depth, lasti)

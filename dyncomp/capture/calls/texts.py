@@ -46,6 +46,13 @@ def text_of(tracer: Tracer, function: Callable[..., str], value: Value, *rest: V
     return ConstValue(tracer.fold(function, *constants))
 
 
+def check_spec(tracer: Tracer, spec: Value) -> None:
+    """``format()`` itself demands a string, whatever ``__format__`` would take."""
+    spec = tracer.realize(spec)
+    if not issubclass(spec.pytype, str):
+        raise Break("would-raise", f"format() with {spec.describe()} as the format")
+
+
 def _of_array(
     tracer: Tracer, function: Callable[..., str], value: ArrayValue, rest: tuple[Value, ...]
 ) -> Value:

@@ -47,6 +47,10 @@ long errstate_read(void);
 PyObject *regions_setup(void);
 bool breaks_are_errors(bool outside);
 
+/* -- instructions.c ------------------------------------------------------------------------- */
+PyObject *instructions_instantiate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *instructions_insert(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+
 /* -- program.c ------------------------------------------------------------------------------ */
 typedef struct {
     PyObject *const *args;

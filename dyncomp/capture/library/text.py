@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..breaks import Break
-from ..calls.texts import text_of
+from ..calls.texts import check_spec, text_of
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue
 from .registry import builtin
@@ -35,7 +35,10 @@ def _ascii(tracer: Tracer, obj: Value, /) -> Value:
 
 @builtin(format)
 def _format(tracer: Tracer, value: Value, format_spec: Value | None = None, /) -> Value:
-    return text_of(tracer, format, value, *([format_spec] if format_spec is not None else []))
+    if format_spec is None:
+        return text_of(tracer, format, value)
+    check_spec(tracer, format_spec)
+    return text_of(tracer, format, value, format_spec)
 
 
 @builtin(bytearray)

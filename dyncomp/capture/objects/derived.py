@@ -158,8 +158,12 @@ def _truth(tracer: Tracer, owner: DerivedValue) -> Value:
     return ConstValue(owner.part.truth(tracer))
 
 
-def _hash(tracer: Tracer, owner: DerivedValue) -> Value:
-    return ConstValue(tracer.fold(hash, tracer.constant_of(owner.operand(tracer), "what is hashed")))
+def hash_of(tracer: Tracer, owner: DerivedValue) -> Value:
+    """``hash(obj)`` where the class leaves it to the builtin class."""
+    hashed = tracer.constant_of(owner.operand(tracer), "what is hashed")
+    if type(hashed) in (float, complex) and hashed != hashed:
+        raise Break("unsupported-call", f"hash of {owner.describe()}: a NaN is hashed by its identity")
+    return ConstValue(tracer.fold(hash, hashed))
 
 
 _SPECIAL: dict[str, Callable[..., Value]] = {
@@ -172,7 +176,7 @@ _SPECIAL: dict[str, Callable[..., Value]] = {
     "__contains__": _contains,
     "__iter__": _iterate,
     "__bool__": _truth,
-    "__hash__": _hash,
+    "__hash__": hash_of,
 }
 
 

@@ -15,7 +15,7 @@ from ..values.exception import ExceptionValue
 from ..values.iterator import IteratorValue
 from ..values.number import ConstValue, SymIntValue
 from ..values.obj import InstanceValue
-from . import attributes
+from . import attributes, derived
 
 
 def _defines(tracer: Tracer, obj: InstanceValue, name: str) -> bool:
@@ -256,8 +256,9 @@ def call_builtin(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[
         if method is None:
             break
         given = list(args[1:])
-        if function is format and not given:
-            given = [ConstValue("")]
+        if function is format:
+            given = given or [ConstValue("")]
+            texts.check_spec(tracer, given[0])
         found = tracer.realize(tracer.call_value(method, given, {}))
         return _converted(function, name, found)
     return None
@@ -267,6 +268,8 @@ def _of_builtin_part(tracer: Tracer, function: Any, obj: DerivedValue, rest: lis
     """A builtin function that the class leaves to the builtin class it derives from."""
     if function in (repr, format, str):
         return texts.text_of(tracer, function, obj, *rest)
+    if function is hash and not rest:
+        return derived.hash_of(tracer, obj)
     return tracer.realize(tracer.call_value(ConstValue(function), [obj.operand(tracer), *rest], {}))
 
 

@@ -50,9 +50,7 @@ def assemble_function(cg: Codegen, guarded: list[str], original: str, code: type
     _append(made, second_part, variables)
     emit = _Emitter(made, first)
     exceptions: tuple[ExceptionRange, ...] = ()
-    comes_to_end = made[-1].op not in NO_FALLTHROUGH or any(
-        i.op in JUMPS and i.arg == len(made) for i in made
-    )
+    comes_to_end = _comes_to_end(made, [*first_part, *second_part][-1])
     if guarded:
         if comes_to_end:
             emit("JUMP", len(made) + 1 + _HANDLER_LENGTH)
@@ -64,9 +62,9 @@ def assemble_function(cg: Codegen, guarded: list[str], original: str, code: type
     return _function(made, exceptions, tuple(dict.fromkeys(local.values())), code)
 
 
-def _comes_to_end(made: list[Instr]) -> bool:
-    """Whether control may come behind the last instruction."""
-    jumps = (instr.arg for instr in made if instr.op in JUMPS)
+def _comes_to_end(made: list[Instr], last: Statement) -> bool:
+    """Whether control may come behind the last instruction; no statement but the ``last`` jumps there."""
+    jumps = (instr.arg for instr in made[-len(last.template.instructions) :] if instr.op in JUMPS)
     return made[-1].op not in NO_FALLTHROUGH or len(made) in jumps
 
 

@@ -12,12 +12,12 @@ import ast
 import functools
 import re
 import sys
-from collections.abc import Mapping
 from types import CodeType
 from typing import Any, NamedTuple
 
 from ...errors import Unsupported
-from ..bytecode.instr import JUMPS, NO_LOC, Instr, Loc, make_instr
+from .. import _hook
+from ..bytecode.instr import JUMPS, NO_LOC, Instr, Loc
 from ..pyver import decode
 
 _KEYWORDS = "False|None|True|and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally"
@@ -38,8 +38,8 @@ _AT_THE_END = ["LOAD_GLOBAL", "POP_TOP", "LOAD_CONST", "RETURN_VALUE"]
 _BY_NAME = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"})
 _LOADS = frozenset({"LOAD_FAST", "LOAD_GLOBAL"})
 _WRITES = frozenset({"STORE_FAST", "DELETE_FAST"})
-# what to do with the argument of a template's instruction
-_AS_IT_IS, _LOAD, _WRITE, _ATTRIBUTE, _KEYWORDS_OF_CALL, _JUMP = range(6)
+# what to do with the argument of a template's instruction; C counts them in this order, too
+_AS_IT_IS, _LOAD, _WRITE, _NAME_ITSELF, _KEYWORDS_OF_CALL, _KEYS, _JUMP = range(7)
 
 
 class Template(NamedTuple):
@@ -117,11 +117,15 @@ def _with_placeholder(op: str, arg: Any, line: int, begins: list[int]) -> tuple[
     if op in _WRITES:
         return op, _WRITE, _number(arg), line
     if op in _BY_NAME:
-        return op, _ATTRIBUTE, _number(arg), line
+        return op, _NAME_ITSELF, _number(arg), line
     if op in JUMPS:
         return op, _JUMP, begins[arg - 1], line
     if op == "CALL" and arg[1]:
         return op, _KEYWORDS_OF_CALL, (arg[0], tuple(map(_number, arg[1]))), line
+    if op == "LOAD_CONST" and _is_placeholder(arg):  # beside * and ** keywords are keys of a dict
+        return op, _NAME_ITSELF, _number(arg), line
+    if op == "LOAD_CONST" and type(arg) is tuple and all(map(_is_placeholder, arg)):
+        return op, _KEYS, tuple(map(_number, arg)), line
     if op == "MAKE_FUNCTION":
         raise Unsupported("a function in replacement code")
     return op, _AS_IT_IS, arg, line
@@ -131,12 +135,16 @@ def _number(name: str) -> int:
     return int(name[1:-1])
 
 
+def _is_placeholder(constant: Any) -> bool:
+    return type(constant) is str and constant[:1] == "_" and constant[-1:] == "_" and constant[1:-1].isdigit()
+
+
 class Variables(dict[str, tuple[str, Any]]):
     """What loads the object that a token stands for: an operation and its argument."""
 
     def __init__(
         self,
-        local: Mapping[str, str],
+        local: dict[str, str],
         free: tuple[str, ...],
         constants: dict[str, Any],
         originals: dict[str, Any],
@@ -177,17 +185,4 @@ def _value(literal: str) -> Any:
 def instantiate(made: list[Instr], found: Statement, variables: Variables) -> None:
     """Append the instructions of a statement to ``made``."""
     (instructions, _), tokens, places = found
-    start = index = len(made)
-    for op, kind, arg, line in instructions:
-        if kind == _LOAD:
-            op, arg = variables[tokens[arg]]
-        elif kind == _WRITE:
-            arg = variables.local[tokens[arg]]
-        elif kind == _ATTRIBUTE:
-            arg = tokens[arg]
-        elif kind == _JUMP:
-            arg += start
-        elif kind == _KEYWORDS_OF_CALL:
-            arg = (arg[0], tuple([tokens[number] for number in arg[1]]))
-        made.append(make_instr((op, arg, places[line] if line >= 0 else NO_LOC, index)))
-        index += 1
+    _hook.instantiate(made, instructions, tokens, places, variables, variables.local, Instr, NO_LOC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,9 @@ class FrozenValue(Value):
         if name not in known.attributes:
             raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
         found = tracer.fold(getattr, self.obj, name)
+        # what it holds is the same each time, like its time zone
+        if type(found) in KNOWN and (self.source is not None or known.parts is None):
+            return FrozenValue(found, lambda cg: f"{cg.value(self)}.{name}")
         return from_plain(tracer, found, None if known.parts else lambda cg: f"{cg.value(self)}.{name}")
 
     def getitem(self, tracer: Tracer, key: Value) -> Value:
@@ -142,6 +146,8 @@ def from_plain(tracer: Tracer, obj: Any, make: _Make | None) -> Value:
     kind = type(obj)
     if kind in NUMPY_TIMES and not is_known(obj):
         raise Break("unsupported-operation", f"a {kind.__name__} without a unit")
+    if kind is decimal.Decimal and not is_known(obj):
+        raise Break("unsupported-operation", "a Decimal that is not a number")
     if kind in KNOWN:
         return FrozenValue(obj, make if KNOWN[kind].parts is None else None)
     if kind in _PLAIN:

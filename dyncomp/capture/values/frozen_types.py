@@ -9,10 +9,11 @@ import pathlib
 import re
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ...dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,18 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _reduced(obj: Any) -> tuple[Any, ...]:
-    function, args = obj.__reduce__()[:2]
+    function, args = obj.__reduce_ex__(4)[:2]  # older protocols leave out which of two equal times it is
     return function, *args
 
 
 def _zone_parts(obj: datetime.timezone) -> tuple[Any, ...]:
     given: Any = obj
     return datetime.timezone, *given.__getinitargs__()
+
+
+def _moment_look(obj: Any) -> tuple[Any, ...]:
+    zone = obj.tzinfo
+    return *_reduced(obj), *(_zone_parts(zone) if zone is not None else ())  # zones of two names may be equal
 
 
 def _uuid_parts(obj: uuid.UUID) -> tuple[Any, ...]:
@@ -76,6 +82,8 @@ def is_known(obj: Any) -> bool:
         return type(obj.tzinfo) in (type(None), datetime.timezone)
     if type(obj) in NUMPY_TIMES:
         return np.datetime_data(obj.dtype)[0] != "generic"
+    if type(obj) is decimal.Decimal:
+        return not obj.is_nan()  # hashed by its identity, and a signalling one raises where it is compared
     return type(obj) is not uuid.UUID or obj.is_safe is uuid.SafeUUID.unknown
 
 
@@ -109,9 +117,10 @@ KNOWN: dict[type, FrozenType] = {
         _names("year month day hour minute second microsecond fold tzinfo"),
         _reduced,
         True,
+        _moment_look,
     ),
     datetime.time: FrozenType(
-        _names(_TIME), _names("hour minute second microsecond fold tzinfo"), _reduced, True
+        _names(_TIME), _names("hour minute second microsecond fold tzinfo"), _reduced, True, _moment_look
     ),
     datetime.timedelta: FrozenType(
         _names("total_seconds"), _names("days seconds microseconds"), _reduced, True

@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 from ..breaks import Break, Skip
+from ..class_names import module_of
 from ..guards.facts import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, ItemSource, Source
@@ -46,6 +47,7 @@ class DictValue(Value):
         self._written: dict[Any, Value] = {}
         self.mutated = False
         self.changes_of_keys = 0
+        self._keys_are_checked = False
 
     @property
     def obj(self) -> Any:
@@ -91,12 +93,22 @@ class DictValue(Value):
             return self._written[key]
         if key not in self._read:
             assert self.source is not None
+            self._check_keys(tracer)
             if not dict.__contains__(self._obj, key):
                 tracer.guard(self.source, Kind.DICT_LACKS, key)
                 return None
             tracer.guard(self.source, Kind.DICT_HAS, key)
             self._read[key] = self._child(tracer, key)
         return self._read[key]
+
+    def _check_keys(self, tracer: Tracer) -> None:
+        """Looking something up compares keys: no code of the program may run for it now."""
+        if self._keys_are_checked:
+            return
+        for kind in {id(kind): kind for kind in map(type, dict.__iter__(self._obj))}.values():
+            if _compares_in_python(kind) and not tracer.config.is_trusted(module_of(kind)):
+                raise Break("unsupported-operation", f"look-up among keys of type {kind.__name__}")
+        self._keys_are_checked = True
 
     def key_of(self, tracer: Tracer, key: Value) -> Any:
         value = tracer.key_constant(key, "a dict key")
@@ -212,6 +224,11 @@ class DictValue(Value):
 
     def for_rule(self, tracer: Tracer) -> Any:
         return {k: tracer.realize(v).for_rule(tracer) for k, v in self.contents(tracer).items()}
+
+
+def _compares_in_python(cls: type) -> bool:
+    found = next(vars(base)["__eq__"] for base in cls.__mro__ if "__eq__" in vars(base))
+    return not isinstance(found, types.WrapperDescriptorType)
 
 
 _ENUM_HASHES = (enum.Enum.__hash__, int.__hash__, str.__hash__)

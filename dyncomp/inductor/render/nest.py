@@ -8,12 +8,13 @@ argument) and the finished value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ... import dtypes
+from ...dataclass import dataclass, field
 from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims import scalar
@@ -199,6 +200,8 @@ def _spellable(node: Node, known: dict[str, Node], target: str) -> list[Node]:
     principal = known[node.args[1 if node.op == "where" else 0]].dtype
     if row.spelling(target, principal) is not None:
         return [node]
+    if row.decomp is None and target == "triton" and (principal.is_complex or node.dtype.is_complex):
+        return [node]  # becomes real ones later
     if row.decomp is None:
         raise LoweringError(f"{target} has no {node.op} for {principal}")
     builder = _Expander(dict(known), node.out)

@@ -1,385 +1,238 @@
-"""The Triton renderer for pointwise kernels and row reductions, over the same walk as the C++ renderer.
+"""The Triton renderer: a loop-IR kernel as one or two Triton functions, over the C++ renderer's walk.
 
-A program computes ``XBLOCK`` points of the flattened parallel axes; a reduced axis is a second block
-dimension ``RBLOCK``, held at once if it fits (``persistent``) and looped over otherwise.
+What a program computes is said by :mod:`.triton_layout`. A long reduction with few results is two functions:
+programs that each reduce a part and leave it in a workspace, and one that joins the parts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import replace
 
-import numpy as np
-
-from ...dtypes import DType
-from ...errors import LoweringError
-from ...prims.scalar import REDUCERS, SCALARS
-from ...symint import Dim, SymInt, hint, product
-from ..loopir import Index, Kernel
-from .nest import Accumulator, Nest, Node, make_nest
+from ...dataclass import dataclass
+from ...dtypes import DType, float32, int8
+from ...symint import Dim, SymInt, product
+from ..loopir import Buffer, Index, Kernel
+from .nest import LoopAxis, Nest, Node, make_nest
+from .triton_complex import split_complex
+from .triton_layout import Layout, choose_layout, flatten_reduced
+from .triton_print import HALVES, Printer, identifier, pointer_type
 from .triton_support import prelude
-from .walk import Compute, Declare, Done, Item, Loop, Plan, build
 
-# A reduced axis up to this long is held in registers of one program.
-PERSISTENT_ELEMENTS = 8192
-LOOP_ELEMENTS = 2048
-POINTWISE_ELEMENTS = 1024
-_HALVES = ("float16", "bfloat16")
-_EXACT_IN_HALF = frozenset(
-    ("negative", "abs", "sign", "floor", "ceil", "trunc", "rint", "maximum", "minimum", "where", "copysign")
-)
+NARROW = 2**31 - 2**16
+MAX_NAME = 48
 
 
 @dataclass(frozen=True)
 class TritonKernel:
-    """A generated module. ``source``: its text, defining the jit function ``name``, whose arguments are the
-    kernel's buffers in order, ``symbols`` (int64) and the constants ``blocks``. One program per
-    ``blocks["XBLOCK"]`` of ``points``."""
+    """A generated jit function. ``body``: its text; ``source``: that of a module with it. Its arguments are
+    pointers, ``symbols`` and the constants ``blocks``. ``buffers``: what each pointer is: the number of a
+    buffer of the kernel, or -1 - k for workspace k. ``programs``: how many there are. ``asserts``: positions
+    are checked by ``tl.device_assert``, which is compiled in with ``debug=True``. ``index``: "i32" or "i64",
+    the type of the symbols."""
 
     name: str
-    source: str
+    body: str
     signature: dict[str, str]
+    buffers: tuple[int, ...]
     symbols: tuple[str, ...]
-    points: Dim
+    programs: Dim
     blocks: dict[str, int]
     num_warps: int
+    asserts: bool = False
+    index: str = "i32"
+
+    @property
+    def source(self) -> str:
+        return f"{prelude(self.body)}\n\n{self.body}"
 
     def grid(self, values: dict[str, int] | None = None) -> int:
         """Number of programs for the symbols' values."""
-        points = self.points.evaluate(values or {}) if isinstance(self.points, SymInt) else self.points
-        return max(-(-points // self.blocks["XBLOCK"]), 1)
+        count = self.programs.evaluate(values or {}) if isinstance(self.programs, SymInt) else self.programs
+        return max(count, 1)
 
 
-def render_triton(kernel: Kernel) -> TritonKernel:
-    """``kernel`` as a Triton module.
+@dataclass(frozen=True)
+class Workspace:
+    """Memory that the functions of one kernel share: ``size`` elements."""
 
-    Raises ``LoweringError`` for scans, scatters, complex numbers and reductions over several axes that
-    cannot be stepped through as one.
+    dtype: DType
+    size: Dim
+
+
+@dataclass(frozen=True)
+class TritonProgram:
+    """A loop-IR kernel as functions to launch one after another. ``extents``: where all of these are below
+    ``NARROW`` positions fit into 32 bits."""
+
+    kernels: tuple[TritonKernel, ...]
+    workspaces: tuple[Workspace, ...] = ()
+    extents: tuple[Dim, ...] = ()
+
+
+def render_triton(kernel: Kernel, wide: bool | None = None) -> TritonProgram:
+    """``kernel`` as Triton modules; ``wide``: with positions of 64 bits (by default where sizes known now ask
+    for it).
+
+    Raises ``LoweringError`` for what Triton cannot do: some complex functions, atomic operations on small
+    types.
     """
     nest = make_nest(kernel, "triton")
-    _refuse(nest)
-    reduced = [a for a in nest.axes if a in nest.reduced()]
-    if len(reduced) > 1:
-        raise LoweringError("Triton: a reduction over several axes that do not merge")
-    kept = tuple(a for a in nest.axes if a not in reduced)
-    vector = reduced[0] if reduced else ""
-    plan = Plan((*kept, *reduced), kept, vector, keep=False)
-    printer = _Printer(nest, kept, vector)
-    printer.function(build(nest, plan))
-    return printer.finished()
+    split_complex(nest)
+    reduced = flatten_reduced(nest)
+    layout = choose_layout(nest, reduced, _can_split(nest))
+    extents = _extents(nest)
+    if wide is None:
+        wide = any(isinstance(e, int) and e >= NARROW for e in extents)
+    symbolic = tuple(e for e in extents if not isinstance(e, int))
+    if layout.parts > 1:
+        first, second, spaces = _split(nest, layout, wide)
+        return TritonProgram((first, second), spaces, symbolic)
+    return TritonProgram((_Function(nest, layout, wide).render(kernel.name),), (), symbolic)
 
 
-def _refuse(nest: Nest) -> None:
-    for node in nest.nodes:
-        if node.op in ("scan", "scatter", "gather"):
-            raise LoweringError(f"Triton: {node.op} is not rendered yet")
-        if node.dtype.is_complex:
-            raise LoweringError("Triton has no complex numbers")
+def _extents(nest: Nest) -> tuple[Dim, ...]:
+    points = product(axis.size for axis in nest.axes.values())
+    return (points, *(b.size for b in nest.kernel.buffers))
 
 
-def _next_power_of_two(value: int) -> int:
-    return 1 << max(value - 1, 0).bit_length()
-
-
-def triton_type(dtype: DType) -> str:
-    """The type of a value in registers."""
-    if dtype.is_bool:
-        return "tl.int1"
-    return "tl.float32" if dtype.name in _HALVES else f"tl.{dtype.name}"
-
-
-def _pointer_type(dtype: DType) -> str:
-    names = {"bool": "i8", "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
-    if dtype.name in names:
-        return "*" + names[dtype.name]
-    return f"*{'u' if dtype.kind == 'uint' else 'i'}{dtype.bits}"
-
-
-def _name(text: str) -> str:
-    return re.sub(r"\W", "_", text)
-
-
+# -- one function -----------------------------------------------------------------------------
 @dataclass
-class _Printer:
+class _Function:
+    """One jit function of a nest. ``workspaces``: number of the workspace by buffer name."""
+
     nest: Nest
-    kept: tuple[str, ...]
-    vector: str
-    lines: list[str] = field(default_factory=list)
-    depth: int = 1
-    env: dict[str, str] = field(default_factory=dict)
-    symbols: list[str] = field(default_factory=list)
-    in_loop: bool = False
+    layout: Layout
+    wide: bool
+    workspaces: tuple[Buffer, ...] = ()
 
-    def __post_init__(self) -> None:
-        self.dtype_of = {n.out: n.dtype for n in self.nest.nodes if n.out}
-        self.buffers = {b.name: b for b in self.nest.kernel.buffers}
-        size = self.nest.axes[self.vector].size if self.vector else 1
-        self.points = product(self.nest.axes[a].size for a in self.kept)
-        length = _next_power_of_two(max(hint(size), 1))
-        self.persistent = isinstance(size, int) and length <= PERSISTENT_ELEMENTS
-        self.rblock = length if self.persistent else min(length, LOOP_ELEMENTS)
-        self.wide = any(not isinstance(b.size, int) or b.size >= 2**31 for b in self.nest.kernel.buffers)
+    def render(
+        self, name: str, roots: list[Node] | None = None, partial: dict[str, str] | None = None
+    ) -> TritonKernel:
+        buffers = {b.name: b for b in (*self.nest.kernel.buffers, *self.workspaces)}
+        printer = Printer(self.nest, self.layout, self.wide, buffers)
+        printer.reductions.partial = partial or {}
+        printer.function(roots)
+        return self.finished(name, printer, buffers)
 
-    # -- text ---------------------------------------------------------------------------------
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
-
-    def dim(self, value: Dim) -> str:
-        if isinstance(value, SymInt):
-            text = str(value)
-            if "min(" in text or "max(" in text:
-                raise LoweringError("Triton: a size with min or max")
-            self.symbols += [s for s in sorted(value.symbols()) if s not in self.symbols]
-            return f"({text})"
-        return str(value)
-
-    def at(self, index: Index) -> str:
-        parts = [
-            f"i_{a}" if isinstance(f, int) and f == 1 else f"i_{a} * {self.dim(f)}" for a, f in index.terms
-        ]
-        if isinstance(index.offset, SymInt) or index.offset or not parts:
-            parts.append(self.dim(index.offset))
-        return " + ".join(parts)
-
-    def mask(self, axes: Iterable[str]) -> str:
-        """The condition that a point of ``axes`` exists; empty if there is nothing to test."""
-        tests = []
-        axes = set(axes)
-        if axes & set(self.kept):
-            tests.append("x_mask")
-        if self.vector in axes:
-            tests.append("r_mask")
-        return " & ".join(tests)
-
-    # -- the function -------------------------------------------------------------------------
-    def function(self, items: list[Item]) -> None:
-        suffix = "[:, None]" if self.vector else ""
-        kind = ".to(tl.int64)" if self.wide else ""
-        self.line(f"x = tl.program_id(0){kind} * XBLOCK + tl.arange(0, XBLOCK){suffix}")
-        self.line(f"x_mask = x < {self.dim(self.points)}")
-        rest = "x"
-        for axis in reversed(self.kept[1:]):
-            size = self.dim(self.nest.axes[axis].size)
-            self.line(f"i_{axis} = ({rest}) % {size}")
-            rest = f"{rest} // {size}"
-        if self.kept:
-            self.line(f"i_{self.kept[0]} = {rest}")
-        if self.vector and self.persistent:
-            self.reduced_index("")
-        flat: list[Item] = []
-        for item in items:
-            if isinstance(item, Loop) and item.kind == "parallel":
-                flat += item.items
-            else:
-                flat.append(item)
-        self.items(flat)
-
-    def reduced_index(self, start: str) -> None:
-        self.line(f"i_{self.vector} = {start}tl.arange(0, RBLOCK)[None, :]")
-        self.line(f"r_mask = i_{self.vector} < {self.dim(self.nest.axes[self.vector].size)}")
-
-    def items(self, items: Iterable[Item]) -> None:
-        for item in items:
-            if isinstance(item, Compute):
-                self.compute(item.node)
-            elif isinstance(item, Declare):
-                self.declare(item.acc)
-            elif isinstance(item, Done):
-                self.done(item.acc)
-            elif isinstance(item, Loop):
-                self.loop(item)
-            else:
-                raise LoweringError("Triton: a local array")
-
-    def loop(self, loop: Loop) -> None:
-        if self.persistent or loop.axes != (self.vector,):
-            self.items(loop.items)
-            return
-        size = self.dim(self.nest.axes[self.vector].size)
-        self.line(f"for start in range(0, {size}, RBLOCK):")
-        self.depth += 1
-        before = dict(self.env)
-        self.in_loop = True
-        self.reduced_index("start + ")
-        self.items(loop.items)
-        self.in_loop = False
-        self.env = before
-        self.depth -= 1
-
-    # -- reductions ---------------------------------------------------------------------------
-    def literal(self, value: object, dtype: DType) -> str:
-        if dtype.is_bool:
-            return "1" if value else "0"
-        if dtype.is_float:
-            number = float(np.asarray(value, np.float64))
-            return repr(number) if np.isfinite(number) else f'float("{number}")'
-        return str(int(np.asarray(value).astype(dtype.numpy)))
-
-    def identity(self, acc: Accumulator) -> str:
-        value = REDUCERS[acc.combiner].identity(acc.dtype)
-        return self.literal(value, acc.dtype)
-
-    def declare(self, acc: Accumulator) -> None:
-        kind = triton_type(acc.dtype)
-        self.line(f"acc_{_name(acc.value)} = tl.full((XBLOCK, RBLOCK), {self.identity(acc)}, {kind})")
-        if acc.position:
-            self.line(f"acc_{_name(acc.value)}_at = tl.full((XBLOCK, RBLOCK), {2**62}, tl.int64)")
-
-    def accumulate(self, node: Node) -> None:
-        acc: Accumulator = node.arg
-        name = f"acc_{_name(acc.value)}"
-        value = self.env[node.args[0]]
-        mask = self.mask({self.vector})
-        if acc.position:
-            sign = ">" if acc.combiner == "argmax" else "<"
-            self.line(f"take = ({value} {sign} {name}) | (({value} != {value}) & ({name} == {name}))")
-            self.line(f"take = take & {mask}")
-            self.line(f"{name}_at = tl.where(take, (i_{self.vector} + 0 * take).to(tl.int64), {name}_at)")
-            self.line(f"{name} = tl.where(take, {value}, {name})")
-            return
-        kind = triton_type(acc.dtype)
-        masked = f"tl.where({mask}, {value}, {self.identity(acc)}).to({kind})"
-        row = REDUCERS[acc.combiner].combine
-        template = SCALARS[row].spelling("triton", acc.dtype)
-        if template is None:
-            raise LoweringError(f"Triton has no {row} for {acc.dtype}")
-        self.line(f"{name} = ({template.format(name, masked)}).to({kind})")
-
-    def done(self, acc: Accumulator) -> None:
-        name = f"acc_{_name(acc.value)}"
-        kind = triton_type(acc.dtype)
-        if acc.position:
-            self.done_position(acc, name)
-            return
-        if acc.combiner in ("max", "min") and acc.dtype.is_float:
-            self.done_extreme(acc, name)
-            return
-        texts = {
-            "any": f"tl.max({name}.to(tl.int32), axis=1) != 0",
-            "all": f"tl.min({name}.to(tl.int32), axis=1) != 0",
-            "prod": f"tl.reduce({name}, 1, dc_product)",
-        }
-        text = texts.get(acc.combiner, f"tl.{acc.combiner}({name}, axis=1)")
-        self.line(f"{name} = ({text})[:, None].to({kind})")
-
-    def done_extreme(self, acc: Accumulator, name: str) -> None:
-        """tl.max and tl.min drop NaN."""
-        self.line(f"{name}_nan = tl.max(({name} != {name}).to(tl.int32), axis=1)[:, None]")
-        self.line(f"{name} = tl.{acc.combiner}({name}, axis=1)[:, None]")
-        self.line(f'{name} = tl.where({name}_nan != 0, float("nan"), {name})')
-
-    def done_position(self, acc: Accumulator, name: str) -> None:
-        """The smallest position among the extreme values."""
-        function = "max" if acc.combiner == "argmax" else "min"
-        self.line(f"{name}_best = tl.{function}({name}, axis=1)[:, None]")
-        best = f"{name} == {name}_best"
-        if acc.dtype.is_float:
-            self.line(f"{name}_nan = tl.max(({name} != {name}).to(tl.int32), axis=1)[:, None] != 0")
-            best = f"tl.where({name}_nan, {name} != {name}, {best})"
-        self.line(f"{name}_at = tl.min(tl.where({best}, {name}_at, {2**62}), axis=1)[:, None]")
-        self.line(f"{name}_at = tl.where({name}_at == {2**62}, 0, {name}_at)")
-
-    # -- statements ---------------------------------------------------------------------------
-    def compute(self, node: Node) -> None:
-        if node.op == "accumulate":
-            self.accumulate(node)
-            return
-        if node.op == "store":
-            self.store(node)
-            return
-        if node.out in self.env and not self.in_loop:
-            return  # a block held at once is computed once, whatever the number of passes
-        name = f"v_{_name(node.out)}"
-        self.line(f"{name} = {self.expression(node)}")
-        self.env[node.out] = name
-
-    def store(self, node: Node) -> None:
-        buffer = self.buffers[node.arg[0]]
-        value = self.env[node.args[0]]
-        if buffer.dtype.is_bool:
-            value = f"{value}.to(tl.int8)"
-        elif buffer.dtype.name in _HALVES:
-            value = f"{value}.to(tl.{buffer.dtype.name})"
-        mask = self.mask(node.axes)
-        # a pointer of the full block's shape, also where the index does not mention an axis
-        block = "x * 0 + " if node.axes & set(self.kept) else ""
-        masked = f", mask={mask}" if mask else ""
-        if not node.axes & set(self.kept):
-            masked = f", mask=(x == 0){f' & {mask}' if mask else ''}"
-            block = "x * 0 + "
-        self.line(f"tl.store(p_{_name(buffer.name)} + ({block}{self.at(node.arg[1])}), {value}{masked})")
-
-    def load(self, node: Node) -> str:
-        buffer = self.buffers[node.arg[0]]
-        index = node.arg[1]
-        mask = self.mask(a for a, _ in index.terms)
-        masked = f", mask={mask}, other=0" if mask else ""
-        text = f"tl.load(p_{_name(buffer.name)} + ({self.at(index)}){masked})"
-        if buffer.dtype.is_bool:
-            return f"({text} != 0)"
-        return f"{text}.to(tl.float32)" if buffer.dtype.name in _HALVES else text
-
-    def expression(self, node: Node) -> str:
-        if node.op == "load":
-            return self.load(node)
-        if node.op == "const":
-            shape = "(1, 1)" if self.vector else "(1,)"
-            return f"tl.full({shape}, {self.literal(node.arg, node.dtype)}, {triton_type(node.dtype)})"
-        if node.op == "symbol":
-            shape = "(1, 1)" if self.vector else "(1,)"
-            return f"tl.full({shape}, 0, tl.int64) + {self.dim(node.arg)}"
-        if node.op == "axis":
-            return f"({self.at(node.arg)} + x * 0).to(tl.int64)"
-        if node.op == "finish":
-            name = f"acc_{_name(node.arg.value)}"
-            return f"{name}_at" if node.arg.position else f"{name}.to({triton_type(node.dtype)})"
-        if node.op == "cast":
-            return self.cast(self.env[node.args[0]], self.dtype_of[node.args[0]], node.dtype)
-        return self.scalar(node)
-
-    def cast(self, value: str, source: DType, target: DType) -> str:
-        if target.is_bool:
-            return f"({value} != 0)"
-        text = f"{value}.to({triton_type(target)})"
-        if target.name in _HALVES and source is not target:
-            return f"{value}.to(tl.{target.name}).to(tl.float32)"
-        return text
-
-    def scalar(self, node: Node) -> str:
-        principal = node.args[1 if node.op == "where" else 0]
-        dtype = self.dtype_of.get(principal, node.dtype)
-        template = SCALARS[node.op].spelling("triton", dtype)
-        if template is None:
-            raise LoweringError(f"Triton has no {node.op} for {dtype}")
-        text = template.format(*(self.env[a] for a in node.args))
-        if node.dtype.name in _HALVES and node.op not in _EXACT_IN_HALF:
-            return f"({text}).to(tl.{node.dtype.name}).to(tl.float32)"
-        if node.dtype.is_integer:
-            # Triton widens narrow integers
-            return f"({text}).to({triton_type(node.dtype)})"
-        return text
-
-    # -- the result ---------------------------------------------------------------------------
-    def finished(self) -> TritonKernel:
+    def finished(self, name: str, printer: Printer, buffers: dict[str, Buffer]) -> TritonKernel:
         kernel = self.nest.kernel
-        name = f"kernel_{_name(kernel.name)}"
-        pointers = [f"p_{_name(b.name)}" for b in kernel.buffers]
-        blocks = self.blocks()
-        arguments = [*pointers, *self.symbols, *(f"{b}: tl.constexpr" for b in blocks)]
+        text = "\n".join(printer.lines)
+        used = [b for b in buffers.values() if re.search(rf"\bp_{identifier(b.name)}\b", text)]
+        function = f"{identifier(name)}{_slug(kernel.origin)}{'_wide' if self.wide else ''}"
+        pointers = [f"p_{identifier(b.name)}" for b in used]
+        blocks = {f"{g.name.upper()}BLOCK": g.block for g in self.layout.groups}
+        if self.layout.parts > 1:
+            blocks["PARTS"] = self.layout.parts
+        arguments = [*pointers, *printer.symbols, *(f"{b}: tl.constexpr" for b in blocks)]
         comments = [f"# {origin.splitlines()[0] if origin else ''}" for origin in kernel.origin]
-        head = [*comments, "@triton.jit", f"def {name}({', '.join(arguments)}):"]
-        body = "\n".join([*head, *self.lines]) + "\n"
-        signature = {p: _pointer_type(b.dtype) for p, b in zip(pointers, kernel.buffers)}
-        signature |= dict.fromkeys(self.symbols, "i64")
+        head = [*comments, "@triton.jit", f"def {function}({', '.join(arguments)}):"]
+        body = "\n".join([*head, text]) + "\n"
+        index = "i64" if self.wide else "i32"
+        signature = {p: pointer_type(b.dtype) for p, b in zip(pointers, used)}
+        signature |= dict.fromkeys(printer.symbols, index)
         signature |= dict.fromkeys(blocks, "constexpr")
-        elements = blocks["XBLOCK"] * blocks.get("RBLOCK", 1)
-        warps = min(max(_next_power_of_two(elements // 256), 1), 16)
-        source = f"{prelude(body)}\n\n{body}"
-        return TritonKernel(name, source, signature, tuple(self.symbols), self.points, blocks, warps)
+        numbers = [b.name for b in kernel.buffers]
+        spaces = [b.name for b in self.workspaces]
+        places = tuple(-1 - spaces.index(b.name) if b.name in spaces else numbers.index(b.name) for b in used)
+        programs = product(g.blocks for g in self.layout.kept) * self.layout.parts
+        return TritonKernel(
+            function,
+            body,
+            signature,
+            places,
+            tuple(printer.symbols),
+            programs,
+            blocks,
+            self.layout.warps,
+            printer.asserts,
+            index,
+        )
 
-    def blocks(self) -> dict[str, int]:
-        if not self.vector:
-            return {"XBLOCK": min(POINTWISE_ELEMENTS, _next_power_of_two(max(hint(self.points), 1)))}
-        rows = max(POINTWISE_ELEMENTS // self.rblock, 1)
-        return {"XBLOCK": min(rows, _next_power_of_two(max(hint(self.points), 1))), "RBLOCK": self.rblock}
+
+def _slug(origin: tuple[str, ...]) -> str:
+    """The user's functions and lines, as part of a name: ``f at path/a.py:12`` gives ``_f_12``."""
+    parts: list[str] = []
+    for text in origin:
+        first = text.splitlines()[0] if text else ""
+        found = re.match(r"(\w+) at .*:(\d+)$", first) or re.search(r"(\w+)\W+(\d+)$", first)
+        if found is not None:
+            part = f"{found[1]}_{found[2]}"
+            if part not in parts:
+                parts.append(part)
+    slug = identifier("_".join(parts))[:MAX_NAME]
+    return f"_{slug}" if slug else ""
+
+
+# -- reductions in parts ----------------------------------------------------------------------
+def _can_split(nest: Nest) -> bool:
+    """Whether reductions may be done in parts: sums and the like whose results no point of the reduced axes
+    waits for."""
+    reduced = nest.reduced()
+    waiting: set[str] = set()
+    for node in nest.nodes:
+        if node.op in ("scan", "scatter") or (node.op == "accumulate" and node.arg.position):
+            return False
+        if node.op == "finish" or any(a in waiting for a in node.args):
+            waiting.add(node.out)
+            if node.axes & reduced:
+                return False
+    return bool(reduced)
+
+
+def _split(
+    nest: Nest, layout: Layout, wide: bool
+) -> tuple[TritonKernel, TritonKernel, tuple[Workspace, ...]]:
+    accumulations = [n for n in nest.nodes if n.op == "accumulate"]
+    assert layout.reduced is not None
+    reduced = {*layout.reduced.axes, layout.reduced.name}
+    (kept,) = layout.kept
+    count = kept.size * layout.parts
+    buffers = tuple(
+        Buffer(f"part{k}", _stored_type(n.arg.dtype), count, "inout") for k, n in enumerate(accumulations)
+    )
+    partial = {n.arg.value: b.name for n, b in zip(accumulations, buffers)}
+    inside = [n for n in nest.nodes if n.op in ("store", "check") and n.axes & reduced]
+    first = _Function(nest, layout, wide, buffers).render(
+        f"{nest.kernel.name}_parts", [*inside, *accumulations], partial
+    )
+    joined = _joining(nest, layout, buffers, accumulations, reduced)
+    after = choose_layout(joined, ("part",), False)
+    second = _Function(joined, after, wide, buffers).render(f"{nest.kernel.name}_join")
+    return first, second, tuple(Workspace(b.dtype, b.size) for b in buffers)
+
+
+def _stored_type(dtype: DType) -> DType:
+    if dtype.is_bool:
+        return int8
+    return float32 if dtype.name in HALVES else dtype
+
+
+def _joining(
+    nest: Nest, layout: Layout, buffers: tuple[Buffer, ...], accumulations: list[Node], reduced: set[str]
+) -> Nest:
+    """The nest that reduces the parts and does what waits for the results."""
+    (kept,) = layout.kept
+    axes = {a: nest.axes[a] for a in kept.axes}
+    terms: list[tuple[str, Dim]] = [("part", kept.size)]
+    step: Dim = 1
+    for axis in reversed(kept.axes):
+        terms.append((axis, step))
+        step = step * nest.axes[axis].size
+    every = frozenset((*kept.axes, "part"))
+    nodes: list[Node] = []
+    for node, buffer in zip(accumulations, buffers):
+        acc = replace(node.arg, reduced=("part",))
+        name = f"part_{node.arg.value}"
+        nodes.append(Node(name, "load", (), every, (buffer.name, Index(tuple(terms))), buffer.dtype))
+        value = f"{name}_typed"
+        nodes.append(Node(value, "cast", (name,), every, None, acc.dtype))
+        nodes.append(Node("", "accumulate", (value,), every, acc, acc.dtype))
+    for node in nest.nodes:
+        if node.op == "accumulate" or node.axes & reduced:
+            continue
+        if node.op == "finish":
+            node = replace(node, arg=replace(node.arg, reduced=("part",)))
+        nodes.append(node)
+    axes["part"] = LoopAxis("part", layout.parts)
+    return Nest(nest.kernel, axes, nodes)

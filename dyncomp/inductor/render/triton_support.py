@@ -63,6 +63,22 @@ def dc_fmod_int(x, y):
     safe = tl.where(y == 0, y + 1, y)
     return tl.where(y == 0, x * 0, x % safe).to(x.dtype)
 """,
+    "dc_power_int": """
+@triton.jit
+def dc_power_int(x, y):
+    left = tl.where(y < 0, y * 0, y).to(x.dtype)
+    base = x
+    r = x * 0 + 1
+    for _ in tl.static_range(x.dtype.primitive_bitwidth):
+        r = tl.where((left & 1) != 0, r * base, r).to(x.dtype)
+        base = (base * base).to(x.dtype)
+        left = left >> 1
+    if x.dtype.is_int_signed():
+        odd = tl.where((y & 1) != 0, x, x * x)
+        unit = (x == 1) | (x == -1)
+        r = tl.where(y < 0, tl.where(unit, odd, x * 0), r)
+    return r.to(x.dtype)
+""",
     "dc_shl": """
 @triton.jit
 def dc_shl(x, n):
@@ -85,6 +101,24 @@ def dc_shr(x, n):
 @triton.jit
 def dc_product(x, y):
     return x * y
+""",
+    "dc_max_of": """
+@triton.jit
+def dc_max_of(x, y):
+    if x.dtype.is_floating():
+        r = tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+    else:
+        r = tl.maximum(x, y)
+    return r
+""",
+    "dc_min_of": """
+@triton.jit
+def dc_min_of(x, y):
+    if x.dtype.is_floating():
+        r = tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
+    else:
+        r = tl.minimum(x, y)
+    return r
 """,
 }
 
