@@ -10,9 +10,9 @@ index. Horizontal: computations over equal axes that share memory, or are small,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from ..dataclass import dataclass, field
 from ..graph.ir import Loc, same_shape
 from ..symint import Dim, SymInt, hint, product, same
 from .deps import Read

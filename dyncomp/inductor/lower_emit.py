@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .. import dtypes
+from ..dataclass import dataclass
 from ..dtypes import DType
 from ..errors import LoweringError
 from ..prims import opdef
