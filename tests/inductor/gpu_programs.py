@@ -141,3 +141,15 @@ def test_views_share_memory() -> None:
     part.zero_()
     assert (y[1:] == 0).all()
     assert turned_x.data_ptr() == x.data_ptr()
+
+
+def half_product(x: Any, y: Any) -> Any:
+    return x @ y.transpose(-1, -2) + 1
+
+
+def test_products_are_tuned() -> None:
+    compiled = dyncomp.compile(half_product, fullgraph=True, mode="max-autotune")
+    for _ in range(2):
+        x, y = r(2, 200, 256, dtype=torch.float16), r(2, 240, 256, dtype=torch.float16, seed=1)
+        torch.testing.assert_close(compiled(x, y), half_product(x, y), rtol=4e-3, atol=4e-2)
+    assert any(name.startswith("product_200x240x256_") for name in InterpretedDriver.launched)

@@ -14,7 +14,11 @@ from ...prims.table import TABLE
 from ..fuse import LibraryCall
 from ..plan import Planned, Planner
 from .launch import Driver, TritonDriver, Variants, load_module
+from .products import Chosen, TunedProduct
 from .wrapper import Wrapper
+
+# What was found to be fastest on the GPUs of this process.
+CHOSEN = Chosen()
 
 
 class DevicePlanner(Planner):
@@ -43,10 +47,10 @@ def build_for_device(
     owner: ArrayOwner,
     library: DeviceLibrary,
     edit: Callable[[str], str] | None = None,
-    driver: Driver | None = None,
+    tune: bool = False,
 ) -> tuple[Callable[..., Any], str]:
-    """The callable of a planned graph, and its source."""
-    wrapper = Wrapper(planned.module, planned.plan, graph.device)
+    """The callable of a planned graph, and its source. ``tune``: products are timed at their first call."""
+    wrapper = Wrapper(planned.module, planned.plan, graph.device, tune=tune)
     source = wrapper.source()
     if edit is not None:
         source = edit(source)
@@ -55,7 +59,7 @@ def build_for_device(
         module = load_module(name, source)
     except ImportError as error:
         raise ToolchainError(f"Triton is needed for arrays on {graph.device}: {error}") from error
-    driver = driver or TritonDriver()
+    driver: Driver = TritonDriver()
     names: dict[str, Any] = {
         f"{kernel.name}_variants": Variants(module, kernel, driver, graph.device.index)
         for kernel in wrapper.kernels.values()
@@ -63,6 +67,8 @@ def build_for_device(
     for k, constant in enumerate(planned.plan.constants):
         names[f"constant{k}"] = library.upload(constant, graph.device)
     names |= wrapper.functions
+    for function, step in wrapper.tuned.items():
+        names[function] = TunedProduct(step, library, driver, graph.device.index, CHOSEN)
     names |= {
         "device": graph.device,
         "empty": library.empty,
