@@ -112,5 +112,6 @@ LIBRARY = DeviceLibrary(
     _enter,
     _leave,
     _milliseconds,
+    torch.are_deterministic_algorithms_enabled,
     ROUTINES,
 )

@@ -12,7 +12,9 @@ from ...frontends.base import ArrayOwner, DeviceLibrary
 from ...graph.ir import Graph
 from ...prims.table import TABLE
 from ..fuse import LibraryCall
+from ..loopir import Kernel
 from ..plan import Planned, Planner
+from ..schedule import LaunchKernel
 from .launch import Driver, TritonDriver, Variants, load_module
 from .products import Chosen, TunedProduct
 from .wrapper import Wrapper
@@ -41,6 +43,19 @@ def check_devices(graph: Graph, owner: ArrayOwner | None) -> DeviceLibrary:
     return owner.devices
 
 
+def _kernels(planned: Planned) -> list[Kernel]:
+    steps = [step for segment in planned.module.segments for step in segment.steps]
+    return [step.kernel for step in steps if isinstance(step, LaunchKernel)]
+
+
+def _varies(kernel: Kernel) -> bool:
+    """Whether the order of concurrent writes shows in the result."""
+    return any(
+        s.op == "scatter" and (s.arg[5] == "set" or (s.arg[5] == "add" and not s.dtype.is_integer))
+        for s in kernel.body
+    )
+
+
 def build_for_device(
     graph: Graph,
     planned: Planned,
@@ -50,6 +65,8 @@ def build_for_device(
     tune: bool = False,
 ) -> tuple[Callable[..., Any], str]:
     """The callable of a planned graph, and its source. ``tune``: products are timed at their first call."""
+    if library.deterministic() and any(_varies(kernel) for kernel in _kernels(planned)):
+        raise LoweringError("writes whose order differs from run to run where algorithms must not")
     wrapper = Wrapper(planned.module, planned.plan, graph.device, tune=tune)
     source = wrapper.source()
     if edit is not None:
