@@ -10,6 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -151,6 +152,8 @@ def _inductor(
     if has_stages(graph, table):
         _staged(graph, table, options, owner, compiled)
         return
+    # what would have defined the others was not used
+    graph = replace(graph, symbols=tuple(symbol for symbol in graph.symbols if symbol.kind != "node"))
     final = run_passes(graph, table, options, note)
     if options.stop_after in {step.name for step in PASSES}:
         compiled.call = _on_numpy(as_callable(final, table), owner)

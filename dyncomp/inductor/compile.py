@@ -82,7 +82,8 @@ def _describe_step(step: Step) -> str:
         return f"{first.dtype} matrix products {sizes}, rows between them by {first.epilogue.kernel.name}"
     if isinstance(step, CallBlas):
         then = f", each tile finished by {step.epilogue.kernel.name}" if step.epilogue is not None else ""
-        return f"{step.dtype} matrix product {step.m} x {step.k} x {step.n}{then}"
+        what = "matrix product" if step.windows is None else "convolution as a product"
+        return f"{step.dtype} {what} {step.m} x {step.k} x {step.n}{then}"
     slots = ", ".join(map(str, step.slots))
     where = f"  # {', '.join(step.kernel.origin)}" if step.kernel.origin else ""
     return f"{step.kernel.name}({slots}): {step.points} points{where}"

@@ -12,6 +12,7 @@ from .fuse import Root
 from .index import AxisVar, Expr, Index, at_most, axis_expr, canonical
 from .lower_state import State
 from .lower_values import Place, Value, place_of
+from .schedule import Windows
 
 BLAS_DTYPES = (float32, float64, complex64, complex128)
 # Those that the runtime multiplies itself.
@@ -126,7 +127,7 @@ class Operand:
 @dataclass(frozen=True)
 class Product:
     """The detail of a ``"blas"`` step; ``c`` is row-major. ``own``: the runtime's product is taken, which
-    reads operands of any strides."""
+    reads operands of any strides. ``windows``: it is a convolution, ``b`` the images."""
 
     m: Dim
     n: Dim
@@ -136,6 +137,7 @@ class Product:
     c: Operand
     batch: tuple[Dim, ...]
     own: bool
+    windows: Windows | None = None
 
 
 def _call_blas(lowering: State, value: Value, dims: Dims) -> None:
@@ -176,17 +178,17 @@ def _operand(
     """The value in memory in a layout that the product takes, copied if need be."""
     lowering.need_memory(value)
     place = place_of(value)
-    row = _flat_stride(value, place, rows)
-    col = _flat_stride(value, place, cols)
+    row = flat_stride(value, place, rows)
+    col = flat_stride(value, place, cols)
     if row is not None and col is not None and own:
         return Operand(value, place, row, col, tuple(place.strides[k] for k in batch))
     if row is not None and col is not None and _blas_layout(row, col, row_count, col_count):
         row, col = _normal(row, col, row_count, col_count)
         return Operand(value, place, row, col, tuple(place.strides[k] for k in batch))
-    return _copied(lowering, value, batch, rows, cols, col_count)
+    return copied(lowering, value, batch, rows, cols, col_count)
 
 
-def _flat_stride(value: Value, place: Place, dims: tuple[int, ...]) -> Dim | None:
+def flat_stride(value: Value, place: Place, dims: tuple[int, ...]) -> Dim | None:
     """The stride of several dimensions seen as one, where they are nested contiguously."""
     kept = [k for k in dims if not same(value.shape[k], 1)]
     if not kept:
@@ -218,7 +220,7 @@ def _normal(row: Dim, col: Dim, row_count: Dim, col_count: Dim) -> tuple[Dim, Di
     return 1, (row_count if _one(col_count) else col)
 
 
-def _copied(
+def copied(
     lowering: State,
     value: Value,
     batch: tuple[int, ...],

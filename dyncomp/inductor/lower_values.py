@@ -66,11 +66,12 @@ class Value:
     """One graph value.
 
     ``kind``: ``"memory"`` (an input, constant or library result), ``"view"``, ``"point"``, ``"gather"``,
-    ``"reduce"``, ``"scan"``, ``"contract"`` or ``"update"`` (memory written by regions). ``place``: set once
-    the value is (to be) in memory. ``home`` and ``canon``: the cluster that computes it and its index there;
-    a point or gather value without a home is computed wherever it is read. ``rank``: how many reductions of
-    its own cluster it waits for. ``cost``, ``loads`` and ``weight`` (scalar operations, memory reads,
-    statements) include what it computes of values without a home; ``leaves`` are those with one.
+    ``"reduce"``, ``"scan"``, ``"contract"``, ``"convolve"`` or ``"update"`` (memory written by regions).
+    ``place``: set once the value is (to be) in memory. ``home`` and ``canon``: the cluster that computes it
+    and its index there; a point or gather value without a home is computed wherever it is read. ``rank``:
+    how many reductions of its own cluster it waits for. ``cost``, ``loads`` and ``weight`` (scalar
+    operations, memory reads, statements) include what it computes of values without a home; ``leaves`` are
+    those with one.
     ``borrowed``: the place is a window of other memory that the value was written to anyway; it holds the
     value until something else is written there.
     """
