@@ -37,6 +37,20 @@ def is_plain_namedtuple(cls: type) -> bool:
     return not any(name in _TUPLE_METHODS for base in own for name in vars(base))
 
 
+def is_struct_sequence(cls: type) -> bool:
+    """A class of named tuples made in C (``torch.return_types.max``), without hidden fields."""
+    if cls.__bases__ != (tuple,) or cls.__new__ is tuple.__new__ or hasattr(cls, "_fields"):
+        return False
+    own = vars(cls)
+    fields = own.get("__match_args__", ())
+    return (
+        not isinstance(cls.__new__, types.FunctionType)
+        and type(own.get("n_fields")) is int
+        and own["n_fields"] == own.get("n_sequence_fields") == len(fields)
+        and all(type(own.get(name)) is types.MemberDescriptorType for name in fields)
+    )
+
+
 def _made_in_python(cls: type) -> bool:
     """A heap type that adds at most ``__dict__``, ``__weakref__`` and slots to its base's memory."""
     if not cls.__flags__ & _HEAP_TYPE:

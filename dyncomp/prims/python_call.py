@@ -1,4 +1,5 @@
-"""A Python function as one node of a graph (``dyncomp.allow_in_graph``), and another library's ufunc."""
+"""A Python function as one node of a graph (``dyncomp.allow_in_graph``), another library's ufunc, and other
+routines of libraries."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..device import CPU
 from ..dtypes import DType, float64, int32
 from ..graph.ir import ArrayType, Callee, array_type
+from ..symint import Dim
 from .kit import pointwise_type, quiet
 from .opdef import Extern, OpDef, Sample
 from .samples import data
@@ -79,6 +82,42 @@ def ufunc_samples() -> Iterator[Sample]:
     yield Sample((x,), {"callee": parts, "dtypes": (float64, int32)}, "several")
 
 
+def routine_meta(
+    *types: ArrayType,
+    callee: Callee,
+    numbers: tuple[Dim, ...],
+    dtypes: tuple[DType, ...],
+    shapes: tuple[tuple[Dim, ...], ...],
+) -> Any:
+    made = tuple(array_type(dtype, shape, CPU) for dtype, shape in zip(dtypes, shapes, strict=True))
+    return made if len(made) > 1 else made[0]
+
+
+def routine_ref(
+    *arrays: Any,
+    callee: Callee,
+    numbers: tuple[int, ...],
+    dtypes: tuple[DType, ...],
+    shapes: tuple[tuple[int, ...], ...],
+) -> Any:
+    """The call; results of other types or sizes than were found at capture raise."""
+    made = tuple(np.asarray(a, order="C") for a in callee.function(arrays, numbers))
+    for array, dtype, shape in zip(made, dtypes, shapes, strict=True):
+        if array.dtype != dtype.numpy or array.shape != shape:
+            raise TypeError(f"{callee.name} returned {array.dtype}{array.shape}, not {dtype}{shape}")
+    return made if len(made) > 1 else made[0]
+
+
+def routine_samples() -> Iterator[Sample]:
+    x = data(float64, (3, 4))
+    cut = Callee(_first_columns, "first_columns", (), ())
+    yield Sample((x,), {"callee": cut, "numbers": (2,), "dtypes": (float64,), "shapes": ((3, 2),)})
+
+
+def _first_columns(arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
+    return (arrays[0][:, : numbers[0]],)
+
+
 ROWS: tuple[OpDef, ...] = (
     OpDef(
         "python_call",
@@ -98,5 +137,15 @@ ROWS: tuple[OpDef, ...] = (
         samples=ufunc_samples,
         doc="A universal function that has no op of its own, such as those of `scipy.special`, on operands "
         "of one shape and of the dtypes of its inner loop.",
+    ),
+    OpDef(
+        "routine_call",
+        ("callee", "numbers", "dtypes", "shapes"),
+        routine_meta,
+        routine_ref,
+        lower=Extern(),
+        samples=routine_samples,
+        doc="A routine of a library (such as one of torch) that changes nothing: called with the arrays and "
+        "with integers, it gives a tuple of arrays, which are taken in C order.",
     ),
 )

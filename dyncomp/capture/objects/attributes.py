@@ -7,12 +7,13 @@ import enum
 import functools
 import types
 from collections import OrderedDict
-from dataclasses import dataclass
 from inspect import FullArgSpec
 from typing import Any, NoReturn
 
+from ...dataclass import dataclass
 from .. import exceptions
 from ..breaks import Break
+from ..class_kinds import is_struct_sequence
 from ..class_names import module_of
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, ConstSource, Source, TypeAttrSource
@@ -211,6 +212,8 @@ def _read_slot(tracer: Tracer, member: Member, owner: Value | None, name: str) -
         return ConstValue(member.raw)
     if name == "__dict__" and isinstance(owner, InstanceValue):
         return owner.namespace.exposed(tracer)
+    if isinstance(owner, TupleValue) and is_struct_sequence(owner.cls):
+        return tracer.realize(owner.children()[vars(owner.cls)["__match_args__"].index(name)])
     if isinstance(owner, DerivedValue) and member.raw.__objclass__ is owner.base and owner.part.is_const:
         return owner.part.getattr(tracer, name)
     if not isinstance(owner, InstanceValue) or not _made_in_python(member.raw.__objclass__):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import dtypes
 from ...errors import Unsupported
-from ...symint import Dim, product
+from ...symint import Dim, SymInt, product
 from ..base import ArrayRef, TraceContext, TypedTuple
 from .facts import TO_TORCH
 from .library import torch
@@ -68,7 +68,13 @@ def dtype(tx: TraceContext, self: Any) -> Any:
 
 @TABLE.attribute("device")
 def device(tx: TraceContext, self: Any) -> Any:
-    return torch.device("cpu")
+    place = need_tensor(self).type.device
+    return torch.device(str(place))
+
+
+@TABLE.attribute("is_cuda")
+def is_cuda(tx: TraceContext, self: Any) -> bool:
+    return need_tensor(self).type.device.kind == "cuda"
 
 
 @TABLE.attribute("layout")
@@ -102,8 +108,9 @@ def _always(answer: bool) -> Callable[..., bool]:
     return rule
 
 
-for _name in ("is_cuda", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"):
+for _name in ("is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"):
     TABLE.attribute(_name)(_always(False))
+TABLE.attribute("is_cpu")(_always(True))
 for _name in ("is_complex", "is_conj", "is_neg"):
     TABLE.both(_name)(_always(False))
 
@@ -155,6 +162,38 @@ def _constant(answer: Any) -> Callable[..., Any]:
 
 for _path in ("is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype", "is_autocast_enabled"):
     TABLE.function(_path)(_state(resolve(_path)))
+
+
+@TABLE.function("promote_types")
+def promote_types(tx: TraceContext, type1: Any, type2: Any) -> Any:
+    return torch.promote_types(type1, type2)
+
+
+@TABLE.function("result_type")
+def result_type(tx: TraceContext, tensor1: Any, tensor2: Any) -> Any:
+    """By tensors of these types without elements where the operands have dimensions."""
+    tx.assume("torch-state")
+    return torch.result_type(*map(_like, (tensor1, tensor2)))
+
+
+def _like(operand: Any) -> Any:
+    if not isinstance(operand, ArrayRef):
+        return operand
+    if operand.kind == "python":
+        return operand.dtype.numpy.type().item()
+    return torch.empty([1] * operand.ndim, dtype=TO_TORCH[operand.dtype], device="meta")
+
+
+@TABLE.function("broadcast_shapes")
+def broadcast_shapes(tx: TraceContext, *shapes: Any) -> TypedTuple:
+    if any(
+        isinstance(d, SymInt) for shape in shapes for d in (shape if isinstance(shape, tuple) else (shape,))
+    ):
+        raise Unsupported("torch.broadcast_shapes of symbolic sizes")
+    return TypedTuple(torch.Size, tuple(torch.broadcast_shapes(*shapes)))
+
+
+TABLE.function("_C._get_deterministic_algorithms")(_state(torch._C._get_deterministic_algorithms))
 # captured code runs in plain eager mode, on exact tensors: the state guard says so
 for _path in (
     "overrides.has_torch_function",

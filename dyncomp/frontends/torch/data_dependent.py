@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...dtypes import int64
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
 from ..numpy.data_dependent import call, positions, size_of_selection
+from ..numpy.operands import emit
 from .operands import need_tensor, tensor
 from .rules import RuleTable
 
@@ -34,8 +36,11 @@ def masked_select(tx: TraceContext, input: Any, mask: Any) -> ArrayRef:
 
 @TABLE.function("nonzero")
 @TABLE.method("nonzero")
-def nonzero(tx: TraceContext, input: Any, *, as_tuple: bool = False) -> tuple[ArrayRef, ...]:
+def nonzero(tx: TraceContext, input: Any, *, as_tuple: bool = False) -> Any:
     x = need_tensor(input)
-    if not as_tuple or not x.ndim:
-        raise Unsupported("nonzero as one tensor, or of a number", break_id="data-dependent-shape")
-    return tuple(map(tensor, positions(tx, x.var)))
+    if not x.ndim:
+        raise Unsupported("nonzero of a tensor without dimensions", break_id="data-dependent-shape")
+    if as_tuple:
+        return tuple(map(tensor, positions(tx, x.var)))
+    shape = (x.ndim, size_of_selection(tx, x.var))
+    return tensor(emit(tx, "transpose", call(tx, "argwhere", [x.var], [(int64, shape)]), perm=(1, 0)))

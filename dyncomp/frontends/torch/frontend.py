@@ -9,6 +9,7 @@ from typing import Any
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
 from . import facts, state
+from .calls import add_routines
 from .library import torch
 from .owner import OWNER
 from .rules import RuleTable
@@ -29,12 +30,14 @@ _MODULES = (
     "inplace",
     "attributes",
 )
-_CONSTANT_TYPES = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo, torch.iinfo)
+_CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+_CONSTANT_TYPES += (torch.finfo, torch.iinfo)
+_CONSTANT_TYPES += (type(torch._VF),)  # a module that hands on attributes of another
 _MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
 
 
 class TorchFrontend:
-    """Implements :class:`~dyncomp.frontends.base.Frontend` for ``torch``: dense tensors on the CPU, where
+    """Implements :class:`~dyncomp.frontends.base.Frontend` for ``torch``: dense tensors, where
     nothing requires grad or grad mode is off."""
 
     name = "torch"
@@ -47,6 +50,7 @@ class TorchFrontend:
         collected = RuleTable()
         for name in _MODULES:
             collected.update(import_module(f"{__package__}.{name}").TABLE)
+        add_routines(collected)
         return collected
 
     def describe(self, obj: Any) -> ArrayFacts:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ..base import ArrayOwner
+from .devices import LIBRARY
 from .library import torch
 from .routines import ROUTINES
 
@@ -39,7 +40,9 @@ def _to_numpy(value: Any) -> Any:
 
 
 def _from_numpy(array: Any) -> Any:
-    """A tensor over the array's memory."""
+    """A tensor over the array's memory; other values as they are."""
+    if not isinstance(array, (np.ndarray, np.generic)):
+        return array
     array = np.asarray(array)
     if not array.flags.writeable or any(s < 0 for s in array.strides):
         array = array.copy()
@@ -55,4 +58,14 @@ def _wrote(tensors: Sequence[Any]) -> None:
             torch.autograd.graph.increment_version(tensor)
 
 
-OWNER = ArrayOwner(torch.Tensor, _describe, _empty, _as_strided, _to_numpy, _from_numpy, _wrote, ROUTINES)
+OWNER = ArrayOwner(
+    torch.Tensor,
+    _describe,
+    _empty,
+    _as_strided,
+    _to_numpy,
+    _from_numpy,
+    _wrote,
+    routines=ROUTINES,
+    devices=LIBRARY,
+)

@@ -259,7 +259,7 @@ COMPARISONS = {
 }
 for _name, _op in COMPARISONS.items():
     _rule = _comparison(_op)
-    TABLE.both(_name, _op)(_rule)
+    TABLE.both(*{_name, _op} - {"equal"})(_rule)
     TABLE.operator(_name)(_rule)
 for _name in ("and", "or", "xor"):
     TABLE.both(f"logical_{_name}")(_logical(f"logical_{_name}"))

@@ -12,6 +12,8 @@ from ...graph.ir import Var
 from ...symint import product
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
+from .calls import called
+from .library import torch
 from .operands import axes_of, axis_of, contiguous, convert, need_tensor, only_defaults, pointwise, tensor
 from .promote import parse_dtype
 from .rules import RuleTable
@@ -215,6 +217,28 @@ def _truth(op: str) -> Callable[..., ArrayRef]:
 
 TABLE.both("any")(_truth("reduce_any"))
 TABLE.both("all")(_truth("reduce_all"))
+
+
+@TABLE.both("equal")
+def equal(tx: TraceContext, input: Any, other: Any) -> ArrayRef | bool:
+    """A Python bool: of one shape, and all elements equal."""
+    a, b = need_tensor(input), need_tensor(other)
+    if a.dtype != b.dtype:
+        raise Unsupported("torch.equal of tensors of different dtypes")
+    if a.ndim != b.ndim or not all(m == n for m, n in zip(a.shape, b.shape)):
+        return False
+    alike = pointwise(tx, "equal", a.var, b.var)
+    return ArrayRef(emit(tx, "reduce_all", alike, axes=tuple(range(a.ndim))), "python", "torch")
+
+
+@TABLE.both("allclose")
+def allclose(
+    tx: TraceContext, input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False
+) -> ArrayRef:
+    """A Python bool: ``isclose`` of all elements."""
+    a, b = need_tensor(input), need_tensor(other)
+    (near,) = called(tx, torch.isclose, (a, b, rtol, atol, equal_nan), {})[1]
+    return ArrayRef(emit(tx, "reduce_all", near.var, axes=tuple(range(near.ndim))), "python", "torch")
 
 
 @TABLE.both("logsumexp")

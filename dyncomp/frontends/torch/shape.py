@@ -11,7 +11,7 @@ from ...graph.ir import Var
 from ...prims.layout import has_c_order, is_c_contiguous
 from ...symint import Dim, SymInt, product, same
 from ..base import ArrayRef, TraceContext
-from ..numpy.operands import emit
+from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
 from .formats import is_channels_last
 from .operands import axis_of, contiguous, convert, in_order, integer, need_tensor, only_defaults, tensor
@@ -210,6 +210,32 @@ def expand_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
 @TABLE.method("broadcast_to")
 def broadcast_to(tx: TraceContext, input: Any, size: Any) -> ArrayRef:
     return expand(tx, input, size)
+
+
+@TABLE.function("broadcast_tensors")
+def broadcast_tensors(tx: TraceContext, *tensors: Any) -> tuple[ArrayRef, ...]:
+    refs = [need_tensor(t) for t in (tensors[0] if isinstance(tensors[0], (tuple, list)) else tensors)]
+    shape = broadcast_shapes(*(r.shape for r in refs))
+    return tuple(expand(tx, r, shape) for r in refs)
+
+
+@TABLE.both("split_with_sizes")
+def split_with_sizes(tx: TraceContext, input: Any, split_sizes: Any, dim: Any = 0) -> Any:
+    return split(tx, input, list(split_sizes), dim)
+
+
+@TABLE.both("ravel")
+def ravel(tx: TraceContext, input: Any) -> ArrayRef:
+    return reshape_method(tx, input, -1)
+
+
+@TABLE.both("diagonal")
+def diagonal(tx: TraceContext, input: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> ArrayRef:
+    x = need_tensor(input)
+    first, second = axis_of(dim1, x.ndim), axis_of(dim2, x.ndim)
+    if first == second or x.ndim < 2:
+        raise Unsupported("diagonal dimensions cannot be identical")
+    return tensor(emit(tx, "diagonal", x.var, offset=int(integer(offset)), axis1=first, axis2=second))
 
 
 @TABLE.method("contiguous")

@@ -13,40 +13,54 @@ _function_modes = torch._C._len_torch_function_stack
 _grad = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 
-State = tuple[bool, bool, bool, int, int, Any]
+_deterministic = torch._C._get_deterministic_algorithms
+
+State = tuple[bool, bool, bool, int, int, Any, bool]
+
+# Tensors of other devices exist only where torch was built for them.
+_KINDS = ("cpu", "cuda") if torch.version.cuda is not None else ("cpu",)
+
+
+def _autocasts() -> bool:
+    return any(_autocast(kind) for kind in _KINDS)
 
 
 def read_state() -> State:
-    """(grad mode, inference mode, autocast on CPU, function modes, dispatch modes, default dtype)."""
+    """(grad mode, inference mode, autocast, function modes, dispatch modes, default dtype, whether algorithms
+    have to be deterministic)."""
     return (
         _grad(),
         _inference(),
-        _autocast("cpu"),
+        _autocasts(),
         _function_modes(),
         _dispatch_modes(),
         _default_dtype(),
+        _deterministic(),
     )
 
 
 def holds(_: Any, expected: State) -> bool:
     """Whether torch's state is ``expected`` (the check of a guard: it runs at every call)."""
-    grad, inference, autocast, function_modes, dispatch_modes, default = expected
+    grad, inference, autocast, function_modes, dispatch_modes, default, deterministic = expected
     return (
         _grad() is grad
         and _inference() is inference
         and _function_modes() == function_modes
         and _dispatch_modes() == dispatch_modes
         and _default_dtype() is default
-        and _autocast("cpu") is autocast
+        and _autocasts() is autocast
+        and _deterministic() is deterministic
     )
 
 
 def describe_state(state: State) -> str:
     """In words."""
-    grad, inference, autocast, function_modes, dispatch_modes, default = state
+    grad, inference, autocast, function_modes, dispatch_modes, default, deterministic = state
     words = [f"grad mode {'on' if grad else 'off'}", f"default dtype {default}"]
     if inference:
         words.append("inference mode")
+    if deterministic:
+        words.append("deterministic algorithms")
     if autocast:
         words.append("autocast")
     if function_modes or dispatch_modes:
@@ -56,7 +70,7 @@ def describe_state(state: State) -> str:
 
 def problem(state: State) -> str:
     """Why nothing is captured in this state; empty where it is."""
-    _, _, autocast, function_modes, dispatch_modes, _ = state
+    _, _, autocast, function_modes, dispatch_modes, _, _ = state
     if autocast:
         return "autocast is enabled"
     if function_modes or dispatch_modes:

@@ -1,0 +1,386 @@
+"""torch's own routines as nodes of the graph, for functions that have no ops of their own.
+
+What a routine gives is found by calling it at capture with tensors that have no memory (device ``meta``), or,
+where it has no such form, with tensors of zeros. Sizes of results that depend on symbolic sizes are found by
+further calls at other sizes. The node compares what it gets with what was found: where that differs, the
+original program runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ...errors import Unsupported
+from ...graph.ir import Callee, Literal, Var
+from ...symint import Dim, SymInt
+from ..base import ArrayRef, Rule, TraceContext, TypedTuple
+from ..numpy.operands import emit
+from . import state
+from .call_names import FUNCTIONS, IN_PLACE, METHODS
+from .facts import FROM_TORCH, TO_TORCH
+from .library import torch
+from .operands import need_tensor, tensor, write
+from .owner import OWNER
+from .rules import RuleTable, resolve
+
+_CONSTANTS = (bool, int, float, str, type(None), torch.dtype, torch.layout)
+_LARGEST_CONSTANT = 1 << 16
+_LARGEST_EXAMPLE = 1 << 22  # elements of tensors made for a call at capture
+
+
+@dataclasses.dataclass(frozen=True)
+class _Open:
+    """Where an argument goes that is known when the graph runs: tensor ``index``, the Python number of one,
+    or an integer."""
+
+    kind: str
+    index: int
+
+
+@dataclasses.dataclass(eq=False)
+class _Call:
+    """A routine's call with its tensors and symbolic integers left open."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    orders: tuple[tuple[int, ...], ...] = ()
+
+    def on(self, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:
+        args = (_filled(a, tensors, numbers) for a in self.args)
+        kwargs = {k: _filled(v, tensors, numbers) for k, v in self.kwargs.items()}
+        return self.function(*args, **kwargs)
+
+    def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
+        """The results as arrays in C order, axes permuted to ``orders``."""
+        with torch.no_grad():
+            found = self.on([OWNER.from_numpy(a) for a in arrays], numbers)
+        results = _leaves(found)
+        return tuple(OWNER.to_numpy(r).transpose(o) for r, o in zip(results, self.orders, strict=True))
+
+
+def _filled(argument: Any, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:
+    if type(argument) is _Open:
+        if argument.kind == "integer":
+            return numbers[argument.index]
+        found = tensors[argument.index]
+        return found if argument.kind == "array" else found.item()
+    if type(argument) in (tuple, list):
+        return type(argument)(_filled(part, tensors, numbers) for part in argument)
+    return argument
+
+
+def _leaves(found: Any) -> tuple[Any, ...]:
+    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+
+
+# -- arguments ----------------------------------------------------------------------------------------------
+class _Opening:
+    """Collects what of a call's arguments is known only when the graph runs."""
+
+    def __init__(self) -> None:
+        self.refs: list[ArrayRef] = []
+        self.numbers: list[SymInt] = []
+
+    def of(self, value: Any) -> Any:
+        if isinstance(value, ArrayRef):
+            if value.kind == "array" and value.frontend != "torch":
+                raise Unsupported("an array of another library")
+            if value.kind not in ("array", "python"):
+                raise Unsupported(f"a {value.kind} value in a call of torch")
+            self.refs.append(value)
+            return _Open(value.kind, len(self.refs) - 1)
+        if isinstance(value, SymInt):
+            self.numbers.append(value)
+            return _Open("integer", len(self.numbers) - 1)
+        if type(value) in (tuple, list):
+            return type(value)(self.of(part) for part in value)
+        if type(value) is torch.Size:
+            return tuple(self.of(part) for part in value)
+        if isinstance(value, torch.device) and value.type == "cpu":
+            return value
+        if type(value) not in _CONSTANTS:
+            raise Unsupported(f"a {type(value).__name__} in a call of torch")
+        return value
+
+
+# -- results ------------------------------------------------------------------------------------------------
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    """What one call gave: structure and, for each tensor, dtype, shape and axes, outermost first."""
+
+    structure: Any
+    dtypes: tuple[Any, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    orders: tuple[tuple[int, ...], ...]
+
+
+def _example_of(ref: ArrayRef, sizes: dict[str, int], device: str) -> Any:
+    if ref.kind == "python":
+        return _Number(ref)
+    shape = [_size(d, sizes) for d in ref.shape]
+    strides = [_size(s, sizes) for s in ref.strides]
+    extent = 1 + sum((d - 1) * s for d, s in zip(shape, strides)) if all(shape) else 0
+    if device != "meta" and extent > _LARGEST_EXAMPLE:
+        raise Unsupported("a call of torch with large tensors that has to be tried at capture")
+    made = torch.empty_strided(shape, strides, dtype=TO_TORCH[ref.dtype], device=device)
+    return made if device == "meta" else made.zero_()
+
+
+class _Number:
+    """Stands for a tensor in place of which its Python number is passed."""
+
+    def __init__(self, ref: ArrayRef) -> None:
+        self.number = ref.dtype.numpy.type(1).item()
+
+    def item(self) -> Any:
+        return self.number
+
+
+def _size(dim: Dim, sizes: dict[str, int]) -> int:
+    return dim.evaluate(sizes) if isinstance(dim, SymInt) else dim
+
+
+def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
+    """What the call gives at these sizes."""
+    numbers = [_size(n, sizes) for n in opening.numbers]
+    try:
+        return _tried_on(call, opening, sizes, numbers, "meta")
+    except NotImplementedError:
+        return _tried_on(call, opening, sizes, numbers, "cpu")
+
+
+def _tried_on(
+    call: _Call, opening: _Opening, sizes: dict[str, int], numbers: list[int], device: str
+) -> _Found:
+    examples = [_example_of(ref, sizes, device) for ref in opening.refs]
+    name = call.function.__name__
+    try:
+        with torch.no_grad():
+            found = call.on(examples, numbers)
+    except (NotImplementedError, Unsupported):
+        raise
+    except Exception as error:
+        raise Unsupported(f"torch.{name}: {type(error).__name__}: {error}") from None
+    results = _leaves(found)
+    if not results or not all(type(r) is torch.Tensor and r.dtype in FROM_TORCH for r in results):
+        raise Unsupported(f"torch.{name} gives something else than tensors")
+    memory = {e.untyped_storage()._cdata for e in examples if isinstance(e, torch.Tensor)}
+    own = [r.untyped_storage()._cdata for r in results]
+    if len(set(own)) < len(own) or memory.intersection(own):
+        raise Unsupported(f"torch.{name} gives a view")
+    return _Found(
+        type(found) if isinstance(found, (tuple, list)) else None,
+        tuple(FROM_TORCH[r.dtype] for r in results),
+        tuple(tuple(r.shape) for r in results),
+        tuple(map(_order, results)),
+    )
+
+
+def _order(result: Any) -> tuple[int, ...]:
+    """A result's axes from outermost to innermost; refuses one with holes."""
+    axes = range(result.ndim)
+    order = tuple(sorted(axes, key=lambda a: (-result.stride(a), a)))
+    if not result.numel() or result.is_contiguous():
+        return tuple(axes)
+    if not result.permute(order).is_contiguous():
+        raise Unsupported("a call of torch that gives a tensor with holes")
+    return order
+
+
+# -- symbolic sizes -----------------------------------------------------------------------------------------
+def _symbols(opening: _Opening) -> list[str]:
+    dims: list[Any] = [*opening.numbers]
+    for ref in opening.refs:
+        dims += [*ref.shape, *ref.strides]
+    return sorted({name for dim in dims if isinstance(dim, SymInt) for name in dim.symbols()})
+
+
+_STEPS = ((2, 4), (-1, -2), (1, 2))  # by how much a size is changed to see what follows it
+Probe = tuple[dict[str, int], _Found]
+
+
+def _shapes(call: _Call, opening: _Opening, first: _Found, env: Any) -> list[tuple[Dim, ...]]:
+    """The sizes of results as formulas: those of an argument, or linear in one symbol."""
+    symbols = _symbols(opening)
+    if not symbols:
+        return list(first.shapes)
+    if any(env.is_unbacked(env.symbol(name)) for name in symbols):
+        raise Unsupported("a call of torch on sizes that depend on the data", break_id="data-dependent-shape")
+    probes: list[Probe] = [({**env.hints}, first)]
+    for name in symbols:
+        probes += _probes(call, opening, env.hints, name)
+    if any(_kind(found) != _kind(first) for _, found in probes):
+        raise Unsupported("a call of torch whose results are arranged by their sizes")
+    known = [d for ref in opening.refs for d in ref.shape if isinstance(d, SymInt)] + opening.numbers
+    return [
+        tuple(
+            _formula([(sizes, p.shapes[k][axis]) for sizes, p in probes], known, symbols, env)
+            for axis in range(len(shape))
+        )
+        for k, shape in enumerate(first.shapes)
+    ]
+
+
+def _kind(found: _Found) -> tuple[Any, ...]:
+    return found.structure, found.dtypes, found.orders
+
+
+def _probes(call: _Call, opening: _Opening, hints: dict[str, int], name: str) -> list[Probe]:
+    """Calls at other values of one symbol, by steps that torch accepts."""
+    problem = Unsupported("a call of torch that takes these sizes only")
+    for steps in _STEPS:
+        try:
+            return [_at(call, opening, {**hints, name: hints[name] + step}) for step in steps]
+        except Unsupported as refused:
+            problem = refused
+    raise problem
+
+
+def _at(call: _Call, opening: _Opening, sizes: dict[str, int]) -> Probe:
+    return sizes, _try(call, opening, sizes)
+
+
+def _formula(
+    seen: list[tuple[dict[str, int], int]], known: list[SymInt], symbols: list[str], env: Any
+) -> Dim:
+    for candidate in _candidates(seen, known, symbols, env):
+        if all(_size(candidate, sizes) == size for sizes, size in seen):
+            return candidate
+    raise Unsupported("a call of torch whose results have sizes that follow no formula found")
+
+
+def _candidates(
+    seen: list[tuple[dict[str, int], int]], known: list[SymInt], symbols: list[str], env: Any
+) -> Iterator[Dim]:
+    hints, size = seen[0]
+    yield size
+    yield from known
+    for number, name in enumerate(symbols):
+        sizes, other = seen[1 + 2 * number]
+        slope, rest = divmod(other - size, sizes[name] - hints[name])
+        if slope and not rest:
+            yield env.symbol(name) * slope + (size - slope * hints[name])
+
+
+# -- rules --------------------------------------------------------------------------------------------------
+def routine(function: Any) -> Rule:
+    """The rule of a function of tensors that gives new tensors and changes nothing."""
+
+    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        trouble = state.problem(state.read_state())
+        if trouble or kwargs.get("out") is not None:
+            raise Unsupported(trouble or "out=")
+        found, results = called(tx, function, args, kwargs)
+        if found.structure is None:
+            return results[0]
+        if found.structure in (tuple, list):
+            return found.structure(results)
+        return TypedTuple(found.structure, tuple(results))
+
+    return rule
+
+
+def called(
+    tx: TraceContext, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[_Found, list[ArrayRef]]:
+    opening = _Opening()
+    call = _Call(function, tuple(map(opening.of, args)), {k: opening.of(v) for k, v in kwargs.items()})
+    if not opening.refs and not opening.numbers:
+        return _constant(tx, call)
+    if not any(ref.kind == "array" for ref in opening.refs):
+        raise Unsupported("a call of torch without tensors")
+    found = _try(call, opening, tx.env.hints)
+    shapes = _shapes(call, opening, found, tx.env)
+    call.orders = found.orders
+    callee = Callee(call, function.__name__, (), ())
+    ordered = tuple(tuple(shape[a] for a in order) for shape, order in zip(shapes, found.orders))
+    made = emit(
+        tx,
+        "routine_call",
+        *(ref.var for ref in opening.refs),
+        callee=callee,
+        numbers=tuple(opening.numbers),
+        dtypes=found.dtypes,
+        shapes=ordered,
+    )
+    variables = made if isinstance(made, tuple) else (made,)
+    return found, [tensor(_put_back(tx, v, order)) for v, order in zip(variables, found.orders)]
+
+
+def _constant(tx: TraceContext, call: _Call) -> tuple[_Found, list[ArrayRef]]:
+    """A call without tensors is made at capture."""
+    found = _tried_on(call, _Opening(), {}, [], "cpu")
+    made = [OWNER.to_numpy(result) for result in _leaves(call.on((), ()))]
+    if sum(array.size for array in made) > _LARGEST_CONSTANT:
+        raise Unsupported(f"torch.{call.function.__name__} of a large tensor")
+    return found, [
+        tensor(emit(tx, "constant", literal=Literal.of(array, dtype)))
+        for array, dtype in zip(made, found.dtypes)
+    ]
+
+
+def _put_back(tx: TraceContext, var: Var, order: tuple[int, ...]) -> Var:
+    if order == tuple(range(len(order))):
+        return var
+    back = tuple(order.index(axis) for axis in range(len(order)))
+    return emit(tx, "transpose", var, perm=back)
+
+
+def _writing(function: Any) -> Rule:
+    """The rule of a method that writes what ``function`` gives into its tensor."""
+
+    def rule(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
+        x = need_tensor(self)
+        _, results = called(tx, function, (x, *args), kwargs)
+        made = results[0]
+        if made.dtype != x.dtype or len(results) > 1 or made.ndim != x.ndim:
+            raise Unsupported("a method that changes its tensor's type")
+        if not all(a == b for a, b in zip(made.shape, x.shape)):
+            raise Unsupported("a method that changes its tensor's shape")
+        return write(tx, x, made.var)
+
+    return rule
+
+
+def _either(first: Rule, second: Rule) -> Rule:
+    """``first``, and where it has no meaning for the arguments ``second``."""
+
+    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        nodes = len(tx.builder.nodes)
+        guards = len(tx.env.guards)
+        try:
+            return first(tx, *args, **kwargs)
+        except Unsupported as problem:
+            del tx.builder.nodes[nodes:]
+            tx.env.forget(guards)
+            try:
+                return second(tx, *args, **kwargs)
+            except Unsupported:
+                del tx.builder.nodes[nodes:]
+            raise problem
+
+    return rule
+
+
+def add_routines(table: RuleTable) -> None:
+    """Give the routines rules, behind those that there are."""
+    for path in FUNCTIONS:
+        function = resolve(path)
+        if function is not None:
+            _add(table.functions, function, routine(function))
+    for name in METHODS:
+        method = getattr(torch.Tensor, name, None)
+        if method is not None:
+            _add(table.methods, name, routine(method))
+    for name in IN_PLACE:
+        method = getattr(torch.Tensor, name, None)
+        if method is not None and hasattr(torch.Tensor, name + "_"):
+            table.methods.setdefault(name + "_", _writing(method))
+
+
+def _add(rules: dict[Any, Rule], key: Any, rule: Rule) -> None:
+    known: Callable[..., Any] | None = rules.get(key)
+    rules[key] = rule if known is None else _either(known, rule)
