@@ -113,6 +113,11 @@ class ArrayValue(Value):
         tracer.operator("setitem", [self, key, value])
 
     def truth(self, tracer: Tracer) -> bool:
+        ref = self.ref
+        if ref.kind != "masked" and all(isinstance(n, int) and n == 1 for n in ref.shape):
+            number = tracer.number_of(ref)
+            if number is not None:
+                return bool(number)
         raise Break("data-dependent-branch", f"a branch on {self.describe()}")
 
     def length(self, tracer: Tracer) -> Value:
