@@ -6,10 +6,11 @@ A :class:`DType` is interned: compare with ``is`` or ``==``. Names are NumPy's, 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from .dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

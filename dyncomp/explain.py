@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from .api import SESSION, compile_with
@@ -11,6 +10,7 @@ from .capture.breaks import BreakRecord
 from .capture.entries.records import EntryRecord
 from .capture.entries.stance import current_stance
 from .capture.guards.guard import Guard
+from .dataclass import dataclass
 from .errors import DyncompError
 from .explain_html import page
 from .graph.ir import Graph, Loc

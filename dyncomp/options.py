@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
+from .dataclass import dataclass
 from .sizes import DynamicArguments, parse_dynamic
 
 MODES = ("default", "reduce-overhead", "max-autotune")
@@ -27,6 +28,7 @@ class Options:
     ``dump``: a directory to write every form of every graph to, as readable files (see :mod:`dyncomp.dump`).
     ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow; the pool is the process's.
     ``debug_verify``: check every intermediate form after every pass.
+    ``small_loops``: compile loops over single numbers too, though plain Python is quicker with these.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
     """
 
@@ -46,6 +48,7 @@ class Options:
     num_threads: int = 0
     serial_threshold_us: float = 8.0
     debug_verify: bool = False
+    small_loops: bool = False
     capture_plain: bool = False
     cache: bool = True
 

@@ -10,13 +10,15 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from .aot_autograd.functionalize import functionalize
+from .dataclass import dataclass, field
+from .device import CPU
 from .dump import Dump
 from .errors import LoweringError, ToolchainError, Unsupported
 from .frontends.base import ArrayOwner
@@ -150,6 +152,8 @@ def _inductor(
     if has_stages(graph, table):
         _staged(graph, table, options, owner, compiled)
         return
+    # what would have defined the others was not used
+    graph = replace(graph, symbols=tuple(symbol for symbol in graph.symbols if symbol.kind != "node"))
     final = run_passes(graph, table, options, note)
     if options.stop_after in {step.name for step in PASSES}:
         compiled.call = _on_numpy(as_callable(final, table), owner)
@@ -253,6 +257,16 @@ def run_pipeline(
     written = tuple(index for index, _ in compiled.graph_after.mutations)
     compiled.call = _report_writes(compiled.call, owner, written)
     return compiled
+
+
+def _check_device(graph: Graph, table: OpTable, options: Options) -> None:
+    """Arrays on a GPU are for the inductor as a whole; what runs graphs with NumPy cannot take them."""
+    if graph.device == CPU:
+        return
+    if options.backend != "inductor" or options.stop_after not in ("", BACKEND_PASS):
+        raise LoweringError(f"arrays on {graph.device} with the backend {_backend_name(options)}")
+    if has_stages(graph, table):
+        raise LoweringError(f"sizes that depend on the data of arrays on {graph.device}")
 
 
 def _on_numpy(call: Callable[..., Any], owner: ArrayOwner | None) -> Callable[..., Any]:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Union
 
+from .dataclass import dataclass, field
 from .errors import Unsupported
 from .symfacts import from_guards, likely
 

@@ -18,7 +18,18 @@ MAX_LINES = 600
 RANK = {"graph": 1, "prims": 2, "frontends": 3, "capture": 4, "aot_autograd": 4, "inductor": 4}
 TOP_RANK = 5
 LEAF_RANK = 0
-LEAVES = ("errors", "options", "sizes", "dtypes", "device", "symfacts", "symint", "pytree", "runtime")
+LEAVES = (
+    "dataclass",
+    "errors",
+    "options",
+    "sizes",
+    "dtypes",
+    "device",
+    "symfacts",
+    "symint",
+    "pytree",
+    "runtime",
+)
 _PARTS = "_dynamo|_inductor|_functorch|_decomp|_refs|_prims|_subclasses"
 FORBIDDEN = re.compile(rf"torch\.({_PARTS}|compile\b|compiler\b|fx\b|export\b|jit\b)|\bfunctorch\b")
 

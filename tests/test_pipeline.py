@@ -75,6 +75,18 @@ def test_inductor_backend() -> None:
     assert list(compiled.seconds)[-1] == "inductor"
 
 
+def test_symbol_that_nothing_defines() -> None:
+    """A selection is given up where the graph breaks, and made by the replacement; its size was asked for."""
+    b = GraphBuilder(op_table())
+    number = b.add_input(array_type(F8, ()), "scalar", label="t")
+    x = b.add_input(array_type(F8, (6,)), label="x")
+    b.bind_symbol(b.env.new_unbacked(), "node", 0)
+    graph = b.finish((GraphOutput(b.emit("add", x, x)), GraphOutput(number, "python")))
+    doubled, same = run_pipeline(graph, Options(debug_verify=True)).call(2.5, np.arange(6.0))
+    assert (doubled == 2 * np.arange(6.0)).all()
+    assert same == 2.5
+
+
 def check_compiled(seeds: range, steps: int, symbolic: bool) -> int:
     """Random programs with views and writes, compiled: how many of them."""
     compiled = 0

@@ -7,8 +7,8 @@ demands a golden example for each id.
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..errors import DyncompError
 from ..graph.ir import Loc
 

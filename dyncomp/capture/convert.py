@@ -21,6 +21,7 @@ from .entries.budget import estimate, make_room
 from .entries.config import CaptureConfig
 from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .entries.records import EntryRecord
+from .entries.worth import is_worth_a_call
 from .frames import root_frame
 from .guards.class_facts import ClassFacts, may_change
 from .guards.facts import NoOverlap, SymBinding, SymCondition
@@ -138,8 +139,6 @@ def _try_to_capture(
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
     fruitless.note_outcome(config, code, bool(missed), record.graph)
-    if record.graph is None and not record.source and not config.options.capture_plain:
-        config.note_plain_body(code)
     record.missed = missed
     record.seconds = time.perf_counter() - start
     record.bytes = estimate(record, entry.code)
@@ -208,14 +207,16 @@ def _finish(
         if not is_late(tracer, number):
             cg.number(number)
     generators.check_abandoned(tracer, cg)
-    graph, compiled = _compile_graph(tracer, cg, useful)
+    runs_plain = not _is_worth_compiling(tracer, end, cg) and isinstance(end, ReturnEnd)
+    graph, compiled = (None, None) if runs_plain else _compile_graph(tracer, cg, useful)
     refuse_fixed(tracer)
     if not isinstance(end, ReturnEnd):
         _guard_region(tracer)
     program = _guard_program(tracer, function, args)
-    breaks = _break_records(end)
+    breaks = _break_records(tracer, end)
     loc = location(code)
     if graph is None and isinstance(end, ReturnEnd) and not tracer.config.options.capture_plain:
+        tracer.config.note_plain_body(code)
         record = EntryRecord(
             code.co_qualname,
             loc,
@@ -239,7 +240,7 @@ def _finish(
         breaks,
         instructions=tracer.instructions,
     )
-    needs_hook = isinstance(end, BreakEnd) and end.problem.break_id in _CALLS_PYTHON
+    needs_hook = _calls_python(end)
     moves = not isinstance(end, ReturnEnd)
     entry = _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank, moves=moves)
     return entry, record
@@ -287,6 +288,30 @@ def _has_array_prospect(end: Any) -> bool:
         rest = [index for index in reachable(frame.code, frame.start) if index >= start]
         total += sum(instructions[index].op in _PROSPECTS for index in rest)
     return total > 1
+
+
+def _is_worth_compiling(tracer: Tracer, end: Any, cg: Codegen) -> bool:
+    """Whether compiled code is quicker than plain Python, so far as this can be said: of what is in loops."""
+    config = tracer.config
+    if config.options.capture_plain or not config.bodies_around(tracer.code):
+        return True
+    nodes = tracer.builder.nodes
+    returns = isinstance(end, ReturnEnd)
+    elsewhere = not returns and len(end.frames) > 1  # goes on in pieces of other functions
+    if elsewhere or _calls_python(end):
+        worth = True
+    elif config.options.small_loops or _owner_of(tracer, cg) is not None:
+        worth = bool(nodes) or not returns
+    else:
+        worth = is_worth_a_call(nodes, len(cg.outputs), config.table)
+    if worth:
+        config.note_array_work(tracer.code)
+    return worth
+
+
+def _calls_python(end: Any) -> bool:
+    """Whether the instruction that breaks the graph calls code that the hook may capture."""
+    return isinstance(end, BreakEnd) and end.problem.break_id in _CALLS_PYTHON
 
 
 # -- the graph ------------------------------------------------------------------------------------
@@ -429,12 +454,15 @@ def _strides_in_elements(condition: SymCondition, scale: dict[str, int]) -> SymC
 
 
 # -- records ------------------------------------------------------------------------------------------
-def _break_records(end: Any) -> tuple[BreakRecord, ...]:
+def _break_records(tracer: Tracer, end: Any) -> tuple[BreakRecord, ...]:
     if isinstance(end, ReturnEnd):
         return ()
     stack = tuple(frame.loc for frame in end.frames)
     if isinstance(end, BreakEnd):
         return (BreakRecord(end.problem.break_id, end.problem.reason, stack[-1], stack),)
     if isinstance(end, LoopEnd):
-        return (BreakRecord("loop", f"a {end.loop.kind} loop that is not unrolled", stack[-1], stack),)
+        body = known_body(tracer.config, end.frames[-1], end.loop)
+        plain = body is not None and tracer.config.is_plain_body(body.code)
+        how = "left to plain Python: too little array work in it" if plain else "that is not unrolled"
+        return (BreakRecord("loop", f"a {end.loop.kind} loop {how}", stack[-1], stack),)
     return (BreakRecord("loop-not-extracted", end.reason, stack[-1], stack),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from ..device import Device
 from ..errors import ConstraintError
 from ..frontends.base import ArrayFacts as Facts
 from ..graph.ir import contiguous_strides
@@ -15,6 +16,11 @@ from .marks import MARKS, Marks, Range
 from .values.array import ArrayValue
 from .values.base import LazyValue, Tracer, Value
 from .values.number import SymIntValue
+
+
+def dlpack_device(device: Device) -> tuple[int, int]:
+    """A device as DLPack's tables name it."""
+    return {"cpu": 1, "cuda": 2}[device.kind], device.index
 
 
 def has_exchange_table(pytype: type) -> bool:

@@ -3,9 +3,9 @@ part does in between can be told apart from the call having come first."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ..dataclass import dataclass
 from .bytecode.instr import Loc
 from .bytecode.transfers import line_loc
 from .values.base import Tracer, Value

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
 from typing import Any
 
+from ..dataclass import dataclass
 from ..errors import GraphBreakError
 from . import recursion
 from .breaks import BREAKS, Break, Skip

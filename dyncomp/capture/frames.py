@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ..dataclass import dataclass, field
 from ..errors import Unsupported
 from ..graph.ir import Loc
 from . import _hook

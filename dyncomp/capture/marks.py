@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import operator
 import weakref
-from dataclasses import dataclass, field
 from typing import Any
+
+from ..dataclass import dataclass, field
 
 
 @dataclass(frozen=True)

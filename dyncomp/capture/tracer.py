@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from ..dataclass import dataclass, field
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc

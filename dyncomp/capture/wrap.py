@@ -25,7 +25,7 @@ from . import _hook
 from .breaks import Break, Skip
 from .class_kinds import SPECIAL_FORM, is_plain_class, is_plain_namedtuple, is_struct_sequence
 from .class_names import qualname_of
-from .dims import array_dims, has_exchange_table
+from .dims import array_dims, dlpack_device, has_exchange_table
 from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
 from .guards.guard import Kind
 from .guards.program import is_plain_key
@@ -484,6 +484,8 @@ def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value
         return _wrap_scalar(tracer, frontend, obj, facts, source)
     if not facts.aligned:
         return _refused_array(tracer, obj, source, "an array whose memory is not aligned")
+    if tracer.builder.device not in (None, facts.device):
+        return _refused_array(tracer, obj, source, f"an array on {facts.device} beside others elsewhere")
     index = len(tracer.builder.inputs)
     shape, strides = array_dims(tracer, obj, facts, source, index)
     type_ = ArrayType(facts.dtype, shape, strides, facts.device)
@@ -528,10 +530,8 @@ def _guard_array(tracer: Tracer, obj: Any, facts: Facts, type_: ArrayType, sourc
     if any(n == 0 for n in facts.shape) and not symbolic:
         strides = [None] * len(strides)
     if has_exchange_table(facts.pytype):
-        device = {"cpu": 1, "cuda": 2}[facts.device.kind]
-        expected = TensorFacts(
-            facts.pytype, _dlpack_dtype(facts), shape, tuple(strides), (device, facts.device.index)
-        )
+        place = dlpack_device(facts.device)
+        expected = TensorFacts(facts.pytype, _dlpack_dtype(facts), shape, tuple(strides), place)
         tracer.guard(source, Kind.TORCH_TENSOR, expected)
     else:
         itemsize = facts.dtype.itemsize

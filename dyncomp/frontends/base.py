@@ -7,9 +7,9 @@ finds a :class:`Rule` for a callable, method, attribute or operator, and rules e
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
 from ..graph.ir import ArrayType, GraphBuilder, Ops, Var
@@ -52,6 +52,33 @@ class ArrayFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceLibrary:
+    """What compiled graphs ask of a library whose arrays live on a device. Sizes, strides and shapes in
+    elements, offsets in bytes from an array's first element; dtypes by name, devices as ``Device``.
+
+    ``empty(shape, strides or None, dtype, device)``, ``full(value, dtype, device)`` (0-d), ``scratch(bytes,
+    device)`` and ``upload(NumPy array, device)`` make arrays; ``window(base, offset, shape, strides, dtype)``
+    is a view of one's memory; ``pointer(array)`` its address, ``item(array)`` its one element in Python.
+    ``matmul(a, b, out)`` multiplies (batches of) matrices. ``stream(index)``: the handle of a device's
+    current stream; ``enter(index)`` makes a device the current one and returns what ``leave`` takes back.
+    ``routines``: names of ops with the library's own function on its arrays.
+    """
+
+    empty: Callable[..., Any]
+    full: Callable[..., Any]
+    scratch: Callable[..., Any]
+    upload: Callable[..., Any]
+    window: Callable[..., Any]
+    pointer: Callable[[Any], int]
+    item: Callable[[Any], Any]
+    matmul: Callable[[Any, Any, Any], None]
+    stream: Callable[[int], int]
+    enter: Callable[[int], Any]
+    leave: Callable[[Any], None]
+    routines: tuple[tuple[str, Callable[..., Any]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayOwner:
     """How compiled graphs read and make a library's arrays, where these are not NumPy's.
 
@@ -60,7 +87,8 @@ class ArrayOwner:
     the base's own first element, dtype name) -> array``; strides and offsets in elements. ``to_numpy`` and
     ``from_numpy`` share memory (values that are not arrays pass ``to_numpy`` as they are).
     ``wrote(arrays)`` is called after a graph has written into its inputs. ``routines``: names of ops with the
-    library's own function on NumPy arrays, which is called instead of the op's reference.
+    library's own function on NumPy arrays, which is called instead of the op's reference. ``devices``: how
+    arrays that are not in the computer's own memory are dealt with, if they can be.
     """
 
     type: type
@@ -71,6 +99,7 @@ class ArrayOwner:
     from_numpy: Callable[[Any], Any]
     wrote: Callable[[Any], None]
     routines: tuple[tuple[str, Callable[..., Any]], ...] = ()
+    devices: DeviceLibrary | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ memory that ``dst`` views, and nodes whose row lowers as a ``View`` alias their 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
 from ..errors import VerifyError
@@ -229,6 +230,11 @@ class Graph:
     def input_vars(self) -> tuple[Var, ...]:
         return tuple(i.var for i in self.inputs)
 
+    @property
+    def device(self) -> Device:
+        """Where the arrays live."""
+        return next((v.type.device for v in self.values() if v.type.device != CPU), CPU)
+
     def values(self) -> Iterator[Var]:
         """Every value in order of definition."""
         yield from self.input_vars
@@ -255,6 +261,9 @@ class OpRow(Protocol):
     def name(self) -> str: ...
 
     @property
+    def params(self) -> tuple[str, ...]: ...
+
+    @property
     def meta(self) -> Any: ...
 
 
@@ -272,6 +281,7 @@ class GraphBuilder:
         self.symbols: list[SymbolBinding] = []
         self.nodes: list[Node] = []
         self.loc: Loc | None = None
+        self.device: Device | None = None  # where all arrays of the graph live, once one of them is known
         self._counter = 0
 
     def fresh(self, type: ArrayType, prefix: str = "v") -> Var:
@@ -280,6 +290,10 @@ class GraphBuilder:
         return var
 
     def add_input(self, type: ArrayType, kind: str = "array", label: str = "") -> Var:
+        if kind == "array":
+            self.device = self.device or type.device
+        elif self.device is not None:
+            type = replace(type, device=self.device)
         var = Var(f"in{len(self.inputs)}", type)
         self.inputs.append(GraphInput(var, kind, label))
         return var
@@ -295,6 +309,8 @@ class GraphBuilder:
         """
         if op == COPY:
             return self._emit_copy(inputs, loc)
+        if self.device is not None and self.device != CPU and "device" in self.table[op].params:
+            params["device"] = self.device
         inferred = self.table[op].meta(*(v.type for v in inputs), **params)
         several = isinstance(inferred, tuple)
         outputs = tuple(self.fresh(t) for t in (inferred if several else (inferred,)))

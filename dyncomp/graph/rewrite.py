@@ -28,6 +28,7 @@ class Rebuilder(GraphBuilder):
         self.graph = graph
         self.inputs = list(graph.inputs)
         self.symbols = list(graph.symbols)
+        self.device = graph.device
         self.producers: dict[str, Node] = {}
         self._counter = _next_number(graph)
 

@@ -10,9 +10,10 @@ is written before everything that can fail has run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from ..dataclass import dataclass
 from ..symint import SymInt
 from .interp import has_symbols
 from .ir import Graph, GraphInput, GraphOutput, Node, OpTable, SymbolBinding, Var

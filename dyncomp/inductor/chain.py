@@ -8,8 +8,8 @@ lowering made, rewritten to cover a block of rows: any function of rows will do,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..dtypes import int64
 from ..symint import Dim, ShapeEnv, SymbolInfo, same
 from .epilogue import (

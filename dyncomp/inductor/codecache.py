@@ -19,9 +19,9 @@ import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from dyncomp.dataclass import dataclass, field
 from dyncomp.errors import ToolchainError
 from dyncomp.inductor.launch import ABI_VERSION, Library
 from dyncomp.inductor.toolchain import Toolchain, find_toolchain

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ..dataclass import dataclass, field
+from ..device import CPU
 from ..errors import LoweringError, VerifyError
 from ..graph.ir import Graph
 from ..options import Options
@@ -19,6 +20,7 @@ from .chain import fuse_chains
 from .codecache import open_cache
 from .epilogue import Chained, FusedProduct, Item, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
+from .gpu.compile import DevicePlanner, build_for_device, check_devices
 from .launch import LaunchPlan, Library, TensorOwner, build, load_vector_math
 from .loop_text import kernel_text
 from .loop_verify import verify_kernel
@@ -80,7 +82,8 @@ def _describe_step(step: Step) -> str:
         return f"{first.dtype} matrix products {sizes}, rows between them by {first.epilogue.kernel.name}"
     if isinstance(step, CallBlas):
         then = f", each tile finished by {step.epilogue.kernel.name}" if step.epilogue is not None else ""
-        return f"{step.dtype} matrix product {step.m} x {step.k} x {step.n}{then}"
+        what = "matrix product" if step.windows is None else "convolution as a product"
+        return f"{step.dtype} {what} {step.m} x {step.k} x {step.n}{then}"
     slots = ", ".join(map(str, step.slots))
     where = f"  # {', '.join(step.kernel.origin)}" if step.kernel.origin else ""
     return f"{step.kernel.name}({slots}): {step.points} points{where}"
@@ -106,13 +109,15 @@ def compile_graph(
     examples: Sequence[Any] = (),
     edit: Callable[[str], str] | None = None,
 ) -> CompiledArtifact:
-    """Compile a functional graph of prims for the CPU. ``owner`` (an ``ArrayOwner`` of ``frontends.base``)
-    says how arrays are read and made; ``None``: NumPy's. ``examples``: inputs to tune on under
-    ``mode="max-autotune"``. ``edit``: gets the C++ and returns what is to be built.
+    """Compile a functional graph of prims for the device that its arrays are on. ``owner`` (an ``ArrayOwner``
+    of ``frontends.base``) says how arrays are read and made; ``None``: NumPy's. ``examples``: inputs to tune
+    on under ``mode="max-autotune"``. ``edit``: gets the C++ or Triton code and returns what is to be built.
 
     Raises ``LoweringError`` for what cannot be lowered and ``ToolchainError`` without a compiler.
     """
     timed = _Timer()
+    if graph.device != CPU:
+        return _compile_for_device(graph, options, owner, edit, timed)
     table = table_with(() if owner is None else owner.routines)
     try:
         lowering = timed("lower", lambda: Lowering(graph, table).run())
@@ -144,6 +149,24 @@ def compile_graph(
         call = timed("autotune", lambda: fastest(graph, planned.plan, [*sources], tuned, cache, examples))
     else:
         call = timed("launch", lambda: build(planned.plan, library))
+    return _artifact(graph, call, planned, memory, source, items, timed.seconds)
+
+
+def _compile_for_device(
+    graph: Graph, options: Options, owner: Any, edit: Callable[[str], str] | None, timed: _Timer
+) -> CompiledArtifact:
+    """The same for arrays on a GPU: Triton kernels, and library calls for products."""
+    devices = check_devices(graph, owner)
+    try:
+        lowering = timed("lower", lambda: Lowering(graph, table_with(devices.routines)).run())
+        items: list[Item] = list(timed("emit", lambda: emit_steps(lowering)))
+    except RecursionError as error:
+        raise LoweringError("the Python stack is too deep to compile here") from error
+    if options.debug_verify:
+        timed("verify", lambda: _verify(items))
+    memory = timed("memory", lambda: plan_memory([touched(item) for item in items]))
+    planned = timed("schedule", lambda: DevicePlanner(lowering, memory, tensor_owner(owner)).run(items))
+    call, source = timed("build", lambda: build_for_device(graph, planned, owner, devices, edit))
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .. import dtypes
+from ..dataclass import dataclass
 from ..dtypes import DType
 from ..errors import LoweringError
 from ..prims.opdef import Gather, Scatter
@@ -26,9 +26,11 @@ class Read:
 
 
 class Materialiser(Protocol):
-    """Puts a value that its readers would compute into memory."""
+    """Puts a value that its readers would compute, or that lies within another, into memory of its own."""
 
     def materialise(self, value: Value) -> None: ...
+
+    def return_borrowed(self, value: Value) -> None: ...
 
 
 class _Positions(ScalarBuilder):
@@ -123,10 +125,20 @@ def descend(value: Value, index: Index) -> tuple[Value, Index | None, bool]:
 
 
 def _leaf(value: Value, index: Index, root: Value, inner: Index | None) -> Read:
-    address = place_of(value).address(index)
+    address = address_of(value, index, root, inner)
     if not address.is_affine:
         raise NotAffine(value)
     return Read(root, inner, address)
+
+
+def address_of(value: Value, index: Index, root: Value, inner: Index | None) -> Expr:
+    """Where the element ``index`` of a value is in its root's memory; ``inner``: the element of the root."""
+    if not root.borrowed:
+        return place_of(value).address(index)
+    assert root.place is not None
+    if inner is None:
+        raise NotAffine(value)
+    return root.place.address(inner)
 
 
 def read_all(materialiser: Materialiser, visit: Callable[[ReadWalker], None]) -> list[Read]:
@@ -137,9 +149,13 @@ def read_all(materialiser: Materialiser, visit: Callable[[ReadWalker], None]) ->
             visit(walker)
             return walker.reads
         except NotAffine as error:
-            if not error.value.root.inline:
+            root = error.value.root
+            if root.borrowed:
+                materialiser.return_borrowed(root)
+            elif root.inline:
+                materialiser.materialise(root)
+            else:
                 raise
-            materialiser.materialise(error.value.root)
     raise LoweringError("an index does not become affine")
 
 

@@ -8,8 +8,8 @@ reads the product, it is never written to memory. Sizes must be known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..prims.scalar import SCALARS
 from ..symint import Dim, ShapeEnv, SymbolInfo, product, same
 from .fuse import LibraryCall

@@ -10,9 +10,9 @@ index. Horizontal: computations over equal axes that share memory, or are small,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from ..dataclass import dataclass, field
 from ..graph.ir import Loc, same_shape
 from ..symint import Dim, SymInt, hint, product, same
 from .deps import Read
@@ -72,6 +72,8 @@ class Cluster:
     buffers: set[int] = field(default_factory=set)
     exclusive: bool = False
     raises: bool = False
+    # reads what it overwrites, beside reductions: there must not be a second pass
+    overwrites: bool = False
 
     @property
     def points(self) -> int:
@@ -167,6 +169,29 @@ class Fuser:
         storage.writes.append(value.home.position)
         value.place = type_place(value, storage)
         value.home.buffers.add(id(storage))
+
+    def _provide(self, read: Read, reader: Root) -> None:
+        """Have a value in memory where ``reader`` can read it: where its own kernel writes it as part of
+        something else, if it is still there, before memory of its own."""
+        value = read.root
+        if value.place is None:
+            window = written_window(value)
+            if window is None or not _may_read_there(read, reader, window):
+                self.store(value)
+                return
+            value.place = window
+            value.borrowed = True
+        elif value.borrowed and not _untouched(value, value.place.storage):
+            self.own_memory(value)
+
+    def own_memory(self, value: Value) -> None:
+        """Give a value that is read in memory written for something else memory of its own."""
+        value.borrowed = False
+        value.place = None
+        own = Storage(value.dtype, product(value.shape), "temp")
+        # those who read it so far will read it here too
+        own.reads = [(step.position, None) for step in self.steps if _reads(step, value)]
+        self.store(value, own)
 
     # -- candidates ---------------------------------------------------------------------------
     def _earliest(self, root: Root) -> int:
@@ -269,7 +294,7 @@ class Fuser:
         read_here += [_mapped(r.address, mapping) for r in root.reads if _storage_of(r) is storage]
         if not read_here:
             return True
-        if cluster.reduced:
+        if cluster.reduced and not _is_one_pass(cluster, root, mapping):
             return False
         address = root.target.address(root.target_index).substitute(mapping)
         return all(a is not None and a == address for a in read_here)
@@ -284,6 +309,8 @@ class Fuser:
             return False
         full = len(proper(root.dims)) == len(cluster.axes)
         rank = max((_rank_after(r.root) for r in inside), default=0)
+        if full and rank and cluster.overwrites:
+            return False
         merged = reduced or cluster.reduced
         return not (full and rank and splits(cluster.axes, merged))
 
@@ -319,14 +346,19 @@ class Fuser:
         for read in root.reads:
             if read.root.home is cluster:
                 continue
-            if read.root.place is None:
-                self.store(read.root)
+            self._provide(read, root)
             place = read.root.place
             assert place is not None
-            place.storage.reads.append((cluster.position, _mapped(read.address, root.mapping)))
+            address = (
+                place.address(read.index) if read.root.borrowed and read.index is not None else read.address
+            )
+            place.storage.reads.append((cluster.position, _mapped(address, root.mapping)))
             cluster.buffers.add(id(place.storage))
         if root.target is not None:
             storage = root.target.storage
+            cluster.overwrites |= bool(cluster.reduced) and any(
+                position == cluster.position for position, _ in storage.reads
+            )
             storage.writes.append(cluster.position)
             cluster.buffers.add(id(storage))
             if storage.role == "input":
@@ -358,6 +390,43 @@ def _buffers_of(root: Root) -> set[int]:
     if root.target is not None:
         found.add(id(root.target.storage))
     return found
+
+
+def _reads(step: StepItem, value: Value) -> bool:
+    """Whether a step reads a value in memory."""
+    if isinstance(step, LibraryCall):
+        return any(operand.root is value for operand in step.operands)
+    return step is not value.home and any(id(value) in root.leaves for root in step.roots)
+
+
+def written_window(value: Value) -> Place | None:
+    """The window that a value's own cluster writes it to, if nothing else has been written there since."""
+    if not isinstance(value.home, Cluster):
+        return None
+    for root in value.home.roots:
+        if root.kind != "write" or root.value is not value or root.target is None:
+            continue
+        address = root.target.address(root.target_index)
+        storage = root.target.storage
+        if address.is_affine and storage.dtype is value.dtype and _untouched(value, storage):
+            return Place(storage, tuple(address.terms.get(d, 0) for d in root.dims), address.constant)
+    return None
+
+
+def _untouched(value: Value, storage: Storage) -> bool:
+    """Whether nothing was written to memory after the cluster that computes a value."""
+    assert value.home is not None
+    return max(storage.writes, default=-1) <= value.home.position
+
+
+def _may_read_there(read: Read, reader: Root, window: Place) -> bool:
+    """Whether a root may read a value in a window: one that writes to the same memory only where it
+    writes."""
+    if read.index is None or not window.address(read.index).is_affine:
+        return False
+    if reader.target is None or reader.target.storage is not window.storage:
+        return True
+    return reader.kind == "write" and window.address(read.index) == reader.target.address(reader.target_index)
 
 
 def _rank_after(value: Value) -> int:
@@ -413,6 +482,16 @@ def _disjoint(a: Root, b: Root) -> bool:
         if at_most(first[1] + 1, second[0]) or at_most(second[1] + 1, first[0]):
             return True
     return False
+
+
+def _is_one_pass(cluster: Cluster, root: Root, mapping: Mapping[str, Expr]) -> bool:
+    """Whether one pass over all axes computes everything that a cluster with reductions has and writes
+    ``root`` too, so that nothing is read again after it was overwritten."""
+    if len(proper(root.dims)) < len(cluster.axes):
+        return False
+    inside = [r.root for r in root.reads if r.root.home is cluster]
+    whole = [r for r in cluster.roots if not r.parallel_level]
+    return all(_rank_after(v) == 0 for v in inside) and all(r.rank == 0 for r in whole)
 
 
 def _reads_match(inside: Sequence[Read], mapping: Mapping[str, Expr]) -> bool:

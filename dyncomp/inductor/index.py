@@ -9,9 +9,9 @@ that a reshape of contiguous memory costs nothing. Coefficients may be symbolic.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ..dataclass import dataclass
 from ..graph.ir import contiguous_strides
 from ..symint import Dim, SymInt, make, same
 

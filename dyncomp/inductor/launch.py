@@ -14,12 +14,12 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from dyncomp.dataclass import dataclass
 from dyncomp.dtypes import DType, int64
 from dyncomp.runtime import _launch
 
@@ -30,6 +30,11 @@ ARENA_ALIGNMENT = 64
 ABI_DECLARATIONS = """\
 typedef long long i64;
 typedef void (*BodyFunction)(void* ctx, i64 lo, i64 hi, int tid);
+struct Windows {
+  i64 columns;
+  i64 sizes[2], kernel[2], stride[2], dilation[2], padding[2];
+  i64 channel, step[2];
+};
 struct Gemm {
   i64 m, n, k;
   const void* a;
@@ -43,6 +48,7 @@ struct Gemm {
   void (*done)(void* context, const void* tile, i64 tile_row, i64 product, i64 row, i64 rows, i64 col,
                i64 cols);
   void* context;
+  const struct Windows* windows;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);

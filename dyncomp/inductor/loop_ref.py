@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..dataclass import dataclass
 from ..dtypes import DType
 from ..errors import VerifyError
 from ..prims.scalar import REDUCERS, SCALARS, evaluate

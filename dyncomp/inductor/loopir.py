@@ -21,9 +21,9 @@ What lowering guarantees and renderers may rely upon (``loop_verify`` checks it)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ..dataclass import dataclass
 from ..dtypes import DType
 from ..symint import Dim
 

@@ -17,6 +17,7 @@ from .deps import reads_at
 from .fuse import Root, proper
 from .index import Index, canonical
 from .lower_contract import lower_contract
+from .lower_convolve import lower_convolution, runs_own
 from .lower_state import State, tree_of
 from .lower_update import Updates
 from .lower_values import (
@@ -71,6 +72,8 @@ class Lowering(State):
             kind = "memory"
         if kind == "point" and not has_code(row, tuple(v.dtype for v in node.inputs), node.kwargs):
             kind = "memory"
+        if kind == "convolve" and not runs_own(node):
+            kind = "memory"
         inputs = tuple(self.values[v.name] for v in node.inputs)
         for var in node.outputs:
             self.values[var.name] = Value(var, node, position, kind, row, inputs)
@@ -99,7 +102,9 @@ class Lowering(State):
 
     def _use(self, reader: Value, number: int, source: Value) -> None:
         root = source.root
-        needs_memory = reader.kind == "memory" or (number == 0 and reader.kind in ("gather", "update"))
+        needs_memory = reader.kind in ("memory", "convolve") or (
+            number == 0 and reader.kind in ("gather", "update")
+        )
         root.forced = root.forced or needs_memory
         points = reader.points if reader.kind in ("point", "gather") else source.points
         root.uses.append(Use(reader.position, points, self._repeats(reader, source), _reads_part(source)))
@@ -141,6 +146,8 @@ class Lowering(State):
             self._reduce(value)
         elif value.kind == "contract":
             lower_contract(self, value)
+        elif value.kind == "convolve":
+            lower_convolution(self, value)
         elif value.kind == "update":
             self.updates.lower(value)
         else:
@@ -201,7 +208,8 @@ class Lowering(State):
                 continue
             value = self.values[out.var.name]
             place = value.root.place
-            if place is not None and _covers(value) and _is_whole_temp(value.root, place):
+            whole = place is not None and not value.root.borrowed and _is_whole_temp(value.root, place)
+            if place is not None and whole and _covers(value):
                 place.storage.role = "output"
                 place.storage.number = k
                 self.outputs[k] = place.storage
@@ -279,6 +287,6 @@ _KINDS: dict[type, str] = {
     opdef.Gather: "gather",
     opdef.Contract: "contract",
     opdef.Constant: "memory",
-    opdef.Convolve: "memory",
+    opdef.Convolve: "convolve",
     opdef.Extern: "memory",
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ..dtypes import complex64, complex128, float32, float64
+from ..dataclass import dataclass
+from ..device import CPU
+from ..dtypes import bfloat16, complex64, complex128, float16, float32, float64
 from ..graph.ir import ArrayType, Var, array_type
 from ..symint import Dim, hint, product, same
 from .deps import reads_at
@@ -12,10 +12,13 @@ from .fuse import Root
 from .index import AxisVar, Expr, Index, at_most, axis_expr, canonical
 from .lower_state import State
 from .lower_values import Place, Value, place_of
+from .schedule import Windows
 
 BLAS_DTYPES = (float32, float64, complex64, complex128)
 # Those that the runtime multiplies itself.
 OWN_DTYPES = (float32, float64)
+# Those that a GPU's own library multiplies.
+DEVICE_DTYPES = (float16, bfloat16, float32, float64)
 # A product with fewer multiplications, with a vector, or with a tiny result is a loop nest that fuses.
 SMALL_PRODUCT = 4096
 TINY = 4
@@ -56,7 +59,7 @@ def lower_contract(lowering: State, value: Value) -> None:
 
 
 def _wants_blas(value: Value, dims: Dims) -> bool:
-    if value.dtype not in BLAS_DTYPES:
+    if value.dtype not in (BLAS_DTYPES if value.type.device == CPU else DEVICE_DTYPES):
         return False
     x, y = value.inputs
     m = hint(product(x.shape[k] for k in dims.x_free))
@@ -124,7 +127,7 @@ class Operand:
 @dataclass(frozen=True)
 class Product:
     """The detail of a ``"blas"`` step; ``c`` is row-major. ``own``: the runtime's product is taken, which
-    reads operands of any strides."""
+    reads operands of any strides. ``windows``: it is a convolution, ``b`` the images."""
 
     m: Dim
     n: Dim
@@ -134,6 +137,7 @@ class Product:
     c: Operand
     batch: tuple[Dim, ...]
     own: bool
+    windows: Windows | None = None
 
 
 def _call_blas(lowering: State, value: Value, dims: Dims) -> None:
@@ -141,7 +145,7 @@ def _call_blas(lowering: State, value: Value, dims: Dims) -> None:
     m = product(x.shape[k] for k in dims.x_free)
     n = product(y.shape[k] for k in dims.y_free)
     k = product(x.shape[k] for k in dims.x_contract)
-    own = value.dtype in OWN_DTYPES and len(dims.x_batch) <= MAX_BATCH_AXES
+    own = value.type.device == CPU and value.dtype in OWN_DTYPES and len(dims.x_batch) <= MAX_BATCH_AXES
     a = _operand(lowering, x, dims.x_batch, dims.x_free, dims.x_contract, m, k, own)
     b = _operand(lowering, y, dims.y_batch, dims.y_contract, dims.y_free, k, n, own)
     place = lowering.give_memory(value)
@@ -174,17 +178,17 @@ def _operand(
     """The value in memory in a layout that the product takes, copied if need be."""
     lowering.need_memory(value)
     place = place_of(value)
-    row = _flat_stride(value, place, rows)
-    col = _flat_stride(value, place, cols)
+    row = flat_stride(value, place, rows)
+    col = flat_stride(value, place, cols)
     if row is not None and col is not None and own:
         return Operand(value, place, row, col, tuple(place.strides[k] for k in batch))
     if row is not None and col is not None and _blas_layout(row, col, row_count, col_count):
         row, col = _normal(row, col, row_count, col_count)
         return Operand(value, place, row, col, tuple(place.strides[k] for k in batch))
-    return _copied(lowering, value, batch, rows, cols, col_count)
+    return copied(lowering, value, batch, rows, cols, col_count)
 
 
-def _flat_stride(value: Value, place: Place, dims: tuple[int, ...]) -> Dim | None:
+def flat_stride(value: Value, place: Place, dims: tuple[int, ...]) -> Dim | None:
     """The stride of several dimensions seen as one, where they are nested contiguously."""
     kept = [k for k in dims if not same(value.shape[k], 1)]
     if not kept:
@@ -216,7 +220,7 @@ def _normal(row: Dim, col: Dim, row_count: Dim, col_count: Dim) -> tuple[Dim, Di
     return 1, (row_count if _one(col_count) else col)
 
 
-def _copied(
+def copied(
     lowering: State,
     value: Value,
     batch: tuple[int, ...],

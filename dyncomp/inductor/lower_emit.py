@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .. import dtypes
+from ..dataclass import dataclass
 from ..dtypes import DType
 from ..errors import LoweringError
 from ..prims import opdef
 from ..prims.scalar import ScalarBuilder
 from ..symint import Dim, SymInt, hint, product
-from .deps import address_params, descend
+from .deps import address_of, address_params, descend
 from .fuse import Cluster, Root, proper
 from .index import AxisVar, Expr, Index, Quotient, at_most, axis_expr, canonical, linear
 from .loopir import Axis, Buffer, Kernel, Stmt
@@ -180,7 +180,7 @@ class ClusterEmitter:
             return
         value = self._compute(root)
         self.memo[id(root.value), root.value.canon] = value
-        if root.value.place is not None:
+        if root.value.place is not None and not root.value.borrowed:
             self._store(value, root.value.place, root.value.canon, root)
 
     def _compute(self, root: Root) -> str:
@@ -253,8 +253,8 @@ class ClusterEmitter:
             return self._point(root, inner) if root is value else self.get(root, inner)
         if root.home is self.cluster or not is_stored(value):
             raise LoweringError(f"{root.var.name} is not computed at {inner} in its kernel")
-        place = place_of(value)
-        return self._load(place.storage, _buffer_index(place.address(index)))
+        assert root.place is not None
+        return self._load(root.place.storage, _buffer_index(address_of(value, index, root, inner)))
 
     def _load(self, storage: Storage, at: BufferIndex) -> str:
         name = self._buffer_name(storage)

@@ -131,6 +131,12 @@ class State:
         root = value.root
         if root.place is None:
             self.materialise(root)
+        elif root.borrowed:
+            self.fuser.own_memory(root)
+
+    def return_borrowed(self, value: Value) -> None:
+        """Give a value that is read as part of something else memory of its own."""
+        self.fuser.own_memory(value)
 
     def snapshot(self, value: Value) -> Value:
         """The same values in memory of their own, read now."""

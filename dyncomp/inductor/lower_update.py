@@ -53,7 +53,7 @@ class Updates:
         self.lowering.need_memory(base)
         assert root.place is not None
         storage = root.place.storage
-        if storage.role in ("constant", "output"):
+        if storage.role in ("constant", "output") or root.borrowed:
             return False
         if storage.role != "input":
             return True
@@ -171,7 +171,7 @@ class Updates:
             lowering.write(value, target, value.shape)
 
     def _in_place_already(self, value: Value, storage: Storage, number: int) -> bool:
-        if value.root.place is None or value.root.place.storage is not storage:
+        if value.root.place is None or value.root.place.storage is not storage or value.root.borrowed:
             return False
         place = place_of(value)
         own = self.lowering.graph.inputs[number].var.type
@@ -208,6 +208,7 @@ class Updates:
         storage.writes.append(home.position)
         storage.reads.extend(temp.reads)
         home.buffers.add(id(storage))
+        home.overwrites |= bool(home.reduced)
         self.lowering.fuser.input_writes.append(home.position)
         return True
 
@@ -223,9 +224,16 @@ class Updates:
             return True
         if home.reduced:
             full = value.kind not in ("reduce", "contract")
-            last = max(r.rank for r in home.roots)
-            return full and value.rank == last and all(a == address for a in here)
+            # in the last pass, or the only one
+            last = value.rank == max(r.rank for r in home.roots)
+            return full and (last or _is_only_pass(home, value)) and all(a == address for a in here)
         return all(a == address for a in here)
+
+
+def _is_only_pass(home: Cluster, value: Value) -> bool:
+    """Whether everything over all axes of a cluster, ``value`` too, is computed in one pass."""
+    whole = [root for root in home.roots if not root.parallel_level]
+    return any(root.value is value for root in whole) and all(root.rank == 0 for root in whole)
 
 
 def _same_storage(read: Read, storage: Storage) -> bool:

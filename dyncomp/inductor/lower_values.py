@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..dataclass import dataclass, field
 from ..dtypes import DType
 from ..errors import LoweringError
 from ..graph.ir import ArrayType, Node, Var
@@ -66,11 +66,14 @@ class Value:
     """One graph value.
 
     ``kind``: ``"memory"`` (an input, constant or library result), ``"view"``, ``"point"``, ``"gather"``,
-    ``"reduce"``, ``"scan"``, ``"contract"`` or ``"update"`` (memory written by regions). ``place``: set once
-    the value is (to be) in memory. ``home`` and ``canon``: the cluster that computes it and its index there;
-    a point or gather value without a home is computed wherever it is read. ``rank``: how many reductions of
-    its own cluster it waits for. ``cost``, ``loads`` and ``weight`` (scalar operations, memory reads,
-    statements) include what it computes of values without a home; ``leaves`` are those with one.
+    ``"reduce"``, ``"scan"``, ``"contract"``, ``"convolve"`` or ``"update"`` (memory written by regions).
+    ``place``: set once the value is (to be) in memory. ``home`` and ``canon``: the cluster that computes it
+    and its index there; a point or gather value without a home is computed wherever it is read. ``rank``:
+    how many reductions of its own cluster it waits for. ``cost``, ``loads`` and ``weight`` (scalar
+    operations, memory reads, statements) include what it computes of values without a home; ``leaves`` are
+    those with one.
+    ``borrowed``: the place is a window of other memory that the value was written to anyway; it holds the
+    value until something else is written there.
     """
 
     var: Var
@@ -91,6 +94,7 @@ class Value:
     weight: int = 0
     raises: bool = False
     leaves: frozenset[Value] = frozenset()
+    borrowed: bool = False
 
     @property
     def type(self) -> ArrayType:

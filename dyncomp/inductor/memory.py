@@ -7,8 +7,8 @@ order of steps, which a single pass over them keeps simple). Symbolic sizes reus
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from ..dataclass import dataclass, field
 from ..symint import Dim, SymInt, hint
 from .lower_values import Storage
 

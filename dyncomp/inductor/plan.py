@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from ..dataclass import dataclass, field
 from ..errors import LoweringError
 from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
@@ -150,7 +150,8 @@ class Planner:
         a, b = self._matrix(product.a), self._matrix(product.b)
         c = None if tiled is not None and tiled.private else self._matrix(product.c)
         sizes = (product.m, product.n, product.k)
-        return CallBlas(dtype, *sizes, a, b, c, product.batch, product.own, self._tile_kernel(tiled))
+        kernel = self._tile_kernel(tiled)
+        return CallBlas(dtype, *sizes, a, b, c, product.batch, product.own, kernel, product.windows)
 
     def _tile_kernel(self, tiled: Tiled | None) -> TileKernel | None:
         if tiled is None:

@@ -7,8 +7,7 @@ numbered as in the launch plan (inputs, integers, fresh outputs, arena slots, co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..dataclass import dataclass
 from ..dtypes import DType
 from ..symint import Dim
 from .loopir import Kernel
@@ -63,13 +62,28 @@ class TileKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Windows:
+    """What a kernel sees of images: see ``Gemm`` in ``runtime/csrc/abi.h``; pairs are of rows and columns."""
+
+    columns: Dim
+    sizes: tuple[Dim, Dim]
+    kernel: tuple[Dim, Dim]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[int, int]
+    channel: Dim
+    step: tuple[Dim, Dim]
+
+
+@dataclass(frozen=True, slots=True)
 class CallBlas:
     """``c[b] = a[b] @ b[b]`` for every index of ``batch``; ``a`` is m×k, ``b`` k×n, ``c`` m×n with
     ``col_stride`` 1. ``k`` may be 0 (the result is zero); ``m`` and ``n`` too (nothing happens).
 
     By the runtime's own product where ``own`` (float32 and float64), else by ``cblas_?gemm`` of ``dtype``
     (complex64 and complex128 too). ``epilogue`` (own products only) finishes the tiles; ``c`` is ``None``
-    where only that reads them."""
+    where only that reads them. ``windows`` (own products only): ``b`` is images, of which the right
+    operand is what the windows of a convolution's kernel see; its strides are those of the batch."""
 
     dtype: DType
     m: Dim
@@ -81,6 +95,7 @@ class CallBlas:
     batch: tuple[Dim, ...] = ()
     own: bool = False
     epilogue: TileKernel | None = None
+    windows: Windows | None = None
 
 
 @dataclass(frozen=True, slots=True)

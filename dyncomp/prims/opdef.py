@@ -7,9 +7,9 @@ kinds below; the inductor has one lowering per kind, not per op.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from ..dataclass import dataclass, field
 from ..dtypes import ALL, DType
 
 

@@ -194,7 +194,7 @@ def check(
     """Compile, call with the arguments that each maker gives, compare with plain Python; returns the
     records of what was captured. Every maker (which gives fresh, equal arguments at each call) is used
     ``repeats`` times: misses and hits."""
-    options = {"debug_verify": True, **settings.pop("options", {})}
+    options = {"debug_verify": True, "small_loops": True, **settings.pop("options", {})}
     compiled = dyncomp.compile(function, backend=backend, options=options, **settings)
     rtol = 0.0 if backend == "eager" else 1e-9
     for maker in makers:

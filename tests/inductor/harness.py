@@ -17,7 +17,7 @@ from dyncomp.inductor.loop_verify import verify_kernel
 from dyncomp.inductor.lower import Lowering
 from dyncomp.inductor.memory import plan_memory
 from dyncomp.inductor.plan import Planned, Planner
-from dyncomp.inductor.schedule import CallBlas, LaunchKernel, Matrix
+from dyncomp.inductor.schedule import CallBlas, LaunchKernel, Matrix, Windows
 from dyncomp.options import Options
 from dyncomp.prims.kit import type_of
 from dyncomp.prims.table import TABLE
@@ -117,8 +117,40 @@ class Reference:
         m, n, k = (self.dim(d) for d in (step.m, step.n, step.k))
         batch = tuple(map(self.dim, step.batch))
         a = self._matrix(step.a, step.dtype, m, k, batch)
-        b = self._matrix(step.b, step.dtype, k, n, batch)
+        seen = step.windows
+        b = (
+            self._matrix(step.b, step.dtype, k, n, batch)
+            if seen is None
+            else self._seen(step, seen, k, n, batch)
+        )
         self._matrix(step.c, step.dtype, m, n, batch)[...] = a @ b
+
+    def _seen(self, step: CallBlas, windows: Windows, k: int, n: int, batch: tuple[int, ...]) -> Any:
+        """What the windows of a kernel see, as a matrix."""
+        pairs = (
+            windows.sizes,
+            windows.kernel,
+            windows.stride,
+            windows.dilation,
+            windows.padding,
+            windows.step,
+        )
+        sizes, kernel, stride, dilation, padding, step_of = (tuple(map(self.dim, p)) for p in pairs)
+        columns, channel = self.dim(windows.columns), self.dim(windows.channel)
+        memory = self._typed(step.b.slot, step.dtype)
+        found = np.zeros((*batch, k, n), step.dtype.numpy)
+        strides = tuple(map(self.dim, step.b.batch_strides))
+        for row, col in np.ndindex(k, n):
+            places = (col // columns, col % columns)
+            inner = (row // kernel[1] % kernel[0], row % kernel[1])
+            y, x = (places[a] * stride[a] + inner[a] * dilation[a] - padding[a] for a in range(2))
+            if not (0 <= y < sizes[0] and 0 <= x < sizes[1]):
+                continue
+            start = row // (kernel[0] * kernel[1]) * channel + y * step_of[0] + x * step_of[1]
+            for at in np.ndindex(*batch):
+                offset = start + sum(i * s for i, s in zip(at, strides))
+                found[(*at, row, col)] = memory.data[memory.origin + self.dim(step.b.offset) + offset]
+        return found
 
     def _window(self, ref: BufferRef) -> Any:
         memory = self._typed(ref.buffer, ref.dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -39,35 +40,9 @@ pytest.importorskip("triton")
 INTERPRET = """
 import importlib.util, json, sys
 import numpy as np
-import triton
-import triton.language as tl
-from triton.runtime import interpreter
-from triton.language.extra import libdevice
+from tests.inductor.gpu_simulator import Memory, install
 
-class Memory:
-    def __init__(self, array, dtype):
-        self.array, self.dtype = array, dtype
-    def data_ptr(self): return self.array.ctypes.data
-    def size(self): return self.array.shape
-    def stride(self): return tuple(s // self.array.itemsize for s in self.array.strides)
-    def storage_offset(self): return 0
-    def _self(self, *args, **kwargs): return self
-    untyped_storage = cpu = new_empty = set_ = copy_ = contiguous = clone = _self
-
-def _library(function):
-    def call(*args, _semantic=None, _builder=None, **kwargs):
-        with np.errstate(all="ignore"):
-            values = function(*(a.handle.data for a in args))
-        values = np.asarray(values).astype(args[0].handle.data.dtype)
-        return tl.core.tensor(interpreter.TensorHandle(values, args[0].dtype.scalar), args[0].type)
-    return call
-
-NAMES = dict(asin="arcsin", acos="arccos", atan="arctan", asinh="arcsinh", acosh="arccosh", atanh="arctanh",
-             atan2="arctan2", pow="power")
-for name in ("expm1 log1p log10 cbrt tan sinh cosh tanh asin acos atan asinh acosh atanh atan2 pow fmod "
-             "trunc rint copysign hypot").split():
-    setattr(libdevice, name, _library(getattr(np, NAMES.get(name, name))))
-
+install()
 folder = sys.argv[1]
 for k, job in enumerate(json.load(open(folder + "/jobs.json"))):
     with np.load(f"{folder}/job{k}.npz") as stored:
@@ -92,38 +67,42 @@ for k, job in enumerate(json.load(open(folder + "/jobs.json"))):
 """
 
 COMPILE = """
-import importlib.util, json, sys
+import json, pickle, re, subprocess, sys
+from pathlib import Path
 import triton
-from triton.compiler import ASTSource
 from triton.backends.compiler import GPUTarget
+from dyncomp.inductor.gpu.launch import compile_kernel, load_module
 
-folder = sys.argv[1]
+folder = Path(sys.argv[1])
+tools = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+
+def resources(binary):
+    path = folder / "kernel.cubin"
+    path.write_bytes(binary)
+    command = [str(tools / "cuobjdump"), "-res-usage", str(path)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return {name: int(re.search(name + r":(\\d+)", text)[1]) for name in ("REG", "STACK")}
+
 report = []
-targets = [GPUTarget(*t) for t in json.load(open(folder + "/targets.json"))]
-for k, job in enumerate(json.load(open(folder + "/jobs.json"))):
-    for step, part in enumerate(job["kernels"]):
-        spec = importlib.util.spec_from_file_location(f"job{k}_{step}", f"{folder}/job{k}_{step}.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        for target in targets:
-            function = getattr(module, part["name"])
-            source = ASTSource(function, signature=part["signature"], constexprs=part["constexprs"])
-            options = dict(num_warps=part["warps"], debug=part["asserts"])
-            options["enable_fp_fusion"] = False
-            try:
-                compiled = triton.compile(source, target=target, options=options)
-            except Exception as error:
-                raise RuntimeError(open(f"{folder}/job{k}_{step}.py").read()) from error
-            binary = compiled.asm["cubin" if target.backend == "cuda" else "hsaco"]
-            report.append([part["name"], str(target.arch), len(binary), compiled.metadata.shared])
-json.dump(report, open(folder + "/report.json", "w"))
+targets = [GPUTarget(*t) for t in json.loads((folder / "targets.json").read_text())]
+for kernel in pickle.loads((folder / "kernels.pickle").read_bytes()):
+    module = load_module(kernel.name, kernel.source)
+    for target in targets:
+        compiled = compile_kernel(getattr(module, kernel.name), kernel, True, target)
+        cuda = target.backend == "cuda"
+        binary = compiled.asm["cubin" if cuda else "hsaco"]
+        used = resources(binary) if cuda else {}
+        report.append([kernel.name, str(target.arch), len(binary), compiled.metadata.shared, used])
+(folder / "report.json").write_text(json.dumps(report))
 """
 
 
 def write(folder: Path, kernels, arrays=None, values=None, origins=None):
     jobs = []
+    rendered = []
     for k, kernel in enumerate(kernels):
         made = render_triton(kernel)
+        rendered += made.kernels
         parts = []
         for step, part in enumerate(made.kernels):
             (folder / f"job{k}_{step}.py").write_text(part.source)
@@ -134,10 +113,6 @@ def write(folder: Path, kernels, arrays=None, values=None, origins=None):
                     "buffers": part.buffers,
                     "symbols": [(values or {})[s] for s in part.symbols],
                     "blocks": part.blocks,
-                    "signature": part.signature,
-                    "constexprs": part.blocks,
-                    "warps": part.num_warps,
-                    "asserts": part.asserts,
                 }
             )
         spaces = []
@@ -151,6 +126,7 @@ def write(folder: Path, kernels, arrays=None, values=None, origins=None):
         if arrays is not None:
             np.savez(folder / f"job{k}.npz", **{f"a{n:02}": a for n, a in enumerate(arrays[k])})
     (folder / "jobs.json").write_text(json.dumps(jobs))
+    (folder / "kernels.pickle").write_bytes(pickle.dumps(rendered))
     (folder / "targets.json").write_text(json.dumps(TARGETS))
 
 
@@ -160,7 +136,8 @@ TARGETS = [("cuda", 80, 32), ("cuda", 90, 32), ("hip", "gfx942", 64)]
 def run_script(folder: Path, script: str, **environment: str):
     path = folder / "script.py"
     path.write_text(script)
-    env = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), **environment}
+    root = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": root, **environment}
     done = subprocess.run(
         [sys.executable, str(path), str(folder)], env=env, capture_output=True, text=True, timeout=280
     )
@@ -307,7 +284,10 @@ def test_compiles_for_two_gpus(tmp_path):
     run_script(tmp_path, COMPILE)
     report = json.loads((tmp_path / "report.json").read_text())
     assert len(report) >= 3 * len(kernels)
-    assert all(size > 500 for _, _, size, _ in report)
+    for name, target, size, shared, used in report:
+        assert size > 500
+        assert shared <= 65536
+        assert not used.get("STACK"), f"{name} spills registers on {target}"
 
 
 def test_what_triton_cannot_do_is_refused():

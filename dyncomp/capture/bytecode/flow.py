@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dyncomp.capture.bytecode.instr import (
@@ -21,6 +20,7 @@ from dyncomp.capture.bytecode.instr import (
     Instr,
     pops_pushes,
 )
+from dyncomp.dataclass import dataclass
 from dyncomp.errors import VerifyError
 
 _LOADS_NAME = ("LOAD_GLOBAL", "LOAD_NAME")

@@ -126,8 +126,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from ...dataclass import dataclass, field
 
 
 class Loc(NamedTuple):

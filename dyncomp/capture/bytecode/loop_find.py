@@ -6,10 +6,9 @@ exception edges.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dyncomp.capture.bytecode.flow import Flow, stack_depths, successors
 from dyncomp.capture.bytecode.instr import JUMPS, NO_FALLTHROUGH, SUSPENDS, CanonicalCode, Instr
+from dyncomp.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

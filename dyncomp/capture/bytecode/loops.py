@@ -20,7 +20,6 @@ assignment checks for the sentinel first and raises UnboundLocalError as the ori
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType
 from typing import Any
@@ -50,6 +49,7 @@ from dyncomp.capture.bytecode.resume import (
 )
 from dyncomp.capture.bytecode.transfers import transfer_loc
 from dyncomp.capture.pyver import encode
+from dyncomp.dataclass import dataclass
 from dyncomp.errors import Unsupported
 
 __all__ = ["UNBOUND", "Loop", "LoopBody", "find_loops", "make_loop_body", "make_loop_driver"]

@@ -12,7 +12,6 @@ of the frame, in the order of ``Continuation.freevars``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -36,6 +35,7 @@ from dyncomp.capture.bytecode.instr import (
     Instr,
 )
 from dyncomp.capture.pyver import decode, encode
+from dyncomp.dataclass import dataclass
 from dyncomp.errors import Unsupported
 
 BREAK_ID = "resume"

@@ -3,7 +3,7 @@
 #include "hook.h"
 
 /* what to do with the argument of a template's instruction, in the order of templates.py */
-enum { AS_IT_IS, LOAD, WRITE, ATTRIBUTE, KEYWORDS_OF_CALL, JUMP };
+enum { AS_IT_IS, LOAD, WRITE, NAME_ITSELF, KEYWORDS_OF_CALL, KEYS, JUMP };
 
 /* A new Instr(op, arg, loc, index), which takes over the reference to `arg`; NULL with an exception. */
 static PyObject *
@@ -47,11 +47,10 @@ item_of(PyObject *list, PyObject *number)
     return PyList_GET_ITEM(list, index);
 }
 
-/* (count, (token number, …)) with the tokens in place of their numbers; new reference. */
+/* The tokens of these numbers; new reference. */
 static PyObject *
-with_keywords(PyObject *arg, PyObject *tokens)
+tokens_of(PyObject *numbers, PyObject *tokens)
 {
-    PyObject *numbers = PyTuple_GET_ITEM(arg, 1);
     Py_ssize_t count = PyTuple_GET_SIZE(numbers);
     PyObject *names = PyTuple_New(count);
     for (Py_ssize_t i = 0; names != NULL && i < count; i++) {
@@ -62,6 +61,14 @@ with_keywords(PyObject *arg, PyObject *tokens)
         }
         PyTuple_SET_ITEM(names, i, Py_NewRef(name));
     }
+    return names;
+}
+
+/* (count, (token number, …)) with the tokens in place of their numbers; new reference. */
+static PyObject *
+with_keywords(PyObject *arg, PyObject *tokens)
+{
+    PyObject *names = tokens_of(PyTuple_GET_ITEM(arg, 1), tokens);
     PyObject *made = names == NULL ? NULL : PyTuple_Pack(2, PyTuple_GET_ITEM(arg, 0), names);
     Py_XDECREF(names);
     return made;
@@ -76,7 +83,7 @@ fill_in(PyObject *item, PyObject *tokens, PyObject *variables, PyObject *local, 
     long kind = PyLong_AsLong(PyTuple_GET_ITEM(item, 1));
     *op = Py_NewRef(PyTuple_GET_ITEM(item, 0));
     *arg = NULL;
-    if (kind == LOAD || kind == WRITE || kind == ATTRIBUTE) {
+    if (kind == LOAD || kind == WRITE || kind == NAME_ITSELF) {
         token = item_of(tokens, given);
         if (token == NULL) {
             return false;
@@ -93,8 +100,11 @@ fill_in(PyObject *item, PyObject *tokens, PyObject *variables, PyObject *local, 
     else if (kind == WRITE) {
         *arg = PyObject_GetItem(local, token);
     }
-    else if (kind == ATTRIBUTE) {
+    else if (kind == NAME_ITSELF) {
         *arg = Py_NewRef(token);
+    }
+    else if (kind == KEYS) {
+        *arg = tokens_of(given, tokens);
     }
     else if (kind == JUMP) {
         Py_ssize_t target = PyLong_AsSsize_t(given);

@@ -7,9 +7,9 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from ...dataclass import dataclass, field
 from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
 from ...options import Options
@@ -96,6 +96,7 @@ class CaptureConfig(_hook.HookConfig):
         # by identity (code objects compare by value), with the body so that its id stays its own
         self._body_owners: dict[int, tuple[types.CodeType, list[types.CodeType]]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
+        self._array_bodies: set[int] = set()  # those in which work was found that is worth a call
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
         self.raise_internal_errors = True  # under debug_verify
@@ -152,6 +153,7 @@ class CaptureConfig(_hook.HookConfig):
         self._varying.clear()
         self._body_owners.clear()
         self._plain_bodies.clear()
+        self._array_bodies.clear()
         self.code_hashes.clear()
         self.resume_functions.clear()
         self.stand_ins.clear()
@@ -183,20 +185,32 @@ class CaptureConfig(_hook.HookConfig):
         if not any(known is owner for known in owners):
             owners.append(owner)
 
-    def note_plain_body(self, body: types.CodeType) -> None:
-        """A loop's body turned out to hold no array work: have its loop captured anew, to run as it is."""
-        known = self._body_owners.get(id(body))
-        if known is not None and id(body) not in self._plain_bodies:
+    def bodies_around(self, code: types.CodeType) -> list[types.CodeType]:
+        """The bodies of loops that ``code`` is, or is a piece of, innermost first."""
+        found = [code] if id(code) in self._body_owners else []
+        while id(code) in self._pieces:
+            code = self._pieces[id(code)][1]
+            if id(code) in self._body_owners:
+                found.append(code)
+        return found
+
+    def note_array_work(self, code: types.CodeType) -> None:
+        """What is worth a call of compiled code was found in ``code``, and so in the loops around it."""
+        self._array_bodies.update(map(id, self.bodies_around(code)))
+
+    def note_plain_body(self, code: types.CodeType) -> None:
+        """``code``, or an iteration of the loop whose body it is a piece of, turned out to hold nothing worth
+        compiling: have the loop captured anew, to run as it is."""
+        for body in self.bodies_around(code)[:1]:
+            if id(body) in self._plain_bodies or id(body) in self._array_bodies:
+                continue
             self._plain_bodies[id(body)] = body
-            for owner in known[1]:
+            for owner in self._body_owners[id(body)][1]:
                 _hook.clear(owner, self)
 
     def is_plain_body(self, body: types.CodeType) -> bool:
-        """Whether every capture of a loop's body so far left it as it is."""
-        if id(body) not in self._plain_bodies:
-            return False
-        entries = _hook.cache_entries(body, self)
-        return all(entry.code is None and entry.target is None for entry in entries)
+        """Whether whole iterations of a loop were captured, and nothing worth compiling was found in any."""
+        return id(body) in self._plain_bodies and id(body) not in self._array_bodies
 
     def varying_of(self, code: types.CodeType) -> frozenset[str]:
         return self._varying.get(code, frozenset())

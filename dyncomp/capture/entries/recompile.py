@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import types
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
+from ...dataclass import dataclass
 from ...errors import RecompileError, Unsupported
 from ...graph.ir import Loc
 from .. import _hook

@@ -6,9 +6,9 @@ import logging
 import types
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
+from ...dataclass import dataclass, field
 from ...graph.ir import Graph, Loc
 from .. import _hook
 from ..breaks import BreakRecord

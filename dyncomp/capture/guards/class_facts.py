@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from dyncomp.capture.class_names import qualname_of
+from dyncomp.dataclass import dataclass
 
 _MRO = vars(type)["__mro__"]
 _DICT = vars(type)["__dict__"]

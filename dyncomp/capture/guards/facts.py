@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dyncomp.capture.guards.serial import code_hash
 from dyncomp.capture.guards.source import Source
+from dyncomp.dataclass import dataclass
 from dyncomp.symfacts import in_words
 from dyncomp.symint import SymGuard
 

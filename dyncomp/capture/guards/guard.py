@@ -15,7 +15,6 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from dyncomp.capture.guards.facts import (
 from dyncomp.capture.guards.program import GuardRefused, lower_guards
 from dyncomp.capture.guards.serial import is_numpy_number
 from dyncomp.capture.guards.source import Source
+from dyncomp.dataclass import dataclass, field
 
 __all__ = [
     "ArrayFacts",

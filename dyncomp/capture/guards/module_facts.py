@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
 from typing import Any
+
+from ...dataclass import dataclass
 
 _MISSING = object()
 

@@ -9,10 +9,10 @@ source never runs user code: see ``csrc/access.c`` for the exact meaning of each
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from dyncomp.capture.guards.serial import pack_constant, unpack_constant
+from dyncomp.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import enum
 import functools
 import types
 from collections import OrderedDict
-from dataclasses import dataclass
 from inspect import FullArgSpec
 from typing import Any, NoReturn
 
+from ...dataclass import dataclass
 from .. import exceptions
 from ..breaks import Break
 from ..class_kinds import is_struct_sequence

@@ -24,7 +24,7 @@ from ..frames import Frame
 from ..own_builtins import with_own_builtins
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
-from .loop_driver import assigned_in, changed_by, closes_when_left, emit_loop, loop_body
+from .loop_driver import changed_by, closes_when_left, emit_loop, loop_body
 
 
 def emit_end(cg: Codegen, end: Any) -> None:
@@ -409,43 +409,28 @@ def _sure_targets(
 
 
 def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
-    """A loop without array work runs as the original code; where a ``for`` loop runs out, capture goes on."""
+    """A loop without array work to speak of runs as the original code; where it is left, capture goes on."""
     frame = end.frames[-1]
     header = frame.code.instructions[end.loop.header]
-    if header.op != "FOR_ITER":
-        _emit_plain(cg, PlainEnd(end.frames, "a loop without array work"))
-        return
+    body = loop_body(cg, frame, end.loop)
     unwinding = Unwinding(cg, end.frames)
-    unwinding.prepare([header.index, header.arg])
+    places = [*body.exits.values(), *([header.arg] if header.op == "FOR_ITER" else [])]
+    unwinding.prepare([header.index, *places])
     bound = locals_needed(cg, frame, header.index, set(frame.locals))
     stack = unwinding.stacks[-1]
-    sure = _bound_after(frame, header.arg)
-    changed = dict.fromkeys(assigned_in(frame, end.loop.body), True)
-    after = locals_needed(cg, frame, header.arg, sure, changed)
-    made = cached_continuation(cg, frame, header.arg, len(stack) - 1, after, unbound_slots(stack[:-1]))
-    target = ResumeTarget.of(made, resume_function(cg, frame, made))
+    targets = _after_loop(cg, frame, end.loop, body, stack)
     tail = make_break_tail(
         frame.code,
         header.index,
-        {header.arg: target},
+        {place: target for place, target in targets.items() if place in _after(header)},
         stack_depth=len(stack),
         bound=bound,
         unbound_slots=unbound_slots(stack),
+        exits=targets,
     )
     function = plain_function(cg, frame, tail)
     cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame)))
-
-
-def _bound_after(frame: Frame, at: int) -> set[str]:
-    """Locals that are surely bound at ``at``; where the rest may need others it must run as it is."""
-    flow = Flow.of(frame.code)
-    sure = set(flow.members(flow.assigned(flow.mask(set(frame.locals)), frame.current)[at]))
-    live = set(flow.members(flow.live()[at]))
-    stored = {i.arg for i in frame.code.instructions if i.op == "STORE_FAST"}
-    if (live & stored) - sure:
-        raise Skip("a loop without array work leaves a variable that may be unbound")
-    return sure
 
 
 # -- breaking instructions as source ------------------------------------------------------------------

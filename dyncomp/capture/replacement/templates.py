@@ -39,7 +39,7 @@ _BY_NAME = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"})
 _LOADS = frozenset({"LOAD_FAST", "LOAD_GLOBAL"})
 _WRITES = frozenset({"STORE_FAST", "DELETE_FAST"})
 # what to do with the argument of a template's instruction; C counts them in this order, too
-_AS_IT_IS, _LOAD, _WRITE, _ATTRIBUTE, _KEYWORDS_OF_CALL, _JUMP = range(6)
+_AS_IT_IS, _LOAD, _WRITE, _NAME_ITSELF, _KEYWORDS_OF_CALL, _KEYS, _JUMP = range(7)
 
 
 class Template(NamedTuple):
@@ -117,11 +117,15 @@ def _with_placeholder(op: str, arg: Any, line: int, begins: list[int]) -> tuple[
     if op in _WRITES:
         return op, _WRITE, _number(arg), line
     if op in _BY_NAME:
-        return op, _ATTRIBUTE, _number(arg), line
+        return op, _NAME_ITSELF, _number(arg), line
     if op in JUMPS:
         return op, _JUMP, begins[arg - 1], line
     if op == "CALL" and arg[1]:
         return op, _KEYWORDS_OF_CALL, (arg[0], tuple(map(_number, arg[1]))), line
+    if op == "LOAD_CONST" and _is_placeholder(arg):  # beside * and ** keywords are keys of a dict
+        return op, _NAME_ITSELF, _number(arg), line
+    if op == "LOAD_CONST" and type(arg) is tuple and all(map(_is_placeholder, arg)):
+        return op, _KEYS, tuple(map(_number, arg)), line
     if op == "MAKE_FUNCTION":
         raise Unsupported("a function in replacement code")
     return op, _AS_IT_IS, arg, line
@@ -129,6 +133,10 @@ def _with_placeholder(op: str, arg: Any, line: int, begins: list[int]) -> tuple[
 
 def _number(name: str) -> int:
     return int(name[1:-1])
+
+
+def _is_placeholder(constant: Any) -> bool:
+    return type(constant) is str and constant[:1] == "_" and constant[-1:] == "_" and constant[1:-1].isdigit()
 
 
 class Variables(dict[str, tuple[str, Any]]):

@@ -9,10 +9,11 @@ import pathlib
 import re
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ...dataclass import dataclass
 
 
 @dataclass(frozen=True)

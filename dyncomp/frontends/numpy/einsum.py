@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symint import Dim, hint, same

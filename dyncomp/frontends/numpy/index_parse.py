@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symint import Dim, ShapeEnv, SymInt, is_unbacked, same, sym_max, sym_min

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ... import dtypes
+from ...dataclass import dataclass
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var

@@ -68,7 +68,13 @@ def dtype(tx: TraceContext, self: Any) -> Any:
 
 @TABLE.attribute("device")
 def device(tx: TraceContext, self: Any) -> Any:
-    return torch.device("cpu")
+    place = need_tensor(self).type.device
+    return torch.device(str(place))
+
+
+@TABLE.attribute("is_cuda")
+def is_cuda(tx: TraceContext, self: Any) -> bool:
+    return need_tensor(self).type.device.kind == "cuda"
 
 
 @TABLE.attribute("layout")
@@ -102,7 +108,7 @@ def _always(answer: bool) -> Callable[..., bool]:
     return rule
 
 
-for _name in ("is_cuda", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"):
+for _name in ("is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"):
     TABLE.attribute(_name)(_always(False))
 TABLE.attribute("is_cpu")(_always(True))
 for _name in ("is_complex", "is_conj", "is_neg"):

@@ -26,9 +26,10 @@ from .shape import dense_copy, is_dense, sizes_of
 TABLE = RuleTable()
 
 
-def check_placement(keywords: dict[str, Any]) -> None:
+def check_placement(tx: TraceContext, keywords: dict[str, Any], fresh: bool = False) -> None:
     """Keyword arguments of factories that must be their defaults, and modes that must be off (a default
-    device is one)."""
+    device is one). ``fresh``: without ``device`` the tensor would be on the CPU, else where its model is."""
+    _check_device(tx, keywords.pop("device", None), fresh)
     trouble = state.problem(state.read_state())
     if trouble:
         raise Unsupported(trouble)
@@ -38,10 +39,24 @@ def check_placement(keywords: dict[str, Any]) -> None:
     memory_format = keywords.pop("memory_format", None)
     if memory_format is not None and memory_format is not torch.preserve_format:
         raise Unsupported(f"memory_format={memory_format}")
-    known = {"device", "requires_grad", "pin_memory", "out", "names"}
+    known = {"requires_grad", "pin_memory", "out", "names"}
     if set(keywords) - known:
         raise Unsupported(f"unexpected keywords {sorted(set(keywords) - known)}")
     only_defaults(**keywords)
+
+
+def _check_device(tx: TraceContext, device: Any, fresh: bool) -> None:
+    """All tensors of a graph are on one device: whether a new one would be there."""
+    here = tx.builder.device or CPU
+    if device is None:
+        if fresh and here != CPU:
+            raise Unsupported(f"a tensor on the CPU among those on {here}")
+        if fresh:
+            tx.builder.device = CPU
+        return
+    wanted = torch.device(device)
+    if wanted.type != here.kind or (here != CPU and wanted.index != here.index):
+        raise Unsupported(f"a tensor on {wanted} among those on {here}")
 
 
 def filled(tx: TraceContext, shape: tuple[Dim, ...], value: Any, dtype: DType) -> ArrayRef:
@@ -61,7 +76,7 @@ def _factory(value: Any) -> Any:
     def rule(tx: TraceContext, *size: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
         if "size" in keywords:
             size = (keywords.pop("size"),)
-        check_placement(keywords)
+        check_placement(tx, keywords, fresh=True)
         return filled(tx, sizes_of(size), value, default_dtype() if dtype is None else parse_dtype(dtype))
 
     return rule
@@ -74,7 +89,7 @@ TABLE.function("empty")(_factory(0))  # whatever the memory holds: zeros are as 
 
 @TABLE.function("full")
 def full(tx: TraceContext, size: Any, fill_value: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
-    check_placement(keywords)
+    check_placement(tx, keywords, fresh=True)
     wanted = scalar_dtype(fill_value) if dtype is None else parse_dtype(dtype)
     return filled(tx, sizes_of((size,)), fill_value, wanted)
 
@@ -91,7 +106,7 @@ def full_like(
     tx: TraceContext, input: Any, fill_value: Any, *, dtype: Any = None, **keywords: Any
 ) -> ArrayRef:
     """Keeps the memory order of dense tensors."""
-    check_placement(keywords)
+    check_placement(tx, keywords)
     x = need_tensor(input)
     wanted = x.dtype if dtype is None else parse_dtype(dtype)
     out = filled(tx, x.shape, fill_value, wanted)
@@ -117,7 +132,7 @@ TABLE.function("empty_like")(_like(0))
 
 def _new(value: Any) -> Any:
     def rule(tx: TraceContext, self: Any, *size: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
-        check_placement(keywords)
+        check_placement(tx, keywords)
         wanted = need_tensor(self).dtype if dtype is None else parse_dtype(dtype)
         return filled(tx, sizes_of(size), value, wanted)
 
@@ -133,7 +148,7 @@ TABLE.method("new_empty")(_new(0))
 def new_full(
     tx: TraceContext, self: Any, size: Any, fill_value: Any, *, dtype: Any = None, **keywords: Any
 ) -> ArrayRef:
-    check_placement(keywords)
+    check_placement(tx, keywords)
     wanted = need_tensor(self).dtype if dtype is None else parse_dtype(dtype)
     return filled(tx, sizes_of((size,)), fill_value, wanted)
 
@@ -148,7 +163,7 @@ def arange(
     dtype: Any = None,
     **keywords: Any,
 ) -> ArrayRef:
-    check_placement(keywords)
+    check_placement(tx, keywords, fresh=True)
     if end is None:
         start, end = 0, start
     if any(isinstance(v, bool) or not isinstance(v, (int, float, SymInt)) for v in (start, end, step)):
@@ -193,7 +208,7 @@ def _literal(tx: TraceContext, array: np.ndarray[Any, Any], dtype: DType) -> Var
 @TABLE.function("tensor")
 def make_tensor(tx: TraceContext, data: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
     """Of numbers and nested lists of numbers."""
-    check_placement(keywords)
+    check_placement(tx, keywords, fresh=True)
     if isinstance(data, (*Number, SymInt)):
         wanted = scalar_dtype(data) if dtype is None else parse_dtype(dtype)
         return filled(tx, (), data, wanted)
@@ -263,8 +278,10 @@ def to(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
             wanted = need_tensor(value).dtype
         elif isinstance(value, torch.dtype):
             wanted = parse_dtype(value)
-        elif value is None or value is False or str(value) == "cpu":
+        elif value is None or value is False:
             continue
+        elif isinstance(value, (str, torch.device)):
+            _check_device(tx, value, False)
         else:
             raise Unsupported(f"to({value!r})")
     return cast(tx, x, wanted, copy)
@@ -288,6 +305,7 @@ def type_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
 @TABLE.method("cpu")
 def cpu(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
     only_defaults(memory_format=memory_format)
+    _check_device(tx, "cpu", False)
     return need_tensor(self)
 
 

@@ -6,12 +6,15 @@ from types import MappingProxyType
 from typing import Any
 
 from ... import dtypes
+from ...device import CPU, Device
 from ...dtypes import DType
 from ...errors import Unsupported
 from ..base import ArrayFacts, StateGuard
 from . import state
 from .library import torch
 
+# Devices whose memory kernels can be made for.
+DEVICES = ("cpu", "cuda") if torch.version.cuda is not None else ("cpu",)
 ARRAY_TYPES: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
 
 FROM_TORCH: MappingProxyType[Any, DType] = MappingProxyType(
@@ -33,14 +36,14 @@ def from_torch(dtype: Any) -> DType:
 
 
 def describe(obj: Any) -> ArrayFacts:
-    """:class:`ArrayFacts` of a dense tensor on the CPU; see ``Frontend.describe``."""
+    """:class:`ArrayFacts` of a dense tensor; see ``Frontend.describe``."""
     if type(obj) not in ARRAY_TYPES:
         raise Unsupported(f"{type(obj).__name__} is a subclass of torch.Tensor", break_id="array-subclass")
     now = state.read_state()
     trouble = state.problem(now)
     if trouble:
         raise Unsupported(trouble)
-    if obj.layout is not torch.strided or obj.device.type != "cpu" or obj.is_quantized:
+    if obj.layout is not torch.strided or obj.device.type not in DEVICES or obj.is_quantized:
         raise Unsupported(f"a tensor of layout {obj.layout} on {obj.device}", break_id="array-type")
     dtype = from_torch(obj.dtype)
     if obj.is_neg():
@@ -58,7 +61,15 @@ def _facts(obj: Any, dtype: DType, strides: tuple[int, ...], grad_mode: bool) ->
     extra = (("requires_grad", bool(obj.requires_grad)),) if grad_mode else ()
     shape = tuple(obj.shape)
     checks = () if _cannot_be_negated(obj) else (NOT_NEGATED,)
-    return ArrayFacts("array", type(obj), dtype, shape, strides, extra=extra, refused=refused, checks=checks)
+    return ArrayFacts(
+        "array", type(obj), dtype, shape, strides, device_of(obj), extra=extra, refused=refused, checks=checks
+    )
+
+
+def device_of(obj: Any) -> Device:
+    """Where a tensor lives."""
+    place = obj.device
+    return CPU if place.type == "cpu" else Device(place.type, place.index or 0)
 
 
 def _cannot_be_negated(obj: Any) -> bool:

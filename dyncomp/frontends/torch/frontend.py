@@ -37,7 +37,7 @@ _MEMBER_DICTS = ("_parameters", "_buffers", "_modules")
 
 
 class TorchFrontend:
-    """Implements :class:`~dyncomp.frontends.base.Frontend` for ``torch``: dense tensors on the CPU, where
+    """Implements :class:`~dyncomp.frontends.base.Frontend` for ``torch``: dense tensors, where
     nothing requires grad or grad mode is off."""
 
     name = "torch"

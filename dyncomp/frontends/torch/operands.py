@@ -35,7 +35,7 @@ def need_tensor(value: Any) -> ArrayRef:
 def only_defaults(**arguments: Any) -> None:
     """Refuse arguments that say more than their default (``out=``, ``requires_grad=True``…)."""
     for name, value in arguments.items():
-        if value is None or value is False or (name == "device" and str(value) == "cpu"):
+        if value is None or value is False:
             continue
         raise Unsupported(f"{name}={value!r}")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ..base import ArrayOwner
+from .devices import LIBRARY
 from .library import torch
 from .routines import ROUTINES
 
@@ -57,4 +58,14 @@ def _wrote(tensors: Sequence[Any]) -> None:
             torch.autograd.graph.increment_version(tensor)
 
 
-OWNER = ArrayOwner(torch.Tensor, _describe, _empty, _as_strided, _to_numpy, _from_numpy, _wrote, ROUTINES)
+OWNER = ArrayOwner(
+    torch.Tensor,
+    _describe,
+    _empty,
+    _as_strided,
+    _to_numpy,
+    _from_numpy,
+    _wrote,
+    routines=ROUTINES,
+    devices=LIBRARY,
+)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ...dataclass import dataclass
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous

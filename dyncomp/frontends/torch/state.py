@@ -17,14 +17,21 @@ _deterministic = torch._C._get_deterministic_algorithms
 
 State = tuple[bool, bool, bool, int, int, Any, bool]
 
+# Tensors of other devices exist only where torch was built for them.
+_KINDS = ("cpu", "cuda") if torch.version.cuda is not None else ("cpu",)
+
+
+def _autocasts() -> bool:
+    return any(_autocast(kind) for kind in _KINDS)
+
 
 def read_state() -> State:
-    """(grad mode, inference mode, autocast on CPU, function modes, dispatch modes, default dtype,
-    whether algorithms have to be deterministic)."""
+    """(grad mode, inference mode, autocast, function modes, dispatch modes, default dtype, whether algorithms
+    have to be deterministic)."""
     return (
         _grad(),
         _inference(),
-        _autocast("cpu"),
+        _autocasts(),
         _function_modes(),
         _dispatch_modes(),
         _default_dtype(),
@@ -41,7 +48,7 @@ def holds(_: Any, expected: State) -> bool:
         and _function_modes() == function_modes
         and _dispatch_modes() == dispatch_modes
         and _default_dtype() is default
-        and _autocast("cpu") is autocast
+        and _autocasts() is autocast
         and _deterministic() is deterministic
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from ...dataclass import dataclass
 from ...errors import VerifyError
 from ..ir import Graph, Node, Ops, OpTable, Var, same_type
 from ..rewrite import Rebuilder, Transformer, frozen_key, match_type

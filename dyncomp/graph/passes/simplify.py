@@ -9,11 +9,12 @@ or strides) than the node it replaces is not used.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...errors import VerifyError
 from ..ir import ArrayType, Graph, Node, OpTable, Var, same_type
 from ..rewrite import Rebuilder, Transformer

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from ...dataclass import dataclass, field
 from ...symint import Dim
 from ..epilogue import MAX_BUFFERS
 from ..launch import ABI_DECLARATIONS

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ...symint import Dim
 from ..epilogue import TILE_NUMBERS
-from ..schedule import MEMORY_ERROR, CallBlas, CallChain, Matrix, TileKernel
+from ..schedule import MEMORY_ERROR, CallBlas, CallChain, Matrix, TileKernel, Windows
 from . import ctext
 from .cpp_kernel import kernel_body
 
@@ -63,12 +63,28 @@ def _filled(
             operand = matrices[letter]
             if operand is not None:
                 lines.append(f"    {name}.{letter}_batch[{axis}] = {dim(operand.batch_strides[axis])};")
+    if step.windows is not None:
+        lines += _windows(name, step.windows, dim)
     if step.epilogue is not None:
         held = (step.epilogue.source, step.epilogue.sink)
         slots = ["0" if k in held else f"buffers[{slot}]" for k, slot in enumerate(step.epilogue.slots)]
         lines.append(f"    const TileContext context = {{{{{', '.join(slots)}}}, s, rt}};")
         lines.append(f"    {name}.done = {tile}, {name}.context = (void*)&context;")
     return lines
+
+
+def _windows(name: str, windows: Windows, dim: Callable[[Dim], str]) -> list[str]:
+    """The runtime's description of what the windows of a kernel see."""
+
+    def pair(given: tuple[Dim, Dim]) -> str:
+        return f"{{{dim(given[0])}, {dim(given[1])}}}"
+
+    pairs = (windows.sizes, windows.kernel, windows.stride, windows.dilation, windows.padding)
+    fields = [dim(windows.columns), *map(pair, pairs), dim(windows.channel), pair(windows.step)]
+    return [
+        f"    const Windows {name}_windows = {{{', '.join(fields)}}};",
+        f"    {name}.windows = &{name}_windows;",
+    ]
 
 
 def _pointer(matrix: Matrix, step: CallBlas, symbols: Symbols) -> str:

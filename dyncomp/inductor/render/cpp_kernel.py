@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from ...dataclass import dataclass, field
 from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from ...dataclass import dataclass, field
 from ...dtypes import DType, float32
 from ...prims.scalar import REDUCERS, SCALARS
 from . import ctext

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
+from ...dataclass import dataclass, field
 from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS

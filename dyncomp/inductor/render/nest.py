@@ -8,12 +8,13 @@ argument) and the finished value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ... import dtypes
+from ...dataclass import dataclass, field
 from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims import scalar

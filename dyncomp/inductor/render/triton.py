@@ -7,8 +7,9 @@ programs that each reduce a part and leave it in a workspace, and one that joins
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...dataclass import dataclass
 from ...dtypes import DType, float32, int8
 from ...symint import Dim, SymInt, product
 from ..loopir import Buffer, Index, Kernel
@@ -24,14 +25,14 @@ MAX_NAME = 48
 
 @dataclass(frozen=True)
 class TritonKernel:
-    """A generated module. ``source``: its text, defining the jit function ``name``, whose arguments are
+    """A generated jit function. ``body``: its text; ``source``: that of a module with it. Its arguments are
     pointers, ``symbols`` and the constants ``blocks``. ``buffers``: what each pointer is: the number of a
     buffer of the kernel, or -1 - k for workspace k. ``programs``: how many there are. ``asserts``: positions
     are checked by ``tl.device_assert``, which is compiled in with ``debug=True``. ``index``: "i32" or "i64",
     the type of the symbols."""
 
     name: str
-    source: str
+    body: str
     signature: dict[str, str]
     buffers: tuple[int, ...]
     symbols: tuple[str, ...]
@@ -40,6 +41,10 @@ class TritonKernel:
     num_warps: int
     asserts: bool = False
     index: str = "i32"
+
+    @property
+    def source(self) -> str:
+        return f"{prelude(self.body)}\n\n{self.body}"
 
     def grid(self, values: dict[str, int] | None = None) -> int:
         """Number of programs for the symbols' values."""
@@ -114,7 +119,7 @@ class _Function:
         kernel = self.nest.kernel
         text = "\n".join(printer.lines)
         used = [b for b in buffers.values() if re.search(rf"\bp_{identifier(b.name)}\b", text)]
-        function = f"{identifier(name)}{_slug(kernel.origin)}"
+        function = f"{identifier(name)}{_slug(kernel.origin)}{'_wide' if self.wide else ''}"
         pointers = [f"p_{identifier(b.name)}" for b in used]
         blocks = {f"{g.name.upper()}BLOCK": g.block for g in self.layout.groups}
         if self.layout.parts > 1:
@@ -131,10 +136,9 @@ class _Function:
         spaces = [b.name for b in self.workspaces]
         places = tuple(-1 - spaces.index(b.name) if b.name in spaces else numbers.index(b.name) for b in used)
         programs = product(g.blocks for g in self.layout.kept) * self.layout.parts
-        source = f"{prelude(body)}\n\n{body}"
         return TritonKernel(
             function,
-            source,
+            body,
             signature,
             places,
             tuple(printer.symbols),

@@ -8,8 +8,9 @@ reduced ones (``r``), which are held at once where they fit (*persistent*), else
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from ...dataclass import dataclass, field
 from ...symint import Dim, hint, product
 from .nest import Nest, index_of, map_axes
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...dataclass import dataclass, field
 from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS

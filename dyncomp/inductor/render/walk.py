@@ -9,8 +9,8 @@ what both need is computed again in each pass, or kept in a :class:`LocalArray` 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from ...dataclass import dataclass, field
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from .nest import EFFECTS, Accumulator, LocalArray, Nest, Node

@@ -27,6 +27,10 @@
  *          thread that computed it: rows [row, row + rows) and columns [col, col + cols) of product number
  *          `product`, rows of the tile `tile_row` elements apart; c may then be NULL, and tiles are where they
  *          are only during the call. Runs on the pool. 1: no memory to pack into, c is unspecified; else 0.
+ *          Where `windows` is set b is not a matrix but images (of each batch), and the product is with what the
+ *          windows of a kernel see of them: column y * columns + x and row (channel * kernel[0] + i) * kernel[1] + j
+ *          is the element at y * stride[0] + i * dilation[0] - padding[0] and likewise, 0 outside of `sizes`.
+ *          `channel` and `step` (row, column) are the image's strides, none negative.
  * chain_f32, chain_f64: two products over the same rows and batches. `done` of the first gets tiles of whole rows
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
  *          c of the first and a of the second are not used, nor is `done` of the second.
@@ -40,6 +44,11 @@ extern "C" {
 /* BEGIN */
 typedef long long i64;
 typedef void (*BodyFunction)(void* ctx, i64 lo, i64 hi, int tid);
+struct Windows {
+  i64 columns;
+  i64 sizes[2], kernel[2], stride[2], dilation[2], padding[2];
+  i64 channel, step[2];
+};
 struct Gemm {
   i64 m, n, k;
   const void* a;
@@ -53,6 +62,7 @@ struct Gemm {
   void (*done)(void* context, const void* tile, i64 tile_row, i64 product, i64 row, i64 rows, i64 col,
                i64 cols);
   void* context;
+  const struct Windows* windows;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);

@@ -8,7 +8,13 @@ namespace {
 
 #include "pack.h"
 
+#include "windows.h"
+
 #include "product.h"
+
+#include "planes.h"
+
+#include "multiply.h"
 
 #include "chain.h"
 

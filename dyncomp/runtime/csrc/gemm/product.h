@@ -17,9 +17,6 @@ constexpr i64 kDotRowsMost = 32;
 /* Terms summed in registers before C is written; more are summed in equal blocks. */
 constexpr i64 kTerms = 512;
 
-i64 least(i64 a, i64 b) { return a < b ? a : b; }
-i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
-
 /* Memory for copies: in the object itself where it is small, else a block of the cache. */
 template <class T, i64 kSmall>
 struct Memory {
@@ -53,7 +50,7 @@ struct Product {
   explicit Product(const Gemm& gemm, i64 products) : g(gemm) {
     choose_tile();
     panels = ceil_div(g.n, panel);
-    by_dots = g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
+    by_dots = !g.windows && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
     pack_a = g.a_col != 1 && g.m > 1;
     choose_blocks(products);
   }
@@ -71,7 +68,7 @@ struct Product {
   void choose_blocks(i64 products) {
     const i64 groups = ceil_div(g.m, tile_rows);
     terms = g.k > 0 ? ceil_div(g.k, ceil_div(g.k, kTerms)) : 1;
-    pack_b = !by_dots && (g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
+    pack_b = !by_dots && (g.windows || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
     if (!by_dots && !pack_b) terms = least(terms, kTermsInPlace);
     const i64 fitting = kBlockBytes / kSize / terms / panel;
     panels_per_block = least(panels, !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
@@ -113,7 +110,9 @@ struct Product {
 
   /* Elements of scratch: copies of B (all panels of a block, or the last that is not whole), of a group of rows of
    * A, of a tile at the edge of C, and a block of C. */
-  i64 b_scratch() const { return by_dots ? 0 : terms * panel * (pack_b ? panels_per_block : 1); }
+  i64 b_scratch() const {
+    return by_dots ? 0 : terms * panel * (pack_b ? panels_per_block : 1) + (g.windows ? kSlack<T> : 0);
+  }
   i64 a_scratch() const { return pack_a ? terms * tile_rows : 0; }
   i64 edge_scratch() const { return by_dots ? 0 : tile_rows * panel; }
   i64 c_scratch() const {
@@ -185,12 +184,19 @@ struct Product {
     return at.b + (pack_b ? (number - at.panel) * terms * panel : 0);
   }
 
+  void copy_panel(const Block& at, i64 j, const T* b, i64 p, i64 count) const {
+    const i64 width = vectors(j) * Lanes<T>::kWidth;
+    if (g.windows)
+      pack_windows(*g.windows, b_of(at.index), ceil_div(g.k, g.windows->kernel[0] * g.windows->kernel[1]), p, count,
+                   j * panel, columns(j), width, copy_of(at, j));
+    else
+      pack_panel(b + j * panel * g.b_col, g.b_row, g.b_col, count, columns(j), width, copy_of(at, j));
+  }
+
   void terms_of_block(const Block& at, i64 p, i64 count) const {
     const T* const b = b_of(at.index) + p * g.b_row;
     for (i64 j = at.panel; j < at.end; ++j)
-      if (copied(j))
-        pack_panel(b + j * panel * g.b_col, g.b_row, g.b_col, count, columns(j), vectors(j) * Lanes<T>::kWidth,
-                   copy_of(at, j));
+      if (copied(j)) copy_panel(at, j, b, p, count);
     const T* const a = a_of(at.index) + at.row * g.a_row + p * g.a_col;
     for (i64 i = 0; i < at.rows; i += tile_rows) {
       const i64 high = least(tile_rows, at.rows - i);
@@ -229,33 +235,3 @@ struct Product {
         copy_row(edge + i * panel, cols, c + i * c_row);
   }
 };
-
-template <class T>
-struct Range {
-  const Product<T>* product;
-  int failed;
-};
-
-template <class T>
-void block_range(void* raw, i64 lo, i64 hi, int) {
-  Range<T>& range = *static_cast<Range<T>*>(raw);
-  Scratch<T> scratch;
-  if (!scratch.reserve(range.product->scratch_size())) {
-    __atomic_store_n(&range.failed, 1, __ATOMIC_RELAXED);
-    return;
-  }
-  for (i64 at = lo; at < hi; ++at) range.product->block(at, scratch.data);
-}
-
-template <class T>
-int multiply(const Gemm* gemm) {
-  i64 products = 1;
-  for (int axis = 0; axis < gemm->axes; ++axis) products *= gemm->batch[axis];
-  if (products == 0 || gemm->m == 0 || gemm->n == 0) return 0;
-  const Product<T> product(*gemm, products);
-  Range<T> range = {&product, 0};
-  const i64 blocks = product.row_blocks * product.column_blocks;
-  const i64 work = least(gemm->m, product.rows_per_block) * product.panels_per_block * product.panel * (gemm->k + 1);
-  parallel_for(block_range<T>, &range, products * blocks, ceil_div(kPiece, work));
-  return range.failed;
-}

@@ -1,5 +1,8 @@
 /* Register tiles. Included once per instruction set, with kVectorBytes, kTileRows and kTileVectors set. */
 
+constexpr i64 least(i64 a, i64 b) { return a < b ? a : b; }
+i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
+
 template <int kBytes>
 struct Integer {
   typedef long long Type;

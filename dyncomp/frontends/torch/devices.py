@@ -1,0 +1,105 @@
+"""Tensors on GPUs as compiled graphs need them: torch's allocator and its current streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...device import Device
+from ..base import DeviceLibrary
+from .library import torch
+
+
+def _place(device: Device) -> Any:
+    return torch.device(str(device))
+
+
+def _empty(shape: Sequence[int], strides: Sequence[int] | None, name: str, device: Device) -> Any:
+    dtype = getattr(torch, name)
+    if strides is None:
+        return torch.empty(shape, dtype=dtype, device=_place(device))
+    return torch.empty_strided(shape, strides, dtype=dtype, device=_place(device))
+
+
+def _full(value: Any, name: str, device: Device) -> Any:
+    return torch.full((), value, dtype=getattr(torch, name), device=_place(device))
+
+
+def _scratch(size: int, device: Device) -> Any:
+    return torch.empty(size, dtype=torch.uint8, device=_place(device))
+
+
+def _upload(array: Any, device: Device) -> Any:
+    return torch.from_numpy(array.copy()).to(_place(device))
+
+
+def _window(base: Any, offset: int, shape: Sequence[int], strides: Sequence[int], name: str) -> Any:
+    dtype = getattr(torch, name)
+    start = base.storage_offset() * base.itemsize + offset
+    made = torch.empty(0, dtype=dtype, device=base.device)
+    return made.set_(base.untyped_storage(), start // dtype.itemsize, tuple(shape), tuple(strides))
+
+
+def _matmul(a: Any, b: Any, out: Any) -> None:
+    with torch.no_grad():
+        if a.ndim == 2:
+            torch.mm(a, b, out=out)
+        elif a.ndim == 3:
+            torch.bmm(a, b, out=out)
+        else:
+            torch.matmul(a, b, out=out)
+
+
+def _stream(index: int) -> int:
+    handle: int = torch._C._cuda_getCurrentRawStream(index)
+    return handle
+
+
+def _enter(index: int) -> int:
+    previous: int = torch._C._cuda_exchangeDevice(index)
+    return previous
+
+
+def _leave(previous: int) -> None:
+    torch._C._cuda_maybeExchangeDevice(previous)
+
+
+def _convolution(
+    x: Any, w: Any, *, stride: Any, padding: Any, dilation: Any, groups: int = 1, channels_last: bool = False
+) -> Any:
+    pads = [low for low, _ in padding]
+    if any(low != high for low, high in padding):
+        widths = [n for pair in reversed(padding) for n in pair]
+        x, pads = torch.nn.functional.pad(x, widths), [0] * len(pads)
+    return torch.convolution(x, w, None, stride, pads, dilation, False, [0] * len(pads), groups)
+
+
+def _convolution_transpose(
+    x: Any,
+    w: Any,
+    *,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
+    groups: int = 1,
+    channels_last: bool = False,
+) -> Any:
+    return torch.convolution(x, w, None, stride, padding, dilation, True, output_padding, groups)
+
+
+ROUTINES = (("convolution", _convolution), ("convolution_transpose", _convolution_transpose))
+LIBRARY = DeviceLibrary(
+    _empty,
+    _full,
+    _scratch,
+    _upload,
+    _window,
+    torch.Tensor.data_ptr,
+    torch.Tensor.item,
+    _matmul,
+    _stream,
+    _enter,
+    _leave,
+    ROUTINES,
+)

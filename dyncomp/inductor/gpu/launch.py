@@ -1,0 +1,93 @@
+"""Loading Triton kernels and launching them with as little Python as possible.
+
+A kernel is compiled for the device at hand and launched through ``CompiledKernel.run`` with raw addresses. It
+has two variants, each made when first needed: where all addresses are divisible by 16, loads and stores are
+wide.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, Protocol
+
+from ..render.triton import TritonKernel
+
+Launch = Callable[..., None]
+ALIGNMENT = 16
+
+
+class Driver(Protocol):
+    """What makes a jit function of a generated module launchable."""
+
+    def load(self, function: Any, kernel: TritonKernel, aligned: bool, device: int) -> Launch:
+        """``launch(programs, stream, *addresses, *symbols)`` for ``kernel``."""
+        ...
+
+
+def load_module(name: str, source: str) -> ModuleType:
+    """Generated source as a module. Triton reads the text of functions again: ``linecache`` has it."""
+    path = f"<dyncomp {name}>"
+    module = ModuleType(name)
+    module.__file__ = path
+    linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
+    exec(compile(source, path, "exec"), module.__dict__)
+    return module
+
+
+class Variants:
+    """One kernel, by alignment. ``name`` is the kernel's in ``module``."""
+
+    def __init__(self, module: ModuleType, kernel: TritonKernel, driver: Driver, device: int) -> None:
+        self.module = module
+        self.kernel = kernel
+        self.driver = driver
+        self.device = device
+        self.made: dict[bool, Launch] = {}
+
+    def get(self, aligned: bool) -> Launch:
+        launch = self.made.get(aligned)
+        if launch is None:
+            function = getattr(self.module, self.kernel.name)
+            launch = self.driver.load(function, self.kernel, aligned, self.device)
+            self.made[aligned] = launch
+        return launch
+
+
+class TritonDriver:
+    """Compiles and launches by Triton's own driver, which is torch's where torch is loaded."""
+
+    def load(self, function: Any, kernel: TritonKernel, aligned: bool, device: int) -> Launch:
+        from triton.runtime import driver
+
+        compiled = compile_kernel(function, kernel, aligned, driver.active.get_current_target())
+        run, handle = compiled.run, compiled.function
+        packed = compiled.packed_metadata
+        constants = tuple(kernel.blocks.values())
+
+        def launch(programs: int, stream: int, *arguments: int) -> None:
+            run(programs, 1, 1, stream, handle, packed, None, None, None, *arguments, *constants)
+
+        return launch
+
+
+def compile_kernel(function: Any, kernel: TritonKernel, aligned: bool, target: Any) -> Any:
+    """``kernel`` compiled for ``target`` (no GPU is needed for that)."""
+    import triton
+    from triton.compiler import ASTSource
+
+    attributes = _attributes(kernel) if aligned else {}
+    source = ASTSource(function, signature=kernel.signature, constexprs=kernel.blocks, attrs=attributes)
+    options: Mapping[str, Any] = {
+        "num_warps": kernel.num_warps,
+        "enable_fp_fusion": False,
+        "debug": kernel.asserts,
+    }
+    return triton.compile(source, target=target, options=options)
+
+
+def _attributes(kernel: TritonKernel) -> dict[tuple[int], list[list[Any]]]:
+    """That every pointer is divisible by 16."""
+    pointers = [k for k, kind in enumerate(kernel.signature.values()) if kind.startswith("*")]
+    return {(k,): [["tt.divisibility", ALIGNMENT]] for k in pointers}

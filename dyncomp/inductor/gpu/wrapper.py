@@ -1,0 +1,243 @@
+"""The Python function that runs a planned graph on a GPU: allocates, launches kernels, calls libraries.
+
+It is generated, as one module with the kernels, so that it can be read, edited and run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...device import Device
+from ...errors import LoweringError
+from ...symint import Dim
+from ..launch import (
+    BufferRef,
+    ConstantResult,
+    InputResult,
+    KernelStep,
+    LaunchPlan,
+    OutputResult,
+    PyCallStep,
+    Result,
+    Size,
+    SizeRef,
+)
+from ..render.triton import NARROW, TritonKernel, TritonProgram, render_triton
+from ..render.triton_support import prelude
+from ..schedule import CallBlas, LaunchKernel, Matrix, Module
+
+
+@dataclass
+class Wrapper:
+    """Writes the module. ``kernels``: what it launches, by name; ``functions``: what it calls, by name."""
+
+    module: Module
+    plan: LaunchPlan
+    device: Device
+    kernels: dict[str, TritonKernel] = field(default_factory=dict)
+    functions: dict[str, Any] = field(default_factory=dict)
+    programs: dict[tuple[str, bool], TritonProgram] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+
+    # -- text ---------------------------------------------------------------------------------
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def size(self, size: Size) -> str:
+        return f"z{size.index}" if isinstance(size, SizeRef) else str(size)
+
+    def shape(self, sizes: Sequence[Size]) -> str:
+        return "(" + "".join(f"{self.size(s)}, " for s in sizes).rstrip(" ") + ")"
+
+    def source(self) -> str:
+        """The whole module."""
+        self.body()
+        count = len(self.plan.inputs)
+        head = f"def call({', '.join(f'in{k}' for k in range(count))}):"
+        kernels = [kernel.body for kernel in self.kernels.values()]
+        text = "\n\n".join(kernels)
+        wrapper = "\n".join([head, *self.lines])
+        return f"{prelude(text)}\n\n{text}\n\n{wrapper}\n" if kernels else f"{wrapper}\n"
+
+    # -- the function -------------------------------------------------------------------------
+    def body(self) -> None:
+        self.symbols()
+        self.line(f"previous = enter({self.device.index})")
+        self.line("try:")
+        self.depth += 1
+        self.line(f"stream = stream_of({self.device.index})")
+        self.buffers()
+        segments = {s.symbol: s for s in self.module.segments}
+        for step in self.plan.steps:
+            if isinstance(step, KernelStep):
+                for inner in segments[step.symbol].steps:
+                    self.step(inner)
+            else:
+                self.call(step)
+        self.results()
+        self.depth -= 1
+        self.line("finally:")
+        self.line("    leave(previous)")
+
+    def symbols(self) -> None:
+        for name, slot in zip(self.module.symbols, self.plan.symbols):
+            sources = {
+                "value": f"in{slot.input}",
+                "shape": f"in{slot.input}.shape[{slot.dim}]",
+                "stride": f"in{slot.input}.stride({slot.dim})",
+            }
+            self.line(f"{name} = {sources[slot.kind]}")
+        for number, dim in enumerate(self.module.sizes):
+            self.line(f"z{number} = {dim}")
+
+    def buffers(self) -> None:
+        """The arrays behind the plan's buffers, ``b0``…, and their addresses, ``p0``…."""
+        plan = self.plan
+        number = 0
+        for k, inp in enumerate(plan.inputs):
+            if inp.kind == "array":
+                self.line(f"b{number} = in{k}")
+            elif inp.dtype is not None and inp.kind != "symint":
+                self.line(f"b{number} = full(in{k}, {inp.dtype.name!r}, device)")
+            else:
+                self.line(f"b{number} = None")
+            self.address(number, inp.kind not in ("symint", "object"))
+            number += 1
+        for out in plan.outputs:
+            strides = "None" if out.strides is None else self.shape(out.strides)
+            self.line(f"b{number} = empty({self.shape(out.shape)}, {strides}, {out.dtype.name!r}, device)")
+            self.address(number, True)
+            number += 1
+        if plan.arena:
+            self.line(f"arena = scratch(max({self.size(plan.arena_bytes)}, 1), device)")
+            self.line("at = pointer(arena)")
+        for slot in plan.arena:
+            self.line(f"p{number} = at + {self.size(slot.offset)}")
+            number += 1
+        for k, _ in enumerate(plan.constants):
+            self.line(f"b{number} = constant{k}")
+            self.address(number, True)
+            number += 1
+
+    def address(self, number: int, exists: bool) -> None:
+        self.line(f"p{number} = pointer(b{number})" if exists else f"p{number} = 0")
+
+    # -- steps --------------------------------------------------------------------------------
+    def step(self, step: Any) -> None:
+        if isinstance(step, LaunchKernel):
+            self.launch(step)
+        elif isinstance(step, CallBlas):
+            self.product(step)
+        else:
+            raise LoweringError("a chain of products on a GPU")
+
+    def launch(self, step: LaunchKernel) -> None:
+        program = self.program(step, wide=None)
+        tests = [f"{extent} < {NARROW}" for extent in program.extents]
+        for number, space in enumerate(program.workspaces):
+            size = f"max(({space.size}) * {space.dtype.itemsize}, 1)"
+            self.line(f"space{number} = scratch({size}, device)")
+            self.line(f"w{number} = pointer(space{number})")
+        if not tests:
+            self.kernels_of(step, program)
+            return
+        self.line(f"if {' and '.join(tests)}:")
+        self.depth += 1
+        self.kernels_of(step, program)
+        self.depth -= 1
+        self.line("else:")
+        self.depth += 1
+        self.kernels_of(step, self.program(step, wide=True))
+        self.depth -= 1
+
+    def program(self, step: LaunchKernel, wide: bool | None) -> TritonProgram:
+        key = (step.kernel.name, bool(wide))
+        program = self.programs.get(key)
+        if program is None:
+            program = render_triton(step.kernel, wide)
+            self.programs[key] = program
+            for kernel in program.kernels:
+                self.kernels[kernel.name] = kernel
+        return program
+
+    def kernels_of(self, step: LaunchKernel, program: TritonProgram) -> None:
+        for kernel in program.kernels:
+            places = [f"p{step.slots[b]}" if b >= 0 else f"w{-1 - b}" for b in kernel.buffers]
+            programs = kernel.programs
+            count = str(programs) if isinstance(programs, int) else f"max({programs}, 1)"
+            arguments = ", ".join([count, "stream", *places, *kernel.symbols])
+            self.line(f"launch = {kernel.name}_variants.get(not ({' | '.join(places) or '0'}) & 15)")
+            self.line(f"launch({arguments})")
+
+    def product(self, step: CallBlas) -> None:
+        assert step.c is not None
+        names = []
+        for name, matrix, rows, columns in (
+            ("a", step.a, step.m, step.k),
+            ("b", step.b, step.k, step.n),
+            ("c", step.c, step.m, step.n),
+        ):
+            self.line(f"{name} = {self.matrix(matrix, step, rows, columns)}")
+            names.append(name)
+        self.line(f"matmul({', '.join(names)})")
+
+    def matrix(self, matrix: Matrix, step: CallBlas, rows: Dim, columns: Dim) -> str:
+        shape = self.dims((*step.batch, rows, columns))
+        strides = self.dims((*matrix.batch_strides, matrix.row_stride, matrix.col_stride))
+        offset = f"({matrix.offset}) * {step.dtype.itemsize}"
+        return self.window(matrix.slot, offset, shape, strides, step.dtype.name)
+
+    def dims(self, dims: Sequence[Dim]) -> str:
+        return "(" + "".join(f"{d}, " for d in dims).rstrip(" ") + ")"
+
+    def window(self, slot: int, offset: str, shape: str, strides: str, dtype: str) -> str:
+        first, last = self.arena_slots()
+        if first <= slot < last:
+            offset = f"{offset} + p{slot} - at"
+        base = "arena" if first <= slot < last else f"b{slot}"
+        return f"window({base}, {offset}, {shape}, {strides}, {dtype!r})"
+
+    def arena_slots(self) -> tuple[int, int]:
+        first = len(self.plan.inputs) + len(self.plan.outputs)
+        return first, first + len(self.plan.arena)
+
+    def reference(self, ref: BufferRef) -> str:
+        if ref.strides is None:
+            raise LoweringError("a buffer without strides")
+        offset = f"{self.size(ref.offset)} * {ref.dtype.itemsize}"
+        return self.window(ref.buffer, offset, self.shape(ref.shape), self.shape(ref.strides), ref.dtype.name)
+
+    def call(self, step: PyCallStep) -> None:
+        name = f"routine{len(self.functions)}"
+        self.functions[name] = step.func
+        self.line(f"made = {name}({', '.join(self.reference(r) for r in step.inputs)})")
+        if len(step.outputs) == 1:
+            self.line(f"{self.reference(step.outputs[0])}.copy_(made)")
+            return
+        for k, ref in enumerate(step.outputs):
+            self.line(f"{self.reference(ref)}.copy_(made[{k}])")
+
+    # -- results ------------------------------------------------------------------------------
+    def results(self) -> None:
+        texts = [self.result(r) for r in self.plan.results]
+        if self.plan.single:
+            self.line(f"return {texts[0]}")
+        else:
+            self.line("return (" + "".join(f"{t}, " for t in texts).rstrip(" ") + ")")
+
+    def result(self, result: Result) -> str:
+        first = len(self.plan.inputs)
+        if isinstance(result, OutputResult):
+            kind = self.plan.outputs[result.index].kind
+            name = f"b{first + result.index}"
+            return name if kind == "array" else f"item({name})"
+        if isinstance(result, InputResult):
+            return f"in{result.index}"
+        if isinstance(result, ConstantResult):
+            raise LoweringError("a constant result on a GPU")
+        base = f"in{result.index}" if result.base == "input" else f"b{first + result.index}"
+        shape, strides = self.shape(result.shape), self.shape(result.strides)
+        return f"as_strided({base}, {shape}, {strides}, {self.size(result.offset)}, {result.dtype.name!r})"

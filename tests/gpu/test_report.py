@@ -1,0 +1,36 @@
+"""The GPU benchmark's report, and its workers where there is no GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import gpu
+
+CASES = [["a", 2e9, 0.0], ["b", 0.0, 1e12], ["c", 1e9, 0.0]]
+
+
+def test_report_has_what_is_known() -> None:
+    facts = [
+        {"case": gpu.COPY, "engine": "torch", "gpu": 1.0, "bandwidth": 2e12, "device": "D", "versions": "v"},
+        {"case": "a", "engine": "torch", "gpu": 2e-3, "host": 5e-6, "first": 1.0},
+        {"case": "a", "engine": "dyncomp", "gpu": 1e-3, "host": 4e-6, "first": 1.0},
+        {"case": "b", "engine": "dyncomp", "gpu": 1e-2, "host": 4e-6, "first": 1.0},
+        {"case": "b", "engine": "torch", "failed": "why not"},
+    ]
+    text = gpu.report(CASES, facts)
+    assert "| a | 2.000 (5) | 1.000 (4) | – | – | 2.00 | 100% |" in text
+    assert "| b | failed | 10.000 (4) | – | – | – | 100 TFLOP/s |" in text
+    assert "| c | – | – | – | – | – | – |" in text
+    assert "over 1 programs" in text
+    assert "- b, torch: why not" in text
+
+
+def test_workers_that_fail_leave_a_report(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    output = tmp_path / "GPU.md"
+    gpu.run(60.0, "one element", output)
+    assert "one element + 1" in output.read_text()

@@ -1,0 +1,143 @@
+"""Programs on tensors that are taken for CUDA's: from capture to kernels in Triton's interpreter.
+
+Run by ``test_gpu_path``, in a process with ``TRITON_INTERPRET=1``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import dyncomp
+from tests.inductor.gpu_simulator import InterpretedDriver, install, pretend
+
+
+@pytest.fixture(autouse=True)
+def pretended(monkeypatch: pytest.MonkeyPatch) -> Any:
+    install()
+    pretend(monkeypatch)
+    InterpretedDriver.launched.clear()
+    with torch.no_grad():
+        yield
+
+
+def chain(x: Any, y: Any) -> Any:
+    return torch.tanh(x * y + 1.5).clamp(-0.5, 0.9) - x
+
+
+def softmax(x: Any) -> Any:
+    return torch.softmax(x * 2, -1)
+
+
+def layer_norm(x: Any, w: Any, b: Any) -> Any:
+    return F.layer_norm(x, (x.shape[-1],), w, b)
+
+
+def linear(x: Any, w: Any, b: Any) -> Any:
+    return F.relu(F.linear(x, w, b))
+
+
+def products(x: Any, y: Any) -> Any:
+    return (x @ y.transpose(-1, -2)) / 3 + 1
+
+
+def views(x: Any) -> Any:
+    y = x + 1
+    return y, y[1:], x.t(), y.sum(0)
+
+
+def in_place(x: Any) -> Any:
+    x.mul_(2).add_(1)
+    x[0] = 0
+    return x.max()
+
+
+def picked(x: Any, i: Any) -> Any:
+    return x[i] * 2, torch.gather(x, 1, i[:, None])
+
+
+def running(x: Any) -> Any:
+    return torch.cumsum(x, 1), x.argmax(1), x.amax(0)
+
+
+def turned(x: Any, y: Any) -> Any:
+    return x.t() + y
+
+
+def number(x: Any, a: float) -> Any:
+    return x * a + a
+
+
+def moments(x: Any) -> Any:
+    return x.var(), x.mean(), x.std(0)
+
+
+def r(*shape: int, dtype: Any = torch.float32, seed: int = 0) -> Any:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float32).to(dtype)
+
+
+CASES = [
+    (chain, lambda: (r(33, 70), r(33, 70, seed=1))),
+    (chain, lambda: (r(33, 70, dtype=torch.float16), r(70, dtype=torch.float16, seed=1))),
+    (chain, lambda: (r(99)[1:], r(99)[:-1])),
+    (softmax, lambda: (r(20, 300),)),
+    (softmax, lambda: (r(2, 9000),)),
+    (layer_norm, lambda: (r(30, 64), r(64, seed=1), r(64, seed=2))),
+    (linear, lambda: (r(16, 32), r(48, 32, seed=1), r(48, seed=2))),
+    (linear, lambda: (r(16, 32, dtype=torch.float64), r(48, 32, seed=1).double(), r(48, seed=2).double())),
+    (products, lambda: (r(3, 20, 32), r(3, 24, 32, seed=1))),
+    (views, lambda: (r(6, 7),)),
+    (in_place, lambda: (r(40, 30),)),
+    (picked, lambda: (r(10, 12), torch.tensor([3, -1, 0, 2, 2, 9, 4, 1, 5, 6]).clamp(min=0))),
+    (running, lambda: (r(12, 40),)),
+    (turned, lambda: (r(80, 90), r(90, 80, seed=1))),
+    (number, lambda: (r(50), 2.5)),
+    (moments, lambda: (r(50, 40),)),
+    (moments, lambda: (r(700, 100),)),
+]
+
+
+def same(mine: Any, theirs: Any, half: bool) -> None:
+    assert type(mine) is type(theirs)
+    if isinstance(theirs, tuple):
+        for a, b in zip(mine, theirs, strict=True):
+            same(a, b, half)
+        return
+    assert mine.stride() == theirs.stride()
+    rtol, atol = (2e-3, 2e-3) if half else (1e-4, 1e-5)
+    torch.testing.assert_close(mine, theirs, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("function, make", CASES, ids=[f"{f.__name__}{k}" for k, (f, _) in enumerate(CASES)])
+def test_program(function: Any, make: Any) -> None:
+    compiled = dyncomp.compile(function, fullgraph=True)
+    for _ in range(2):
+        mine, theirs = make(), make()
+        got = compiled(*mine)
+        want = function(*theirs)
+        half = any(isinstance(a, torch.Tensor) and a.dtype is torch.float16 for a in mine)
+        same(got, want, half)
+        for a, b in zip(mine, theirs):
+            if isinstance(a, torch.Tensor):
+                same(a, b, half)
+    assert InterpretedDriver.launched
+
+
+def test_sizes_become_symbols() -> None:
+    compiled = dyncomp.compile(softmax, fullgraph=True, dynamic=True)
+    for rows, columns in [(3, 40), (5, 41), (7, 300)]:
+        x = r(rows, columns)
+        torch.testing.assert_close(compiled(x), softmax(x), rtol=1e-4, atol=1e-6)
+    assert InterpretedDriver.launched
+
+
+def test_views_share_memory() -> None:
+    compiled = dyncomp.compile(views, fullgraph=True)
+    x = r(6, 7)
+    y, part, turned_x, _ = compiled(x)
+    part.zero_()
+    assert (y[1:] == 0).all()
+    assert turned_x.data_ptr() == x.data_ptr()

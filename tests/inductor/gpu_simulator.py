@@ -1,0 +1,124 @@
+"""A GPU that is none: kernels by Triton's interpreter on the computer's own memory.
+
+For processes with ``TRITON_INTERPRET=1``. :func:`install` mends the interpreter's library functions;
+:class:`InterpretedDriver` launches generated kernels; :func:`pretend` has CPU tensors taken for CUDA's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_LIBRARY = (
+    "expm1 log1p log10 cbrt tan sinh cosh tanh asin acos atan asinh acosh atanh atan2 pow fmod trunc rint "
+    "copysign hypot"
+)
+_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh"}
+_NAMES |= {"atanh": "arctanh", "atan2": "arctan2", "pow": "power"}
+_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+
+
+class Memory:
+    """What the interpreter takes for a tensor."""
+
+    def __init__(self, array: Any, dtype: str) -> None:
+        self.array, self.dtype = array, dtype
+
+    def data_ptr(self) -> int:
+        return self.array if isinstance(self.array, int) else self.array.ctypes.data
+
+    def size(self) -> tuple[int, ...]:
+        return () if isinstance(self.array, int) else self.array.shape
+
+    def stride(self) -> tuple[int, ...]:
+        return (
+            () if isinstance(self.array, int) else tuple(s // self.array.itemsize for s in self.array.strides)
+        )
+
+    def storage_offset(self) -> int:
+        return 0
+
+    def _self(self, *args: Any, **kwargs: Any) -> Memory:
+        return self
+
+    untyped_storage = cpu = new_empty = set_ = copy_ = contiguous = clone = _self
+
+
+def _library(function: Callable[..., Any]) -> Any:
+    from triton.language import core
+    from triton.runtime import interpreter
+
+    def call(*args: Any, _semantic: Any = None, _builder: Any = None, **kwargs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            values = function(*(a.handle.data for a in args))
+        values = np.asarray(values).astype(args[0].handle.data.dtype)
+        return core.tensor(interpreter.TensorHandle(values, args[0].dtype.scalar), args[0].type)
+
+    return call
+
+
+def install() -> None:
+    """Give the interpreter library functions: its own return nothing."""
+    from triton.language.extra import libdevice
+
+    for name in _LIBRARY.split():
+        setattr(libdevice, name, _library(getattr(np, _NAMES.get(name, name))))
+
+
+class InterpretedDriver:
+    """Launches kernels in the interpreter. ``launched``: their names, in order."""
+
+    launched: list[str] = []
+
+    def load(self, function: Any, kernel: Any, aligned: bool, device: int) -> Any:
+        kinds = [k[1:] for k in kernel.signature.values() if k.startswith("*")]
+        dtypes = [_DTYPES.get(k) or k.replace("i", "int") for k in kinds]
+
+        def launch(programs: int, stream: int, *arguments: int) -> None:
+            assert stream == STREAM
+            assert not aligned or all(a % 16 == 0 for a in arguments[: len(dtypes)])
+            self.launched.append(kernel.name)
+            pointers = [Memory(a, d) for a, d in zip(arguments, dtypes)]
+            with np.errstate(all="ignore"):
+                function[(programs,)](*pointers, *arguments[len(dtypes) :], **kernel.blocks)
+
+        return launch
+
+
+STREAM = 4711
+
+
+def pretend(monkeypatch: Any) -> None:
+    """Have torch's tensors be on the device cuda:0."""
+    import torch
+
+    from dyncomp.capture import wrap
+    from dyncomp.device import Device
+    from dyncomp.frontends.torch import devices, facts
+    from dyncomp.frontends.torch.frontend import TorchFrontend
+    from dyncomp.inductor.gpu import compile as gpu
+
+    current: list[int] = []
+
+    def enter(index: int) -> int:
+        current.append(index)
+        return -1
+
+    def leave(previous: int) -> None:
+        assert previous == -1
+        current.pop()
+
+    def stream(index: int) -> int:
+        assert current[-1] == index
+        return STREAM
+
+    library = dataclasses.replace(devices.LIBRARY, stream=stream, enter=enter, leave=leave)
+    owner = dataclasses.replace(TorchFrontend.owner, devices=library)
+    monkeypatch.setattr(facts, "device_of", lambda tensor: Device("cuda", 0))
+    monkeypatch.setattr(wrap, "dlpack_device", lambda device: (1, 0))
+    monkeypatch.setattr(devices, "_place", lambda device: torch.device("cpu"))
+    monkeypatch.setattr(TorchFrontend, "owner", owner)
+    monkeypatch.setattr(gpu, "TritonDriver", InterpretedDriver)

@@ -1,0 +1,73 @@
+"""Launching through Triton's own launcher, against a CUDA driver that only writes down what it is asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton")
+
+HERE = Path(__file__).parent
+SCRIPT = """
+from triton.backends.nvidia.driver import CudaDriver, CudaLauncher, CudaUtils
+from triton.runtime import driver
+
+class Stub(CudaDriver):
+    def __init__(self):
+        self.utils = CudaUtils()
+        self.launcher_cls = CudaLauncher
+        self.get_device_capability = lambda device=0: (9, 0)
+        self.get_current_stream = lambda device=0: 0
+        self.get_current_device = lambda: 0
+        self.set_current_device = lambda device: None
+
+driver.set_active(Stub())
+
+from dyncomp.dtypes import float32
+from dyncomp.inductor.gpu.launch import TritonDriver, Variants, load_module
+from dyncomp.inductor.render.triton import render_triton
+from dyncomp.symint import ShapeEnv
+from tests.inductor.render_util import pointwise
+
+size = ShapeEnv().new_symbol(100_000, low=0)
+(kernel,) = render_triton(pointwise("add", [float32, float32], float32, size)).kernels
+module = load_module(kernel.name, kernel.source)
+variants = Variants(module, kernel, TritonDriver(), 0)
+variants.get(True)(kernel.grid({str(size): 5000}), 77, 1024, 2048, 4096, 5000)
+variants.get(False)(kernel.grid({str(size): 90}), 0, 1028, 2048, 4096, 90)
+assert variants.get(True) is variants.get(True)
+print(kernel.blocks["XBLOCK"], kernel.num_warps)
+"""
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> Path:
+    library = tmp_path / "libcuda.so.1"
+    command = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(HERE / "stub_cuda.c")]
+    subprocess.run(command, check=True)
+    (tmp_path / "libcuda.so").symlink_to(library)
+    return tmp_path
+
+
+def test_kernels_are_launched_with_grid_stream_and_addresses(stub: Path) -> None:
+    script = stub / "script.py"
+    script.write_text(SCRIPT)
+    env = {
+        **os.environ,
+        "TRITON_LIBCUDA_PATH": str(stub),
+        "LD_LIBRARY_PATH": str(stub),
+        "TRITON_CACHE_DIR": str(stub / "cache"),
+        "STUB_LOG": str(stub / "log"),
+        "STUB_POINTERS": "3",
+        "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]),
+    }
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr[-3000:]
+    block, warps = map(int, done.stdout.split())
+    first, second = (stub / "log").read_text().splitlines()
+    assert first == f"{-(-5000 // block)} {32 * warps} 0 77 1024 2048 4096"
+    assert second == f"{-(-90 // block)} {32 * warps} 0 0 1028 2048 4096"

@@ -1,0 +1,128 @@
+"""Convolutions of the runtime: products with what the windows of a kernel see of an image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dyncomp.prims.convolution import convolution_ref
+from dyncomp.runtime import _launch, num_threads, set_num_threads
+from tests.runtime.test_gemm import LETTERS, MARGIN, SETS
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Case:
+    channels: int
+    kernels: int
+    sizes: Pair
+    kernel: Pair
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    padding: Pair = (0, 0)
+
+    @property
+    def result(self) -> Pair:
+        rows, columns = (
+            (n + 2 * p - d * (k - 1) - 1) // s + 1
+            for n, p, d, k, s in zip(self.sizes, self.padding, self.dilation, self.kernel, self.stride)
+        )
+        return rows, columns
+
+
+def convolve(name: str | None, case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The convolution of an image in memory of any strides; nothing around the result may be written."""
+    rows, columns = case.result
+    steps = [s // x.itemsize for s in x.strides]
+    windows = (columns, *case.sizes, *case.kernel, *case.stride, *case.dilation, *case.padding, *steps)
+    terms = w[0].size
+    around = np.full(case.kernels * rows * columns + 2 * MARGIN, 7, x.dtype)
+    out = around[MARGIN:-MARGIN]
+    places = (w.ctypes.data, terms, 1, x.ctypes.data, 0, 1, out.ctypes.data, rows * columns)
+    sizes = (case.kernels, rows * columns, terms)
+    _launch.matrix_product(name, LETTERS[x.dtype.name], *sizes, *places, windows)
+    assert (around[:MARGIN] == 7).all()
+    assert (around[-MARGIN:] == 7).all()
+    return out.reshape(case.kernels, rows, columns)
+
+
+def check(name: str | None, case: Case, dtype: str, seed: int, layout: str = "rows") -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    shape = (case.channels, *case.sizes)
+    memory = {
+        "rows": np.empty(shape, dtype),
+        "padded": np.empty((case.channels, case.sizes[0] + 1, case.sizes[1] + 3), dtype)[:, 1:, 2:-1],
+        "last": np.empty((*case.sizes, case.channels), dtype).transpose(2, 0, 1),
+        "strided": np.empty((case.channels, 2 * case.sizes[0], 2 * case.sizes[1]), dtype)[:, ::2, ::2],
+    }[layout]
+    memory[...] = rng.standard_normal(shape)
+    w = rng.standard_normal((case.kernels, case.channels, *case.kernel)).astype(dtype)
+    found = convolve(name, case, memory, w)
+    params = {
+        "stride": case.stride,
+        "padding": tuple((p, p) for p in case.padding),
+        "dilation": case.dilation,
+    }
+    exact = convolution_ref(memory[None].astype(np.float64), w.astype(np.float64), **params)[0]
+    most = convolution_ref(abs(memory[None]).astype(np.float64), abs(w).astype(np.float64), **params)[0]
+    assert (abs(found - exact) <= most * (w[0].size + 1) * np.finfo(dtype).eps).all()
+    return found
+
+
+SMALL = st.integers(1, 3)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    kernel = draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
+    dilation, stride = draw(st.tuples(SMALL, SMALL)), draw(st.tuples(SMALL, SMALL))
+    padding = draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
+    extra = draw(st.tuples(st.integers(0, 40), st.sampled_from((0, 1, 6, 13, 14, 15, 16, 30, 47, 70))))
+    sizes = tuple(max(1, d * (k - 1) + 1 - 2 * p) + e for d, k, p, e in zip(dilation, kernel, padding, extra))
+    channels, kernels = draw(st.one_of(st.just((1, 1)), st.tuples(st.integers(1, 4), st.integers(1, 20))))
+    return Case(channels, kernels, (sizes[0], sizes[1]), kernel, stride, dilation, padding)
+
+
+@pytest.mark.parametrize("name", SETS)
+@settings(max_examples=150, deadline=None)
+@given(
+    case=cases(),
+    dtype=st.sampled_from(sorted(LETTERS)),
+    layout=st.sampled_from(("rows", "padded", "last", "strided")),
+    seed=st.integers(0, 1000),
+)
+def test_any_sizes(name: str, case: Case, dtype: str, layout: str, seed: int) -> None:
+    check(name, case, dtype, seed, layout)
+
+
+LARGE = [
+    Case(70, 33, (30, 41), (3, 3), padding=(1, 1)),
+    Case(100, 20, (14, 14), (3, 3), stride=(2, 2), padding=(1, 1)),
+    Case(3, 16, (60, 90), (7, 7), stride=(2, 2), padding=(3, 3)),
+    Case(1, 1, (130, 150), (5, 5), stride=(2, 1), padding=(2, 2)),
+    Case(1, 1, (1, 5000), (1, 9), dilation=(1, 3), padding=(0, 12)),
+]
+
+
+@pytest.mark.parametrize("case", LARGE, ids=str)
+@pytest.mark.parametrize("name", SETS)
+def test_more_than_a_block(name: str, case: Case) -> None:
+    check(name, case, "float32", 0)
+
+
+@pytest.mark.parametrize("case", LARGE, ids=str)
+def test_the_bits_do_not_depend_on_threads(case: Case) -> None:
+    before = num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 5):
+            set_num_threads(threads)
+            found.append(check(None, case, "float32", 1).copy())
+    finally:
+        set_num_threads(before)
+    assert all(np.array_equal(found[0], other) for other in found)
