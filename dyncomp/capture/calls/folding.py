@@ -80,6 +80,8 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
     tracer.take_direct()
     if not all(v.is_const for v in (*args, *kwargs.values())) or not all(map(str.isidentifier, kwargs)):
         raise refusal
+    if tracer.mutated or tracer.global_writes:  # which the function would not see: the cache is asked before
+        raise refusal
     constants = tuple(a.const for a in args)
     keywords = {name: value.const for name, value in kwargs.items()}
     held = known_result(obj, constants, keywords)
