@@ -16,19 +16,7 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
-from . import (
-    effects,
-    exceptions,
-    generators,
-    groups,
-    machine,
-    operators,
-    parts,
-    regions,
-    unbacked,
-    uniform,
-    wrap,
-)
+from . import effects, exceptions, generators, groups, machine, operators, parts, regions, unbacked, wrap
 from .breaks import Break
 from .calls import call as calls
 from .entries.config import CaptureConfig
@@ -272,10 +260,6 @@ class Tracer:
         self.integers.append(value)
         self.places[str(symbol)] = SymbolPlace(None, "number", value=value)
         return symbol
-
-    def number_of(self, ref: ArrayRef) -> Any:
-        """See :mod:`uniform`."""
-        return uniform.number_of(self, ref.var)
 
     def select(self, value: ArrayValue) -> None:
         """Turn a masked value into the array that it stands for."""
