@@ -95,7 +95,7 @@ class Difference:
                 self.walk(first[key], second[key], f"{where}[{key!r}]")
             self.attributes(a, b, where)
         elif isinstance(a, (set, frozenset)):
-            if a != b:
+            if a != b and not (_has_nan(a) and sorted(map(repr, a)) == sorted(map(repr, b))):
                 self.note(where, a, b)
         elif hasattr(a, "__dict__") and (not callable(a) or _made_alike(type(a), type(b))):
             self.walk(vars(a), vars(b), where)
@@ -166,6 +166,11 @@ class Difference:
 def _made_alike(a: type, b: type) -> bool:
     """Whether two classes come from the same ``class`` statement of a function."""
     return "<locals>" in a.__qualname__ and (a.__module__, a.__qualname__) == (b.__module__, b.__qualname__)
+
+
+def _has_nan(items: set[Any] | frozenset[Any]) -> bool:
+    """Whether some item differs from itself: sets find it by its identity."""
+    return any(not isinstance(item, np.ndarray) and item != item for item in items)
 
 
 def _nan(a: np.ndarray) -> bool:

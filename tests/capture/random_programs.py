@@ -15,13 +15,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from .random_arrays import ARRAY_FEATURES
 from .random_classes import CLASS_FEATURES
 from .random_features import FEATURES
 from .random_helpers import Maker, make_arguments
+from .random_language import LANGUAGE_FEATURES
 
 ARRAYS = ("a", "b", "c")
 INTEGERS = ("n", "m")
-ALL_FEATURES = (*FEATURES, *CLASS_FEATURES)
+ALL_FEATURES = (*FEATURES, *CLASS_FEATURES, *LANGUAGE_FEATURES, *ARRAY_FEATURES)
 Draw = Callable[[Any], Any]
 
 

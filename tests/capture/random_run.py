@@ -154,7 +154,7 @@ def main(arguments: list[str]) -> int:
         found = report.get()
         if isinstance(found, int):
             done += found
-            if options.progress and done % 500 < BATCH:
+            if options.progress and done % 100 < BATCH:
                 print(f"{done} done, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
         elif found == ENDLESS:
             endless += 1

@@ -84,3 +84,40 @@ def test_cached_result_that_is_no_longer_what_the_function_gives():
     assert compiled(x, 3)[0] == program(x, 3)[0] == 1  # the cache remembers
     beyond.cache_clear()
     assert compiled(x, 3)[0] == program(x, 3)[0] == -1
+
+
+LIMIT = [2]
+
+
+@functools.lru_cache
+def above_the_limit(n):
+    return n > LIMIT[0]
+
+
+def written_before(x, n):
+    above_the_limit.cache_clear()
+    x = x + 1
+    LIMIT[0] = n
+    answers = above_the_limit(3), above_the_limit(5)
+    return x, answers, above_the_limit.cache_info()
+
+
+def made_in_a_loop(x, n):
+    found = []
+    for _ in range(n % 8):
+
+        @functools.lru_cache
+        def fib(k):
+            return k if k < 2 else fib(k - 1) + fib(k - 2)
+
+        x = x + fib(7)
+        found.append(fib.cache_info())
+    return x, found
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("program", [written_before, made_in_a_loop])
+def test_cached_function_that_reads_what_the_frame_has_written(program, dynamic):
+    compiled = dyncomp.compile(program, backend="eager", dynamic=dynamic)
+    for n in (4, 4, 2, 6):
+        np.testing.assert_equal(compiled(np.ones(3), n), program(np.ones(3), n))

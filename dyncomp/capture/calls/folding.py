@@ -75,6 +75,8 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
     tracer.take_direct()
     if not all(v.is_const for v in (*args, *kwargs.values())) or not all(map(str.isidentifier, kwargs)):
         raise refusal
+    if tracer.mutated or tracer.global_writes:  # which the function would not see: the cache is asked before
+        raise refusal
     before = _changes(tracer)
     inside = len(tracer.expected_calls)
     function = tracer.child_or_constant(obj.__wrapped__, None)
