@@ -3,7 +3,7 @@
 Each graph gets a folder named after the user's function, with a digest that is the same from run to run:
 ``00-captured.py``, then the graph after each pass, ``…-kernels.cpp``, ``…-loops.py`` (loop IR) and
 ``…-schedule.txt`` (launches, buffers, products). A file ``edited.cpp`` in that folder is built instead of the
-generated code: copy, edit and run the program again.
+generated code: copy, edit and run the program again. On a GPU both are ``.py``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from .device import CPU
 from .graph.ir import Graph
 from .graph.text import print_graph
 
 log = logging.getLogger("dyncomp.pipeline")
-
-EDITED = "edited.cpp"
 
 
 class Dump:
@@ -27,6 +26,7 @@ class Dump:
 
     def __init__(self, directory: str, graph: Graph) -> None:
         self.folder: Path | None = None
+        self.suffix = "cpp" if graph.device == CPU else "py"
         self._count = 0
         if directory:
             self.folder = Path(directory) / _folder_name(graph)
@@ -47,11 +47,11 @@ class Dump:
         self._write("schedule.txt", artifact.describe())
 
     def source(self, text: str) -> str:
-        """Write generated C++ down; the code to build: the user's edited form where there is one."""
+        """Write generated code down; what to build: the user's edited form where there is one."""
         if self.folder is None:
             return text
-        self._write("kernels.cpp", text)
-        edited = self.folder / EDITED
+        self._write(f"kernels.{self.suffix}", text)
+        edited = self.folder / f"edited.{self.suffix}"
         try:
             found = edited.read_text()
         except FileNotFoundError:

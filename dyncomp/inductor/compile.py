@@ -21,6 +21,7 @@ from .codecache import open_cache
 from .epilogue import Chained, FusedProduct, Item, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
 from .gpu.compile import DevicePlanner, build_for_device, check_devices
+from .gpu.narrow import narrow_products
 from .launch import LaunchPlan, Library, TensorOwner, build, load_vector_math
 from .loop_text import kernel_text
 from .loop_verify import verify_kernel
@@ -157,16 +158,19 @@ def _compile_for_device(
 ) -> CompiledArtifact:
     """The same for arrays on a GPU: Triton kernels, and library calls for products."""
     devices = check_devices(graph, owner)
+    table = table_with(devices.routines)
+    graph = timed("narrow", lambda: narrow_products(graph, table))
     try:
-        lowering = timed("lower", lambda: Lowering(graph, table_with(devices.routines)).run())
+        lowering = timed("lower", lambda: Lowering(graph, table).run())
         items: list[Item] = list(timed("emit", lambda: emit_steps(lowering)))
     except RecursionError as error:
         raise LoweringError("the Python stack is too deep to compile here") from error
     if options.debug_verify:
         timed("verify", lambda: _verify(items))
     memory = timed("memory", lambda: plan_memory([touched(item) for item in items]))
+    tune = options.mode == "max-autotune"
     planned = timed("schedule", lambda: DevicePlanner(lowering, memory, tensor_owner(owner)).run(items))
-    call, source = timed("build", lambda: build_for_device(graph, planned, owner, devices, edit))
+    call, source = timed("build", lambda: build_for_device(graph, planned, owner, devices, edit, tune))
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
 
 

@@ -70,7 +70,7 @@ ROUNDING = (
     _rounding("floor", np.floor, "floor", "tl.floor({0})"),
     _rounding("ceil", np.ceil, "ceil", "tl.ceil({0})"),
     _rounding("trunc", np.trunc, "trunc", "dc_libdevice.trunc({0})"),
-    _rounding("rint", _rint, "rint", "dc_libdevice.rint({0})"),
+    _rounding("rint", _rint, "rint", "dc_rint({0})"),
 )
 
 EXPONENTIAL = (

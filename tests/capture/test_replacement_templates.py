@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import types
 
 import pytest
 
+from dyncomp.capture import _hook
 from dyncomp.capture.bytecode.edit import with_insertions
-from dyncomp.capture.bytecode.instr import NO_LOC, CanonicalCode, make_instr
+from dyncomp.capture.bytecode.instr import NO_LOC, CanonicalCode, Instr, make_instr
 from dyncomp.capture.pyver import decode, encode
+from dyncomp.capture.replacement import templates
 from dyncomp.capture.replacement.templates import Variables, instantiate, statement
 from dyncomp.errors import Unsupported
 
@@ -120,3 +124,80 @@ def test_insertions_keep_jumps_and_handlers():
     assert len(longer.instructions) == len(code.instructions) + 2 * len(stores)
     made = types.FunctionType(encode(longer), {})
     assert made([1, 0, -1], 10) == loop([1, 0, -1], 10)
+
+
+def _instantiated(**changes):
+    given = {
+        "made": [],
+        "instructions": (
+            ("LOAD_GLOBAL", templates._LOAD, 0, 0),
+            ("CALL", templates._KEYWORDS_OF_CALL, (1, (0,)), 0),
+            ("JUMP", templates._JUMP, 1, -1),
+        ),
+        "tokens": ["a"],
+        "places": [NO_LOC],
+        "variables": {"a": ("LOAD_CONST", None)},
+        "local": {},
+        "instr": Instr,
+        "no_place": NO_LOC,
+    }
+    given.update(changes)
+    _hook.instantiate(*given.values())
+    return given["made"]
+
+
+def _inserted(**changes):
+    code = (make_instr(("JUMP", 1, NO_LOC, 0)), make_instr(("NOP", None, NO_LOC, 1)))
+    given = {
+        "code": code,
+        "after": {0: [("POP_TOP", None)]},
+        "without": (),
+        "jumps": frozenset({"JUMP"}),
+        "instr": Instr,
+    }
+    given.update(changes)
+    return _hook.insert(*given.values())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: _instantiated(tokens=[]),
+        lambda: _instantiated(variables={}),
+        lambda: _instantiated(variables={"a": None}),
+        lambda: _instantiated(instructions=(("STORE_FAST", templates._WRITE, 0, 0),)),
+        lambda: _instantiated(instructions=(("CALL", templates._KEYWORDS_OF_CALL, (1, (3,)), 0),)),
+        lambda: _instantiated(instr=int),
+        lambda: _instantiated(made=()),
+        lambda: _inserted(after={0: ()}),
+        lambda: _inserted(after={0: ["POP_TOP"]}),
+        lambda: _inserted(code=(make_instr(("JUMP", 7, NO_LOC, 0)),)),
+        lambda: _inserted(code=(make_instr(("JUMP", "x", NO_LOC, 0)),)),
+        lambda: _inserted(without=3),
+        lambda: _inserted(jumps=()),
+        lambda: _hook.insert(),
+        lambda: _hook.instantiate(),
+    ],
+)
+def test_what_c_cannot_use_is_refused_and_nothing_is_kept(call):
+    def refused_often():
+        for _ in range(50):
+            with pytest.raises((TypeError, IndexError, KeyError, ValueError)):
+                call()
+        gc.collect()  # errors and frames refer to one another
+        return [sys.getrefcount(obj) for obj in (NO_LOC, Instr, "POP_TOP", "JUMP")]
+
+    before = refused_often()
+    assert refused_often() == before
+
+
+def test_c_keeps_nothing_of_what_it_makes():
+    constant = ["held by its list only"]
+    before = sys.getrefcount(constant), sys.getrefcount(NO_LOC), sys.getrefcount(Instr)
+    for _ in range(100):
+        made = _instantiated(variables={"a": ("LOAD_CONST", constant)})
+        assert made[1] == ("CALL", (1, ("a",)), NO_LOC, 1) and made[2].arg == 1
+        longer, begins = _inserted(without=(1,), after={1: [("LOAD_CONST", constant)]})
+        assert begins == [0, 1, 2] and longer[1] == ("LOAD_CONST", constant, NO_LOC, 1)
+    del made, longer
+    assert (sys.getrefcount(constant), sys.getrefcount(NO_LOC), sys.getrefcount(Instr)) == before

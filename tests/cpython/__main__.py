@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from .modules import LANGUAGE, LIBRARY, available
-from .runner import HEADER, Comparison, Limits, compare, compare_all, row, total
+from .runner import HEADER, Comparison, Limits, compare, compare_all, results_row, row, total
 from .variants import VARIANTS
 
 
@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one module")
     parser.add_argument("--fresh", action="store_true", help="run the tests plainly again, too")
     parser.add_argument("--report", help="file for the details of what differs")
+    parser.add_argument("--results", help="file to add a row to, like RESULTS.md")
     parser.add_argument("-k", action="append", default=[], help="only tests whose id contains this")
     given = parser.parse_args()
     modules = given.module or available(LANGUAGE + LIBRARY)
@@ -50,6 +51,9 @@ def main() -> int:
     else:
         results = compare_all(modules, given.variant, given.jobs, limits, given.fresh, report)
     print(total(results))
+    if given.results:
+        with open(given.results, "a") as table:
+            table.write(results_row(results, given.variant))
     if not given.report:
         print("\n".join(filter(None, map(_details, results))))
     return 1 if any(found.differing or found.internal or found.problem for found in results) else 0

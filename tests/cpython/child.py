@@ -6,6 +6,7 @@ import argparse
 import faulthandler
 import importlib
 import json
+import logging
 import math
 import os
 import resource
@@ -149,6 +150,13 @@ def _make_config(variant_name: str) -> Any:
     return config
 
 
+def _keep_messages_apart() -> None:
+    """What dyncomp logs is not what a test prints: it goes to the process's own stderr."""
+    log = logging.getLogger("dyncomp")
+    log.addHandler(logging.StreamHandler(sys.__stderr__))
+    log.propagate = False
+
+
 def _summary(config: Any) -> dict[str, Any]:
     if config is None:
         return {}
@@ -174,6 +182,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     skipped = set(json.loads(Path(given.skip).read_text())) if given.skip else set()
     config = _make_config(given.variant) if given.variant else None
+    _keep_messages_apart()
     stream = open(given.journal, "w", encoding="utf-8", errors="replace")  # noqa: SIM115 - until the process ends
     journal = Journal(stream)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -190,3 +190,22 @@ def total(all_found: list[Comparison]) -> str:
         f"CPython {VERSION}: {len(all_found)} modules, {tests} tests, {differing} differ, "
         f"{expected} known to differ, {frames} frames captured"
     )
+
+
+def results_row(all_found: list[Comparison], variant: str) -> str:
+    """A row of the table in ``RESULTS.md``."""
+    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    cells = [
+        VERSION,
+        variant,
+        len(all_found),
+        sum(f.tests for f in all_found),
+        sum(len(f.differing) for f in all_found),
+        sum(len(f.expected) for f in all_found),
+        sum(len(f.internal) for f in all_found),
+        f"{sum(f.plain_seconds for f in all_found):.0f}",
+        f"{sum(f.seconds for f in all_found):.0f}",
+        asked.stdout.strip() or "-",
+        time.strftime("%Y-%m-%d"),
+    ]
+    return f"| {' | '.join(map(str, cells))} |\n"

@@ -141,3 +141,31 @@ def test_views_share_memory() -> None:
     part.zero_()
     assert (y[1:] == 0).all()
     assert turned_x.data_ptr() == x.data_ptr()
+
+
+def half_product(x: Any, y: Any) -> Any:
+    return x @ y.transpose(-1, -2) + 1
+
+
+def test_products_are_tuned() -> None:
+    compiled = dyncomp.compile(half_product, fullgraph=True, mode="max-autotune")
+    for _ in range(2):
+        x, y = r(2, 200, 256, dtype=torch.float16), r(2, 240, 256, dtype=torch.float16, seed=1)
+        torch.testing.assert_close(compiled(x, y), half_product(x, y), rtol=4e-3, atol=4e-2)
+    assert any(name.startswith("product_200x240x256_") for name in InterpretedDriver.launched)
+
+
+def added(x: Any, i: Any, v: Any) -> Any:
+    return x.index_add(0, i, v)
+
+
+def test_the_original_runs_where_algorithms_must_be_deterministic() -> None:
+    compiled = dyncomp.compile(added)
+    arguments = r(20, 30), torch.arange(20).flip(0), r(20, 30, seed=1)
+    torch.use_deterministic_algorithms(True)
+    try:
+        torch.testing.assert_close(compiled(*arguments), added(*arguments))
+        assert not InterpretedDriver.launched
+    finally:
+        torch.use_deterministic_algorithms(False)
+    torch.testing.assert_close(compiled(*arguments), added(*arguments))

@@ -118,6 +118,12 @@ def _worse(plain: dict[str, Any], compiled: dict[str, Any]) -> list[str]:
     return [f"{name}: {found.get(name, 'did not run')}" for name in passed if found.get(name) != "passed"]
 
 
+def _add_row(table: str, target: Target, backend: str, compiled: dict[str, Any], worse: int) -> None:
+    fields = (target.name, backend, compiled["called"], len(compiled["outcomes"]), worse)
+    with open(table, "a", encoding="utf-8") as file:
+        file.write(f"| {' | '.join(map(str, fields))} |\n")
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.packages", description=__doc__)
     parser.add_argument("--only", action="append", default=[], help="targets whose names begin so")
@@ -130,6 +136,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--shuffle", default="", help="a seed: run the tests in an order drawn with it")
     parser.add_argument("-k", default="", help="pytest's selection of tests")
     parser.add_argument("--reasons", type=int, default=0, help="how many reasons of breaks to print")
+    parser.add_argument("--table", default="", help="a file to which the rows are added, as Markdown")
     parser.add_argument("--list", action="store_true", help="list the targets")
     options = parser.parse_args(arguments)
     chosen = [t for t in TARGETS if not options.only or any(t.name.startswith(o) for o in options.only)]
@@ -157,6 +164,8 @@ def main(arguments: list[str]) -> int:
             f"{compiled['plain']:>8.1f} {compiled['seconds']:>7.1f}",
             flush=True,
         )
+        if options.table:
+            _add_row(options.table, target, options.backend, compiled, len(worse))
         for line in (*compiled["stats"].get("internal", ()), *worse):
             print(f"    {line}", flush=True)
         for reason, count in compiled["stats"].get("reasons", ())[: options.reasons]:

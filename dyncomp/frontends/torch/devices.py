@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...device import Device
@@ -64,6 +64,16 @@ def _leave(previous: int) -> None:
     torch._C._cuda_maybeExchangeDevice(previous)
 
 
+def _milliseconds(call: Callable[[], None]) -> float:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    call()
+    end.record()
+    end.synchronize()
+    elapsed: float = start.elapsed_time(end)
+    return elapsed
+
+
 def _convolution(
     x: Any, w: Any, *, stride: Any, padding: Any, dilation: Any, groups: int = 1, channels_last: bool = False
 ) -> Any:
@@ -101,5 +111,7 @@ LIBRARY = DeviceLibrary(
     _stream,
     _enter,
     _leave,
+    _milliseconds,
+    torch.are_deterministic_algorithms_enabled,
     ROUTINES,
 )

@@ -12,9 +12,15 @@ from ...frontends.base import ArrayOwner, DeviceLibrary
 from ...graph.ir import Graph
 from ...prims.table import TABLE
 from ..fuse import LibraryCall
+from ..loopir import Kernel
 from ..plan import Planned, Planner
+from ..schedule import LaunchKernel
 from .launch import Driver, TritonDriver, Variants, load_module
+from .products import Chosen, TunedProduct
 from .wrapper import Wrapper
+
+# What was found to be fastest on the GPUs of this process.
+CHOSEN = Chosen()
 
 
 class DevicePlanner(Planner):
@@ -37,16 +43,31 @@ def check_devices(graph: Graph, owner: ArrayOwner | None) -> DeviceLibrary:
     return owner.devices
 
 
+def _kernels(planned: Planned) -> list[Kernel]:
+    steps = [step for segment in planned.module.segments for step in segment.steps]
+    return [step.kernel for step in steps if isinstance(step, LaunchKernel)]
+
+
+def _varies(kernel: Kernel) -> bool:
+    """Whether the order of concurrent writes shows in the result."""
+    return any(
+        s.op == "scatter" and (s.arg[5] == "set" or (s.arg[5] == "add" and not s.dtype.is_integer))
+        for s in kernel.body
+    )
+
+
 def build_for_device(
     graph: Graph,
     planned: Planned,
     owner: ArrayOwner,
     library: DeviceLibrary,
     edit: Callable[[str], str] | None = None,
-    driver: Driver | None = None,
+    tune: bool = False,
 ) -> tuple[Callable[..., Any], str]:
-    """The callable of a planned graph, and its source."""
-    wrapper = Wrapper(planned.module, planned.plan, graph.device)
+    """The callable of a planned graph, and its source. ``tune``: products are timed at their first call."""
+    if library.deterministic() and any(_varies(kernel) for kernel in _kernels(planned)):
+        raise LoweringError("writes whose order differs from run to run where algorithms must not")
+    wrapper = Wrapper(planned.module, planned.plan, graph.device, tune=tune)
     source = wrapper.source()
     if edit is not None:
         source = edit(source)
@@ -55,7 +76,7 @@ def build_for_device(
         module = load_module(name, source)
     except ImportError as error:
         raise ToolchainError(f"Triton is needed for arrays on {graph.device}: {error}") from error
-    driver = driver or TritonDriver()
+    driver: Driver = TritonDriver()
     names: dict[str, Any] = {
         f"{kernel.name}_variants": Variants(module, kernel, driver, graph.device.index)
         for kernel in wrapper.kernels.values()
@@ -63,6 +84,8 @@ def build_for_device(
     for k, constant in enumerate(planned.plan.constants):
         names[f"constant{k}"] = library.upload(constant, graph.device)
     names |= wrapper.functions
+    for function, step in wrapper.tuned.items():
+        names[function] = TunedProduct(step, library, driver, graph.device.index, CHOSEN)
     names |= {
         "device": graph.device,
         "empty": library.empty,

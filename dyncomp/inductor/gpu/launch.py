@@ -81,8 +81,10 @@ def compile_kernel(function: Any, kernel: TritonKernel, aligned: bool, target: A
     source = ASTSource(function, signature=kernel.signature, constexprs=kernel.blocks, attrs=attributes)
     options: Mapping[str, Any] = {
         "num_warps": kernel.num_warps,
-        "enable_fp_fusion": False,
+        "num_stages": kernel.num_stages,
+        "enable_fp_fusion": kernel.fuses_multiply_add,
         "debug": kernel.asserts,
+        "sanitize_overflow": False,  # integers wrap; debug would have each operation checked
     }
     return triton.compile(source, target=target, options=options)
 

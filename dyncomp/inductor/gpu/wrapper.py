@@ -27,11 +27,13 @@ from ..launch import (
 from ..render.triton import NARROW, TritonKernel, TritonProgram, render_triton
 from ..render.triton_support import prelude
 from ..schedule import CallBlas, LaunchKernel, Matrix, Module
+from .products import is_worth_tuning
 
 
 @dataclass
 class Wrapper:
-    """Writes the module. ``kernels``: what it launches, by name; ``functions``: what it calls, by name."""
+    """Writes the module. ``kernels``: what it launches, by name; ``functions``: what it calls, by name;
+    ``tuned``: products that are timed at their first call, where ``tune`` says so."""
 
     module: Module
     plan: LaunchPlan
@@ -41,6 +43,8 @@ class Wrapper:
     programs: dict[tuple[str, bool], TritonProgram] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     depth: int = 1
+    tune: bool = False
+    tuned: dict[str, CallBlas] = field(default_factory=dict)
 
     # -- text ---------------------------------------------------------------------------------
     def line(self, text: str) -> None:
@@ -182,7 +186,11 @@ class Wrapper:
         ):
             self.line(f"{name} = {self.matrix(matrix, step, rows, columns)}")
             names.append(name)
-        self.line(f"matmul({', '.join(names)})")
+        function = "matmul"
+        if self.tune and is_worth_tuning(step):
+            function = f"product{len(self.tuned)}"
+            self.tuned[function] = step
+        self.line(f"{function}({', '.join(names)})")
 
     def matrix(self, matrix: Matrix, step: CallBlas, rows: Dim, columns: Dim) -> str:
         shape = self.dims((*step.batch, rows, columns))

@@ -29,7 +29,8 @@ class TritonKernel:
     pointers, ``symbols`` and the constants ``blocks``. ``buffers``: what each pointer is: the number of a
     buffer of the kernel, or -1 - k for workspace k. ``programs``: how many there are. ``asserts``: positions
     are checked by ``tl.device_assert``, which is compiled in with ``debug=True``. ``index``: "i32" or "i64",
-    the type of the symbols."""
+    the type of the symbols. ``num_stages``: how many steps of a loop are in flight; ``fuses_multiply_add``:
+    products may be rounded together with the sums that take them."""
 
     name: str
     body: str
@@ -41,6 +42,8 @@ class TritonKernel:
     num_warps: int
     asserts: bool = False
     index: str = "i32"
+    num_stages: int = 3
+    fuses_multiply_add: bool = False
 
     @property
     def source(self) -> str:

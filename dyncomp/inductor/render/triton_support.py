@@ -31,6 +31,19 @@ def dc_sqrt(x):
         r = tl.sqrt(x)
     return r
 """,
+    "dc_rint": """
+@triton.jit
+def dc_rint(x):
+    size = tl.abs(x)
+    if x.dtype == tl.float32:
+        large = 8388608.0
+        negative = x.to(tl.int32, bitcast=True) < 0
+    else:
+        large = 4503599627370496.0
+        negative = x.to(tl.int64, bitcast=True) < 0
+    near = tl.where(size < large, (size + large) - large, size)
+    return tl.where(negative, -near, near)
+""",
     "dc_signbit": """
 @triton.jit
 def dc_signbit(x):
