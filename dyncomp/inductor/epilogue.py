@@ -21,7 +21,7 @@ from .lower_values import Storage, place_of
 SIMPLE = frozenset(("const", "load", "cast", "store", *SCALARS))
 # Pointers that the function of a tile gets at most.
 MAX_BUFFERS = 24
-# Rows of a product of fewer elements than this are no vectors: an expensive kernel of its own makes vectors of
+# Rows of a product of fewer elements than this are no vectors: a kernel of its own makes vectors of
 # several rows.
 NARROW = 8
 NARROW_COST = 8
