@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import types
+import typing
+
+SPECIAL_FORM: type = type(typing.Union)  # of ``Union``, ``Literal``, ``ClassVar``…: one object each
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 

@@ -216,4 +216,5 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
     if loop is None or not (loop.suspends or target in frame.unrolled):
         return False
     limit = 4 * tracer.config.options.unroll_ops
-    return trips * len(loop.body) <= limit and len(tracer.builder.nodes) <= limit
+    short = target in frame.unrolled or trips * len(loop.body) <= limit
+    return short and len(tracer.builder.nodes) <= limit

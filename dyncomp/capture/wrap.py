@@ -23,7 +23,7 @@ from ..graph.ir import ArrayType
 from ..symint import SymInt
 from . import _hook
 from .breaks import Break, Skip
-from .class_kinds import is_plain_class, is_plain_namedtuple, is_struct_sequence
+from .class_kinds import SPECIAL_FORM, is_plain_class, is_plain_namedtuple, is_struct_sequence
 from .class_names import qualname_of
 from .dims import array_dims, dlpack_device, has_exchange_table
 from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
@@ -124,7 +124,7 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
     made = obj if issubclass(cls, type) else cls
     if "<locals>" in qualname_of(made):
         _refuse_made_anew(tracer, made, source)
-    if issubclass(cls, (type, enum.Enum)) or (cls in _BY_IDENTITY and not _bound_in_c(obj)):
+    if issubclass(cls, (type, enum.Enum, SPECIAL_FORM)) or (cls in _BY_IDENTITY and not _bound_in_c(obj)):
         tracer.guard(source, Kind.IS, obj)
         return ConstValue(obj, source)
     if type(obj) is types.BuiltinMethodType:

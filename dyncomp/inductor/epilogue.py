@@ -219,6 +219,7 @@ class Rewriter:
         self.env = env
         self.source = source
         self.names = [{name for name, _ in group.axes} for group in groups]
+        self.made: dict[str, set[str]] = {}
 
     def statement(self, stmt: Stmt) -> Stmt | None:
         """The statement on a tile; ``None`` where an index does not go by rows and columns."""
@@ -234,7 +235,15 @@ class Rewriter:
         if stmt.op == "store":
             return ("r", "c")
         used = set(stmt.axes)
-        return tuple(tile for tile, names in zip(("r", "c"), self.names[1:]) if used & names)
+        found = {tile for tile, names in zip(("r", "c"), self.names[1:]) if used & names}
+        # a product of one column has no axis of columns, but its tile has
+        missing = {tile for tile, names in zip(("r", "c"), self.names[1:]) if not names}
+        if stmt.op == "load" and stmt.arg[0] == self.source:
+            found |= missing
+        for arg in stmt.args:
+            found |= self.made.get(arg, set()) & missing
+        self.made[stmt.out] = found
+        return tuple(tile for tile in ("r", "c") if tile in found)
 
     def index(self, buffer: str, index: Index) -> Index | None:
         if buffer == self.source:

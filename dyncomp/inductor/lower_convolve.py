@@ -33,6 +33,9 @@ def lower_convolution(lowering: State, value: Value) -> None:
     terms, places = product(w.shape[1:]), product(value.shape[2:])
     a = _kernels(lowering, w, terms, kernels)
     image, place = _image(lowering, x)
+    if same(places, 1) and groups == 1 and _is_product(value.params, w):
+        _points(lowering, value, a, Operand(image, place, place.strides[0], place.strides[1], ()))
+        return
     batch_strides = (place.strides[0], channels * place.strides[1])
     steps = flat_stride(image, place, tuple(range(2, len(x.shape))))
     windows = None
@@ -45,6 +48,17 @@ def lower_convolution(lowering: State, value: Value) -> None:
     c = Operand(value, target, places, 1, (value.shape[1] * places, kernels * places))
     call = lowering.fuser.add_call("blas", value, (a.value, b.value), (value,))
     call.detail = Product(kernels, places, terms, a, b, c, (images, groups), True, windows)
+    target.storage.writes.append(call.position)
+
+
+def _points(lowering: State, value: Value, kernels: Operand, images: Operand) -> None:
+    """Images of one point: a product of them with the kernels, each of which is a column."""
+    x, w = value.inputs
+    target = lowering.give_memory(value)
+    c = Operand(value, target, w.shape[0], 1, ())
+    b = Operand(kernels.value, kernels.place, kernels.col_stride, kernels.row_stride, ())
+    call = lowering.fuser.add_call("blas", value, (images.value, b.value), (value,))
+    call.detail = Product(x.shape[0], w.shape[0], w.shape[1], images, b, c, (), True)
     target.storage.writes.append(call.position)
 
 

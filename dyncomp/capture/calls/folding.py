@@ -25,6 +25,7 @@ from ..values.number import (
 )
 from ..values.seq import ListValue, RangeValue, SliceValue, TupleValue
 from ..values.sets import SetValue
+from .known_results import known_result
 
 _TEXTS = (str, bytes)
 _FOLDED: frozenset[Any] = frozenset(
@@ -68,8 +69,12 @@ def _cached_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, 
     return tracer.child_or_constant(result, None)
 
 
+_EXPECTED = (bool, int, str, type(None))
+
+
 def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """The result by following the function behind the cache, if that gives a constant and changes nothing.
+    """The result that the cache holds, or else by following the function behind it, if that gives a constant
+    and changes nothing.
     Compiled code asks the cache too, and goes on where it says the same."""
     refusal = Break("unsupported-call", f"call of {obj.__name__}, whose results are cached")
     tracer.take_direct()
@@ -77,6 +82,12 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
         raise refusal
     if tracer.mutated or tracer.global_writes:  # which the function would not see: the cache is asked before
         raise refusal
+    constants = tuple(a.const for a in args)
+    keywords = {name: value.const for name, value in kwargs.items()}
+    held = known_result(obj, constants, keywords)
+    if type(held) in _EXPECTED:
+        tracer.expected_calls.append((obj, constants, keywords, held))
+        return ConstValue(held)
     before = _changes(tracer)
     inside = len(tracer.expected_calls)
     function = tracer.child_or_constant(obj.__wrapped__, None)
@@ -84,12 +95,9 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
     if raised is not None:  # of which the cache keeps nothing
         raise refusal
     del tracer.expected_calls[inside:]  # the cache's own call makes them, where it makes any
-    if not (
-        before == _changes(tracer) and result.is_const and type(result.const) in (bool, int, str, type(None))
-    ):
+    if not (before == _changes(tracer) and result.is_const and type(result.const) in _EXPECTED):
         raise refusal
-    keywords = {name: value.const for name, value in kwargs.items()}
-    tracer.expected_calls.append((obj, tuple(a.const for a in args), keywords, result.const))
+    tracer.expected_calls.append((obj, constants, keywords, result.const))
     return result
 
 

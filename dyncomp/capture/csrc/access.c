@@ -260,6 +260,10 @@ access_attr(PyObject *obj, PyObject *name)
         return class_attr(obj, name);
     }
     if (!has_generic_getattr(type)) {
+        if (PyUnicode_CompareWithASCIIString(name, "__dict__") == 0) { /* as object.__getattribute__ */
+            PyObject *field = _PyType_Lookup(type, name);
+            return field != NULL && is_c_descriptor(field) ? call_getter(field, obj, type) : NULL;
+        }
         PyObject *value = is_thread_local(type) ? PyObject_GetAttr(obj, name) : NULL;
         if (value == NULL) {
             PyErr_Clear();

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dyncomp.capture import _hook
+from dyncomp.capture.class_kinds import SPECIAL_FORM
 from dyncomp.capture.guards import source as src
 from dyncomp.capture.guards.class_facts import ClassFacts, still_holds
 from dyncomp.capture.guards.facts import (
@@ -125,6 +126,8 @@ _ENUM_EQUALITIES = (object.__eq__, int.__eq__, str.__eq__)
 def is_plain_key(key: Any) -> bool:
     if type(key) is tuple:
         return all(map(is_plain_key, key))
+    if issubclass(type(key), SPECIAL_FORM):
+        return type(key).__hash__ is object.__hash__
     if isinstance(key, type):
         return type(key).__hash__ is type.__hash__ and type(key).__eq__ is type.__eq__
     if isinstance(type(key), enum.EnumMeta):

@@ -103,9 +103,10 @@ def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
         return True
     # a loop that cannot be made a function of its own is unrolled somewhat further, and so is one over names,
     # each of which would make the function another one
-    further = frame.loop_problem(loop) is not None
-    further = further or (count <= 4 * options.unroll_limit and _over_names(iterator))
-    if not further or count * len(loop.body) > 4 * options.unroll_ops:
+    names = count <= ends.LAYERS * options.unroll_limit and _over_names(iterator)
+    if not (names or frame.loop_problem(loop) is not None):
+        return False
+    if count * len(loop.body) > (2 * ends.LAYERS if names else 4) * options.unroll_ops:
         return False
     frame.unrolled.add(loop.header)
     return True

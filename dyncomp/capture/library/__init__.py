@@ -23,6 +23,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     region_calls,
     state,
     text,
+    typing_calls,
     warning_filters,
     wrapping,
 )

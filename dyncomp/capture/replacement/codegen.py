@@ -50,6 +50,7 @@ from ..values.array import ArrayValue
 from ..values.base import Tracer, UnboundValue, Value
 from ..values.func import CellValue
 from ..values.number import ComputedValue, ConstValue, SymIntValue, is_late
+from ..values.obj import InstanceValue
 from .displays import LONG, display_items, end_of_constants, end_of_items, many_constants
 from .masked import uncopied
 
@@ -357,6 +358,9 @@ class Codegen:
         assert parent is not None, source
         base = self.load(parent)
         if isinstance(source, AttrSource):
+            owner = self.tracer.by_source.get(parent)
+            if source.attr == "__dict__" and isinstance(owner, InstanceValue):
+                return self.namespace_of(base, owner.pytype)
             if source.attr.isidentifier() and not keyword.iskeyword(source.attr):
                 return f"{base}.{source.attr}"
             return f"{self.constant(getattr)}({base}, {source.attr!r})"

@@ -13,6 +13,7 @@ from ...symint import SymInt, is_unbacked
 from ..breaks import Break
 from ..guards.guard import Kind
 from ..guards.source import Source
+from ..uniform import number_of
 from .base import Codegen, NamedMethodValue, Tracer, Value
 from .iterator import ArrayIterator
 from .number import ConstValue
@@ -113,6 +114,11 @@ class ArrayValue(Value):
         tracer.operator("setitem", [self, key, value])
 
     def truth(self, tracer: Tracer) -> bool:
+        ref = self.ref
+        if ref.kind != "masked" and all(isinstance(n, int) and n == 1 for n in ref.shape):
+            number = number_of(tracer, ref.var)
+            if number is not None:
+                return bool(number)
         raise Break("data-dependent-branch", f"a branch on {self.describe()}")
 
     def length(self, tracer: Tracer) -> Value:

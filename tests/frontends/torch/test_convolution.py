@@ -113,6 +113,21 @@ def test_views_and_odd_memory() -> None:
     check(permuted_line, x, w)
 
 
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_results_of_one_point(size: int, groups: int) -> None:
+    """Squeeze and excitation, and kernels as large as the image."""
+
+    def function(x: Any, w: Any, b: Any) -> Any:
+        return F.silu(F.conv2d(x * 2, w, b, groups=groups) + 1) * 3
+
+    for count in (1, 3):
+        x, w = randn(count, 6, size, size), randn(8, 6 // groups, size, size)
+        check(function, x, w, randn(8), backend="inductor")
+        check(function, x, w[:2], randn(2), backend="inductor")
+        assert dyncomp.explain(function)(x, w, randn(8)).graphs
+
+
 @pytest.mark.parametrize("mode", ["zeros"])
 def test_modules_with_padding_modes(mode: str) -> None:
     model = nn.Sequential(
