@@ -236,9 +236,12 @@ class Rewriter:
             return ("r", "c")
         used = set(stmt.axes)
         found = {tile for tile, names in zip(("r", "c"), self.names[1:]) if used & names}
+        # a product of one column has no axis of columns, but its tile has
+        missing = {tile for tile, names in zip(("r", "c"), self.names[1:]) if not names}
         if stmt.op == "load" and stmt.arg[0] == self.source:
-            found = {"r", "c"}  # a product of one column has no axis of columns
-        found.update(*(self.made[arg] for arg in stmt.args if arg in self.made))
+            found |= missing
+        for arg in stmt.args:
+            found |= self.made.get(arg, set()) & missing
         self.made[stmt.out] = found
         return tuple(tile for tile in ("r", "c") if tile in found)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from .library import torch
@@ -17,12 +19,15 @@ _deterministic = torch._C._get_deterministic_algorithms
 
 State = tuple[bool, bool, bool, int, int, Any, bool]
 
-# Tensors of other devices exist only where torch was built for them.
-_KINDS = ("cpu", "cuda") if torch.version.cuda is not None else ("cpu",)
+
+def _on_any_device() -> bool:
+    return _autocast("cpu") or _autocast("cuda")
 
 
-def _autocasts() -> bool:
-    return any(_autocast(kind) for kind in _KINDS)
+# Tensors of other devices exist only where torch was built for them. (Asked at every call.)
+_autocasts: Callable[[], bool] = (
+    functools.partial(_autocast, "cpu") if torch.version.cuda is None else _on_any_device
+)
 
 
 def read_state() -> State:
