@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..dataclass import dataclass
 from ..prims.scalar import SCALARS
-from ..symint import Dim, ShapeEnv, SymbolInfo, product, same
+from ..symint import Dim, ShapeEnv, SymbolInfo, hint, product, same
 from .fuse import LibraryCall
 from .loopir import Axis, Index, Kernel, Stmt
 from .lower_contract import Product
@@ -21,6 +21,10 @@ from .lower_values import Storage, place_of
 SIMPLE = frozenset(("const", "load", "cast", "store", *SCALARS))
 # Pointers that the function of a tile gets at most.
 MAX_BUFFERS = 24
+# Rows of a product of fewer elements than this are no vectors: a kernel of its own makes vectors of
+# several rows.
+NARROW = 8
+NARROW_COST = 8
 # The numbers of a tile, as the rewritten kernel's sizes and indices name them, with what is usual.
 TILE_NUMBERS = {"number": 0, "row": 0, "rows": 6, "col": 0, "cols": 256, "tile_row": 256}
 
@@ -139,6 +143,9 @@ def _tile(detail: Product, item: Emitted, target: Storage, private: bool, env: S
     if item.raises or item.ordered or any(a.kind != "parallel" for a in kernel.axes):
         return None
     if any(s.op not in SIMPLE or (s.op == "store" and len(s.axes) < len(kernel.axes)) for s in kernel.body):
+        return None
+    cost = sum(SCALARS[s.op].cost for s in kernel.body if s.op in SCALARS)
+    if hint(detail.n) < NARROW and cost >= NARROW_COST:
         return None
     source = next(k for k, s in enumerate(item.storages) if s is target)
     groups = groups_of(detail, kernel, kernel.buffers[source].name)

@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -370,6 +371,7 @@ def test_gcc_vectorises_every_helper(tmp_path):
     for name in ("add", "multiply", "divide", "maximum"):
         kernels[name, "complex128"] = pointwise(name, [complex128] * 2, complex128, 4096)
     kernels["where", "complex128"] = complex_choice()
+    kernels["cast", "bool"] = counted()
     source = tmp_path / "vectors.cpp"
     for key, kernel in kernels.items():
         step = LaunchKernel(kernel, tuple(range(len(kernel.buffers))), 1, 1.0)
@@ -380,6 +382,17 @@ def test_gcc_vectorises_every_helper(tmp_path):
             [*command, "-o", str(tmp_path / "out.o")], capture_output=True, text=True, check=True
         )
         assert "loop vectorized" in done.stderr, key
+
+
+def counted():
+    """Whether x == y, as a number."""
+    base = pointwise("equal", [float64, float64], bool_, 4096)
+    *body, store = base.body
+    axes = store.axes
+    body.append(Stmt("number", "cast", (body[-1].out,), axes, None, float64))
+    body.append(Stmt("", "store", ("number",), axes, store.arg, float64))
+    buffers = (*base.buffers[:-1], replace(base.buffers[-1], dtype=float64))
+    return Kernel("counted", base.axes, buffers, tuple(body))
 
 
 def complex_choice():

@@ -25,11 +25,6 @@ STRIP = 4096
 ROWS = 4
 ROWS_NODES = 12
 ROWS_COST = 8
-# Types whose constants are of that type as C++ writes them.
-LITERALS = frozenset(
-    ("bool", "int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
-    + ("complex64", "complex128")
-)
 _READING = ("load", "const", "axis", "symbol", "cast", "finish", "fetch")
 # Elementary functions are inlined where they are few and the kernel runs for longer than this on one core (a
 # fifth less run time, for about 20 ms of the compiler's time each, three times that for those with a guard).
@@ -347,7 +342,7 @@ class Printer(ReductionPrinter):
             self.check(node)
         elif node.op == "stage":
             self.stage(node)
-        elif node.op == "const" and node.dtype.name in LITERALS:
+        elif node.op == "const":
             # no variable: one outside of a loop body costs the C++ compiler more than a whole operation
             self.env[node.out] = ctext.literal(node.arg, node.dtype)
             self.literals.add(node.out)

@@ -91,7 +91,7 @@ def constant(value: object, dtype: DType) -> str:
     if dtype.is_float:
         if dtype.name == "bfloat16":
             converted = np.asarray(value).astype(dtype.numpy).astype(np.float32)
-        return _floating(float(converted), "f" if short_name(dtype) == "f32" else "")
+        return _floating(float(converted), _suffix(dtype))
     suffix = "f" if dtype.name == "complex64" else ""
     z = complex(converted)
     return f"{register_type(dtype)}{{{_floating(z.real, suffix)}, {_floating(z.imag, suffix)}}}"
@@ -100,7 +100,14 @@ def constant(value: object, dtype: DType) -> str:
 def literal(value: object, dtype: DType) -> str:
     """:func:`constant`, to stand anywhere in an expression."""
     text = constant(value, dtype)
+    if dtype.is_integer and dtype.itemsize < 4:
+        return f"({register_type(dtype)})({text})"
     return f"({text})" if text.startswith("-") else text
+
+
+def _suffix(dtype: DType) -> str:
+    """Of literals of a real floating type."""
+    return "f" if short_name(dtype) == "f32" else ""
 
 
 def _constant_numpy(dtype: DType) -> np.dtype:
@@ -178,6 +185,9 @@ def convert(text: str, source: DType, target: DType) -> str:
         return _to_complex(text, source, target)
     if source.is_complex:
         return convert(f"{text}.re", source.real, target)
+    if source.is_bool and target.is_float:
+        # gcc does not vectorise the conversion of a comparison's result
+        return f"({text}) ? {_floating(1.0, _suffix(target))} : {_floating(0.0, _suffix(target))}"
     if target.name in HALVES:
         return _to_half(text, source, target)
     if target.is_integer and source.is_float:
@@ -186,10 +196,10 @@ def convert(text: str, source: DType, target: DType) -> str:
 
 
 def _to_complex(text: str, source: DType, target: DType) -> str:
-    part = register_type(target.real)
     if source.is_complex:
+        part = register_type(target.real)
         return f"{register_type(target)}{{({part}){text}.re, ({part}){text}.im}}"
-    return f"{register_type(target)}{{({part})({text}), 0}}"
+    return f"{register_type(target)}{{{convert(text, source, target.real)}, 0}}"
 
 
 def _to_half(text: str, source: DType, target: DType) -> str:
