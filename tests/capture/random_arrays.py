@@ -21,7 +21,7 @@ def views_of_views(w: Writer) -> Lines:
         w.pick("deeper_ += 1", "deeper_[...] = n", "part *= 2", "np.add(deeper_, part, out=part)", "base[...] = 0", "deeper_[..., :1] = f"),
         breaking(w),
         w.pick("base += part.size", "deeper_[deeper_ > 2] = m", "part[...] = part[::-1]", "np.multiply(base, 2, out=base)", "pass"),
-        f"out.append(({w.pick('base', 'base * 1')}, {w.pick('part', 'deeper_', 'part.sum(axis=0)')}, part.base is None, {w.pick('deeper_.flags.c_contiguous', 'np.shares_memory(base, deeper_)', 'deeper_.strides', 'deeper_.flags.writeable')}))",
+        f"out.append(({w.pick('base', 'base * 1')}, {w.pick('part', 'deeper_', 'part.sum(axis=0)')}, part.base is None, {w.pick('deeper_.flags.c_contiguous', 'np.shares_memory(base, deeper_)', '[s for d, s in zip(deeper_.shape, deeper_.strides) if d != 1]', 'deeper_.flags.writeable')}))",
     ]  # fmt: skip
 
 
