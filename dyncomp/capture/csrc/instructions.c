@@ -51,6 +51,10 @@ item_of(PyObject *list, PyObject *number)
 static PyObject *
 tokens_of(PyObject *numbers, PyObject *tokens)
 {
+    if (!PyTuple_Check(numbers)) {
+        PyErr_SetString(PyExc_TypeError, "numbers of tokens are a tuple");
+        return NULL;
+    }
     Py_ssize_t count = PyTuple_GET_SIZE(numbers);
     PyObject *names = PyTuple_New(count);
     for (Py_ssize_t i = 0; names != NULL && i < count; i++) {
@@ -68,6 +72,10 @@ tokens_of(PyObject *numbers, PyObject *tokens)
 static PyObject *
 with_keywords(PyObject *arg, PyObject *tokens)
 {
+    if (!PyTuple_Check(arg) || PyTuple_GET_SIZE(arg) != 2) {
+        PyErr_SetString(PyExc_TypeError, "a call with keywords has a count and their names");
+        return NULL;
+    }
     PyObject *names = tokens_of(PyTuple_GET_ITEM(arg, 1), tokens);
     PyObject *made = names == NULL ? NULL : PyTuple_Pack(2, PyTuple_GET_ITEM(arg, 0), names);
     Py_XDECREF(names);
@@ -131,6 +139,10 @@ instructions_instantiate(PyObject *module, PyObject *const *args, Py_ssize_t nar
     Py_ssize_t start = PyList_GET_SIZE(made);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(instructions); i++) {
         PyObject *item = PyTuple_GET_ITEM(instructions, i), *op, *arg;
+        if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) != 4) {
+            PyErr_SetString(PyExc_TypeError, "a template's instruction is a tuple of four");
+            return NULL;
+        }
         Py_ssize_t line = PyLong_AsSsize_t(PyTuple_GET_ITEM(item, 3));
         PyObject *place = line >= 0 && line < PyList_GET_SIZE(places) ? PyList_GET_ITEM(places, line) : args[7];
         Py_INCREF(place);
