@@ -158,7 +158,8 @@ def _run_original(
             f"{demand(attempt.tracer)}, but {code.co_qualname} at {loc} cannot be captured: {reason}"
         )
     config.records.add_skip(code.co_qualname, loc, reason)
-    config.note_plain_body(code)
+    if config.is_loop_body(code):
+        config.note_plain_body(code)
     fruitless.note_outcome(config, code, len(_hook.cache_entries(code, config)) > 0, None)
     if attempt.tracer is not None:
         _guard_region(attempt.tracer)

@@ -26,7 +26,10 @@ def raising_entry(function: Any, error: BaseException, config: CaptureConfig) ->
     if place is None:
         return None
     code = _raising_code(place.plain_code(), error)
-    return None if code is None else _hook.Entry(None, code, rank=TRANSIENT)
+    if code is None:
+        return None
+    _hook.mark(code, "skip")
+    return _hook.Entry(None, code, rank=TRANSIENT)
 
 
 def _raising_code(code: types.CodeType, error: BaseException) -> types.CodeType | None:
