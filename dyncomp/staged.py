@@ -150,6 +150,7 @@ class _Definition:
         positions = {var.name: k for k, var in enumerate(whole.graph.input_vars)}
         self.reads = [(var.name, positions.get(var.name), var.dtype.numpy) for var in node.inputs]
         new = _symbols_defined(node, self.row) - known
+        self.lines = _lengths_defined(node, self.row, known)
         self.checked = newly_known(assumed, known, new)
         self.holds = test_of(self.checked)
         known |= new
@@ -160,20 +161,38 @@ class _Definition:
         made = self.row.ref(*arrays, **params)
         results = made if isinstance(made, tuple) else (made,)
         if self.row.defines:
-            define_symbols(self.node, self.row, results, symbols)
+            self._define(results, symbols)
             if not self.holds(symbols):
                 check_guards(self.checked, symbols)
         for var, array in zip(self.node.outputs, results):
             if array.dtype != var.dtype.numpy:
                 raise TypeError(f"{self.node.op} gives {array.dtype}, not {var.dtype}")
-            ready = laid_out(array, var.type.strides, symbols)
-            values[var.name] = ready if self.owner is None else self.owner.from_numpy(ready)
+            if not (var.type.is_contiguous and array.flags.c_contiguous):
+                array = laid_out(array, var.type.strides, symbols)
+            values[var.name] = array if self.owner is None else self.owner.from_numpy(array)
+
+    def _define(self, results: Sequence[Any], symbols: dict[str, int]) -> None:
+        """What ``define_symbols`` does, with what is known beforehand."""
+        if self.lines is None:
+            define_symbols(self.node, self.row, results, symbols)
+            return
+        for name, array in zip(self.lines, results):
+            (symbols[name],) = array.shape
 
     def _array(
         self, name: str, position: int | None, dtype: Any, inputs: Sequence[Any], values: dict[str, Any]
     ) -> Any:
         value = values[name] if position is None or name in values else inputs[position]
         return np.asarray(value if self.owner is None else self.owner.to_numpy(value), dtype)
+
+
+def _lengths_defined(node: Node, row: Any, known: set[str]) -> list[str] | None:
+    """The symbols that are the lengths of the results, one each and not known before; ``None`` where it is
+    not as simple."""
+    names = [str(var.shape[0]) for var in node.outputs if len(var.shape) == 1]
+    new = _symbols_defined(node, row) - known
+    simple = row.defines == "sizes" and len(names) == len(node.outputs) == len(new) == len({*names} & new)
+    return names if simple else None
 
 
 def _symbols_defined(node: Node, row: Any) -> set[str]:

@@ -294,12 +294,11 @@ def _has_array_prospect(end: Any) -> bool:
 def _is_worth_compiling(tracer: Tracer, end: Any, cg: Codegen) -> bool:
     """Whether compiled code is quicker than plain Python, so far as this can be said: of what is in loops."""
     config = tracer.config
-    if config.options.capture_plain or not config.bodies_around(tracer.code):
-        return True
     nodes = tracer.builder.nodes
     returns = isinstance(end, ReturnEnd)
-    elsewhere = not returns and len(end.frames) > 1  # goes on in pieces of other functions
-    if elsewhere or _calls_python(end):
+    if config.options.capture_plain:
+        return True
+    if _calls_python(end):
         worth = True
     elif config.options.small_loops or _owner_of(tracer, cg) is not None:
         worth = bool(nodes) or not returns
@@ -307,7 +306,9 @@ def _is_worth_compiling(tracer: Tracer, end: Any, cg: Codegen) -> bool:
         worth = is_worth_a_call(nodes, len(cg.outputs), config.table)
     if worth:
         config.note_array_work(tracer.code)
-    return worth
+    elif not returns:
+        config.note_called(tracer.code, [frame.raw_code for frame in end.frames[1:]])
+    return worth or not config.bodies_around(tracer.code)
 
 
 def _calls_python(end: Any) -> bool:

@@ -49,6 +49,53 @@ def arrays_later(x, n):
     return total
 
 
+def queens(n):
+    found = []
+
+    def place(row, columns, left, right, chosen):
+        if row == n:
+            found.append(tuple(chosen))
+            return
+        for k in range(n):
+            if columns[k] or left[row + k] or right[row - k + n]:
+                continue
+            columns[k] = left[row + k] = right[row - k + n] = 1
+            chosen.append(k)
+            place(row + 1, columns, left, right, chosen)
+            chosen.pop()
+            columns[k] = left[row + k] = right[row - k + n] = 0
+
+    place(0, np.zeros(n, int), np.zeros(2 * n, int), np.zeros(2 * n + 1, int), [])
+    return found
+
+
+def is_free(table, row, column, number):
+    return all(table[row, k] != number and table[k, column] != number for k in range(len(table)))
+
+
+def latin_square(table):
+    """Fills the zeros; the callee's branches are on numbers, too."""
+    for row in range(len(table)):
+        for column in range(len(table)):
+            if table[row, column] == 0:
+                for number in range(1, len(table) + 1):
+                    if is_free(table, row, column, number):
+                        table[row, column] = number
+                        if latin_square(table):
+                            return True
+                        table[row, column] = 0
+                return False
+    return True
+
+
+def arrays_behind_recursion(x, depth):
+    total = 0.0
+    for k in range(12):
+        if depth and x[k] > 0.9:
+            total += arrays_behind_recursion(x * 0.99, depth - 1)
+    return total + np.exp(x).sum() * np.sin(x).sum()
+
+
 def check(function, *makers, repeats=4):
     compiled = dyncomp.compile(function, backend="eager", options={"debug_verify": True})
     for maker in makers:
@@ -81,6 +128,16 @@ def test_while_loop_that_is_left():
 def test_nested_loops():
     records = check(nested, lambda: (np.random.default_rng(0).random((12, 14)),))
     assert left_plain(records) or records.skipped
+
+
+def test_recursion_and_calls_in_loops():
+    check(queens, lambda: (5,))
+    check(latin_square, lambda: (np.diag([1, 2, 3, 4]),))
+
+
+def test_arrays_behind_recursion():
+    records = check(arrays_behind_recursion, lambda: (np.linspace(0.0, 1.0, 14), 2))
+    assert any(entry.graph is not None and "exp" in str(entry.graph) for entry in records.entries)
 
 
 def test_variable_that_may_be_unbound():

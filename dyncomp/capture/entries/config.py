@@ -6,7 +6,7 @@ import os
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...dataclass import dataclass, field
@@ -96,7 +96,10 @@ class CaptureConfig(_hook.HookConfig):
         # by identity (code objects compare by value), with the body so that its id stays its own
         self._body_owners: dict[int, tuple[types.CodeType, list[types.CodeType]]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
-        self._array_bodies: set[int] = set()  # those in which work was found that is worth a call
+        # bodies and functions in which work worth a call was found; the functions that bodies go on in
+        self._array_bodies: set[int] = set()
+        self._array_functions: set[types.CodeType] = set()
+        self._called_in: dict[int, set[types.CodeType]] = {}
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
         self.raise_internal_errors = True  # under debug_verify
@@ -154,6 +157,8 @@ class CaptureConfig(_hook.HookConfig):
         self._body_owners.clear()
         self._plain_bodies.clear()
         self._array_bodies.clear()
+        self._array_functions.clear()
+        self._called_in.clear()
         self.code_hashes.clear()
         self.resume_functions.clear()
         self.stand_ins.clear()
@@ -197,6 +202,13 @@ class CaptureConfig(_hook.HookConfig):
     def note_array_work(self, code: types.CodeType) -> None:
         """What is worth a call of compiled code was found in ``code``, and so in the loops around it."""
         self._array_bodies.update(map(id, self.bodies_around(code)))
+        self._array_functions.add(self.function_of(code))
+
+    def note_called(self, code: types.CodeType, called: Iterable[types.CodeType]) -> None:
+        """A capture of ``code`` ended in functions that it called, whose pieces go on from there."""
+        functions = set(map(self.function_of, called))
+        for body in self.bodies_around(code):
+            self._called_in.setdefault(id(body), set()).update(functions)
 
     def note_plain_body(self, code: types.CodeType) -> None:
         """``code``, or an iteration of the loop whose body it is a piece of, turned out to hold nothing worth
@@ -210,7 +222,9 @@ class CaptureConfig(_hook.HookConfig):
 
     def is_plain_body(self, body: types.CodeType) -> bool:
         """Whether whole iterations of a loop were captured, and nothing worth compiling was found in any."""
-        return id(body) in self._plain_bodies and id(body) not in self._array_bodies
+        if id(body) not in self._plain_bodies or id(body) in self._array_bodies:
+            return False
+        return self._array_functions.isdisjoint(self._called_in.get(id(body), ()))
 
     def varying_of(self, code: types.CodeType) -> frozenset[str]:
         return self._varying.get(code, frozenset())

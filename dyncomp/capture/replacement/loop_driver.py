@@ -46,8 +46,8 @@ def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
         cg.tracer.config.add_piece(made.code, frame.raw_code)
     body = found[0]
     assert isinstance(body, LoopBody)
-    owner = cg.tracer.code if frame is cg.frames[0] else frame.raw_code
-    cg.tracer.config.add_body_owner(body.code, owner)
+    for owner in {id(code): code for code in (cg.tracer.code, frame.raw_code)}.values():
+        cg.tracer.config.add_body_owner(body.code, owner)
     return body
 
 
