@@ -396,9 +396,13 @@ class Tracer:
 
     def slice_of(self, value: Value) -> slice:
         if isinstance(value, SliceValue):
-            return slice(*(self.constant_of(p, "a slice bound") for p in value.parts))
-        found = self.constant_of(value, "a slice")
+            found = slice(*(self.constant_of(p, "a slice bound") for p in value.parts))
+        else:
+            found = self.constant_of(value, "a slice")
         assert isinstance(found, slice)
+        bounds = (found.start, found.stop, found.step)
+        if not all(bound is None or hasattr(bound, "__index__") for bound in bounds):
+            self.raise_like([].__getitem__, found)
         return found
 
     def check_key(self, key: Any) -> None:

@@ -149,7 +149,7 @@ class Difference:
                 self.found.append(f"{where} and {name}: memory is shared differently")
         self.arrays.append((where, a, b))
         if a.dtype == object:
-            self.sequence(a.tolist(), b.tolist(), where)
+            self.sequence(a.ravel().tolist(), b.ravel().tolist(), where)
         elif not self.close(a, b):
             self.note(f"{where} (contents)", a, b)
 

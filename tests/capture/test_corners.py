@@ -102,3 +102,28 @@ CPP = [p for p in PROGRAMS if p.name in ("inheritance_corners", "dataclass_corne
 @pytest.mark.parametrize("program", CPP, ids=[p.name for p in CPP])
 def test_same_in_cpp(program):
     check(program.function, *program.makers, backend="inductor")
+
+
+def nan_as_key(x, key, value):
+    table = dict.fromkeys([key, 6], value)
+    table.clear()
+    print(len(table))
+    table[key] = 1
+    return key in table, float("nan") in table, x + len(table)
+
+
+def float_as_slice_bound(x, bound):
+    try:
+        return [1, 2, 3][bound:], x * 2
+    except TypeError as error:
+        return str(error), x + 1
+
+
+def test_a_nan_is_a_key_by_its_identity():
+    check(nan_as_key, lambda: (np.ones(2), float("nan"), 2.0), repeats=3)
+
+
+def test_floats_are_no_slice_bounds():
+    check(
+        float_as_slice_bound, lambda: (np.ones(2), -0.0), lambda: (np.ones(2), 1), lambda: (np.ones(2), 1.5)
+    )

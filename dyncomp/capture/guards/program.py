@@ -126,6 +126,8 @@ _ENUM_EQUALITIES = (object.__eq__, int.__eq__, str.__eq__)
 def is_plain_key(key: Any) -> bool:
     if type(key) is tuple:
         return all(map(is_plain_key, key))
+    if type(key) is float and key != key:
+        return False  # a NaN is found by its identity
     if issubclass(type(key), SPECIAL_FORM):
         return type(key).__hash__ is object.__hash__
     if isinstance(key, type):
