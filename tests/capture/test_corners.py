@@ -127,3 +127,17 @@ def test_floats_are_no_slice_bounds():
     check(
         float_as_slice_bound, lambda: (np.ones(2), -0.0), lambda: (np.ones(2), 1), lambda: (np.ones(2), 1.5)
     )
+
+
+def taken_into_floats(x, positions):
+    room = np.zeros(len(positions))
+    try:
+        np.take(x, positions, out=room)
+    except TypeError:
+        return "refused", room
+    return room * 2, x
+
+
+def test_take_into_another_dtype():
+    for dtype in (np.int64, np.float64, np.float32):
+        check(taken_into_floats, lambda dtype=dtype: (np.arange(5).astype(dtype), np.array([1, 1, 4])))

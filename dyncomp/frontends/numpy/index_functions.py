@@ -40,6 +40,8 @@ def take(
     tx: TraceContext, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> ArrayRef:
     x = as_ref(tx, a)
+    if isinstance(out, ArrayRef) and out.dtype != x.dtype:
+        raise Unsupported("numpy.take into an array of another dtype")
     index = as_index(tx, indices)
     source = flatten_view(tx, x.var) if axis is None else x.var
     along = 0 if axis is None else normalize_axis(axis, x.ndim)
