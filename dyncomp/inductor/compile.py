@@ -20,14 +20,13 @@ from .chain import fuse_chains
 from .codecache import open_cache
 from .epilogue import Chained, FusedProduct, Item, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
-from .gpu.compile import DevicePlanner, build_for_device, check_devices
-from .gpu.narrow import narrow_products
 from .launch import LaunchPlan, Library, TensorOwner, build, load_vector_math
 from .loop_text import kernel_text
 from .loop_verify import verify_kernel
 from .loopir import Kernel
 from .lower import Lowering
 from .lower_emit import ClusterEmitter, Emitted
+from .lower_values import Table
 from .memory import MemoryPlan, plan_memory
 from .plan import Planned, Planner
 from .render.cpp import render_module
@@ -120,15 +119,7 @@ def compile_graph(
     if graph.device != CPU:
         return _compile_for_device(graph, options, owner, edit, timed)
     table = table_with(() if owner is None else owner.routines)
-    try:
-        lowering = timed("lower", lambda: Lowering(graph, table).run())
-        items = timed("emit", lambda: _fuse_products(emit_steps(lowering), graph.env))
-    except RecursionError as error:
-        # expressions of up to a few dozen operations nest; the caller's own stack may leave too little
-        raise LoweringError("the Python stack is too deep to compile here") from error
-    if options.debug_verify:
-        timed("verify", lambda: _verify(items))
-    memory = timed("memory", lambda: plan_memory([touched(item) for item in items]))
+    lowering, items, memory = _lowered(graph, table, True, options, timed)
     planned = timed("schedule", lambda: Planner(lowering, memory, tensor_owner(owner)).run(items))
     source = ""
     library: Library | None = None
@@ -153,21 +144,37 @@ def compile_graph(
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
 
 
+def _lowered(
+    graph: Graph, table: Table, fuse_products: bool, options: Options, timed: _Timer
+) -> tuple[Lowering, list[Item], MemoryPlan]:
+    """Loops and library calls in order, and where their values lie."""
+    try:
+        lowering = timed("lower", lambda: Lowering(graph, table).run())
+        items: list[Item] = timed("emit", lambda: _items(lowering, graph, fuse_products))
+    except RecursionError as error:
+        # expressions of up to a few dozen operations nest; the caller's own stack may leave too little
+        raise LoweringError("the Python stack is too deep to compile here") from error
+    if options.debug_verify:
+        timed("verify", lambda: _verify(items))
+    return lowering, items, timed("memory", lambda: plan_memory([touched(item) for item in items]))
+
+
+def _items(lowering: Lowering, graph: Graph, fuse_products: bool) -> list[Item]:
+    steps = emit_steps(lowering)
+    return _fuse_products(steps, graph.env) if fuse_products else list(steps)
+
+
 def _compile_for_device(
     graph: Graph, options: Options, owner: Any, edit: Callable[[str], str] | None, timed: _Timer
 ) -> CompiledArtifact:
     """The same for arrays on a GPU: Triton kernels, and library calls for products."""
+    from .gpu.compile import DevicePlanner, build_for_device, check_devices
+    from .gpu.narrow import narrow_products
+
     devices = check_devices(graph, owner)
     table = table_with(devices.routines)
     graph = timed("narrow", lambda: narrow_products(graph, table))
-    try:
-        lowering = timed("lower", lambda: Lowering(graph, table).run())
-        items: list[Item] = list(timed("emit", lambda: emit_steps(lowering)))
-    except RecursionError as error:
-        raise LoweringError("the Python stack is too deep to compile here") from error
-    if options.debug_verify:
-        timed("verify", lambda: _verify(items))
-    memory = timed("memory", lambda: plan_memory([touched(item) for item in items]))
+    lowering, items, memory = _lowered(graph, table, False, options, timed)
     tune = options.mode == "max-autotune"
     planned = timed("schedule", lambda: DevicePlanner(lowering, memory, tensor_owner(owner)).run(items))
     call, source = timed("build", lambda: build_for_device(graph, planned, owner, devices, edit, tune))

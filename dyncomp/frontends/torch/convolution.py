@@ -14,7 +14,7 @@ from .functional import real_tensor
 from .normalization import per_channel
 from .operands import contiguous, convert, need_tensor, pointwise, tensor
 from .reductions import widened
-from .rules import RuleTable
+from .rules import RuleTable, of_rank
 
 TABLE = RuleTable()
 
@@ -127,19 +127,9 @@ def convolution(
     return _finished(tx, out, b, x, batched)
 
 
-@TABLE.function("conv1d")
-def conv1d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    return convolution(tx, 1, *args, **kwargs)
-
-
-@TABLE.function("conv2d")
-def conv2d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    return convolution(tx, 2, *args, **kwargs)
-
-
-@TABLE.function("conv3d")
-def conv3d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    return convolution(tx, 3, *args, **kwargs)
+TABLE.function("conv1d")(of_rank(convolution, 1))
+TABLE.function("conv2d")(of_rank(convolution, 2))
+TABLE.function("conv3d")(of_rank(convolution, 3))
 
 
 def transposed(
@@ -184,16 +174,6 @@ def transposed(
     return _finished(tx, out, b, x, batched)
 
 
-@TABLE.function("conv_transpose1d")
-def conv_transpose1d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    return transposed(tx, 1, *args, **kwargs)
-
-
-@TABLE.function("conv_transpose2d")
-def conv_transpose2d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    return transposed(tx, 2, *args, **kwargs)
-
-
-@TABLE.function("conv_transpose3d")
-def conv_transpose3d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    return transposed(tx, 3, *args, **kwargs)
+TABLE.function("conv_transpose1d")(of_rank(transposed, 1))
+TABLE.function("conv_transpose2d")(of_rank(transposed, 2))
+TABLE.function("conv_transpose3d")(of_rank(transposed, 3))

@@ -8,6 +8,7 @@ from typing import Any
 from ...device import Device
 from ..base import DeviceLibrary
 from .library import torch
+from .routines import ON_TENSORS
 
 
 def _place(device: Device) -> Any:
@@ -74,31 +75,6 @@ def _milliseconds(call: Callable[[], None]) -> float:
     return elapsed
 
 
-def _convolution(
-    x: Any, w: Any, *, stride: Any, padding: Any, dilation: Any, groups: int = 1, channels_last: bool = False
-) -> Any:
-    pads = [low for low, _ in padding]
-    if any(low != high for low, high in padding):
-        widths = [n for pair in reversed(padding) for n in pair]
-        x, pads = torch.nn.functional.pad(x, widths), [0] * len(pads)
-    return torch.convolution(x, w, None, stride, pads, dilation, False, [0] * len(pads), groups)
-
-
-def _convolution_transpose(
-    x: Any,
-    w: Any,
-    *,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    dilation: Any,
-    groups: int = 1,
-    channels_last: bool = False,
-) -> Any:
-    return torch.convolution(x, w, None, stride, padding, dilation, True, output_padding, groups)
-
-
-ROUTINES = (("convolution", _convolution), ("convolution_transpose", _convolution_transpose))
 LIBRARY = DeviceLibrary(
     _empty,
     _full,
@@ -113,5 +89,5 @@ LIBRARY = DeviceLibrary(
     _leave,
     _milliseconds,
     torch.are_deterministic_algorithms_enabled,
-    ROUTINES,
+    ON_TENSORS,
 )

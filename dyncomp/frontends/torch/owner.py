@@ -11,7 +11,7 @@ from ... import dtypes
 from ..base import ArrayOwner
 from .devices import LIBRARY
 from .library import torch
-from .routines import ROUTINES
+from .routines import ON_ARRAYS
 
 
 def _describe(tensor: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], str]:
@@ -66,6 +66,6 @@ OWNER = ArrayOwner(
     _to_numpy,
     _from_numpy,
     _wrote,
-    routines=ROUTINES,
+    routines=ON_ARRAYS,
     devices=LIBRARY,
 )

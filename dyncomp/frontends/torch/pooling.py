@@ -17,7 +17,7 @@ from .formats import in_suggested_format
 from .functional import real_tensor
 from .operands import contiguous, convert, pointwise, tensor, to_var
 from .reductions import widened
-from .rules import RuleTable
+from .rules import RuleTable, of_rank
 
 TABLE = RuleTable()
 _MOST_POINTS = 64  # of a window: each is an operand of the generated loop
@@ -128,14 +128,8 @@ def max_pool(
     return tensor(in_suggested_format(tx, x.var, _combined(tx, "maximum", points)))
 
 
-@TABLE.function("max_pool1d")
-def max_pool1d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    return max_pool(tx, 1, *args, **kwargs)
-
-
-@TABLE.function("max_pool2d")
-def max_pool2d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    return max_pool(tx, 2, *args, **kwargs)
+TABLE.function("max_pool1d")(of_rank(max_pool, 1))
+TABLE.function("max_pool2d")(of_rank(max_pool, 2))
 
 
 def avg_pool(
@@ -162,14 +156,8 @@ def avg_pool(
     return tensor(in_suggested_format(tx, x.var, convert(tx, out, x.dtype)))
 
 
-@TABLE.function("avg_pool1d", "F.avg_pool1d")
-def avg_pool1d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    return avg_pool(tx, 1, *args, **kwargs)
-
-
-@TABLE.function("F.avg_pool2d", "_C._nn.avg_pool2d")
-def avg_pool2d(tx: TraceContext, *args: Any, **kwargs: Any) -> ArrayRef:
-    return avg_pool(tx, 2, *args, **kwargs)
+TABLE.function("avg_pool1d", "F.avg_pool1d")(of_rank(avg_pool, 1))
+TABLE.function("F.avg_pool2d", "_C._nn.avg_pool2d")(of_rank(avg_pool, 2))
 
 
 def adaptive_avg_pool(tx: TraceContext, rank: int, input: Any, output_size: Any) -> ArrayRef:
@@ -191,11 +179,5 @@ def adaptive_avg_pool(tx: TraceContext, rank: int, input: Any, output_size: Any)
     return tensor(in_suggested_format(tx, x.var, out))
 
 
-@TABLE.function("adaptive_avg_pool1d", "F.adaptive_avg_pool1d")
-def adaptive_avg_pool1d(tx: TraceContext, input: Any, output_size: Any) -> ArrayRef:
-    return adaptive_avg_pool(tx, 1, input, output_size)
-
-
-@TABLE.function("F.adaptive_avg_pool2d", "_C._nn.adaptive_avg_pool2d")
-def adaptive_avg_pool2d(tx: TraceContext, input: Any, output_size: Any) -> ArrayRef:
-    return adaptive_avg_pool(tx, 2, input, output_size)
+TABLE.function("adaptive_avg_pool1d", "F.adaptive_avg_pool1d")(of_rank(adaptive_avg_pool, 1))
+TABLE.function("F.adaptive_avg_pool2d", "_C._nn.adaptive_avg_pool2d")(of_rank(adaptive_avg_pool, 2))

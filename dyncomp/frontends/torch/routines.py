@@ -1,4 +1,4 @@
-"""Torch's own routines on NumPy arrays, for ops whose reference would be slow."""
+"""Torch's own routines for ops whose reference would be slow: on tensors, and on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -9,26 +9,17 @@ import numpy as np
 
 from .library import torch
 
-
-def _tensor(array: Any) -> Any:
-    """A tensor over the array's memory."""
-    array = np.asarray(array)
-    if not array.flags.writeable or any(s < 0 for s in array.strides):
-        array = array.copy(order="K" if array.flags.writeable else "C")
-    return torch.from_numpy(array)
+Routine = Callable[..., Any]
 
 
 def _convolution(
     x: Any, w: Any, *, stride: Any, padding: Any, dilation: Any, groups: int = 1, channels_last: bool = False
 ) -> Any:
-    image = _tensor(x)
     pads = [low for low, _ in padding]
     if any(low != high for low, high in padding):
         widths = [n for pair in reversed(padding) for n in pair]
-        image, pads = torch.nn.functional.pad(image, widths), [0] * len(pads)
-    none = [0] * len(pads)
-    out = torch.convolution(image, _tensor(w), None, stride, pads, dilation, False, none, groups)
-    return out.numpy()
+        x, pads = torch.nn.functional.pad(x, widths), [0] * len(pads)
+    return torch.convolution(x, w, None, stride, pads, dilation, False, [0] * len(pads), groups)
 
 
 def _convolution_transpose(
@@ -42,13 +33,23 @@ def _convolution_transpose(
     groups: int = 1,
     channels_last: bool = False,
 ) -> Any:
-    out = torch.convolution(
-        _tensor(x), _tensor(w), None, stride, padding, dilation, True, output_padding, groups
-    )
-    return out.numpy()
+    return torch.convolution(x, w, None, stride, padding, dilation, True, output_padding, groups)
 
 
-ROUTINES: tuple[tuple[str, Callable[..., Any]], ...] = (
+def _tensor(array: Any) -> Any:
+    """A tensor over the array's memory."""
+    array = np.asarray(array)
+    if not array.flags.writeable or any(s < 0 for s in array.strides):
+        array = array.copy(order="K" if array.flags.writeable else "C")
+    return torch.from_numpy(array)
+
+
+def _on_arrays(routine: Routine) -> Routine:
+    return lambda *arrays, **params: routine(*map(_tensor, arrays), **params).numpy()
+
+
+ON_TENSORS: tuple[tuple[str, Routine], ...] = (
     ("convolution", _convolution),
     ("convolution_transpose", _convolution_transpose),
 )
+ON_ARRAYS: tuple[tuple[str, Routine], ...] = tuple((op, _on_arrays(routine)) for op, routine in ON_TENSORS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base import Rule, TraceContext
 from ..rule_table import LibraryRules, below
 from .library import torch
 
@@ -19,3 +20,12 @@ class RuleTable(LibraryRules):
 
     def __init__(self) -> None:
         super().__init__(resolve)
+
+
+def of_rank(rule: Rule, rank: int) -> Rule:
+    """The rule of torch's function for this number of dimensions: ``rule(tx, rank, ...)``."""
+
+    def ranked(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        return rule(tx, rank, *args, **kwargs)
+
+    return ranked

@@ -9,9 +9,9 @@ from __future__ import annotations
 import statistics
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from ...dataclass import dataclass, field
 from ...dtypes import bfloat16, float16
 from ...frontends.base import DeviceLibrary
 from ..render.triton import TritonKernel

@@ -6,9 +6,9 @@ It is generated, as one module with the kernels, so that it can be read, edited 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from ...dataclass import dataclass, field
 from ...device import Device
 from ...errors import LoweringError
 from ...symint import Dim

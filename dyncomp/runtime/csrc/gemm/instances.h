@@ -12,6 +12,8 @@ namespace {
 
 #include "product.h"
 
+#include "blocks.h"
+
 #include "planes.h"
 
 #include "multiply.h"

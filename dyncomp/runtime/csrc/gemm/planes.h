@@ -120,7 +120,7 @@ struct Planes {
     columns_of(1, copy + x, kernel, to + x, count, end);
   }
 
-  void plane(i64 index, T* scratch) const {
+  void block(i64 index, T* scratch) const {
     T* const copy = scratch;
     T* const held = copy + copy_size();
     T* const kernel = held + strip_size();
@@ -136,23 +136,6 @@ struct Planes {
   }
 };
 
-template <class T>
-struct PlaneRange {
-  const Planes<T>* planes;
-  int failed;
-};
-
-template <class T>
-void plane_range(void* raw, i64 lo, i64 hi, int) {
-  PlaneRange<T>& range = *static_cast<PlaneRange<T>*>(raw);
-  Scratch<T> scratch;
-  if (!scratch.reserve(range.planes->scratch_size())) {
-    __atomic_store_n(&range.failed, 1, __ATOMIC_RELAXED);
-    return;
-  }
-  for (i64 index = lo; index < hi; ++index) range.planes->plane(index, scratch.data);
-}
-
 /* Whether a product is a depthwise convolution: one channel in, one channel out. */
 bool is_depthwise(const Gemm& g) {
   return g.windows && g.m == 1 && g.k == g.windows->kernel[0] * g.windows->kernel[1];
@@ -161,8 +144,6 @@ bool is_depthwise(const Gemm& g) {
 template <class T>
 int convolve_planes(const Product<T>& product, i64 count) {
   const Planes<T> planes(product);
-  PlaneRange<T> range = {&planes, 0};
   const i64 work = product.g.n * (product.g.k + 8);
-  parallel_for(plane_range<T>, &range, count, ceil_div(kPiece, work));
-  return range.failed;
+  return run_blocks<T>(planes, count, ceil_div(kPiece, work));
 }

@@ -1,0 +1,27 @@
+/* Blocks of some work in parallel: `work.block(number, scratch)`, with scratch memory for each thread. Included
+ * once per instruction set. */
+
+template <class T, class Work>
+struct Blocks {
+  const Work* work;
+  int failed;
+};
+
+template <class T, class Work>
+void block_range(void* raw, i64 lo, i64 hi, int) {
+  Blocks<T, Work>& blocks = *static_cast<Blocks<T, Work>*>(raw);
+  Scratch<T> scratch;
+  if (!scratch.reserve(blocks.work->scratch_size())) {
+    __atomic_store_n(&blocks.failed, 1, __ATOMIC_RELAXED);
+    return;
+  }
+  for (i64 number = lo; number < hi; ++number) blocks.work->block(number, scratch.data);
+}
+
+/* 1 if there was no memory. */
+template <class T, class Work>
+int run_blocks(const Work& work, i64 count, i64 grain) {
+  Blocks<T, Work> blocks = {&work, 0};
+  parallel_for(block_range<T, Work>, &blocks, count, grain);
+  return blocks.failed;
+}
