@@ -232,3 +232,11 @@ REGIONS: ContextVar[Any]
 
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""
+
+class Ticks:
+    """An iterator that gives ``None`` while any are ``left``."""
+
+    left: int
+    def __init__(self, left: int = ...) -> None: ...
+    def __iter__(self) -> Ticks: ...
+    def __next__(self) -> None: ...
