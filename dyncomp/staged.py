@@ -85,13 +85,13 @@ class StagedGraph:
         """Call the variant of a stage that serves these sizes; compile another where none does."""
         stage = self.stages[number]
         last = number == len(self.stages) - 1
+        if not (last or stage.graph.nodes or stage.given):
+            return
         targets = ["result"] if last else [writer.variable(name) for name in stage.given]
         given = [*writer.inputs, *map(writer.variable, stage.taken)]
         arguments = ", ".join([*given, *stage.symbols])
         cases: list[tuple[str, str]] = []
         for k, variant in enumerate(self.variants[number]):
-            if variant.call is _nothing:
-                return
             call = writer.bind(f"call{number}_{k}", variant.call)
             cases.append((condition(variant.guards), f"{call}({arguments})"))
             if not variant.guards:
@@ -180,7 +180,6 @@ class _Definition:
         }
         new = _symbols_defined(node, self.row) - known
         self.new = sorted(new)
-        self.lengths = _lengths_defined(node, self.row, known)
         self.checked = newly_known(assumed, known, new)
         taken = {name for stage in whole.stages for name in stage.taken}
         self.is_taken = any(var.name in taken for var in node.outputs)
@@ -192,8 +191,8 @@ class _Definition:
         if self.row.defines == "value" and not self.is_taken and len(self.new) == 1:
             (var,) = self.node.inputs
             writer.symbol(self.new[0], f"int({self._read(writer, var)})")
-        elif self.lengths is not None and all(var.type.is_contiguous for var in self.node.outputs):
-            self._write_rows(writer, self.lengths)
+        elif self.row.defines == "sizes" and all(var.type.is_contiguous for var in self.node.outputs):
+            self._write_call(writer)
         else:
             targets = [writer.variable(var.name) for var in self.node.outputs] + self.new
             writer.line(f"{', '.join(targets)}, = {self._call(writer, self.run, [writer.known()])}")
@@ -203,17 +202,23 @@ class _Definition:
             check = writer.bind(f"check{len(writer.lines)}", functools.partial(check_guards, self.checked))
             writer.line(f"if not ({test}): {check}({writer.known()})")
 
-    def _write_rows(self, writer: Writer, lengths: Sequence[str]) -> None:
-        """A call that gives contiguous rows, whose lengths are symbols."""
+    def _write_call(self, writer: Writer) -> None:
+        """A call that gives contiguous arrays, sizes of which are symbols."""
         targets = [writer.variable(var.name) for var in self.node.outputs]
         writer.assign(targets, self._call(writer, functools.partial(self.row.ref, **self.params), []))
-        for var, name, row in zip(self.node.outputs, lengths, targets):
+        for var, array in zip(self.node.outputs, targets):
             dtype = writer.bind(f"dtype_{var.dtype.name}", var.dtype.numpy)
-            wrong = writer.bind("wrong", _wrong_dtype)
-            writer.line(f"if {row}.dtype is not {dtype}: {wrong}({row}, {dtype})")
-            writer.symbol(name, f"{row}.shape[0]")
+            wrong = writer.bind(f"wrong{len(writer.lines)}", functools.partial(_check_type, var))
+            test = f"{array}.dtype is not {dtype} or {array}.ndim != {len(var.shape)}"
+            writer.line(f"if {test}: {wrong}({array})")
+            for axis, dim in enumerate(var.shape):
+                size = f"{array}.shape[{axis}]"
+                if str(dim) in self.new and str(dim) not in writer.symbols:
+                    writer.symbol(str(dim), size)
+                else:
+                    writer.line(f"if {size} != {dim}: {writer.bind('wrong', _check_size)}({size}, {dim})")
             if self.owner is not None:
-                writer.line(f"{row} = {writer.bind('from_numpy', self.owner.from_numpy)}({row})")
+                writer.line(f"{array} = {writer.bind('from_numpy', self.owner.from_numpy)}({array})")
 
     def _call(self, writer: Writer, function: Callable[..., Any], first: list[str]) -> str:
         name = writer.bind(f"define{len(writer.lines)}", function)
@@ -239,26 +244,28 @@ class _Definition:
             define_symbols(self.node, self.row, results, symbols)
         given: list[Any] = []
         for var, array in zip(self.node.outputs, results, strict=True):
-            _wrong_dtype(array, var.dtype.numpy)
+            _check_dtype(var, array)
             if not (var.type.is_contiguous and array.flags.c_contiguous):
                 array = laid_out(array, var.type.strides, symbols)
             given.append(array if self.owner is None else self.owner.from_numpy(array))
         return (*given, *(symbols[name] for name in self.new))
 
 
-def _wrong_dtype(array: Any, dtype: Any) -> None:
-    """``TypeError`` if the array is of another dtype."""
-    if array.dtype != dtype:
-        raise TypeError(f"a library's routine gives {array.dtype}, not {dtype}")
+def _check_dtype(var: Var, array: Any) -> None:
+    """``TypeError`` if an array is not of the dtype that the graph says."""
+    if array.dtype != var.dtype.numpy:
+        raise TypeError(f"a library's routine gives {array.dtype}, not {var.dtype}")
 
 
-def _lengths_defined(node: Node, row: Any, known: set[str]) -> list[str] | None:
-    """The symbols that are the lengths of the results, one each and not known before; ``None`` where it is
-    not as simple."""
-    names = [str(var.shape[0]) for var in node.outputs if len(var.shape) == 1]
-    new = _symbols_defined(node, row) - known
-    simple = row.defines == "sizes" and len(names) == len(node.outputs) == len(new) == len({*names} & new)
-    return names if simple else None
+def _check_type(var: Var, array: Any) -> None:
+    _check_dtype(var, array)
+    if array.ndim != len(var.shape):
+        raise ValueError(f"a library's routine gives {array.ndim} dimensions, not {len(var.shape)}")
+
+
+def _check_size(size: int, expected: int) -> None:
+    if size != expected:
+        raise ValueError(f"a library's routine gives the size {size}, not {expected}")
 
 
 def _symbols_defined(node: Node, row: Any) -> set[str]:
