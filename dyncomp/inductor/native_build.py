@@ -9,7 +9,7 @@ from dyncomp.inductor.codecache import open_cache
 
 
 def build(source: str, symbol: str, dump: str = "") -> int:
-    """The address of the function ``symbol`` of one translation unit, from the cache if it is there. ``dump``:
+    """The address of a function of one translation unit, from the cache if it is there. ``dump``:
     a directory to write the source to. Raises ``ToolchainError`` where it cannot be compiled."""
     if dump:
         _write(source, symbol, Path(dump))

@@ -28,11 +28,6 @@ _ALONE = 8  # how many times longer than others an inner loop must run to be com
 _FEWEST, _MOST = 16, 1 << 20  # ticks given at a time
 _FOREVER = 1 << 62
 _COUNTED: tuple[type, ...] = tuple(type(iter(items)) for items in (range(0), range(1 << 70), [], ()))
-    type(iter(range(0))),
-    type(iter(range(1 << 70))),
-    type(iter([])),
-    type(iter(())),
-)
 
 
 class LoopEntry:
