@@ -1,4 +1,4 @@
-"""The compiler for loops that are compiled whole (see ``capture.native_loops``): source text to an address."""
+"""The compiler for loops that are compiled whole (``capture.native_loops``): source text to an address."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ _ENTER = 5.0
 _ALONE = 8  # how many times longer than others an inner loop must run to be compiled without those around it
 _FEWEST, _MOST = 16, 1 << 20  # ticks given at a time
 _FOREVER = 1 << 62
-_COUNTED: tuple[type, ...] = tuple(type(iter(items)) for items in (range(0), range(1 << 70), [], ()))
+_EXAMPLES: tuple[Any, ...] = (range(0), range(1 << 70), [], ())
+_COUNTED = tuple(type(iter(items)) for items in _EXAMPLES)
 
 
 class LoopEntry:
