@@ -122,8 +122,8 @@ class NativeLoop:
     """The loop of ``code`` with the header of ``loop``, as functions compiled for the types met.
 
     ``names`` are the locals that it is given and gives back; a run is ``prepare``, ``execute``, ``results``.
-    A signal handler may raise an exception in ``execute``, and ``results`` is as good all the same. ``problem``
-    says why the last ``prepare`` gave nothing; ``is_hopeless``: it will never give anything.
+    A signal handler may raise an exception in ``execute``, and ``results`` is as good all the same.
+    ``problem`` says why the last ``prepare`` gave nothing; ``is_hopeless``: it will never give anything.
     """
 
     def __init__(
