@@ -240,5 +240,8 @@ def hook_installed() -> bool: ...
 REGIONS: ContextVar[Any]
 """Of :mod:`.regions`: (the innermost region, those around it) or None."""
 
+def notices_end(obj: Any) -> bool:
+    """Whether something runs when ``obj`` goes: a finalizer, or the callback of a weak reference to it."""
+
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import Unsupported
 from ..graph.ir import COPY
-from . import exceptions
+from . import departures, exceptions
 from .breaks import Break
 from .bytecode.instr import Instr, pops_pushes
 from .ends import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
@@ -21,6 +21,7 @@ from .values.number import ConstValue
 
 def run_root(tracer: Tracer, frame: Frame) -> Any:
     """Execute the root frame; returns how the capture ended."""
+    tracer.watched = departures.watch(tracer, frame)
     try:
         result = _run(tracer, frame)
         assert result is not None
@@ -100,9 +101,13 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
                 tracer.frames.pop()
                 raised.value.traceback = object()
                 raise
+            if tracer.watched is not None:
+                tracer.watched.check_instruction(frame)
             continue
         if frame.stack and isinstance(frame.stack[-1], LazyValue):
             frame.stack[-1] = _realized(tracer, frame, instr, before)
+        if tracer.watched is not None:
+            tracer.watched.check_instruction(frame)
         if checked and frame.result is None and frame.yielded is None:
             _check_stack_effect(instr, before, frame)
     tracer.frames.pop()
