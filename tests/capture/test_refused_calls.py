@@ -42,14 +42,14 @@ def outer(x):
 
 
 def restarts(compiled):
-    return {entry.name: entry.restarts for entry in compiled.config.records.entries}
+    return [entry.restarts for entry in compiled.config.records.entries]
 
 
 def test_found_once_for_all_functions_around():
     compiled = dyncomp.compile(outer, backend="eager")
     for x in (np.arange(3.0), -np.arange(9.0)):
         np.testing.assert_array_equal(compiled(x), outer(x))
-    assert sum(restarts(compiled).values()) == 1, restarts(compiled)
+    assert sum(restarts(compiled)) == 1
 
 
 def helper(x, times):
