@@ -16,7 +16,9 @@ def native_maker(options: Options) -> Callable[..., Any] | None:
     return partial(_make, options.dump)
 
 
-def _make(dump: str, code: Any, loop: Any, names: tuple[str, ...], namespace: dict[str, Any], record: Any) -> Any:
+def _make(
+    dump: str, code: Any, loop: Any, names: tuple[str, ...], namespace: dict[str, Any], record: Any
+) -> Any:
     from .capture.native_loops.native import NativeLoop
     from .inductor.native_build import build
 

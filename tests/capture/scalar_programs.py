@@ -79,7 +79,9 @@ class Writer:
             return self.atom()
         kind = self.rng.random()
         if kind < 0.5:
-            operator = self.pick("+", "-", "*", "+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**")
+            operator = self.pick(
+                "+", "-", "*", "+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**"
+            )
             right = self.pick("2", "3", "1") if operator in ("**", "<<", ">>") else self.expression(depth - 1)
             return f"({self.expression(depth - 1)} {operator} {right})"
         if kind < 0.6:
@@ -201,7 +203,9 @@ class Writer:
     def loop(self) -> None:
         self.loops += 1
         if self.rng.random() < 0.7:
-            bounds = self.pick("n", "2, n", "n, 0, -1", f"{_ROWS}", "len(a)", "m.shape[0]", "i % 9", "0", "1, n, 2")
+            bounds = self.pick(
+                "n", "2, n", "n, 0, -1", f"{_ROWS}", "len(a)", "m.shape[0]", "i % 9", "0", "1, n, 2"
+            )
             self.line(f"for {self.pick('i', 'j', 'k')} in range({bounds}):")
             start = len(self.lines)
             self.block(self.rng.randint(1, 4))

@@ -78,7 +78,9 @@ def main() -> None:
         if notes:
             differing += 1
             print(f"=== {seed}\n{program.text}", *notes[:6], sep="\n", flush=True)
-    print(f"{given.count} programs, {native} with compiled loops, {bailed} that left some, {differing} differ")
+    print(
+        f"{given.count} programs, {native} with compiled loops, {bailed} that left some, {differing} differ"
+    )
 
 
 if __name__ == "__main__":
