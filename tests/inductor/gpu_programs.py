@@ -75,6 +75,10 @@ def moments(x: Any) -> Any:
     return x.var(), x.mean(), x.std(0)
 
 
+def convolved(x: Any, w: Any, b: Any) -> Any:
+    return F.relu(F.conv2d(x, w, b, padding=1))
+
+
 def r(*shape: int, dtype: Any = torch.float32, seed: int = 0) -> Any:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float32).to(dtype)
 
@@ -95,6 +99,8 @@ CASES = [
     (running, lambda: (r(12, 40),)),
     (turned, lambda: (r(80, 90), r(90, 80, seed=1))),
     (number, lambda: (r(50), 2.5)),
+    (convolved, lambda: (r(2, 8, 9, 9), r(4, 8, 3, 3, seed=1), r(4, seed=2))),
+    (convolved, lambda: (r(2, 8, 9, 9, dtype=torch.float16), r(4, 8, 3, 3, seed=1).half(), r(4).half())),
     (moments, lambda: (r(50, 40),)),
     (moments, lambda: (r(700, 100),)),
 ]
