@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dyncomp
 
@@ -65,3 +66,48 @@ def test_long_lists_are_not_unrolled() -> None:
     assert [b.id for b in report.breaks] == ["loop"]
     compiled = dyncomp.compile(through_all, backend="eager")
     np.testing.assert_array_equal(compiled(functions, x), through_all(functions, x))
+
+
+def with_names(pipeline: Any, x: Any) -> Any:
+    found = [x]
+    for name, part in pipeline.parts.items():
+        found.append(part(sum(found)) if name else x)
+    return found[-1]
+
+
+def with_numbers(pipeline: Any, x: Any) -> Any:
+    for number, part in enumerate(pipeline.parts.values()):
+        x = part(x) + number
+    return x
+
+
+def in_pairs(pipeline: Any, x: Any) -> Any:
+    for part, factor in zip(pipeline.parts.values(), range(100)):
+        x = part(x) * (1 + factor / 100)
+    return x
+
+
+def nested(pipelines: Any, x: Any) -> Any:
+    for pipeline in pipelines:
+        x = with_names(pipeline, x)
+    return x
+
+
+@pytest.mark.parametrize("program", [with_names, with_numbers, in_pairs])
+def test_parts_with_something_beside_them(program: Any) -> None:
+    x = np.linspace(-1, 1, 12)
+    pipeline = Pipeline(20)
+    report = dyncomp.explain(program, backend="eager")(pipeline, x)
+    assert not report.breaks
+    np.testing.assert_array_equal(
+        dyncomp.compile(program, backend="eager")(pipeline, x), program(pipeline, x)
+    )
+
+
+def test_pipelines_of_named_parts() -> None:
+    x = np.linspace(-1, 1, 12)
+    pipelines = [Pipeline(12), Pipeline(24), Pipeline(16)]
+    report = dyncomp.explain(nested, backend="eager")(pipelines, x)
+    assert not report.breaks
+    compiled = dyncomp.compile(nested, backend="eager")
+    np.testing.assert_array_equal(compiled(pipelines, x), nested(pipelines, x))

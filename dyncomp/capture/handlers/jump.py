@@ -124,10 +124,12 @@ def _over_names(iterator: IteratorValue) -> bool:
 
 
 def _over_callables(tracer: Any, iterator: IteratorValue) -> bool:
-    """Whether all items can be called: layers of a network, steps of a pipeline. Each would make another
-    function of the loop's body."""
+    """Whether all items, or one part of each, can be called: layers of a network by themselves, with their
+    names or numbers. Each would make another function of the loop's body."""
+    if isinstance(iterator, ZipIterator) and iterator.kind != "map":
+        return any(isinstance(s, IteratorValue) and _over_callables(tracer, s) for s in iterator.sources)
     items: Any = ()
-    if isinstance(iterator, DictIterator) and iterator.kind == "values":
+    if isinstance(iterator, DictIterator) and iterator.kind != "keys":
         items = iterator.owner.contents(tracer).values()
     elif isinstance(iterator, SequenceIterator):
         items = iterator.sequence
