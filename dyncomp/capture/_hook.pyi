@@ -235,3 +235,11 @@ def notices_end(obj: Any) -> bool:
 
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""
+
+class Ticks:
+    """An iterator that gives ``None`` while any are ``left``."""
+
+    left: int
+    def __init__(self, left: int = ...) -> None: ...
+    def __iter__(self) -> Ticks: ...
+    def __next__(self) -> None: ...

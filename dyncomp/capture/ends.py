@@ -15,6 +15,7 @@ from .bytecode.loops import Loop
 from .exceptions import refuse_while_handling
 from .frames import Frame
 from .kept import kept_problem
+from .native_loops.choice import is_native_loop
 from .values.base import Tracer, Value
 
 # How many times longer a loop over things that are called may be than another that is unrolled.
@@ -51,6 +52,7 @@ class LoopEnd:
 
     frames: list[Frame]
     loop: Loop
+    is_native: bool = False  # it works on single numbers only, and is to be compiled as a whole
 
 
 @dataclass(eq=False)
@@ -132,6 +134,8 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
     if tracer.breaks_are_errors:
         problem = Break("loop", f"a loop at {frame.loc} is not unrolled")
         raise GraphBreakError(_fullgraph_message(tracer, problem))
+    if is_native_loop(tracer, frame, loop):
+        raise TraceEnd(LoopEnd(list(tracer.frames), loop, is_native=True))
     problem_of_loop = frame.loop_problem(loop) or kept_problem(tracer, frame, loop)
     if problem_of_loop is not None:
         raise TraceEnd(PlainEnd(list(tracer.frames), problem_of_loop))

@@ -274,6 +274,7 @@ PyObject *call_bound(PyCodeObject *code, PyFunctionObject *func, const GuardEnv 
 
 /* -- calls in tail position (tail.c) -- */
 extern PyTypeObject TailCall_Type;
+extern PyTypeObject Ticks_Type;
 /* What replacement code returns may be a call that is still to be made; nobody else ever sees it. */
 static inline bool
 is_tail_call(PyObject *result)

@@ -90,6 +90,9 @@ class CaptureConfig(_hook.HookConfig):
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self._described: set[types.CodeType] = set()
         self.rebuild: Callable[[Any, Options], Any] | None = None
+        # a loop compiled whole (see native_loops), where there is a compiler for it
+        self.make_native: Callable[..., Any] | None = None
+        self.not_native: set[tuple[int, int]] = set()  # canonical code (by id) and header of those it refused
         self.code_hashes: dict[int, tuple[types.CodeType, str]] = {}
         self.resume_functions: dict[Any, Any] = {}
         self.stand_ins: dict[int, Any] = {}  # what is made later, by the id of the code that stands in for it
@@ -162,6 +165,7 @@ class CaptureConfig(_hook.HookConfig):
         self.code_hashes.clear()
         self.resume_functions.clear()
         self.stand_ins.clear()
+        self.not_native.clear()
         self._pieces.clear()
         self.records.forget()
 
