@@ -341,6 +341,8 @@ static PyMethodDef functions[] = {
      "instantiate(made, instructions, tokens, places, variables, local, Instr, no place)"},
     {"insert", (PyCFunction)(void (*)(void))instructions_insert, METH_FASTCALL,
      "insert(instructions, after, without, jumps, Instr) -> instructions, where the old ones begin"},
+    {"assemble", instructions_assemble, METH_VARARGS,
+     "assemble(instructions, places, first line, merge, tables) -> code, location table, places in code units"},
     {"notices_end", notices_end, METH_O, "notices_end(obj) -> bool"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
     {NULL},

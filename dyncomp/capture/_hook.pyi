@@ -170,6 +170,16 @@ def insert(
     """The instructions with others ``after`` some and ``without`` others, and where each began: see
     ``bytecode.edit``."""
 
+def assemble(
+    instructions: list[Any],
+    places: dict[int, int] | None,
+    first_line: int,
+    merge: bool,
+    tables: tuple[dict[str, int], bytes, bytes, int],
+) -> tuple[bytes, bytes, tuple[list[int], list[int]]] | int:
+    """The bytes of real instructions, their location table, and where they begin with and without prefixes;
+    or the index of a jump that goes the wrong way: see ``pyver.raw``."""
+
 def check_cell(cell: CellType, name: str) -> None:
     """Raise ``UnboundLocalError`` for the variable ``name`` if its cell is empty."""
 

@@ -102,15 +102,29 @@ def check_outer_frames(tracer: Tracer, innermost: Frame, reason: str) -> None:
     recursion.refuse_ends_inside(tracer)
     for position, frame in enumerate(frames[:-1]):
         callee = frames[position + 1]
-        if (
-            callee.resumption is None
-            or callee.resumption.frame is not frame
-            or frame.info.in_try[frame.current]
-        ):
+        if not _can_be_resumed(frame, callee):
+            _remember_refusals(tracer, reason)
             _restart(tracer, no_inline=((frame.raw_code, frame.current), reason))
         loop = frame.info.outermost_loop(frame.current)
         if loop is not None:
             _break_loop(tracer, frame, loop, None)
+
+
+def _can_be_resumed(caller: Frame, callee: Frame) -> bool:
+    """Whether ``caller`` can go on behind its call of ``callee``."""
+    resumption = callee.resumption
+    if resumption is None or resumption.frame is not caller:
+        return False
+    return not caller.info.in_try[caller.current]
+
+
+def _remember_refusals(tracer: Tracer, reason: str) -> None:
+    """For the captures of the functions around the break, which would find the same."""
+    for caller, callee in zip(tracer.frames, tracer.frames[1:]):
+        if not _can_be_resumed(caller, callee):
+            tracer.config.refused_calls.note(
+                caller.raw_code, caller.current, callee.raw_code, callee.arguments, reason
+            )
 
 
 def _break_loop(tracer: Tracer, frame: Frame, loop: Loop, problem: Break | None) -> None:

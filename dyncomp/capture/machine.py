@@ -11,7 +11,7 @@ from .breaks import Break
 from .bytecode.instr import Instr, pops_pushes
 from .ends import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
 from .exceptions import Raised
-from .frames import Frame
+from .frames import Frame, why_not_inlined
 from .handlers.registry import HANDLERS
 from .unbacked import as_break
 from .values.base import LazyValue, Tracer, Value
@@ -34,12 +34,10 @@ def run_root(tracer: Tracer, frame: Frame) -> Any:
 
 def run_inlined(tracer: Tracer, frame: Frame) -> Value:
     """Execute an inlined call to its end and return its result."""
-    if tracer.decisions.no_inline and tracer.frames:
-        caller = tracer.frames[-1]
-        why = tracer.decisions.no_inline.get((caller.raw_code, caller.current))
-        if why is not None:
-            name = frame.code.qualname
-            raise Break("inline-refused", f"a break inside {name} cannot be resumed in its caller: {why}")
+    why = why_not_inlined(tracer, frame)
+    if why is not None:
+        name = frame.code.qualname
+        raise Break("inline-refused", f"a break inside {name} cannot be resumed in its caller: {why}")
     result = _run(tracer, frame)
     assert result is not None
     return result

@@ -51,6 +51,9 @@ bool breaks_are_errors(bool outside);
 PyObject *instructions_instantiate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *instructions_insert(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
+/* -- assemble.c ----------------------------------------------------------------------------- */
+PyObject *instructions_assemble(PyObject *module, PyObject *args);
+
 /* -- program.c ------------------------------------------------------------------------------ */
 typedef struct {
     PyObject *const *args;

@@ -18,6 +18,7 @@ from .. import _hook
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
 from .records import Records
+from .refused import RefusedCalls
 
 # Libraries whose module members and functions are constants to compiled code: nobody reassigns
 # ``np.sqrt``. Members of all other modules are guarded.
@@ -104,6 +105,7 @@ class CaptureConfig(_hook.HookConfig):
         self._array_functions: set[types.CodeType] = set()
         self._called_in: dict[int, set[types.CodeType]] = {}
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        self.refused_calls = RefusedCalls()
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
         self.raise_internal_errors = True  # under debug_verify
 
@@ -167,6 +169,7 @@ class CaptureConfig(_hook.HookConfig):
         self.stand_ins.clear()
         self.not_native.clear()
         self._pieces.clear()
+        self.refused_calls.clear()
         self.records.forget()
 
     def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:
