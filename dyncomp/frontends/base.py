@@ -179,6 +179,14 @@ def part_shown(builder: GraphBuilder, var: Var) -> Var | None:
 _PARTS = ("real", "imag")
 
 
+def memory_of(builder: GraphBuilder, var: Var) -> str:
+    """The name of the value whose memory ``var`` is, or is a view of."""
+    made = {out.name: node for node in builder.nodes for out in node.outputs}
+    while var.name in made and getattr(builder.table[made[var.name].op], "is_view", False):
+        var = made[var.name].inputs[0]
+    return var.name
+
+
 @dataclass
 class TraceContext:
     """What a rule may use: the builder (``tx.ops.add(x, y)`` emits), the symbols, and notes about the
