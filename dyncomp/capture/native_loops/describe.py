@@ -49,6 +49,10 @@ def _int(value: Any, number: int) -> Described:
     return OPAQUE, (number,)
 
 
+def _truth(value: Any, number: int) -> Described:
+    return KIND_OF_TYPE[np.bool_], (bool(value),)
+
+
 def _none(value: Any, number: int) -> Described:
     return KIND_OF_TYPE[type(None)], ()
 
@@ -113,6 +117,7 @@ def _tuple(value: Any, number: int) -> Described:
 _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     **{kind_type: _number(kind) for kind_type, kind in KIND_OF_TYPE.items()},
     int: _int,
+    np.bool_: _truth,
     type(None): _none,
     type(UNBOUND): _unbound,
     np.ndarray: _array,

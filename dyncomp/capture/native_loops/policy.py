@@ -219,7 +219,7 @@ class LoopEntry:
 
 def _without_own_frames(error: BaseException) -> BaseException:
     found = error.__traceback__
-    while found is not None and found.tb_frame.f_globals.get("__package__", "").startswith("dyncomp"):
+    while found is not None and str(found.tb_frame.f_globals.get("__name__")).startswith("dyncomp."):
         found = found.tb_next
     return error.with_traceback(found)
 
