@@ -1,4 +1,4 @@
-"""Guards of classes cost nothing while nothing is set on the classes: they go by CPython's version numbers."""
+"""Guards of classes go by CPython's version numbers: they cost nothing while nothing is set on a class."""
 
 from __future__ import annotations
 
