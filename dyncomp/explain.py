@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .api import SESSION, compile_with
@@ -10,6 +10,7 @@ from .capture.breaks import BreakRecord
 from .capture.entries.records import EntryRecord
 from .capture.entries.stance import current_stance
 from .capture.guards.guard import Guard
+from .capture.native_loops.record import NativeLoopRecord
 from .dataclass import dataclass
 from .errors import DyncompError
 from .explain_html import page
@@ -26,7 +27,7 @@ class Explanation:
     traceback, which would keep the program's objects), else ``None``. ``entries``: one per captured frame (a
     continuation after a graph break and a loop's body are frames of their own). ``skipped``: frames that run
     as plain Python. ``stance``: that of the call. ``fallbacks``: how often the original ran because a graph
-    raised.
+    raised. ``native_loops``: the loops over single numbers that are, or could be, compiled as a whole.
     """
 
     result: Any
@@ -35,6 +36,7 @@ class Explanation:
     error: BaseException | None = None
     stance: str = "default"
     fallbacks: int = 0
+    native_loops: tuple[NativeLoopRecord, ...] = ()
 
     @property
     def graphs(self) -> list[Graph]:
@@ -58,7 +60,7 @@ class Explanation:
         return (
             f"{len(self.entries)} frames captured, {len(self.graphs)} graphs with {ops} operations, "
             f"{len(self.kernels)} kernels, {len(self.breaks)} graph breaks, {len(self.guards)} guards, "
-            f"{len(self.skipped)} frames left to plain Python"
+            f"{len(self.skipped)} frames left to plain Python{_native_text(self.native_loops)}"
         )
 
     @property
@@ -86,6 +88,9 @@ class Explanation:
     def sections(self) -> list[tuple[str, str]]:
         """Headings and texts, in order."""
         found = [(_entry_heading(n, e), _entry_text(e)) for n, e in enumerate(self.entries)]
+        if self.native_loops:
+            loops = "\n".join(record.describe() for record in self.native_loops)
+            found.append((f"loops over single numbers: {len(self.native_loops)}", loops))
         if self.skipped:
             skips = "\n".join(_skip_text(*skip) for skip in self.skipped)
             found.append((f"left to plain Python: {len(self.skipped)} frames", skips))
@@ -104,6 +109,11 @@ class Explanation:
         return self.html()
 
     __repr__ = __str__
+
+
+def _native_text(loops: Sequence[NativeLoopRecord]) -> str:
+    count = sum(record.is_native for record in loops)
+    return f", {count} loops compiled whole" if count else ""
 
 
 def _kernels(entry: EntryRecord) -> list[Any]:
@@ -181,7 +191,13 @@ def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation
         records = config.records
         fallbacks = SESSION.counters["fallbacks"] - fallbacks
         return Explanation(
-            result, list(records.entries), list(records.skipped), error, current_stance(), fallbacks
+            result,
+            list(records.entries),
+            list(records.skipped),
+            error,
+            current_stance(),
+            fallbacks,
+            tuple(records.native_loops),
         )
 
     return run

@@ -29,6 +29,8 @@ class Options:
     ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow; the pool is the process's.
     ``debug_verify``: check every intermediate form after every pass.
     ``small_loops``: compile loops over single numbers too, though plain Python is quicker with these.
+    ``native_loops``: compile loops over single numbers as a whole, once they have run, or are about to run,
+    for ``native_loop_us`` microseconds in plain Python (by an estimate).
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
     """
 
@@ -49,6 +51,8 @@ class Options:
     serial_threshold_us: float = 8.0
     debug_verify: bool = False
     small_loops: bool = False
+    native_loops: bool = True
+    native_loop_us: int = 20_000
     capture_plain: bool = False
     cache: bool = True
 
@@ -67,6 +71,8 @@ _NOT_IN_KEY = frozenset(
         "cache_bytes",
         "debug_verify",
         "cache",
+        "native_loops",
+        "native_loop_us",
     )
 )
 _KNOWN = {f.name: f for f in fields(Options)}
@@ -77,6 +83,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "capture_limit": int,
     "cache_bytes": int,
     "num_threads": int,
+    "native_loop_us": int,
     "stop_after": str,
     "dump": str,
     "debug_verify": lambda text: text not in ("", "0"),

@@ -8,6 +8,7 @@ written.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -19,8 +20,9 @@ from .capture import _hook
 from .errors import DyncompError
 from .frontends.base import ArrayOwner
 from .graph.interp import as_callable, check_guards, concrete, define_symbols, laid_out
-from .graph.ir import Graph, Node, OpTable
+from .graph.ir import Graph, Node, OpTable, SymbolBinding, Var
 from .graph.stages import Stage, split
+from .staged_code import Writer, condition, sequence
 from .symfacts import newly_known, settled, test_of
 from .symint import SymGuard, SymInt
 
@@ -43,39 +45,62 @@ class StagedGraph:
         self.compiling_in = 0  # the process that compiles a stage under the lock
         self.definitions: list[list[_Definition]] | None = None
         self.variants: list[list[_Variant]] = [[] for _ in self.stages]
+        self.run: Callable[..., Any] | None = None  # written anew when there is another variant
         # the sizes of the first stage are those of the capture, whose guards hold for it
         first = self.stages[0]
         needed = first.graph.nodes or first.given or len(self.stages) == 1
         call = compile_stage(first.graph, ()) if needed else _nothing
-        self.variants[0].append(_Variant([], call))
+        self.variants[0].append(_Variant((), call))
 
     def __call__(self, *args: Any) -> Any:
-        count = len(self.graph.inputs)
-        inputs = args[:count]
-        symbols = self._bind(inputs, args[count:])
-        values: dict[str, Any] = {}
-        last = len(self.stages) - 1
-        for number, stage in enumerate(self.stages):
-            given = (*inputs, *[values[name] for name in stage.taken])
-            integers = [symbols[name] for name in stage.symbols]
-            result = self._variant(number, stage, symbols, given)(*given, *integers)
-            if number == last:
-                break
-            values.update(zip(stage.given, (result,) if len(stage.given) == 1 else result))
-            for definition in self._definitions()[number]:
-                definition.run(inputs, values, symbols)
-        return result
+        run = self.run
+        if run is None:
+            run = self.run = self._written()
+        return run(*args)
 
-    def _bind(self, inputs: Sequence[Any], integers: Sequence[int]) -> dict[str, int]:
-        values: dict[str, int] = {}
+    def _written(self) -> Callable[..., Any]:
+        """A function that runs all of it, with the variants that there are so far."""
+        writer = Writer(self.graph)
         for symbol in self.graph.symbols:
-            if symbol.kind == "int":
-                values[symbol.name] = integers[symbol.index]
-            elif symbol.kind == "dim":
-                values[symbol.name] = inputs[symbol.index].shape[symbol.axis]
-            elif symbol.kind == "stride":
-                values[symbol.name] = self._stride(inputs[symbol.index], symbol.axis)
-        return values
+            if symbol.kind != "node":
+                writer.symbol(symbol.name, self._symbol(writer, symbol))
+        definitions = self._definitions()
+        for number in range(len(self.stages)):
+            self._write_stage(writer, number)
+            for definition in definitions[number]:
+                definition.write(writer)
+        writer.line("return result")
+        return writer.function()
+
+    def _symbol(self, writer: Writer, symbol: SymbolBinding) -> str:
+        """The value of a symbol that is known at the call."""
+        if symbol.kind == "int":
+            return f"integer{symbol.index}"
+        array = writer.inputs[symbol.index]
+        if symbol.kind == "dim":
+            return f"{array}.shape[{symbol.axis}]"
+        return f"{writer.bind('stride', self._stride)}({array}, {symbol.axis})"
+
+    def _write_stage(self, writer: Writer, number: int) -> None:
+        """Call the variant of a stage that serves these sizes; compile another where none does."""
+        stage = self.stages[number]
+        last = number == len(self.stages) - 1
+        if not (last or stage.graph.nodes or stage.given):
+            return
+        targets = ["result"] if last else [writer.variable(name) for name in stage.given]
+        given = [*writer.inputs, *map(writer.variable, stage.taken)]
+        arguments = ", ".join([*given, *stage.symbols])
+        cases: list[tuple[str, str]] = []
+        for k, variant in enumerate(self.variants[number]):
+            call = writer.bind(f"call{number}_{k}", variant.call)
+            cases.append((condition(variant.guards), f"{call}({arguments})"))
+            if not variant.guards:
+                break
+        else:
+            compiling = writer.bind("variant", self._variant)
+            found = f"{compiling}({number}, {writer.known()}, {sequence(given)})"
+            cases.append(("", f"{found}({arguments})"))
+        writer.choose(targets, cases)
 
     def _stride(self, array: Any, axis: int) -> int:
         if self.owner is not None:
@@ -95,25 +120,28 @@ class StagedGraph:
                 self.definitions.append(made)
         return self.definitions
 
-    def _variant(self, number: int, stage: Stage, symbols: dict[str, int], given: Sequence[Any]) -> Any:
-        for variant in self.variants[number]:
-            if number == 0 or variant.serves(symbols):
-                return variant.call
+    def _variant(self, number: int, symbols: dict[str, int], given: Sequence[Any]) -> Any:
+        """A call of a stage for sizes that no variant serves as far as was known when ``run`` was written."""
+        stage = self.stages[number]
         if self.compiling_in not in (0, os.getpid()):
             # forked while another thread compiled: nobody here will release the lock
             return self._interpreted(stage)
         with self.lock:
+            for variant in self.variants[number]:
+                if variant.serves(symbols):
+                    return variant.call
             self.compiling_in = os.getpid()
             try:
                 made = self._compile(number, stage, symbols, given)
             finally:
                 self.compiling_in = 0
             self.variants[number].append(made)
+            self.run = None
         return made.call
 
     def _compile(self, number: int, stage: Stage, symbols: dict[str, int], given: Sequence[Any]) -> _Variant:
         if len(self.variants[number]) >= MAX_VARIANTS:
-            return _Variant([], self._interpreted(stage))
+            return _Variant((), self._interpreted(stage))
         known = {name: symbols[name] for name in stage.symbols}
         with settled(self.graph.env, known) as guards:
             # the program runs meanwhile: what the compiler calls is none of its functions
@@ -121,10 +149,10 @@ class StagedGraph:
             try:
                 call = self.compile_stage(stage.graph, given)
             except (DyncompError, ValueError, TypeError):
-                return _Variant([], self._interpreted(stage))
+                return _Variant((), self._interpreted(stage))
             finally:
                 _hook.set_active(active)
-            return _Variant(list(guards), call)
+            return _Variant(tuple(guards), call)
 
     def _interpreted(self, stage: Stage) -> Callable[..., Any]:
         call = as_callable(stage.graph, self.table)
@@ -147,52 +175,97 @@ class _Definition:
         self.row: Any = whole.table[node.op]
         self.owner = whole.owner
         self.params = node.kwargs
-        positions = {var.name: k for k, var in enumerate(whole.graph.input_vars)}
-        self.reads = [(var.name, positions.get(var.name), var.dtype.numpy) for var in node.inputs]
+        self.as_they_are = {var.name for var in node.inputs} - {
+            inp.var.name for inp in whole.graph.inputs if inp.kind != "array"
+        }
         new = _symbols_defined(node, self.row) - known
-        self.lines = _lengths_defined(node, self.row, known)
+        self.new = sorted(new)
         self.checked = newly_known(assumed, known, new)
-        self.holds = test_of(self.checked)
+        taken = {name for stage in whole.stages for name in stage.taken}
+        self.is_taken = any(var.name in taken for var in node.outputs)
         known |= new
 
-    def run(self, inputs: Sequence[Any], values: dict[str, Any], symbols: dict[str, int]) -> None:
-        arrays = [self._array(name, position, dtype, inputs, values) for name, position, dtype in self.reads]
+    # -- the text ------------------------------------------------------------------------------
+    def write(self, writer: Writer) -> None:
+        """Statements that run it, and check what was assumed of the sizes that are known now."""
+        if self.row.defines == "value" and not self.is_taken and len(self.new) == 1:
+            (var,) = self.node.inputs
+            writer.symbol(self.new[0], f"int({self._read(writer, var)})")
+        elif self.row.defines == "sizes" and all(var.type.is_contiguous for var in self.node.outputs):
+            self._write_call(writer)
+        else:
+            targets = [writer.variable(var.name) for var in self.node.outputs] + self.new
+            writer.line(f"{', '.join(targets)}, = {self._call(writer, self.run, [writer.known()])}")
+            writer.symbols += self.new
+        test = condition(self.checked)
+        if test:
+            check = writer.bind(f"check{len(writer.lines)}", functools.partial(check_guards, self.checked))
+            writer.line(f"if not ({test}): {check}({writer.known()})")
+
+    def _write_call(self, writer: Writer) -> None:
+        """A call that gives contiguous arrays, sizes of which are symbols."""
+        targets = [writer.variable(var.name) for var in self.node.outputs]
+        writer.assign(targets, self._call(writer, functools.partial(self.row.ref, **self.params), []))
+        for var, array in zip(self.node.outputs, targets):
+            dtype = writer.bind(f"dtype_{var.dtype.name}", var.dtype.numpy)
+            wrong = writer.bind(f"wrong{len(writer.lines)}", functools.partial(_check_type, var))
+            test = f"{array}.dtype is not {dtype} or {array}.ndim != {len(var.shape)}"
+            writer.line(f"if {test}: {wrong}({array})")
+            for axis, dim in enumerate(var.shape):
+                size = f"{array}.shape[{axis}]"
+                if str(dim) in self.new and str(dim) not in writer.symbols:
+                    writer.symbol(str(dim), size)
+                else:
+                    writer.line(f"if {size} != {dim}: {writer.bind('wrong', _check_size)}({size}, {dim})")
+            if self.owner is not None:
+                writer.line(f"{array} = {writer.bind('from_numpy', self.owner.from_numpy)}({array})")
+
+    def _call(self, writer: Writer, function: Callable[..., Any], first: list[str]) -> str:
+        name = writer.bind(f"define{len(writer.lines)}", function)
+        return f"{name}({', '.join([*first, *(self._read(writer, var) for var in self.node.inputs)])})"
+
+    def _read(self, writer: Writer, var: Var) -> str:
+        """A value as a NumPy array, or as a number that is one."""
+        text = writer.variable(var.name)
+        if self.owner is not None:
+            text = f"{writer.bind('to_numpy', self.owner.to_numpy)}({text})"
+        elif var.name in self.as_they_are:
+            return text
+        dtype = writer.bind(f"dtype_{var.dtype.name}", var.dtype.numpy)
+        return f"{writer.bind('asarray', np.asarray)}({text}, {dtype})"
+
+    # -- what is not written out -----------------------------------------------------------------
+    def run(self, symbols: dict[str, int], *arrays: Any) -> tuple[Any, ...]:
+        """The results, then the values of the symbols that are new."""
         params = self.params if self.row.defines else concrete(self.params, symbols)
-        made = self.row.ref(*arrays, **params)
+        made = self.row.ref(*map(np.asarray, arrays), **params)
         results = made if isinstance(made, tuple) else (made,)
         if self.row.defines:
-            self._define(results, symbols)
-            if not self.holds(symbols):
-                check_guards(self.checked, symbols)
-        for var, array in zip(self.node.outputs, results):
-            if array.dtype != var.dtype.numpy:
-                raise TypeError(f"{self.node.op} gives {array.dtype}, not {var.dtype}")
+            define_symbols(self.node, self.row, results, symbols)
+        given: list[Any] = []
+        for var, array in zip(self.node.outputs, results, strict=True):
+            _check_dtype(var, array)
             if not (var.type.is_contiguous and array.flags.c_contiguous):
                 array = laid_out(array, var.type.strides, symbols)
-            values[var.name] = array if self.owner is None else self.owner.from_numpy(array)
-
-    def _define(self, results: Sequence[Any], symbols: dict[str, int]) -> None:
-        """What ``define_symbols`` does, with what is known beforehand."""
-        if self.lines is None:
-            define_symbols(self.node, self.row, results, symbols)
-            return
-        for name, array in zip(self.lines, results):
-            (symbols[name],) = array.shape
-
-    def _array(
-        self, name: str, position: int | None, dtype: Any, inputs: Sequence[Any], values: dict[str, Any]
-    ) -> Any:
-        value = values[name] if position is None or name in values else inputs[position]
-        return np.asarray(value if self.owner is None else self.owner.to_numpy(value), dtype)
+            given.append(array if self.owner is None else self.owner.from_numpy(array))
+        return (*given, *(symbols[name] for name in self.new))
 
 
-def _lengths_defined(node: Node, row: Any, known: set[str]) -> list[str] | None:
-    """The symbols that are the lengths of the results, one each and not known before; ``None`` where it is
-    not as simple."""
-    names = [str(var.shape[0]) for var in node.outputs if len(var.shape) == 1]
-    new = _symbols_defined(node, row) - known
-    simple = row.defines == "sizes" and len(names) == len(node.outputs) == len(new) == len({*names} & new)
-    return names if simple else None
+def _check_dtype(var: Var, array: Any) -> None:
+    """``TypeError`` if an array is not of the dtype that the graph says."""
+    if array.dtype != var.dtype.numpy:
+        raise TypeError(f"a library's routine gives {array.dtype}, not {var.dtype}")
+
+
+def _check_type(var: Var, array: Any) -> None:
+    _check_dtype(var, array)
+    if array.ndim != len(var.shape):
+        raise ValueError(f"a library's routine gives {array.ndim} dimensions, not {len(var.shape)}")
+
+
+def _check_size(size: int, expected: int) -> None:
+    if size != expected:
+        raise ValueError(f"a library's routine gives the size {size}, not {expected}")
 
 
 def _symbols_defined(node: Node, row: Any) -> set[str]:
@@ -205,7 +278,8 @@ def _symbols_defined(node: Node, row: Any) -> set[str]:
 class _Variant:
     """A stage compiled for sizes for which ``guards`` hold."""
 
-    def __init__(self, guards: list[SymGuard], call: Callable[..., Any]) -> None:
+    def __init__(self, guards: Sequence[SymGuard], call: Callable[..., Any]) -> None:
+        self.guards = guards
         self.serves = test_of(guards)
         self.call = call
 

@@ -297,6 +297,24 @@ check_cell(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     Py_RETURN_NONE;
 }
 
+/* Whether something runs when an object goes: a finalizer, or the callback of a weak reference to it. */
+static PyObject *
+notices_end(PyObject *module, PyObject *obj)
+{
+    PyTypeObject *cls = Py_TYPE(obj);
+    if (cls->tp_finalize != NULL || cls->tp_del != NULL) {
+        Py_RETURN_TRUE;
+    }
+    if (PyType_Check(obj) || !PyType_SUPPORTS_WEAKREFS(cls)) {
+        Py_RETURN_FALSE;
+    }
+    PyWeakReference *reference = *(PyWeakReference **)PyObject_GET_WEAKREFS_LISTPTR(obj);
+    while (reference != NULL && reference->wr_callback == NULL) {
+        reference = reference->wr_next;
+    }
+    return PyBool_FromLong(reference != NULL);
+}
+
 static PyMethodDef functions[] = {
     {"set_active", set_active, METH_O, "set_active(config or None) -> what was active in this thread"},
     {"get_active", get_active, METH_NOARGS, "get_active() -> config or None"},
@@ -323,6 +341,9 @@ static PyMethodDef functions[] = {
      "instantiate(made, instructions, tokens, places, variables, local, Instr, no place)"},
     {"insert", (PyCFunction)(void (*)(void))instructions_insert, METH_FASTCALL,
      "insert(instructions, after, without, jumps, Instr) -> instructions, where the old ones begin"},
+    {"assemble", instructions_assemble, METH_VARARGS,
+     "assemble(instructions, places, first line, merge, tables) -> code, location table, places in code units"},
+    {"notices_end", notices_end, METH_O, "notices_end(obj) -> bool"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
     {NULL},
 };
@@ -343,7 +364,7 @@ add_types(PyObject *module)
 {
     static PyTypeObject *const types[] = {&GuardProgram_Type, &Entry_Type,         &CodeCache_Type,
                                           &HookConfig_Type,   &Dispatcher_Type, &ResumeFunction_Type,
-                                          &TailCall_Type};
+                                          &TailCall_Type,      &Ticks_Type};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (PyModule_AddType(module, types[i]) < 0) {
             return -1;

@@ -170,6 +170,16 @@ def insert(
     """The instructions with others ``after`` some and ``without`` others, and where each began: see
     ``bytecode.edit``."""
 
+def assemble(
+    instructions: list[Any],
+    places: dict[int, int] | None,
+    first_line: int,
+    merge: bool,
+    tables: tuple[dict[str, int], bytes, bytes, int],
+) -> tuple[bytes, bytes, tuple[list[int], list[int]]] | int:
+    """The bytes of real instructions, their location table, and where they begin with and without prefixes;
+    or the index of a jump that goes the wrong way: see ``pyver.raw``."""
+
 def check_cell(cell: CellType, name: str) -> None:
     """Raise ``UnboundLocalError`` for the variable ``name`` if its cell is empty."""
 
@@ -230,5 +240,16 @@ def hook_installed() -> bool: ...
 REGIONS: ContextVar[Any]
 """Of :mod:`.regions`: (the innermost region, those around it) or None."""
 
+def notices_end(obj: Any) -> bool:
+    """Whether something runs when ``obj`` goes: a finalizer, or the callback of a weak reference to it."""
+
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""
+
+class Ticks:
+    """An iterator that gives ``None`` while any are ``left``."""
+
+    left: int
+    def __init__(self, left: int = ...) -> None: ...
+    def __iter__(self) -> Ticks: ...
+    def __next__(self) -> None: ...

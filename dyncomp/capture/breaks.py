@@ -129,6 +129,12 @@ _KINDS = (
         "Measure around the compiled function, not inside of it.",
     ),
     BreakKind(
+        "destructor",
+        "The last variable lets go of an object whose end the program may notice: it has a destructor, a "
+        "weak reference to it calls back, or it is a generator that stands inside of try or with.",
+        "Nothing to do; let go of such objects outside of the hot path.",
+    ),
+    BreakKind(
         "opaque-object",
         "An operation on an object of a type that capture does not model.",
         "Pass arrays, numbers, containers or plain objects.",

@@ -28,6 +28,7 @@ from .guards.facts import NoOverlap, SymBinding, SymCondition
 from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
+from .native_loops.choice import gated_original
 from .regions import disabled_reason
 from .replacement.codegen import Codegen
 from .replacement.endings import emit_end
@@ -164,7 +165,8 @@ def _run_original(
     if attempt.tracer is not None:
         _guard_region(attempt.tracer)
         try:
-            return _hook.Entry(_guard_program(attempt.tracer, function, args), rank=RANK_ORIGINAL)
+            gated = gated_original(config, function)
+            return _hook.Entry(_guard_program(attempt.tracer, function, args), gated, rank=RANK_ORIGINAL)
         except GuardRefused:
             pass
     _hook.mark(code, "skip", config)
@@ -264,6 +266,8 @@ def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
         return
     if isinstance(end, LoopEnd):
         body = known_body(tracer.config, end.frames[-1], end.loop)
+        if end.is_native:
+            return
         if body is not None and tracer.config.is_plain_body(body.code) and not _has_array_prospect(end):
             raise Skip("no array operation in a loop nor after it")
         return
@@ -466,5 +470,7 @@ def _break_records(tracer: Tracer, end: Any) -> tuple[BreakRecord, ...]:
         body = known_body(tracer.config, end.frames[-1], end.loop)
         plain = body is not None and tracer.config.is_plain_body(body.code)
         how = "left to plain Python: too little array work in it" if plain else "that is not unrolled"
+        if end.is_native:
+            how = "over single numbers, compiled as a whole when it runs for long"
         return (BreakRecord("loop", f"a {end.loop.kind} loop {how}", stack[-1], stack),)
     return (BreakRecord("loop-not-extracted", end.reason, stack[-1], stack),)

@@ -15,6 +15,7 @@ from .bytecode.loops import Loop
 from .exceptions import refuse_while_handling
 from .frames import Frame
 from .kept import kept_problem
+from .native_loops.choice import is_native_loop
 from .values.base import Tracer, Value
 
 # How many times longer a loop over things that are called may be than another that is unrolled.
@@ -51,6 +52,7 @@ class LoopEnd:
 
     frames: list[Frame]
     loop: Loop
+    is_native: bool = False  # it works on single numbers only, and is to be compiled as a whole
 
 
 @dataclass(eq=False)
@@ -100,15 +102,29 @@ def check_outer_frames(tracer: Tracer, innermost: Frame, reason: str) -> None:
     recursion.refuse_ends_inside(tracer)
     for position, frame in enumerate(frames[:-1]):
         callee = frames[position + 1]
-        if (
-            callee.resumption is None
-            or callee.resumption.frame is not frame
-            or frame.info.in_try[frame.current]
-        ):
+        if not _can_be_resumed(frame, callee):
+            _remember_refusals(tracer, reason)
             _restart(tracer, no_inline=((frame.raw_code, frame.current), reason))
         loop = frame.info.outermost_loop(frame.current)
         if loop is not None:
             _break_loop(tracer, frame, loop, None)
+
+
+def _can_be_resumed(caller: Frame, callee: Frame) -> bool:
+    """Whether ``caller`` can go on behind its call of ``callee``."""
+    resumption = callee.resumption
+    if resumption is None or resumption.frame is not caller:
+        return False
+    return not caller.info.in_try[caller.current]
+
+
+def _remember_refusals(tracer: Tracer, reason: str) -> None:
+    """For the captures of the functions around the break, which would find the same."""
+    for caller, callee in zip(tracer.frames, tracer.frames[1:]):
+        if not _can_be_resumed(caller, callee):
+            tracer.config.refused_calls.note(
+                caller.raw_code, caller.current, callee.raw_code, callee.arguments, reason
+            )
 
 
 def _break_loop(tracer: Tracer, frame: Frame, loop: Loop, problem: Break | None) -> None:
@@ -132,6 +148,8 @@ def end_at_loop(tracer: Tracer, frame: Frame, header: int) -> None:
     if tracer.breaks_are_errors:
         problem = Break("loop", f"a loop at {frame.loc} is not unrolled")
         raise GraphBreakError(_fullgraph_message(tracer, problem))
+    if is_native_loop(tracer, frame, loop):
+        raise TraceEnd(LoopEnd(list(tracer.frames), loop, is_native=True))
     problem_of_loop = frame.loop_problem(loop) or kept_problem(tracer, frame, loop)
     if problem_of_loop is not None:
         raise TraceEnd(PlainEnd(list(tracer.frames), problem_of_loop))

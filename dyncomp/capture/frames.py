@@ -154,6 +154,7 @@ class Frame:
     result: Value | None = None
     yielded: Value | None = None
     handling: Any = None  # the ExceptionValue that a handler of this frame is handling
+    arguments: tuple[Value, ...] = ()  # as they were when the frame was entered
 
     @staticmethod
     def make(
@@ -167,11 +168,13 @@ class Frame:
         """A frame at its first instruction. ``direct``: the calling frame, or a :class:`Resumption`, where
         a break inside can be resumed."""
         info = code_info(tracer.config, raw)
+        arguments = tuple(bound.values())
         cells = dict(zip(info.code.freevars, closure))
         for name in info.code.cellvars:
             cells[name] = CellValue(name, bound.pop(name, None))
         resumption = Resumption(direct) if isinstance(direct, Frame) else direct
-        return Frame(raw, info, globals_of, bound, cells, resumption, info.code.arg_names)
+        given = info.code.arg_names
+        return Frame(raw, info, globals_of, bound, cells, resumption, given, arguments=arguments)
 
     @property
     def code(self) -> CanonicalCode:
@@ -212,6 +215,24 @@ class Frame:
         if found is None:
             raise Break("would-raise", "super(): arg[0] deleted")
         return tracer.realize(found)
+
+
+def why_not_inlined(tracer: Tracer, callee: Frame) -> str | None:
+    """What an earlier attempt, or an earlier capture, found against running ``callee`` where the innermost
+    frame is."""
+    if not tracer.frames:
+        return None
+    caller = tracer.frames[-1]
+    if tracer.decisions.no_inline:
+        why: str | None = tracer.decisions.no_inline.get((caller.raw_code, caller.current))
+        if why is not None:
+            return why
+    if tracer.breaks_are_errors:
+        return None
+    found: str | None = tracer.config.refused_calls.reason(
+        caller.raw_code, caller.current, callee.raw_code, callee.arguments
+    )
+    return found
 
 
 def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], function: Any) -> Frame:

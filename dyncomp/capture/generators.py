@@ -7,6 +7,7 @@ from typing import Any
 
 from . import exceptions
 from .breaks import Break, Skip
+from .frames import why_not_inlined
 from .pyver.tables import CLOSE_RETURNS, THROW_WARNS
 from .values.base import Codegen, Tracer, Value
 from .values.exception import ExceptionValue, TracebackValue
@@ -23,12 +24,10 @@ def check(tracer: Tracer, generator: GeneratorValue) -> None:
     reason = decisions.plain_generators.get(generator.frame.raw_code)
     if reason is not None:
         raise Break("generator", f"{generator.describe()} runs as plain Python: {reason}")
-    if tracer.frames and decisions.no_inline:
-        caller = tracer.frames[-1]
-        why = decisions.no_inline.get((caller.raw_code, caller.current))
-        if why is not None:
-            name = generator.frame.code.qualname
-            raise Break("generator", f"a break inside {name} cannot be resumed in its consumer: {why}")
+    why = why_not_inlined(tracer, generator.frame)
+    if why is not None:
+        name = generator.frame.code.qualname
+        raise Break("generator", f"a break inside {name} cannot be resumed in its consumer: {why}")
 
 
 def run_plain(tracer: Tracer, code: types.CodeType, reason: str) -> None:

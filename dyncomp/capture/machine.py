@@ -6,12 +6,12 @@ from typing import Any
 
 from ..errors import Unsupported
 from ..graph.ir import COPY
-from . import exceptions
+from . import departures, exceptions
 from .breaks import Break
 from .bytecode.instr import Instr, pops_pushes
 from .ends import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
 from .exceptions import Raised
-from .frames import Frame
+from .frames import Frame, why_not_inlined
 from .handlers.registry import HANDLERS
 from .unbacked import as_break
 from .values.base import LazyValue, Tracer, Value
@@ -21,6 +21,7 @@ from .values.number import ConstValue
 
 def run_root(tracer: Tracer, frame: Frame) -> Any:
     """Execute the root frame; returns how the capture ended."""
+    tracer.watched = departures.watch(tracer, frame)
     try:
         result = _run(tracer, frame)
         assert result is not None
@@ -33,12 +34,10 @@ def run_root(tracer: Tracer, frame: Frame) -> Any:
 
 def run_inlined(tracer: Tracer, frame: Frame) -> Value:
     """Execute an inlined call to its end and return its result."""
-    if tracer.decisions.no_inline and tracer.frames:
-        caller = tracer.frames[-1]
-        why = tracer.decisions.no_inline.get((caller.raw_code, caller.current))
-        if why is not None:
-            name = frame.code.qualname
-            raise Break("inline-refused", f"a break inside {name} cannot be resumed in its caller: {why}")
+    why = why_not_inlined(tracer, frame)
+    if why is not None:
+        name = frame.code.qualname
+        raise Break("inline-refused", f"a break inside {name} cannot be resumed in its caller: {why}")
     result = _run(tracer, frame)
     assert result is not None
     return result
@@ -102,9 +101,13 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
                 tracer.frames.pop()
                 raised.value.traceback = object()
                 raise
+            if tracer.watched is not None:
+                tracer.watched.check_instruction(frame)
             continue
         if frame.stack and isinstance(frame.stack[-1], LazyValue):
             frame.stack[-1] = _realized(tracer, frame, instr, before)
+        if tracer.watched is not None:
+            tracer.watched.check_instruction(frame)
         if checked and frame.result is None and frame.yielded is None:
             _check_stack_effect(instr, before, frame)
     tracer.frames.pop()

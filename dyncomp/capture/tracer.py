@@ -94,6 +94,7 @@ class Tracer:
         self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
         self.frames: list[Any] = []
         self.generators: list[Any] = []  # made in this attempt
+        self.watched: Any = None  # see departures
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
         entered = regions.breaks_are_errors()
@@ -113,6 +114,7 @@ class Tracer:
             frame.cells.clear()
         self.frames.clear()
         self.generators.clear()
+        self.watched = None
         self.inputs.clear()
         self.mutated.clear()
         self.may_raise.clear()
@@ -160,6 +162,8 @@ class Tracer:
         """Remember an object from outside that was changed, in the order of first changes."""
         self.steps += 1
         self.outside_changes += value.source is not None
+        if self.watched is not None:
+            self.watched.check_change(value)
         if value.source is not None and not any(v is value for v in self.mutated):
             self.mutated.append(value)
 

@@ -22,8 +22,8 @@ from .ir import Graph, GraphInput, GraphOutput, Node, OpTable, SymbolBinding, Va
 @dataclass(frozen=True)
 class Stage:
     """``graph`` takes the whole graph's inputs, then the values named ``taken``, then the integers named
-    ``symbols``; its outputs are the values named ``given`` (the last stage's are the whole graph's). After it
-    ``defining`` run."""
+    ``symbols``; its outputs are the values named ``given`` (the last stage's are the whole graph's), Python
+    ints where they are to be symbols and nothing else. After it ``defining`` run."""
 
     graph: Graph
     taken: tuple[str, ...]
@@ -55,6 +55,7 @@ class _Levels:
 
     def __init__(self, graph: Graph, table: OpTable) -> None:
         self.graph = graph
+        self.table = table
         self.defining = [_is_separate(node, table) for node in graph.nodes]
         self.values = {v.name: 0 for v in graph.input_vars}
         self.symbols = {s.name: 0 for s in graph.symbols if s.kind != "node"}
@@ -120,7 +121,7 @@ def _stage(levels: _Levels, number: int) -> Stage:
     taken = [v for name, v in wanted.items() if name not in made | inputs]
     given = [] if last else _given(levels, number, made)
     symbols = tuple(sorted(name for name, level in levels.symbols.items() if level <= number))
-    outputs = graph.outputs if last else tuple(GraphOutput(v) for v in given)
+    outputs = graph.outputs if last else tuple(_output(levels, v) for v in given)
     cut = replace(
         graph,
         name=f"{graph.name}_{number}",
@@ -136,6 +137,15 @@ def _stage(levels: _Levels, number: int) -> Stage:
 
 def _final_values(graph: Graph) -> list[Var]:
     return [out.var for out in graph.outputs] + [var for _, var in graph.mutations]
+
+
+def _output(levels: _Levels, var: Var) -> GraphOutput:
+    """A value that an earlier stage gives: a number where it is only wanted as a symbol."""
+    readers = [node for node in levels.graph.nodes if any(v.name == var.name for v in node.inputs)]
+    rows: list[Any] = [levels.table.get(node.op) for node in readers]
+    wanted = any(v.name == var.name for v in _final_values(levels.graph))
+    is_number = not wanted and all(row is not None and row.defines == "value" for row in rows)
+    return GraphOutput(var, "python" if is_number else "array")
 
 
 def _given(levels: _Levels, number: int, made: set[str]) -> list[Var]:

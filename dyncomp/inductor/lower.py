@@ -8,11 +8,13 @@ a computed value when something outside its cluster reads it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import LoweringError
 from ..graph.ir import Graph, Node, contiguous_strides, same_shape
 from ..prims import opdef
 from ..prims.scalar import REDUCERS
-from ..symint import Dim, hint, product, same
+from ..symint import Dim, SymInt, hint, product, same
 from .deps import reads_at
 from .fuse import Root, proper
 from .index import Index, canonical
@@ -77,7 +79,12 @@ class Lowering(State):
         inputs = tuple(self.values[v.name] for v in node.inputs)
         for var in node.outputs:
             self.values[var.name] = Value(var, node, position, kind, row, inputs)
-        if kind == "gather" or (kind == "memory" and node.inputs) or isinstance(row.lower, opdef.Scatter):
+        if isinstance(row.lower, opdef.Gather | opdef.Scatter):
+            positions = _positions_read(row.lower, node)
+            if positions not in self.checked:
+                self.checked.add(positions)
+                self.last_raise = position
+        elif kind == "memory" and node.inputs:
             self.last_raise = position
 
     def _count_uses(self) -> None:
@@ -219,6 +226,14 @@ class Lowering(State):
     def _copy_out(self, number: int, value: Value) -> None:
         storage = self.output_storage(value, number)
         self.write(value, Place(storage, output_strides(value), 0), value.shape)
+
+
+def _positions_read(lower: opdef.Gather | opdef.Scatter, node: Node) -> tuple[Any, ...]:
+    """What says which positions a gather or scatter looks at, and in what."""
+    first = 2 if isinstance(lower, opdef.Scatter) else 1
+    params = tuple((name, value) for name, value in node.params if name != "combine")
+    sizes = tuple(d.key if isinstance(d, SymInt) else d for d in node.inputs[0].shape)
+    return lower.address, repr(params), sizes, tuple(var.name for var in node.inputs[first:])
 
 
 # Views that show every element of what they view.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..graph.ir import Graph, Node, Var, array_type
 from ..symint import Dim, hint, product
 from .deps import reads_at, reads_inside
@@ -41,7 +43,9 @@ class State:
         self.inputs: list[Storage] = []
         self.outputs: dict[int, Storage] = {}
         self.mutated = {index for index, _ in graph.mutations}
+        # the last node that can raise: positions that were looked at before are known to be good
         self.last_raise = -1
+        self.checked: set[tuple[Any, ...]] = set()
 
     def is_static(self, value: Value) -> bool:
         """Whether the shape is known."""

@@ -31,7 +31,7 @@ class Updates:
         """Memory holding the base with the update applied."""
         base, source = value.inputs[:2]
         scatter = value.row is not None and isinstance(value.row.lower, opdef.Scatter)
-        if self._may_overwrite(value, base, scatter):
+        if self._may_overwrite(value, base):
             self._force_pending(base.root, value.position)
             value.place = place_of(base)
         else:
@@ -44,7 +44,7 @@ class Updates:
         else:
             self._region(value, source, value.place)
 
-    def _may_overwrite(self, value: Value, base: Value, scatter: bool) -> bool:
+    def _may_overwrite(self, value: Value, base: Value) -> bool:
         root = base.root
         if any(u.position > value.position for u in root.uses) or root.output is not None:
             return False
@@ -57,9 +57,9 @@ class Updates:
             return False
         if storage.role != "input":
             return True
+        # a scatter itself looks at all positions before it writes
         mutated = storage.number in self.lowering.mutated
-        raising = scatter or value.position < self.lowering.last_raise
-        return mutated and not raising
+        return mutated and value.position >= self.lowering.last_raise
 
     def _dense(self, base: Value) -> bool:
         while base.kind == "view":

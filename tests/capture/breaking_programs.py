@@ -186,6 +186,18 @@ def reads_the_clock(x):
     return y * 2, start > 0
 
 
+class Noticed:
+    def __del__(self):
+        pass
+
+
+@breaks("destructor", "an object of type Noticed goes")
+def lets_go_of_what_has_a_destructor(x, o=Noticed()):  # noqa: B008
+    y = x + 1
+    del o  # here
+    return y * 2
+
+
 @breaks("opaque-object", "all of sys.modules")
 def asks_an_opaque_object(x):
     y = x + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,37 @@ def test_what_escapes_has_its_traceback():
                 lines[-1].append(frames.tb_lineno)
             frames = frames.tb_next
     assert lines[0] == lines[1] == lines[2]
+
+
+def raised_again(x, kind):
+    count = 0
+    while count < 3:
+        count += 1
+        try:
+            try:
+                if kind == "naked":
+                    raise ValueError(3)
+                raise ExceptionGroup("g", [ValueError(1), OSError(2)])
+            except* (KeyError, ValueError):
+                if kind == "other":
+                    raise RuntimeError(kind)  # noqa: B904
+                raise
+        except TypeError:
+            pass
+        x = x + 1
+    return x
+
+
+@pytest.mark.parametrize("kind", ["naked", "group", "other"])
+def test_groups_raised_again_have_the_frames_of_plain_python(kind):
+    def frames(error):
+        found = [(f.f_code.co_name, line) for f, line in traceback.walk_tb(error.__traceback__)]
+        return found[1:], [frames(member) for member in getattr(error, "exceptions", ())]
+
+    compiled = dyncomp.compile(raised_again, backend="eager")
+    found = []
+    for function in (raised_again, compiled, compiled):
+        with pytest.raises((ExceptionGroup, RuntimeError)) as caught:
+            function(np.ones(3), kind)
+        found.append(frames(caught.value))
+    assert found[0] == found[1] == found[2]

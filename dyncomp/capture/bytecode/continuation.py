@@ -71,8 +71,8 @@ class PlaceToResume:
         self.args = argument_order(canonical, stack_depth, bound, unbound_slots, {})
         self.freevars = tuple(dict.fromkeys((*canonical.cellvars, *canonical.freevars)))
         self.code = stand_in(canonical, argument_names(canonical, self.args), self.freevars)
-        self._bound = tuple(bound)
-        self._unbound = tuple(unbound_slots)
+        self.bound = tuple(bound)
+        self.unbound = tuple(unbound_slots)
         self._plain: CodeType | None = None
 
     def plain_code(self) -> CodeType:
@@ -82,8 +82,8 @@ class PlaceToResume:
                 self.canonical,
                 self.at,
                 stack_depth=self.stack_depth,
-                bound=self._bound,
-                unbound_slots=self._unbound,
+                bound=self.bound,
+                unbound_slots=self.unbound,
             )
             self._plain = made.code
         return self._plain

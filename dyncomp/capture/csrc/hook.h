@@ -51,6 +51,9 @@ bool breaks_are_errors(bool outside);
 PyObject *instructions_instantiate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *instructions_insert(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
+/* -- assemble.c ----------------------------------------------------------------------------- */
+PyObject *instructions_assemble(PyObject *module, PyObject *args);
+
 /* -- program.c ------------------------------------------------------------------------------ */
 typedef struct {
     PyObject *const *args;
@@ -274,6 +277,7 @@ PyObject *call_bound(PyCodeObject *code, PyFunctionObject *func, const GuardEnv 
 
 /* -- calls in tail position (tail.c) -- */
 extern PyTypeObject TailCall_Type;
+extern PyTypeObject Ticks_Type;
 /* What replacement code returns may be a call that is still to be made; nobody else ever sees it. */
 static inline bool
 is_tail_call(PyObject *result)

@@ -15,25 +15,35 @@ is_transfer(PyTracebackObject *entry)
     return found;
 }
 
-/* The traceback without the entries of transfers; the last entry always stays. Takes and gives a reference. */
+/* Whether an exception may come out of a frame without an entry for it: ``except*`` raises what is left over by
+   RERAISE, which makes no entry, and a group made for it has none before. A transfer is the last entry of any
+   other exception only where the call itself raised. */
+static bool
+leaves_no_entry(PyObject *error_or_type)
+{
+    return PyErr_GivenExceptionMatches(error_or_type, PyExc_BaseExceptionGroup);
+}
+
+/* The traceback without the entries of transfers, possibly NULL; unless ``whole`` the last entry stays. Takes and
+   gives a reference. */
 static PyObject *
-without_transfers(PyObject *traceback)
+without_transfers(PyObject *traceback, bool whole)
 {
     PyTracebackObject *before = NULL;
     PyTracebackObject *entry = (PyTracebackObject *)traceback;
     int others = 0;
-    while (entry != NULL && entry->tb_next != NULL && others < MAX_OTHERS) {
+    while (entry != NULL && (whole || entry->tb_next != NULL) && others < MAX_OTHERS) {
         PyTracebackObject *next = entry->tb_next;
         if (!is_transfer(entry)) {
             others++;
             before = entry;
         }
         else if (before == NULL) {
-            Py_INCREF(next);
-            Py_SETREF(traceback, (PyObject *)next);
+            Py_XINCREF(next);
+            Py_XSETREF(traceback, (PyObject *)next);
         }
         else {
-            Py_INCREF(next);
+            Py_XINCREF(next);
             before->tb_next = next;
             Py_DECREF(entry);
         }
@@ -49,11 +59,11 @@ strip_transfers(void)
     PyObject *error = PyErr_GetRaisedException();
     PyObject *traceback = error == NULL ? NULL : PyException_GetTraceback(error);
     if (traceback != NULL) {
-        PyObject *stripped = without_transfers(Py_NewRef(traceback));
+        PyObject *stripped = without_transfers(Py_NewRef(traceback), leaves_no_entry(error));
         if (stripped != traceback) {
-            PyException_SetTraceback(error, stripped);
+            PyException_SetTraceback(error, stripped == NULL ? Py_None : stripped);
         }
-        Py_DECREF(stripped);
+        Py_XDECREF(stripped);
         Py_DECREF(traceback);
     }
     PyErr_SetRaisedException(error);
@@ -61,7 +71,7 @@ strip_transfers(void)
     PyObject *type, *error, *traceback;
     PyErr_Fetch(&type, &error, &traceback);
     if (traceback != NULL) {
-        traceback = without_transfers(traceback);
+        traceback = without_transfers(traceback, leaves_no_entry(type));
     }
     PyErr_Restore(type, error, traceback);
 #endif

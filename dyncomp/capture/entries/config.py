@@ -18,6 +18,7 @@ from .. import _hook
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
 from .records import Records
+from .refused import RefusedCalls
 
 # Libraries whose module members and functions are constants to compiled code: nobody reassigns
 # ``np.sqrt``. Members of all other modules are guarded.
@@ -90,6 +91,9 @@ class CaptureConfig(_hook.HookConfig):
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self._described: set[types.CodeType] = set()
         self.rebuild: Callable[[Any, Options], Any] | None = None
+        # a loop compiled whole (see native_loops), where there is a compiler for it
+        self.make_native: Callable[..., Any] | None = None
+        self.not_native: set[tuple[int, int]] = set()  # canonical code (by id) and header of those it refused
         self.code_hashes: dict[int, tuple[types.CodeType, str]] = {}
         self.resume_functions: dict[Any, Any] = {}
         self.stand_ins: dict[int, Any] = {}  # what is made later, by the id of the code that stands in for it
@@ -101,6 +105,7 @@ class CaptureConfig(_hook.HookConfig):
         self._array_functions: set[types.CodeType] = set()
         self._called_in: dict[int, set[types.CodeType]] = {}
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        self.refused_calls = RefusedCalls()
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
         self.raise_internal_errors = True  # under debug_verify
 
@@ -162,7 +167,9 @@ class CaptureConfig(_hook.HookConfig):
         self.code_hashes.clear()
         self.resume_functions.clear()
         self.stand_ins.clear()
+        self.not_native.clear()
         self._pieces.clear()
+        self.refused_calls.clear()
         self.records.forget()
 
     def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:

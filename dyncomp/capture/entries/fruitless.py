@@ -14,6 +14,7 @@ from typing import Any
 from .. import _hook
 from ..guards.guard import Guard, GuardRefused, Kind, compile_guards
 from ..guards.source import ItemSource, LocalSource, Source
+from ..native_loops.choice import gated_original
 from ..regions import breaks_are_errors
 from .config import CaptureConfig
 
@@ -44,7 +45,7 @@ def plain_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig, ran
     except GuardRefused:
         return None
     needs_hook = any(entry.needs_hook for entry in _hook.cache_entries(code, config))
-    return _hook.Entry(program, needs_hook=needs_hook, rank=rank)
+    return _hook.Entry(program, gated_original(config, function), needs_hook=needs_hook, rank=rank)
 
 
 def reason(config: CaptureConfig, code: types.CodeType) -> str:

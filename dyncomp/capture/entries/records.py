@@ -13,6 +13,7 @@ from ...graph.ir import Graph, Loc
 from .. import _hook
 from ..breaks import BreakRecord
 from ..guards.guard import Guard
+from ..native_loops.record import NativeLoopRecord
 
 log = logging.getLogger("dyncomp.capture")
 
@@ -43,6 +44,7 @@ class Records:
     entries: list[EntryRecord] = field(default_factory=list)
     skipped: list[tuple[str, Loc, str]] = field(default_factory=list)
     internal_errors: list[str] = field(default_factory=list)  # tracebacks of bugs in dyncomp
+    native_loops: list[NativeLoopRecord] = field(default_factory=list)  # that are, or may be, compiled whole
 
     def add_entry(self, entry: EntryRecord) -> None:
         self.entries.append(entry)
@@ -84,4 +86,5 @@ class Records:
         """Let go of all records; the counters, which all configurations share, stay."""
         self.entries.clear()
         self.skipped.clear()
+        self.native_loops.clear()
         self.internal_errors.clear()

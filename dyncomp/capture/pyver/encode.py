@@ -56,7 +56,7 @@ class Encoder:
         self.slot_of = {name: k for k, name in enumerate(slots)}
         if len(self.slot_of) != len(slots):
             raise VerifyError(f"{code.qualname}: a local variable is named twice")
-        self.raw: list[tuple[str, int, int | None, Loc]] = []
+        self.raw: list[tuple[str, int, int | None, Loc, int]] = []  # see raw.RawInstr
         self.places: dict[int, int] = {}
         self.names: dict[str, int] = {}
         self.consts: list[Any] = [code.doc]
@@ -72,10 +72,10 @@ class Encoder:
     # -- what handlers use
 
     def emit(self, op: str, arg: int = 0) -> None:
-        self.raw.append((op, arg, None, self.loc))
+        self.raw.append((op, arg, None, self.loc, 0))
 
     def jump(self, op: str, label: int) -> None:
-        self.raw.append((op, 0, label, self.loc))
+        self.raw.append((op, 0, label, self.loc, 0))
 
     def label(self) -> int:
         self.own_labels -= 1
@@ -119,9 +119,9 @@ class Encoder:
                 self.loc = instr.loc
             places[self.index] = len(raw)
             if op in _SAME:
-                raw.append((op, 0, None, self.loc))
+                raw.append((op, 0, None, self.loc, 0))
             elif op in _SAME_LOCAL:
-                raw.append((op, self.slot_of[arg], None, self.loc))
+                raw.append((op, self.slot_of[arg], None, self.loc, 0))
             else:
                 HANDLERS[op](self, instr)
             previous = op
@@ -172,13 +172,12 @@ class Encoder:
 
     def assemble(self) -> Assembled:
         places = self.places
-        raw = [(op, arg, -1 if label is None else places[label], loc, 0) for op, arg, label, loc in self.raw]
         exceptions = [
             RawException(places[e.start], places[e.end], places[e.target], e.depth, e.lasti)
             for e in sorted(self.code.exceptions)
             if places[e.start] < places[e.end]
         ]
-        return assemble(raw, exceptions, self.code.firstlineno, merge=True)
+        return assemble(self.raw, exceptions, self.code.firstlineno, merge=True, places=places)
 
     def stack_size(self, depths: list[int]) -> int:
         handlers = [e.depth + e.lasti + 1 for e in self.code.exceptions]

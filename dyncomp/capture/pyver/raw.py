@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import itertools
-import operator
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from dyncomp.capture import _hook
 from dyncomp.capture.bytecode.instr import Loc, make_loc
 from dyncomp.capture.pyver import tables
-from dyncomp.capture.pyver.lines import encode_exceptions, encode_locations, parse_exceptions
+from dyncomp.capture.pyver.lines import encode_exceptions, parse_exceptions
 from dyncomp.errors import VerifyError
 
 
@@ -29,8 +28,6 @@ class RawInstr(NamedTuple):
     extended: int
 
 
-RawTuple = tuple[str, int, int, Loc, int]
-"""The fields of a :class:`RawInstr`, which is one."""
 _make_raw: Callable[[tuple[str, int, int, Loc, int]], RawInstr] = functools.partial(tuple.__new__, RawInstr)
 
 
@@ -99,81 +96,34 @@ def disassemble(code: CodeType) -> tuple[list[RawInstr], list[RawException]]:
     return instructions, exceptions
 
 
-def _prefixes_for(arg: int) -> int:
-    if arg < 0x100:
-        return 0
-    if arg < 0x10000:
-        return 1
-    return 2 if arg < 0x1000000 else 3
-
-
-_SIZES = [1 + count for count in tables.CACHES]
-"""Code units of each opcode without its prefixes."""
-
-
-def _layout(instructions: Sequence[RawTuple], opcodes: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """Start unit, prefixes and argument of every instruction; grows jumps until all arguments fit."""
-    jump_sign = tables.JUMP_SIGN
-    prefixes, args, jumps = [], [], []
-    for index, (_, arg, target, _, extended) in enumerate(instructions):
-        args.append(arg)
-        if target >= 0:
-            jumps.append((index, target))
-        elif arg >= 0x100:
-            extended = max(extended, _prefixes_for(arg))
-        prefixes.append(extended)
-    sizes = [_SIZES[opcode] for opcode in opcodes]
-    while True:
-        starts = list(itertools.accumulate(map(operator.add, sizes, prefixes), initial=0))
-        grown = False
-        for index, target in jumps:
-            distance = jump_sign[opcodes[index]] * (starts[target] - starts[index + 1])
-            if distance < 0:
-                raise VerifyError(f"{instructions[index][0]} at {index} jumps the wrong way")
-            args[index] = distance
-            needed = _prefixes_for(distance)
-            if needed > prefixes[index]:
-                prefixes[index] = needed
-                grown = True
-        if not grown:
-            return starts, prefixes, args
-
-
-def _emit_prefixes(out: bytearray, addresses: list[int], prefixes: list[int], args: list[int]) -> None:
-    """Write the EXTENDED_ARG of all instructions and move their ``addresses`` behind them."""
-    for index, prefix in enumerate(prefixes):
-        for k in range(prefix, 0, -1):
-            start = 2 * addresses[index]
-            out[start] = tables.EXTENDED_ARG
-            out[start + 1] = (args[index] >> (8 * k)) & 0xFF
-            addresses[index] += 1
+_TABLES = (
+    tables.OPMAP,
+    bytes(1 + count for count in tables.CACHES[:256]),
+    bytes(sign % 3 for sign in tables.JUMP_SIGN[:256]),
+    tables.EXTENDED_ARG,
+)
+"""By opcode: code units without prefixes, and 1 for what jumps forward, 2 for what jumps backward."""
 
 
 def assemble(
-    instructions: Sequence[RawTuple],
+    instructions: list[Any],
     exceptions: Sequence[RawException],
     firstlineno: int,
     merge: bool = tables.MERGES_EQUAL_LOCATIONS,
+    places: dict[int, int] | None = None,
 ) -> Assembled:
     """Bytes of the code, of the location table and of the exception table. ``merge``: instructions of one
-    place share an entry of the location table.
+    place share an entry of the location table. ``places``: targets are its keys (and ``None`` where nothing
+    jumps), not indices.
 
     Raises VerifyError when a jump points the wrong way for its opcode.
     """
-    opmap = tables.OPMAP
-    opcodes = [opmap[item[0]] for item in instructions]
-    starts, prefixes, args = _layout(instructions, opcodes)
-    out = bytearray(2 * starts[-1])  # of zeros, which caches are
-    addresses = starts[:-1]
-    if any(prefixes):
-        _emit_prefixes(out, addresses, prefixes, args)
-    for start, opcode, arg in zip(addresses, opcodes, args):
-        start += start
-        out[start] = opcode
-        out[start + 1] = arg & 0xFF
-    runs = [(item[3], end - start) for item, start, end in zip(instructions, starts, starts[1:])]
+    made = _hook.assemble(instructions, places, firstlineno, merge, _TABLES)
+    if isinstance(made, int):
+        raise VerifyError(f"{instructions[made][0]} at {made} jumps the wrong way")
+    code, linetable, (starts, addresses) = made
     table = encode_exceptions(
         (starts[entry.start], starts[entry.end], starts[entry.target], entry.depth, entry.lasti)
         for entry in exceptions
     )
-    return Assembled(bytes(out), encode_locations(runs, firstlineno, merge), table, addresses)
+    return Assembled(code, linetable, table, addresses)

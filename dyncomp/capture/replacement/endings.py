@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,18 +12,21 @@ from ..breaks import Skip
 from ..bytecode.cells import in_place_of_cells
 from ..bytecode.continuation import PlaceToResume
 from ..bytecode.flow import Flow, stack_depths
+from ..bytecode.gates import exits_to_go_on_at, gated_continuation
 from ..bytecode.handler_exits import handler_exits
 from ..bytecode.instr import JUMPS, Instr, pops_pushes
 from ..bytecode.loops import Loop, LoopBody, make_loop_driver
-from ..bytecode.resume import Arg, Continuation, ResumeTarget, make_break_tail, make_continuation
+from ..bytecode.resume import Arg, ResumeTarget, make_break_tail, make_continuation
 from ..bytecode.transfers import pass_on
 from ..dims import hand_on_sizes
 from ..ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, leave_comprehension
 from ..frames import Frame
+from ..native_loops.choice import can_have_gate, gates_of, is_enabled, note_owner
 from ..own_builtins import with_own_builtins
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
-from .loop_driver import changed_by, closes_when_left, emit_loop, loop_body
+from .loop_driver import assigned_in, changed_by, closes_when_left, emit_loop, loop_body
+from .plain import plain_function
 
 
 def emit_end(cg: Codegen, end: Any) -> None:
@@ -251,7 +253,7 @@ def _emit_tail(cg: Codegen, end: BreakEnd) -> None:
         unbound_slots=unbound_slots(stack),
         exits=_after_handlers(cg, frame, instr.index, stack),
     )
-    function = plain_function(cg, frame, tail)
+    function = plain_function(frame, tail)
     cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame)))
 
@@ -273,26 +275,6 @@ def _resume_target(
     return ResumeTarget.of(made, resume_function(cg, frame, made))
 
 
-def plain_function(cg: Codegen, frame: Frame, made: Continuation) -> Any:
-    """A callable of a continuation that is never captured: a function, or an object with ``bind``."""
-    _hook.mark(made.code, "skip")
-    if not made.freevars:
-        return types.FunctionType(made.code, frame.globals[0])
-    return PlainContinuation(made.code, frame.globals[0])
-
-
-class PlainContinuation:
-    """A continuation with free variables that runs as plain Python: ``bind(cells)(*args)``."""
-
-    def __init__(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
-        self.code = code
-        self.namespace = namespace
-        self.__name__ = code.co_name
-
-    def bind(self, cells: tuple[types.CellType, ...]) -> Any:
-        return types.FunctionType(self.code, self.namespace, self.code.co_name, None, cells)
-
-
 def _emit_plain(cg: Codegen, end: PlainEnd) -> None:
     frame = end.frames[-1]
     unwinding = Unwinding(cg, end.frames)
@@ -302,13 +284,16 @@ def _emit_plain(cg: Codegen, end: PlainEnd) -> None:
     stack = unwinding.stacks[-1]
     unbound = unbound_slots(stack)
     made = make_continuation(frame.code, at, stack_depth=len(stack), bound=bound, unbound_slots=unbound)
-    function = plain_function(cg, frame, made)
+    function = plain_function(frame, made)
     cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, made.args, made.freevars, stack, unwinding.local(frame)))
 
 
 def _emit_loop_end(cg: Codegen, end: LoopEnd) -> None:
     frame = end.frames[-1]
+    if end.is_native:
+        _emit_native_loop(cg, end)
+        return
     if cg.tracer.config.is_plain_body(loop_body(cg, frame, end.loop).code):
         _emit_plain_loop(cg, end)
         return
@@ -340,7 +325,7 @@ def _emit_driver(cg: Codegen, frame: Frame, loop: Loop, unwinding: Unwinding) ->
         keep=locals_needed(cg, frame, loop.header, bound),
         start=frame.start,
     )
-    function = plain_function(cg, frame, driver)
+    function = plain_function(frame, driver)
     unwinding.leave(
         call_target(cg, frame, function, driver.args, driver.freevars, stack, unwinding.local(frame))
     )
@@ -411,6 +396,9 @@ def _sure_targets(
 def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
     """A loop without array work to speak of runs as the original code; where it is left, capture goes on."""
     frame = end.frames[-1]
+    if is_enabled(cg.tracer.config) and can_have_gate(frame.code, end.loop):
+        _emit_native_loop(cg, end)
+        return
     header = frame.code.instructions[end.loop.header]
     body = loop_body(cg, frame, end.loop)
     unwinding = Unwinding(cg, end.frames)
@@ -428,9 +416,37 @@ def _emit_plain_loop(cg: Codegen, end: LoopEnd) -> None:
         unbound_slots=unbound_slots(stack),
         exits=targets,
     )
-    function = plain_function(cg, frame, tail)
+    function = plain_function(frame, tail)
     cg.stand_at(cg.frames[0])
     unwinding.leave(call_target(cg, frame, function, tail.args, tail.freevars, stack, unwinding.local(frame)))
+
+
+def _emit_native_loop(cg: Codegen, end: LoopEnd) -> None:
+    """A loop that is compiled whole, if it runs for long: it stands in the original code, behind a gate."""
+    frame = end.frames[-1]
+    header = end.loop.header
+    gates = gates_of(cg.tracer.config, frame.raw_code, frame.code, frame.globals[0])
+    note_owner(gates, header, cg.tracer.code)
+    kept = exits_to_go_on_at(frame.code, end.loop)
+    depths = stack_depths(frame.code)
+    kept.update({place: depths[place] for place in handler_exits(frame.code, header)})
+    unwinding = Unwinding(cg, end.frames)
+    unwinding.prepare([header, *kept])
+    stack = unwinding.stacks[-1]
+    bound = locals_needed(cg, frame, header, set(frame.locals))
+    changed = {place: dict.fromkeys(assigned_in(frame, end.loop.body), True) for place in kept}
+    made = gated_continuation(
+        frame.code,
+        header,
+        gates,
+        stack_depth=len(stack),
+        bound=bound,
+        unbound_slots=unbound_slots(stack),
+        exits=_sure_targets(cg, frame, header, kept, stack, changed),
+    )
+    function = plain_function(frame, made)
+    cg.stand_at(cg.frames[0])
+    unwinding.leave(call_target(cg, frame, function, made.args, made.freevars, stack, unwinding.local(frame)))
 
 
 # -- breaking instructions as source ------------------------------------------------------------------

@@ -99,8 +99,18 @@ class NamespaceValue(DictValue):
         self.mutated = self.owner.mutated = True
         tracer.note_mutation(self.owner)
 
+    def store(self, tracer: Tracer, key: Any, value: Value) -> None:
+        self._let_go(tracer, key)
+        super().store(tracer, key, value)
+
+    def _let_go(self, tracer: Tracer, key: Any) -> None:
+        """Note that what the attribute was goes."""
+        if tracer.watched is not None and self.owner.source is not None and key not in self._written:
+            tracer.watched.check_replaced(self.obj_dict().get(key))
+
     def remove(self, tracer: Tracer, key: Any) -> None:
         """Delete a key that is there."""
+        self._let_go(tracer, key)
         self.touch(tracer)
         if self._entries is not None:
             del self._entries[key]

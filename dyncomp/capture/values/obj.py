@@ -105,6 +105,8 @@ class InstanceValue(Value):
         return tracer.child(found, AttrSource(self.source, slot.__name__))
 
     def write_slot(self, tracer: Tracer, slot: types.MemberDescriptorType, value: Value | None) -> None:
+        if tracer.watched is not None and self.source is not None and slot not in self.slots:
+            tracer.watched.check_replaced(_slot_contents(slot, self.obj))
         self.mutated = True
         tracer.note_mutation(self)
         self.slots[slot] = value

@@ -1,0 +1,323 @@
+"""Whether a loop reckons with single numbers only, told from its code and what its variables hold.
+
+An abstract interpretation over kinds of values: numbers, arrays by their number of dimensions, sequences of a
+kind, known objects. Operations on whole arrays, and whatever is not understood, say no: such a loop is
+captured as any other. A mistake costs time alone.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..bytecode.flow import successors
+from ..bytecode.instr import JUMPS, CanonicalCode, Instr, pops_pushes
+from ..bytecode.loop_find import Loop
+from ..pyver import decode
+
+NUMBER: tuple[Any, ...] = ("number",)
+UNKNOWN: tuple[Any, ...] = ("unknown",)
+Kind = tuple[Any, ...]
+_SCALARS = (int, float, bool, type(None), np.generic)
+_LOOKED_AT = 8  # items of a list or tuple
+_DEEPEST = 3  # functions called by functions
+_FEW_STEPS = 20_000  # instructions looked at
+_ON_NUMBERS = frozenset({"BINARY_OP", "COMPARE_OP", "UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT"})
+
+
+class NotScalar(Exception):
+    """The loop works on whole arrays, or it is not understood."""
+
+
+def kind_of(obj: Any, depth: int = 2) -> Kind:
+    """The kind of an object."""
+    if isinstance(obj, _SCALARS):
+        return NUMBER
+    if type(obj) is np.ndarray:
+        return ("array", obj.ndim) if obj.ndim and obj.dtype.kind in "biuf" else UNKNOWN
+    if type(obj) is range:
+        return ("items", NUMBER)
+    if type(obj) in (list, tuple) and depth:
+        return _of_items([kind_of(item, depth - 1) for item in obj[:_LOOKED_AT]])
+    return ("object", obj)
+
+
+def _of_items(kinds: Sequence[Kind]) -> Kind:
+    if not kinds:
+        return UNKNOWN
+    return ("items", kinds[0]) if all(kind == kinds[0] for kind in kinds) else UNKNOWN
+
+
+def is_scalar_loop(
+    code: CanonicalCode,
+    loop: Loop,
+    local: Mapping[str, Kind],
+    stack: Sequence[Kind],
+    namespace: Mapping[str, Any],
+) -> bool:
+    """Whether every step of ``loop`` works on numbers. ``local`` and ``stack``: kinds before its header."""
+    if any(code.instructions[index].op in _STEPS for index in loop.body):
+        walk = _Walk(code, namespace, loop.body, 0, [_FEW_STEPS])
+        try:
+            walk.run(loop.header, dict(local), list(stack))
+        except NotScalar:
+            return False
+        return True
+    return False
+
+
+_STEPS = frozenset({"BINARY_OP", "BINARY_SUBSCR", "STORE_SUBSCR", "COMPARE_OP", "CALL"})
+
+
+def _join(a: Kind, b: Kind) -> Kind:
+    if a == b or (a[0] == "object" and b[0] == "object" and a[1] is b[1]):
+        return a
+    return UNKNOWN
+
+
+class _Walk:
+    """Interprets the instructions of ``region`` (all of them where it is ``None``)."""
+
+    def __init__(
+        self,
+        code: CanonicalCode,
+        namespace: Mapping[str, Any],
+        region: frozenset[int] | None,
+        depth: int,
+        budget: list[int],
+    ) -> None:
+        self.code = code
+        self.namespace = namespace
+        self.region = region
+        self.depth = depth
+        self.budget = budget
+        self.result: Kind | None = None
+        self.states: dict[int, tuple[dict[str, Kind], list[Kind]]] = {}
+
+    def run(self, start: int, local: dict[str, Kind], stack: list[Kind]) -> Kind:
+        """The kind of what is returned (of a function)."""
+        work = [(start, local, stack)]
+        while work:
+            index, local, stack = work.pop()
+            if self.region is not None and index not in self.region:
+                continue
+            merged = self._merged(index, local, stack)
+            if merged is None:
+                continue
+            self.budget[0] -= 1
+            if self.budget[0] < 0:
+                raise NotScalar
+            local, stack = dict(merged[0]), list(merged[1])
+            instr = self.code.instructions[index]
+            for after in successors(instr):
+                now, values = dict(local), list(stack)
+                self._step(instr, now, values, instr.op in JUMPS and after == instr.arg)
+                work.append((after, now, values))
+            if instr.op == "RETURN_VALUE":
+                self.result = stack[-1] if self.result is None else _join(self.result, stack[-1])
+        return NUMBER if self.result is None else self.result
+
+    def _merged(
+        self, index: int, local: dict[str, Kind], stack: list[Kind]
+    ) -> tuple[dict[str, Kind], list[Kind]] | None:
+        """The state to go on with; ``None`` where it is known."""
+        known = self.states.get(index)
+        if known is not None:
+            joined = {name: _join(known[0].get(name, kind), kind) for name, kind in local.items()}
+            joined.update({name: kind for name, kind in known[0].items() if name not in local})
+            values = [_join(a, b) for a, b in zip(known[1], stack)]
+            if joined == known[0] and values == known[1]:
+                return None
+            local, stack = joined, values
+        self.states[index] = (local, stack)
+        return self.states[index]
+
+    def _step(self, instr: Instr, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        handler = _HANDLERS.get(instr.op)
+        if handler is not None:
+            handler(self, instr.arg, local, stack, jump)
+            return
+        if instr.op in _ON_NUMBERS:
+            count = 1 if instr.op.startswith("UNARY") else 2
+            if any(stack.pop() != NUMBER for _ in range(count)):
+                raise NotScalar
+            stack.append(NUMBER)
+            return
+        if instr.op not in _PLAIN:
+            raise NotScalar
+        pops, pushes = pops_pushes(instr.op, instr.arg, jump)
+        del stack[len(stack) - pops :]
+        stack += [NUMBER] * pushes
+
+    # -- instructions with a meaning of their own -----------------------------------------------------
+    def load_fast(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        stack.append(local.get(name, UNKNOWN))
+
+    def store_fast(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        local[name] = stack.pop()
+
+    def load_const(self, obj: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        stack.append(kind_of(obj))
+
+    def load_global(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        missing = getattr(builtins, name, None)
+        stack.append(kind_of(self.namespace.get(name, missing)))
+
+    def copy(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        stack.append(stack[-count])
+
+    def swap(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        stack[-1], stack[-count] = stack[-count], stack[-1]
+
+    def load_attr(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        owner = stack.pop()
+        if owner[0] == "array":
+            if name not in _ATTRIBUTES:
+                raise NotScalar
+            stack.append(_ATTRIBUTES[name])
+        elif owner[0] == "object" and isinstance(owner[1], types.ModuleType):
+            stack.append(kind_of(getattr(owner[1], name, None)))
+        else:
+            raise NotScalar
+
+    def binary_subscr(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        key, owner = stack.pop(), stack.pop()
+        stack.append(_element(owner, key))
+
+    def store_subscr(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        key, owner, value = stack.pop(), stack.pop(), stack.pop()
+        if _element(owner, key) != NUMBER or value != NUMBER:
+            raise NotScalar
+
+    def build_tuple(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        items = stack[len(stack) - count :]
+        del stack[len(stack) - count :]
+        stack.append(("tuple", *items))
+
+    def unpack_sequence(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        owner = stack.pop()
+        if owner[0] == "tuple" and len(owner) == count + 1:
+            stack += reversed(owner[1:])
+        elif owner[0] == "items":
+            stack += [owner[1]] * count
+        else:
+            raise NotScalar
+
+    def get_iter(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        owner = stack.pop()
+        if owner[0] == "array":
+            owner = ("items", _element(owner, NUMBER))
+        if owner[0] != "items":
+            raise NotScalar
+        stack.append(owner)
+
+    def for_iter(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        if jump:
+            stack.pop()
+        elif stack[-1][0] == "items":
+            stack.append(stack[-1][1])
+        else:
+            raise NotScalar
+
+    def call(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        count, names = arg
+        args = stack[len(stack) - count :]
+        del stack[len(stack) - count :]
+        callee = stack.pop()
+        if callee[0] != "object":
+            raise NotScalar
+        stack.append(self._called(callee[1], args, names))
+
+    def _called(self, function: Any, args: list[Kind], names: tuple[str, ...]) -> Kind:
+        if type(function) is types.FunctionType:
+            return self._followed(function, args, names)
+        if names:
+            raise NotScalar
+        numbers = all(kind == NUMBER for kind in args)
+        if function is range and numbers:
+            return ("items", NUMBER)
+        if function is len:
+            return NUMBER
+        if function in (enumerate, zip) and args:
+            items = [_element(kind, NUMBER) for kind in args]
+            return ("items", ("tuple", *([NUMBER] if function is enumerate else []), *items))
+        gives_number = isinstance(function, np.ufunc) or function in _CALLED or _is_math(function)
+        gives_number = gives_number or (isinstance(function, type) and issubclass(function, np.generic))
+        if not gives_number or not numbers:
+            raise NotScalar
+        return NUMBER
+
+    def _followed(self, function: Any, args: list[Kind], names: tuple[str, ...]) -> Kind:
+        raw = function.__code__
+        plain = not names and raw.co_argcount == len(args) and not function.__closure__
+        if not plain or raw.co_kwonlyargcount or raw.co_flags & 0x2AC or self.depth >= _DEEPEST:
+            raise NotScalar
+        walk = _Walk(decode(raw), function.__globals__, None, self.depth + 1, self.budget)
+        return walk.run(0, dict(zip(raw.co_varnames, args)), [])
+
+
+def _is_math(function: Any) -> bool:
+    return getattr(function, "__self__", None) is math
+
+
+def _element(owner: Kind, key: Kind) -> Kind:
+    """The kind of ``owner[key]``."""
+    if owner[0] == "array":
+        keys = key[1:] if key[0] == "tuple" else (key,)
+        if any(part != NUMBER for part in keys) or len(keys) > owner[1]:
+            raise NotScalar
+        return NUMBER if len(keys) == owner[1] else ("array", owner[1] - len(keys))
+    if key != NUMBER:
+        raise NotScalar
+    if owner[0] == "items":
+        found: Kind = owner[1]
+        return found
+    if owner[0] == "tuple" and all(item == owner[1] for item in owner[1:]):
+        return owner[1]
+    raise NotScalar
+
+
+_ATTRIBUTES: dict[str, Kind] = {"shape": ("items", NUMBER), "size": NUMBER, "ndim": NUMBER}
+_CALLED = frozenset({abs, int, float, bool, round, pow, min, max})
+# they take numbers, or nothing, and give numbers, or nothing
+_PLAIN = frozenset(
+    {
+        "NOP",
+        "RESUME",
+        "POP_TOP",
+        "JUMP",
+        "POP_JUMP_IF_FALSE",
+        "POP_JUMP_IF_TRUE",
+        "POP_JUMP_IF_NONE",
+        "POP_JUMP_IF_NOT_NONE",
+        "UNARY_NOT",
+        "IS_OP",
+        "TO_BOOL",
+        "RETURN_VALUE",
+        "RAISE_VARARGS",
+        "LOAD_ASSERTION_ERROR",
+    }
+)
+_Handler = Callable[[_Walk, Any, "dict[str, Kind]", "list[Kind]", bool], None]
+_HANDLERS: dict[str, _Handler] = {
+    "LOAD_FAST": _Walk.load_fast,
+    "STORE_FAST": _Walk.store_fast,
+    "LOAD_CONST": _Walk.load_const,
+    "LOAD_GLOBAL": _Walk.load_global,
+    "COPY": _Walk.copy,
+    "SWAP": _Walk.swap,
+    "LOAD_ATTR": _Walk.load_attr,
+    "LOAD_METHOD": _Walk.load_attr,
+    "BINARY_SUBSCR": _Walk.binary_subscr,
+    "STORE_SUBSCR": _Walk.store_subscr,
+    "BUILD_TUPLE": _Walk.build_tuple,
+    "UNPACK_SEQUENCE": _Walk.unpack_sequence,
+    "GET_ITER": _Walk.get_iter,
+    "FOR_ITER": _Walk.for_iter,
+    "CALL": _Walk.call,
+}

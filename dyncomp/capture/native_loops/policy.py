@@ -1,0 +1,229 @@
+"""When a loop's compiled form is entered, and how its outcome is told to the gate before the loop.
+
+Compiling takes as long as plain Python needs for some hundred thousand instructions: a loop is compiled when
+it has run, or is about to run, for longer. Steps are counted by the gates, not timed, so that programs do the
+same each time they run. Inner loops count for those around them, which are compiled with them; they are
+compiled by themselves where those cannot be, or for a single long run.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+import traceback
+import types
+from typing import Any
+
+from ...errors import ToolchainError
+from .. import _hook
+from .._hook import Ticks
+from ..bytecode.gates import LoopFacts
+from ..bytecode.instr import CanonicalCode
+from .record import NativeLoopRecord
+
+# microseconds: an instruction in plain Python, and entering compiled code
+_INSTRUCTION = 0.03
+_ENTER = 5.0
+_ALONE = 8  # how many times longer than others an inner loop must run to be compiled without those around it
+_FEWEST, _MOST = 16, 1 << 20  # ticks given at a time
+_FOREVER = 1 << 62
+_EXAMPLES: tuple[Any, ...] = (range(0), range(1 << 70), [], ())
+_COUNTED = tuple(type(iter(items)) for items in _EXAMPLES)
+
+
+class LoopEntry:
+    """The ``entry`` of a gate: ``entry[iterator, *values]`` or ``entry[values]`` says where to go on.
+
+    (A subscript, not a call: behind a call CPython may run signal handlers, and where these raise an
+    exception the outcome would be lost.) ``outer`` is the entry of the loop around; ``entries`` are this one
+    and those of the loops within, by header.
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        code: CanonicalCode,
+        facts: LoopFacts,
+        namespace: dict[str, Any],
+        record: NativeLoopRecord,
+        outer: LoopEntry | None,
+    ) -> None:
+        self.config = config
+        self.owners: list[types.CodeType] = []  # code whose captures end at this loop
+        self.code = code
+        self.facts = facts
+        self.namespace = namespace
+        self.record = record
+        self.outer = outer
+        self.entries: dict[int, LoopEntry] = {facts.loop.header: self}
+        around = outer
+        while around is not None:
+            around.entries[facts.loop.header] = self
+            around = around.outer
+        self.ticks = Ticks(0)
+        self.ways = {place: way for way, place in enumerate(facts.places)}
+        self._given = 0
+        self._spent = 0.0  # microseconds in plain Python, loops within included
+        self._step = _INSTRUCTION * len(facts.loop.body)
+        self._native: Any = None
+        self._is_refused = False
+        self._is_wanted = False
+        self._is_ready = False  # it was compiled for some types
+        self._setbacks = 0
+        self._changed = [facts.names.index(name) for name in facts.changed]
+
+    def __getitem__(self, values: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+        """``(None, None, ())``, or way, exception to raise there, and payload (see ``gates``)."""
+        self._count()
+        if self._is_refused:
+            return self._plain(_FOREVER)
+        if sys.gettrace() is not None or sys.getprofile() is not None:
+            return self._plain(_MOST)  # tools see plain Python
+        ticks = self._ticks_until_worth(values)
+        if ticks:
+            return self._plain(ticks)
+        self._is_wanted = False
+        state = self._prepared(values)
+        if state is None:
+            return self._declined()
+        raised: BaseException
+        try:
+            self._native.execute(state)
+            return self._outcome(self._native.results(state), None)
+        except BaseException as error:  # a signal handler's: there is no other point here where one may run
+            raised = error
+        found = self._native.results(state)
+        if found is None:
+            raise raised
+        return self._outcome(found, _without_own_frames(raised))
+
+    # -- when ----------------------------------------------------------------------------------------
+    def _plain(self, ticks: int) -> tuple[None, None, tuple[()]]:
+        self._given = self.ticks.left = ticks
+        return None, None, ()
+
+    def _count(self) -> None:
+        """Add the steps made since the last time."""
+        spent = (self._given - self.ticks.left) * self._step
+        self._given = self.ticks.left = 0
+        entry: LoopEntry | None = self
+        while entry is not None:
+            entry._spent += spent
+            if entry is not self and entry._is_due() and not entry._is_refused:
+                entry._given -= entry.ticks.left
+                entry.ticks.left = 0
+            entry = entry.outer
+
+    @property
+    def _threshold(self) -> float:
+        limit: float = self.config.options.native_loop_us
+        return limit
+
+    def _is_due(self) -> bool:
+        return self._is_ready or self._spent >= self._threshold
+
+    def _ticks_until_worth(self, values: tuple[Any, ...]) -> int:
+        """How many steps are to be made in plain Python before the loop is looked at again; 0: enter it."""
+        if self._is_wanted or not self._threshold:
+            return 0
+        steps = _steps_left(values[0]) if self.facts.loop.kind == "for" else None
+        expected = 0.0 if steps is None else steps * self._step
+        if self._is_ready:
+            return 0 if steps is None or expected >= _ENTER or len(self.entries) > 1 else steps + 1
+        if self._is_within_another():
+            wanted = _ALONE * self._threshold - expected
+        else:
+            wanted = self._threshold - self._spent - expected
+        if wanted <= 0:
+            return 0
+        return min(max(int(wanted / self._step), _FEWEST), _MOST)
+
+    def _is_within_another(self) -> bool:
+        """Whether a loop around may still be compiled with this one in it."""
+        outer = self.outer
+        while outer is not None:
+            if not outer._is_refused:
+                return True
+            outer = outer.outer
+        return False
+
+    # -- running -------------------------------------------------------------------------------------
+    def _prepared(self, values: tuple[Any, ...]) -> Any:
+        """What compiled code is given; ``None`` where it does not take these values."""
+        try:
+            if self._native is None:
+                self._native = self.config.make_native(
+                    self.code, self.facts.loop, self.facts.names, self.namespace, self.record
+                )
+            state = self._native.prepare(*values)
+        except ToolchainError as error:
+            self.record.problem = str(error)
+            self._is_refused = True
+            return None
+        except Exception:  # a bug in dyncomp must never change what the program does
+            self.config.records.add_internal_error(traceback.format_exc())
+            if self.config.options.debug_verify and self.config.raise_internal_errors:
+                raise
+            self.record.problem = "an internal error"
+            self._is_refused = True
+            return None
+        if state is not None:
+            self._is_ready = True
+            self.record.runs += 1
+        return state
+
+    def _declined(self) -> tuple[None, None, tuple[()]]:
+        native = self._native
+        if native is not None and not self._is_refused:
+            self.record.problem = native.problem
+            self._is_refused = native.is_hopeless
+            if self._is_refused:
+                self._capture_otherwise()
+        if self._is_refused:
+            return self._plain(_FOREVER)
+        return self._set_back()
+
+    def _capture_otherwise(self) -> None:
+        """What the loop calls may be worth capturing: from the next call on it is captured as others are."""
+        instructions = self.code.instructions
+        if any(instructions[index].op == "CALL" for index in self.facts.loop.body):
+            self.config.not_native.add((id(self.code), self.facts.loop.header))
+            for owner in self.owners:
+                _hook.clear(owner, self.config)
+
+    def _set_back(self) -> tuple[None, None, tuple[()]]:
+        self._setbacks += 1
+        return self._plain(1 << min(self._setbacks + 4, 30))
+
+    def _outcome(self, found: tuple[Any, ...], raised: Any) -> tuple[Any, Any, Any]:
+        place, way = found[0], self.ways[found[0]]
+        split = 1 + self.facts.depths[way]
+        assert len(found) == split + len(self.facts.names), (place, len(found))
+        local = found[split:]
+        payload = (*[local[index] for index in self._changed], *found[split - 1 : 0 : -1])
+        if place in self.entries:
+            entry = self.entries[place]  # it only paused
+            entry._is_wanted = True
+            entry.ticks.left = entry._given = 0
+        elif place in self.facts.loop.body:
+            self._left_early()
+        else:
+            self._setbacks = 0
+        return way, raised, payload
+
+    def _left_early(self) -> None:
+        """Something rare happened: compiled code is entered again with the next step, or some later one."""
+        self._setbacks += 1
+        self.ticks.left = self._given = 0 if self._setbacks < 4 else 1 << min(self._setbacks - 2, 20)
+
+
+def _without_own_frames(error: BaseException) -> BaseException:
+    found = error.__traceback__
+    while found is not None and found.tb_frame.f_globals.get("__package__", "").startswith("dyncomp"):
+        found = found.tb_next
+    return error.with_traceback(found)
+
+
+def _steps_left(iterator: Any) -> int | None:
+    """How often a loop over ``iterator`` will still run, where that is known."""
+    return operator.length_hint(iterator) if type(iterator) in _COUNTED else None

@@ -1,0 +1,41 @@
+"""What ``explain()`` and ``stats()`` say of a loop that is compiled whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...dataclass import dataclass, field
+from ...graph.ir import Loc
+
+
+@dataclass(eq=False)
+class NativeLoopRecord:
+    """One loop of the program. ``runs``: how often compiled code was entered; ``versions``: for how many
+    combinations of types it was made, in ``seconds``; ``bailed``: why it was left amid the loop, and how
+    often; ``problem``: why it is plain Python, where it is; ``source``: the newest version's C++."""
+
+    name: str
+    loc: Loc
+    kind: str
+    runs: int = 0
+    versions: int = 0
+    seconds: float = 0.0
+    bailed: Counter[str] = field(default_factory=Counter)
+    problem: str = ""
+    source: str = ""
+
+    @property
+    def is_native(self) -> bool:
+        return self.runs > 0
+
+    def describe(self) -> str:
+        """A line, and one for each reason to leave compiled code."""
+        where = f"{self.kind} loop of {self.name} at {self.loc}"
+        if not self.is_native:
+            return f"{where}: plain Python: {self.problem or 'it has not run for long yet'}"
+        versions = f"{self.versions} version" + ("s" if self.versions != 1 else "")
+        lines = [f"{where}: {versions}, compiled in {self.seconds * 1e3:.1f} ms, entered {self.runs} times"]
+        if self.problem:
+            lines.append(f"    plain Python for other types: {self.problem}")
+        lines += [f"    left {count} times: {reason}" for reason, count in self.bailed.items()]
+        return "\n".join(lines)

@@ -1,0 +1,22 @@
+"""The compiler for loops that are compiled whole (``capture.native_loops``): source text to an address."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from dyncomp.inductor.codecache import open_cache
+
+
+def build(source: str, symbol: str, dump: str = "") -> int:
+    """The address of a function of one translation unit, from the cache if it is there. ``dump``:
+    a directory to write the source to. Raises ``ToolchainError`` where it cannot be compiled."""
+    if dump:
+        _write(source, symbol, Path(dump))
+    return open_cache().load(source).symbol(symbol)
+
+
+def _write(source: str, symbol: str, folder: Path) -> None:
+    digest = hashlib.sha256(source.encode()).hexdigest()[:8]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"loop-{symbol}-{digest}.cpp").write_text(source, encoding="utf-8")
