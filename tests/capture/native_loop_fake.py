@@ -41,6 +41,8 @@ class Unknown(Exception):
 class FakeLoop:
     """What ``config.make_native`` makes. ``chance``: of stopping at a place where that is allowed."""
 
+    has_paused = True
+
     def __init__(self, code, loop, names, namespace, record, seed=0, chance=0.02):
         facts = next(f for f in gateable_loops(code) if f.loop.header == loop.header)
         self.code, self.loop, self.names, self.namespace, self.record = code, loop, names, namespace, record

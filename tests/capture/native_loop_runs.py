@@ -58,7 +58,7 @@ class Run:
             self.native.execute(state)
             place, *rest = self.native.results(state)
             stack, values = rest[: len(rest) - len(self.names)], rest[len(rest) - len(self.names) :]
-            if place != self.loop.header:
+            if place != self.loop.header or not self.native.has_paused:
                 break
         bound = {name: value for name, value in zip(self.names, values) if value is not UNBOUND}
         made = make_continuation(self.code, place, stack_depth=len(stack), bound=tuple(bound))

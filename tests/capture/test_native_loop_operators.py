@@ -51,6 +51,8 @@ def compare(expression, kinds, most=None):
     for values in itertools.islice(itertools.product(*(VALUES[kind] for kind in kinds)), most):
         if "**" in expression and any(abs(float(v)) > 1e4 for v in values):
             continue
+        if "**" in expression and {type(v) for v in values} & {np.uint64} and len(set(kinds)) == 2:
+            continue  # NumPy computes these powers by vectors, which differ in the last bit
         if "<<" in expression and values[1] > 100:
             continue
         args = (range(1), 0, *values)

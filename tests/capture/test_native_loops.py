@@ -32,7 +32,7 @@ def test_tot():
     check(tot, range(101), 0, RANDOM.random(100), left=True)
     check(tot, range(-50, 50), 0, RANDOM.random(100), left=False)
     check(tot, range(100), 0, np.arange(100), left=False)
-    check(tot, range(100), 2**62, [1] * 100, native=False)
+    check(tot, range(100), 2**62, [1] * 100, left=False)
     check(tot, range(100), 2**63 - 100, np.arange(100), left=True)
 
 

@@ -132,6 +132,8 @@ def _shifted(op: str, x: Value, y: Value) -> Any:
 
 def _int_divide(b: Block, op: str, x: Value, y: Value) -> Value:
     low, high = bounds(y)
+    if y.constant is not None and y.constant > 0 and y.constant & (y.constant - 1) == 0:
+        return _by_power_of_two(b, op, x, y.constant)
     if low <= 0 <= high:
         b.check(f"{y.text} != 0", "a division by zero")
     if low <= -1 <= high and bounds(x)[0] == -(2**63):
@@ -146,6 +148,14 @@ def _int_divide(b: Block, op: str, x: Value, y: Value) -> Value:
         plain = f"{x.text} / {y.text}" if bounds(x)[0] >= 0 else f"floor_div({x.text}, {y.text})"
         return b.new(INT, plain, *ends)
     return b.new(INT, f"floor_div({x.text}, {y.text})")
+
+
+def _by_power_of_two(b: Block, op: str, x: Value, power: int) -> Value:
+    """Floor and remainder by a power of two are a shift and the lowest bits, whatever the sign."""
+    low, high = bounds(x)
+    if op == "%":
+        return b.new(INT, f"{x.text} & {power - 1}LL", 0, power - 1)
+    return b.new(INT, f"{x.text} >> {power.bit_length() - 1}", low // power, high // power)
 
 
 def _int_true_divide(b: Block, op: str, x: Value, y: Value) -> Value:

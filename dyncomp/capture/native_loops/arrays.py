@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...dataclass import dataclass
+from . import lists
 from .arithmetic import bounds, convert
 from .block import Block
 from .kinds import (
@@ -45,6 +46,8 @@ def parts_of(array: Value) -> Parts:
 
 def element(b: Block, value: Value, index: list[Value]) -> Value:
     """``value[index]``: a NumPy scalar, or a view of the axes that are left."""
+    if value.kind.family == "list" and len(index) == 1:
+        return lists.element(b, value, index[0])
     if value.kind.family != "array":
         raise Stop(f"an item of {value.kind}")
     detail: ArrayDetail = value.kind.detail
@@ -111,6 +114,9 @@ def _position(b: Block, value: Value, parts: Parts, axis: int, index: Value) -> 
 
 def store(b: Block, target: Value, index: list[Value], value: Value) -> None:
     """``target[index] = value`` for one element."""
+    if target.kind.family == "list" and len(index) == 1:
+        lists.store(b, target, index[0], value)
+        return
     if target.kind.family != "array":
         raise Stop(f"an item of {target.kind} is assigned")
     detail: ArrayDetail = target.kind.detail
@@ -159,6 +165,8 @@ def _float_limits(bits: int, signed: bool) -> tuple[str, str]:
 
 def attribute(b: Block, value: Value, name: str) -> Value:
     """``value.name``."""
+    if value.kind.family == "list":
+        return lists.attribute(b, value, name)
     if value.kind.family != "array":
         raise Stop(f"the attribute {name} of {value.kind}")
     detail: ArrayDetail = value.kind.detail
@@ -176,6 +184,8 @@ def attribute(b: Block, value: Value, name: str) -> Value:
 
 def length(b: Block, value: Value) -> Value:
     """``len(value)``."""
+    if value.kind.family == "list":
+        return lists.length(b, value)
     if value.kind.family == "array" and value.kind.detail.ndim:
         return _size(parts_of(value).sizes[0])
     if value.kind.family == "tuple":

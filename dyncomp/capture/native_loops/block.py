@@ -95,6 +95,10 @@ class Block:
         leave = Leave(self.leave_place, kinds, f"{reason}, line {where.loc.line}", retry)
         return self.walker.leave(leave, self.leave_stack)
 
+    def leave_label(self, reason: str) -> str:
+        """Where to go to leave before the instruction."""
+        return self._leave(reason)
+
     def effect(self) -> None:
         """The instruction has had an effect: from now on, leaving means going on behind it."""
         if self.scope.parent is None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..bytecode.instr import CO_NEWLOCALS, CO_OPTIMIZED
 from ..pyver import decode
-from . import arrays, iterators
+from . import arrays, iterators, lists
 from .arithmetic import as_double, as_int, binary, bounds, compare, is_number, result_kind
 from .block import Block
 from .blocks import facts_of
@@ -20,6 +20,7 @@ from .kinds import (
     BOOL,
     FLOAT,
     INT,
+    NONE_VALUE,
     NP_BOOL,
     NP_FLOAT,
     IterDetail,
@@ -40,6 +41,9 @@ _PLAIN_FLAGS = CO_OPTIMIZED | CO_NEWLOCALS | 0x10 | ~0xFFFF  # nested; of __futu
 def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], taken: int) -> Value | None:
     """What a call gives; None where control went elsewhere. ``taken``: stack slots of function and
     arguments."""
+    if function.kind.family == "method" and function.kind.detail[1] == "append" and len(args) == 1:
+        lists.append(b, Value(function.kind.detail[0], function.parts), args[0])
+        return NONE_VALUE
     if function.kind.family != "constant":
         raise Stop(f"a call of {function.kind}")
     found = function.kind.detail

@@ -172,13 +172,14 @@ def _for_iter(b: Block, instr: Instr) -> None:
         after = f"if ({current} {order} {end}) {{ {again} }} {after}"
     b.line(f"if (!({current} {order} {stop})) {{ {after} }}")
     item = b.temp("i64", current)
-    b.line(f"{current} += {detail.step or step};")
+    advance = f"{current} += {detail.step or step};"
     low, high = (0 if detail.nonnegative else -LARGEST), LARGEST
     fact = ("item", depth, 0) if detail.sign else None
     number = Value(INT, (item,), fact, low, high)
-    b.push(
-        number if detail.source is None else iterators.item(b, Value(detail.source, value.parts[3:]), number)
-    )
+    if detail.source is not None:
+        number = iterators.item(b, Value(detail.source, value.parts[3:]), number)
+    b.line(advance)
+    b.push(number)
     b.effect()
 
 
@@ -299,8 +300,11 @@ def _call(b: Block, instr: Instr) -> None:
     function = b.stack[len(b.stack) - count - 1]
     result = calls.call(b, function, args, names, count + 1)
     if result is not None:
+        is_effect = function.kind.family == "method"
         del b.stack[len(b.stack) - count - 1 :]
         b.push(result)
+        if is_effect:
+            b.effect()
 
 
 @handles("RETURN_VALUE")

@@ -22,6 +22,7 @@ from .kinds import (
     Kind,
     array_kind,
     iter_kind,
+    list_kind,
     progress,
     range_kind,
     source_kind,
@@ -119,7 +120,7 @@ def _range_iterator(value: Any, number: int) -> Described:
     return _iter_kind(progress(step, start)), (start, stop, step)
 
 
-_OF_SEQUENCE = (type(iter(np.zeros(1))), type(iter(())))
+_OF_SEQUENCE: tuple[Any, ...] = (type(iter(np.zeros(1))), type(iter(())), type(iter([])))
 
 
 def _iterator(value: Any, number: int, given: list[Any]) -> Described:
@@ -136,7 +137,8 @@ def _source(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, i
     if type(value) in _OF_SEQUENCE:
         return _source_of_sequence(value, given)
     if type(value) is enumerate:
-        _, (inner, count) = value.__reduce__()
+        reduced: Any = value.__reduce__()
+        _, (inner, count) = reduced
         if sys.getrefcount(inner) != _UNSHARED or type(count) is not int or abs(count) >= LARGEST:
             return None
         found = _source(inner, given)
@@ -157,14 +159,17 @@ def _source_of_sequence(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, 
     kind, parts = describe(sequence, given)
     if kind.family == "array" and kind.detail.ndim:
         return source_kind("array", kind), parts, position, len(sequence)
+    if kind.family == "list" and kind.detail.item is not None:
+        return source_kind("list", kind), parts, position, len(sequence)
     if kind.family == "tuple" and len(set(kind.detail)) == 1:
         return source_kind("items", kind), parts, position, len(sequence)
     return None
 
 
 def _unshared() -> int:
-    value: Any = enumerate(iter(()))
-    _, (inner, count) = value.__reduce__()
+    value = enumerate(iter(()))
+    reduced: Any = value.__reduce__()
+    _, (inner, count) = reduced
     return int(sys.getrefcount(inner) + count)
 
 
@@ -179,6 +184,31 @@ def advance(iterator: Any, steps: int) -> None:
 
 
 CAN_ADVANCE = (RANGE_ITERATOR, *_OF_SEQUENCE)
+
+
+_ITEMS = {int: KIND_OF_TYPE[int], float: KIND_OF_TYPE[float], bool: KIND_OF_TYPE[bool]}
+_DEEPEST = 3
+
+
+@functools.cache
+def _list_kind(item: Kind | None) -> Kind:
+    return list_kind(item)
+
+
+def _kind_of_list(value: list[Any], depth: int) -> Kind | None:
+    if not value:
+        return _list_kind(None)
+    first = value[0]
+    if type(first) is list:
+        item = _kind_of_list(first, depth + 1) if depth < _DEEPEST else None
+    else:
+        item = _ITEMS.get(type(first))
+    return None if item is None else _list_kind(item)
+
+
+def _list(value: Any, number: int) -> Described:
+    kind = _kind_of_list(value, 0)
+    return (OPAQUE, (number,)) if kind is None else (kind, (id(value), number))
 
 
 def _tuple(value: Any, number: int) -> Described:
@@ -200,4 +230,5 @@ _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     range: _range,
     RANGE_ITERATOR: _range_iterator,
     tuple: _tuple,
+    list: _list,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import arrays
+from . import arrays, lists
 from .block import Block
 from .kinds import (
     INT,
@@ -66,6 +66,8 @@ def source_of(b: Block, value: Value) -> Value:
         return value
     if family == "array" and value.kind.detail.ndim:
         return Value(source_kind("array", value.kind), value.parts)
+    if family == "list" and value.kind.detail.item is not None:
+        return Value(source_kind("list", value.kind), value.parts)
     if family == "tuple" and len(set(value.kind.detail)) == 1:
         return Value(source_kind("items", value.kind), value.parts)
     if family == "range":
@@ -93,6 +95,8 @@ def length(b: Block, source: Value) -> str:
     what, inner = source.kind.detail
     if what == "array":
         return source.parts[1]
+    if what == "list":
+        return b.temp("i64", f"LIST({source.parts[0]})->size")
     if what == "items":
         return f"{len(inner[0].detail)}LL"
     if what == "range":
@@ -120,6 +124,8 @@ def item(b: Block, source: Value, count: Value) -> Value:
     what, inner = source.kind.detail
     if what == "array":
         return arrays.element_at(b, Value(inner[0], source.parts), count)
+    if what == "list":
+        return lists.item_at(b, Value(inner[0], source.parts), count.text)
     if what == "items":
         return _select(b, items_of(Value(inner[0], source.parts)), count)
     if what == "range":

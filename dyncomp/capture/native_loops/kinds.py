@@ -142,6 +142,29 @@ def array_kind(code: str, ndim: int, writeable: bool, dense: bool, depth: int = 
     return Kind("array", name, parts, box, ArrayDetail(NUMPY[code], ndim, writeable, dense, depth))
 
 
+class ListDetail(NamedTuple):
+    """``item``: the kind that items are taken to be of; None: not known. ``depth``: how many
+    indices lead from the list given at entry to this one."""
+
+    item: Kind | None
+    depth: int
+
+
+def list_kind(item: Kind | None, depth: int = 0) -> Kind:
+    """Lists. Parts: the object's address, the number of the object given at entry and the indices
+    from there."""
+    path = [(f"_x{k}", "i64") for k in range(depth)]
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        found = objects.given[values[1]]
+        for index in values[2:]:
+            found = found[index]
+        return found
+
+    name = f"list{depth or ''}{item.code if item else 'e'}"
+    return Kind("list", name, (("_p", "char*"), ("_id", "i64"), *path), box, ListDetail(item, depth))
+
+
 class IterDetail(NamedTuple):
     """``step``: 0 for one known only at run time; ``sign``: its sign, 0 if unknown. ``nonnegative``: no
     number of it is below 0. ``facts``: the accesses (local, axis, offset) that were found to be within bounds
@@ -190,7 +213,7 @@ def make_iterator(source: Kind, values: Sequence[Any], position: int, objects: O
     what, inner = source.detail
     if what == "range":
         return iter(inner[0].box(values, objects)[position:])
-    if what in ("array", "items"):
+    if what in ("array", "items", "list"):
         made = iter(inner[0].box(values, objects))
         made.__setstate__(position)
         return made

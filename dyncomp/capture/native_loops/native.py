@@ -164,6 +164,7 @@ class NativeLoop:
         self.record = record
         self.problem = ""
         self.is_hopeless = False
+        self.has_paused = False
         self._programs: dict[Key, list[Program]] = {}
         self._refusals: dict[Key, str] = {}
         read = set().union(*facts_of(code, loop.header).live.values())
@@ -208,7 +209,8 @@ class NativeLoop:
             return None
         leave = step.leave
         assert leave is not None
-        if leave.reason and leave.reason != PAUSED and self.record is not None:
+        self.has_paused = leave.reason == PAUSED
+        if leave.reason and not self.has_paused and self.record is not None:
             self.record.bailed[leave.reason] += 1
         place, stack, local = self._outcome(step)
         return place, *stack, *local

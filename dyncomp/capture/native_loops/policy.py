@@ -216,7 +216,7 @@ class LoopEntry:
         assert len(found) == split + len(self.facts.names), (place, len(found))
         local = found[split:]
         payload = (*[local[index] for index in self._changed], *found[split - 1 : 0 : -1])
-        if place in self.entries:
+        if place in self.entries and self._native.has_paused:
             entry = self.entries[place]  # it only paused
             entry._is_wanted = True
             entry.ticks.left = entry._given = 0

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...dataclass import dataclass
+from ..pyver.tables import INTS_HAVE_TAGS
 from . import control
 from .block import SOFT_BUDGET, walk_all
 from .kinds import Kind, Value
 from .walk import FIRST_TAG, Assumption, Leave, Subject, Version, Walker, clean, put
 
-PRELUDE = """\
+PRELUDE = (
+    f"#define TAGGED {int(INTS_HAVE_TAGS)}\n"
+    + """\
 typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -27,6 +30,39 @@ double exp(double); double expm1(double); double log(double); double log1p(doubl
 double log10(double); double erf(double); double erfc(double); double cbrt(double);
 double atan2(double, double);
 double fmod(double, double); double pow(double, double);
+}
+struct List { i64 references; void* type; i64 size; char** items; };
+extern "C" {
+extern char PyLong_Type, PyFloat_Type, PyBool_Type, PyList_Type;
+char* PyLong_FromLongLong(i64); char* PyFloat_FromDouble(double); char* PyBool_FromLong(long);
+int PyList_Append(char*, char*); void PyErr_Clear(); void Py_DecRef(char*);
+}
+#define LIST(p) ((volatile List*)(p))
+#define TYPE(p) (((char**)(p))[1])
+static inline bool item_float(char* item, double* value) {
+  if (TYPE(item) != &PyFloat_Type) return false;
+  *value = LOAD(double, item + 16);
+  return true;
+}
+/* The digits are of 30 bits; what their number and the sign are written as depends on the version. */
+static inline bool item_int(char* item, i64* value) {
+  if (TYPE(item) != &PyLong_Type) return false;
+  i64 head = LOAD(i64, item + 16), digits = TAGGED ? head >> 3 : head < 0 ? -head : head;
+  if (digits > 2) return false;
+  u64 found = digits > 0 ? LOAD(u32, item + 24) : 0;
+  if (digits > 1) found |= (u64)LOAD(u32, item + 28) << 30;
+  *value = (TAGGED ? (head & 3) == 2 : head < 0) ? -(i64)found : (i64)found;
+  return true;
+}
+static inline bool item_bool(char* item, bool* value) {
+  if (TYPE(item) != &PyBool_Type) return false;
+  i64 head = LOAD(i64, item + 16);
+  *value = TAGGED ? head >> 3 && LOAD(u32, item + 24) : head != 0;
+  return true;
+}
+static inline bool is_plain_number(char* item) {
+  char* type = TYPE(item);
+  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type;
 }
 static inline i64 floor_div(i64 a, i64 b) { i64 q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
 static inline i64 floor_mod(i64 a, i64 b) { i64 r = a % b;
@@ -83,6 +119,7 @@ static inline bool float_power(double x, double y, double* result) {
   return is_finite(r);
 }
 """
+)
 
 
 @dataclass(frozen=True, eq=False)

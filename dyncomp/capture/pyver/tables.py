@@ -8,6 +8,9 @@ import sys
 VERSION: tuple[int, int] = sys.version_info[:2]
 """The running CPython, as (3, minor)."""
 
+INTS_HAVE_TAGS = VERSION >= (3, 12)
+"""How an int's sign and number of digits lie in memory: as flags and a number, or as a signed number."""
+
 BREAK_ID = "bytecode"
 """Break id of bytecode that is not understood."""
 
