@@ -61,9 +61,10 @@ class DeviceLibrary:
     is a view of one's memory; ``pointer(array)`` its address, ``item(array)`` its one element in Python.
     ``matmul(a, b, out)`` multiplies (batches of) matrices. ``stream(index)``: the handle of a device's
     current stream; ``enter(index)`` makes a device the current one and returns what ``leave`` takes back.
-    ``milliseconds(call)``: the time that what a call starts takes on the current device. ``deterministic()``:
-    whether the program asks for the same bits each time. ``routines``: names of ops with the library's own
-    function on its arrays.
+    ``milliseconds(call)``: the time that what a call starts takes on the current device. ``facts(index)``: a
+    device's name, its number of multiprocessors, whether it copies by tensor descriptors.
+    ``deterministic()``: whether the program asks for the same bits each time. ``routines``: names of ops with
+    the library's own function on its arrays.
     """
 
     empty: Callable[..., Any]
@@ -78,6 +79,7 @@ class DeviceLibrary:
     enter: Callable[[int], Any]
     leave: Callable[[Any], None]
     milliseconds: Callable[[Callable[[], None]], float]
+    facts: Callable[[int], tuple[str, int, bool]]
     deterministic: Callable[[], bool]
     routines: tuple[tuple[str, Callable[..., Any]], ...] = ()
 
@@ -175,6 +177,14 @@ def part_shown(builder: GraphBuilder, var: Var) -> Var | None:
 
 
 _PARTS = ("real", "imag")
+
+
+def memory_of(builder: GraphBuilder, var: Var) -> str:
+    """The name of the value whose memory ``var`` is, or is a view of."""
+    made = {out.name: node for node in builder.nodes for out in node.outputs}
+    while var.name in made and getattr(builder.table[made[var.name].op], "is_view", False):
+        var = made[var.name].inputs[0]
+    return var.name
 
 
 @dataclass

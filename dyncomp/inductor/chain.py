@@ -7,7 +7,7 @@ lowering made, rewritten to cover a block of rows: any function of rows will do,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..dataclass import dataclass
 from ..dtypes import int64
@@ -23,6 +23,7 @@ from .epilogue import (
     Tiled,
     find_reader,
     groups_of,
+    is_own_product,
     read_later,
     target_of,
     touched,
@@ -37,8 +38,11 @@ from .lower_values import Storage, place_of
 _ROW_OPS = SIMPLE | {"reduce", "axis"}
 
 
+IsProduct = Callable[[Item | None], bool]
+
+
 @dataclass(frozen=True)
-class _Found:
+class FoundChain:
     """Positions of the row kernel and of the second product, and the rewritten kernel."""
 
     kernel: int
@@ -50,10 +54,10 @@ def fuse_chains(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[I
     """The steps, with products that only a kernel of rows and another product lie between made one step."""
     left: list[Item | None] = list(items)
     for at, first in enumerate(items):
-        if not _is_product(first):
+        if not is_own_product(first):
             continue
         assert isinstance(first, LibraryCall)
-        found = _chain(left, at, first, env)
+        found = find_chain(left, at, first, env, is_own_product)
         if found is None:
             continue
         second = left[found.second]
@@ -63,11 +67,11 @@ def fuse_chains(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[I
     return [item for item in left if item is not None]
 
 
-def _is_product(item: Item | None) -> bool:
-    return isinstance(item, LibraryCall) and item.kind == "blas" and bool(item.detail.own)
-
-
-def _chain(left: Sequence[Item | None], at: int, first: LibraryCall, env: ShapeEnv) -> _Found | None:
+def find_chain(
+    left: Sequence[Item | None], at: int, first: LibraryCall, env: ShapeEnv, is_product: IsProduct
+) -> FoundChain | None:
+    """What follows the product at ``at``, where that is a kernel of rows and a product; ``is_product`` says
+    of a step whether it is one that can be joined."""
     scores = target_of(first)
     reader = find_reader(left, at, first)
     if reader is None or read_later(left[reader + 1 :], scores):
@@ -79,7 +83,8 @@ def _chain(left: Sequence[Item | None], at: int, first: LibraryCall, env: ShapeE
     if len(outputs) != 1 or _in_two_buffers(kernel, scores):
         return None
     (weights,) = outputs
-    taker = _taker(left, at, reader, [*map(_storage, first.operands), *kernel.storages], weights)
+    needed = [*map(_storage, first.operands), *kernel.storages]
+    taker = _taker(left, reader, needed, weights, is_product)
     if taker is None or read_later(left[taker + 1 :], weights):
         return None
     second = left[taker]
@@ -87,7 +92,7 @@ def _chain(left: Sequence[Item | None], at: int, first: LibraryCall, env: ShapeE
     if not _fits(first.detail, second.detail, weights):
         return None
     tiled = _rows(first.detail, kernel, scores, weights, env)
-    return _Found(reader, taker, tiled) if tiled is not None else None
+    return FoundChain(reader, taker, tiled) if tiled is not None else None
 
 
 def _storage(value: object) -> Storage:
@@ -100,19 +105,19 @@ def _in_two_buffers(kernel: Emitted, storage: Storage) -> bool:
 
 
 def _taker(
-    left: Sequence[Item | None], at: int, reader: int, needed: list[Storage], weights: Storage
+    left: Sequence[Item | None],
+    reader: int,
+    needed: list[Storage],
+    weights: Storage,
+    is_product: IsProduct,
 ) -> int | None:
     """The product that is first to touch ``weights``; ``None`` if the steps before cannot move there."""
-    if any(
-        s is n for item in left[at + 1 : reader] if item is not None for s in written(item) for n in needed
-    ):
-        return None
     for later in range(reader + 1, len(left)):
         item = left[later]
         if item is None:
             continue
         if any(s is weights for s in touched(item)):
-            return later if _is_product(item) else None
+            return later if is_product(item) else None
         if any(s is n for s in written(item) for n in needed):
             return None
     return None

@@ -30,10 +30,12 @@ from .lower_values import Table
 from .memory import MemoryPlan, plan_memory
 from .plan import Planned, Planner
 from .render.cpp import render_module
-from .schedule import CallBlas, CallChain, LaunchKernel, Module, Step
+from .schedule import Alternatives, CallBlas, CallChain, LaunchKernel, Module, Step
 from .toolchain import find_toolchain
 
 T = TypeVar("T")
+# Makes one step of several.
+Join = Callable[[list[Emitted | LibraryCall], ShapeEnv], list[Item]]
 
 
 @dataclass
@@ -68,13 +70,19 @@ class CompiledArtifact:
 
 
 def _count(module: Module) -> str:
-    steps = [step for segment in module.segments for step in segment.steps]
+    steps: list[Step] = []
+    for segment in module.segments:
+        for step in segment.steps:
+            steps += step.plain if isinstance(step, Alternatives) else (step,)
     kernels = sum(isinstance(s, LaunchKernel) for s in steps)
     products = len(steps) - kernels + sum(isinstance(s, CallChain) for s in steps)
     return f"{kernels} kernels, {products} matrix products"
 
 
 def _describe_step(step: Step) -> str:
+    if isinstance(step, Alternatives):
+        each = "; ".join(map(_describe_step, step.plain))
+        return f"one kernel, or {each}" if len(step.plain) > 1 else each
     if isinstance(step, CallChain):
         first, second = step.first, step.second
         assert first.epilogue is not None
@@ -119,7 +127,7 @@ def compile_graph(
     if graph.device != CPU:
         return _compile_for_device(graph, options, owner, edit, timed)
     table = table_with(() if owner is None else owner.routines)
-    lowering, items, memory = _lowered(graph, table, True, options, timed)
+    lowering, items, memory = _lowered(graph, table, _fuse_products, options, timed)
     planned = timed("schedule", lambda: Planner(lowering, memory, tensor_owner(owner)).run(items))
     source = ""
     library: Library | None = None
@@ -145,12 +153,12 @@ def compile_graph(
 
 
 def _lowered(
-    graph: Graph, table: Table, fuse_products: bool, options: Options, timed: _Timer
+    graph: Graph, table: Table, join: Join, options: Options, timed: _Timer
 ) -> tuple[Lowering, list[Item], MemoryPlan]:
     """Loops and library calls in order, and where their values lie."""
     try:
         lowering = timed("lower", lambda: Lowering(graph, table).run())
-        items: list[Item] = timed("emit", lambda: _items(lowering, graph, fuse_products))
+        items: list[Item] = timed("emit", lambda: join(emit_steps(lowering), graph.env))
     except RecursionError as error:
         # expressions of up to a few dozen operations nest; the caller's own stack may leave too little
         raise LoweringError("the Python stack is too deep to compile here") from error
@@ -159,25 +167,23 @@ def _lowered(
     return lowering, items, timed("memory", lambda: plan_memory([touched(item) for item in items]))
 
 
-def _items(lowering: Lowering, graph: Graph, fuse_products: bool) -> list[Item]:
-    steps = emit_steps(lowering)
-    return _fuse_products(steps, graph.env) if fuse_products else list(steps)
-
-
 def _compile_for_device(
     graph: Graph, options: Options, owner: Any, edit: Callable[[str], str] | None, timed: _Timer
 ) -> CompiledArtifact:
     """The same for arrays on a GPU: Triton kernels, and library calls for products."""
-    from .gpu.compile import DevicePlanner, build_for_device, check_devices
+    from .gpu.compile import build_for_device, check_devices
+    from .gpu.fuse import join_steps
     from .gpu.narrow import narrow_products
+    from .gpu.plan import DevicePlanner
 
     devices = check_devices(graph, owner)
     table = table_with(devices.routines)
     graph = timed("narrow", lambda: narrow_products(graph, table))
-    lowering, items, memory = _lowered(graph, table, False, options, timed)
+    lowering, items, memory = _lowered(graph, table, join_steps, options, timed)
     tune = options.mode == "max-autotune"
     planned = timed("schedule", lambda: DevicePlanner(lowering, memory, tensor_owner(owner)).run(items))
-    call, source = timed("build", lambda: build_for_device(graph, planned, owner, devices, edit, tune))
+    cache = open_cache().directory if options.cache else None
+    call, source = timed("build", lambda: build_for_device(graph, planned, owner, devices, edit, tune, cache))
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
 
 

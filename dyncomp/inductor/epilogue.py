@@ -80,17 +80,32 @@ def fuse_epilogues(items: Sequence[Item], env: ShapeEnv) -> list[Item]:
     """The steps, with every product joined to the first kernel that reads it where that can be."""
     left: list[Item | None] = list(items)
     for at, item in enumerate(items):
-        if not isinstance(item, LibraryCall) or item.kind != "blas" or not item.detail.own:
+        if not is_own_product(item):
             continue
-        reader = find_reader(left, at, item)
-        kernel = left[reader] if reader is not None else None
-        if reader is None or not isinstance(kernel, Emitted):
-            continue
-        private = not read_later(left[reader + 1 :], target_of(item))
-        tiled = _tile(item.detail, kernel, target_of(item), private, env)
-        if tiled is not None:
+        assert isinstance(item, LibraryCall)
+        found = find_epilogue(left, at, item, item.detail, env)
+        if found is not None:
+            reader, tiled = found
             left[at], left[reader] = None, FusedProduct(item, tiled)
     return [item for item in left if item is not None]
+
+
+def is_own_product(item: Item | None) -> bool:
+    """Whether the runtime multiplies here."""
+    return isinstance(item, LibraryCall) and item.kind == "blas" and bool(item.detail.own)
+
+
+def find_epilogue(
+    left: Sequence[Item | None], at: int, call: LibraryCall, detail: Product, env: ShapeEnv
+) -> tuple[int, Tiled] | None:
+    """The place of the kernel that can finish the tiles of the product at ``at``, and that kernel."""
+    reader = find_reader(left, at, call)
+    kernel = left[reader] if reader is not None else None
+    if reader is None or not isinstance(kernel, Emitted):
+        return None
+    private = not read_later(left[reader + 1 :], target_of(call))
+    tiled = _tile(detail, kernel, target_of(call), private, env)
+    return None if tiled is None else (reader, tiled)
 
 
 # -- order ------------------------------------------------------------------------------------

@@ -62,9 +62,16 @@ def _wants_blas(value: Value, dims: Dims) -> bool:
     if value.dtype not in (BLAS_DTYPES if value.type.device == CPU else DEVICE_DTYPES):
         return False
     x, y = value.inputs
-    m = hint(product(x.shape[k] for k in dims.x_free))
-    n = hint(product(y.shape[k] for k in dims.y_free))
-    k = hint(product(x.shape[k] for k in dims.x_contract))
+    if x.dtype is not value.dtype and value.type.device == CPU:
+        return False
+    m = product(x.shape[k] for k in dims.x_free)
+    n = product(y.shape[k] for k in dims.y_free)
+    return is_large(m, n, product(x.shape[k] for k in dims.x_contract))
+
+
+def is_large(m: Dim, n: Dim, k: Dim) -> bool:
+    """Whether a product of these sizes is worth a routine."""
+    m, n, k = hint(m), hint(n), hint(k)
     return min(m, n) > 1 and k > 1 and max(m, n) > TINY and m * n * k >= SMALL_PRODUCT
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..device import CPU
 from ..graph.ir import Node
 from ..symint import Dim, hint, product, same
 from .lower_contract import OWN_DTYPES, Operand, Product, copied, flat_stride
@@ -19,6 +20,8 @@ MOST_DIMENSIONS = 2
 def runs_own(node: Node) -> bool:
     """Whether the runtime does this convolution: over one or two dimensions, the result in C order."""
     x, params = node.inputs[0], node.kwargs
+    if x.type.device != CPU:
+        return False
     if x.dtype not in OWN_DTYPES or len(params["stride"]) > MOST_DIMENSIONS:
         return False
     return not params.get("channels_last") and all(low >= 0 for low, _ in params["padding"])

@@ -221,6 +221,7 @@ class ClusterEmitter:
         y = self.get(value.inputs[1], _mapped(y_index, root))
         if value.dtype.is_bool:
             return self._reduce(root, self.builder.apply("logical_and", x, y), "any", value.dtype)
+        x, y = (self.builder.cast(v, value.dtype) for v in (x, y))
         return self._reduce(root, self.builder.apply("multiply", x, y), "sum", value.dtype)
 
     def _store(self, value: str, place: Place, index: Index, root: Root) -> None:

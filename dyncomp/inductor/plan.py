@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..dataclass import dataclass, field
@@ -96,21 +97,24 @@ class Planner:
     def run(self, items: Sequence[Item]) -> Planned:
         self._number_buffers()
         for item in items:
-            if isinstance(item, Emitted):
-                self._launch(item)
-            elif isinstance(item, FusedProduct):
-                self.current.append(self._blas(item.call, item.tiled))
-            elif isinstance(item, Chained):
-                self.current.append(self._chain(item))
-            elif item.kind == "blas":
-                self.current.append(self._blas(item))
-            else:
-                self._extern(item)
+            self._item(item)
         self._close_segment()
         plan = self._plan()
         names = tuple(s.name for s in self.graph.symbols)
         module = Module(self.graph.name, tuple(self.segments), names, tuple(self.sizes.dims))
         return Planned(module, plan, self.work_ns)
+
+    def _item(self, item: Item) -> None:
+        if isinstance(item, Emitted):
+            self._launch(item)
+        elif isinstance(item, FusedProduct):
+            self.current.append(self._blas(item.call, item.tiled))
+        elif isinstance(item, Chained):
+            self.current.append(self._chain(item))
+        elif item.kind == "blas":
+            self.current.append(self._blas(item))
+        else:
+            self._extern(item)
 
     # -- buffers ------------------------------------------------------------------------------
     def _number_buffers(self) -> None:
@@ -135,12 +139,13 @@ class Planner:
 
     # -- steps --------------------------------------------------------------------------------
     def _launch(self, item: Emitted) -> None:
+        self.current.append(self._kernel(item))
+
+    def _kernel(self, item: Emitted) -> LaunchKernel:
         slots = tuple(self.number(s) for s in item.storages)
         point_ns = work_of(item.kernel)
         self.work_ns += point_ns * hint(item.points)
-        self.current.append(
-            LaunchKernel(item.kernel, slots, item.points, point_ns, not item.ordered, item.raises)
-        )
+        return LaunchKernel(item.kernel, slots, item.points, point_ns, not item.ordered, item.raises)
 
     def _blas(self, call: LibraryCall, tiled: Tiled | None = None) -> CallBlas:
         product = call.detail
@@ -151,7 +156,19 @@ class Planner:
         c = None if tiled is not None and tiled.private else self._matrix(product.c)
         sizes = (product.m, product.n, product.k)
         kernel = self._tile_kernel(tiled)
-        return CallBlas(dtype, *sizes, a, b, c, product.batch, product.own, kernel, product.windows)
+        source = product.a.value.dtype
+        return CallBlas(
+            dtype,
+            *sizes,
+            a,
+            b,
+            c,
+            product.batch,
+            product.own,
+            kernel,
+            product.windows,
+            None if source is dtype else source,
+        )
 
     def _tile_kernel(self, tiled: Tiled | None) -> TileKernel | None:
         if tiled is None:
@@ -168,7 +185,9 @@ class Planner:
         sizes = (product.m, product.n, product.k)
         rows = Matrix(0, 0, product.a.row_stride, product.a.col_stride, product.a.batch_strides)
         b, c = self._matrix(product.b), self._matrix(product.c)
-        return CallChain(first, CallBlas(first.dtype, *sizes, rows, b, c, product.batch, True))
+        dtype, source = item.second.value.dtype, product.b.value.dtype
+        second = CallBlas(dtype, *sizes, rows, b, c, product.batch, True)
+        return CallChain(first, second if source is dtype else replace(second, source=source))
 
     def _matrix(self, operand: Operand) -> Matrix:
         place = place_of(operand.value)
@@ -182,6 +201,9 @@ class Planner:
 
     def _extern(self, call: LibraryCall) -> None:
         self._close_segment()
+        self.steps.append(self._routine(call))
+
+    def _routine(self, call: LibraryCall) -> PyCallStep:
         value = call.value
         assert value.row is not None
         if has_symbols(tuple(value.params.values())):
@@ -189,7 +211,7 @@ class Planner:
         function = functools.partial(value.row.ref, **value.params)
         inputs = tuple(self._reference(v) for v in call.operands)
         outputs = tuple(self._reference(v) for v in call.results)
-        self.steps.append(PyCallStep(function, inputs, outputs))
+        return PyCallStep(function, inputs, outputs)
 
     def _reference(self, value: Value) -> BufferRef:
         place = place_of(value)

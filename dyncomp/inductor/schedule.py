@@ -7,6 +7,8 @@ numbered as in the launch plan (inputs, integers, fresh outputs, arena slots, co
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..dataclass import dataclass
 from ..dtypes import DType
 from ..symint import Dim
@@ -83,7 +85,8 @@ class CallBlas:
     By the runtime's own product where ``own`` (float32 and float64), else by ``cblas_?gemm`` of ``dtype``
     (complex64 and complex128 too). ``epilogue`` (own products only) finishes the tiles; ``c`` is ``None``
     where only that reads them. ``windows`` (own products only): ``b`` is images, of which the right
-    operand is what the windows of a convolution's kernel see; its strides are those of the batch."""
+    operand is what the windows of a convolution's kernel see; its strides are those of the batch.
+    ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves, on a GPU)."""
 
     dtype: DType
     m: Dim
@@ -96,6 +99,7 @@ class CallBlas:
     own: bool = False
     epilogue: TileKernel | None = None
     windows: Windows | None = None
+    source: DType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,18 @@ class CallChain:
     second: CallBlas
 
 
-Step = LaunchKernel | CallBlas | CallChain
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """On a GPU: steps as one kernel made from a template, or one after another (``plain``: these, and calls
+    of library routines), whichever is faster. ``fused`` says what the template computes. ``private``: what
+    only ``plain`` needs memory for, type and number of elements; their slots are -1, -2, …"""
+
+    fused: Any
+    plain: tuple[Any, ...]
+    private: tuple[tuple[DType, Dim], ...] = ()
+
+
+Step = LaunchKernel | CallBlas | CallChain | Alternatives
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import ALL, complex128, float32, float64, int64
+from ..dtypes import ALL, bfloat16, complex128, float16, float32, float64, int64
 from ..graph.ir import ArrayType, array_type
 from ..symint import Dim
 from .kit import Array, axes_tuple, widening
@@ -67,6 +67,25 @@ def dot_ref(x: Array, y: Array, *, contract: Pair, batch: Pair) -> Array:
     return _quiet_dot(x, y, contract=contract, batch=batch)
 
 
+def wide_dot_meta(x: ArrayType, y: ArrayType, *, contract: Pair, batch: Pair) -> ArrayType:
+    if x.dtype not in (float16, bfloat16):
+        raise TypeError(f"wide_dot_general of {x.dtype}")
+    narrow = dot_meta(x, y, contract=contract, batch=batch)
+    return array_type(float32, narrow.shape, x.device)
+
+
+def wide_dot_ref(x: Array, y: Array, *, contract: Pair, batch: Pair) -> Array:
+    return dot_ref(x.astype(np.float32), y.astype(np.float32), contract=contract, batch=batch)
+
+
+def wide_dot_samples() -> Iterator[Sample]:
+    none: Pair = ((), ())
+    for dtype in (float16, bfloat16):
+        yield _case(dtype, (3, 4), (4, 5), ((1,), (0,)), none, "matmul")
+        yield _case(dtype, (40, 32), (48, 32), ((1,), (1,)), none, "turned")
+        yield _case(dtype, (2, 3, 4), (2, 4, 5), ((2,), (1,)), ((0,), (0,)), "batched")
+
+
 def _case(
     dtype: Any, xs: Sequence[int], ys: Sequence[int], contract: Pair, batch: Pair, label: str
 ) -> Sample:
@@ -114,5 +133,16 @@ ROWS: tuple[OpDef, ...] = (
         doc="Sum of products over paired `contract` dimensions, for each of paired `batch` dimensions; "
         "result dimensions: batch, free of x, free of y, in C order. `contract` and `batch` are pairs of "
         "tuples (dimensions of x, of y). Same dtype in and out (bool: or of ands).",
+    ),
+    OpDef(
+        "wide_dot_general",
+        ("contract", "batch"),
+        wide_dot_meta,
+        wide_dot_ref,
+        lower=Contract(),
+        samples=wide_dot_samples,
+        tolerance=Tolerance(64.0),
+        doc="`dot_general` of half-precision operands with sums and results in float32, as a GPU's "
+        "matrix units make them.",
     ),
 )

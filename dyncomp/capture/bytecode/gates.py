@@ -56,7 +56,9 @@ _WAY = ".way"
 _HELD = ".held"
 _RAISED = ".raised"
 # what other code may see at once; compiled code may have to stop right behind it
-_EFFECTS = frozenset({"STORE_SUBSCR", "STORE_ATTR", "STORE_GLOBAL", "CALL", "DELETE_SUBSCR"})
+_EFFECTS = frozenset(
+    {"STORE_SUBSCR", "STORE_ATTR", "STORE_GLOBAL", "CALL", "DELETE_SUBSCR", "STORE_FAST", "FOR_ITER"}
+)
 # with these in it a loop is not compiled whole
 # fmt: off
 _NEVER_COMPILED = frozenset((

@@ -187,6 +187,8 @@ def full_like(
     *,
     device: Any = None,
 ) -> ArrayRef:
+    if fill_value is None:
+        raise Unsupported("numpy.full_like of None")
     return _like(tx, a, fill_value, dtype, order, shape, device)
 
 

@@ -95,7 +95,7 @@ def put(tx: TraceContext, a: Any, ind: Any, v: Any, mode: str = "raise") -> None
     if mode != "raise" or a.ndim != 1:
         raise Unsupported("numpy.put with a mode, or into several dimensions")
     index = as_index(tx, ind).var
-    value = to_var(tx, as_ref(tx, v), a.dtype)
+    value = to_var(tx, operand(tx, v), a.dtype)
     if value.ndim and not (
         len(value.shape) == index.ndim and all(m == n for m, n in zip(value.shape, index.shape))
     ):

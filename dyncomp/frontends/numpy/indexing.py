@@ -11,7 +11,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symint import Dim, same
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, TraceContext, memory_of
 from .data_dependent import positions
 from .index_parse import (
     ArrayItem,
@@ -163,12 +163,24 @@ def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
     if _masked_in_place(subscript, ready):
         _write_masked(tx, x, subscript, ready)
     elif subscript.fancy:
+        _refuse_own_memory(tx, x.var, subscript, ready)
         _write_fancy(tx, x, by_positions(tx, subscript, x.shape), ready, "set")
     else:
         view = view_of(x, apply_basic(tx, x.var, subscript.items).var)
         if view.ndim == 0 and ready.ndim > 0:
             raise Unsupported("an array assigned to one element")
         write(tx, view, fit(tx, ready, view.shape))
+
+
+def _refuse_own_memory(tx: TraceContext, x: Var, subscript: Subscript, value: Var) -> None:
+    """NumPy assigns through a mask of the whole array element by element, also from the array's own memory,
+    whose elements it may have written by then."""
+    if len(subscript.items) != 1 or not subscript.masks or not value.ndim:
+        return
+    (item,) = subscript.items
+    whole = isinstance(item, MaskItem) and item.var.ndim == x.ndim
+    if whole and memory_of(tx.builder, value) == memory_of(tx.builder, x):
+        raise Unsupported("a masked assignment from the memory that it writes")
 
 
 def assigned_value(tx: TraceContext, value: Any, dtype: DType) -> Var:

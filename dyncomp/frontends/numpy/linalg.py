@@ -22,7 +22,6 @@ from .operands import (
     emit,
     integer,
     normalize_axis,
-    operand,
     value_of,
 )
 from .reductions import max_, min_, sum_
@@ -111,15 +110,23 @@ def imatmul(tx: TraceContext, x: ArrayRef, other: Any) -> ArrayRef:
 @TABLE.function("dot")
 def dot(tx: TraceContext, a: Any, b: Any, out: Any = None) -> ArrayRef:
     x, y = as_ref(tx, a), as_ref(tx, b)
-    if not x.ndim or not y.ndim:
-        return deliver(tx, call_ufunc(tx, np.multiply, operand(tx, a), operand(tx, b)).var, single_out(out))
     dtype = common_dtype(x, y)
+    if not x.ndim or not y.ndim:
+        return deliver(tx, _scaled(tx, convert(tx, x.var, dtype), convert(tx, y.var, dtype)), single_out(out))
     place = 0 if y.ndim == 1 else y.ndim - 2
     result = contract(tx, convert(tx, x.var, dtype), convert(tx, y.var, dtype), ((x.ndim - 1,), (place,)))
     target = single_out(out)
     if target is not None and target.dtype != dtype:
         raise Unsupported("output array is not acceptable (must have the right datatype)")
     return deliver(tx, result, target)
+
+
+def _scaled(tx: TraceContext, x: Var, y: Var) -> Var:
+    """A product with a number as ``dot`` computes it: added to zero, so that no result is a negative zero."""
+    product = call_ufunc(tx, np.multiply, array_of(x), array_of(y)).var
+    if not product.dtype.is_inexact:
+        return product
+    return call_ufunc(tx, np.add, array_of(product), 0).var
 
 
 @TABLE.function("vdot")

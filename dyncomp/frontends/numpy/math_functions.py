@@ -375,6 +375,7 @@ def putmask(tx: TraceContext, a: Any, mask: Any, values: Any) -> None:
     value = as_ref(tx, values)
     if not isinstance(a, ArrayRef) or (value.ndim and value.shape != a.shape):
         raise Unsupported("numpy.putmask with values that are repeated")
+    _check_safe(value, a)
     test = to_var(tx, operand(tx, mask), dtypes.bool_)
     if len(test.shape) != a.ndim or not all(m == n for m, n in zip(test.shape, a.shape)):
         raise Unsupported("putmask: mask and data must be the same size")
@@ -382,11 +383,17 @@ def putmask(tx: TraceContext, a: Any, mask: Any, values: Any) -> None:
     write(tx, a, emit(tx, "where", test, ready, a.var))
 
 
+def _check_safe(values: ArrayRef, target: ArrayRef) -> None:
+    if values.kind == "array" and not promote.can_cast(values.dtype, target.dtype, "safe"):
+        raise Unsupported(f"Cannot cast array data from {values.dtype} to {target.dtype} safely")
+
+
 @TABLE.function("place")
 def place(tx: TraceContext, arr: Any, mask: Any, vals: Any) -> None:
     value = as_ref(tx, vals)
     if not isinstance(arr, ArrayRef) or any(n != 1 for n in value.shape):
         raise Unsupported("numpy.place of several values, or into what is no array")
+    _check_safe(value, arr)
     if not promote.can_cast(value.dtype, arr.dtype, "same_kind"):
         raise Unsupported("numpy.place that converts to another kind of number")
     putmask(tx, arr, mask, value_of(emit(tx, "reshape", value.var, shape=())) if value.shape else vals)

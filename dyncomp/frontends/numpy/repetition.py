@@ -76,7 +76,8 @@ def repeat(tx: TraceContext, a: Any, repeats: Any, axis: Any = None) -> ArrayRef
     after = source.shape[along + 1 :]
     split = reshape_var(tx, source, (*before, 1, *after))
     fresh = emit(tx, "contiguous", broadcast_to(tx, split, (*before, count, *after)))
-    return array_of(emit(tx, "reshape", fresh, shape=(*before[:-1], before[-1] * count, *after)))
+    flat = emit(tx, "reshape", fresh, shape=(*before[:-1], before[-1] * count, *after))
+    return array_of(emit(tx, "copy", flat))
 
 
 def _repeat_each(tx: TraceContext, x: Var, repeats: np.ndarray[Any, Any], axis: int) -> Var:

@@ -102,8 +102,8 @@ def ravel(tx: TraceContext, a: Any, order: str = "C") -> ArrayRef:
     if not contiguous:
         source = emit(tx, "contiguous", source)
     flat = emit(tx, "reshape", source, shape=(product(source.shape),))
-    if x.kind != "array":
-        return array_of(emit(tx, "copy", flat))
+    if x.kind != "array" or not contiguous:
+        return array_of(emit(tx, "copy", flat))  # no view of what was put in order, as .base tells
     return ArrayRef(flat, "array", readonly=x.readonly and contiguous)
 
 
@@ -121,7 +121,7 @@ def _in_order(tx: TraceContext, x: Var, order: str) -> Var:
 def flatten(tx: TraceContext, x: ArrayRef, order: str = "C") -> ArrayRef:
     """A copy with one dimension."""
     fresh = emit(tx, "contiguous", _in_order(tx, x.var, order))
-    return array_of(emit(tx, "reshape", fresh, shape=(product(x.shape),)))
+    return array_of(emit(tx, "copy", emit(tx, "reshape", fresh, shape=(product(x.shape),))))
 
 
 @TABLE.function("squeeze")

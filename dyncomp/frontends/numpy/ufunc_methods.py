@@ -109,7 +109,7 @@ def deliver(tx: TraceContext, var: Var, out: ArrayRef | None, casting: str = "sa
 def keep_dims(tx: TraceContext, var: Var, shape: tuple[Any, ...], axes: tuple[int, ...]) -> Var:
     """Put the reduced axes back with size one."""
     kept = tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
-    return emit(tx, "reshape", var, shape=kept) if axes else var
+    return emit(tx, "copy", emit(tx, "reshape", var, shape=kept)) if axes else var
 
 
 def _masked(tx: TraceContext, ufunc: np.ufunc, var: Var, where: Any, initial: Any) -> Var:

@@ -41,7 +41,23 @@ def _window(base: Any, offset: int, shape: Sequence[int], strides: Sequence[int]
     return made.set_(base.untyped_storage(), start // dtype.itemsize, tuple(shape), tuple(strides))
 
 
+def _wide(a: Any, b: Any, out: Any) -> None:
+    """Halves multiplied with results in float32, by a routine that not every build of torch has."""
+    multiply = torch.mm if a.ndim == 2 else torch.bmm
+    if a.ndim <= 3:
+        try:
+            multiply(a, b, out_dtype=out.dtype, out=out)
+            return
+        except (NotImplementedError, RuntimeError, TypeError, ValueError):
+            pass
+    _matmul(a.to(out.dtype), b.to(out.dtype), out)
+
+
 def _matmul(a: Any, b: Any, out: Any) -> None:
+    if a.dtype != out.dtype:
+        with torch.no_grad():
+            _wide(a, b, out)
+        return
     with torch.no_grad():
         if a.ndim == 2:
             torch.mm(a, b, out=out)
@@ -75,6 +91,12 @@ def _milliseconds(call: Callable[[], None]) -> float:
     return elapsed
 
 
+def _facts(index: int) -> tuple[str, int, bool]:
+    found = torch.cuda.get_device_properties(index)
+    is_nvidia = torch.version.hip is None
+    return found.name, found.multi_processor_count, is_nvidia and found.major >= 9
+
+
 LIBRARY = DeviceLibrary(
     _empty,
     _full,
@@ -88,6 +110,7 @@ LIBRARY = DeviceLibrary(
     _enter,
     _leave,
     _milliseconds,
+    _facts,
     torch.are_deterministic_algorithms_enabled,
     ON_TENSORS,
 )

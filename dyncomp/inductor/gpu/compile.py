@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from ...device import CPU
+from ...device import CPU, Device
 from ...errors import LoweringError, ToolchainError
 from ...frontends.base import ArrayOwner, DeviceLibrary
 from ...graph.ir import Graph
-from ...prims.table import TABLE
-from ..fuse import LibraryCall
 from ..loopir import Kernel
-from ..plan import Planned, Planner
-from ..schedule import LaunchKernel
+from ..plan import Planned
+from ..schedule import Alternatives, LaunchKernel, Step
+from . import choose
 from .launch import Driver, TritonDriver, Variants, load_module
-from .products import Chosen, TunedProduct
+from .products import Processor
 from .wrapper import Wrapper
 
-# What was found to be fastest on the GPUs of this process.
-CHOSEN = Chosen()
 
-
-class DevicePlanner(Planner):
-    """Plans library calls as the library's own routines on the device, where it has them."""
-
-    def _extern(self, call: LibraryCall) -> None:
-        value = call.value
-        assert value.row is not None
-        if value.row.ref is TABLE[value.row.name].ref:
-            raise LoweringError(f"{value.row.name} has no routine on a GPU")
-        super()._extern(call)
+@functools.lru_cache(maxsize=8)
+def _chosen(folder: Path | None) -> choose.Chosen:
+    """What was found to be fastest on the GPUs of this process."""
+    return choose.Chosen(folder)
 
 
 def check_devices(graph: Graph, owner: ArrayOwner | None) -> DeviceLibrary:
@@ -44,7 +37,8 @@ def check_devices(graph: Graph, owner: ArrayOwner | None) -> DeviceLibrary:
 
 
 def _kernels(planned: Planned) -> list[Kernel]:
-    steps = [step for segment in planned.module.segments for step in segment.steps]
+    steps: list[Step] = [step for segment in planned.module.segments for step in segment.steps]
+    steps += [inner for step in steps if isinstance(step, Alternatives) for inner in step.plain]
     return [step.kernel for step in steps if isinstance(step, LaunchKernel)]
 
 
@@ -63,11 +57,14 @@ def build_for_device(
     library: DeviceLibrary,
     edit: Callable[[str], str] | None = None,
     tune: bool = False,
+    cache: Path | None = None,
 ) -> tuple[Callable[..., Any], str]:
-    """The callable of a planned graph, and its source. ``tune``: products are timed at their first call."""
+    """The callable of a planned graph, and its source. ``tune``: steps that have several forms are timed at
+    their first call; what was found is kept below ``cache``."""
     if library.deterministic() and any(_varies(kernel) for kernel in _kernels(planned)):
         raise LoweringError("writes whose order differs from run to run where algorithms must not")
-    wrapper = Wrapper(planned.module, planned.plan, graph.device, tune=tune)
+    _, count, descriptors = library.facts(graph.device.index)
+    wrapper = Wrapper(planned.module, planned.plan, graph.device, Processor(count, descriptors), tune=tune)
     source = wrapper.source()
     if edit is not None:
         source = edit(source)
@@ -76,7 +73,7 @@ def build_for_device(
         module = load_module(name, source)
     except ImportError as error:
         raise ToolchainError(f"Triton is needed for arrays on {graph.device}: {error}") from error
-    driver: Driver = TritonDriver()
+    driver: Driver = TritonDriver(lambda size, index: library.scratch(size, Device(graph.device.kind, index)))
     names: dict[str, Any] = {
         f"{kernel.name}_variants": Variants(module, kernel, driver, graph.device.index)
         for kernel in wrapper.kernels.values()
@@ -84,8 +81,12 @@ def build_for_device(
     for k, constant in enumerate(planned.plan.constants):
         names[f"constant{k}"] = library.upload(constant, graph.device)
     names |= wrapper.functions
-    for function, step in wrapper.tuned.items():
-        names[function] = TunedProduct(step, library, driver, graph.device.index, CHOSEN)
+    chosen = _chosen(None if cache is None else choose.folder_of(cache))
+    device = choose.Device(library, driver, graph.device.index, tune, chosen)
+    for function, made in wrapper.choices.items():
+        names[function] = choose.Choice(
+            made.kernels, device, made.plain, made.usual, made.repeatable, made.needs_alignment
+        )
     names |= {
         "device": graph.device,
         "empty": library.empty,

@@ -7,6 +7,7 @@ wide.
 
 from __future__ import annotations
 
+import contextvars
 import linecache
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -56,7 +57,11 @@ class Variants:
 
 
 class TritonDriver:
-    """Compiles and launches by Triton's own driver, which is torch's where torch is loaded."""
+    """Compiles and launches by Triton's own driver, which is torch's where torch is loaded. ``scratch(bytes,
+    device number)``: memory for kernels that ask for some (for tensor descriptors)."""
+
+    def __init__(self, scratch: Callable[[int, int], Any] | None = None) -> None:
+        self.scratch = scratch
 
     def load(self, function: Any, kernel: TritonKernel, aligned: bool, device: int) -> Launch:
         from triton.runtime import driver
@@ -69,7 +74,23 @@ class TritonDriver:
         def launch(programs: int, stream: int, *arguments: int) -> None:
             run(programs, 1, 1, stream, handle, packed, None, None, None, *arguments, *constants)
 
-        return launch
+        if not getattr(compiled.metadata, "global_scratch_size", 0) or self.scratch is None:
+            return launch
+        return _with_scratch(launch, self.scratch, device)
+
+
+def _with_scratch(launch: Launch, scratch: Callable[[int, int], Any], device: int) -> Launch:
+    """``launch`` where Triton asks for memory: its allocator is a context variable, set in a context of our
+    own, so that the program's stays as it is."""
+    import triton
+
+    context = contextvars.copy_context()
+    context.run(triton.set_allocator, lambda size, alignment, stream: scratch(size, device))
+
+    def launch_in_context(programs: int, stream: int, *arguments: int) -> None:
+        context.copy().run(launch, programs, stream, *arguments)
+
+    return launch_in_context
 
 
 def compile_kernel(function: Any, kernel: TritonKernel, aligned: bool, target: Any) -> Any:

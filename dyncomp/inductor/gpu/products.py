@@ -1,35 +1,45 @@
-"""Matrix products in half precision by a Triton template, and the choice between it and the library.
+"""Matrix products by a Triton template, with the pointwise kernel that finishes each tile.
 
-Under ``mode="max-autotune"`` each product of known sizes is timed on the GPU at its first call, the library's
-routine and the template with several tiles, and the fastest is kept for all equal products of the process.
+Three forms: *plain* (a program per tile), *persistent* (as many programs as processors, each going from tile
+to tile, so that loads of the next overlap with the end of the last) and *descriptor* (persistent, operands
+copied by the hardware's tensor descriptors: Hopper and later). Sums are of float32; float32 operands are
+multiplied as such (no tf32).
 """
 
 from __future__ import annotations
 
-import statistics
-import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+import hashlib
+from collections.abc import Sequence
 
-from ...dataclass import dataclass, field
-from ...dtypes import bfloat16, float16
-from ...frontends.base import DeviceLibrary
+from ...dataclass import dataclass
+from ...dtypes import DType, bfloat16, float16, float32
 from ..render.triton import TritonKernel
+from ..render.triton_layout import Group, power_of_two
 from ..render.triton_print import pointer_type
+from ..render.triton_tile import (
+    POSITIONS,
+    TilePrinter,
+    in_registers,
+    is_known,
+    masks,
+    pointers_of,
+    tile_printer,
+)
 from ..schedule import CallBlas, Matrix
-from .launch import Driver, Variants, load_module
 
-TEMPLATE_DTYPES = (float16, bfloat16)
+HALVES = (float16, bfloat16)
+TEMPLATE_DTYPES = (*HALVES, float32)
+# Rows of tiles whose programs run side by side, to share columns of b in the cache.
 GROUP = 8
-# Fewer multiplications than this are over before a choice would matter.
-SMALL = 1 << 24
-REPEATS = 7
-BUDGET_MS = 400.0
+# Offsets from a pointer beyond this take 64 bits.
+NARROW = 2**31 - 2**16
+# What a tensor descriptor asks of addresses and of strides, in bytes.
+DESCRIPTOR_BYTES = 16
 
 
 @dataclass(frozen=True)
 class Tile:
-    """What one program computes, in steps of ``depth`` along the contracted dimension."""
+    """What one program computes at a time, in steps of ``depth`` along the contracted dimension."""
 
     rows: int
     columns: int
@@ -38,198 +48,305 @@ class Tile:
     stages: int
 
 
-TILES = (
+HALF_TILES = (
     Tile(128, 256, 64, 8, 3),
     Tile(256, 128, 64, 8, 3),
     Tile(128, 128, 64, 4, 3),
     Tile(128, 64, 64, 4, 4),
     Tile(64, 128, 64, 4, 4),
     Tile(64, 64, 64, 4, 4),
+    Tile(16, 128, 128, 4, 4),
+    Tile(16, 64, 128, 4, 5),
 )
-
-_TEMPLATE = """\
-@triton.jit
-def {name}(p_a, p_b, p_c, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
-    pid = tl.program_id(0)
-    product = pid // {tiles}
-    tile = pid % {tiles}
-    # neighbours in a group of rows share the columns of b in the cache
-    group = tile // ({group} * {tiles_n})
-    first = group * {group}
-    height = tl.minimum({tiles_m} - first, {group})
-    i_tile = first + (tile % ({group} * {tiles_n})) % height
-    j_tile = (tile % ({group} * {tiles_n})) // height
-    i = (i_tile * ROWS + tl.arange(0, ROWS)).to(tl.int64)
-    j = (j_tile * COLUMNS + tl.arange(0, COLUMNS)).to(tl.int64)
-    k = tl.arange(0, DEPTH).to(tl.int64)
-    {batch}
-    a = p_a + a_start + i[:, None] * {a_row} + k[None, :] * {a_column}
-    b = p_b + b_start + k[:, None] * {b_row} + j[None, :] * {b_column}
-    total = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for start in range(0, {k}, DEPTH):
-        a_mask = (i[:, None] < {m}) & (k[None, :] + start < {k})
-        b_mask = (k[:, None] + start < {k}) & (j[None, :] < {n})
-        a_tile = tl.load(a, mask=a_mask, other=0)
-        b_tile = tl.load(b, mask=b_mask, other=0)
-        total = tl.dot(a_tile, b_tile, total)
-        a += DEPTH * {a_column}
-        b += DEPTH * {b_row}
-    c = p_c + c_start + i[:, None] * {c_row} + j[None, :] * {c_column}
-    c_mask = (i[:, None] < {m}) & (j[None, :] < {n})
-    tl.store(c, total.to(tl.{dtype}), mask=c_mask)
-"""
+FLOAT_TILES = (
+    Tile(128, 64, 16, 8, 3),
+    Tile(64, 64, 32, 4, 3),
+    Tile(64, 32, 32, 4, 3),
+    Tile(16, 64, 64, 4, 3),
+)
+# Those that go from tile to tile.
+PERSISTENT_TILES = (Tile(128, 256, 64, 8, 3), Tile(128, 128, 64, 8, 4), Tile(128, 128, 64, 4, 3))
+DESCRIPTOR_TILES = (Tile(128, 256, 64, 8, 3), Tile(128, 128, 64, 8, 4), Tile(128, 128, 128, 8, 2))
 
 
+@dataclass(frozen=True)
+class Processor:
+    """What is asked of a GPU: how many multiprocessors it has, and whether it copies by tensor
+    descriptors."""
+
+    count: int = 132
+    descriptors: bool = False
+
+
+# -- which ------------------------------------------------------------------------------------
 def has_template(step: CallBlas) -> bool:
-    """Whether the template computes a product: half precision, sizes known now."""
-    if step.dtype not in TEMPLATE_DTYPES or step.c is None:
+    """Whether the template computes a product: sizes known now, halves or float32."""
+    if _source(step) not in TEMPLATE_DTYPES or step.dtype not in TEMPLATE_DTYPES or step.windows is not None:
         return False
-    dims = [step.m, step.n, step.k, *step.batch]
-    for matrix in (step.a, step.b, step.c):
-        dims += [matrix.row_stride, matrix.col_stride, *matrix.batch_strides]
-    return all(isinstance(d, int) for d in dims) and min(step.m, step.n, step.k) >= 16
+    if step.epilogue is not None and not is_known(step.epilogue.kernel):
+        return False
+    return all(isinstance(d, int) for d in _dims(step)) and min(step.m, step.n, step.k) > 0
 
 
-def _starts(step: CallBlas) -> str:
-    """Where the matrices of product number ``product`` begin."""
-    assert step.c is not None
-    lines = ["rest = product.to(tl.int64)"]
-    terms: dict[str, list[str]] = {"a": [], "b": [], "c": []}
-    for axis in reversed(range(len(step.batch))):
-        lines.append(f"i_{axis} = rest % {step.batch[axis]}")
-        lines.append(f"rest = rest // {step.batch[axis]}")
-        for name, matrix in (("a", step.a), ("b", step.b), ("c", step.c)):
-            terms[name].append(f"i_{axis} * {matrix.batch_strides[axis]}")
-    for name, parts in terms.items():
-        lines.append(f"{name}_start = {' + '.join(parts) or '0'}")
-    return "\n    ".join(lines)
+def candidates(step: CallBlas, processor: Processor) -> list[TritonKernel]:
+    """The template in the forms and tiles that suit a product, the likeliest first."""
+    half = _source(step) in HALVES
+    tiles = _suitable(step, HALF_TILES if half else FLOAT_TILES)
+    found = [render_product(step, tile) for tile in tiles]
+    if half and _count(step, Tile(128, 128, 64, 8, 3)) > processor.count:
+        persistent = _suitable(step, PERSISTENT_TILES)
+        found += [render_product(step, t, "persistent", processor.count) for t in persistent]
+        if processor.descriptors and has_descriptors(step):
+            described = _suitable(step, DESCRIPTOR_TILES)
+            found += [render_product(step, t, "descriptor", processor.count) for t in described]
+    return found
 
 
-def render_product(step: CallBlas, tile: Tile) -> TritonKernel:
-    """The template for one product and tile; pointers are to the matrices' first elements."""
-    assert step.c is not None
-    m, n, k = int(step.m), int(step.n), int(step.k)
-    tiles_m, tiles_n = -(-m // tile.rows), -(-n // tile.columns)
-    name = f"product_{m}x{n}x{k}_{tile.rows}x{tile.columns}x{tile.depth}"
-    body = _TEMPLATE.format(
-        name=name,
-        tiles=tiles_m * tiles_n,
-        tiles_m=tiles_m,
-        tiles_n=tiles_n,
-        group=GROUP,
-        batch=_starts(step),
-        dtype=step.dtype.name,
-        m=m,
-        n=n,
-        k=k,
-        **_strides("a", step.a),
-        **_strides("b", step.b),
-        **_strides("c", step.c),
-    )
-    signature = dict.fromkeys(("p_a", "p_b", "p_c"), pointer_type(step.dtype))
-    signature |= dict.fromkeys(("ROWS", "COLUMNS", "DEPTH"), "constexpr")
-    programs = tiles_m * tiles_n
+def preferred(step: CallBlas, processor: Processor) -> int:
+    """The number of the candidate to take unmeasured: the largest tile that leaves no processor idle."""
+    tiles = _suitable(step, HALF_TILES if _source(step) in HALVES else FLOAT_TILES)
+    for number, tile in enumerate(tiles):
+        if _count(step, tile) >= processor.count:
+            return number
+    counts = [_count(step, tile) for tile in tiles]
+    return counts.index(max(counts))
+
+
+def _suitable(step: CallBlas, tiles: Sequence[Tile]) -> list[Tile]:
+    """Tiles of which a product fills more than half, or the one that it fills most of."""
+    m, n = power_of_two(int(step.m)), power_of_two(int(step.n))
+    found = [t for t in tiles if t.rows <= max(m, 16) and t.columns <= max(n, 32)]
+    return found or [min(tiles, key=lambda t: t.rows * t.columns)]
+
+
+def _count(step: CallBlas, tile: Tile) -> int:
+    total = -(-int(step.m) // tile.rows) * -(-int(step.n) // tile.columns)
     for extent in step.batch:
-        programs *= int(extent)
+        total *= int(extent)
+    return total
+
+
+def _source(step: CallBlas) -> DType:
+    return step.source or step.dtype
+
+
+def _dims(step: CallBlas) -> list[object]:
+    dims: list[object] = [step.m, step.n, step.k, *step.batch]
+    for matrix in (step.a, step.b, step.c):
+        if matrix is not None:
+            dims += [matrix.row_stride, matrix.col_stride, *matrix.batch_strides]
+    return dims
+
+
+def has_descriptors(step: CallBlas) -> bool:
+    """Whether both operands are what a tensor descriptor can describe."""
+    if len(step.batch) > 1:
+        return False
+    size = _source(step).itemsize
+    for matrix in (step.a, step.b):
+        inner, outer = sorted((int(matrix.row_stride), int(matrix.col_stride)))
+        steps = [outer, *map(int, matrix.batch_strides), matrix.offset]
+        if inner != 1 or outer <= 0:
+            return False
+        if any(not isinstance(s, int) or s * size % DESCRIPTOR_BYTES for s in steps):
+            return False
+    return True
+
+
+# -- the text ---------------------------------------------------------------------------------
+def render_product(step: CallBlas, tile: Tile, form: str = "plain", processors: int = 132) -> TritonKernel:
+    """The template for one product and tile. Pointers are to the first elements of a, b and (where it is
+    written) c, then to the epilogue's buffers."""
+    writer = _Writer(step, tile, form, processors)
+    body = writer.text()
+    digest = hashlib.sha256(body.encode()).hexdigest()[:8]
+    name = f"product_{step.m}x{step.n}x{step.k}_{tile.rows}x{tile.columns}x{tile.depth}_{form}_{digest}"
+    total = _count(step, tile)
+    blocks = {"ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth}
+    signature = writer.pointers() | dict.fromkeys(blocks, "constexpr")
+    arguments = ", ".join([*writer.pointers(), *(f"{b}: tl.constexpr" for b in blocks)])
+    head = f"@triton.jit\ndef {name}({arguments}):\n"
     return TritonKernel(
         name,
-        body,
+        head + body,
         signature,
-        (0, 1, 2),
+        tuple(range(len(writer.pointers()))),
         (),
-        programs,
-        {"ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth},
+        total if form == "plain" else min(total, processors),
+        blocks,
         tile.warps,
         num_stages=tile.stages,
         fuses_multiply_add=True,
     )
 
 
-def _strides(name: str, matrix: Matrix) -> dict[str, Any]:
-    return {f"{name}_row": matrix.row_stride, f"{name}_column": matrix.col_stride}
-
-
-Product = Callable[[Any, Any, Any], None]
-
-
-@dataclass
-class Chosen:
-    """The fastest way found for each kind of product. Two threads that look at once both find it."""
-
-    by_key: dict[Any, Product] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-class TunedProduct:
-    """``call(a, b, c)``: a product that is timed at its first call."""
-
-    def __init__(
-        self, step: CallBlas, library: DeviceLibrary, driver: Driver, device: int, chosen: Chosen
-    ) -> None:
+class _Writer:
+    def __init__(self, step: CallBlas, tile: Tile, form: str, processors: int) -> None:
         self.step = step
-        self.library = library
-        self.driver = driver
-        self.device = device
-        self.chosen = chosen
-        self.best: Product | None = None
-        m, n, k = int(step.m), int(step.n), int(step.k)
-        self.key = (device, step.dtype, m, n, k, step.batch, *map(_layout, (step.a, step.b, step.c)))
+        self.tile = tile
+        self.form = form
+        self.m, self.n, self.k = int(step.m), int(step.n), int(step.k)
+        self.rows = Group("r", ("r",), self.m, tile.rows)
+        self.columns = Group("c", ("c",), self.n, tile.columns)
+        self.total = _count(step, tile)
+        self.programs = min(self.total, processors)
+        self.wide = is_wide(step)
+        self.lines: list[str] = []
+        self.depth = 1
 
-    def __call__(self, a: Any, b: Any, c: Any) -> None:
-        best = self.best
-        if best is None:
-            best = self.best = self._find(a, b, c)
-        best(a, b, c)
+    def line(self, text: str) -> None:
+        self.lines += ["    " * self.depth + part for part in text.splitlines()]
 
-    def _find(self, a: Any, b: Any, c: Any) -> Product:
-        known = self.chosen.by_key.get(self.key)
-        if known is not None:
-            return known
-        timed = [(self._time(run, a, b, c), place, run) for place, run in enumerate(self.candidates())]
-        best = min(timed)[2]
-        with self.chosen.lock:
-            return self.chosen.by_key.setdefault(self.key, best)
+    def pointers(self) -> dict[str, str]:
+        step = self.step
+        found = dict.fromkeys(("p_left", "p_right"), pointer_type(_source(step)))
+        if step.c is not None:
+            found["p_target"] = pointer_type(step.dtype)
+        if step.epilogue is not None:
+            kernel = step.epilogue.kernel
+            for name, number in pointers_of(kernel, [step.epilogue.source]).items():
+                found[name] = pointer_type(kernel.buffers[number].dtype)
+        return found
 
-    def candidates(self) -> Sequence[Product]:
-        """The library's routine first."""
-        return [self.library.matmul, *(self._template(tile) for tile in TILES)]
+    def text(self) -> str:
+        if self.form == "descriptor":
+            self.descriptors()
+        if self.form == "plain":
+            self.line("place = tl.program_id(0)")
+        else:
+            self.line(f"for place in tl.range(tl.program_id(0), {self.total}, {self.programs}):")
+            self.depth += 1
+        self.numbers()
+        self.product()
+        self.finish()
+        return "\n".join(self.lines) + "\n"
 
-    def _template(self, tile: Tile) -> Product:
-        kernel = render_product(self.step, tile)
-        module = load_module(kernel.name, kernel.source)
-        variants = Variants(module, kernel, self.driver, self.device)
-        pointer, stream = self.library.pointer, self.library.stream
-        programs = kernel.grid()
+    def numbers(self) -> None:
+        """The tile's place; tiles of a group of rows follow one another, to share columns in the cache."""
+        high, broad = -(-self.m // self.tile.rows), -(-self.n // self.tile.columns)
+        wide = ".to(tl.int64)" if self.wide else ""
+        self.line(f"number = (place // {high * broad}){wide}" if self.step.batch else "number = 0")
+        self.line(f"tile = place % {high * broad}" if self.step.batch else "tile = place")
+        self.line(f"group = tile // {GROUP * broad}")
+        self.line(f"height = tl.minimum({high} - group * {GROUP}, {GROUP})")
+        self.line(f"inside = tile % {GROUP * broad}")
+        self.line(f"row = ((group * {GROUP} + inside % height) * ROWS){wide}")
+        self.line(f"col = ((inside // height) * COLUMNS){wide}")
+        self.line(POSITIONS)
+        for mask in masks(self.rows, self.columns):
+            self.line(mask)
 
-        def run(a: Any, b: Any, c: Any) -> None:
-            places = pointer(a), pointer(b), pointer(c)
-            launch = variants.get(not (places[0] | places[1] | places[2]) & 15)
-            launch(programs, stream(self.device), *places)
+    # -- operands -----------------------------------------------------------------------------
+    def start(self, matrix: Matrix) -> str:
+        return starts(self.step.batch, matrix.batch_strides)
 
-        return run
+    def product(self) -> None:
+        precision = ', input_precision="ieee"' if _source(self.step) is float32 else ""
+        self.line("total = tl.zeros((ROWS, COLUMNS), tl.float32)")
+        if self.form == "descriptor":
+            self.line(f"for start in range(0, {self.k}, DEPTH):")
+            self.line(f"    left = {self.described('left', self.step.a, 'row', 'start')}")
+            self.line(f"    right = {self.described('right', self.step.b, 'start', 'col')}")
+            self.line("    total = tl.dot(left, right, total)")
+            return
+        step = self.step
+        self.line("i_k = tl.arange(0, DEPTH)")
+        left = f"(row + i_r) * {step.a.row_stride} + i_k[None, :] * {step.a.col_stride}"
+        right = f"i_k[:, None] * {step.b.row_stride} + (col + i_c) * {step.b.col_stride}"
+        self.line(f"at_left = p_left + {self.start(step.a)} + {left}")
+        self.line(f"at_right = p_right + {self.start(step.b)} + {right}")
+        self.line(f"for start in range(0, {self.k}, DEPTH):")
+        ends = self.k % self.tile.depth != 0
+        left_masks = ["r_mask"] if self.rows.is_masked else []
+        right_masks = ["c_mask"] if self.columns.is_masked else []
+        if ends:
+            left_masks.append(f"(i_k[None, :] < {self.k} - start)")
+            right_masks.append(f"(i_k[:, None] < {self.k} - start)")
+        self.line(f"    left = tl.load(at_left{_masked(left_masks)})")
+        self.line(f"    right = tl.load(at_right{_masked(right_masks)})")
+        self.line(f"    total = tl.dot(left, right, total{precision})")
+        self.line(f"    at_left += DEPTH * {step.a.col_stride}")
+        self.line(f"    at_right += DEPTH * {step.b.row_stride}")
 
-    def _time(self, run: Product, a: Any, b: Any, c: Any) -> float:
-        """Median milliseconds; infinite for what cannot run here (too much shared memory)."""
-        try:
-            run(a, b, c)
-            times = [self.library.milliseconds(lambda: run(a, b, c))]
-            while len(times) < REPEATS and sum(times) < BUDGET_MS:
-                times.append(self.library.milliseconds(lambda: run(a, b, c)))
-        except Exception:
-            return float("inf")
-        return statistics.median(times)
+    def descriptors(self) -> None:
+        shapes = {"left": (self.m, self.k, "ROWS", "DEPTH"), "right": (self.k, self.n, "DEPTH", "COLUMNS")}
+        for name, matrix in (("left", self.step.a), ("right", self.step.b)):
+            high, broad, rows, columns = shapes[name]
+            steps = [int(matrix.row_stride), int(matrix.col_stride)]
+            extents, blocks = [high, broad], [rows, columns]
+            if _is_turned(matrix):
+                steps, extents, blocks = steps[::-1], extents[::-1], blocks[::-1]
+            lead = [int(e) for e in self.step.batch]
+            shape = ", ".join(map(str, [*lead, *extents]))
+            strides = ", ".join(map(str, [*map(int, matrix.batch_strides), *steps]))
+            block = ", ".join([*(["1"] * len(lead)), *blocks])
+            made = f"tl.make_tensor_descriptor(p_{name}, [{shape}], [{strides}], [{block}])"
+            self.line(f"all_{name} = {made}")
+
+    def described(self, name: str, matrix: Matrix, row: str, col: str) -> str:
+        blocks = ["ROWS", "DEPTH"] if name == "left" else ["DEPTH", "COLUMNS"]
+        places = [row, col]
+        if _is_turned(matrix):
+            places, blocks = places[::-1], blocks[::-1]
+        lead = ["number"] if self.step.batch else []
+        text = f"all_{name}.load([{', '.join([*lead, *places])}])"
+        if lead:
+            text += f".reshape({', '.join(blocks)})"
+        return f"{text}.T" if _is_turned(matrix) else text
+
+    # -- results ------------------------------------------------------------------------------
+    def finish(self) -> None:
+        step = self.step
+        if step.c is not None:
+            at = f"(row + i_r) * {step.c.row_stride} + (col + i_c) * {step.c.col_stride}"
+            conditions = [g.name + "_mask" for g in (self.rows, self.columns) if g.is_masked]
+            mask = f", mask={' & '.join(conditions)}" if conditions else ""
+            self.line(
+                f"tl.store(p_target + {self.start(step.c)} + {at}, total.to(tl.{step.dtype.name}){mask})"
+            )
+        if step.epilogue is None:
+            return
+        self.line(f"sums = {in_registers('total', step.dtype.name)}")
+        self.lines += self.epilogue().body()
+
+    def epilogue(self) -> TilePrinter:
+        tiled = self.step.epilogue
+        assert tiled is not None
+        printer = tile_printer(tiled.kernel, tiled.source, self.rows, self.columns, self.depth, self.wide)
+        printer.tile = "sums"
+        return printer
 
 
-def _layout(matrix: Matrix | None) -> tuple[Any, ...]:
-    assert matrix is not None
-    return (matrix.row_stride, matrix.col_stride, matrix.batch_strides)
+def _masked(conditions: list[str]) -> str:
+    return f", mask={' & '.join(conditions)}, other=0" if conditions else ""
 
 
-def is_worth_tuning(step: CallBlas) -> bool:
-    """Whether a product is large enough for a choice to matter, and has one."""
-    if not has_template(step):
-        return False
-    work = int(step.m) * int(step.n) * int(step.k)
-    for extent in step.batch:
-        work *= int(extent)
-    return work >= SMALL
+def _is_turned(matrix: Matrix) -> bool:
+    """Whether a matrix lies in memory column by column."""
+    return int(matrix.col_stride) != 1
+
+
+def starts(batch: Sequence[object], strides: Sequence[object]) -> str:
+    """Where the matrix of product number ``number`` begins."""
+    parts: list[str] = []
+    inner = 1
+    for extent, stride in reversed(list(zip(batch, strides))):
+        size = int(str(extent))
+        parts.append(f"(number // {inner} % {size}).to(tl.int64) * {stride}")
+        inner *= size
+    return " + ".join(parts) or "0"
+
+
+def is_wide(step: CallBlas) -> bool:
+    """Whether positions within one product need 64 bits."""
+    spans = [int(step.m) * int(step.n)]
+    for matrix, rows, columns in (
+        (step.a, step.m, step.k),
+        (step.b, step.k, step.n),
+        (step.c, step.m, step.n),
+    ):
+        if matrix is not None:
+            spans.append(int(rows) * abs(int(matrix.row_stride)) + int(columns) * abs(int(matrix.col_stride)))
+    if step.epilogue is not None:
+        spans += [b.size if isinstance(b.size, int) else NARROW for b in step.epilogue.kernel.buffers]
+    return max(spans) >= NARROW

@@ -26,25 +26,28 @@ from ..launch import (
 )
 from ..render.triton import NARROW, TritonKernel, TritonProgram, render_triton
 from ..render.triton_support import prelude
-from ..schedule import CallBlas, LaunchKernel, Matrix, Module
-from .products import is_worth_tuning
+from ..schedule import Alternatives, CallBlas, LaunchKernel, Matrix, Module
+from .products import Processor
+from .templates import Templates, pointers, templates_of
 
 
 @dataclass
 class Wrapper:
     """Writes the module. ``kernels``: what it launches, by name; ``functions``: what it calls, by name;
-    ``tuned``: products that are timed at their first call, where ``tune`` says so."""
+    ``choices``: the templates that a step has, by name of the function that chooses (where ``tune`` says so,
+    by measuring)."""
 
     module: Module
     plan: LaunchPlan
     device: Device
+    processor: Processor = Processor()
     kernels: dict[str, TritonKernel] = field(default_factory=dict)
     functions: dict[str, Any] = field(default_factory=dict)
     programs: dict[tuple[str, bool], TritonProgram] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     depth: int = 1
     tune: bool = False
-    tuned: dict[str, CallBlas] = field(default_factory=dict)
+    choices: dict[str, Templates] = field(default_factory=dict)
 
     # -- text ---------------------------------------------------------------------------------
     def line(self, text: str) -> None:
@@ -135,8 +138,36 @@ class Wrapper:
             self.launch(step)
         elif isinstance(step, CallBlas):
             self.product(step)
+        elif isinstance(step, Alternatives):
+            self.alternatives(step)
+        elif isinstance(step, PyCallStep):
+            self.call(step)
         else:
             raise LoweringError("a chain of products on a GPU")
+
+    def alternatives(self, step: Alternatives) -> None:
+        """The steps one after another, as a function where a template may take their place."""
+        templates = templates_of(step, self.processor, self.tune)
+        if templates is None:
+            self.one_by_one(step)
+            return
+        function = f"choice{len(self.choices)}"
+        self.choices[function] = templates
+        self.line("")
+        self.line(f"def {function}_plain():")
+        self.depth += 1
+        self.one_by_one(step)
+        self.depth -= 1
+        self.line("")
+        places = [f"p{slot}" if offset == "0" else f"p{slot} + {offset}" for slot, offset in pointers(step)]
+        self.line(f"{function}({function}_plain, stream, {', '.join(places)})")
+
+    def one_by_one(self, step: Alternatives) -> None:
+        for number, (dtype, size) in enumerate(step.private):
+            self.line(f"own{number} = scratch(max(({size}) * {dtype.itemsize}, 1), device)")
+            self.line(f"o{number} = pointer(own{number})")
+        for inner in step.plain:
+            self.step(inner)
 
     def launch(self, step: LaunchKernel) -> None:
         program = self.program(step, wide=None)
@@ -169,7 +200,7 @@ class Wrapper:
 
     def kernels_of(self, step: LaunchKernel, program: TritonProgram) -> None:
         for kernel in program.kernels:
-            places = [f"p{step.slots[b]}" if b >= 0 else f"w{-1 - b}" for b in kernel.buffers]
+            places = [self.place(step.slots[b]) if b >= 0 else f"w{-1 - b}" for b in kernel.buffers]
             programs = kernel.programs
             count = str(programs) if isinstance(programs, int) else f"max({programs}, 1)"
             arguments = ", ".join([count, "stream", *places, *kernel.symbols])
@@ -186,17 +217,14 @@ class Wrapper:
         ):
             self.line(f"{name} = {self.matrix(matrix, step, rows, columns)}")
             names.append(name)
-        function = "matmul"
-        if self.tune and is_worth_tuning(step):
-            function = f"product{len(self.tuned)}"
-            self.tuned[function] = step
-        self.line(f"{function}({', '.join(names)})")
+        self.line(f"matmul({', '.join(names)})")
 
     def matrix(self, matrix: Matrix, step: CallBlas, rows: Dim, columns: Dim) -> str:
         shape = self.dims((*step.batch, rows, columns))
         strides = self.dims((*matrix.batch_strides, matrix.row_stride, matrix.col_stride))
-        offset = f"({matrix.offset}) * {step.dtype.itemsize}"
-        return self.window(matrix.slot, offset, shape, strides, step.dtype.name)
+        dtype = step.dtype if matrix is step.c else step.source or step.dtype
+        offset = f"({matrix.offset}) * {dtype.itemsize}"
+        return self.window(matrix.slot, offset, shape, strides, dtype.name)
 
     def dims(self, dims: Sequence[Dim]) -> str:
         return "(" + "".join(f"{d}, " for d in dims).rstrip(" ") + ")"
@@ -205,8 +233,12 @@ class Wrapper:
         first, last = self.arena_slots()
         if first <= slot < last:
             offset = f"{offset} + p{slot} - at"
-        base = "arena" if first <= slot < last else f"b{slot}"
+        base = "arena" if first <= slot < last else f"b{slot}" if slot >= 0 else f"own{-1 - slot}"
         return f"window({base}, {offset}, {shape}, {strides}, {dtype!r})"
+
+    def place(self, slot: int) -> str:
+        """The address behind a slot."""
+        return f"p{slot}" if slot >= 0 else f"o{-1 - slot}"
 
     def arena_slots(self) -> tuple[int, int]:
         first = len(self.plan.inputs) + len(self.plan.outputs)

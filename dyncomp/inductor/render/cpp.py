@@ -10,7 +10,7 @@ from ...symint import Dim
 from ..epilogue import MAX_BUFFERS
 from ..launch import ABI_DECLARATIONS
 from ..loopir import Kernel
-from ..schedule import CallBlas, CallChain, LaunchKernel, Module, Segment, TileKernel
+from ..schedule import Alternatives, CallBlas, CallChain, LaunchKernel, Module, Segment, TileKernel
 from . import ctext
 from .cpp_blas import product
 from .cpp_gemm import chain, own_product, tile_function
@@ -138,6 +138,7 @@ def _segment(unit: _Unit, segment: Segment) -> str:
     ]
     lines.append("  (void)rt;")
     for step in segment.steps:
+        assert not isinstance(step, Alternatives)
         lines += _launch(step, unit) if isinstance(step, LaunchKernel) else _product(step, unit)
     return "\n".join([*lines, "  return 0;", "}"]) + "\n"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...device import CPU
 from ...dtypes import DType, float16, float32, float64, int64
 from ...graph.ir import Var
 from ...symint import SymInt
@@ -101,13 +102,18 @@ def attention(ops: Any, q: Var, k: Var, v: Var, *mask: Var, scale: float, causal
     """``softmax(q k^T * scale + mask) v`` over the last two dimensions; all before them are equal.
 
     q: (..., L, E); k: (..., S, E); v: (..., S, F); mask, added: (..., L, S). ``causal``: position i sees
-    positions up to i only. A row that sees nothing (all scores -inf) is 0.
+    positions up to i only. A row that sees nothing (all scores -inf) is 0. A GPU multiplies halves by halves:
+    weights are rounded to them there, as its library's own attention does.
     """
     n = q.ndim - 2
     batch = (tuple(range(n)), tuple(range(n)))
     kind = q.dtype
     left, right, values = (_wide(ops, x) for x in (q, k, v))
-    scores = ops.dot_general(_times(ops, left, scale), right, contract=((n + 1,), (n + 1,)), batch=batch)
+    contract = ((n + 1,), (n + 1,))
+    if q.type.device == CPU:
+        scores = ops.dot_general(_times(ops, left, scale), right, contract=contract, batch=batch)
+    else:
+        scores = _times(ops, ops.dot_general(left, right, contract=contract, batch=batch), scale)
     lowest = filled(ops, scores, float("-inf"))
     if causal:
         seen = ops.tril(filled(ops, scores, 1.0), k=0)
@@ -118,6 +124,8 @@ def attention(ops: Any, q: Var, k: Var, v: Var, *mask: Var, scale: float, causal
     if causal or mask:
         none = ops.equal(ops.reduce_max(scores, axes=(n + 1,)), filled_rows(ops, scores))
         weights = ops.where(spread(ops, none, scores, (n + 1,)), filled(ops, scores, 0.0), weights)
+    if q.type.device != CPU:
+        weights = _wide(ops, _back(ops, weights, kind))
     out = ops.dot_general(weights, values, contract=((n + 1,), (n,)), batch=batch)
     return _back(ops, out, kind)
 

@@ -1,0 +1,191 @@
+"""Arrays in generated code: elements read and written, rows, sizes."""
+
+from __future__ import annotations
+
+from ...dataclass import dataclass
+from .arithmetic import bounds, convert
+from .block import Block
+from .kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    LARGEST_AXIS,
+    ArrayDetail,
+    Kind,
+    TupleValue,
+    Value,
+    array_kind,
+    method_kind,
+)
+from .walk import Stop
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The C variables of an array by their meaning."""
+
+    data: str
+    sizes: tuple[str, ...]
+    strides: tuple[str, ...]
+    object: str
+    path: tuple[str, ...]
+
+
+def parts_of(array: Value) -> Parts:
+    detail: ArrayDetail = array.kind.detail
+    n = detail.ndim
+    strides = array.parts[1 + n : 1 + 2 * n - detail.dense]
+    if detail.dense:
+        strides = (*strides, str(detail.scalar.detail.itemsize))
+    place = 1 + 2 * n - detail.dense
+    return Parts(
+        array.parts[0], array.parts[1 : 1 + n], strides, array.parts[place], array.parts[place + 1 :]
+    )
+
+
+def element(b: Block, value: Value, index: list[Value]) -> Value:
+    """``value[index]``: a NumPy scalar, or a view of the axes that are left."""
+    if value.kind.family != "array":
+        raise Stop(f"an item of {value.kind}")
+    detail: ArrayDetail = value.kind.detail
+    parts, at, taken = _locate(b, value, index)
+    if len(index) < detail.ndim:
+        if len(index) != 1:
+            raise Stop("a view of an array")
+        return _row(b, value, parts, at, taken[0])
+    ctype = detail.scalar.parts[0][1]
+    return b.new(detail.scalar, f"LOAD({ctype}, {at})")
+
+
+def element_at(b: Block, value: Value, position: Value) -> Value:
+    """The item at a position within bounds: a NumPy scalar or a row."""
+    parts = parts_of(value)
+    at = f"{parts.data} + {position.text} * {parts.strides[0]}"
+    detail: ArrayDetail = value.kind.detail
+    if detail.ndim > 1:
+        return _row(b, value, parts, at, position.text)
+    return b.new(detail.scalar, f"LOAD({detail.scalar.parts[0][1]}, {at})")
+
+
+def _row(b: Block, value: Value, parts: Parts, at: str, index: str) -> Value:
+    detail: ArrayDetail = value.kind.detail
+    kind = array_kind(detail.scalar.code, detail.ndim - 1, detail.writeable, detail.dense, detail.depth + 1)
+    strides = parts.strides[1 : detail.ndim - detail.dense]
+    held = (b.temp("char*", at), *parts.sizes[1:], *strides, parts.object, *parts.path, index)
+    return Value(kind, held)
+
+
+def _locate(b: Block, value: Value, index: list[Value]) -> tuple[Parts, str, list[str]]:
+    """The address of an element, and its index with negative positions counted from the end."""
+    parts = parts_of(value)
+    if len(index) > value.kind.detail.ndim:
+        raise Stop("too many indices")
+    taken, terms = [], [parts.data]
+    for axis, position in enumerate(index):
+        text = _position(b, value, parts, axis, position)
+        taken.append(text)
+        terms.append(f"{text} * {parts.strides[axis]}")
+    return parts, " + ".join(terms), taken
+
+
+def _position(b: Block, value: Value, parts: Parts, axis: int, index: Value) -> str:
+    kind = index.kind
+    if kind.family == "numpy" and kind.detail.kind in "iu" and kind.code != "u8":
+        number = Value(INT, (b.temp("i64", index.text),), None, 0 if kind.detail.kind == "u" else None)
+    elif kind == INT:
+        number = index
+    else:
+        raise Stop(f"an index of type {kind}")
+    size = parts.sizes[axis]
+    if b.within_bounds(value, axis, number):
+        return number.text
+    text = number.text
+    low, high = bounds(number)
+    if high < 0:
+        text = b.temp("i64", f"{text} + {size}")
+    elif low < 0:
+        text = b.temp("i64", f"{text} < 0 ? {text} + {size} : {text}")
+    b.check(f"(u64){text} < (u64){size}", "an index out of range")
+    return text
+
+
+def store(b: Block, target: Value, index: list[Value], value: Value) -> None:
+    """``target[index] = value`` for one element."""
+    if target.kind.family != "array":
+        raise Stop(f"an item of {target.kind} is assigned")
+    detail: ArrayDetail = target.kind.detail
+    if not detail.writeable:
+        raise Stop("the array is read-only")
+    if len(index) < detail.ndim:
+        raise Stop("a part of an array is assigned")
+    _, at, _ = _locate(b, target, index)
+    text = _cast(b, value, detail.scalar)
+    b.line(f"STORE({detail.scalar.parts[0][1]}, {at}, {text});")
+
+
+def _cast(b: Block, value: Value, scalar: Kind) -> str:
+    """A number as NumPy puts it into an array."""
+    ctype, dtype, kind = scalar.parts[0][1], scalar.detail, value.kind
+    if kind.family not in ("int", "float", "bool", "numpy"):
+        raise Stop(f"{kind} is put into an array")
+    is_float = kind == FLOAT or (kind.family == "numpy" and kind.detail.kind == "f")
+    if kind.code == scalar.code:
+        return value.text
+    if ctype == "bool":
+        return f"({value.text} != 0)"
+    if dtype.kind == "f":
+        return (
+            f"(float)(double){value.text}"
+            if kind in (INT, BOOL) and ctype == "float"
+            else f"({ctype}){value.text}"
+        )
+    if is_float:
+        low, high = _float_limits(dtype.itemsize * 8, dtype.kind == "i")
+        b.check(f"{value.text} > {low} && {value.text} < {high}", f"a number that is no {dtype}")
+        return f"({ctype}){value.text}"
+    if kind == INT:
+        return convert(b, value, scalar)
+    return f"({ctype}){value.text}"
+
+
+def _float_limits(bits: int, signed: bool) -> tuple[str, str]:
+    """The doubles just beyond those that fit into an integer of so many bits when cut to whole numbers."""
+    if not signed:
+        return "-1.0", f"{float(2**bits)!r}"
+    low = float(-(2 ** (bits - 1)))
+    below = low - 1 if bits < 54 else low
+    return f"{below!r}", f"{float(2 ** (bits - 1))!r}"
+
+
+def attribute(b: Block, value: Value, name: str) -> Value:
+    """``value.name``."""
+    if value.kind.family != "array":
+        raise Stop(f"the attribute {name} of {value.kind}")
+    detail: ArrayDetail = value.kind.detail
+    parts = parts_of(value)
+    if name == "shape":
+        return _sizes(parts.sizes)
+    if name == "ndim":
+        return b.walker.constant(detail.ndim)
+    if name == "size":
+        return b.new(INT, " * ".join(parts.sizes) or "1", 0)
+    if name in ("copy", "item", "sum", "min", "max"):
+        return Value(method_kind(value.kind, name), value.parts)
+    raise Stop(f"the attribute {name} of an array")
+
+
+def length(b: Block, value: Value) -> Value:
+    """``len(value)``."""
+    if value.kind.family == "array" and value.kind.detail.ndim:
+        return _size(parts_of(value).sizes[0])
+    if value.kind.family == "tuple":
+        return b.walker.constant(len(value.kind.detail))
+    raise Stop(f"the length of {value.kind}")
+
+
+def _size(text: str) -> Value:
+    return Value(INT, (text,), None, 0, LARGEST_AXIS)
+
+
+def _sizes(sizes: tuple[str, ...]) -> Value:
+    return TupleValue([_size(text) for text in sizes])

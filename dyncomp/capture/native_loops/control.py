@@ -1,0 +1,318 @@
+"""Meaning of instructions that move values and control."""
+
+from __future__ import annotations
+
+import builtins
+import types
+from typing import Any
+
+from ..bytecode.instr import Instr
+from . import arithmetic, arrays, calls, iterators
+from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf
+from .kinds import (
+    BOOL,
+    INT,
+    LARGEST,
+    UNBOUND_VALUE,
+    IterDetail,
+    Kind,
+    TupleValue,
+    Value,
+    items_of,
+)
+from .walk import TAG_UNBOUND, Stop, Version, Walker, clean
+
+
+@handles("NOP", "RESUME")
+def _nop(b: Block, instr: Instr) -> None:
+    pass
+
+
+@handles("POP_TOP")
+def _pop_top(b: Block, instr: Instr) -> None:
+    b.pop()
+
+
+@handles("COPY")
+def _copy(b: Block, instr: Instr) -> None:
+    value = b.stack[-instr.arg]
+    if value.kind.family == "iter":
+        raise Stop("two references to an iterator")
+    b.push(value)
+
+
+@handles("SWAP")
+def _swap(b: Block, instr: Instr) -> None:
+    n = instr.arg
+    b.stack[-1], b.stack[-n] = b.stack[-n], b.stack[-1]
+
+
+@handles("LOAD_CONST")
+def _load_const(b: Block, instr: Instr) -> None:
+    b.push(b.walker.constant(instr.arg))
+
+
+@handles("LOAD_FAST")
+def _load_fast(b: Block, instr: Instr) -> None:
+    b.push(b.load(b.scope.slot(instr.arg)))
+
+
+@handles("LOAD_DEREF")
+def _load_deref(b: Block, instr: Instr) -> None:
+    b.push(b.load(b.scope.slot(instr.arg)))
+
+
+@handles("STORE_FAST")
+def _store_fast(b: Block, instr: Instr) -> None:
+    b.store(b.scope.slot(instr.arg), b.pop())
+    b.effect()
+
+
+@handles("DELETE_FAST")
+def _delete_fast(b: Block, instr: Instr) -> None:
+    slot = b.scope.slot(instr.arg)
+    b.load(slot)
+    if b.scope.parent is None:
+        b.line(f"tag_{clean(slot)} = {TAG_UNBOUND};")
+    b.env[slot] = UNBOUND_VALUE
+    b.effect()
+
+
+@handles("LOAD_GLOBAL")
+def _load_global(b: Block, instr: Instr) -> None:
+    name, namespace = instr.arg, b.scope.namespace
+    if name in namespace:
+        found = namespace[name]
+    else:
+        found = vars(builtins).get(name, b)
+        if found is b:
+            raise Stop(f"{name} is not defined")
+    b.walker.assume(namespace, name, found)
+    b.push(_global(b, found, name))
+
+
+def _global(b: Block, found: Any, name: str) -> Value:
+    plain = (int, float, bool, type(None), str, types.ModuleType, types.FunctionType, type)
+    if isinstance(found, plain) or callable(found):
+        return b.walker.constant(found)
+    raise Stop(f"the global variable {name}")
+
+
+@handles("LOAD_ATTR", "LOAD_METHOD")
+def _load_attr(b: Block, instr: Instr) -> None:
+    value = b.pop()
+    if value.kind.family == "constant" and isinstance(value.kind.detail, (types.ModuleType, type)):
+        holder = value.kind.detail
+        found = vars(holder).get(instr.arg, b)
+        if found is b or not isinstance(holder, types.ModuleType):
+            raise Stop(f"the attribute {instr.arg}")
+        b.walker.assume(holder, instr.arg, found)
+        b.push(_global(b, found, instr.arg))
+        return
+    b.push(arrays.attribute(b, value, instr.arg))
+
+
+@handles("POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE")
+def _pop_jump_if(b: Block, instr: Instr) -> None:
+    condition = b.truth(b.pop())
+    if instr.op == "POP_JUMP_IF_FALSE":
+        condition = {"true": "false", "false": "true"}.get(condition, f"!({condition})")
+    _branch(b, instr, condition)
+
+
+@handles("POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE")
+def _pop_jump_if_none(b: Block, instr: Instr) -> None:
+    kind = b.pop().kind
+    if kind.family == "opaque":
+        raise Stop("an object of an unknown type")
+    is_none = kind.family == "none"
+    _branch(b, instr, "true" if is_none == (instr.op == "POP_JUMP_IF_NONE") else "false")
+
+
+def _branch(b: Block, instr: Instr, condition: str) -> None:
+    """Go to the instruction's target where ``condition`` holds, else on."""
+    b.done = True
+    if condition == "true":
+        b.line(b.goto(instr.arg))
+        return
+    if condition != "false":
+        b.line(f"if ({condition}) {{ {b.goto(instr.arg)} }}")
+    b.line(b.goto(b.index + 1))
+
+
+@handles("JUMP", "JUMP_NO_INTERRUPT")
+def _jump(b: Block, instr: Instr) -> None:
+    b.done = True
+    b.line(b.goto(instr.arg))
+
+
+@handles("GET_ITER")
+def _get_iter(b: Block, instr: Instr) -> None:
+    value = b.pop()
+    b.push(iterators.held_iterator(b, value))
+
+
+@handles("FOR_ITER")
+def _for_iter(b: Block, instr: Instr) -> None:
+    value = b.stack[-1]
+    if value.kind.family != "iter":
+        raise Stop(f"iteration over {value.kind}")
+    depth = len(b.stack) - 1
+    detail: IterDetail = value.kind.detail
+    current, end, step = value.parts[:3]
+    stop = end
+    order = {0: "!=", 1: "<", -1: ">"}[detail.sign]
+    after = b.goto(instr.arg, b.stack[:-1])
+    if b.index == b.version.index and is_leaf(b.scope, b.index, value.kind):
+        stop = b.walker.variable(f"it{depth}_stop", "i64")
+        _count_in_advance(b, value, stop)
+        paused = b.pause_label(b.scope, b.index, b.stack)
+        limit = 0 if _is_own(b) else -HARD_BUDGET
+        again = f"if (budget < {limit}) goto {paused}; goto enter{b.version.number};"
+        after = f"if ({current} {order} {end}) {{ {again} }} {after}"
+    b.line(f"if (!({current} {order} {stop})) {{ {after} }}")
+    item = b.temp("i64", current)
+    b.line(f"{current} += {detail.step or step};")
+    low, high = (0 if detail.nonnegative else -LARGEST), LARGEST
+    fact = ("item", depth, 0) if detail.sign else None
+    number = Value(INT, (item,), fact, low, high)
+    b.push(
+        number if detail.source is None else iterators.item(b, Value(detail.source, value.parts[3:]), number)
+    )
+    b.effect()
+
+
+def _is_own(b: Block) -> bool:
+    return b.scope.parent is None and b.index == b.walker.subject.loop.header
+
+
+def _count_in_advance(b: Block, value: Value, stop: str) -> None:
+    """A loop with no loop inside takes from the budget for many steps at once, so that its body has no
+    other end."""
+    detail: IterDetail = value.kind.detail
+    current, end, step = value.parts[:3]
+    size = f"{abs(detail.step) * SOFT_BUDGET}LL" if detail.step else f"{step} * {SOFT_BUDGET}"
+    if detail.step and detail.sign < 0:
+        size = f"-{size}"
+    order = ">" if detail.sign > 0 else "<"
+    b.version.entry = [
+        f"{stop} = {end} - {current} {order} {size} ? {current} + {size} : {end};",
+        f"budget -= ({stop} - {current}) / {detail.step or step};",
+    ]
+
+
+@handles("BUILD_TUPLE")
+def _build_tuple(b: Block, instr: Instr) -> None:
+    items = b.stack[len(b.stack) - instr.arg :]
+    del b.stack[len(b.stack) - instr.arg :]
+    if any(value.kind.family in ("iter", "source") for value in items):
+        raise Stop("an iterator in a tuple")
+    b.push(TupleValue(items))
+
+
+@handles("UNPACK_SEQUENCE")
+def _unpack(b: Block, instr: Instr) -> None:
+    value = b.pop()
+    if value.kind.family == "tuple" and len(value.kind.detail) == instr.arg:
+        items = items_of(value)
+    elif value.kind.family == "array" and value.kind.detail.ndim == 1:
+        b.check(f"{value.parts[1]} == {instr.arg}", "unpacking")
+        items = [arrays.element(b, value, [b.walker.constant(k)]) for k in range(instr.arg)]
+    else:
+        raise Stop(f"unpacking {value.kind}")
+    b.stack.extend(reversed(items))
+
+
+@handles("BINARY_SUBSCR")
+def _binary_subscr(b: Block, instr: Instr) -> None:
+    index = b.pop()
+    value = b.pop()
+    if value.kind.family == "tuple" and index.constant is not None:
+        items = items_of(value)
+        if -len(items) <= index.constant < len(items):
+            b.push(items[index.constant])
+            return
+    b.push(arrays.element(b, value, _positions(index)))
+
+
+def _positions(index: Value) -> list[Value]:
+    return items_of(index) if index.kind.family == "tuple" else [index]
+
+
+@handles("STORE_SUBSCR")
+def _store_subscr(b: Block, instr: Instr) -> None:
+    if b.scope.parent is not None:
+        raise Stop("a function that writes to arrays")
+    index, target, value = b.pop(), b.pop(), b.pop()
+    arrays.store(b, target, _positions(index), value)
+    b.effect()
+
+
+@handles("BINARY_OP")
+def _binary_op(b: Block, instr: Instr) -> None:
+    right, left = b.pop(), b.pop()
+    b.push(arithmetic.binary(b, instr.arg.removesuffix("="), left, right))
+
+
+@handles("COMPARE_OP")
+def _compare_op(b: Block, instr: Instr) -> None:
+    right, left = b.pop(), b.pop()
+    b.push(arithmetic.compare(b, instr.arg, left, right))
+
+
+@handles("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
+def _unary(b: Block, instr: Instr) -> None:
+    b.push(arithmetic.unary(b, instr.op, b.pop()))
+
+
+@handles("UNARY_NOT", "TO_BOOL")
+def _not(b: Block, instr: Instr) -> None:
+    condition = b.truth(b.pop())
+    b.push(b.new(BOOL, condition if instr.op == "TO_BOOL" else f"!({condition})"))
+
+
+@handles("IS_OP")
+def _is_op(b: Block, instr: Instr) -> None:
+    right, left = b.pop(), b.pop()
+    kinds: list[Kind] = [left.kind, right.kind]
+    if "none" not in (kinds[0].family, kinds[1].family) or any(k.family == "opaque" for k in kinds):
+        raise Stop("the identity of objects")
+    same = (kinds[0].family == kinds[1].family) != instr.arg
+    b.push(b.walker.constant(same))
+
+
+@handles("CONTAINS_OP")
+def _contains(b: Block, instr: Instr) -> None:
+    container, value = b.pop(), b.pop()
+    items = items_of(container) if container.kind.family == "tuple" else []
+    plain = (INT, BOOL)
+    if value.kind not in plain or not items or any(item.kind not in plain for item in items):
+        raise Stop("a search")
+    found = " || ".join(f"{value.text} == {item.text}" for item in items)
+    b.push(b.new(BOOL, f"!({found})" if instr.arg else found))
+
+
+@handles("CALL")
+def _call(b: Block, instr: Instr) -> None:
+    count, names = instr.arg
+    args = b.stack[len(b.stack) - count :]
+    function = b.stack[len(b.stack) - count - 1]
+    result = calls.call(b, function, args, names, count + 1)
+    if result is not None:
+        del b.stack[len(b.stack) - count - 1 :]
+        b.push(result)
+
+
+@handles("RETURN_VALUE")
+def _return_value(b: Block, instr: Instr) -> None:
+    if b.scope.parent is None:
+        raise Stop("return")
+    calls.give_back(b)
+
+
+def begin(walker: Walker, place: int, stack: list[Value], env: dict[str, Value]) -> str:
+    """Statements that enter the loop at ``place``; makes the first version."""
+    first = Version(-1, walker.root, place, tuple(stack), env, None)
+    block = Block(walker, first)
+    block.lines.append(block.goto(place))
+    return "\n  ".join(block.lines)

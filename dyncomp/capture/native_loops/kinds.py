@@ -1,0 +1,315 @@
+"""Kinds: the types that generated code tells apart, and how their values cross its border.
+
+A value of a kind is a fixed number of C variables, its *parts*. Kinds are equal when their codes are; a
+code is
+part of the names of variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..bytecode.loops import UNBOUND
+
+Box = Callable[[Sequence[Any], "Objects"], Any]
+"""Makes the Python object from the values of the parts and the objects of the run."""
+
+
+class Objects(NamedTuple):
+    """What boxing may need: the objects given at entry, and the constants of the loop."""
+
+    given: Sequence[Any]
+    constants: Sequence[Any]
+
+
+class Kind:
+    """One type. ``family`` groups kinds; ``parts`` are (suffix, C type); ``detail`` is the family's own."""
+
+    __slots__ = ("family", "code", "parts", "detail", "box", "formats")
+
+    def __init__(
+        self, family: str, code: str, parts: tuple[tuple[str, str], ...], box: Box, detail: Any = None
+    ) -> None:
+        self.family = family
+        self.code = code
+        self.parts = parts
+        self.detail = detail
+        self.box = box
+        self.formats = "".join(_FORMATS[ctype] for _, ctype in parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kind) and other.code == self.code
+
+    def __hash__(self) -> int:
+        return hash(self.code)
+
+    def __repr__(self) -> str:
+        return f"<{self.code}>"
+
+
+# how a part lies in the buffer between Python and generated code: eight bytes each
+_FORMATS = {
+    "i64": "q", "u64": "Q", "i32": "q", "u32": "q", "i16": "q", "u16": "q", "i8": "q", "u8": "q", "bool": "q",
+    "double": "d", "float": "d", "char*": "q",
+}  # fmt: skip
+
+
+def _first(values: Sequence[Any], objects: Objects) -> Any:
+    return values[0]
+
+
+def _as_bool(values: Sequence[Any], objects: Objects) -> bool:
+    return values[0] != 0
+
+
+def _given(values: Sequence[Any], objects: Objects) -> Any:
+    return objects.given[values[0]]
+
+
+INT = Kind("int", "i", (("", "i64"),), _first)
+FLOAT = Kind("float", "f", (("", "double"),), _first)
+BOOL = Kind("bool", "b", (("", "bool"),), _as_bool)
+NONE = Kind("none", "n", (), lambda values, objects: None)
+OPAQUE = Kind("opaque", "o", (("_id", "i64"),), _given)
+"""An object of the program that generated code only carries around."""
+UNBOUND_KIND = Kind("unbound", "u", (), lambda values, objects: UNBOUND)
+
+# NumPy's scalar types: code in kinds, dtype, C type
+_NUMPY = {
+    "b1": (np.bool_, "bool"),
+    "i1": (np.int8, "i8"),
+    "i2": (np.int16, "i16"),
+    "i4": (np.int32, "i32"),
+    "i8": (np.int64, "i64"),
+    "u1": (np.uint8, "u8"),
+    "u2": (np.uint16, "u16"),
+    "u4": (np.uint32, "u32"),
+    "u8": (np.uint64, "u64"),
+    "f4": (np.float32, "float"),
+    "f8": (np.float64, "double"),
+}
+
+
+def _make_scalar(code: str) -> Kind:
+    scalar, ctype = _NUMPY[code]
+    return Kind("numpy", code, (("", ctype),), lambda values, objects: scalar(values[0]), np.dtype(scalar))
+
+
+NUMPY = {code: _make_scalar(code) for code in _NUMPY}
+NP_BOOL, NP_FLOAT = NUMPY["b1"], NUMPY["f8"]
+KIND_OF_TYPE: dict[type, Kind] = {int: INT, float: FLOAT, bool: BOOL, type(None): NONE}
+KIND_OF_TYPE.update({scalar: NUMPY[code] for code, (scalar, _) in _NUMPY.items()})
+"""The kinds of numbers by their exact types."""
+
+LARGEST = 2**31
+"""Ranges beyond this, either way, are left to plain Python: sums and products of two of their numbers fit."""
+LARGEST_AXIS = 2**40
+_LONGEST_STEP = 2**20
+MOST_AXES = 6
+
+
+class ArrayDetail(NamedTuple):
+    """``depth``: how many single indices lead from the array given at entry to this view of it."""
+
+    scalar: Kind
+    ndim: int
+    writeable: bool
+    dense: bool
+    depth: int
+
+
+def array_kind(code: str, ndim: int, writeable: bool, dense: bool, depth: int = 0) -> Kind:
+    """Arrays of NumPy scalars ``code``; ``dense``: the last axis is contiguous. Parts: data, sizes,
+    strides in
+    bytes (of a dense array without the last), the number of the object, and the indices that lead to a
+    view."""
+    name = f"a{ndim}{code}{'w' if writeable else 'r'}{'c' if dense else 's'}{depth or ''}"
+    sizes = [(f"_n{k}", "i64") for k in range(ndim)]
+    strides = [(f"_s{k}", "i64") for k in range(ndim - dense)]
+    path = [(f"_x{k}", "i64") for k in range(depth)]
+    parts = (("_data", "char*"), *sizes, *strides, ("_id", "i64"), *path)
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        place = len(values) - depth
+        found = objects.given[values[place - 1]]
+        for index in values[place:]:
+            found = found[index]
+        return found
+
+    return Kind("array", name, parts, box, ArrayDetail(NUMPY[code], ndim, writeable, dense, depth))
+
+
+class IterDetail(NamedTuple):
+    """``step``: 0 for one known only at run time; ``sign``: its sign, 0 if unknown. ``nonnegative``: no
+    number of it is below 0. ``facts``: the accesses (local, axis, offset) that were found to be within bounds
+    for all of its numbers; None: not looked at yet. ``source``: what gives the items where they are not the
+    numbers themselves."""
+
+    step: int
+    sign: int
+    nonnegative: bool
+    facts: frozenset[tuple[str, int, int]] | None
+    source: Kind | None = None
+
+
+def iter_kind(detail: IterDetail) -> Kind:
+    """Iterators over ranges: the next number, the first that is not of it any more, the step."""
+    facts = detail.facts
+    shown = "" if facts is None else "k" + "".join(f"_{s}.{a}.{o}" for s, a, o in sorted(facts))
+    source = detail.source
+    name = f"r{_progress(detail)}{shown}{source.code if source else ''}"
+    parts = (("_cur", "i64"), ("_end", "i64"), ("_step", "i64"), *(source.parts if source else ()))
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        if source is None:
+            return iter(range(*values))
+        return source.box((values[0], *values[3:]), objects)
+
+    return Kind("iter", name, parts, box, detail)
+
+
+def source_kind(what: str, *inner: Kind) -> Kind:
+    """What gives the items of a loop: see ``iterators``. Boxed with the number of items
+    that it gave in front."""
+    parts = [(f"_{k}{suffix}", ctype) for k, kind in enumerate(inner) for suffix, ctype in kind.parts]
+    if what.startswith("enumerate"):
+        parts.insert(0, ("_first", "i64"))
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        return make_iterator(source, values[1:], values[0], objects)
+
+    source = Kind("source", f"{what}_{'_'.join(k.code for k in inner)}_e", tuple(parts), box, (what, inner))
+    return source
+
+
+def make_iterator(source: Kind, values: Sequence[Any], position: int, objects: Objects) -> Any:
+    """The iterator over a source that has given ``position`` items."""
+    what, inner = source.detail
+    if what == "range":
+        return iter(inner[0].box(values, objects)[position:])
+    if what in ("array", "items"):
+        made = iter(inner[0].box(values, objects))
+        made.__setstate__(position)
+        return made
+    at = int(what.startswith("enumerate"))
+    found = []
+    for kind in inner:
+        found.append(make_iterator(kind, values[at : at + len(kind.parts)], position, objects))
+        at += len(kind.parts)
+    return zip(*found) if what == "zip" else enumerate(found[0], values[0] + position)
+
+
+def _progress(detail: IterDetail) -> str:
+    step = detail.step or ("up" if detail.sign > 0 else "down" if detail.sign else "any")
+    return f"{step}{'p' if detail.nonnegative else ''}"
+
+
+def progress(step: int, start: int) -> IterDetail:
+    """What is known of a range from the step and the least that its start may be."""
+    known = step if abs(step) < _LONGEST_STEP else 0
+    sign = (step > 0) - (step < 0)
+    return IterDetail(known, sign, sign > 0 and start >= 0, None)
+
+
+def range_kind(detail: IterDetail) -> Kind:
+    """``range`` objects: start, stop, step, and the number of the object where it was given at entry."""
+    name = f"R{_progress(detail)}"
+    parts = (("_start", "i64"), ("_stop", "i64"), ("_step", "i64"), ("_id", "i64"))
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        return objects.given[values[3]] if values[3] >= 0 else range(*values[:3])
+
+    return Kind("range", name, parts, box, detail)
+
+
+def tuple_kind(items: Sequence[Kind]) -> Kind:
+    """Tuples of values that are in variables of their own."""
+    parts = tuple((f"_{k}{suffix}", ctype) for k, kind in enumerate(items) for suffix, ctype in kind.parts)
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        boxed, at = [], 0
+        for kind in items:
+            boxed.append(kind.box(values[at : at + len(kind.parts)], objects))
+            at += len(kind.parts)
+        return tuple(boxed)
+
+    return Kind("tuple", "t" + "".join(f"{kind.code}_" for kind in items) + "e", parts, box, tuple(items))
+
+
+def constant_kind(number: int, value: Any) -> Kind:
+    """An object known when the loop is compiled: constant ``number`` of the loop."""
+    return Kind("constant", f"k{number}", (), lambda values, objects: objects.constants[number], value)
+
+
+def method_kind(array: Kind, name: str) -> Kind:
+    """The bound method ``name`` of an array."""
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        return getattr(array.box(values, objects), name)
+
+    return Kind("method", f"m{name}_{array.code}", array.parts, box, (array, name))
+
+
+Fact = tuple[str, Any, int]
+"""What is known of a value besides its kind: ``("item", depth, offset)``, the current number of the iterator
+at that depth of the stack and an offset; ``("local", name, 0)``, what the local ``name`` holds."""
+
+
+class Value:
+    """A value in generated code: C expressions for its parts, and what is known of it at compile time.
+
+    ``low`` and ``high`` bound an integer.
+    """
+
+    __slots__ = ("kind", "parts", "fact", "low", "high")
+
+    def __init__(
+        self,
+        kind: Kind,
+        parts: tuple[str, ...],
+        fact: Fact | None = None,
+        low: int | None = None,
+        high: int | None = None,
+    ) -> None:
+        self.kind = kind
+        self.parts = parts
+        self.fact = fact
+        self.low = low
+        self.high = high
+
+    @property
+    def text(self) -> str:
+        return self.parts[0]
+
+    @property
+    def constant(self) -> int | None:
+        """The value of an integer that is known at compile time."""
+        return self.low if self.low is not None and self.low == self.high else None
+
+
+UNBOUND_VALUE = Value(UNBOUND_KIND, ())
+NONE_VALUE = Value(NONE, ())
+
+
+class TupleValue(Value):
+    """A tuple made in this block: what is known of its items is still known."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: list[Value]) -> None:
+        super().__init__(tuple_kind([v.kind for v in values]), tuple(p for v in values for p in v.parts))
+        self.values = tuple(values)
+
+
+def items_of(value: Value) -> list[Value]:
+    """The items of a tuple."""
+    if isinstance(value, TupleValue):
+        return list(value.values)
+    found, at = [], 0
+    for kind in value.kind.detail:
+        found.append(Value(kind, value.parts[at : at + len(kind.parts)]))
+        at += len(kind.parts)
+    return found

@@ -1,0 +1,292 @@
+"""A loop that may run as generated code: what the replacement code calls."""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import struct
+import time
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..bytecode.instr import CanonicalCode
+from ..bytecode.loop_find import Loop
+from ..bytecode.loops import UNBOUND
+from .block import PAUSED
+from .blocks import facts_of
+from .describe import CAN_ADVANCE, advance, describe, describe_iterator
+from .kinds import Kind, Objects
+from .render import Rendered, render
+from .walk import FIRST_TAG, TAG_UNBOUND, Assumption, Leave, Subject, TooLarge
+
+Build = Callable[[str, str], int]
+"""Compiles a source text and gives the address of a symbol of it; an error is the caller's affair."""
+
+MOST_PROGRAMS = 8
+MOST_REFUSALS = 4
+Key = tuple[int, tuple[Kind, ...], tuple[Kind, ...]]
+
+
+class Program:
+    """One compiled function and how it is called."""
+
+    def __init__(self, rendered: Rendered, stack: Sequence[Kind], address: int) -> None:
+        self.rendered = rendered
+        self.stack_kinds = tuple(stack)
+        self.assumptions = _distinct(rendered.assumptions)
+        formats = "".join(kind.formats for kind in stack)
+        formats += "".join(kind.formats for _, kind in rendered.inputs)
+        self.pack = struct.Struct(f"={formats}").pack_into
+        self.function = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(address)
+        self.leave_formats = [
+            struct.Struct("=" + "".join(kind.formats for kind in leave.stack)) for leave in rendered.leaves
+        ]
+        self.outputs = [_Output(slot, kinds) for slot, kinds in rendered.outputs]
+        written = "".join(output.formats for output in self.outputs)
+        self.read = struct.Struct(f"={written}")
+        self.buffer_type = ctypes.c_int64 * (2 * rendered.words)
+
+    def is_valid(self) -> bool:
+        return all(map(_holds, self.assumptions))
+
+
+class Step:
+    """One call of a program: its input, and behind that what it writes (the number of the leave plus 1
+    first, so
+    that it is known whether it ran even where a signal handler raised as it came back)."""
+
+    def __init__(self, program: Program, words: Sequence[Any], given: list[Any], local: list[Any]) -> None:
+        self.program = program
+        self.given = given
+        self.local = local
+        self.found: tuple[int, list[Any], list[Any]] | None = None
+        self.buffer = program.buffer_type()
+        program.pack(self.buffer, 0, *words)
+
+    def call(self) -> None:
+        start = ctypes.addressof(self.buffer)
+        self.program.function(start, start + 8 * self.program.rendered.words)
+
+    @property
+    def leave(self) -> Leave | None:
+        """How it was left; None if it has not run."""
+        rendered = self.program.rendered
+        number = self.buffer[rendered.words] - 1
+        return rendered.leaves[number] if number >= 0 else None
+
+    def outcome(self, objects: Objects, place_of: dict[str, int]) -> tuple[int, list[Any], list[Any]]:
+        """The place where it left off, the stack and the locals there; found once."""
+        if self.found is None:
+            self.found = self._find(objects, place_of)
+        return self.found
+
+    def _find(self, objects: Objects, place_of: dict[str, int]) -> tuple[int, list[Any], list[Any]]:
+        program, buffer = self.program, self.buffer
+        size = program.rendered.words
+        leave = program.rendered.leaves[buffer[size] - 1]
+        parts = program.leave_formats[buffer[size] - 1].unpack_from(buffer, 8 * (size + 1))
+        found = program.read.unpack_from(buffer, 8 * (size + program.rendered.stack_words))
+        local, at = list(self.local), 0
+        for output in program.outputs:
+            tag = found[at]
+            if tag >= FIRST_TAG:
+                kind, begin, end = output.places[tag - FIRST_TAG]
+                local[place_of[output.slot]] = kind.box(found[at + begin : at + end], objects)
+            elif tag == TAG_UNBOUND:
+                local[place_of[output.slot]] = UNBOUND
+            at += output.words
+        stack = _boxed(leave.stack, parts, objects)
+        self._advance(stack, parts)
+        return leave.place, stack, local
+
+    def _advance(self, stack: list[Any], parts: Sequence[Any]) -> None:
+        """The iterator of the loop itself, which the program may hold, is left where the loop left it."""
+        given: Any = self.given[0] if self.given else None
+        if not self.program.stack_kinds or type(given) not in CAN_ADVANCE:
+            return
+        current, end, step = self.buffer[0], self.buffer[1], self.buffer[2]
+        if stack:
+            advance(given, (parts[0] - current) // step)
+            stack[0] = given
+            return
+        advance(given, max((end - current) // step, 0))
+        next(given, None)
+
+
+class State:
+    """A run: the call to be made, or the last one made. ``before``: the one before it."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.before: Step | None = None
+
+    @property
+    def last(self) -> Step | None:
+        """The last call that was made."""
+        return self.step if self.step.leave is not None else self.before
+
+
+class _Output:
+    """Where a local's tag and the parts of its kinds are in what a program writes."""
+
+    def __init__(self, slot: str, kinds: Sequence[Kind]) -> None:
+        self.slot = slot
+        self.formats = "q" + "".join(kind.formats for kind in kinds)
+        self.words = len(self.formats)
+        self.places: list[tuple[Kind, int, int]] = []
+        at = 1
+        for kind in kinds:
+            self.places.append((kind, at, at + len(kind.parts)))
+            at += len(kind.parts)
+
+
+class NativeLoop:
+    """The loop of ``code`` with the header of ``loop``, as functions compiled for the types met.
+
+    ``names`` are the locals that it is given and gives back; a run is ``prepare``, ``execute``, ``results``.
+    A signal handler may raise an exception in ``execute``, and ``results`` is as good all the same.
+    ``problem`` says why the last ``prepare`` gave nothing; ``is_hopeless``: it will never give anything.
+    """
+
+    def __init__(
+        self,
+        code: CanonicalCode,
+        loop: Loop,
+        names: tuple[str, ...],
+        namespace: dict[str, Any],
+        build: Build,
+        record: Any = None,
+    ) -> None:
+        self.subject = Subject(code, loop, namespace)
+        self.names = names
+        self.build = build
+        self.record = record
+        self.problem = ""
+        self.is_hopeless = False
+        self._programs: dict[Key, list[Program]] = {}
+        self._refusals: dict[Key, str] = {}
+        read = set().union(*facts_of(code, loop.header).live.values())
+        self._read = tuple(k for k, name in enumerate(names) if name in read)
+        self._place_of = {name: k for k, name in enumerate(names)}
+        line = code.instructions[loop.header].loc.line
+        self.title = f"{code.qualname}, line {line} of {code.filename}"
+        self._symbol = "".join(c if c.isascii() and c.isalnum() else "_" for c in code.name) + f"_{line}"
+
+    def prepare(self, *values: Any) -> State | None:
+        """Get ready for a run from the header. ``values``: the iterator, for a ``for`` loop, then the
+        locals ``names``
+        (UNBOUND for those without a value). None where nothing is compiled for such values."""
+        depth = self.subject.loop.kind == "for"
+        step = self._step(self.subject.loop.header, list(values[:depth]), list(values[depth:]))
+        return None if step is None else State(step)
+
+    def execute(self, state: State) -> None:
+        """Run. Where the loop has to be compiled with checks it is, and goes on."""
+        while True:
+            state.step.call()
+            leave = state.step.leave
+            if leave is None or leave.retry is None:
+                return
+            self.subject.checked.add(leave.retry)
+            self._programs.clear()
+            step = self._step(*self._outcome(state.step))
+            if step is None:
+                return
+            # one at a time: a signal handler may raise between them
+            state.before = state.step
+            state.step = step
+
+    def results(self, state: State) -> tuple[Any, ...] | None:
+        """(place, stack…, locals…): the canonical instruction at which plain Python is to go on, the
+        values on
+        the stack there from the loop's own iterator upwards, and the locals; None if nothing was run. The
+        header of a loop
+        as the place may mean that it only paused for the interpreter to look at signals and threads."""
+        step = state.last
+        if step is None:
+            return None
+        leave = step.leave
+        assert leave is not None
+        if leave.reason and leave.reason != PAUSED and self.record is not None:
+            self.record.bailed[leave.reason] += 1
+        place, stack, local = self._outcome(step)
+        return place, *stack, *local
+
+    def _outcome(self, step: Step) -> tuple[int, list[Any], list[Any]]:
+        return step.outcome(Objects(step.given, self.subject.constants), self._place_of)
+
+    def _step(self, place: int, stack: list[Any], local: list[Any]) -> Step | None:
+        program, words, given = self._program(place, stack, local)
+        return None if program is None else Step(program, words, given, local)
+
+    def _program(
+        self, place: int, stack: list[Any], local: list[Any]
+    ) -> tuple[Program | None, list[Any], list[Any]]:
+        """The program for what the values are now, its input, and the objects that boxing may refer to."""
+        given: list[Any] = []
+        words: list[Any] = []
+        kinds: tuple[list[Kind], list[Kind]] = ([], [])
+        for group, values in zip(kinds, (stack, [local[k] for k in self._read])):
+            for value in values:
+                found = describe_iterator if group is kinds[0] else describe
+                kind, parts = found(value, given)
+                words += parts
+                group.append(kind)
+        key = (place, tuple(kinds[0]), tuple(kinds[1]))
+        programs = self._programs.setdefault(key, [])
+        for program in programs:
+            if program.is_valid():
+                return program, words, given
+        made = self._compile(key)
+        return made, words, given
+
+    def _compile(self, key: Key) -> Program | None:
+        place, stack, kinds = key
+        programs = self._programs[key]
+        if key in self._refusals or len(programs) >= MOST_PROGRAMS:
+            self.problem = self._refusals.get(key, "functions and variables that it uses keep changing")
+            return None
+        start = time.perf_counter()
+        local = {self.names[k]: kind for k, kind in zip(self._read, kinds)}
+        try:
+            rendered = render(self.subject, place, stack, local, self._symbol, self.title)
+        except TooLarge:
+            return self._refuse(key, "it has too many blocks")
+        if not rendered.goes_round:
+            reasons = [leave.reason for leave in rendered.leaves if leave.reason]
+            return self._refuse(key, reasons[0] if reasons else "it does not go round")
+        program = Program(rendered, stack, self.build(rendered.source, rendered.symbol))
+        programs.append(program)
+        if self.record is not None:
+            self.record.versions += 1
+            self.record.seconds += time.perf_counter() - start
+            self.record.source = rendered.source
+        return program
+
+    def _refuse(self, key: Key, reason: str) -> Program | None:
+        self.problem = self._refusals[key] = reason
+        self.is_hopeless = not any(self._programs.values()) and len(self._refusals) >= MOST_REFUSALS
+        return None
+
+
+def _boxed(kinds: Sequence[Kind], parts: Sequence[Any], objects: Objects) -> list[Any]:
+    found, at = [], 0
+    for kind in kinds:
+        found.append(kind.box(parts[at : at + len(kind.parts)], objects))
+        at += len(kind.parts)
+    return found
+
+
+def _distinct(assumptions: Sequence[Assumption]) -> tuple[Assumption, ...]:
+    return tuple({(id(a.holder), a.name): a for a in assumptions}.values())
+
+
+def _holds(assumption: Assumption) -> bool:
+    holder, name = assumption.holder, assumption.name
+    if type(holder) is types.FunctionType:
+        return getattr(holder, name) is assumption.found
+    members = holder if isinstance(holder, dict) else vars(holder)
+    if name in members:
+        return members[name] is assumption.found
+    return isinstance(holder, dict) and vars(builtins).get(name) is assumption.found

@@ -1,0 +1,193 @@
+"""The C++ function of a compiled loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...dataclass import dataclass
+from . import control
+from .block import SOFT_BUDGET, walk_all
+from .kinds import Kind, Value
+from .walk import FIRST_TAG, Assumption, Leave, Subject, Version, Walker, clean, put
+
+PRELUDE = """\
+typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
+typedef unsigned long long u64;
+union Word { i64 i; double d; };
+template <typename T> struct Unaligned { T value; } __attribute__((packed, may_alias));
+#define LOAD(T, p) (((const Unaligned<T>*)(p))->value)
+#define STORE(T, p, v) (((Unaligned<T>*)(p))->value = (v))
+#define unlikely(c) __builtin_expect(!!(c), 0)
+#define is_finite(x) __builtin_isfinite(x)
+extern "C" {
+double sin(double); double cos(double); double tan(double); double asin(double); double acos(double);
+double atan(double); double sinh(double); double cosh(double); double tanh(double); double asinh(double);
+double exp(double); double expm1(double); double log(double); double log1p(double); double log2(double);
+double log10(double); double erf(double); double erfc(double); double cbrt(double);
+double atan2(double, double);
+double fmod(double, double); double pow(double, double);
+}
+static inline i64 floor_div(i64 a, i64 b) { i64 q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
+static inline i64 floor_mod(i64 a, i64 b) { i64 r = a % b;
+return r + (r != 0 && (r < 0) != (b < 0) ? b : 0); }
+static inline i64 range_end(i64 start, i64 stop, i64 step) {
+  if (step > 0) return stop <= start ? start : start + (stop - start + step - 1) / step * step;
+  return stop >= start ? start : start - (start - stop - step - 1) / -step * -step;
+}
+static inline bool int_power(i64 x, i64 y, i64* result) {
+  i64 power = 1;
+  while (true) {
+    if (y & 1 && __builtin_mul_overflow(power, x, &power)) return false;
+    y >>= 1;
+    if (!y) break;
+    if (__builtin_mul_overflow(x, x, &x)) return false;
+  }
+  *result = power;
+  return true;
+}
+static inline i64 gcd(i64 a, i64 b) {
+  a = a < 0 ? -a : a;
+  b = b < 0 ? -b : b;
+  while (b) { i64 r = a % b; a = b; b = r; }
+  return a;
+}
+/* As CPython and NumPy have them; both numbers finite and y not 0. */
+static inline double float_mod(double x, double y) {
+  double r = fmod(x, y);
+  if (r == 0) return __builtin_copysign(0.0, y);
+  return (y < 0) != (r < 0) ? r + y : r;
+}
+static inline double float_floor_div(double x, double y) {
+  double r = fmod(x, y), q = (x - r) / y;
+  if (r != 0 && (y < 0) != (r < 0)) q -= 1.0;
+  if (q == 0) return __builtin_copysign(0.0, x / y);
+  double whole = __builtin_floor(q);
+  return q - whole > 0.5 ? whole + 1.0 : whole;
+}
+/* pow, false where Python raises, gives a complex number, or NumPy warns. */
+static inline bool float_power(double x, double y, double* result) {
+  if (y == 2.0) {
+    /* glibc's pow is within 0.55 ulp: it gives the rounded square unless that is close to a tie */
+    double p = x * x, e = __builtin_fma(x, x, -p);
+    u64 bits = __builtin_bit_cast(u64, p) & 0x7ff0000000000000ULL;
+    if (bits > 0x0700000000000000ULL && bits < 0x7fe0000000000000ULL) {
+      double ulp = __builtin_bit_cast(double, bits - 0x0340000000000000ULL);
+      if (__builtin_fabs(e) < 0.4 * ulp) { *result = p; return true; }
+    }
+  }
+  if (!is_finite(x) || !is_finite(y) || (x < 0 && y != __builtin_floor(y))) return false;
+  if (x == 0 && y < 0) return false;
+  double r = pow(x, y);
+  *result = r;
+  return is_finite(r);
+}
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Rendered:
+    """A loop's function. ``inputs``: (local, kind) whose parts it is given in order, after those of the
+    stack;
+    ``leaves`` by the number that it returns; ``outputs``: (local, kinds by tag) in the order of what it
+    writes behind ``stack_words`` words."""
+
+    source: str
+    symbol: str
+    inputs: tuple[tuple[str, Kind], ...]
+    leaves: tuple[Leave, ...]
+    outputs: tuple[tuple[str, tuple[Kind, ...]], ...]
+    stack_words: int
+    words: int
+    assumptions: tuple[Assumption, ...]
+    goes_round: bool
+
+
+def render(
+    subject: Subject, place: int, stack: Iterable[Kind], local: Mapping[str, Kind], symbol: str, title: str
+) -> Rendered:
+    """Compile the loop to C++ for an entry at ``place``."""
+    walker = Walker(subject)
+    stack = tuple(stack)
+    held = [walker.stack_value(depth, Value(kind, ())) for depth, kind in enumerate(stack)]
+    env = {slot: walker.slot_value(slot, kind) for slot, kind in local.items()}
+    first = control.begin(walker, place, held, env)
+    walk_all(walker)
+    entry = [part for value in held for part in _input_of(value)]
+    entry += [part for value in env.values() for part in _input_of(value)]
+    reads = [f"{name} = ({ctype})in[{k}].{form};" for k, (name, ctype, form) in enumerate(entry)]
+    stack_words = max([1 + sum(len(k.parts) for k in leave.stack) for leave in walker.leaves], default=1)
+    outputs, writes, words = _outputs(walker, stack_words)
+    text = [f"/* {title} */", PRELUDE, f'extern "C" i64 {symbol}(const Word* in, Word* out) {{']
+    text += [f"  {line}" for line in _declarations(walker)]
+    text += [f"  i64 budget = {SOFT_BUDGET}, left;", *(f"  {line}" for line in reads), f"  {first}"]
+    for version in walker.versions.values():
+        text += _block(version)
+    for number, lines in enumerate(walker.leave_lines):
+        leave = walker.leaves[number]
+        text.append(f"leave{number}: /* at {leave.place}: {_comment(leave.reason)} */")
+        text += [f"  {line}" for line in lines]
+        text.append(f"  left = {number}; goto leave;")
+    text += ["leave:", "  out[0].i = left + 1;", *(f"  {line}" for line in writes), "  return left;", "}", ""]
+    return Rendered(
+        source="\n".join(text),
+        symbol=symbol,
+        inputs=tuple(local.items()),
+        leaves=tuple(walker.leaves),
+        outputs=outputs,
+        stack_words=stack_words,
+        words=max(words, len(entry)) + 1,
+        assumptions=tuple(walker.assumptions),
+        goes_round=walker.goes_round,
+    )
+
+
+def _comment(text: str) -> str:
+    return text.replace("*/", "* /")
+
+
+def _input_of(value: Value) -> list[tuple[str, str, str]]:
+    forms = ("d" if form == "d" else "i" for form in value.kind.formats)
+    return [(name, ctype, form) for name, (_, ctype), form in zip(value.parts, value.kind.parts, forms)]
+
+
+def _declarations(walker: Walker) -> list[str]:
+    by_type: dict[str, list[str]] = {}
+    for name, ctype in walker.variables.items():
+        # variables of locals are written out by every leave, whether they have been set or not
+        by_type.setdefault(ctype, []).append(f"{name} = 0" if name.startswith("v_") else name)
+    for slot in walker.tags:
+        by_type.setdefault("i64", []).append(f"tag_{clean(slot)} = 0")
+    return [f"{_type(ctype)} {', '.join(_starred(ctype, names))};" for ctype, names in by_type.items()]
+
+
+def _type(ctype: str) -> str:
+    return "char" if ctype == "char*" else ctype
+
+
+def _starred(ctype: str, names: list[str]) -> list[str]:
+    return [f"*{name}" for name in names] if ctype == "char*" else names
+
+
+def _outputs(walker: Walker, start: int) -> tuple[tuple[tuple[str, tuple[Kind, ...]], ...], list[str], int]:
+    found, lines, at = [], [], start
+    for slot, kinds in walker.tags.items():
+        lines.append(f"out[{at}].i = tag_{clean(slot)};")
+        at += 1
+        for kind in kinds:
+            for name, form in zip(walker.slot_value(slot, kind).parts, kind.formats):
+                lines.append(put(f"out[{at}]", name, form))
+                at += 1
+        found.append((slot, tuple(kinds)))
+    assert FIRST_TAG == 2
+    return tuple(found), lines, at
+
+
+def _block(version: Version) -> list[str]:
+    instr = version.scope.code.instructions[version.index]
+    text = []
+    if version.entry:
+        text.append(f"enter{version.number}:")
+        text += [f"  {line}" for line in version.entry]
+    text.append(f"block{version.number}: /* line {instr.loc.line} */")
+    return text + [f"  {line}" for line in version.lines]

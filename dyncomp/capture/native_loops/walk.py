@@ -1,0 +1,283 @@
+"""The walk over a loop's code: versions of blocks, the variables they use, and the places where they
+leave."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from ...dataclass import dataclass, field
+from ..bytecode.instr import CanonicalCode
+from ..bytecode.loop_find import Loop
+from .blocks import CodeFacts, facts_of
+from .kinds import BOOL, FLOAT, INT, NONE_VALUE, Kind, Value, constant_kind, tuple_kind
+
+MOST_VERSIONS = 8
+MOST_BLOCKS = 600
+TAG_GIVEN, TAG_UNBOUND, FIRST_TAG = 0, 1, 2
+
+
+class Stop(Exception):
+    """The instruction is not for generated code: it leaves before it."""
+
+
+class TooLarge(Exception):
+    """A loop with too many blocks."""
+
+
+@dataclass(eq=False)
+class Scope:
+    """The function of the loop, or one that is inlined into it. ``base``: where its stack begins."""
+
+    number: int
+    code: CanonicalCode
+    facts: CodeFacts
+    namespace: dict[str, Any]
+    parent: Scope | None = None
+    return_at: int = -1
+    base: int = 0
+
+    def slot(self, name: str) -> str:
+        return name if self.parent is None else f"{name}@{self.number}"
+
+
+@dataclass(eq=False)
+class Version:
+    """A block for one state of types. ``leave``: in an inlined function, where its caller's statement
+    began."""
+
+    number: int
+    scope: Scope
+    index: int
+    stack: tuple[Value, ...]
+    env: dict[str, Value]
+    leave: tuple[int, tuple[Value, ...]] | None
+    lines: list[str] = field(default_factory=list)
+    entry: list[str] = field(default_factory=list)
+    """What comes before ``lines`` where control comes from outside of a loop."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A way out. ``reason`` is empty for the loop's own ends; ``retry`` is the header of a loop whose
+    accesses
+    were not all within bounds, so that it has to be compiled with checks."""
+
+    place: int
+    stack: tuple[Kind, ...]
+    reason: str
+    retry: tuple[int, int] | None = None
+
+
+@dataclass(eq=False)
+class Subject:
+    """What is compiled. ``constants`` grows; ``checked`` holds (code, header) of loops to compile with
+    checks."""
+
+    code: CanonicalCode
+    loop: Loop
+    namespace: dict[str, Any]
+    constants: list[Any] = field(default_factory=list)
+    checked: set[tuple[int, int]] = field(default_factory=set)
+    decoded: dict[types.CodeType, CanonicalCode] = field(default_factory=dict)
+
+    def constant(self, value: Any) -> Kind:
+        for number, known in enumerate(self.constants):
+            if known is value:
+                return constant_kind(number, value)
+        self.constants.append(value)
+        return constant_kind(len(self.constants) - 1, value)
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """What was looked up when the loop was compiled and is looked up again before it runs."""
+
+    holder: Any
+    """The namespace of a function, or a module."""
+    name: str
+    found: Any
+
+
+class Walker:
+    """Collects versions, variables and leaves. ``probing``: what is written is thrown away, only the accesses
+    (``requests``) by numbers of the iterator at depth ``probing`` count."""
+
+    def __init__(self, subject: Subject, probing: int | None = None) -> None:
+        self.subject = subject
+        self.probing = probing
+        loop = subject.loop
+        self.root = Scope(0, subject.code, facts_of(subject.code, loop.header), subject.namespace)
+        self.scopes: dict[Any, Scope] = {}
+        self.limit: tuple[Scope, frozenset[int]] | None = None
+        self.versions: dict[Any, Version] = {}
+        self.counts: dict[tuple[int, int], int] = {}
+        self.work: list[Version] = []
+        self.variables: dict[str, str] = {}
+        self.tags: dict[str, list[Kind]] = {}
+        self.leaves: list[Leave] = []
+        self.leave_lines: list[list[str]] = []
+        self.leave_keys: dict[Any, int] = {}
+        self.assumptions: list[Assumption] = []
+        self.inputs: dict[str, tuple[Any, Any]] = {}
+        self.requests: set[tuple[str, int, int]] = set()
+        self.goes_round = False
+        self.temps = 0
+
+    # -- variables --------------------------------------------------------------------------------------
+    def variable(self, name: str, ctype: str) -> str:
+        self.variables[name] = ctype
+        return name
+
+    def temp(self, ctype: str) -> str:
+        self.temps += 1
+        return self.variable(f"t{self.temps}", ctype)
+
+    def slot_value(self, slot: str, kind: Kind) -> Value:
+        """The variables of a local for one kind."""
+        return self._variables(f"{clean(slot)}_{kind.code}", kind)
+
+    def stack_value(self, depth: int, value: Value) -> Value:
+        """The variables of the stack's slot at ``depth``."""
+        kind = value.kind
+        if kind.family == "iter":
+            found = self._variables(f"it{depth}", kind)
+        else:
+            found = self._variables(f"st{depth}_{kind.code}", kind)
+        return Value(kind, found.parts, value.fact)
+
+    def kept_value(self, depth: int, kind: Kind) -> Value:
+        """The variables that keep what was on the stack where a statement began."""
+        return self._variables(f"kept{depth}_{kind.code}", kind)
+
+    def _variables(self, prefix: str, kind: Kind) -> Value:
+        parts = (self.variable(prefix + suffix, ctype) for suffix, ctype in kind.parts)
+        return Value(kind, tuple(parts))
+
+    def tag(self, slot: str, kind: Kind) -> int:
+        kinds = self.tags.setdefault(slot, [])
+        if kind not in kinds:
+            kinds.append(kind)
+        return FIRST_TAG + kinds.index(kind)
+
+    # -- constants --------------------------------------------------------------------------------------
+    def constant(self, value: Any) -> Value:
+        """A value known when the loop is compiled."""
+        if value is None:
+            return NONE_VALUE
+        if type(value) is bool:
+            return Value(BOOL, ("true" if value else "false",), None, int(value), int(value))
+        if type(value) is int and -(2**63) <= value < 2**63:
+            return Value(INT, (int_literal(value),), None, value, value)
+        if type(value) is float:
+            return Value(FLOAT, (float_literal(value),))
+        if type(value) is tuple:
+            items = [self.constant(item) for item in value]
+            return Value(tuple_kind([i.kind for i in items]), tuple(p for i in items for p in i.parts))
+        return Value(self.subject.constant(value), ())
+
+    def assume(self, holder: Any, name: str, found: Any) -> None:
+        self.assumptions.append(Assumption(holder, name, found))
+
+    # -- versions ---------------------------------------------------------------------------------------
+    def version(
+        self,
+        scope: Scope,
+        index: int,
+        stack: Sequence[Value],
+        env: dict[str, Value],
+        leave: tuple[int, tuple[Value, ...]] | None,
+    ) -> Version | None:
+        """The version of the block at ``index`` for a state; None where there are too many of them."""
+        kept = {slot: env[slot] for slot in sorted(_live_slots(scope, index)) if slot in env}
+        left = None if leave is None else (leave[0], tuple(v.kind for v in leave[1]))
+        key = (
+            scope.number,
+            index,
+            tuple((value.kind, value.fact) for value in stack),
+            tuple((slot, value.kind, value.fact) for slot, value in kept.items()),
+            left,
+        )
+        found = self.versions.get(key)
+        if found is None:
+            place = (scope.number, index)
+            self.counts[place] = self.counts.get(place, 0) + 1
+            if self.counts[place] > MOST_VERSIONS:
+                return None
+            if len(self.versions) >= MOST_BLOCKS:
+                raise TooLarge
+            own = {s: self.at_rest(s, value) for s, value in kept.items()}
+            held = tuple(self.stack_value(depth, value) for depth, value in enumerate(stack))
+            found = Version(len(self.versions), scope, index, held, own, leave)
+            self.versions[key] = found
+            self.work.append(found)
+        return found
+
+    def at_rest(self, slot: str, value: Value) -> Value:
+        """A local as it is found at the start of a block: in its variables."""
+        return Value(value.kind, self.slot_value(slot, value.kind).parts, value.fact)
+
+    def leave(self, leave: Leave, stack: Sequence[Value]) -> str:
+        """The label of a way out with these values on the stack."""
+        key = (leave, tuple(v.parts for v in stack))
+        number = self.leave_keys.get(key)
+        if number is None:
+            number = self.leave_keys[key] = len(self.leaves)
+            self.leaves.append(leave)
+            lines, at = [], 1
+            for value in stack:
+                for text, form in zip(value.parts, value.kind.formats):
+                    lines.append(put(f"out[{at}]", text, form))
+                    at += 1
+            self.leave_lines.append(lines)
+        return f"leave{number}"
+
+    def is_beyond(self, scope: Scope, index: int) -> bool:
+        """Whether a probe has come to the end of what it looks at."""
+        if self.limit is None:
+            return False
+        inside, body = self.limit
+        if scope is inside:
+            return index not in body
+        above: Scope | None = inside.parent
+        while above is not None and above is not scope:
+            above = above.parent
+        return above is not None
+
+    def new_scope(self, key: Any, make: Any) -> Scope:
+        found = self.scopes.get(key)
+        if found is None:
+            found = self.scopes[key] = make(len(self.scopes) + 1)
+        return found
+
+
+def put(place: str, text: str, form: str) -> str:
+    """Writes a part into the buffer between Python and generated code."""
+    if form == "d":
+        return f"{place}.d = {text};"
+    return f"{place}.i = (i64){text};"
+
+
+def _live_slots(scope: Scope, index: int) -> set[str]:
+    found = {scope.slot(name) for name in scope.facts.live.get(index, ())}
+    if scope.parent is not None:
+        found |= _live_slots(scope.parent, scope.return_at)
+    return found
+
+
+def clean(slot: str) -> str:
+    """A local's name as part of a C name."""
+    return "v_" + "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"${ord(c):x}" for c in slot)
+
+
+def int_literal(value: int) -> str:
+    return f"{value}LL" if value > -(2**63) else "(-9223372036854775807LL - 1)"
+
+
+def float_literal(value: float) -> str:
+    if value != value:
+        return '__builtin_nan("")'
+    if value in (float("inf"), float("-inf")):
+        return "__builtin_inf()" if value > 0 else "(-__builtin_inf())"
+    return repr(value) if len(repr(value)) < 18 else value.hex()

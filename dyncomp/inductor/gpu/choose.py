@@ -1,0 +1,240 @@
+"""The choice between templates and several steps: measured on the GPU, or by what is usual.
+
+Under ``mode="max-autotune"`` the candidates of a step are timed at its first call, by events of the device,
+and what is fastest is kept for equal steps: in the process, and on disk for this kind of GPU. Else the caller
+names one. A candidate that cannot be compiled or launched is left out, with a logged reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import statistics
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ...dataclass import dataclass, field
+from ...frontends.base import DeviceLibrary
+from ..render.triton import TritonKernel
+from .launch import ALIGNMENT, Driver, Variants, load_module
+
+log = logging.getLogger("dyncomp.gpu")
+
+REPEATS = 9
+# A measurement runs a candidate until this much time has gone by, and no candidate more often than MOST_RUNS.
+SPAN_MS = 2.0
+MOST_RUNS = 200
+# What one step may take to be measured, and how much slower than the best a first run may be to be measured
+# on.
+BUDGET_MS = 2000.0
+HOPELESS = 3.0
+PLAIN = -1
+_FOLDER = "choices"
+
+
+@dataclass
+class Chosen:
+    """What was found to be fastest, by key: the number of a candidate, or ``PLAIN``. Two threads that look at
+    once both find it. ``folder``: where it is kept for other processes, if anywhere."""
+
+    folder: Path | None = None
+    by_key: dict[str, int] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, key: str, names: Sequence[str]) -> int | None:
+        """The choice for ``key``, made in this process or another."""
+        found = self.by_key.get(key)
+        if found is None and self.folder is not None:
+            found = _read(self.folder / f"{key}.json", names)
+            if found is not None:
+                self.by_key[key] = found
+        return found
+
+    def put(self, key: str, names: Sequence[str], number: int, times: Sequence[float]) -> int:
+        with self.lock:
+            number = self.by_key.setdefault(key, number)
+        if self.folder is not None:
+            _write(self.folder, key, _name(names, number), dict(zip(["plain", *names], times)))
+        return number
+
+
+def _name(names: Sequence[str], number: int) -> str:
+    return "plain" if number == PLAIN else names[number]
+
+
+def _read(path: Path, names: Sequence[str]) -> int | None:
+    try:
+        best = json.loads(path.read_text())["best"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if best == "plain":
+        return PLAIN
+    return names.index(best) if best in names else None
+
+
+def _write(folder: Path, key: str, best: str, times: dict[str, float]) -> None:
+    """One choice, to be read by people too. What cannot be written is found again another time."""
+    shown = {name: round(t, 5) for name, t in times.items() if t != float("inf")}
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, path = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "w") as file:
+            json.dump({"best": best, "milliseconds": shown}, file, indent=1)
+        os.replace(path, folder / f"{key}.json")
+    except OSError as error:
+        log.warning("a choice was not written: %s", error)
+
+
+def folder_of(cache: Path) -> Path:
+    """Where choices are kept beside compiled kernels."""
+    return cache / _FOLDER
+
+
+@dataclass
+class Device:
+    """A GPU as choices need it. ``tune``: candidates are measured."""
+
+    library: DeviceLibrary
+    driver: Driver
+    index: int
+    tune: bool
+    chosen: Chosen
+
+    def key(self, kernels: Sequence[TritonKernel], plain: str) -> str:
+        """Equal for steps among which the same candidate is the fastest."""
+        import triton
+
+        texts = [self.library.facts(self.index)[0], triton.__version__, plain]
+        for kernel in kernels:
+            texts += [kernel.source, str((kernel.programs, kernel.num_warps, kernel.num_stages))]
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]
+
+
+class Choice:
+    """``choice(plain, stream, *addresses)`` runs one of ``kernels`` or ``plain()``.
+
+    ``usual``: the number of the kernel that is taken unmeasured, or ``PLAIN``. ``repeatable``: running the
+    step twice is as running it once (it may be timed on the program's own arrays). ``needs_alignment``: which
+    kernels ask for addresses divisible by 16."""
+
+    def __init__(
+        self,
+        kernels: Sequence[TritonKernel],
+        device: Device,
+        plain: str,
+        usual: int,
+        repeatable: bool,
+        needs_alignment: Sequence[bool],
+    ) -> None:
+        self.kernels = list(kernels)
+        self.names = [kernel.name for kernel in kernels]
+        self.device = device
+        self.usual = usual
+        self.tuned = device.tune and repeatable
+        self.key = device.key(kernels, plain)
+        self.needs_alignment = list(needs_alignment)
+        self.variants: list[Variants | None] = [None] * len(self.kernels)
+        self.works: set[tuple[int, bool]] = set()
+        self.best: int | None = None if self.tuned else usual
+
+    def __call__(self, plain: Callable[[], None], stream: int, *places: int) -> None:
+        best = self.best
+        if best is None:
+            best = self.best = self._find(plain, stream, places)
+        if best == PLAIN or not self._runs(best, stream, places):
+            plain()
+
+    def _runs(self, number: int, stream: int, places: Sequence[int]) -> bool:
+        """Run a kernel; false if it cannot."""
+        aligned = _are_aligned(places)
+        if not aligned and self.needs_alignment[number]:
+            return False
+        if (number, aligned) in self.works:
+            self._launch(number, aligned, stream, places)
+            return True
+        try:
+            self._launch(number, aligned, stream, places)
+        except Exception as error:
+            log.warning("%s cannot run, steps run one by one: %s", self.names[number], error)
+            self.best = PLAIN
+            return False
+        self.works.add((number, aligned))
+        return True
+
+    def _launch(self, number: int, aligned: bool, stream: int, places: Sequence[int]) -> None:
+        variants = self.variants[number]
+        if variants is None:
+            kernel = self.kernels[number]
+            module = load_module(kernel.name, kernel.source)
+            variants = self.variants[number] = Variants(module, kernel, self.device.driver, self.device.index)
+        variants.get(aligned)(self.kernels[number].grid(), stream, *places)
+
+    # -- measuring ----------------------------------------------------------------------------
+    def _find(self, plain: Callable[[], None], stream: int, places: Sequence[int]) -> int:
+        known = self.device.chosen.get(self.key, self.names)
+        if known is not None:
+            return known
+        left = BUDGET_MS
+        best = float("inf")
+        times: list[float] = []
+        for number in range(PLAIN, len(self.kernels)):
+            run = plain if number == PLAIN else self._candidate(number, stream, places)
+            found, spent = _time(run, self.device.library.milliseconds, min(left, BUDGET_MS), best)
+            left -= spent
+            times.append(found)
+            best = min(best, found)
+        number = times.index(best) - 1
+        log.info("%s: %s takes %.4f ms", self.names[0], _name(self.names, number), best)
+        return self.device.chosen.put(self.key, self.names, number, times)
+
+    def _candidate(self, number: int, stream: int, places: Sequence[int]) -> Callable[[], None]:
+        aligned = _are_aligned(places)
+
+        def run() -> None:
+            if self.needs_alignment[number] and not aligned:
+                raise ValueError("addresses are not aligned")
+            self._launch(number, aligned, stream, places)
+
+        return run
+
+
+def _are_aligned(places: Sequence[int]) -> bool:
+    together = 0
+    for place in places:
+        together |= place
+    return not together % ALIGNMENT
+
+
+def _time(
+    run: Callable[[], None],
+    milliseconds: Callable[[Callable[[], None]], float],
+    budget: float,
+    best: float,
+) -> tuple[float, float]:
+    """Median milliseconds of a run, and those that measuring took; infinite for what cannot run here (too
+    much shared memory) or is not worth the time."""
+    try:
+        run()
+        once = milliseconds(run)
+        spent = once
+        if once > HOPELESS * best or budget <= 0:
+            return (once if budget > 0 else float("inf")), spent
+        count = max(min(int(SPAN_MS / max(once, 1e-3)), MOST_RUNS), 1)
+        times: list[float] = []
+
+        def several() -> None:
+            for _ in range(count):
+                run()
+
+        while len(times) < REPEATS and (not times or spent < budget / 4):
+            taken = milliseconds(several)
+            spent += taken
+            times.append(taken / count)
+    except Exception as error:
+        log.info("a candidate cannot run: %s", error)
+        return float("inf"), 0.0
+    return statistics.median(times), spent

@@ -1,0 +1,114 @@
+"""Which templates a step has, with what is known of them before any is measured."""
+
+from __future__ import annotations
+
+from ...dataclass import dataclass
+from ...errors import LoweringError
+from ...symint import Dim, hint
+from ..render.triton import TritonKernel
+from ..schedule import Alternatives, CallBlas, CallChain, Matrix, TileKernel
+from . import attention, products
+from .choose import PLAIN
+from .products import Processor
+
+# Fewer multiplications than this are over before a choice would matter.
+SMALL = 1 << 24
+# A product of halves up to this long in its contracted dimension is bound by memory, and what its epilogue
+# saves (the product written and read again) is more than a library's better product gains: unmeasured, the
+# template.
+FUSED_DEPTH = 1024
+
+
+@dataclass(frozen=True)
+class Templates:
+    """``kernels``: the candidates; ``plain``: what the steps one by one are, as text; ``usual``: the
+    candidate that is taken unmeasured, or ``PLAIN``; see ``choose.Choice`` for the others."""
+
+    kernels: tuple[TritonKernel, ...]
+    plain: str
+    usual: int
+    repeatable: bool
+    needs_alignment: tuple[bool, ...]
+
+
+def templates_of(step: Alternatives, processor: Processor, tune: bool) -> Templates | None:
+    """The templates of a step; ``None`` where the steps one by one are always taken."""
+    try:
+        kernels, usual = _candidates(step, processor, tune)
+    except LoweringError:
+        return None
+    if not kernels:
+        return None
+    if not tune or not is_repeatable(step):
+        if usual == PLAIN:
+            return None
+        kernels, usual = [kernels[usual]], 0
+    needs = tuple("make_tensor_descriptor" in kernel.body for kernel in kernels)
+    plain = " ".join(type(inner).__name__ for inner in step.plain)
+    return Templates(tuple(kernels), plain, usual, is_repeatable(step), needs)
+
+
+def _candidates(step: Alternatives, processor: Processor, tune: bool) -> tuple[list[TritonKernel], int]:
+    fused = step.fused
+    if isinstance(fused, CallChain):
+        if not attention.has_template(fused):
+            return [], PLAIN
+        return attention.candidates(fused, processor), 0
+    assert isinstance(fused, CallBlas)
+    if not products.has_template(fused) or (not tune and _is_plain(fused)):
+        return [], PLAIN
+    if tune and work_of(fused) < SMALL and fused.epilogue is None:
+        return [], PLAIN
+    usual = PLAIN if _is_plain(fused) else products.preferred(fused, processor)
+    return products.candidates(fused, processor), usual
+
+
+def _is_plain(step: CallBlas) -> bool:
+    """Whether the library multiplies unless measurements say otherwise."""
+    source = step.source or step.dtype
+    return step.epilogue is None or source not in products.HALVES or hint(step.k) > FUSED_DEPTH
+
+
+def work_of(step: CallBlas) -> int:
+    """Multiplications."""
+    work = hint(step.m) * hint(step.n) * hint(step.k)
+    for extent in step.batch:
+        work *= hint(extent)
+    return work
+
+
+def is_repeatable(step: Alternatives) -> bool:
+    """Whether nothing that the step writes is read by it."""
+    fused = step.fused.first if isinstance(step.fused, CallChain) else step.fused
+    tiled: TileKernel | None = fused.epilogue
+    return tiled is None or all(b.mode != "inout" for b in tiled.kernel.buffers)
+
+
+def pointers(step: Alternatives) -> list[tuple[int, str]]:
+    """What the templates of a step take: slots, and offsets in bytes as text."""
+    fused = step.fused
+    if isinstance(fused, CallChain):
+        first, second = fused.first, fused.second
+        assert second.c is not None
+        size = (first.source or first.dtype).itemsize
+        found = [_at(first.a, size), _at(first.b, size)]
+        found.append(_at(second.b, (second.source or second.dtype).itemsize))
+        return [*found, _at(second.c, second.dtype.itemsize), *_of_tile(first.epilogue)]
+    assert isinstance(fused, CallBlas)
+    size = (fused.source or fused.dtype).itemsize
+    found = [_at(fused.a, size), _at(fused.b, size)]
+    if fused.c is not None:
+        found.append(_at(fused.c, fused.dtype.itemsize))
+    return [*found, *_of_tile(fused.epilogue)]
+
+
+def _at(matrix: Matrix, size: int) -> tuple[int, str]:
+    offset: Dim = matrix.offset * size
+    return matrix.slot, str(offset) if isinstance(offset, int) else f"({offset})"
+
+
+def _of_tile(tiled: TileKernel | None) -> list[tuple[int, str]]:
+    if tiled is None:
+        return []
+    held = (tiled.source, tiled.sink)
+    return [(slot, "0") for k, slot in enumerate(tiled.slots) if k not in held]

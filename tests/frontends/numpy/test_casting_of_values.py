@@ -1,0 +1,86 @@
+"""Values of all kinds written into arrays of all dtypes: converted, or refused, as NumPy does."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import dyncomp
+
+MASK = np.array([True, False, True])
+DTYPES = (np.float32, np.float64, np.int64, np.int8, bool, complex)
+VALUES = {
+    "float64 array": lambda: np.arange(3.0),
+    "int64 array": lambda: np.arange(3),
+    "float32 array": lambda: np.arange(3, dtype=np.float32),
+    "bool array": lambda: MASK.copy(),
+    "array of no dimensions": lambda: np.array(2.5),
+    "integer array of no dimensions": lambda: np.array(2),
+    "float64 scalar": lambda: np.float64(2.5),
+    "int64 scalar": lambda: np.int64(2),
+    "float": lambda: 2.5,
+    "int": lambda: 2,
+    "negative": lambda: -1,
+    "large": lambda: 300,
+    "complex": lambda: 2j,
+    "None": lambda: None,
+}
+
+
+def putmask(a, v):
+    np.putmask(a, MASK, v)
+    return a
+
+
+def place(a, v):
+    np.place(a, MASK, v)
+    return a
+
+
+def put(a, v):
+    a.put([0, 1], v)
+    return a
+
+
+def copyto(a, v):
+    np.copyto(a, v, where=MASK)
+    return a
+
+
+def assigned(a, v):
+    a[MASK] = v[0] if np.ndim(v) else v
+    return a
+
+
+def filled(a, v):
+    return np.full_like(a, v)
+
+
+def where(a, v):
+    return np.where(MASK, a, v)
+
+
+def dot(a, v):
+    return np.dot(a, v)
+
+
+def outcome(function, dtype, value):
+    try:
+        found = function(np.arange(3).astype(dtype), value)
+    except Exception as error:
+        return type(error), str(error)
+    if not isinstance(found, np.ndarray):
+        return type(found), repr(found)
+    return found.dtype, repr(found)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
+@pytest.mark.parametrize("function", [putmask, place, put, copyto, assigned, filled, where, dot])
+def test_as_numpy_does(function, dtype):
+    compiled = dyncomp.compile(function, backend="eager", options={"recompile_limit": 1000})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, make in VALUES.items():
+            assert outcome(compiled, dtype, make()) == outcome(function, dtype, make()), name
