@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +28,9 @@ class Program:
 
     def function(self) -> Any:
         namespace: dict[str, Any] = {"np": np, "math": __import__("math")}
-        exec(compile(self.text, f"<scalar program {self.seed}>", "exec"), namespace)  # noqa: S102
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            exec(compile(self.text, f"<scalar program {self.seed}>", "exec"), namespace)  # noqa: S102
         return namespace["program"]
 
 

@@ -46,12 +46,14 @@ def differences(expected: tuple[Any, ...], found: tuple[Any, ...]) -> list[str]:
 def check(program: Program, variants: int = VARIANTS, **options: Any) -> tuple[list[str], Any]:
     """What differs, and the records of what was compiled."""
     function = program.function()
-    settings = {"debug_verify": True, "native_loop_us": 0, **options}
+    settings = {"debug_verify": True, "native_loop_us": 0, "unroll_limit": 0, **options}
     compiled = dyncomp.compile(function, options=settings)
     notes: list[str] = []
     for variant in range(variants):
         expected = outcome(function, arguments(program, variant))
         found = outcome(compiled, arguments(program, variant))
+        if any(entry.graph is not None for entry in compiled.config.records.entries):
+            expected, found = expected[:3], found[:3]  # graphs do not warn
         notes += [f"variant {variant}: {note}" for note in differences(expected, found)]
     records = compiled.config.records
     notes += records.internal_errors
