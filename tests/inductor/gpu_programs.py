@@ -5,6 +5,7 @@ Run by ``test_gpu_path``, in a process with ``TRITON_INTERPRET=1``.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ import torch
 import torch.nn.functional as F
 
 import dyncomp
+from dyncomp.frontends.torch.frontend import TorchFrontend
 from dyncomp.inductor.gpu import templates
-from tests.inductor.gpu_simulator import InterpretedDriver, install, pretend
+from tests.inductor.gpu_simulator import RECORDED, InterpretedDriver, install, pretend
 
 
 @pytest.fixture(autouse=True)
@@ -302,6 +304,57 @@ def test_a_template_that_cannot_run_is_left(monkeypatch: pytest.MonkeyPatch, cap
     for _ in range(2):
         torch.testing.assert_close(compiled(q, k, v), plain_attention(q, k, v), rtol=4e-3, atol=4e-3)
     assert "out of shared memory" in caplog.text
+
+
+WEIGHT = torch.ones(48, 32)
+REPLAYED = [
+    (linear, lambda k: (r(16, 32, seed=k), WEIGHT, r(48, seed=k))),
+    (number, lambda k: (r(50, seed=k), 2.5 + k)),
+    (views, lambda k: (r(6, 7, seed=k),)),
+    (in_place, lambda k: (r(40, 30, seed=k),)),
+]
+
+
+@pytest.mark.parametrize("function, make", REPLAYED, ids=[f.__name__ for f, _ in REPLAYED])
+def test_launches_are_replayed(function: Any, make: Any) -> None:
+    RECORDED.clear()
+    compiled = dyncomp.compile(function, fullgraph=True, mode="reduce-overhead")
+    kept = []
+    for k in range(5):
+        mine, theirs = make(k), make(k)
+        got, want = compiled(*mine), function(*theirs)
+        kept.append((got, want))
+        for a, b in zip(mine, theirs):
+            if isinstance(a, torch.Tensor):
+                same(a, b, False)
+    for got, want in kept:
+        same(got, want, False)
+    assert RECORDED
+
+
+def test_a_view_of_an_argument_stays_one_where_launches_are_replayed() -> None:
+    compiled = dyncomp.compile(views, fullgraph=True, mode="reduce-overhead")
+    for k in range(4):
+        x = r(6, 7, seed=k)
+        y, part, turned_x, _ = compiled(x)
+        part.zero_()
+        assert (y[1:] == 0).all()
+        assert turned_x.data_ptr() == x.data_ptr()
+
+
+def test_what_cannot_be_recorded_is_launched(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    def refuse(index: int, run: Any) -> Any:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    owner = TorchFrontend.owner
+    graphs = dataclasses.replace(owner.devices.graphs, record=refuse)
+    devices = dataclasses.replace(owner.devices, graphs=graphs)
+    monkeypatch.setattr(TorchFrontend, "owner", dataclasses.replace(owner, devices=devices))
+    compiled = dyncomp.compile(softmax, fullgraph=True, mode="reduce-overhead")
+    for k in range(4):
+        x = r(20, 30, seed=k)
+        torch.testing.assert_close(compiled(x), softmax(x), rtol=1e-4, atol=1e-6)
+    assert caplog.text.count("cannot be recorded") == 1
 
 
 def added(x: Any, i: Any, v: Any) -> Any:
