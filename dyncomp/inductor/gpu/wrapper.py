@@ -264,11 +264,23 @@ class Wrapper:
         name = f"routine{len(self.functions)}"
         self.functions[name] = step.func
         self.line(f"made = {name}({', '.join(self.reference(r) for r in step.inputs)})")
+        if len(step.outputs) == 1 and step.outputs[0].buffer < 0:
+            self.adopt(step.outputs[0])
+            return
         if len(step.outputs) == 1:
             self.line(f"{self.reference(step.outputs[0])}.copy_(made)")
             return
         for k, ref in enumerate(step.outputs):
             self.line(f"{self.reference(ref)}.copy_(made[{k}])")
+
+    def adopt(self, ref: BufferRef) -> None:
+        """Take a routine's result for memory of these steps' own, where it is laid out as that is."""
+        assert ref.strides is not None
+        number = -1 - ref.buffer
+        self.line(f"if made.stride() == {self.shape(ref.strides)}:")
+        self.line(f"    own{number}, o{number} = made, pointer(made)")
+        self.line("else:")
+        self.line(f"    {self.reference(ref)}.copy_(made)")
 
     # -- results ------------------------------------------------------------------------------
     def results(self) -> None:
