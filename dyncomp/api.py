@@ -21,6 +21,7 @@ from .capture.entries.records import Records
 from .capture.entries.stance import current_stance
 from .capture.regions import calling
 from .frontends.base import Frontend
+from .native import native_maker
 from .options import Options, make_options
 
 
@@ -66,6 +67,7 @@ class _Session:
         config.on_miss = on_miss
         config.should_capture = hook_should_capture
         config.rebuild = recompiled
+        config.make_native = native_maker(options)
         self.configs.add(config)
         return config
 

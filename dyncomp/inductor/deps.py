@@ -11,7 +11,7 @@ from ..dtypes import DType
 from ..errors import LoweringError
 from ..prims.opdef import Gather, Scatter
 from ..prims.scalar import ScalarBuilder
-from .index import Expr, Index
+from .index import Expr, Index, linear
 from .lower_values import NotAffine, Value, map_index, place_of
 
 
@@ -87,7 +87,11 @@ class ReadWalker:
     def _gather(self, value: Value, index: Index) -> None:
         base = value.inputs[0]
         self.reads.append(Read(base.root, None, None))
-        walk_address(value, value.inputs[1:], index, self.walk)
+        entries = walk_address(value, value.inputs[1:], index, self.walk)
+        known = [e if isinstance(e, Expr) else Expr({}, 0) for e in entries]
+        strides = base.type.strides if base.root.place is None else place_of(base).strides
+        if not linear(known, strides, 0).is_affine:
+            raise NotAffine(value)
 
 
 def walk_address(value: Value, indices: Sequence[Value], index: Index, visit: Any) -> list[Any]:

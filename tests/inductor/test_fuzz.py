@@ -60,6 +60,12 @@ def test_reference_splitting(seed: int, eager_to_split: None) -> None:
     check(by_reference, graph, make_args(layouts))
 
 
+def test_a_gather_behind_a_reshape(eager_to_split: None) -> None:
+    """Its own address is not affine in the axes of what reads it."""
+    graph, layouts = graph_of(30112, 13)
+    check(by_reference, graph, make_args(layouts))
+
+
 def grown(layouts: list[Layout]) -> list[Layout]:
     return [replace(x, shape=tuple(n + 2 * (n > 1) for n in x.shape)) for x in layouts]
 

@@ -90,7 +90,9 @@ def test_any_layout(
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("dtype", sorted(LETTERS))
 @pytest.mark.parametrize("layouts", [("rows", "rows"), ("rows", "columns"), ("columns", "rows")])
-@pytest.mark.parametrize("sizes", [(3, 70, 5000), (150, 70, 5000), (700, 130, 40), (40, 1000, 130)])
+@pytest.mark.parametrize(
+    "sizes", [(3, 70, 5000), (150, 70, 5000), (700, 130, 40), (40, 1000, 130), (49, 200, 900)]
+)
 def test_more_than_a_block(
     name: str, dtype: str, layouts: tuple[str, str], sizes: tuple[int, int, int]
 ) -> None:
@@ -99,7 +101,9 @@ def test_more_than_a_block(
     check(name, matrix(m, k, dtype, layouts[0], rng), matrix(k, n, dtype, layouts[1], rng))
 
 
-@pytest.mark.parametrize("sizes", [(200, 300, 400), (8, 2000, 300), (16, 3000, 100), (2000, 70, 30)])
+@pytest.mark.parametrize(
+    "sizes", [(200, 300, 400), (8, 2000, 300), (16, 3000, 100), (50, 900, 200), (2000, 70, 30)]
+)
 @pytest.mark.parametrize("layout", ["rows", "columns"])
 def test_the_bits_do_not_depend_on_threads(sizes: tuple[int, int, int], layout: str) -> None:
     m, n, k = sizes

@@ -35,15 +35,18 @@ class Case:
         return rows, columns
 
 
-def convolve(name: str | None, case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The convolution of an image in memory of any strides; nothing around the result may be written."""
+def convolve(name: str | None, case: Case, x: np.ndarray, w: np.ndarray, turned: bool = False) -> np.ndarray:
+    """The convolution of an image in memory of any strides; nothing around the result may be written.
+    ``turned``: the kernels are columns of a matrix in memory."""
     rows, columns = case.result
     steps = [s // x.itemsize for s in x.strides]
     windows = (columns, *case.sizes, *case.kernel, *case.stride, *case.dilation, *case.padding, *steps)
     terms = w[0].size
     around = np.full(case.kernels * rows * columns + 2 * MARGIN, 7, x.dtype)
     out = around[MARGIN:-MARGIN]
-    places = (w.ctypes.data, terms, 1, x.ctypes.data, 0, 1, out.ctypes.data, rows * columns)
+    kernels = np.ascontiguousarray(w.reshape(-1, terms).T) if turned else w
+    steps_of_kernels = (1, case.kernels) if turned else (terms, 1)
+    places = (kernels.ctypes.data, *steps_of_kernels, x.ctypes.data, 0, 1, out.ctypes.data, rows * columns)
     sizes = (case.kernels, rows * columns, terms)
     _launch.matrix_product(name, LETTERS[x.dtype.name], *sizes, *places, windows)
     assert (around[:MARGIN] == 7).all()
@@ -63,6 +66,7 @@ def check(name: str | None, case: Case, dtype: str, seed: int, layout: str = "ro
     memory[...] = rng.standard_normal(shape)
     w = rng.standard_normal((case.kernels, case.channels, *case.kernel)).astype(dtype)
     found = convolve(name, case, memory, w)
+    np.testing.assert_array_equal(found, convolve(name, case, memory, w, turned=True))
     params = {
         "stride": case.stride,
         "padding": tuple((p, p) for p in case.padding),
@@ -104,6 +108,12 @@ LARGE = [
     Case(70, 33, (30, 41), (3, 3), padding=(1, 1)),
     Case(100, 20, (14, 14), (3, 3), stride=(2, 2), padding=(1, 1)),
     Case(3, 16, (60, 90), (7, 7), stride=(2, 2), padding=(3, 3)),
+    Case(40, 30, (64, 90), (3, 3), padding=(1, 1)),
+    Case(64, 20, (1, 6000), (1, 9), padding=(0, 4)),
+    Case(30, 17, (95, 100), (5, 3), stride=(2, 2), dilation=(2, 1), padding=(4, 1)),
+    Case(40, 9, (100, 110), (1, 1), stride=(2, 2)),
+    Case(20, 50, (70, 70), (7, 7), stride=(3, 3), padding=(1, 2)),
+    Case(3, 40, (64, 64), (16, 16), stride=(16, 16)),
     Case(1, 1, (130, 150), (5, 5), stride=(2, 1), padding=(2, 2)),
     Case(1, 1, (1, 5000), (1, 9), dilation=(1, 3), padding=(0, 12)),
 ]

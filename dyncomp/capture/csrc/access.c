@@ -510,10 +510,10 @@ python_check(PyObject *pair, PyObject *value)
 static inline uint64_t
 class_version(PyTypeObject *cls)
 {
-    if (!PyType_HasFeature(cls, Py_TPFLAGS_VALID_VERSION_TAG)) {
+    if (type_version(cls) == 0) {
         type_defines(cls, "__class__"); /* a look-up gives the class a new version */
     }
-    return PyType_HasFeature(cls, Py_TPFLAGS_VALID_VERSION_TAG) ? cls->tp_version_tag : 0;
+    return type_version(cls);
 }
 
 static bool

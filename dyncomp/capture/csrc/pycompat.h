@@ -35,6 +35,18 @@
 
 typedef _PyInterpreterFrame Frame;
 
+/* -- types -------------------------------------------------------------------------------- */
+/* A number that no other state of any class has; 0: CPython has not given the class one since it changed. */
+static inline unsigned int
+type_version(PyTypeObject *cls)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return cls->tp_version_tag; /* the flag is not set any more */
+#else
+    return PyType_HasFeature(cls, Py_TPFLAGS_VALID_VERSION_TAG) ? cls->tp_version_tag : 0;
+#endif
+}
+
 /* -- frames ------------------------------------------------------------------------------- */
 static inline PyCodeObject *
 frame_code(Frame *f)

@@ -57,6 +57,16 @@ def element(b: Block, value: Value, index: list[Value]) -> Value:
     return b.new(detail.scalar, f"LOAD({ctype}, {at})")
 
 
+def element_at(b: Block, value: Value, position: Value) -> Value:
+    """The item at a position within bounds: a NumPy scalar or a row."""
+    parts = parts_of(value)
+    at = f"{parts.data} + {position.text} * {parts.strides[0]}"
+    detail: ArrayDetail = value.kind.detail
+    if detail.ndim > 1:
+        return _row(b, value, parts, at, position.text)
+    return b.new(detail.scalar, f"LOAD({detail.scalar.parts[0][1]}, {at})")
+
+
 def _row(b: Block, value: Value, parts: Parts, at: str, index: str) -> Value:
     detail: ArrayDetail = value.kind.detail
     kind = array_kind(detail.scalar.code, detail.ndim - 1, detail.writeable, detail.dense, detail.depth + 1)

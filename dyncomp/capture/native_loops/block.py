@@ -116,7 +116,7 @@ class Block:
         return self.scope.parent is not None or slot in self.scope.facts.stored
 
     def store(self, slot: str, value: Value) -> None:
-        if value.kind.family == "iter":
+        if value.kind.family in ("iter", "source"):
             raise Stop("an iterator as a variable")
         target = self.walker.slot_value(slot, value.kind)
         for name, text in zip(target.parts, value.parts):
@@ -234,7 +234,7 @@ class Block:
         stack[-1] = Value(iter_kind(detail._replace(facts=facts)), value.parts)
         if not facts:
             return []
-        current, end, step = value.parts
+        current, end, step = value.parts[:3]
         last = f"{end} - {detail.step or step}"
         low, high = (current, last) if detail.sign > 0 else (f"({last})", current)
         tests = []

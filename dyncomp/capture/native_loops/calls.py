@@ -4,14 +4,18 @@ own."""
 from __future__ import annotations
 
 import math
+import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from . import arrays
+from ..bytecode.instr import CO_NEWLOCALS, CO_OPTIMIZED
+from ..pyver import decode
+from . import arrays, iterators
 from .arithmetic import as_double, as_int, binary, bounds, compare, is_number, result_kind
 from .block import Block
+from .blocks import facts_of
 from .kinds import (
     BOOL,
     FLOAT,
@@ -25,10 +29,12 @@ from .kinds import (
     progress,
     range_kind,
 )
-from .walk import Stop
+from .walk import Scope, Stop
 
 Answer = Callable[[Block, list[Value]], Value]
 _FUNCTIONS: dict[Any, Answer] = {}
+_DEEPEST = 5  # functions inlined into functions
+_PLAIN_FLAGS = CO_OPTIMIZED | CO_NEWLOCALS | 0x10 | ~0xFFFF  # nested; of __future__
 
 
 def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], taken: int) -> Value | None:
@@ -37,6 +43,9 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
     if function.kind.family != "constant":
         raise Stop(f"a call of {function.kind}")
     found = function.kind.detail
+    if type(found) is types.FunctionType:
+        _inline(b, found, args, names, taken)
+        return None
     if names:
         raise Stop("a call with keywords")
     try:
@@ -48,8 +57,85 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
     return answer(b, args)
 
 
+def _inline(
+    b: Block, function: types.FunctionType, args: list[Value], names: tuple[str, ...], taken: int
+) -> None:
+    """Follow a function of the program. It has no effects: where it leaves, its caller's statement
+    begins anew."""
+    code = function.__code__
+    scope: Scope | None = b.scope
+    depth = 0
+    while scope is not None:
+        depth += 1
+        if scope.code.known.get("of") is code:
+            raise Stop(f"recursion of {code.co_name}")
+        scope = scope.parent
+    if depth > _DEEPEST or function.__closure__ or function.__kwdefaults__ or code.co_kwonlyargcount:
+        raise Stop(f"a call of {code.co_name}")
+    if code.co_flags & ~_PLAIN_FLAGS or code.co_cellvars:
+        raise Stop(f"a call of {code.co_name}")
+    given = _bind(b, function, args, names)
+    inner = _scope_of(b, function, len(b.stack) - taken)
+    for name, value in given.items():
+        slot = inner.slot(name)
+        held = b.walker.slot_value(slot, value.kind)
+        for variable, text in zip(held.parts, value.parts):
+            b.line(f"{variable} = {text};")
+        b.env[slot] = Value(value.kind, value.parts, value.fact)
+    b.done = True
+    b.line(b.goto(0, b.stack[: len(b.stack) - taken], inner))
+
+
+def _bind(
+    b: Block, function: types.FunctionType, args: list[Value], names: tuple[str, ...]
+) -> dict[str, Value]:
+    """The parameters' values."""
+    code = function.__code__
+    parameters = code.co_varnames[: code.co_argcount]
+    positional = len(args) - len(names)
+    given = dict(zip(parameters, args[:positional]))
+    for name, value in zip(names, args[positional:]):
+        if name not in parameters[code.co_posonlyargcount :] or name in given:
+            raise Stop(f"the arguments of {code.co_name}")
+        given[name] = value
+    defaults = function.__defaults__ or ()
+    for name, default in zip(parameters[len(parameters) - len(defaults) :], defaults):
+        if name not in given:
+            given[name] = b.walker.constant(default)
+    if positional > len(parameters) or len(given) != len(parameters):
+        raise Stop(f"the arguments of {code.co_name}")
+    if any(value.kind.family in ("iter", "source") for value in given.values()):
+        raise Stop("an iterator as an argument")
+    b.walker.assume(function, "__code__", code)
+    b.walker.assume(function, "__defaults__", function.__defaults__)
+    return given
+
+
+def _scope_of(b: Block, function: types.FunctionType, base: int) -> Scope:
+    code = function.__code__
+    decoded = b.walker.subject.decoded
+    canonical = decoded.get(code)
+    if canonical is None:
+        canonical = decoded[code] = decode(code)
+        canonical.known["of"] = code
+    parent, return_at = b.scope, b.index + 1
+
+    def make(number: int) -> Scope:
+        facts = facts_of(canonical)
+        return Scope(number, canonical, facts, function.__globals__, parent, return_at, base)
+
+    return b.walker.new_scope((parent.number, b.index, code), make)
+
+
 def give_back(b: Block) -> None:
-    raise Stop("return")
+    """The end of an inlined function."""
+    scope = b.scope
+    assert scope.parent is not None
+    result = b.pop()
+    if result.kind.family in ("iter", "source"):
+        raise Stop("an iterator as a result")
+    b.done = True
+    b.line(b.goto(scope.return_at, [*b.stack[: scope.base], result], scope.parent))
 
 
 def answers(*functions: Any) -> Callable[[Answer], Answer]:
@@ -92,6 +178,21 @@ def _index(b: Block, value: Value) -> Value:
     if kind.family == "numpy" and kind.detail.kind in "iu" and kind.code != "u8":
         return b.new(INT, f"(i64){value.text}")
     raise Stop(f"{kind} as an integer")
+
+
+@answers(enumerate)
+def _enumerate(b: Block, args: list[Value]) -> Value:
+    if len(args) not in (1, 2):
+        raise Stop("a call of enumerate")
+    start = _index(b, args[1]) if len(args) == 2 else b.walker.constant(0)
+    return iterators.enumerated(b, args[0], start)
+
+
+@answers(zip)
+def _zip(b: Block, args: list[Value]) -> Value:
+    if not args:
+        raise Stop("a call of zip")
+    return iterators.zipped(b, args)
 
 
 @answers(len)

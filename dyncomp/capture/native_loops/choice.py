@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import types
 from typing import Any
 
@@ -62,6 +63,18 @@ def gates_of(
 def gated_original(config: Any, function: Any) -> types.CodeType | None:
     """The code of a function that is left to plain Python, or of a piece of one, with gates before its loops;
     ``None`` where it has no loops that can have them."""
+    if not is_enabled(config):
+        return None
+    try:
+        return _gated(config, function)
+    except Exception:  # a bug in dyncomp must never change what the program does
+        config.records.add_internal_error(traceback.format_exc())
+        if config.options.debug_verify and config.raise_internal_errors:
+            raise
+        return None
+
+
+def _gated(config: Any, function: Any) -> types.CodeType | None:
     raw = function.__code__
     info = code_info(config, raw)
     code = info.code

@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from ..bytecode.instr import Instr
-from . import arithmetic, arrays, calls
+from . import arithmetic, arrays, calls, iterators
 from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf
 from .kinds import (
     BOOL,
@@ -19,7 +19,6 @@ from .kinds import (
     TupleValue,
     Value,
     items_of,
-    iter_kind,
 )
 from .walk import TAG_UNBOUND, Stop, Version, Walker, clean
 
@@ -150,28 +149,7 @@ def _jump(b: Block, instr: Instr) -> None:
 @handles("GET_ITER")
 def _get_iter(b: Block, instr: Instr) -> None:
     value = b.pop()
-    if value.kind.family != "range":
-        raise Stop(f"iteration over {value.kind}")
-    detail: IterDetail = value.kind.detail
-    depth = len(b.stack)
-    start, stop, step = value.parts[:3]
-    texts = [text for text in (start, stop, step) if not text.endswith("LL")]
-    if texts:
-        bound = " && ".join(f"{text} > -{LARGEST}LL && {text} < {LARGEST}LL" for text in texts)
-        b.check(bound, "a range of large numbers")
-    held = b.walker.stack_value(depth, Value(iter_kind(detail), ()))
-    for name, text in zip(held.parts, (start, _last(detail, start, stop, step), step)):
-        b.line(f"{name} = {text};")
-    b.push(held)
-
-
-def _last(detail: IterDetail, start: str, stop: str, step: str) -> str:
-    """``stop``, or where the range of step ±1 is empty or another step does not hit it, the number in its
-    place."""
-    if detail.step == 1:
-        return stop
-    step = str(detail.step or step)
-    return f"range_end({start}, {stop}, {step})"
+    b.push(iterators.held_iterator(b, value))
 
 
 @handles("FOR_ITER")
@@ -181,7 +159,7 @@ def _for_iter(b: Block, instr: Instr) -> None:
         raise Stop(f"iteration over {value.kind}")
     depth = len(b.stack) - 1
     detail: IterDetail = value.kind.detail
-    current, end, step = value.parts
+    current, end, step = value.parts[:3]
     stop = end
     order = {0: "!=", 1: "<", -1: ">"}[detail.sign]
     after = b.goto(instr.arg, b.stack[:-1])
@@ -197,7 +175,10 @@ def _for_iter(b: Block, instr: Instr) -> None:
     b.line(f"{current} += {detail.step or step};")
     low, high = (0 if detail.nonnegative else -LARGEST), LARGEST
     fact = ("item", depth, 0) if detail.sign else None
-    b.push(Value(INT, (item,), fact, low, high))
+    number = Value(INT, (item,), fact, low, high)
+    b.push(
+        number if detail.source is None else iterators.item(b, Value(detail.source, value.parts[3:]), number)
+    )
     b.effect()
 
 
@@ -209,7 +190,7 @@ def _count_in_advance(b: Block, value: Value, stop: str) -> None:
     """A loop with no loop inside takes from the budget for many steps at once, so that its body has no
     other end."""
     detail: IterDetail = value.kind.detail
-    current, end, step = value.parts
+    current, end, step = value.parts[:3]
     size = f"{abs(detail.step) * SOFT_BUDGET}LL" if detail.step else f"{step} * {SOFT_BUDGET}"
     if detail.step and detail.sign < 0:
         size = f"-{size}"
@@ -224,7 +205,7 @@ def _count_in_advance(b: Block, value: Value, stop: str) -> None:
 def _build_tuple(b: Block, instr: Instr) -> None:
     items = b.stack[len(b.stack) - instr.arg :]
     del b.stack[len(b.stack) - instr.arg :]
-    if any(value.kind.family == "iter" for value in items):
+    if any(value.kind.family in ("iter", "source") for value in items):
         raise Stop("an iterator in a tuple")
     b.push(TupleValue(items))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,11 +18,13 @@ from .kinds import (
     NUMPY,
     OPAQUE,
     UNBOUND_KIND,
+    IterDetail,
     Kind,
     array_kind,
     iter_kind,
     progress,
     range_kind,
+    source_kind,
     tuple_kind,
 )
 
@@ -30,10 +33,21 @@ RANGE_ITERATOR = type(iter(range(0)))
 _MOST_ITEMS = 16
 
 
-def describe(value: Any, number: int) -> Described:
-    """Kind and parts of ``value``, object ``number`` of those given."""
+def describe(value: Any, given: list[Any]) -> Described:
+    """Kind and parts of ``value``, which becomes the next of the objects ``given``."""
+    number = len(given)
+    given.append(value)
     found = _DESCRIBE.get(type(value))
     return found(value, number) if found is not None else (OPAQUE, (number,))
+
+
+def describe_iterator(value: Any, given: list[Any]) -> Described:
+    """The same for an iterator; what it iterates over becomes one of the objects, too."""
+    if type(value) not in (*_OF_SEQUENCE, enumerate):
+        return describe(value, given)
+    number = len(given)
+    given.append(value)
+    return _iterator(value, number, given)
 
 
 def _number(kind: Kind) -> Callable[[Any, int], Described]:
@@ -47,6 +61,10 @@ def _int(value: Any, number: int) -> Described:
     if -(2**63) <= value < 2**63:
         return KIND_OF_TYPE[int], (value,)
     return OPAQUE, (number,)
+
+
+def _truth(value: Any, number: int) -> Described:
+    return KIND_OF_TYPE[np.bool_], (bool(value),)
 
 
 def _none(value: Any, number: int) -> Described:
@@ -101,10 +119,72 @@ def _range_iterator(value: Any, number: int) -> Described:
     return _iter_kind(progress(step, start)), (start, stop, step)
 
 
+_OF_SEQUENCE = (type(iter(np.zeros(1))), type(iter(())))
+
+
+def _iterator(value: Any, number: int, given: list[Any]) -> Described:
+    found = _source(value, given)
+    if found is None:
+        return OPAQUE, (number,)
+    kind, parts, position, end = found
+    detail = IterDetail(1, 1, True, None, kind)
+    return _iter_kind(detail), (position, end, 1, *parts)
+
+
+def _source(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, int] | None:
+    """Source, parts, how many items it gave and how many it has; None where it is another's, or not known."""
+    if type(value) in _OF_SEQUENCE:
+        return _source_of_sequence(value, given)
+    if type(value) is enumerate:
+        _, (inner, count) = value.__reduce__()
+        if sys.getrefcount(inner) != _UNSHARED or type(count) is not int or abs(count) >= LARGEST:
+            return None
+        found = _source(inner, given)
+        if found is None:
+            return None
+        kind, parts, position, end = found
+        first = count - position
+        what = "enumerate" if first else "enumerate0"
+        return source_kind(what, kind), (first, *parts), position, end
+    return None
+
+
+def _source_of_sequence(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, int] | None:
+    reduced = value.__reduce__()
+    if len(reduced) != 3:
+        return None
+    _, (sequence,), position = reduced
+    kind, parts = describe(sequence, given)
+    if kind.family == "array" and kind.detail.ndim:
+        return source_kind("array", kind), parts, position, len(sequence)
+    if kind.family == "tuple" and len(set(kind.detail)) == 1:
+        return source_kind("items", kind), parts, position, len(sequence)
+    return None
+
+
+def _unshared() -> int:
+    value: Any = enumerate(iter(()))
+    _, (inner, count) = value.__reduce__()
+    return int(sys.getrefcount(inner) + count)
+
+
+_UNSHARED = _unshared()
+"""References to an iterator, as they are counted above, that only an ``enumerate`` object holds."""
+
+
+def advance(iterator: Any, steps: int) -> None:
+    """Take ``steps`` items off an iterator over a range or a sequence."""
+    position = iterator.__reduce__()[2] or 0
+    iterator.__setstate__(position + steps)
+
+
+CAN_ADVANCE = (RANGE_ITERATOR, *_OF_SEQUENCE)
+
+
 def _tuple(value: Any, number: int) -> Described:
     if len(value) > _MOST_ITEMS:
         return OPAQUE, (number,)
-    items = [describe(item, -1) for item in value]
+    items = [describe(item, []) for item in value]
     if any(kind.family not in ("int", "float", "bool", "none", "numpy") for kind, _ in items):
         return OPAQUE, (number,)
     return tuple_kind([kind for kind, _ in items]), tuple(part for _, parts in items for part in parts)
@@ -113,6 +193,7 @@ def _tuple(value: Any, number: int) -> Described:
 _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     **{kind_type: _number(kind) for kind_type, kind in KIND_OF_TYPE.items()},
     int: _int,
+    np.bool_: _truth,
     type(None): _none,
     type(UNBOUND): _unbound,
     np.ndarray: _array,

@@ -144,23 +144,62 @@ def array_kind(code: str, ndim: int, writeable: bool, dense: bool, depth: int = 
 
 class IterDetail(NamedTuple):
     """``step``: 0 for one known only at run time; ``sign``: its sign, 0 if unknown. ``nonnegative``: no
-    number of it is below 0. ``facts``: the
-    accesses (local, axis, offset) that were found to be within bounds for all of its numbers; None: not
-    looked at yet."""
+    number of it is below 0. ``facts``: the accesses (local, axis, offset) that were found to be within bounds
+    for all of its numbers; None: not looked at yet. ``source``: what gives the items where they are not the
+    numbers themselves."""
 
     step: int
     sign: int
     nonnegative: bool
     facts: frozenset[tuple[str, int, int]] | None
+    source: Kind | None = None
 
 
 def iter_kind(detail: IterDetail) -> Kind:
     """Iterators over ranges: the next number, the first that is not of it any more, the step."""
     facts = detail.facts
     shown = "" if facts is None else "k" + "".join(f"_{s}.{a}.{o}" for s, a, o in sorted(facts))
-    name = f"r{_progress(detail)}{shown}"
-    parts = (("_cur", "i64"), ("_end", "i64"), ("_step", "i64"))
-    return Kind("iter", name, parts, _range_iterator, detail)
+    source = detail.source
+    name = f"r{_progress(detail)}{shown}{source.code if source else ''}"
+    parts = (("_cur", "i64"), ("_end", "i64"), ("_step", "i64"), *(source.parts if source else ()))
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        if source is None:
+            return iter(range(*values))
+        return source.box((values[0], *values[3:]), objects)
+
+    return Kind("iter", name, parts, box, detail)
+
+
+def source_kind(what: str, *inner: Kind) -> Kind:
+    """What gives the items of a loop: see ``iterators``. Boxed with the number of items
+    that it gave in front."""
+    parts = [(f"_{k}{suffix}", ctype) for k, kind in enumerate(inner) for suffix, ctype in kind.parts]
+    if what.startswith("enumerate"):
+        parts.insert(0, ("_first", "i64"))
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        return make_iterator(source, values[1:], values[0], objects)
+
+    source = Kind("source", f"{what}_{'_'.join(k.code for k in inner)}_e", tuple(parts), box, (what, inner))
+    return source
+
+
+def make_iterator(source: Kind, values: Sequence[Any], position: int, objects: Objects) -> Any:
+    """The iterator over a source that has given ``position`` items."""
+    what, inner = source.detail
+    if what == "range":
+        return iter(inner[0].box(values, objects)[position:])
+    if what in ("array", "items"):
+        made = iter(inner[0].box(values, objects))
+        made.__setstate__(position)
+        return made
+    at = int(what.startswith("enumerate"))
+    found = []
+    for kind in inner:
+        found.append(make_iterator(kind, values[at : at + len(kind.parts)], position, objects))
+        at += len(kind.parts)
+    return zip(*found) if what == "zip" else enumerate(found[0], values[0] + position)
 
 
 def _progress(detail: IterDetail) -> str:
@@ -173,10 +212,6 @@ def progress(step: int, start: int) -> IterDetail:
     known = step if abs(step) < _LONGEST_STEP else 0
     sign = (step > 0) - (step < 0)
     return IterDetail(known, sign, sign > 0 and start >= 0, None)
-
-
-def _range_iterator(values: Sequence[Any], objects: Objects) -> Any:
-    return iter(range(*values))
 
 
 def range_kind(detail: IterDetail) -> Kind:

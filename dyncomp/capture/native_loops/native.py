@@ -6,6 +6,7 @@ import builtins
 import ctypes
 import struct
 import time
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..bytecode.loop_find import Loop
 from ..bytecode.loops import UNBOUND
 from .block import PAUSED
 from .blocks import facts_of
-from .describe import describe
+from .describe import CAN_ADVANCE, advance, describe, describe_iterator
 from .kinds import Kind, Objects
 from .render import Rendered, render
 from .walk import FIRST_TAG, TAG_UNBOUND, Assumption, Leave, Subject, TooLarge
@@ -32,6 +33,7 @@ class Program:
 
     def __init__(self, rendered: Rendered, stack: Sequence[Kind], address: int) -> None:
         self.rendered = rendered
+        self.stack_kinds = tuple(stack)
         self.assumptions = _distinct(rendered.assumptions)
         formats = "".join(kind.formats for kind in stack)
         formats += "".join(kind.formats for _, kind in rendered.inputs)
@@ -58,6 +60,7 @@ class Step:
         self.program = program
         self.given = given
         self.local = local
+        self.found: tuple[int, list[Any], list[Any]] | None = None
         self.buffer = program.buffer_type()
         program.pack(self.buffer, 0, *words)
 
@@ -73,7 +76,12 @@ class Step:
         return rendered.leaves[number] if number >= 0 else None
 
     def outcome(self, objects: Objects, place_of: dict[str, int]) -> tuple[int, list[Any], list[Any]]:
-        """The place where it left off, the stack and the locals there."""
+        """The place where it left off, the stack and the locals there; found once."""
+        if self.found is None:
+            self.found = self._find(objects, place_of)
+        return self.found
+
+    def _find(self, objects: Objects, place_of: dict[str, int]) -> tuple[int, list[Any], list[Any]]:
         program, buffer = self.program, self.buffer
         size = program.rendered.words
         leave = program.rendered.leaves[buffer[size] - 1]
@@ -88,7 +96,22 @@ class Step:
             elif tag == TAG_UNBOUND:
                 local[place_of[output.slot]] = UNBOUND
             at += output.words
-        return leave.place, _boxed(leave.stack, parts, objects), local
+        stack = _boxed(leave.stack, parts, objects)
+        self._advance(stack, parts)
+        return leave.place, stack, local
+
+    def _advance(self, stack: list[Any], parts: Sequence[Any]) -> None:
+        """The iterator of the loop itself, which the program may hold, is left where the loop left it."""
+        given: Any = self.given[0] if self.given else None
+        if not self.program.stack_kinds or type(given) not in CAN_ADVANCE:
+            return
+        current, end, step = self.buffer[0], self.buffer[1], self.buffer[2]
+        if stack:
+            advance(given, (parts[0] - current) // step)
+            stack[0] = given
+            return
+        advance(given, max((end - current) // step, 0))
+        next(given, None)
 
 
 class State:
@@ -206,8 +229,8 @@ class NativeLoop:
         kinds: tuple[list[Kind], list[Kind]] = ([], [])
         for group, values in zip(kinds, (stack, [local[k] for k in self._read])):
             for value in values:
-                kind, parts = describe(value, len(given))
-                given.append(value)
+                found = describe_iterator if group is kinds[0] else describe
+                kind, parts = found(value, given)
                 words += parts
                 group.append(kind)
         key = (place, tuple(kinds[0]), tuple(kinds[1]))
@@ -261,6 +284,8 @@ def _distinct(assumptions: Sequence[Assumption]) -> tuple[Assumption, ...]:
 
 def _holds(assumption: Assumption) -> bool:
     holder, name = assumption.holder, assumption.name
+    if type(holder) is types.FunctionType:
+        return getattr(holder, name) is assumption.found
     members = holder if isinstance(holder, dict) else vars(holder)
     if name in members:
         return members[name] is assumption.found

@@ -2,14 +2,16 @@
 
 Compiling takes as long as plain Python needs for some hundred thousand instructions: a loop is compiled when
 it has run, or is about to run, for longer. Steps are counted by the gates, not timed, so that programs do the
-same each time they run. Inner loops count for those around them, which are compiled with them; they are
-compiled by themselves where those cannot be, or for a single long run.
+same each time they run; only what calls functions is timed, since nobody knows what these do. Inner loops
+count for those around them, which are compiled with them; they are compiled by themselves where those cannot
+be, or for a single long run.
 """
 
 from __future__ import annotations
 
 import operator
 import sys
+import time
 import traceback
 import types
 from typing import Any
@@ -24,8 +26,10 @@ from .record import NativeLoopRecord
 # microseconds: an instruction in plain Python, and entering compiled code
 _INSTRUCTION = 0.03
 _ENTER = 5.0
+_LONGEST_STEP = 1000.0
+_MOST_REFUSALS = 2  # at first, before it is taken to be so for good
 _ALONE = 8  # how many times longer than others an inner loop must run to be compiled without those around it
-_FEWEST, _MOST = 16, 1 << 20  # ticks given at a time
+_FEWEST, _MOST, _FEW_CALLS = 16, 1 << 20, 64  # ticks given at a time
 _FOREVER = 1 << 62
 _EXAMPLES: tuple[Any, ...] = (range(0), range(1 << 70), [], ())
 _COUNTED = tuple(type(iter(items)) for items in _EXAMPLES)
@@ -65,11 +69,14 @@ class LoopEntry:
         self._given = 0
         self._spent = 0.0  # microseconds in plain Python, loops within included
         self._step = _INSTRUCTION * len(facts.loop.body)
+        self._calls = any(code.instructions[index].op == "CALL" for index in facts.loop.body)
+        self._since = 0.0
         self._native: Any = None
         self._is_refused = False
         self._is_wanted = False
         self._is_ready = False  # it was compiled for some types
         self._setbacks = 0
+        self._refusals = 0
         self._changed = [facts.names.index(name) for name in facts.changed]
 
     def __getitem__(self, values: tuple[Any, ...]) -> tuple[Any, Any, Any]:
@@ -100,11 +107,17 @@ class LoopEntry:
     # -- when ----------------------------------------------------------------------------------------
     def _plain(self, ticks: int) -> tuple[None, None, tuple[()]]:
         self._given = self.ticks.left = ticks
+        if self._calls:
+            self._since = time.perf_counter()
         return None, None, ()
 
     def _count(self) -> None:
         """Add the steps made since the last time."""
         spent = (self._given - self.ticks.left) * self._step
+        if self._calls and self._since:
+            steps = self._given - self.ticks.left  # in between there may have been much else
+            spent = max(spent, min((time.perf_counter() - self._since) * 1e6, steps * _LONGEST_STEP))
+            self._since = 0.0
         self._given = self.ticks.left = 0
         entry: LoopEntry | None = self
         while entry is not None:
@@ -136,7 +149,7 @@ class LoopEntry:
             wanted = self._threshold - self._spent - expected
         if wanted <= 0:
             return 0
-        return min(max(int(wanted / self._step), _FEWEST), _MOST)
+        return min(max(int(wanted / self._step), _FEWEST), _FEW_CALLS if self._calls else _MOST)
 
     def _is_within_another(self) -> bool:
         """Whether a loop around may still be compiled with this one in it."""
@@ -176,7 +189,9 @@ class LoopEntry:
         native = self._native
         if native is not None and not self._is_refused:
             self.record.problem = native.problem
-            self._is_refused = native.is_hopeless
+            self._refusals += 1
+            in_vain = not self._is_ready and self._refusals >= _MOST_REFUSALS
+            self._is_refused = native.is_hopeless or in_vain
             if self._is_refused:
                 self._capture_otherwise()
         if self._is_refused:
@@ -219,7 +234,7 @@ class LoopEntry:
 
 def _without_own_frames(error: BaseException) -> BaseException:
     found = error.__traceback__
-    while found is not None and found.tb_frame.f_globals.get("__package__", "").startswith("dyncomp"):
+    while found is not None and str(found.tb_frame.f_globals.get("__name__")).startswith("dyncomp."):
         found = found.tb_next
     return error.with_traceback(found)
 

@@ -15,6 +15,7 @@ from .arrange import arrange
 from .cpp_reduce import ReductionPrinter
 from .cpp_values import GUARDED, is_in_runtime, memory, variable
 from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, make_nest
+from .stream import LINE_BYTES, leaves_caches, streamed_stores, strip_of
 from .walk import Compute, Declare, DeclareArray, Done, Item, Loop, Plan, build
 
 # One chunk of a parallel loop should take about this long.
@@ -42,10 +43,14 @@ _EXACT_IN_HALF = frozenset(
 @dataclass
 class Printer(ReductionPrinter):
     """Prints loops and statements; ``bodies`` counts the parallel loops; ``literals``: values that are
-    written out wherever they are used."""
+    written out wherever they are used. ``streams``: stores may go past the caches; ``streamed``: some do.
+    ``strips``: where stores of the current loop go instead."""
 
     bodies: int = 0
     literals: set[str] = field(default_factory=set)
+    streams: bool = False
+    streamed: bool = False
+    strips: dict[int, str] = field(default_factory=dict)
 
     # -- the tree -----------------------------------------------------------------------------
     def items(self, items: Iterable[Item]) -> None:
@@ -130,6 +135,7 @@ class Printer(ReductionPrinter):
             if self.gathers:
                 self.line("int bad = 0;")
             self.parallel_body(loop, axes)
+            self.end_streams()
             if self.gathers:
                 with self.block("if (bad)"):
                     self.line("any_bad = 1;")
@@ -255,11 +261,50 @@ class Printer(ReductionPrinter):
             with self.block(""):
                 self.lane_loop(loop, name, count, high)
             return
-        pragma = self.pragma(loop, count == 1)
+        axis = self.nest.axes[name]
+        stores = streamed_stores(loop.items, name, axis.hint, self.buffers) if self.streams else []
+        if stores and count == 0:
+            self.stream_loop(loop, stores, low, high)
+            return
+        self.plain_loop(loop, count == 1, low, high)
+
+    def plain_loop(self, loop: Loop, serial: bool, low: str, high: str) -> None:
+        name = loop.axes[-1]
+        pragma = self.pragma(loop, serial)
         if pragma:
             self.line(pragma)
         with self.block(f"for (i64 i_{name} = {low}; i_{name} < {high}; ++i_{name})"):
             self.items(loop.items)
+
+    def stream_loop(self, loop: Loop, stores: list[Node], low: str, high: str) -> None:
+        """A loop in strips, the results of which are copied out past the caches."""
+        name = loop.axes[-1]
+        length = strip_of(stores, self.buffers)
+        self.streamed = True
+        first = stores[0]
+        size = self.buffers[first.arg[0]].dtype.itemsize
+        with self.block(f"for (i64 part = {low}, part_end; part < {high}; part = part_end)"):
+            self.line(f"const i64 i_{name} = part;")
+            # to the end of a cache line
+            start = f"(u64)({memory(first.arg[0])} + {self.at(first.arg[1])})"
+            self.line(f"const i64 past = {start} / {size} % {LINE_BYTES // size};")
+            self.line(f"part_end = dc_size_min(part + {length} - past, {high});")
+            for k, store in enumerate(stores):
+                kind = ctext.memory_type(self.buffers[store.arg[0]].dtype)
+                self.line(f"alignas(64) {kind} out{k}[{length}];")
+                self.strips[id(store)] = f"out{k}[i_{name} - part]"
+            self.plain_loop(loop, False, "part", "part_end")
+            self.strips.clear()
+            for k, store in enumerate(stores):
+                size = self.buffers[store.arg[0]].dtype.itemsize
+                place = f"{memory(store.arg[0])} + {self.at(store.arg[1])}"
+                self.line(f"dcv_stream_copy({place}, out{k}, (part_end - part) * {size});")
+
+    def end_streams(self) -> None:
+        """What was written past the caches is there for other threads."""
+        if self.streamed:
+            self.line("dcv_stream_end();")
+        self.streamed = False
 
     def copies(self, loop: Loop, name: str, low: str, high: str) -> bool:
         """Print a loop that only copies contiguous memory as such; whether it is one."""
@@ -280,7 +325,13 @@ class Printer(ReductionPrinter):
             for source, s in pairs:
                 assert source is not None
                 places = [f"{memory(n.arg[0])} + {self.at(n.arg[1])}" for n in (s, source)]
-                self.line(f"__builtin_memcpy({', '.join(places)}, ({high} - {low}) * {s.dtype.itemsize});")
+                copy = "__builtin_memcpy"
+                if self.streams and streamed_stores(
+                    loop.items, name, self.nest.axes[name].hint, self.buffers
+                ):
+                    copy = "dcv_stream_copy"
+                    self.streamed = True
+                self.line(f"{copy}({', '.join(places)}, ({high} - {low}) * {s.dtype.itemsize});")
         return True
 
     def written(self, names: set[str]) -> set[str]:
@@ -331,7 +382,7 @@ class Printer(ReductionPrinter):
         if node.op == "accumulate":
             self.accumulate(node)
         elif node.op == "store":
-            place = self.element(node.arg[0], self.at(node.arg[1]))
+            place = self.strips.get(id(node)) or self.element(node.arg[0], self.at(node.arg[1]))
             self.assign(place, self.to_memory(node), self.buffers[node.arg[0]].dtype)
         elif node.op == "save":
             place = f"{memory(node.arg.name)}[{self.array_position(node.arg.axes)}]"
@@ -465,6 +516,7 @@ def kernel_body(
         plan = Plan(plan.order, (), plan.vector)
     calls = vector_calls and not _inlines(nest, point_ns)
     printer = Printer(nest, plan, symbols, point_ns, serial_ns, vector_calls=calls)
+    printer.streams = vector_calls and leaves_caches(kernel)
     for array in nest.arrays:
         kind = ctext.array_type(array.dtype)
         printer.line(f"{kind} stack_{memory(array.name)}[{printer.extent(array.axes)}];")
@@ -473,6 +525,7 @@ def kernel_body(
         printer.line("int bad = 0;")
         printer.line("int any_bad = 0;")
     printer.items(build(nest, plan))
+    printer.end_streams()
     if printer.gathers:
         with printer.block("if (any_bad | bad)"):
             printer.line("return 1;")

@@ -125,9 +125,12 @@ def vector_functions() -> Mapping[str, int]:
 
 
 def vector_declaration(name: str) -> str:
-    """The declaration of one of :func:`vector_functions` or of the runtime's transposition."""
+    """The declaration of one of :func:`vector_functions` or of the runtime's copies of memory."""
     if name.startswith("dcv_transpose_"):
         parameters = "void* to, const void* from, i64 step, i64 rows, i64 columns, i64 tile"
+        return f'extern "C" void {name}({parameters}) noexcept;\n'
+    if name.startswith("dcv_stream_"):
+        parameters = "void* to, const void* from, i64 bytes" if name == "dcv_stream_copy" else ""
         return f'extern "C" void {name}({parameters}) noexcept;\n'
     kind = _TYPES[name.rpartition("_")[2]]
     parameters = ", ".join([kind] * vector_functions()[name])

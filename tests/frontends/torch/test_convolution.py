@@ -128,6 +128,23 @@ def test_results_of_one_point(size: int, groups: int) -> None:
         assert dyncomp.explain(function)(x, w, randn(8)).graphs
 
 
+@pytest.mark.parametrize(("stride", "groups"), [(1, 1), (2, 1), (1, 2)])
+def test_images_larger_than_the_cache(stride: int, groups: int) -> None:
+    x, w, b = randn(2, 40, 70, 90), randn(18, 40 // groups, 3, 3) / 20, randn(18)
+    size = (2, 18, 70 // stride, 90 // stride)
+    residual = randn(*size)
+
+    def finished(x: Any, w: Any, b: Any, r: Any) -> Any:
+        return torch.relu(F.conv2d(x, w, b, stride=stride, padding=1, groups=groups) + r)
+
+    def kept(x: Any, w: Any, b: Any, r: Any) -> Any:
+        y = F.conv2d(x, w, b, stride=stride, padding=1, groups=groups)
+        return torch.cat([y, y * r])
+
+    for function in (finished, kept):
+        check(function, x, w, b, residual, backend="inductor", tolerance=1e-5)
+
+
 @pytest.mark.parametrize("mode", ["zeros"])
 def test_modules_with_padding_modes(mode: str) -> None:
     model = nn.Sequential(

@@ -16,6 +16,8 @@ namespace {
 
 #include "planes.h"
 
+#include "shifts.h"
+
 #include "multiply.h"
 
 #include "chain.h"

@@ -59,7 +59,21 @@ __attribute__((always_inline)) inline void copy_row(const T* from, i64 count, T*
   for (; j < count; ++j) to[j] = from[j];
 }
 
-/* The same for any strides. */
+/* The same, the last vector ending where the elements do. */
+template <class T>
+__attribute__((always_inline)) inline void copy_run(const T* from, i64 count, T* to) {
+  using Unaligned = typename Lanes<T>::Unaligned;
+  constexpr i64 kWidth = Lanes<T>::kWidth;
+  if (count < kWidth) {
+    for (i64 j = 0; j < count; ++j) to[j] = from[j];
+    return;
+  }
+  for (i64 j = 0; j + kWidth < count; j += kWidth)
+    *reinterpret_cast<Unaligned*>(to + j) = *reinterpret_cast<const Unaligned*>(from + j);
+  *reinterpret_cast<Unaligned*>(to + count - kWidth) = *reinterpret_cast<const Unaligned*>(from + count - kWidth);
+}
+
+/* Columns of B with any strides. */
 template <class T>
 void pack_panel(const T* b, i64 b_row, i64 b_col, i64 k, i64 cols, i64 width, T* to) {
   if (b_row == 1 && b_col != 1) {

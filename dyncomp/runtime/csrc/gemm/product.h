@@ -14,6 +14,9 @@ constexpr i64 kTermsInPlace = 128;
 constexpr i64 kPanelsInPlace = 8;
 /* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
 constexpr i64 kDotRowsMost = 32;
+/* Rows for which a block is one panel of B, of so many bytes at most. */
+constexpr i64 kByPanelFrom = 24, kByPanelTo = 512;
+constexpr i64 kPanelBytes = 768 << 10;
 /* Terms summed in registers before C is written; more are summed in equal blocks. */
 constexpr i64 kTerms = 512;
 
@@ -45,7 +48,7 @@ struct Product {
   /* A tile has `tile_rows` rows and `tile_vectors` vectors, `panel` columns. */
   i64 tile_rows, tile_vectors, panel;
   i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
-  bool by_dots, pack_a, pack_b;
+  bool by_dots, pack_a, pack_b, by_panel;
 
   explicit Product(const Gemm& gemm, i64 products) : g(gemm) {
     choose_tile();
@@ -72,6 +75,8 @@ struct Product {
     if (!by_dots && !pack_b) terms = least(terms, kTermsInPlace);
     const i64 fitting = kBlockBytes / kSize / terms / panel;
     panels_per_block = least(panels, !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
+    by_panel = goes_by_panel();
+    if (by_panel) terms = g.k, panels_per_block = 1;
     column_blocks = ceil_div(panels, panels_per_block);
     panels_per_block = ceil_div(panels, column_blocks);
     const i64 held = g.c || g.k <= terms ? g.m : kBlockBytes / kSize / (panels_per_block * panel);
@@ -80,6 +85,13 @@ struct Product {
     rows_per_block = ceil_div(groups, row_blocks) * tile_rows;
     row_blocks = ceil_div(g.m, rows_per_block);
     column_blocks = ceil_div(panels, panels_per_block);
+  }
+
+  /* Whether a block is one panel of B, whose columns lie contiguous, and the next one is fetched meanwhile: few
+   * rows make little of a panel, so that waiting for memory would take long. */
+  bool goes_by_panel() const {
+    return pack_b && !pack_a && !g.windows && g.b_row == 1 && g.m >= kByPanelFrom && g.m <= kByPanelTo &&
+           g.k <= kPanelBytes / kSize / panel;
   }
 
   /* More blocks where there are too few for all threads: first of rows, then of columns. The bits are the same. */
@@ -207,22 +219,31 @@ struct Product {
       }
       for (i64 j = at.panel; j < at.end; ++j) {
         const T* const right = copied(j) ? copy_of(at, j) : b + j * panel;
-        tile_of_block(at, i, high, j, p > 0, count, left, right);
+        tile_of_block(at, i, high, j, p > 0, count, left, right, ahead(at, i));
       }
       if (p + count == g.k) finished(at, i, high);
     }
   }
 
-  void tile_of_block(const Block& at, i64 i, i64 high, i64 j, bool add, i64 count, const T* a, const T* b) const {
+  /* The lines of the next panel's columns, one for each term of a tile: so many columns as a line has elements. */
+  Ahead<T> ahead(const Block& at, i64 i) const {
+    constexpr i64 kLine = 64 / kSize;
+    const i64 column = at.end * panel + i / tile_rows * kLine;
+    if (!by_panel || i / tile_rows * kLine >= panel || column >= g.n) return {at.b, 0};
+    return {b_of(at.index) + column * g.b_col, kLine};
+  }
+
+  void tile_of_block(const Block& at, i64 i, i64 high, i64 j, bool add, i64 count, const T* a, const T* b,
+                     Ahead<T> next) const {
     const i64 cols = columns(j), b_row = copied(j) ? vectors(j) * Lanes<T>::kWidth : g.b_row;
     const i64 a_row = pack_a ? 1 : g.a_row, a_col = pack_a ? high : g.a_col;
     const Tile<T> run = find_tile<T>(high, vectors(j));
     T* const to = c_at(at, i) + (j - at.panel) * panel;
     if (!g.c || cols % Lanes<T>::kWidth == 0) {
-      run(count, a, a_row, a_col, b, b_row, to, at.c_row, add);
+      run(count, a, a_row, a_col, b, b_row, nullptr, to, at.c_row, add, next);
       return;
     }
-    run(count, a, a_row, a_col, b, b_row, at.edge, panel, false);
+    run(count, a, a_row, a_col, b, b_row, nullptr, at.edge, panel, false, next);
     copy_edge(at.edge, high, cols, to, at.c_row, add);
   }
 

@@ -1,6 +1,7 @@
 /* Register tiles. Included once per instruction set, with kVectorBytes, kTileRows and kTileVectors set. */
 
 constexpr i64 least(i64 a, i64 b) { return a < b ? a : b; }
+constexpr i64 most(i64 a, i64 b) { return a > b ? a : b; }
 i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
 
 template <int kBytes>
@@ -37,34 +38,85 @@ __attribute__((always_inline)) inline T lane_sum(typename Lanes<T>::Vector lanes
 /* Rows of B that are asked for ahead of their use. */
 constexpr i64 kAhead = 12;
 
+/* A pointer that the compiler keeps in a register of its own: it would make one for each of a tile's addresses, and
+ * hold some of these in vector registers. */
+template <class T>
+__attribute__((always_inline)) inline void step(const T*& at, i64 count) {
+  at += count;
+  asm("" : "+r"(at));
+}
+
+/* What will be needed after a tile: an element for each term, asked for while the sums are made. */
+template <class T>
+struct Ahead {
+  const T* from;
+  i64 step;
+};
+
+/* The rows of B in turn, where they lie evenly. */
+template <class T>
+struct Even {
+  const T* row;
+  i64 gap;
+  const T* asked;
+
+  Even(const T* from, i64 row_gap, const i64*) : row(from), gap(row_gap), asked(from + kAhead * row_gap) {}
+  const T* now() const { return row; }
+  const T* ahead() const { return asked; }
+  void next() {
+    step(row, gap);
+    step(asked, gap);
+  }
+};
+
+/* The rows of B in turn, where each lies at a place of its own; there are kAhead more places than rows. */
+template <class T>
+struct Placed {
+  const T* from;
+  const i64* place;
+
+  Placed(const T* base, i64, const i64* places) : from(base), place(places) {}
+  const T* now() const { return from + place[0]; }
+  const T* ahead() const { return from + place[kAhead]; }
+  void next() { ++place; }
+};
+
 /* c[kRows][kVectors * width] = (or +=) sum over p of a[., p] * b[p, .]; rows of b are contiguous. */
-template <class T, int kRows, int kVectors>
-__attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, const T* b, i64 b_row, T* c, i64 c_row,
-                                    bool add) {
+template <class T, int kRows, int kVectors, class Right>
+__attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, const T* from, i64 b_row,
+                                    const i64* places, T* c, i64 c_row, bool add, Ahead<T> next) {
   using Vector = typename Lanes<T>::Vector;
   using Unaligned = typename Lanes<T>::Unaligned;
   constexpr int kWidth = Lanes<T>::kWidth;
+  Right b(from, b_row, places);
   Vector sums[kRows][kVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
     for (int j = 0; j < kVectors; ++j) sums[i][j] = Vector{};
   }
+  const T* rows[(kRows + 2) / 3]; /* every third: with one stride that is all that addresses need */
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; i += 3) rows[i / 3] = a + i * a_row;
   for (i64 p = 0; p < k; ++p) {
+    const T *const now = b.now(), *const ahead = b.ahead();
     Vector right[kVectors];
 #pragma GCC unroll 16
     for (int j = 0; j < kVectors; ++j) {
-      right[j] = *reinterpret_cast<const Unaligned*>(b + j * kWidth);
-      __builtin_prefetch(b + kAhead * b_row + j * kWidth);
+      right[j] = *reinterpret_cast<const Unaligned*>(now + j * kWidth);
+      __builtin_prefetch(ahead + j * kWidth);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      const Vector left = a[i * a_row] - Vector{}; /* a broadcast: x - 0 is x, whatever x */
+      const Vector left = rows[i / 3][i % 3 * a_row] - Vector{}; /* a broadcast: x - 0 is x, whatever x */
 #pragma GCC unroll 16
       for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
     }
-    a += a_col;
-    b += b_row;
+    __builtin_prefetch(next.from, 0, 2);
+    step(next.from, next.step);
+    b.next();
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; i += 3) step(rows[i / 3], a_col);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
@@ -77,7 +129,7 @@ __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, con
 }
 
 template <class T>
-using Tile = void (*)(i64, const T*, i64, i64, const T*, i64, T*, i64, bool);
+using Tile = void (*)(i64, const T*, i64, i64, const T*, i64, const i64*, T*, i64, bool, Ahead<T>);
 
 /* The most rows of a tile of so many vectors whose sums fit the registers, beside a row of B and an element of A. */
 constexpr int most_rows(i64 vectors) {
@@ -85,20 +137,20 @@ constexpr int most_rows(i64 vectors) {
   return fitting < kTileRowsMost ? fitting : kTileRowsMost;
 }
 
-template <class T, int kVectors, int kRows>
+template <class T, class Right, int kVectors, int kRows>
 Tile<T> tile_of_rows(i64 rows) {
   if constexpr (kRows == 1)
-    return tile<T, 1, kVectors>;
+    return tile<T, 1, kVectors, Right>;
   else
-    return rows == kRows ? tile<T, kRows, kVectors> : tile_of_rows<T, kVectors, kRows - 1>(rows);
+    return rows == kRows ? tile<T, kRows, kVectors, Right> : tile_of_rows<T, Right, kVectors, kRows - 1>(rows);
 }
 
 /* The kernel for a tile of `rows` rows, at most most_rows(vectors), and `vectors` vectors. */
-template <class T, int kVectors = kTileVectors>
+template <class T, class Right = Even<T>, int kVectors = kTileVectors>
 Tile<T> find_tile(i64 rows, i64 vectors) {
   if constexpr (kVectors > 1)
-    if (vectors < kVectors) return find_tile<T, kVectors - 1>(rows, vectors);
-  return tile_of_rows<T, kVectors, most_rows(kVectors)>(rows);
+    if (vectors < kVectors) return find_tile<T, Right, kVectors - 1>(rows, vectors);
+  return tile_of_rows<T, Right, kVectors, most_rows(kVectors)>(rows);
 }
 
 /* c[kRows][kCols] = sum over p of a[., p] * b[p, .], where both are contiguous along p: no packing at all. */

@@ -1,0 +1,122 @@
+"""Stores past the caches: the same bits as plain stores, at every size, alignment and number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dyncomp
+import dyncomp.inductor.compile as inductor
+from dyncomp.inductor import launch
+from dyncomp.inductor.render import stream
+from dyncomp.inductor.toolchain import find_toolchain
+
+pytestmark = pytest.mark.skipif(
+    not (launch.load_vector_math() and find_toolchain().calls_vectors),
+    reason="the runtime has no such copies for this compiler or processor",
+)
+
+
+@pytest.fixture
+def sources(monkeypatch):
+    """The C++ of what is compiled, which takes everything to be large."""
+    monkeypatch.setattr(stream, "STREAM_BYTES", -1)
+    found: list[str] = []
+    render = inductor.render_module
+    monkeypatch.setattr(inductor, "render_module", lambda *a: found.append(render(*a)) or found[-1])
+    return found
+
+
+def numbers(dtype, *shape: int) -> np.ndarray:
+    return np.random.default_rng(3).integers(0, 100, shape).astype(dtype)
+
+
+def scaled(x):
+    return x + x
+
+
+def clipped(x):
+    return np.clip(x, 3, 50)
+
+
+def copied(x):
+    return x.copy()
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def jacobi(u):
+    return 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
+
+
+def two_results(x):
+    return x * 2, (x > 30)
+
+
+def joined(x):
+    return np.concatenate([x * 2, x + 1], axis=1)
+
+
+def waves(x):
+    return np.sin(x) + 1
+
+
+def same(found, expected, rtol):
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", ("f4", "f8", "f2", "i1", "i2", "u8", "c8", "c16"))
+@pytest.mark.parametrize("size", (512, 600, 1023, 5001))
+def test_dtypes_and_tails(dtype, size, sources):
+    x = numbers(dtype, size)
+    for function in (scaled, copied):
+        out = dyncomp.compile(function, fullgraph=True)(x)
+        assert out.dtype == x.dtype
+        np.testing.assert_array_equal(out, function(x))
+    assert "dcv_stream_copy" in "".join(sources)
+
+
+@pytest.mark.parametrize("function", (clipped, softmax, jacobi, two_results, joined, waves))
+@pytest.mark.parametrize("shape", ((9, 257), (40, 1021), (130, 520)), ids=str)
+def test_rows(function, shape, sources):
+    x = numbers("f8", *shape)
+    found = [dyncomp.compile(function, options={"num_threads": n})(x) for n in (1, 2)]
+    outs = [f if isinstance(f, tuple) else (f,) for f in found]
+    for one, two in zip(*outs, strict=True):
+        np.testing.assert_array_equal(one, two)
+    expected = function(x)
+    same(outs[0], expected if isinstance(expected, tuple) else (expected,), 1e-13)
+    assert "dcv_stream_copy" in "".join(sources)
+
+
+def test_sizes_that_change(sources):
+    compiled = dyncomp.compile(clipped, dynamic=True)
+    for size in (2000, 0, 1, 7, 513, 4099):
+        x = numbers("f8", size)
+        np.testing.assert_array_equal(compiled(x), clipped(x))
+    assert "dcv_stream_copy" in "".join(sources)
+
+
+def in_place(x, y):
+    x += y
+    y[...] = 3.0
+
+
+def test_what_is_read_too_is_stored_as_usual(sources):
+    x, y = numbers("f8", 3000), numbers("f8", 3000)
+    dyncomp.compile(in_place)(x, y)
+    np.testing.assert_array_equal(x, 2 * numbers("f8", 3000))
+    assert (y == 3.0).all()
+
+
+def test_small_kernels_are_as_they_were(monkeypatch):
+    found: list[str] = []
+    render = inductor.render_module
+    monkeypatch.setattr(inductor, "render_module", lambda *a: found.append(render(*a)) or found[-1])
+    dyncomp.compile(clipped)(numbers("f8", 100_000))
+    assert "dcv_stream" not in found[0]
