@@ -79,7 +79,7 @@ class _Narrower(Transformer):
         return self.instead(found, self.builder.emit("convert", total, dtype=dtype), node)
 
     def instead(self, old: Node, made: Var | None, node: Node) -> Var | None:
-        """``made`` in place of ``node``, which makes the convolution ``old`` superfluous, if types allow it."""
+        """``made`` for ``node``, which makes the convolution ``old`` superfluous, if types allow it."""
         if made is None or not same_type(made.type, node.out.type, strides=True):
             return None
         self.replaced.add(old.out.name)
