@@ -13,10 +13,10 @@ import numpy as np
 from .dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, frozen=True, slots=True)
 class DType:
     """An element type: ``name``, ``kind`` (one of ``"bool"``, ``"int"``, ``"uint"``, ``"float"``,
-    ``"complex"``) and ``itemsize`` in bytes."""
+    ``"complex"``) and ``itemsize`` in bytes. Compared by identity."""
 
     name: str
     kind: str
@@ -27,6 +27,9 @@ class DType:
 
     def __repr__(self) -> str:
         return f"dtypes.{self.name}" if self.name != "bool" else "dtypes.bool_"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _interned, (self.name,)
 
     @property
     def bits(self) -> int:
@@ -109,6 +112,10 @@ ALL: tuple[DType, ...] = (
 INTEGERS = tuple(d for d in ALL if d.is_integer)
 FLOATS = tuple(d for d in ALL if d.is_float)
 BY_NAME: dict[str, DType] = {d.name: d for d in ALL}
+
+
+def _interned(name: str) -> DType:
+    return BY_NAME[name]
 
 
 def from_numpy(dtype: Any) -> DType | None:

@@ -14,6 +14,7 @@ from . import _hook, generators, handlers, machine, own_builtins
 from .breaks import Break, BreakRecord, Skip
 from .bytecode.flow import reachable
 from .class_names import module_of
+from .decisions import Decisions, Restart
 from .dims import refuse_fixed
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
 from .entries import fruitless
@@ -35,7 +36,7 @@ from .replacement.endings import emit_end
 from .replacement.loop_driver import known_body
 from .replacement.raising import raising_entry
 from .replacement.replace_source import build_function
-from .tracer import Decisions, Restart, Tracer, state_assumption
+from .tracer import Tracer, state_assumption
 from .values.array import ArrayValue
 from .values.deque import DequeValue
 from .values.mapping import DictValue

@@ -64,17 +64,17 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
     tracer.frames.append(frame)
     info = frame.info
     instructions = info.code.instructions
-    decisions = tracer.decisions
+    decided = tracer.decisions.places_in(frame.raw_code)
     nodes = tracer.builder.nodes
     checked = tracer.config.options.debug_verify
     while frame.result is None and frame.yielded is None:
         index = frame.ip
         instr = instructions[index]
         frame.current = index
-        if decisions.loop_breaks or decisions.plain:
+        if index in decided:
             _check_decisions(tracer, frame, index)
         before = frame.stack.copy()
-        progress = (tracer.steps, len(nodes))
+        steps, count = tracer.steps, len(nodes)
         frame.ip = index + 1
         tracer.loc = None
         tracer.instructions += 1
@@ -83,14 +83,14 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             if handler is None:
                 raise Break("unsupported-opcode", f"instruction {instr.op}")
             tracer.loc = info.loc_of(instr.loc.line)
-            if decisions.breaks:
+            if index in decided:
                 _check_known_break(tracer, frame, index)
             handler(tracer, frame, instr.arg)
         except (Break, Unsupported) as problem:
             if not isinstance(problem, Break):  # a question about a number that depends on the data
                 problem = as_break(problem)
             problem.forget_frames()  # of which one may hold the exception, and so the program's objects
-            if _had_effects(tracer, progress):
+            if _had_effects(tracer, steps, count):
                 tracer.decisions.breaks[(frame.raw_code, index)] = problem
                 raise tracer.restart from None
             frame.stack[:] = before
@@ -134,9 +134,8 @@ def _check_known_break(tracer: Tracer, frame: Frame, index: int) -> None:
         raise Break(problem.break_id, problem.reason)
 
 
-def _had_effects(tracer: Tracer, progress: tuple[int, int]) -> bool:
+def _had_effects(tracer: Tracer, steps: int, nodes: int) -> bool:
     """Whether an instruction that breaks has advanced iterators, or changed containers or arrays before."""
-    steps, nodes = progress
     return tracer.steps != steps or any(n.op == COPY for n in tracer.builder.nodes[nodes:])
 
 

@@ -11,7 +11,6 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..dataclass import dataclass, field
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
@@ -19,6 +18,7 @@ from ..symint import ShapeEnv, SymInt
 from . import effects, exceptions, generators, groups, machine, operators, parts, regions, unbacked, wrap
 from .breaks import Break
 from .calls import call as calls
+from .decisions import Decisions, Restart
 from .entries.config import CaptureConfig
 from .exceptions import Raised
 from .guards.guard import BY_IDENTITY, Guard, Kind
@@ -34,25 +34,6 @@ from .values.exception import ExceptionValue
 from .values.iterator import SequenceIterator
 from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
-
-# exactly these: subclasses may hash and compare in their own way
-
-
-class Restart(Exception):
-    """Begin the capture again: a decision was added."""
-
-
-@dataclass
-class Decisions:
-    """What earlier attempts at the same frame found out; keys are (code, instruction index)."""
-
-    loop_breaks: set[tuple[types.CodeType, int]] = field(default_factory=set)
-    no_inline: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)  # why
-    plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
-    breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
-    constant_results: dict[Any, Any] = field(default_factory=dict)
-    plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
-    shallow: set[types.CodeType] = field(default_factory=set)  # recursive, and not to be inlined to the end
 
 
 class Tracer:
@@ -101,6 +82,7 @@ class Tracer:
         self.error_regions: list[bool] = [config.options.fullgraph if entered is None else entered]
         self.loc: Loc | None = None
         self._direct: Any = None
+        self._frontends: dict[str, Frontend] = {}
         self.instructions = 0
         self.outside_changes = 0  # how often objects from outside were changed
         self.steps = 0  # how many iterators were advanced and objects changed
@@ -299,17 +281,17 @@ class Tracer:
 
     # -- frontends ----------------------------------------------------------------------------
     def frontend(self, ref: ArrayRef) -> Frontend:
-        return self.config.frontend_named(ref.frontend)
+        found = self._frontends.get(ref.frontend)
+        if found is None:
+            found = self._frontends[ref.frontend] = self.config.frontend_named(ref.frontend)
+        return found
 
     def apply_rule(
         self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str
     ) -> Value:
         """Emit a library call into the graph, or break with nothing emitted."""
-        return unbacked.with_sizes(
-            self,
-            [self.realize(v) for v in (*args, *kwargs.values())],
-            lambda: self._apply_rule(rule, args, kwargs, what),
-        )
+        given = (*args, *kwargs.values())
+        return unbacked.with_sizes(self, given, lambda: self._apply_rule(rule, args, kwargs, what))
 
     def _apply_rule(
         self, rule: Callable[..., Any], args: list[Value], kwargs: dict[str, Value], what: str

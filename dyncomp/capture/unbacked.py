@@ -16,7 +16,7 @@ from ..frontends.base import ArrayRef
 from ..symint import SymInt
 from .breaks import BREAKS, Break
 from .values.array import ArrayValue
-from .values.base import Tracer, Value
+from .values.base import LazyValue, Tracer, Value
 from .values.number import SymIntValue
 from .values.seq import ListValue, SliceValue, TupleValue
 
@@ -55,7 +55,7 @@ def with_sizes(tracer: Tracer, values: Sequence[Value], run: Callable[[], Value]
     try:
         return run()
     except Break as problem:
-        candidates = _candidates(values)
+        candidates = _candidates(tracer, values)
         if not candidates or problem.break_id == "would-raise":
             raise
         nodes = len(tracer.builder.nodes)
@@ -71,9 +71,11 @@ def with_sizes(tracer: Tracer, values: Sequence[Value], run: Callable[[], Value]
             raise problem from None
 
 
-def _candidates(values: Sequence[Value]) -> list[ArrayValue]:
-    """What may be settled. NumPy's own integers only where they cannot take part in type promotion: as bounds
-    of slices, and where there are no arrays."""
+def _candidates(tracer: Tracer, given: Sequence[Value]) -> list[ArrayValue]:
+    """What may be settled of the ``given`` values that were looked at. NumPy's own integers only where they
+    cannot take part in type promotion: as bounds of slices, and where there are no arrays."""
+    known = [tracer.by_source.get(v.source) if isinstance(v, LazyValue) else v for v in given]
+    values = [value for value in known if value is not None]
     found = list(_arrays(values))
     bounds = {id(v) for v in _slice_bounds(values)}
     alone = all(v.ref.kind in ("scalar", "python") for v in found)

@@ -34,12 +34,15 @@ def concrete(value: Any, symbols: Symbols) -> Any:
 
 def has_symbols(value: Any) -> bool:
     """Whether a symbolic integer occurs in ``value``."""
+    kind = type(value)
+    if kind is int or kind is str:
+        return False
     if isinstance(value, SymInt):
         return True
     if isinstance(value, (tuple, list)):
-        return any(has_symbols(v) for v in value)
+        return any(map(has_symbols, value))
     if isinstance(value, dict):
-        return any(has_symbols(v) for v in value.values())
+        return any(map(has_symbols, value.values()))
     return False
 
 

@@ -311,9 +311,9 @@ class GraphBuilder:
             return self._emit_copy(inputs, loc)
         if self.device is not None and self.device != CPU and "device" in self.table[op].params:
             params["device"] = self.device
-        inferred = self.table[op].meta(*(v.type for v in inputs), **params)
+        inferred = self.table[op].meta(*[v.type for v in inputs], **params)
         several = isinstance(inferred, tuple)
-        outputs = tuple(self.fresh(t) for t in (inferred if several else (inferred,)))
+        outputs = tuple(map(self.fresh, inferred)) if several else (self.fresh(inferred),)
         self.nodes.append(Node(op, inputs, tuple(params.items()), outputs, loc or self.loc))
         return outputs if several else outputs[0]
 
@@ -360,7 +360,7 @@ def check_copy(inputs: tuple[Var, ...]) -> None:
 
 def same_shape(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> bool:
     """Structurally equal shapes; records no guard."""
-    return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    return a is b or (len(a) == len(b) and all(same(x, y) for x, y in zip(a, b)))
 
 
 def same_type(a: ArrayType, b: ArrayType, *, strides: bool = False) -> bool:

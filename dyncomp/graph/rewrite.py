@@ -199,8 +199,11 @@ def emit_reshape(builder: GraphBuilder, value: Var, shape: tuple[Dim, ...]) -> V
 
 def frozen_key(value: Any) -> Any:
     """A hashable form of a parameter that tells ``0.0``, ``-0.0``, ``0``, ``False`` and NaNs apart."""
+    kind = type(value)
+    if kind is int or kind is float:
+        return (kind, repr(value))
     if isinstance(value, (tuple, list)):
-        return (type(value), *map(frozen_key, value))
+        return (kind, *map(frozen_key, value))
     if isinstance(value, dict):
         return (dict, *((k, frozen_key(v)) for k, v in value.items()))
     if isinstance(value, (bool, int, float, complex)):

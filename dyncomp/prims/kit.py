@@ -46,9 +46,9 @@ def require_same_shape(types: Sequence[ArrayType], name: str) -> None:
     """Raise ``ValueError`` unless all have one shape and device (broadcasting is explicit)."""
     first = types[0]
     for t in types[1:]:
-        if not shapes_equal(t.shape, first.shape):
+        if t.shape is not first.shape and not shapes_equal(t.shape, first.shape):
             raise ValueError(f"{name} needs operands of one shape, not {first.shape} and {t.shape}")
-        if t.device != first.device:
+        if t.device is not first.device and t.device != first.device:
             raise ValueError(f"{name} needs operands on one device, not {first.device} and {t.device}")
 
 
@@ -66,10 +66,13 @@ def pointwise_meta(
     """Meta of a pointwise op on operands of one dtype. ``result``: the result's dtype, a function of the
     operands', or ``None`` for the same."""
 
+    known = frozenset(allowed)
+
     def meta(*types: ArrayType) -> ArrayType:
-        require(types, allowed, name)
         require_alike(types, name)
         dtype = types[0].dtype
+        if dtype not in known:
+            require(types, allowed, name)
         if isinstance(result, DType):
             dtype = result
         elif result is not None:

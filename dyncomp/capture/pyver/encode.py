@@ -65,6 +65,7 @@ class Encoder:
         self.own_labels = 0
         self.loc = NO_LOC
         self.index = 0
+        self.are_sure = VERSION < (3, 12)  # no load has to be told apart
         self.unsure: Callable[[int, str], bool] = lambda index, name: False
         self.pads = {i.arg: i.loc for i in code.instructions if i.op == "FOR_ITER" and i.arg > i.index}
         self.pad_label: dict[int, int] = {}
@@ -120,7 +121,9 @@ class Encoder:
             places[self.index] = len(raw)
             if op in _SAME:
                 raw.append((op, 0, None, self.loc, 0))
-            elif op in _SAME_LOCAL:
+            elif op == "LOAD_CONST":
+                raw.append((op, self.const(arg), None, self.loc, 0))
+            elif op in _SAME_LOCAL or (op == "LOAD_FAST" and self.are_sure):
                 raw.append((op, self.slot_of[arg], None, self.loc, 0))
             else:
                 HANDLERS[op](self, instr)
@@ -133,7 +136,7 @@ class Encoder:
 
     def find_unsure_loads(self) -> None:
         """3.12+ has a fast load that crashes on an unbound local: only for surely bound ones."""
-        if VERSION < (3, 12):
+        if self.are_sure:
             return
         flow = Flow.of(self.code)
         assigned = flow.assigned()

@@ -48,10 +48,11 @@ def _last_reads(
 ) -> tuple[list[int], list[int]]:
     """The variables that are live before every instruction, and which loads are the last of their variable.
     One pass from the end where no jump goes back, as in most replacements."""
-    targets = {instr.arg for instr in made.instructions if instr.op in JUMPS}
+    jumps = [instr for instr in made.instructions if instr[0] in JUMPS]
+    targets = {instr.arg for instr in jumps}
     handlers = _handlers(made)
     live = [0] * (len(made.instructions) + 1)
-    goes_back = any(instr.op in JUMPS and instr.arg <= instr.index for instr in made.instructions)
+    goes_back = any(instr.arg <= instr.index for instr in jumps)
     while True:
         before = live.copy()
         last = []
@@ -70,6 +71,8 @@ def _last_reads(
                 value &= ~bit[arg]
             elif op == "DELETE_FAST":
                 value |= bit[arg]
+            elif op == "LOAD_CONST":
+                pass
             elif op in JUMPS:
                 value = live[arg] | (0 if op in NO_FALLTHROUGH else value)
             elif op in NO_FALLTHROUGH:

@@ -34,9 +34,9 @@ def mentions_masked(value: Any) -> bool:
     if isinstance(value, ArrayRef):
         return value.kind == "masked"
     if isinstance(value, (list, tuple)):
-        return any(mentions_masked(item) for item in value)
+        return any(map(mentions_masked, value))
     if isinstance(value, dict):
-        return any(mentions_masked(item) for item in value.values())
+        return bool(value) and any(map(mentions_masked, value.values()))
     if isinstance(value, slice):
         return any(mentions_masked(part) for part in (value.start, value.stop, value.step))
     return False

@@ -12,7 +12,7 @@ from ... import dtypes
 from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
-from ...graph.ir import Literal, Var
+from ...graph.ir import Literal, Var, same_shape
 from ...symint import Dim, SymInt, same
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -264,7 +264,12 @@ def memory_order(order: Any) -> str:
 
 def broadcast_shapes(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """The common shape by NumPy's rules; questions about symbolic sizes become guards."""
-    ndim = max(map(len, shapes), default=0)
+    shapes = tuple(filter(None, shapes))  # the others say nothing
+    if not shapes:
+        return ()
+    if len(shapes) == 1 or all(same_shape(shape, shapes[0]) for shape in shapes[1:]):
+        return tuple(shapes[0])
+    ndim = max(map(len, shapes))
     padded = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
     return tuple(_common_dim(dims) for dims in zip(*padded))
 
@@ -288,6 +293,8 @@ def _common_dim(dims: tuple[Dim, ...]) -> Dim:
 def broadcast_to(tx: TraceContext, var: Var, shape: Sequence[Dim]) -> Var:
     """``var`` as a (read-only) view of ``shape``; itself where the shape is the same."""
     shape = tuple(shape)
+    if var.shape is shape:
+        return var
     extra = len(shape) - var.ndim
     if extra < 0:
         raise Unsupported(f"an array of shape {var.shape} cannot be broadcast to {shape}")

@@ -333,6 +333,9 @@ _SPECIAL: dict[str, Emit] = {
 }
 
 
+_OTHER_NAMES = {"mod": "remainder", "pow": "power", "true_divide": "divide"}
+
+
 def emitter(ufunc: np.ufunc) -> Emit | None:
     """The function that emits the inner loop of ``ufunc``, or ``None`` where there is none."""
     name = _canonical(ufunc)
@@ -345,7 +348,7 @@ def emitter(ufunc: np.ufunc) -> Emit | None:
 
 
 def _canonical(ufunc: np.ufunc) -> str:
-    return {"mod": "remainder", "pow": "power", "true_divide": "divide"}.get(ufunc.__name__, ufunc.__name__)
+    return _OTHER_NAMES.get(ufunc.__name__, ufunc.__name__)
 
 
 def sets_flags(ufunc: np.ufunc, loop: Loop) -> bool:

@@ -52,11 +52,12 @@ def call_ufunc(
         raise Unsupported("a ufunc call with order= or signature=")
     inputs, outs = _split_arguments(ufunc, args, out)
     operands = [operand(tx, value) for value in inputs]
-    shortcut = _out_of_range_comparison(tx, ufunc, operands) if is_numpys(ufunc) else None
+    known = is_numpys(ufunc)
+    shortcut = _out_of_range_comparison(tx, ufunc, operands) if known else None
     if shortcut is not None and not any(outs) and where is True:
         return shortcut
     loop = _resolve(ufunc, operands, outs, dtype, casting)
-    if not is_numpys(ufunc) or sets_flags(ufunc, loop):
+    if not known or sets_flags(ufunc, loop):
         tx.assume("numpy-errstate")
     shape = broadcast_shapes(*map(shape_of, (*operands, where, *outs)))
     _check_outs(shape, outs)

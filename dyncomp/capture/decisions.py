@@ -1,0 +1,31 @@
+"""What attempts at a capture hand on to those after them: where to break, and what not to inline."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from ..dataclass import dataclass, field
+from .breaks import Break
+
+
+class Restart(Exception):
+    """Begin the capture again: a decision was added."""
+
+
+@dataclass
+class Decisions:
+    """What earlier attempts at the same frame found out; keys are (code, instruction index)."""
+
+    loop_breaks: set[tuple[types.CodeType, int]] = field(default_factory=set)
+    no_inline: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)  # why
+    plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
+    breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)
+    constant_results: dict[Any, Any] = field(default_factory=dict)
+    plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
+    shallow: set[types.CodeType] = field(default_factory=set)  # recursive, and not to be inlined to the end
+
+    def places_in(self, code: types.CodeType) -> frozenset[int]:
+        """The instructions of ``code`` at which capture ends or breaks."""
+        decided = (*self.loop_breaks, *self.plain, *self.breaks)
+        return frozenset([index for known, index in decided if known == code])
