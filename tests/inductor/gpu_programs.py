@@ -260,10 +260,11 @@ def hidden(*shape: int) -> Any:
 
 
 @pytest.mark.parametrize("number", range(2 * len(ATTENTION)))
-def test_attention_is_one_kernel(number: int) -> None:
+def test_attention_is_one_kernel(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     dtype = torch.float32 if number < len(ATTENTION) else (HALF, BRAIN)[number % 2]
     function, make = ATTENTION[number % len(ATTENTION)]
     arguments = make(dtype)
+    monkeypatch.setattr(templates, "LARGE_SCORES", 0)
     got = dyncomp.compile(function, fullgraph=True)(*arguments)
     wide = [a if a.dtype is torch.bool else a.double() for a in arguments]
     want = function(*wide).to(dtype)
@@ -273,7 +274,8 @@ def test_attention_is_one_kernel(number: int) -> None:
     assert InterpretedDriver.launched[-1].startswith("attention_")
 
 
-def test_attention_with_infinities_and_nan() -> None:
+def test_attention_with_infinities_and_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates, "LARGE_SCORES", 0)
     q, k, v = qkv(torch.float32, 2, queries=40, keys=70, width=16, values=16)
     k[0, 5, 0] = float("nan")
     v[1, 6, 3] = float("inf")

@@ -44,7 +44,7 @@ HALF_BLOCKS = (Block(128, 64, 8, 3), Block(64, 64, 4, 2), Block(64, 32, 4, 3))
 WIDE_BLOCKS = (Block(64, 32, 4, 2), Block(64, 64, 8, 2), Block(32, 32, 4, 2))
 # More, where operands of products are read from shared memory, not registers.
 HOPPER_BLOCKS = (Block(128, 128, 8, 2),)
-FLOAT_BLOCKS = (Block(64, 32, 4, 2), Block(32, 32, 4, 2))
+FLOAT_BLOCKS = (Block(32, 32, 4, 2), Block(64, 32, 8, 2))
 SHORT_BLOCKS = (Block(16, 64, 4, 3), Block(16, 128, 4, 3))
 
 

@@ -20,6 +20,9 @@ SMALL = 1 << 24
 # saves (the product written and read again) is more than a library's better product gains: unmeasured, the
 # template.
 FUSED_DEPTH = 1024
+# Attention of float32 keeps its scores in memory up to this many bytes: matrix units do not multiply float32,
+# and a library's product is then the better one.
+LARGE_SCORES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ def _candidates(step: Alternatives, processor: Processor, tune: bool) -> tuple[l
     if isinstance(fused, CallChain):
         if not attention.has_template(fused):
             return [], PLAIN
-        return attention.candidates(fused, processor), 0
+        usual = PLAIN if _is_small_float(fused) else 0
+        return attention.candidates(fused, processor), usual
     if isinstance(fused, Convolved):
         if not tune or not convolution.has_template(fused):
             return [], PLAIN
@@ -74,6 +78,17 @@ def _is_plain(step: CallBlas) -> bool:
     """Whether the library multiplies unless measurements say otherwise."""
     source = step.source or step.dtype
     return step.epilogue is None or source not in products.HALVES or hint(step.k) > FUSED_DEPTH
+
+
+def _is_small_float(step: CallChain) -> bool:
+    """Whether a library multiplies float32 and the scores are no burden on memory."""
+    first = step.first
+    if (first.source or first.dtype) in products.HALVES:
+        return False
+    scores = hint(first.m) * hint(first.n) * first.dtype.itemsize
+    for extent in first.batch:
+        scores *= hint(extent)
+    return scores < LARGE_SCORES
 
 
 def work_of(step: CallBlas) -> int:
