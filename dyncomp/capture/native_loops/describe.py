@@ -138,7 +138,7 @@ def _source(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, i
         return _source_of_sequence(value, given)
     if type(value) is enumerate:
         reduced: Any = value.__reduce__()
-        _, (inner, count) = reduced
+        inner, count = reduced[1]
         if sys.getrefcount(inner) != _UNSHARED or type(count) is not int or abs(count) >= LARGEST:
             return None
         found = _source(inner, given)
