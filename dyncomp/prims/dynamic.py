@@ -10,6 +10,7 @@ import numpy as np
 
 from ..dtypes import DType, int64
 from ..graph.ir import ArrayType, array_type
+from ..runtime._launch import select
 from ..symint import Dim
 from .kit import Array
 from .opdef import Extern, OpDef, Sample, Tolerance
@@ -17,10 +18,6 @@ from .samples import data
 
 _EXACT = Tolerance(0.0)
 Shape = tuple[Dim, ...]
-
-
-def _select(x: Array, mask: Array) -> Array:
-    return x[mask]
 
 
 def _argwhere(x: Array) -> Array:
@@ -60,7 +57,7 @@ FUNCTIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
         "polyfit": np.polyfit,
         "positions": _positions,
         "repeat": np.repeat,
-        "select": _select,
+        "select": select,
         "setdiff1d": np.setdiff1d,
         "setxor1d": np.setxor1d,
         "union1d": np.union1d,

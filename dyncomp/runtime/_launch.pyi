@@ -49,5 +49,8 @@ def cached_bytes() -> int:
 def set_cache_limit(limit: int) -> None:
     """Most bytes that the free lists may hold; 0 turns caching off."""
 
+def select(x: Any, mask: Any) -> Any:
+    """``x[mask]``, quickly where both are plain arrays of one shape."""
+
 def parallel_for(body: Callable[[int, int, int], None], n: int, grain: int) -> None:
     """For tests: run a Python body(lo, hi, tid) over the pool."""

@@ -15,6 +15,7 @@ import numpy as np
 
 import dyncomp
 
+MOST_ARRAYS = 400  # with which each further one is compared
 ATOMS = (int, float, complex, bool, str, bytes, type(None), type, range, slice, type(Ellipsis))
 
 
@@ -147,7 +148,8 @@ class Difference:
         for name, other_a, other_b in self.arrays:
             if np.may_share_memory(a, other_a) != np.may_share_memory(b, other_b):
                 self.found.append(f"{where} and {name}: memory is shared differently")
-        self.arrays.append((where, a, b))
+        if len(self.arrays) < MOST_ARRAYS:
+            self.arrays.append((where, a, b))
         if a.dtype == object:
             self.sequence(a.ravel().tolist(), b.ravel().tolist(), where)
         elif not self.close(a, b):

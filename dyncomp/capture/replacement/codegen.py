@@ -21,6 +21,7 @@ from typing import Any
 
 from ...frontends.base import ArrayRef
 from ...graph.ir import Var
+from ...runtime._launch import select
 from ...symint import SymInt
 from ..breaks import Skip
 from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, Loc
@@ -230,7 +231,10 @@ class Codegen:
         """``full[mask]`` of a masked value: a fresh array, as the program's own subscript gave."""
         ref = value.ref
         assert ref.mask is not None
-        return f"{self._unmasked(ref, ref.var)}[{self._unmasked(ref, ref.mask)}]"
+        full, mask = self._unmasked(ref, ref.var), self._unmasked(ref, ref.mask)
+        if ref.frontend != "numpy":
+            return f"{full}[{mask}]"
+        return f"{self.constant(select)}({full}, {mask})"
 
     def _unmasked(self, ref: ArrayRef, var: Var) -> str:
         origin = uncopied(self.tracer.builder, var)

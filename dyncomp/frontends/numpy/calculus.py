@@ -28,6 +28,7 @@ from .operands import (
 from .reductions import cumsum, sum_
 from .rules import RuleTable
 from .traced import Traced
+from .ufunc_emit import full_like
 from .views import flatten_view, slice_axis
 
 TABLE = RuleTable()
@@ -89,6 +90,8 @@ def gradient(tx: TraceContext, f: Any, *varargs: Any, axis: Any = None, edge_ord
         axes = tuple(normalize_axis(i, x.ndim) for i in several)
     if edge_order not in (1, 2) or not axes:
         raise Unsupported("numpy.gradient of a scalar, or with edge_order not 1 or 2")
+    if x.dtype.is_bool:
+        raise Unsupported("numpy boolean subtract, the `-` operator, is not supported")
     spacings = _spacings(tx, varargs, len(axes))
     value = Traced(tx, x)
     if not value.dtype.is_inexact:
@@ -230,7 +233,7 @@ def polyval(tx: TraceContext, p: Any, x: Any) -> ArrayRef:
         raise Unsupported("numpy.polyval of many coefficients")
     point = Traced(tx, x)
     terms = Traced(tx, coefficients)
-    result = Traced(tx, value_of(emit(tx, "copy", (point * 0).var)))
+    result = Traced(tx, value_of(full_like(tx, point.var, 0)))
     for i in range(int(coefficients.shape[0])):
         result = result * point + terms[i]
     return result.ref

@@ -147,10 +147,10 @@ def vecdot(tx: TraceContext, x1: Any, x2: Any, /, out: Any = None, *, axis: Any 
         raise Unsupported("numpy.vecdot with axis= or out=")
     if x.dtype.is_complex:
         x = value_of(emit(tx, "conj", x.var))
-    common_dtype(x, y)
+    dtype = common_dtype(x, y)
     if not x.shape[-1] == y.shape[-1]:
         raise Unsupported("vecdot: mismatch in its core dimension")
-    return sum_(tx, call_ufunc(tx, np.multiply, x, y), -1)
+    return sum_(tx, call_ufunc(tx, np.multiply, x, y), -1, dtype=dtype.numpy)
 
 
 @TABLE.function("inner")

@@ -195,12 +195,11 @@ def conj_method(tx: TraceContext, x: ArrayRef, out: Any = None) -> Any:
 def angle(tx: TraceContext, z: Any, deg: bool = False) -> ArrayRef:
     x = Traced(tx, z)
     if x.dtype.is_complex:
-        real = Traced(tx, value_of(emit(tx, "real", x.var)))
-        imag = Traced(tx, value_of(emit(tx, "imag", x.var)))
+        real = value_of(emit(tx, "real", x.var))
+        imag: Any = value_of(emit(tx, "imag", x.var))
     else:
-        real = x
-        imag = Traced(tx, value_of(full_like(tx, x.var, 0)))
-    result = imag.call(np.arctan2, real)
+        real, imag = x.ref, 0
+    result = Traced(tx, call_ufunc(tx, np.arctan2, imag, real))
     return (result * (180 / np.pi)).ref if deg else result.ref
 
 

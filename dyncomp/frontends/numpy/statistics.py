@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symint import SymInt, product
@@ -101,10 +102,11 @@ def median(
     return _finish(tx, _nan_where_missing(tx, ordered, result), x, axes, keepdims, out)
 
 
-def _quantile_at(tx: TraceContext, ordered: Var, fraction: float, kind: Any) -> Var:
-    """One quantile by linear interpolation between neighbours, as NumPy's ``_lerp`` rounds it."""
+def _quantile_at(tx: TraceContext, ordered: Var, fraction: float, kind: Any, computed: DType) -> Var:
+    """One quantile by linear interpolation between neighbours, as NumPy's ``_lerp`` rounds it: the difference
+    in the array's own dtype, the rest in ``computed``."""
     if isinstance(ordered.shape[-1], SymInt):
-        return _quantile_of_symbolic(tx, ordered, kind(fraction))
+        return _quantile_of_symbolic(tx, ordered, kind(fraction), computed)
     size = int(ordered.shape[-1])
     place = kind(size - 1) * kind(fraction)
     low = int(np.clip(np.floor(place), 0, size - 1))
@@ -112,12 +114,16 @@ def _quantile_at(tx: TraceContext, ordered: Var, fraction: float, kind: Any) -> 
     gamma = float(place - kind(np.floor(place)))
     first = _element(tx, ordered, low)
     last = _element(tx, ordered, high)
-    difference = last - first
+    first, last, difference = _as(tx, computed, first, last, last - first)
     result = first + difference * gamma if gamma < 0.5 else last - difference * (1 - gamma)
     return _nan_where_missing(tx, ordered, result)
 
 
-def _quantile_of_symbolic(tx: TraceContext, ordered: Var, fraction: Any) -> Var:
+def _as(tx: TraceContext, dtype: DType, *values: Traced) -> list[Traced]:
+    return [Traced(tx, value_of(convert(tx, value.var, dtype))) for value in values]
+
+
+def _quantile_of_symbolic(tx: TraceContext, ordered: Var, fraction: Any, computed: DType) -> Var:
     """As above, where the graph computes the place."""
     size = ordered.shape[-1]
     wanted = promote.from_np(fraction.dtype)
@@ -127,7 +133,7 @@ def _quantile_of_symbolic(tx: TraceContext, ordered: Var, fraction: Any) -> Var:
     high = (low + 1).call(np.minimum, size - 1)
     gamma = (place - below).then(_spread, ordered.shape[:-1])
     first, last = (_gathered(tx, ordered, index.var) for index in (low, high))
-    difference = last - first
+    first, last, difference = _as(tx, computed, first, last, last - first)
     near = first + difference * gamma
     far = last - difference * (1 - gamma)
     chosen = emit(tx, "where", (gamma < 0.5).var, near.var, far.var)
@@ -177,9 +183,8 @@ def _quantiles(
     tx.assume("numpy-errstate")
     axes = normalize_axes(axis, x.ndim)
     ordered = _ordered(tx, x, axes)
-    computed = np.result_type(x.dtype.numpy, fractions.dtype)
-    ordered = convert(tx, ordered, promote.from_np(computed))
-    found = [_quantile_at(tx, ordered, f, fractions.dtype.type) for f in fractions.ravel()]
+    computed = promote.from_np(np.result_type(x.dtype.numpy, fractions.dtype))
+    found = [_quantile_at(tx, ordered, f, fractions.dtype.type, computed) for f in fractions.ravel()]
     if given(keepdims) and keepdims:
         found = [keep_dims(tx, var, x.shape, axes) for var in found]
     if fractions.ndim == 0:

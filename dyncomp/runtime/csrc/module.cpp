@@ -8,6 +8,7 @@
 #include "graph.h"
 #include "memory.h"
 #include "pool.h"
+#include "select.h"
 
 namespace {
 
@@ -161,6 +162,8 @@ PyMethodDef methods[] = {
     {"set_cache_limit", set_limit, METH_O, "Most bytes the free lists may hold."},
     {"matrix_product", matrix_product, METH_VARARGS, "A matrix product of ours on addresses (tests, measurements)."},
     {"parallel_for", python_parallel_for, METH_VARARGS, "parallel_for(body, n, grain) with a Python body (tests)."},
+    {"select", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(select_elements)), METH_FASTCALL,
+     "select(x, mask): x[mask]."},
     {nullptr, nullptr, 0, nullptr},
 };
 

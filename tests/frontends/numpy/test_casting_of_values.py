@@ -84,3 +84,45 @@ def test_as_numpy_does(function, dtype):
         warnings.simplefilter("ignore")
         for name, make in VALUES.items():
             assert outcome(compiled, dtype, make()) == outcome(function, dtype, make()), name
+
+
+def angle(a, b):
+    return np.angle(a)
+
+
+def gradient(a, b):
+    return np.gradient(a)
+
+
+def vecdot(a, b):
+    return np.vecdot(a, b) if hasattr(np, "vecdot") else np.dot(a, b)
+
+
+def polyval(a, b):
+    return np.polyval(a, b)
+
+
+def quantiles(a, b):
+    return np.quantile(a, [0.1, 0.45, 0.8])
+
+
+def percentile(a, b):
+    return np.percentile(a, 35)
+
+
+def results(function, dtype):
+    a, b = np.array([0.3, 2.7, 1.6]).astype(dtype), np.array([1.3, 0.7, 1.1]).astype(dtype)
+    try:
+        found = function(a, b)
+    except Exception as error:
+        return type(error)
+    return type(found), found.dtype, repr(found)
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float64, np.int64, np.uint8, bool], ids=lambda d: d.__name__
+)
+@pytest.mark.parametrize("function", [angle, gradient, vecdot, polyval, quantiles, percentile])
+def test_dtypes_of_results(function, dtype):
+    compiled = dyncomp.compile(function, backend="eager")
+    assert results(compiled, dtype) == results(function, dtype)
