@@ -52,6 +52,24 @@ class ArrayFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphRecorder:
+    """How a library records what is launched on a device.
+
+    ``record(index, run)`` calls ``run`` and gives a function that launches all that it launched again, and
+    what it returned, whose memory the recording keeps. ``is_recording()``: whether launches are being
+    recorded now. ``copy(target, source)``, ``clone(array)``, ``fill(array, number)``, ``strides(array)`` (in
+    elements).
+    """
+
+    record: Callable[[int, Callable[[], Any]], tuple[Callable[[], None], Any]]
+    is_recording: Callable[[], bool]
+    copy: Callable[[Any, Any], Any]
+    clone: Callable[[Any], Any]
+    fill: Callable[[Any, Any], Any]
+    strides: Callable[[Any], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceLibrary:
     """What compiled graphs ask of a library whose arrays live on a device. Sizes, strides and shapes in
     elements, offsets in bytes from an array's first element; dtypes by name, devices as ``Device``.
@@ -64,7 +82,7 @@ class DeviceLibrary:
     ``milliseconds(call)``: the time that what a call starts takes on the current device. ``facts(index)``: a
     device's name, its number of multiprocessors, whether it copies by tensor descriptors.
     ``deterministic()``: whether the program asks for the same bits each time. ``routines``: names of ops with
-    the library's own function on its arrays.
+    the library's own function on its arrays. ``graphs``: how launches are recorded and replayed, if they can.
     """
 
     empty: Callable[..., Any]
@@ -82,6 +100,7 @@ class DeviceLibrary:
     facts: Callable[[int], tuple[str, int, bool]]
     deterministic: Callable[[], bool]
     routines: tuple[tuple[str, Callable[..., Any]], ...] = ()
+    graphs: GraphRecorder | None = None
 
 
 @dataclass(frozen=True, slots=True)

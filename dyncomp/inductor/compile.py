@@ -183,7 +183,10 @@ def _compile_for_device(
     tune = options.mode == "max-autotune"
     planned = timed("schedule", lambda: DevicePlanner(lowering, memory, tensor_owner(owner)).run(items))
     cache = open_cache().directory if options.cache else None
-    call, source = timed("build", lambda: build_for_device(graph, planned, owner, devices, edit, tune, cache))
+    replay = options.mode == "reduce-overhead"
+    call, source = timed(
+        "build", lambda: build_for_device(graph, planned, owner, devices, edit, tune, cache, replay)
+    )
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
 
 

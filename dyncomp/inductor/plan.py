@@ -150,6 +150,9 @@ class Planner:
     def _blas(self, call: LibraryCall, tiled: Tiled | None = None) -> CallBlas:
         product = call.detail
         assert isinstance(product, Product)
+        return self._multiply(call, product, tiled)
+
+    def _multiply(self, call: LibraryCall, product: Product, tiled: Tiled | None) -> CallBlas:
         self.work_ns += 0.02 * hint(product.m * product.n) * hint(product.k)
         dtype = call.value.dtype
         a, b = self._matrix(product.a), self._matrix(product.b)

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import float32, float64
+from ..device import CPU
+from ..dtypes import bfloat16, float16, float32, float64
 from ..graph.ir import ArrayType
 from ..symint import Dim
 from .kit import Array, require
@@ -35,8 +36,8 @@ def _laid_out(x: ArrayType, shape: tuple[Dim, ...], channels_last: bool) -> Arra
 
 
 def _check(x: ArrayType, w: ArrayType, name: str, groups: int, *per_axis: Sequence[Any]) -> int:
-    """The number of spatial dimensions."""
-    require([x, w], DTYPES, name)
+    """The number of spatial dimensions. A GPU's library convolves halves, too."""
+    require([x, w], DTYPES if x.device == CPU else (*DTYPES, float16, bfloat16), name)
     if x.dtype is not w.dtype:
         raise TypeError(f"{name} needs operands of one dtype, not {x.dtype} and {w.dtype}")
     rank = x.ndim - 2

@@ -12,7 +12,21 @@ import dyncomp
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tests.inductor.gpu_programs import CASES, same, softmax, views  # noqa: E402
+from tests.inductor.gpu_programs import (  # noqa: E402
+    ATTENTION,
+    BRAIN,
+    CASES,
+    CONVOLUTIONS,
+    FUSED,
+    HALF,
+    REPLAYED,
+    plain_attention,
+    qkv,
+    r,
+    same,
+    softmax,
+    views,
+)
 
 pytestmark = [
     pytest.mark.gpu,
@@ -48,6 +62,97 @@ def test_program(function: Any, make: Any) -> None:
             if isinstance(a, torch.Tensor):
                 same(a, b, half)
     assert compiled_for_gpu() > before
+
+
+@pytest.mark.parametrize("mode", ["default", "max-autotune"])
+@pytest.mark.parametrize("dtype", [HALF, BRAIN], ids=str)
+@pytest.mark.parametrize("function, make", FUSED, ids=[f.__name__ for f, _ in FUSED])
+def test_products_are_finished(function: Any, make: Any, dtype: Any, mode: str) -> None:
+    compiled = dyncomp.compile(function, fullgraph=True, mode=mode)
+    for _ in range(2):
+        mine, theirs = moved(make(dtype)), moved(make(dtype))
+        atol = 6e-2 if dtype is HALF else 0.5
+        torch.testing.assert_close(compiled(*mine), function(*theirs), rtol=2e-2, atol=atol)
+
+
+@pytest.mark.parametrize("dtype", [HALF, BRAIN, torch.float32], ids=str)
+@pytest.mark.parametrize("number", range(len(ATTENTION)))
+def test_attention(number: int, dtype: Any) -> None:
+    function, make = ATTENTION[number]
+    arguments = moved(make(dtype))
+    wide = [a if a.dtype is torch.bool else a.double() for a in arguments]
+    close = {HALF: 1.5e-2, BRAIN: 1e-1, torch.float32: 2e-5}[dtype]
+    got = dyncomp.compile(function, fullgraph=True)(*arguments)
+    torch.testing.assert_close(got, function(*wide).to(dtype), rtol=close, atol=close)
+
+
+def test_attention_on_a_large_scale() -> None:
+    q, k, v = moved(qkv(BRAIN, 4, 8, queries=1024, keys=1024, width=64, values=64))
+    for mode in ("default", "max-autotune"):
+        got = dyncomp.compile(plain_attention, fullgraph=True, mode=mode)(q, k, v)
+        want = plain_attention(q.double(), k.double(), v.double()).to(BRAIN)
+        torch.testing.assert_close(got, want, rtol=3e-2, atol=3e-2)
+
+
+def large_product(x: Any, w: Any, b: Any) -> Any:
+    return torch.relu(x @ w + b)
+
+
+def test_every_form_of_a_product() -> None:
+    """Persistent and descriptor forms are candidates where a product has more tiles than processors."""
+    from dyncomp.inductor.gpu import choose
+
+    arguments = moved((r(4096, 512, dtype=BRAIN), r(512, 4096, dtype=BRAIN), r(4096, dtype=BRAIN)))
+    want = large_product(*arguments)
+    seen: list[str] = []
+    original = choose.Choice._find
+
+    def find(self: Any, plain: Any, stream: int, places: Any) -> int:
+        for number, name in enumerate(self.names):
+            self._candidate(number, stream, places)()
+            torch.cuda.synchronize()
+            seen.append(name)
+        return original(self, plain, stream, places)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choose.Choice, "_find", find)
+        got = dyncomp.compile(large_product, fullgraph=True, mode="max-autotune")(*arguments)
+    torch.testing.assert_close(got, want, rtol=2e-2, atol=0.5)
+    assert any("persistent" in name for name in seen)
+    if torch.version.hip is None and torch.cuda.get_device_capability()[0] >= 9:
+        assert any("descriptor" in name for name in seen)
+
+
+@pytest.mark.parametrize("mode", ["default", "max-autotune"])
+@pytest.mark.parametrize("dtype", [HALF, torch.float32], ids=str)
+@pytest.mark.parametrize("number", range(len(CONVOLUTIONS)))
+def test_convolutions(number: int, dtype: Any, mode: str) -> None:
+    function, make = CONVOLUTIONS[number]
+    arguments = moved(make(dtype))
+    got = dyncomp.compile(function, fullgraph=True, mode=mode)(*arguments)
+    want = function(*arguments)
+    assert got.stride() == want.stride()
+    torch.testing.assert_close(got, want, rtol=2e-2, atol=2e-2)  # cuDNN takes tf32
+
+
+@pytest.mark.parametrize("function, make", REPLAYED, ids=[f.__name__ for f, _ in REPLAYED])
+def test_launches_are_replayed(function: Any, make: Any, caplog: Any) -> None:
+    compiled = dyncomp.compile(function, fullgraph=True, mode="reduce-overhead")
+    weights: dict[int, Any] = {}
+    kept = []
+    for k in range(6):
+        mine = tuple(
+            weights.setdefault(n, a.cuda()) if n == 1 and isinstance(a, torch.Tensor) else moved((a,))[0]
+            for n, a in enumerate(make(k))
+        )
+        theirs = moved(make(k))
+        kept.append((compiled(*mine), function(*theirs)))
+        for a, b in zip(mine, theirs):
+            if isinstance(a, torch.Tensor):
+                same(a, b, False)
+    for got, want in kept:
+        same(got, want, False)
+    assert not caplog.text
 
 
 def test_sizes_become_symbols() -> None:

@@ -16,13 +16,13 @@ def test_report_has_what_is_known() -> None:
         {"case": gpu.COPY, "engine": "torch", "gpu": 1.0, "bandwidth": 2e12, "device": "D", "versions": "v"},
         {"case": "a", "engine": "torch", "gpu": 2e-3, "host": 5e-6, "first": 1.0},
         {"case": "a", "engine": "dyncomp", "gpu": 1e-3, "host": 4e-6, "first": 1.0},
-        {"case": "b", "engine": "dyncomp", "gpu": 1e-2, "host": 4e-6, "first": 1.0},
+        {"case": "b", "engine": "dyncomp tuned", "gpu": 1e-2, "host": 4e-6, "first": 1.0},
         {"case": "b", "engine": "torch", "failed": "why not"},
     ]
     text = gpu.report(CASES, facts)
-    assert "| a | 2.000 (5) | 1.000 (4) | – | – | 2.00 | 100% |" in text
-    assert "| b | failed | 10.000 (4) | – | – | – | 100 TFLOP/s |" in text
-    assert "| c | – | – | – | – | – | – |" in text
+    assert "| a | 2.000 (5) | 1.000 (4) | – | – | – | 2.00 | 100% |" in text
+    assert "| b | failed | – | 10.000 (4) | – | – | – | 100 TFLOP/s |" in text
+    assert "| c | – | – | – | – | – | – | – |" in text
     assert "over 1 programs" in text
     assert "- b, torch: why not" in text
 

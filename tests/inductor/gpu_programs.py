@@ -5,6 +5,7 @@ Run by ``test_gpu_path``, in a process with ``TRITON_INTERPRET=1``.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ import torch
 import torch.nn.functional as F
 
 import dyncomp
-from dyncomp.inductor.gpu import templates
-from tests.inductor.gpu_simulator import InterpretedDriver, install, pretend
+from dyncomp.frontends.torch.frontend import TorchFrontend
+from dyncomp.inductor.gpu import convolution, products, templates
+from tests.inductor.gpu_simulator import RECORDED, InterpretedDriver, install, pretend
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +46,7 @@ def linear(x: Any, w: Any, b: Any) -> Any:
     return F.relu(F.linear(x, w, b))
 
 
-def products(x: Any, y: Any) -> Any:
+def scores(x: Any, y: Any) -> Any:
     return (x @ y.transpose(-1, -2)) / 3 + 1
 
 
@@ -96,7 +98,7 @@ CASES = [
     (layer_norm, lambda: (r(30, 64), r(64, seed=1), r(64, seed=2))),
     (linear, lambda: (r(16, 32), r(48, 32, seed=1), r(48, seed=2))),
     (linear, lambda: (r(16, 32, dtype=torch.float64), r(48, 32, seed=1).double(), r(48, seed=2).double())),
-    (products, lambda: (r(3, 20, 32), r(3, 24, 32, seed=1))),
+    (scores, lambda: (r(3, 20, 32), r(3, 24, 32, seed=1))),
     (views, lambda: (r(6, 7),)),
     (in_place, lambda: (r(40, 30),)),
     (picked, lambda: (r(10, 12), torch.tensor([3, -1, 0, 2, 2, 9, 4, 1, 5, 6]).clamp(min=0))),
@@ -257,12 +259,12 @@ def hidden(*shape: int) -> Any:
     return mask
 
 
-@pytest.mark.parametrize("dtype", [HALF, BRAIN, torch.float32], ids=str)
-@pytest.mark.parametrize(
-    "function, make", ATTENTION, ids=[f"{f.__name__}{k}" for k, (f, _) in enumerate(ATTENTION)]
-)
-def test_attention_is_one_kernel(function: Any, make: Any, dtype: Any) -> None:
+@pytest.mark.parametrize("number", range(2 * len(ATTENTION)))
+def test_attention_is_one_kernel(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    dtype = torch.float32 if number < len(ATTENTION) else (HALF, BRAIN)[number % 2]
+    function, make = ATTENTION[number % len(ATTENTION)]
     arguments = make(dtype)
+    monkeypatch.setattr(templates, "LARGE_SCORES", 0)
     got = dyncomp.compile(function, fullgraph=True)(*arguments)
     wide = [a if a.dtype is torch.bool else a.double() for a in arguments]
     want = function(*wide).to(dtype)
@@ -272,7 +274,8 @@ def test_attention_is_one_kernel(function: Any, make: Any, dtype: Any) -> None:
     assert InterpretedDriver.launched[-1].startswith("attention_")
 
 
-def test_attention_with_infinities_and_nan() -> None:
+def test_attention_with_infinities_and_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates, "LARGE_SCORES", 0)
     q, k, v = qkv(torch.float32, 2, queries=40, keys=70, width=16, values=16)
     k[0, 5, 0] = float("nan")
     v[1, 6, 3] = float("inf")
@@ -302,6 +305,115 @@ def test_a_template_that_cannot_run_is_left(monkeypatch: pytest.MonkeyPatch, cap
     for _ in range(2):
         torch.testing.assert_close(compiled(q, k, v), plain_attention(q, k, v), rtol=4e-3, atol=4e-3)
     assert "out of shared memory" in caplog.text
+
+
+def strided(x: Any, w: Any, b: Any) -> Any:
+    return F.silu(F.conv2d(x, w, b, stride=2, padding=(2, 1), dilation=(1, 2)))
+
+
+def grouped(x: Any, w: Any, b: Any) -> Any:
+    return F.relu(F.conv2d(x, w, None, padding=1, groups=2) + b[:, None, None]) * 2
+
+
+def of_lines(x: Any, w: Any, b: Any) -> Any:
+    return torch.tanh(F.conv1d(x, w, b, padding=2))
+
+
+def residual(x: Any, w: Any, b: Any) -> Any:
+    return F.relu(F.conv2d(x, w, b) + x)
+
+
+def last(x: Any) -> Any:
+    return x.to(memory_format=torch.channels_last)
+
+
+CONVOLUTIONS = [
+    (convolved, lambda d: (r(2, 17, 5, 6, dtype=d), r(20, 17, 3, 3, dtype=d), r(20, dtype=d))),
+    (strided, lambda d: (r(2, 3, 9, 12, dtype=d), r(18, 3, 5, 3, dtype=d), r(18, dtype=d))),
+    (of_lines, lambda d: (r(2, 8, 40, dtype=d), r(12, 8, 5, dtype=d), r(12, dtype=d))),
+    (residual, lambda d: (r(2, 20, 5, 7, dtype=d), r(20, 20, 1, 1, dtype=d), r(20, dtype=d))),
+    (convolved, lambda d: (last(r(2, 20, 5, 6, dtype=d)), last(r(33, 20, 3, 3, dtype=d)), r(33, dtype=d))),
+    (strided, lambda d: (last(r(2, 3, 9, 12, dtype=d)), r(18, 3, 5, 3, dtype=d), r(18, dtype=d))),
+]
+SMALL_TILES = (products.Tile(16, 64, 16, 4, 2), products.Tile(32, 32, 32, 4, 2))
+
+
+def check_convolution(case: Any, dtype: Any, mode: str) -> None:
+    function, make = case
+    arguments = make(dtype)
+    got = dyncomp.compile(function, fullgraph=True, mode=mode)(*arguments)
+    want = function(*arguments)
+    assert got.stride() == want.stride()
+    close = 2e-2 if dtype is HALF else 1e-4
+    torch.testing.assert_close(got, want, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("number", range(len(CONVOLUTIONS)))
+def test_convolutions_are_finished(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = SMALL_TILES[number % 2]
+    monkeypatch.setattr(convolution, "HALF_TILES", (small,))
+    monkeypatch.setattr(convolution, "FLOAT_TILES", (small,))
+    check_convolution(CONVOLUTIONS[number], HALF if number % 2 else torch.float32, "max-autotune")
+    assert any(n.startswith("convolution_") for n in InterpretedDriver.launched)
+
+
+@pytest.mark.parametrize("dtype", [HALF, torch.float32], ids=str)
+def test_a_convolution_is_the_librarys(dtype: Any) -> None:
+    check_convolution(CONVOLUTIONS[0], dtype, "default")
+    groups = (grouped, lambda d: (r(2, 8, 5, 7, dtype=d), r(12, 4, 3, 3, dtype=d), r(12, dtype=d)))
+    check_convolution(groups, dtype, "max-autotune")
+    assert len(InterpretedDriver.launched) == 2
+
+
+WEIGHT = torch.ones(48, 32)
+REPLAYED = [
+    (linear, lambda k: (r(16, 32, seed=k), WEIGHT, r(48, seed=k))),
+    (number, lambda k: (r(50, seed=k), 2.5 + k)),
+    (views, lambda k: (r(6, 7, seed=k),)),
+    (in_place, lambda k: (r(40, 30, seed=k),)),
+]
+
+
+@pytest.mark.parametrize("function, make", REPLAYED, ids=[f.__name__ for f, _ in REPLAYED])
+def test_launches_are_replayed(function: Any, make: Any) -> None:
+    RECORDED.clear()
+    compiled = dyncomp.compile(function, fullgraph=True, mode="reduce-overhead")
+    kept = []
+    for k in range(5):
+        mine, theirs = make(k), make(k)
+        got, want = compiled(*mine), function(*theirs)
+        kept.append((got, want))
+        for a, b in zip(mine, theirs):
+            if isinstance(a, torch.Tensor):
+                same(a, b, False)
+    for got, want in kept:
+        same(got, want, False)
+    assert RECORDED
+
+
+def test_a_view_of_an_argument_stays_one_where_launches_are_replayed() -> None:
+    compiled = dyncomp.compile(views, fullgraph=True, mode="reduce-overhead")
+    for k in range(4):
+        x = r(6, 7, seed=k)
+        y, part, turned_x, _ = compiled(x)
+        part.zero_()
+        assert (y[1:] == 0).all()
+        assert turned_x.data_ptr() == x.data_ptr()
+
+
+def test_what_cannot_be_recorded_is_launched(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    def refuse(index: int, run: Any) -> Any:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    owner = TorchFrontend.owner
+    graphs = dataclasses.replace(owner.devices.graphs, record=refuse)
+    devices = dataclasses.replace(owner.devices, graphs=graphs)
+    monkeypatch.setattr(TorchFrontend, "owner", dataclasses.replace(owner, devices=devices))
+    compiled = dyncomp.compile(softmax, fullgraph=True, mode="reduce-overhead")
+    for k in range(4):
+        x = r(20, 30, seed=k)
+        torch.testing.assert_close(compiled(x), softmax(x), rtol=1e-4, atol=1e-6)
+    assert caplog.text.count("cannot be recorded") == 1
 
 
 def added(x: Any, i: Any, v: Any) -> Any:

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("triton")
 
 HERE = Path(__file__).parent
-SCRIPT = """
+STUB = """
 from triton.backends.nvidia.driver import CudaDriver, CudaLauncher, CudaUtils
 from triton.runtime import driver
 
@@ -27,6 +27,8 @@ class Stub(CudaDriver):
 
 driver.set_active(Stub())
 
+"""
+SCRIPT = """
 from dyncomp.dtypes import float32
 from dyncomp.inductor.gpu.launch import TritonDriver, Variants, load_module
 from dyncomp.inductor.render.triton import render_triton
@@ -44,6 +46,28 @@ print(kernel.blocks["XBLOCK"], kernel.num_warps)
 """
 
 
+DESCRIPTORS = """
+from triton.runtime import _allocation
+from dyncomp.inductor.gpu.launch import TritonDriver, Variants, load_module
+from dyncomp.inductor.gpu.products import Tile, render_product
+from tests.inductor.test_gpu_products import product
+
+class Memory:
+    def data_ptr(self):
+        return 1 << 20
+
+def scratch(size, device):
+    print(size, device)
+    return Memory()
+
+kernel = render_product(product((), 256, 256, 64), Tile(64, 64, 32, 4, 2), "descriptor", 4)
+module = load_module(kernel.name, kernel.source)
+variants = Variants(module, kernel, TritonDriver(scratch), 0)
+variants.get(True)(kernel.grid(), 77, 1024, 2048, 4096)
+assert _allocation._allocator.get() is _allocation._NULL_ALLOCATOR
+"""
+
+
 @pytest.fixture
 def stub(tmp_path: Path) -> Path:
     library = tmp_path / "libcuda.so.1"
@@ -53,9 +77,10 @@ def stub(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_kernels_are_launched_with_grid_stream_and_addresses(stub: Path) -> None:
+def run(stub: Path, text: str) -> list[str]:
+    """What a script prints."""
     script = stub / "script.py"
-    script.write_text(SCRIPT)
+    script.write_text(STUB + text)
     env = {
         **os.environ,
         "TRITON_LIBCUDA_PATH": str(stub),
@@ -67,7 +92,19 @@ def test_kernels_are_launched_with_grid_stream_and_addresses(stub: Path) -> None
     }
     done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr[-3000:]
-    block, warps = map(int, done.stdout.split())
+    return done.stdout.split()
+
+
+def test_kernels_are_launched_with_grid_stream_and_addresses(stub: Path) -> None:
+    block, warps = map(int, run(stub, SCRIPT))
     first, second = (stub / "log").read_text().splitlines()
     assert first == f"{-(-5000 // block)} {32 * warps} 0 77 1024 2048 4096"
     assert second == f"{-(-90 // block)} {32 * warps} 0 0 1028 2048 4096"
+
+
+def test_memory_for_descriptors_is_the_librarys(stub: Path) -> None:
+    """Each of four programs has two descriptors of 128 bytes; the program's own allocator stays as it was."""
+    assert run(stub, DESCRIPTORS) == ["1024", "0"]
+    (launch,) = (stub / "log").read_text().splitlines()
+    assert launch.startswith("4 128 ")
+    assert launch.endswith(" 77 1024 2048 4096")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -118,6 +121,31 @@ def test_the_bits_do_not_depend_on_threads(sizes: tuple[int, int, int], layout: 
     finally:
         set_num_threads(before)
     assert all(np.array_equal(found[0], other) for other in found)
+
+
+def before_a_gap(values: np.ndarray) -> np.ndarray:
+    """The same at the end of a page behind which nothing may be read."""
+    pages = -(-values.nbytes // mmap.PAGESIZE)
+    memory = np.frombuffer(mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE), np.uint8)
+    end = pages * mmap.PAGESIZE
+    protect = ctypes.CDLL(None).mprotect
+    assert protect(ctypes.c_void_p(memory.ctypes.data + end), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    found = memory[end - values.nbytes : end].view(values.dtype).reshape(values.shape)
+    found[...] = values
+    return found
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    "sizes", [(20, 20, 300), (9, 3, 40), (7, 1, 50), (50, 70, 33), (200, 37, 20), (2, 5, 1)]
+)
+def test_nothing_behind_the_operands_is_read(name: str, sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    rng = np.random.default_rng(2)
+    for dtype in sorted(LETTERS):
+        a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+        check(name, before_a_gap(a), before_a_gap(b))
+        check(name, before_a_gap(a.T).T, before_a_gap(b.T).T)
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...device import Device
-from ..base import DeviceLibrary
+from ..base import DeviceLibrary, GraphRecorder
 from .library import torch
 from .routines import ON_TENSORS
 
@@ -97,6 +97,32 @@ def _facts(index: int) -> tuple[str, int, bool]:
     return found.name, found.multi_processor_count, is_nvidia and found.major >= 9
 
 
+def _record(index: int, run: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.device(index), torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        made = run()
+    return graph.replay, made
+
+
+def _copy(target: Any, source: Any) -> None:
+    with torch.no_grad():
+        target.copy_(source)
+
+
+def _clone(array: Any) -> Any:
+    with torch.no_grad():
+        return array.clone()
+
+
+def _fill(array: Any, number: Any) -> None:
+    with torch.no_grad():
+        array.fill_(number)
+
+
+GRAPHS = GraphRecorder(
+    _record, lambda: torch.cuda.is_current_stream_capturing(), _copy, _clone, _fill, torch.Tensor.stride
+)
+
 LIBRARY = DeviceLibrary(
     _empty,
     _full,
@@ -113,4 +139,5 @@ LIBRARY = DeviceLibrary(
     _facts,
     torch.are_deterministic_algorithms_enabled,
     ON_TENSORS,
+    GRAPHS,
 )

@@ -38,9 +38,13 @@ class Block:
     stages: int
 
 
-HALF_BLOCKS = (Block(128, 64, 4, 3), Block(128, 128, 8, 2), Block(64, 64, 4, 3), Block(64, 32, 4, 3))
-WIDE_BLOCKS = (Block(64, 32, 4, 2), Block(128, 64, 8, 2), Block(64, 64, 4, 2))
-FLOAT_BLOCKS = (Block(64, 32, 4, 2), Block(32, 32, 4, 2))
+# By the width of heads: up to 64, up to 128, wider.
+NARROW_BLOCKS = (Block(128, 64, 4, 3), Block(128, 128, 8, 2), Block(64, 64, 4, 3), Block(64, 32, 4, 3))
+HALF_BLOCKS = (Block(128, 64, 8, 3), Block(64, 64, 4, 2), Block(64, 32, 4, 3))
+WIDE_BLOCKS = (Block(64, 32, 4, 2), Block(64, 64, 8, 2), Block(32, 32, 4, 2))
+# More, where operands of products are read from shared memory, not registers.
+HOPPER_BLOCKS = (Block(128, 128, 8, 2),)
+FLOAT_BLOCKS = (Block(32, 32, 4, 2), Block(64, 32, 8, 2))
 SHORT_BLOCKS = (Block(16, 64, 4, 3), Block(16, 128, 4, 3))
 
 
@@ -233,12 +237,16 @@ def _blocks(step: CallChain, processor: Processor) -> Sequence[Block]:
         return SHORT_BLOCKS
     if (first.source or first.dtype) is float32:
         return FLOAT_BLOCKS
-    if max(int(first.k), int(step.second.n)) > 128:
+    width = max(int(first.k), int(step.second.n))
+    if width > 128:
         return WIDE_BLOCKS
+    blocks = HALF_BLOCKS if width > 64 else NARROW_BLOCKS
+    if width > 64 and processor.descriptors:
+        blocks = (*blocks, *HOPPER_BLOCKS)
     number = 1
     for extent in first.batch:
         number *= int(extent)
-    fits = [b for b in HALF_BLOCKS if b.rows <= power_of_two(int(first.m))]
+    fits = [b for b in blocks if b.rows <= power_of_two(int(first.m))]
     busy = [b for b in fits if -(-int(first.m) // b.rows) * number >= processor.count]
     idle = [b for b in fits if b not in busy]
     return [*busy, *sorted(idle, key=lambda b: b.rows)]
@@ -252,7 +260,8 @@ def render_attention(step: CallChain, block: Block) -> TritonKernel:
     body = writer.text()
     digest = hashlib.sha256(body.encode()).hexdigest()[:8]
     first, second = step.first, step.second
-    name = f"attention_{first.m}x{first.n}x{first.k}x{second.n}_{block.rows}x{block.columns}_{digest}"
+    sizes = f"{first.m}x{first.n}x{first.k}x{second.n}_{block.rows}x{block.columns}"
+    name = f"attention_{sizes}_{block.warps}_{block.stages}_{digest}"
     blocks = {"ROWS": block.rows, "COLUMNS": block.columns, "WIDTH": writer.width, "VALUES": writer.values}
     pointers = writer.pointers()
     arguments = ", ".join([*pointers, *(f"{b}: tl.constexpr" for b in blocks)])

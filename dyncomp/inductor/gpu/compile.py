@@ -16,6 +16,7 @@ from ..loopir import Kernel
 from ..plan import Planned
 from ..schedule import Alternatives, LaunchKernel, Step
 from . import choose
+from .graphs import Replayed, log, why_not
 from .launch import Driver, TritonDriver, Variants, load_module
 from .products import Processor
 from .wrapper import Wrapper
@@ -50,6 +51,24 @@ def _varies(kernel: Kernel) -> bool:
     )
 
 
+def _full_of(owner: ArrayOwner, library: DeviceLibrary) -> Callable[..., Any]:
+    """A number as an array without dimensions; a recording has it as one already."""
+
+    def full(value: Any, name: str, device: Device) -> Any:
+        return value if isinstance(value, owner.type) else library.full(value, name, device)
+
+    return full
+
+
+def _replay(module: Any, planned: Planned, library: DeviceLibrary, graph: Graph) -> None:
+    assert graph.device is not None
+    reason = why_not(planned.plan, library)
+    if reason:
+        log.warning("%s is not recorded: %s", graph.name, reason)
+        return
+    module.run = Replayed(module.run, planned.plan, library, graph.device, graph.name)
+
+
 def build_for_device(
     graph: Graph,
     planned: Planned,
@@ -58,9 +77,11 @@ def build_for_device(
     edit: Callable[[str], str] | None = None,
     tune: bool = False,
     cache: Path | None = None,
+    replay: bool = False,
 ) -> tuple[Callable[..., Any], str]:
     """The callable of a planned graph, and its source. ``tune``: steps that have several forms are timed at
-    their first call; what was found is kept below ``cache``."""
+    their first call; what was found is kept below ``cache``. ``replay``: launches are recorded and
+    replayed."""
     if library.deterministic() and any(_varies(kernel) for kernel in _kernels(planned)):
         raise LoweringError("writes whose order differs from run to run where algorithms must not")
     _, count, descriptors = library.facts(graph.device.index)
@@ -90,7 +111,7 @@ def build_for_device(
     names |= {
         "device": graph.device,
         "empty": library.empty,
-        "full": library.full,
+        "full": _full_of(owner, library),
         "scratch": library.scratch,
         "window": library.window,
         "pointer": library.pointer,
@@ -102,5 +123,7 @@ def build_for_device(
         "as_strided": owner.as_strided,
     }
     vars(module).update(names)
+    if replay:
+        _replay(module, planned, library, graph)
     call: Callable[..., Any] = module.call
     return call, source

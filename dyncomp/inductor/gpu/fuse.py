@@ -15,6 +15,7 @@ from ..epilogue import Chained, FusedProduct, Item, find_epilogue
 from ..fuse import LibraryCall
 from ..lower_emit import Emitted
 from .attention import is_softmax
+from .convolution import detail_of, is_convolution
 
 
 @dataclass(eq=False)
@@ -31,6 +32,11 @@ class JoinedChain(Chained):
     whole: Emitted
 
 
+@dataclass(eq=False)
+class JoinedConvolution(JoinedProduct):
+    """A convolution with the kernel that finishes its tiles."""
+
+
 def join_steps(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
     """The steps with those that can be one kernel joined: chains first, which save the most memory."""
     left: list[Item | None] = list(items)
@@ -41,6 +47,8 @@ def join_steps(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[It
     for at, still in enumerate(items):
         if left[at] is still and _is_product(still):
             assert isinstance(still, LibraryCall)
+            _join_epilogue(left, at, still, env)
+        elif left[at] is still and isinstance(still, LibraryCall) and is_convolution(still):
             _join_epilogue(left, at, still, env)
     return [item for item in left if item is not None]
 
@@ -61,10 +69,12 @@ def _join_chain(left: list[Item | None], at: int, first: LibraryCall, env: Shape
 
 
 def _join_epilogue(left: list[Item | None], at: int, call: LibraryCall, env: ShapeEnv) -> None:
-    found = find_epilogue(left, at, call, call.detail, env)
+    is_product = call.kind == "blas"
+    found = find_epilogue(left, at, call, call.detail if is_product else detail_of(call), env)
     if found is None:
         return
     reader, tiled = found
     whole = left[reader]
     assert isinstance(whole, Emitted)
-    left[at], left[reader] = None, JoinedProduct(call, tiled, whole)
+    joined = JoinedProduct if is_product else JoinedConvolution
+    left[at], left[reader] = None, joined(call, tiled, whole)

@@ -13,7 +13,8 @@ from ..launch import PyCallStep
 from ..lower_values import Storage
 from ..plan import Planner
 from ..schedule import Alternatives
-from .fuse import JoinedChain, JoinedProduct
+from .convolution import convolved, detail_of
+from .fuse import JoinedChain, JoinedConvolution, JoinedProduct
 
 
 @dataclass
@@ -28,7 +29,9 @@ class DevicePlanner(Planner):
         return super().number(storage) if found is None else found
 
     def _item(self, item: Item) -> None:
-        if isinstance(item, JoinedProduct):
+        if isinstance(item, JoinedConvolution):
+            self._convolution(item)
+        elif isinstance(item, JoinedProduct):
             self._product(item)
         elif isinstance(item, JoinedChain):
             self._attention(item)
@@ -42,6 +45,13 @@ class DevicePlanner(Planner):
         fused = self._blas(item.call, item.tiled)
         private = self._keep_private([target_of(item.call)] if item.tiled.private else [])
         plain = (self._blas(item.call), self._kernel(item.whole))
+        self.current.append(Alternatives(fused, plain, private))
+        self.private.clear()
+
+    def _convolution(self, item: JoinedConvolution) -> None:
+        fused = convolved(item.call, self._multiply(item.call, detail_of(item.call), item.tiled))
+        private = self._keep_private([target_of(item.call)] if item.tiled.private else [])
+        plain = (self._routine(item.call), self._kernel(item.whole))
         self.current.append(Alternatives(fused, plain, private))
         self.private.clear()
 

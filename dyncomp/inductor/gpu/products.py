@@ -47,6 +47,10 @@ class Tile:
     warps: int
     stages: int
 
+    @property
+    def text(self) -> str:
+        return f"{self.rows}x{self.columns}x{self.depth}_{self.warps}_{self.stages}"
+
 
 HALF_TILES = (
     Tile(128, 256, 64, 8, 3),
@@ -81,7 +85,11 @@ class Processor:
 # -- which ------------------------------------------------------------------------------------
 def has_template(step: CallBlas) -> bool:
     """Whether the template computes a product: sizes known now, halves or float32."""
-    if _source(step) not in TEMPLATE_DTYPES or step.dtype not in TEMPLATE_DTYPES or step.windows is not None:
+    if (
+        source_of(step) not in TEMPLATE_DTYPES
+        or step.dtype not in TEMPLATE_DTYPES
+        or step.windows is not None
+    ):
         return False
     if step.epilogue is not None and not is_known(step.epilogue.kernel):
         return False
@@ -90,43 +98,43 @@ def has_template(step: CallBlas) -> bool:
 
 def candidates(step: CallBlas, processor: Processor) -> list[TritonKernel]:
     """The template in the forms and tiles that suit a product, the likeliest first."""
-    half = _source(step) in HALVES
-    tiles = _suitable(step, HALF_TILES if half else FLOAT_TILES)
+    half = source_of(step) in HALVES
+    tiles = suitable(step, HALF_TILES if half else FLOAT_TILES)
     found = [render_product(step, tile) for tile in tiles]
-    if half and _count(step, Tile(128, 128, 64, 8, 3)) > processor.count:
-        persistent = _suitable(step, PERSISTENT_TILES)
+    if half and count_tiles(step, Tile(128, 128, 64, 8, 3)) > processor.count:
+        persistent = suitable(step, PERSISTENT_TILES)
         found += [render_product(step, t, "persistent", processor.count) for t in persistent]
         if processor.descriptors and has_descriptors(step):
-            described = _suitable(step, DESCRIPTOR_TILES)
+            described = suitable(step, DESCRIPTOR_TILES)
             found += [render_product(step, t, "descriptor", processor.count) for t in described]
     return found
 
 
 def preferred(step: CallBlas, processor: Processor) -> int:
     """The number of the candidate to take unmeasured: the largest tile that leaves no processor idle."""
-    tiles = _suitable(step, HALF_TILES if _source(step) in HALVES else FLOAT_TILES)
+    tiles = suitable(step, HALF_TILES if source_of(step) in HALVES else FLOAT_TILES)
     for number, tile in enumerate(tiles):
-        if _count(step, tile) >= processor.count:
+        if count_tiles(step, tile) >= processor.count:
             return number
-    counts = [_count(step, tile) for tile in tiles]
+    counts = [count_tiles(step, tile) for tile in tiles]
     return counts.index(max(counts))
 
 
-def _suitable(step: CallBlas, tiles: Sequence[Tile]) -> list[Tile]:
+def suitable(step: CallBlas, tiles: Sequence[Tile]) -> list[Tile]:
     """Tiles of which a product fills more than half, or the one that it fills most of."""
     m, n = power_of_two(int(step.m)), power_of_two(int(step.n))
     found = [t for t in tiles if t.rows <= max(m, 16) and t.columns <= max(n, 32)]
     return found or [min(tiles, key=lambda t: t.rows * t.columns)]
 
 
-def _count(step: CallBlas, tile: Tile) -> int:
+def count_tiles(step: CallBlas, tile: Tile) -> int:
     total = -(-int(step.m) // tile.rows) * -(-int(step.n) // tile.columns)
     for extent in step.batch:
         total *= int(extent)
     return total
 
 
-def _source(step: CallBlas) -> DType:
+def source_of(step: CallBlas) -> DType:
     return step.source or step.dtype
 
 
@@ -142,7 +150,7 @@ def has_descriptors(step: CallBlas) -> bool:
     """Whether both operands are what a tensor descriptor can describe."""
     if len(step.batch) > 1:
         return False
-    size = _source(step).itemsize
+    size = source_of(step).itemsize
     for matrix in (step.a, step.b):
         inner, outer = sorted((int(matrix.row_stride), int(matrix.col_stride)))
         steps = [outer, *map(int, matrix.batch_strides), matrix.offset]
@@ -157,30 +165,17 @@ def has_descriptors(step: CallBlas) -> bool:
 def render_product(step: CallBlas, tile: Tile, form: str = "plain", processors: int = 132) -> TritonKernel:
     """The template for one product and tile. Pointers are to the first elements of a, b and (where it is
     written) c, then to the epilogue's buffers."""
-    writer = _Writer(step, tile, form, processors)
+    writer = ProductWriter(step, tile, form, processors)
     body = writer.text()
     digest = hashlib.sha256(body.encode()).hexdigest()[:8]
-    name = f"product_{step.m}x{step.n}x{step.k}_{tile.rows}x{tile.columns}x{tile.depth}_{form}_{digest}"
-    total = _count(step, tile)
-    blocks = {"ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth}
-    signature = writer.pointers() | dict.fromkeys(blocks, "constexpr")
-    arguments = ", ".join([*writer.pointers(), *(f"{b}: tl.constexpr" for b in blocks)])
-    head = f"@triton.jit\ndef {name}({arguments}):\n"
-    return TritonKernel(
-        name,
-        head + body,
-        signature,
-        tuple(range(len(writer.pointers()))),
-        (),
-        total if form == "plain" else min(total, processors),
-        blocks,
-        tile.warps,
-        num_stages=tile.stages,
-        fuses_multiply_add=True,
-    )
+    name = f"product_{step.m}x{step.n}x{step.k}_{tile.text}_{form}_{digest}"
+    total = count_tiles(step, tile)
+    return writer.kernel(name, body, total if form == "plain" else min(total, processors))
 
 
-class _Writer:
+class ProductWriter:
+    """Writes the body of a product's kernel. ``form``: see the module."""
+
     def __init__(self, step: CallBlas, tile: Tile, form: str, processors: int) -> None:
         self.step = step
         self.tile = tile
@@ -188,18 +183,36 @@ class _Writer:
         self.m, self.n, self.k = int(step.m), int(step.n), int(step.k)
         self.rows = Group("r", ("r",), self.m, tile.rows)
         self.columns = Group("c", ("c",), self.n, tile.columns)
-        self.total = _count(step, tile)
+        self.total = count_tiles(step, tile)
         self.programs = min(self.total, processors)
         self.wide = is_wide(step)
         self.lines: list[str] = []
         self.depth = 1
+
+    def kernel(self, name: str, body: str, programs: int) -> TritonKernel:
+        tile = self.tile
+        blocks = {"ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth}
+        pointers = self.pointers()
+        arguments = ", ".join([*pointers, *(f"{b}: tl.constexpr" for b in blocks)])
+        return TritonKernel(
+            name,
+            f"@triton.jit\ndef {name}({arguments}):\n{body}",
+            pointers | dict.fromkeys(blocks, "constexpr"),
+            tuple(range(len(pointers))),
+            (),
+            programs,
+            blocks,
+            tile.warps,
+            num_stages=tile.stages,
+            fuses_multiply_add=True,
+        )
 
     def line(self, text: str) -> None:
         self.lines += ["    " * self.depth + part for part in text.splitlines()]
 
     def pointers(self) -> dict[str, str]:
         step = self.step
-        found = dict.fromkeys(("p_left", "p_right"), pointer_type(_source(step)))
+        found = dict.fromkeys(("p_left", "p_right"), pointer_type(source_of(step)))
         if step.c is not None:
             found["p_target"] = pointer_type(step.dtype)
         if step.epilogue is not None:
@@ -241,7 +254,7 @@ class _Writer:
         return starts(self.step.batch, matrix.batch_strides)
 
     def product(self) -> None:
-        precision = ', input_precision="ieee"' if _source(self.step) is float32 else ""
+        precision = ', input_precision="ieee"' if source_of(self.step) is float32 else ""
         self.line("total = tl.zeros((ROWS, COLUMNS), tl.float32)")
         if self.form == "descriptor":
             self.line(f"for start in range(0, {self.k}, DEPTH):")

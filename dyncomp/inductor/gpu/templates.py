@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dataclass import dataclass
 from ...errors import LoweringError
 from ...symint import Dim, hint
 from ..render.triton import TritonKernel
 from ..schedule import Alternatives, CallBlas, CallChain, Matrix, TileKernel
-from . import attention, products
+from . import attention, convolution, products
 from .choose import PLAIN
+from .convolution import Convolved
 from .products import Processor
 
 # Fewer multiplications than this are over before a choice would matter.
@@ -17,6 +20,9 @@ SMALL = 1 << 24
 # saves (the product written and read again) is more than a library's better product gains: unmeasured, the
 # template.
 FUSED_DEPTH = 1024
+# Attention of float32 keeps its scores in memory up to this many bytes: matrix units do not multiply float32,
+# and a library's product is then the better one.
+LARGE_SCORES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,12 @@ def _candidates(step: Alternatives, processor: Processor, tune: bool) -> tuple[l
     if isinstance(fused, CallChain):
         if not attention.has_template(fused):
             return [], PLAIN
-        return attention.candidates(fused, processor), 0
+        usual = PLAIN if _is_small_float(fused) else 0
+        return attention.candidates(fused, processor), usual
+    if isinstance(fused, Convolved):
+        if not tune or not convolution.has_template(fused):
+            return [], PLAIN
+        return convolution.candidates(fused), PLAIN
     assert isinstance(fused, CallBlas)
     if not products.has_template(fused) or (not tune and _is_plain(fused)):
         return [], PLAIN
@@ -69,6 +80,17 @@ def _is_plain(step: CallBlas) -> bool:
     return step.epilogue is None or source not in products.HALVES or hint(step.k) > FUSED_DEPTH
 
 
+def _is_small_float(step: CallChain) -> bool:
+    """Whether a library multiplies float32 and the scores are no burden on memory."""
+    first = step.first
+    if (first.source or first.dtype) in products.HALVES:
+        return False
+    scores = hint(first.m) * hint(first.n) * first.dtype.itemsize
+    for extent in first.batch:
+        scores *= hint(extent)
+    return scores < LARGE_SCORES
+
+
 def work_of(step: CallBlas) -> int:
     """Multiplications."""
     work = hint(step.m) * hint(step.n) * hint(step.k)
@@ -79,9 +101,18 @@ def work_of(step: CallBlas) -> int:
 
 def is_repeatable(step: Alternatives) -> bool:
     """Whether nothing that the step writes is read by it."""
-    fused = step.fused.first if isinstance(step.fused, CallChain) else step.fused
+    fused = _product_of(step.fused)
     tiled: TileKernel | None = fused.epilogue
     return tiled is None or all(b.mode != "inout" for b in tiled.kernel.buffers)
+
+
+def _product_of(fused: Any) -> CallBlas:
+    if isinstance(fused, CallChain):
+        return fused.first
+    if isinstance(fused, Convolved):
+        return fused.product
+    assert isinstance(fused, CallBlas)
+    return fused
 
 
 def pointers(step: Alternatives) -> list[tuple[int, str]]:
@@ -94,7 +125,7 @@ def pointers(step: Alternatives) -> list[tuple[int, str]]:
         found = [_at(first.a, size), _at(first.b, size)]
         found.append(_at(second.b, (second.source or second.dtype).itemsize))
         return [*found, _at(second.c, second.dtype.itemsize), *_of_tile(first.epilogue)]
-    assert isinstance(fused, CallBlas)
+    fused = _product_of(fused)
     size = (fused.source or fused.dtype).itemsize
     found = [_at(fused.a, size), _at(fused.b, size)]
     if fused.c is not None:

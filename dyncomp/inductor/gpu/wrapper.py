@@ -60,13 +60,18 @@ class Wrapper:
         return "(" + "".join(f"{self.size(s)}, " for s in sizes).rstrip(" ") + ")"
 
     def source(self) -> str:
-        """The whole module."""
+        """The whole module: kernels, ``run`` that makes the fresh outputs, and ``call``."""
+        arguments = ", ".join(f"in{k}" for k in range(len(self.plan.inputs)))
+        self.lines.append(f"def run({arguments}):")
         self.body()
-        count = len(self.plan.inputs)
-        head = f"def call({', '.join(f'in{k}' for k in range(count))}):"
+        self.lines += ["", "", f"def call({arguments}):"]
+        self.symbols()
+        fresh = "".join(f"{name}, " for name in self.fresh())
+        self.line(f"{f'{fresh.rstrip()} = ' if fresh else ''}run({arguments})")
+        self.results()
         kernels = [kernel.body for kernel in self.kernels.values()]
         text = "\n\n".join(kernels)
-        wrapper = "\n".join([head, *self.lines])
+        wrapper = "\n".join(self.lines)
         return f"{prelude(text)}\n\n{text}\n\n{wrapper}\n" if kernels else f"{wrapper}\n"
 
     # -- the function -------------------------------------------------------------------------
@@ -84,10 +89,15 @@ class Wrapper:
                     self.step(inner)
             else:
                 self.call(step)
-        self.results()
+        self.line(f"return ({''.join(f'{name}, ' for name in self.fresh()).rstrip()})")
         self.depth -= 1
         self.line("finally:")
         self.line("    leave(previous)")
+
+    def fresh(self) -> list[str]:
+        """The arrays behind the fresh outputs."""
+        first = len(self.plan.inputs)
+        return [f"b{first + k}" for k in range(len(self.plan.outputs))]
 
     def symbols(self) -> None:
         for name, slot in zip(self.module.symbols, self.plan.symbols):
@@ -254,11 +264,23 @@ class Wrapper:
         name = f"routine{len(self.functions)}"
         self.functions[name] = step.func
         self.line(f"made = {name}({', '.join(self.reference(r) for r in step.inputs)})")
+        if len(step.outputs) == 1 and step.outputs[0].buffer < 0:
+            self.adopt(step.outputs[0])
+            return
         if len(step.outputs) == 1:
             self.line(f"{self.reference(step.outputs[0])}.copy_(made)")
             return
         for k, ref in enumerate(step.outputs):
             self.line(f"{self.reference(ref)}.copy_(made[{k}])")
+
+    def adopt(self, ref: BufferRef) -> None:
+        """Take a routine's result for memory of these steps' own, where it is laid out as that is."""
+        assert ref.strides is not None
+        number = -1 - ref.buffer
+        self.line(f"if made.stride() == {self.shape(ref.strides)}:")
+        self.line(f"    own{number}, o{number} = made, pointer(made)")
+        self.line("else:")
+        self.line(f"    {self.reference(ref)}.copy_(made)")
 
     # -- results ------------------------------------------------------------------------------
     def results(self) -> None:

@@ -49,6 +49,7 @@ struct Product {
   i64 tile_rows, tile_vectors, panel;
   i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
   bool by_dots, pack_a, pack_b, by_panel;
+  i64 tail; /* last rows of B whose vectors would reach beyond the last panel and the end of B */
 
   explicit Product(const Gemm& gemm, i64 products) : g(gemm) {
     choose_tile();
@@ -56,6 +57,7 @@ struct Product {
     by_dots = !g.windows && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
     pack_a = g.a_col != 1 && g.m > 1;
     choose_blocks(products);
+    find_tail();
   }
 
   /* Columns and rows are shared out evenly among tiles that fill the registers. */
@@ -189,8 +191,21 @@ struct Product {
     }
   }
 
-  /* Whether a panel of the block is read from its copy. */
-  bool copied(i64 number) const { return pack_b || columns(number) < vectors(number) * Lanes<T>::kWidth; }
+  /* Where B is read in place, vectors may reach into the next row, what they find there being dropped, but for the
+   * last rows of all: these are copied. */
+  void find_tail() {
+    const i64 beyond = vectors(panels - 1) * Lanes<T>::kWidth - columns(panels - 1);
+    tail = beyond == 0 ? 0 : g.b_row > 0 ? least(g.k, ceil_div(beyond, g.b_row)) : g.k;
+  }
+
+  /* Whether the vectors of a panel reach beyond it. */
+  bool partial(i64 number) const { return columns(number) < vectors(number) * Lanes<T>::kWidth; }
+
+  /* Rows of a panel, of `count` from row p on, that are read where they lie; the others are read from a copy. */
+  i64 in_place(i64 number, i64 p, i64 count) const {
+    if (pack_b) return 0;
+    return partial(number) ? most(0, least(count, g.k - tail - p)) : count;
+  }
 
   T* copy_of(const Block& at, i64 number) const {
     return at.b + (pack_b ? (number - at.panel) * terms * panel : 0);
@@ -207,8 +222,10 @@ struct Product {
 
   void terms_of_block(const Block& at, i64 p, i64 count) const {
     const T* const b = b_of(at.index) + p * g.b_row;
-    for (i64 j = at.panel; j < at.end; ++j)
-      if (copied(j)) copy_panel(at, j, b, p, count);
+    for (i64 j = at.panel; j < at.end; ++j) {
+      const i64 lying = in_place(j, p, count);
+      if (lying < count) copy_panel(at, j, b + lying * g.b_row, p + lying, count - lying);
+    }
     const T* const a = a_of(at.index) + at.row * g.a_row + p * g.a_col;
     for (i64 i = 0; i < at.rows; i += tile_rows) {
       const i64 high = least(tile_rows, at.rows - i);
@@ -218,8 +235,7 @@ struct Product {
         left = at.a;
       }
       for (i64 j = at.panel; j < at.end; ++j) {
-        const T* const right = copied(j) ? copy_of(at, j) : b + j * panel;
-        tile_of_block(at, i, high, j, p > 0, count, left, right, ahead(at, i));
+        tile_of_block(at, i, high, j, p, count, left, b + j * panel);
       }
       if (p + count == g.k) finished(at, i, high);
     }
@@ -233,18 +249,21 @@ struct Product {
     return {b_of(at.index) + column * g.b_col, kLine};
   }
 
-  void tile_of_block(const Block& at, i64 i, i64 high, i64 j, bool add, i64 count, const T* a, const T* b,
-                     Ahead<T> next) const {
-    const i64 cols = columns(j), b_row = copied(j) ? vectors(j) * Lanes<T>::kWidth : g.b_row;
+  void tile_of_block(const Block& at, i64 i, i64 high, i64 j, i64 p, i64 count, const T* a, const T* b) const {
     const i64 a_row = pack_a ? 1 : g.a_row, a_col = pack_a ? high : g.a_col;
     const Tile<T> run = find_tile<T>(high, vectors(j));
-    T* const to = c_at(at, i) + (j - at.panel) * panel;
-    if (!g.c || cols % Lanes<T>::kWidth == 0) {
-      run(count, a, a_row, a_col, b, b_row, nullptr, to, at.c_row, add, next);
-      return;
-    }
-    run(count, a, a_row, a_col, b, b_row, nullptr, at.edge, panel, false, next);
-    copy_edge(at.edge, high, cols, to, at.c_row, add);
+    const Ahead<T> next = ahead(at, i);
+    const i64 lying = in_place(j, p, count), width = vectors(j) * Lanes<T>::kWidth;
+    const bool beside = partial(j) && (g.c || p > 0);
+    T* const held = c_at(at, i) + (j - at.panel) * panel;
+    T* const to = beside ? at.edge : held;
+    const i64 to_row = beside ? panel : at.c_row;
+    const Into into = p > 0 && !beside ? Into::kAdd : Into::kNothing;
+    if (lying > 0) run(lying, a, a_row, a_col, b, g.b_row, nullptr, to, to_row, into, next);
+    if (lying < count || count == 0)
+      run(count - lying, a + lying * a_col, a_row, a_col, copy_of(at, j), width, nullptr, to, to_row,
+          lying > 0 ? Into::kGoOn : into, next);
+    if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, p > 0);
   }
 
   /* A tile that reaches over the last column was computed beside C. */

@@ -203,7 +203,7 @@ struct Shifts {
     for (i64 t = 0; t < all; t += panel) {
       const i64 cols = least(panel, all - t), vectors = ceil_div(cols, Lanes<T>::kWidth);
       const Tile<T> run = find_tile<T, Placed<T>>(high, vectors);
-      run(g.k, left, a_row, pack_a ? high : 1, at.copy + t, 0, at.place, at.edge, panel, false,
+      run(g.k, left, a_row, pack_a ? high : 1, at.copy + t, 0, at.place, at.edge, panel, Into::kNothing,
           t || pack_a ? Ahead<T>{at.copy, 0} : following);
       keep(at, t, cols, high, to, to_row);
     }

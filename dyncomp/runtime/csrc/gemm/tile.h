@@ -81,19 +81,31 @@ struct Placed {
   void next() { ++place; }
 };
 
+/* What a tile does with what is in C: its sums replace it, are added to it, or go on from it as if it were the sum
+ * of the terms before. */
+enum class Into { kNothing, kAdd, kGoOn };
+
 /* c[kRows][kVectors * width] = (or +=) sum over p of a[., p] * b[p, .]; rows of b are contiguous. */
 template <class T, int kRows, int kVectors, class Right>
 __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, const T* from, i64 b_row,
-                                    const i64* places, T* c, i64 c_row, bool add, Ahead<T> next) {
+                                    const i64* places, T* c, i64 c_row, Into into, Ahead<T> next) {
   using Vector = typename Lanes<T>::Vector;
   using Unaligned = typename Lanes<T>::Unaligned;
   constexpr int kWidth = Lanes<T>::kWidth;
   Right b(from, b_row, places);
   Vector sums[kRows][kVectors];
+  if (into == Into::kGoOn) {
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) {
+    for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
-    for (int j = 0; j < kVectors; ++j) sums[i][j] = Vector{};
+      for (int j = 0; j < kVectors; ++j) sums[i][j] = *reinterpret_cast<Unaligned*>(c + i * c_row + j * kWidth);
+    }
+  } else {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) sums[i][j] = Vector{};
+    }
   }
   const T* rows[(kRows + 2) / 3]; /* every third: with one stride that is all that addresses need */
 #pragma GCC unroll 16
@@ -123,13 +135,13 @@ __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, con
 #pragma GCC unroll 16
     for (int j = 0; j < kVectors; ++j) {
       Unaligned* const to = reinterpret_cast<Unaligned*>(c + i * c_row + j * kWidth);
-      *to = add ? sums[i][j] + *to : sums[i][j];
+      *to = into == Into::kAdd ? sums[i][j] + *to : sums[i][j];
     }
   }
 }
 
 template <class T>
-using Tile = void (*)(i64, const T*, i64, i64, const T*, i64, const i64*, T*, i64, bool, Ahead<T>);
+using Tile = void (*)(i64, const T*, i64, i64, const T*, i64, const i64*, T*, i64, Into, Ahead<T>);
 
 /* The most rows of a tile of so many vectors whose sums fit the registers, beside a row of B and an element of A. */
 constexpr int most_rows(i64 vectors) {
