@@ -10,6 +10,8 @@ import copy
 import operator
 import random
 
+import numpy as np
+
 from dyncomp.capture.bytecode.gates import gateable_loops
 from dyncomp.capture.bytecode.instr import JUMPS
 from dyncomp.capture.bytecode.loops import UNBOUND
@@ -32,6 +34,7 @@ _UNARY = {
     "UNARY_NEGATIVE": operator.neg, "UNARY_POSITIVE": operator.pos, "UNARY_INVERT": operator.invert,
     "UNARY_NOT": operator.not_, "TO_BOOL": bool,
 }  # fmt: skip
+_ITERATORS = tuple(type(iter(items)) for items in (range(0), [], (), np.zeros(1)))
 
 
 class Unknown(Exception):
@@ -50,7 +53,8 @@ class FakeLoop:
         self.problem, self.is_hopeless = "", False
 
     def prepare(self, *values):
-        if self.random.random() < 0.1:
+        known = self.loop.kind != "for" or type(values[0]) in _ITERATORS
+        if not known or self.random.random() < 0.1:
             return None
         self.record.versions = 1
         return [values, None]

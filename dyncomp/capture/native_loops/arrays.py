@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from ...dataclass import dataclass
 from .arithmetic import bounds, convert
 from .block import Block
@@ -133,6 +137,10 @@ def _cast(b: Block, value: Value, scalar: Kind) -> str:
         return value.text
     if ctype == "bool":
         return f"({value.text} != 0)"
+    if ctype == "float" and is_float:
+        fits = f"is_finite((double)(float){value.text}) || !is_finite({value.text})"
+        b.check(fits, "a number too large for float32, of which NumPy warns")
+        return f"(float){value.text}"
     if dtype.kind == "f":
         return (
             f"(float)(double){value.text}"
@@ -145,7 +153,21 @@ def _cast(b: Block, value: Value, scalar: Kind) -> str:
         return f"({ctype}){value.text}"
     if kind == INT:
         return convert(b, value, scalar)
+    if kind.family == "numpy" and kind.detail.kind in "iu" and dtype.kind == "i":
+        _check_fits(b, value, dtype)  # into unsigned numbers NumPy wraps its own
     return f"({ctype}){value.text}"
+
+
+def _check_fits(b: Block, value: Value, dtype: Any) -> None:
+    """Whether one of NumPy's integers is one of ``dtype``, which is signed."""
+    found, wanted = np.iinfo(value.kind.detail), np.iinfo(dtype)
+    if found.min < wanted.min:
+        b.check(f"{value.text} >= {wanted.min}LL", f"a number too small for {dtype}")
+    if found.max > wanted.max:
+        b.check(
+            f"{value.text} <= {wanted.max}{'ULL' if found.min == 0 else 'LL'}",
+            f"a number too large for {dtype}",
+        )
 
 
 def _float_limits(bits: int, signed: bool) -> tuple[str, str]:

@@ -136,7 +136,8 @@ def _source(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, i
     if type(value) in _OF_SEQUENCE:
         return _source_of_sequence(value, given)
     if type(value) is enumerate:
-        _, (inner, count) = value.__reduce__()
+        reduced: Any = value.__reduce__()
+        inner, count = reduced[1]
         if sys.getrefcount(inner) != _UNSHARED or type(count) is not int or abs(count) >= LARGEST:
             return None
         found = _source(inner, given)

@@ -31,6 +31,7 @@ _MOST_REFUSALS = 2  # at first, before it is taken to be so for good
 _ALONE = 8  # how many times longer than others an inner loop must run to be compiled without those around it
 _FEWEST, _MOST, _FEW_CALLS = 16, 1 << 20, 64  # ticks given at a time
 _FOREVER = 1 << 62
+_MANY_SETBACKS = 4
 _EXAMPLES: tuple[Any, ...] = (range(0), range(1 << 70), [], ())
 _COUNTED = tuple(type(iter(items)) for items in _EXAMPLES)
 
@@ -75,6 +76,7 @@ class LoopEntry:
         self._is_refused = False
         self._is_wanted = False
         self._is_ready = False  # it was compiled for some types
+        self._bails = 0
         self._setbacks = 0
         self._refusals = 0
         self._changed = [facts.names.index(name) for name in facts.changed]
@@ -122,7 +124,7 @@ class LoopEntry:
         entry: LoopEntry | None = self
         while entry is not None:
             entry._spent += spent
-            if entry is not self and entry._is_due() and not entry._is_refused:
+            if entry is not self and entry._is_due() and entry._is_hopeful:
                 entry._given -= entry.ticks.left
                 entry.ticks.left = 0
             entry = entry.outer
@@ -131,6 +133,10 @@ class LoopEntry:
     def _threshold(self) -> float:
         limit: float = self.config.options.native_loop_us
         return limit
+
+    @property
+    def _is_hopeful(self) -> bool:
+        return not self._is_refused and self._setbacks < _MANY_SETBACKS
 
     def _is_due(self) -> bool:
         return self._is_ready or self._spent >= self._threshold
@@ -155,7 +161,7 @@ class LoopEntry:
         """Whether a loop around may still be compiled with this one in it."""
         outer = self.outer
         while outer is not None:
-            if not outer._is_refused:
+            if outer._is_hopeful:
                 return True
             outer = outer.outer
         return False
@@ -216,8 +222,11 @@ class LoopEntry:
         assert len(found) == split + len(self.facts.names), (place, len(found))
         local = found[split:]
         payload = (*[local[index] for index in self._changed], *found[split - 1 : 0 : -1])
-        if place in self.entries:
-            entry = self.entries[place]  # it only paused
+        bails = sum(self.record.bailed.values())
+        paused = place in self.entries and bails == self._bails
+        self._bails = bails
+        if paused:
+            entry = self.entries[place]
             entry._is_wanted = True
             entry.ticks.left = entry._given = 0
         elif place in self.facts.loop.body:
@@ -229,7 +238,8 @@ class LoopEntry:
     def _left_early(self) -> None:
         """Something rare happened: compiled code is entered again with the next step, or some later one."""
         self._setbacks += 1
-        self.ticks.left = self._given = 0 if self._setbacks < 4 else 1 << min(self._setbacks - 2, 20)
+        few = self._setbacks < _MANY_SETBACKS
+        self.ticks.left = self._given = 0 if few else 1 << min(self._setbacks - 2, 20)
 
 
 def _without_own_frames(error: BaseException) -> BaseException:

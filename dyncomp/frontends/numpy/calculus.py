@@ -29,7 +29,7 @@ from .reductions import cumsum, sum_
 from .rules import RuleTable
 from .traced import Traced
 from .ufunc_emit import full_like
-from .views import flatten_view, slice_axis
+from .views import flatten_view, in_memory_as, slice_axis
 
 TABLE = RuleTable()
 
@@ -142,7 +142,7 @@ def _gradient_along(tx: TraceContext, f: Traced, axis: int, h: Any, edge_order: 
     else:
         begin, end = _second_order_edges(f, axis, h, uneven)
     joined = concatenate(tx, [begin.ref, middle.ref, end.ref], axis)
-    return array_of(convert(tx, joined.var, f.dtype))
+    return array_of(in_memory_as(tx, convert(tx, joined.var, f.dtype), f.var))
 
 
 def _even_middle(f: Traced, axis: int, h: Any) -> Traced:

@@ -19,6 +19,7 @@ from .operands import (
     as_ref,
     broadcast_shapes,
     broadcast_to,
+    constant,
     convert,
     emit,
     integer,
@@ -34,6 +35,7 @@ from .traced import Traced
 from .ufunc_emit import full_like
 from .ufunc_methods import single_out
 from .ufuncs import call_ufunc
+from .views import in_memory_as
 
 TABLE = RuleTable()
 
@@ -170,7 +172,7 @@ def imag_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     if x.dtype.is_complex:
         return _part(tx, x, "imag")
     zeros = emit(tx, "copy", full_like(tx, x.var, 0))
-    return ArrayRef(zeros, x.kind, readonly=True)
+    return ArrayRef(in_memory_as(tx, zeros, x.var), x.kind, readonly=True)
 
 
 @TABLE.function("real")
@@ -206,6 +208,10 @@ def angle(tx: TraceContext, z: Any, deg: bool = False) -> ArrayRef:
 def _iscomplex_rule(ufunc: np.ufunc) -> Any:
     def rule(tx: TraceContext, x: Any) -> ArrayRef:
         ref = as_ref(tx, x)
+        if ufunc is np.not_equal and not ref.dtype.is_complex:
+            return value_of(
+                emit(tx, "contiguous", broadcast_to(tx, constant(tx, False, dtypes.bool_), ref.shape))
+            )
         return call_ufunc(tx, ufunc, imag_part(tx, ref), 0)
 
     return rule

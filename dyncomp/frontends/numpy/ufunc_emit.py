@@ -15,6 +15,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import TraceContext
 from .operands import broadcast_to, constant, convert, emit
+from .views import in_memory_as
 
 Emit = Callable[..., Any]
 
@@ -284,7 +285,7 @@ def _spacing(tx: TraceContext, loop: Loop, x: Var) -> Var:
 
 
 def _ldexp(tx: TraceContext, loop: Loop, x: Var, exponent: Var) -> Var:
-    return emit(tx, "ldexp", x, convert(tx, exponent, dtypes.int64))
+    return in_memory_as(tx, emit(tx, "ldexp", x, convert(tx, exponent, dtypes.int64)), x, exponent)
 
 
 def _bitwise_count(tx: TraceContext, loop: Loop, x: Var) -> Var:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import reshape_strides
+from ...prims.layout import k_order_axes, reshape_strides, sorted_axes
 from ...symint import Dim, product
 from ..base import TraceContext
 from .operands import emit
@@ -34,6 +34,16 @@ def flatten_view(tx: TraceContext, x: Var) -> Var:
 
 def transpose_var(tx: TraceContext, x: Var, perm: Sequence[int]) -> Var:
     return emit(tx, "transpose", x, perm=tuple(perm))
+
+
+def in_memory_as(tx: TraceContext, x: Var, *like: Var) -> Var:
+    """``x`` with its axes in memory in the order in which a ufunc's result of ``like`` has them."""
+    axes = k_order_axes(x.shape, [var.type.strides for var in like])
+    if sorted_axes(x.shape, x.type.strides) == axes:
+        return x
+    fresh = emit(tx, "contiguous", transpose_var(tx, x, axes))
+    back = sorted(range(x.ndim), key=axes.__getitem__)
+    return emit(tx, "copy", transpose_var(tx, fresh, back))
 
 
 def reversed_axes(tx: TraceContext, x: Var) -> Var:

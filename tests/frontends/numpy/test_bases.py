@@ -63,3 +63,22 @@ PROGRAMS = [reversed_through_a_mask, shifted_through_a_mask, through_positions, 
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
 def test_writes_of_what_is_read(function):
     check(function, lambda: (np.arange(1.0, 8.0),))
+
+
+ORDERS = {
+    "ldexp": lambda a: np.ldexp(a, 2),
+    "imag": lambda a: np.imag(a),
+    "isreal": lambda a: np.isreal(a),
+    "iscomplex": lambda a: np.iscomplex(a),
+    "gradient": lambda a: np.gradient(a, axis=0),
+    "angle": lambda a: np.angle(a),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_order_in_memory(name):
+    function = ORDERS[name]
+    for array in (np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6.0).reshape(2, 3))):
+        found, expected = dyncomp.compile(function, backend="eager")(array), function(array)
+        assert found.strides == expected.strides
+        assert np.array_equal(found, expected)
