@@ -1,10 +1,9 @@
 """``python -m bench.capture``: what capturing costs, on functions of public packages. Prints a table.
 
 Times are processor times of the thread in whole captures with the interpreting backend: symbolic execution,
-guards, the replacement and its continuations; instructions are those of the trace that was kept (attempts
-that were begun again, which are counted as restarts, cost time and their instructions do not count). The
-last column is ms per entry with the inductor: all that it does but the work of the C++ compiler, which is
-another process.
+guards, the replacement and its continuations. Instructions are those of the traces that were kept; those
+executed symbolically are these and those of attempts that were begun again (restarts). The last column is ms
+per entry with the inductor: all that it does but the work of the C++ compiler, which is another process.
 """
 
 from __future__ import annotations
@@ -62,6 +61,7 @@ class Cost:
     breaks: int
     restarts: int
     instructions: int
+    executed: int
     seconds: float
 
 
@@ -85,7 +85,8 @@ def measure(program: Callable[[], Any], backend: str) -> Cost:
     entries = compiled.config.records.entries
     breaks = sum(len(entry.breaks) for entry in entries)
     restarts = sum(entry.restarts for entry in entries)
-    return Cost(len(entries), breaks, restarts, sum(entry.instructions for entry in entries), seconds)
+    kept, executed = (sum(getattr(e, name) for e in entries) for name in ("instructions", "executed"))
+    return Cost(len(entries), breaks, restarts, kept, executed, seconds)
 
 
 def least(program: Callable[[], Any], backend: str, times: int) -> Cost:
@@ -94,19 +95,19 @@ def least(program: Callable[[], Any], backend: str, times: int) -> Cost:
 
 def main() -> int:
     print(
-        f"{'program':<28} {'entries':>7} {'breaks':>6} {'restarts':>8} {'instr.':>6} "
-        f"{'ms':>8} {'µs/instr.':>9} {'ms/entry':>8} {'inductor':>8}"
+        f"{'program':<28} {'entries':>7} {'breaks':>6} {'restarts':>8} {'kept':>6} "
+        f"{'executed':>8} {'ms':>8} {'µs/kept':>8} {'µs/exec.':>8} {'ms/entry':>8} {'inductor':>8}"
     )
     for name, program in programs().items():
         program()
         cost, compiling = least(program, "eager", 5), least(program, "inductor", 3)
-        each = 1e6 * cost.seconds / max(cost.instructions, 1)
+        per_kept, per_executed = (1e6 * cost.seconds / max(n, 1) for n in (cost.instructions, cost.executed))
         per_entry, with_inductor = (1e3 * c.seconds / max(c.entries, 1) for c in (cost, compiling))
         row = (
             f"{name:<28} {cost.entries:>7} {cost.breaks:>6} {cost.restarts:>8} {cost.instructions:>6} "
-            f"{1e3 * cost.seconds:>8.1f}"
+            f"{cost.executed:>8} {1e3 * cost.seconds:>8.1f} {per_kept:>8.1f} {per_executed:>8.1f}"
         )
-        print(f"{row} {each:>9.1f} {per_entry:>8.2f} {with_inductor:>8.2f}", flush=True)
+        print(f"{row} {per_entry:>8.2f} {with_inductor:>8.2f}", flush=True)
     return 0
 
 

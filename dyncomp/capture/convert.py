@@ -179,6 +179,7 @@ def _capture(
 ) -> tuple[_hook.Entry, EntryRecord]:
     decisions = Decisions()
     code = function.__code__
+    executed = 0
     for restarts in range(MAX_ATTEMPTS):
         if attempt.tracer is not None:
             attempt.tracer.close()
@@ -187,9 +188,10 @@ def _capture(
             end = machine.run_root(tracer, root_frame(tracer, code, args, function))
             entry, record = _finish(tracer, end, function, args)
             record.restarts = restarts
+            record.executed = executed + tracer.instructions
             return entry, record
         except Restart:
-            continue
+            executed += tracer.instructions
     raise Skip(f"capture did not settle after {MAX_ATTEMPTS} attempts")
 
 

@@ -20,7 +20,7 @@ from .chain import fuse_chains
 from .codecache import open_cache
 from .epilogue import Chained, FusedProduct, Item, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
-from .launch import LaunchPlan, Library, TensorOwner, build, load_vector_math
+from .launch import LaunchPlan, Library, PyCallStep, TensorOwner, build, load_vector_math
 from .loop_text import kernel_text
 from .loop_verify import verify_kernel
 from .loopir import Kernel
@@ -75,11 +75,14 @@ def _count(module: Module) -> str:
         for step in segment.steps:
             steps += step.plain if isinstance(step, Alternatives) else (step,)
     kernels = sum(isinstance(s, LaunchKernel) for s in steps)
+    steps = [s for s in steps if not isinstance(s, PyCallStep)]
     products = len(steps) - kernels + sum(isinstance(s, CallChain) for s in steps)
     return f"{kernels} kernels, {products} matrix products"
 
 
-def _describe_step(step: Step) -> str:
+def _describe_step(step: Step | PyCallStep) -> str:
+    if isinstance(step, PyCallStep):
+        return "a routine of the library"
     if isinstance(step, Alternatives):
         each = "; ".join(map(_describe_step, step.plain))
         return f"one kernel, or {each}" if len(step.plain) > 1 else each

@@ -328,11 +328,11 @@ def last(x: Any) -> Any:
 
 
 CONVOLUTIONS = [
-    (convolved, lambda d: (r(2, 17, 5, 6, dtype=d), r(20, 17, 3, 3, dtype=d), r(20, dtype=d))),
+    (convolved, lambda d: (r(2, 17, 3, 4, dtype=d), r(20, 17, 3, 3, dtype=d), r(20, dtype=d))),
     (strided, lambda d: (r(2, 3, 9, 12, dtype=d), r(18, 3, 5, 3, dtype=d), r(18, dtype=d))),
     (of_lines, lambda d: (r(2, 8, 40, dtype=d), r(12, 8, 5, dtype=d), r(12, dtype=d))),
     (residual, lambda d: (r(2, 20, 5, 7, dtype=d), r(20, 20, 1, 1, dtype=d), r(20, dtype=d))),
-    (convolved, lambda d: (last(r(2, 20, 5, 6, dtype=d)), last(r(33, 20, 3, 3, dtype=d)), r(33, dtype=d))),
+    (convolved, lambda d: (last(r(2, 20, 3, 4, dtype=d)), last(r(17, 20, 3, 3, dtype=d)), r(17, dtype=d))),
     (strided, lambda d: (last(r(2, 3, 9, 12, dtype=d)), r(18, 3, 5, 3, dtype=d), r(18, dtype=d))),
 ]
 SMALL_TILES = (products.Tile(16, 64, 16, 4, 2), products.Tile(32, 32, 32, 4, 2))
@@ -355,6 +355,12 @@ def test_convolutions_are_finished(number: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(convolution, "FLOAT_TILES", (small,))
     check_convolution(CONVOLUTIONS[number], HALF if number % 2 else torch.float32, "max-autotune")
     assert any(n.startswith("convolution_") for n in InterpretedDriver.launched)
+
+
+def test_steps_are_described() -> None:
+    for function, make in (CONVOLUTIONS[0], FUSED[0], ATTENTION[0]):
+        report = str(dyncomp.explain(function)(*make(HALF)))
+        assert "one kernel, or" in report
 
 
 @pytest.mark.parametrize("dtype", [HALF, torch.float32], ids=str)

@@ -33,6 +33,7 @@ class EntryRecord:
     seconds: float = 0.0
     instructions: int = 0
     restarts: int = 0  # attempts that were begun again before
+    executed: int = 0  # instructions, those of these attempts included
     bytes: int = 0
 
 
