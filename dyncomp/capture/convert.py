@@ -25,7 +25,7 @@ from .entries.records import EntryRecord
 from .entries.worth import is_worth_a_call
 from .frames import root_frame
 from .guards.class_facts import ClassFacts, may_change
-from .guards.facts import NoOverlap, SymBinding, SymCondition
+from .guards.facts import NoOverlap, SymBinding, SymCondition, raises_floating_point_errors
 from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
@@ -52,7 +52,6 @@ _MUTABLE = (ListValue, DictValue, SetValue, DequeValue, InstanceValue)
 RANK_COMPLETE, RANK_BROKEN, RANK_ORIGINAL = range(3)
 # breaks at which Python functions run that the frame hook may capture
 _CALLS_PYTHON = ("inline-refused", "generator", "disabled")
-_WARN = 1  # of facts.read_errstate's modes: ignore, warn, raise, call, print, log
 _REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError)
 assert handlers.data, "importing the package registers the handlers"
 
@@ -257,9 +256,7 @@ def _refuse_error_modes(tracer: Tracer) -> None:
     the original runs."""
     if "numpy-errstate" not in tracer.tx.assumptions:
         return
-    mask = _hook.errstate()
-    modes = [] if mask is None else [(mask >> shift) & 7 for shift in (0, 3, 6, 9)]
-    if mask is None or any(mode > _WARN for mode in modes):
+    if raises_floating_point_errors():
         raise Skip("np.errstate asks for exceptions or calls on floating-point errors")
 
 

@@ -196,6 +196,31 @@ def scaled(a, n):
     return s
 
 
+def squares(a):
+    s = np.float64(0)
+    for i in range(len(a)):
+        s = s + a[i] * a[i]
+    return s
+
+
+def squares_under_errstate(a):
+    with np.errstate(over="raise"):
+        for i in range(len(a)):
+            a[i] = a[i] * a[i]
+
+
+def test_floating_point_errors_that_raise():
+    a = np.full(200, 1e160)
+    compiled = dyncomp.compile(squares, options=AT_ONCE)
+    with np.errstate(over="ignore"):
+        assert compiled(a) == np.inf
+    assert native_runs(compiled) > 0
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        compiled(a)
+    with pytest.raises(FloatingPointError):
+        dyncomp.compile(squares_under_errstate, options=AT_ONCE)(a)
+
+
 @pytest.mark.parametrize("seed", [3, 17, 33, 1008, 1011, 1118])
 def test_random_programs(seed):
     notes, _ = check(make_program(seed), 2)

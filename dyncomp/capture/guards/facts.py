@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dyncomp.capture import _hook
 from dyncomp.capture.guards.serial import code_hash
 from dyncomp.capture.guards.source import Source
 from dyncomp.dataclass import dataclass
@@ -209,6 +210,7 @@ class CustomCheck:
 
 
 _MODES = ("ignore", "warn", "raise", "call", "print", "log")
+_WARN = _MODES.index("warn")
 _ERRORS = ("divide", "over", "under", "invalid")
 
 
@@ -219,6 +221,12 @@ def read_errstate() -> int:
     for position, error in enumerate(_ERRORS):
         mask |= _MODES.index(modes[error]) << (3 * position)
     return mask
+
+
+def raises_floating_point_errors() -> bool:
+    """Whether NumPy's error modes ask for more than warnings, or cannot be read."""
+    mask = _hook.errstate()
+    return mask is None or any((mask >> 3 * i) & 7 > _WARN for i in range(len(_ERRORS)))
 
 
 def errstate_name(mask: int) -> str:

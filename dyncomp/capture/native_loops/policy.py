@@ -21,6 +21,7 @@ from .. import _hook
 from .._hook import Ticks
 from ..bytecode.gates import LoopFacts
 from ..bytecode.instr import CanonicalCode
+from ..guards.facts import raises_floating_point_errors
 from .record import NativeLoopRecord
 
 # microseconds: an instruction in plain Python, and entering compiled code
@@ -29,7 +30,7 @@ _ENTER = 5.0
 _LONGEST_STEP = 1000.0
 _MOST_REFUSALS = 2  # at first, before it is taken to be so for good
 _ALONE = 8  # how many times longer than others an inner loop must run to be compiled without those around it
-_FEWEST, _MOST, _FEW_CALLS = 16, 1 << 20, 64  # ticks given at a time
+_FEWEST, _MANY, _MOST, _FEW_CALLS = 16, 1 << 12, 1 << 20, 64  # ticks given at a time
 _FOREVER = 1 << 62
 _MANY_SETBACKS = 4
 _EXAMPLES: tuple[Any, ...] = (range(0), range(1 << 70), [], ())
@@ -88,6 +89,8 @@ class LoopEntry:
             return self._plain(_FOREVER)
         if sys.gettrace() is not None or sys.getprofile() is not None:
             return self._plain(_MOST)  # tools see plain Python
+        if raises_floating_point_errors():
+            return self._plain(_MANY)  # compiled code raises none
         ticks = self._ticks_until_worth(values)
         if ticks:
             return self._plain(ticks)

@@ -29,6 +29,7 @@ from .operands import (
     as_ref,
     broadcast_shapes,
     broadcast_to,
+    constant,
     convert,
     emit,
     is_scalar_constant,
@@ -159,7 +160,8 @@ def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
     if not isinstance(x, ArrayRef) or x.kind != "array":
         raise Unsupported("item assignment on something that is not an array")
     subscript = parse(tx, key, x.ndim)
-    ready = assigned_value(tx, value, x.dtype)
+    checked = value if subscript.fancy or subscript.masks else fitting(tx, value, x.dtype)
+    ready = assigned_value(tx, checked, x.dtype)
     if _masked_in_place(subscript, ready):
         _write_masked(tx, x, subscript, ready)
     elif subscript.fancy:
@@ -190,6 +192,38 @@ def assigned_value(tx: TraceContext, value: Any, dtype: DType) -> Var:
     if not isinstance(value, ArrayRef) and not is_scalar_constant(value) and isinstance(value, (list, tuple)):
         value = as_ref(tx, value)
     return to_var(tx, value, dtype)
+
+
+def fitting(tx: TraceContext, value: Any, dtype: DType) -> Any:
+    """A value to be assigned to elements of ``dtype``. NumPy makes a Python number of one of its scalars,
+    which must fit signed integers: where it does not, the graph raises (by a position out of bounds), and the
+    original program runs."""
+    if not isinstance(value, ArrayRef) or value.kind != "scalar" or dtype.kind != "int":
+        return value
+    if value.dtype.is_complex or np.can_cast(value.dtype.numpy, dtype.numpy):
+        return value
+    position = emit(
+        tx, "where", _fits(tx, value.var, dtype), *(constant(tx, k, dtypes.int64) for k in (0, 1))
+    )
+    single = emit(tx, "reshape", convert(tx, value.var, dtype), shape=(1,))
+    return value_of(gather(tx, single, [position], (0,), 0))
+
+
+def _fits(tx: TraceContext, number: Var, dtype: DType) -> Var:
+    """Whether a number, rounded towards zero, is one of ``dtype``; never for NaN."""
+    bounds = np.iinfo(dtype.numpy)
+    least, greatest, above, below = int(bounds.min), int(bounds.max), "greater_equal", "less_equal"
+    if number.dtype.is_float:
+        number = convert(tx, number, dtypes.float64)
+        least, greatest, above, below = least - 1, greatest + 1, "greater", "less"
+    upper = emit(tx, below, number, _bound(tx, greatest, number.dtype))
+    if number.dtype.kind == "uint":
+        return upper
+    return emit(tx, "logical_and", emit(tx, above, number, _bound(tx, least, number.dtype)), upper)
+
+
+def _bound(tx: TraceContext, value: int, dtype: DType) -> Var:
+    return constant(tx, float(value) if dtype.is_float else value, dtype)
 
 
 def fit(tx: TraceContext, value: Var, shape: tuple[Dim, ...]) -> Var:

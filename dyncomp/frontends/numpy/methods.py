@@ -15,7 +15,7 @@ from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
 from ..rule_table import refusal
 from . import promote
-from .indexing import assigned_value, getitem
+from .indexing import assigned_value, fitting, getitem
 from .operands import (
     IN_MEMORY,
     broadcast_to,
@@ -158,7 +158,7 @@ def length(tx: TraceContext, x: ArrayRef) -> Dim:
 
 @TABLE.method("fill")
 def fill(tx: TraceContext, x: ArrayRef, value: Any) -> None:
-    var = assigned_value(tx, value, x.dtype)
+    var = assigned_value(tx, fitting(tx, value, x.dtype), x.dtype)
     if var.ndim:
         raise Unsupported("fill with an array that has dimensions")
     write(tx, x, broadcast_to(tx, var, x.shape))

@@ -139,7 +139,7 @@ def linspace(
         return _known_linspace(tx, start, stop, count, endpoint, retstep, dtype)
     first = Traced(tx, start) * 1.0
     last = Traced(tx, stop) * 1.0
-    computed = promote.from_np(np.result_type(first.dtype.numpy, last.dtype.numpy, np.float64))
+    computed = _inexact(promote.result_dtype(start, stop))
     result = _linspace(tx, first, last, count, endpoint, computed)
     wanted = computed if dtype is None else parse_dtype(dtype)
     if wanted.is_integer:
@@ -150,7 +150,18 @@ def linspace(
     div = count - 1 if endpoint else count
     if not div > 0:
         raise Unsupported("numpy.linspace(retstep=True) of fewer than two samples")
-    return samples, ((last - first) / _as_float(div)).ref
+    return samples, (_difference(tx, first, last, computed) / _as_float(div)).ref
+
+
+def _inexact(dtype: DType) -> DType:
+    """What NumPy computes samples in whose ends have ``dtype`` as their common type."""
+    return dtype if np.issubdtype(dtype.numpy, np.inexact) else dtypes.float64
+
+
+def _difference(tx: TraceContext, first: Traced, last: Traced, dtype: DType) -> Traced:
+    return Traced(tx, value_of(convert(tx, last.var, dtype))) - Traced(
+        tx, value_of(convert(tx, first.var, dtype))
+    )
 
 
 def _as_float(count: Dim) -> Any:
@@ -164,7 +175,7 @@ def _linspace(
     shape = (count, *rest)
     real = dtype.real
     line = Traced(tx, array_of(emit(tx, "iota", shape=shape, axis=0, dtype=real, device=CPU)))
-    delta = Traced(tx, value_of(convert(tx, (last - first).var, dtype)))
+    delta = _difference(tx, first, last, dtype)
     div = count - 1 if endpoint else count
     if not div > 0:
         return line * delta + first
@@ -174,7 +185,7 @@ def _linspace(
     fallback = line / _as_float(div) * delta
     zero = (step == 0).then(_spread, shape)
     samples = Traced(tx, array_of(emit(tx, "where", zero.var, fallback.var, samples.var)))
-    samples = samples + first
+    samples = Traced(tx, array_of(convert(tx, (samples + first).var, dtype)))
     if not (endpoint and count > 1):
         return samples
     at_end = line == (count - 1)

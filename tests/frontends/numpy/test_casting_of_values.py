@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -126,3 +127,68 @@ def results(function, dtype):
 def test_dtypes_of_results(function, dtype):
     compiled = dyncomp.compile(function, backend="eager")
     assert results(compiled, dtype) == results(function, dtype)
+
+
+# -- NumPy scalars assigned to elements -----------------------------------------------------------------
+def one_element(target, a, k):
+    target[1] = a[0] * k
+    return target
+
+
+def elements(target, a, k):
+    target[:2] = (a * k).sum()
+    return target
+
+
+def filled(target, a, k):
+    target.fill(a[0] * k)
+    return target
+
+
+def by_position(target, a, k):
+    target[[0, 2]] = a[0] * k
+    return target
+
+
+def assigned(function, target, dtype, k):
+    found, a = np.zeros(3, target), np.arange(1, 4).astype(dtype)
+    try:
+        return repr(function(found, a, k)), found.tolist()
+    except Exception as error:
+        return type(error), str(error), found.tolist()
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("function", [one_element, elements, filled, by_position])
+@pytest.mark.parametrize(
+    "factors",
+    [
+        (np.float32, (1.5, math.nan, math.inf, 1e30, -3.0, 7e4, -32769.0)),
+        (np.float64, (-2.0, math.nan, -math.inf, 2.0**31, 32767.9)),
+        (np.int64, (-1, 300, 70000, 2**40)),
+        (np.uint64, (1, np.uint64(2**63))),
+    ],
+    ids=["float32", "float64", "int64", "uint64"],
+)
+def test_scalars_fit_signed_integers(function, factors, backend):
+    compiled = dyncomp.compile(function, backend=backend)
+    dtype, values = factors
+    for target in (np.int8, np.int16, np.int32, np.int64, np.uint8, bool):
+        for k in values:
+            assert assigned(compiled, target, dtype, k) == assigned(function, target, dtype, k), (target, k)
+
+
+# -- linspace ---------------------------------------------------------------------------------------------
+def lines(a, k):
+    s = a.sum()
+    ends = [np.linspace(s, k, 7), np.linspace(a, 3.0, 4), np.linspace(0, s, 3, endpoint=False)]
+    return [*ends, *np.linspace(a[0], k, 5, retstep=True), np.linspace(s, 7.3, 5, dtype=int)]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, np.int8, bool])
+def test_linspace_has_the_type_of_its_ends(dtype):
+    a = (np.arange(1, 4) * 0.7).astype(dtype)
+    compiled = dyncomp.compile(lines, backend="eager")
+    for found, expected in zip(compiled(a, 3.0), lines(a, 3.0), strict=True):
+        assert (type(found), found.dtype, found.shape) == (type(expected), expected.dtype, expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-3 if dtype == np.float16 else 1e-6)
