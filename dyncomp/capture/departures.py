@@ -9,6 +9,7 @@ object goes in plain Python, in its place among what the program does.
 from __future__ import annotations
 
 import gc
+import io
 import types
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ _MOST_LOOKED_AT = 64
 _OF_NO_INTEREST = frozenset(
     (
         *(int, float, complex, bool, str, bytes, type(None), range, slice, type, type(...)),
+        *(io.BytesIO, io.StringIO),  # what their finalizers close is memory
         *(types.ModuleType, types.CodeType, types.BuiltinFunctionType, types.FrameType),
     )
 )

@@ -149,7 +149,7 @@ def inlines(ops, points: int, monkeypatch) -> bool:
 
     dyncomp.compile(composed, options={"unroll_limit": 50})(np.ones(points))
     monkeypatch.undo()
-    return not re.search(r"\bdcv_", sources[0])
+    return not re.search(r"\bdcv_(?!stream_)", sources[0])  # stores past the caches are no functions
 
 
 def test_few_functions_of_large_arrays_are_inlined(monkeypatch):
