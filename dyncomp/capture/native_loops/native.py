@@ -52,9 +52,8 @@ class Program:
 
 
 class Step:
-    """One call of a program: its input, and behind that what it writes (the number of the leave plus 1
-    first, so
-    that it is known whether it ran even where a signal handler raised as it came back)."""
+    """One call of a program: its input, and behind that what it writes (the number of the leave plus 1 first,
+    so that it is known whether it ran even where a signal handler raised as it came back)."""
 
     def __init__(self, program: Program, words: Sequence[Any], given: list[Any], local: list[Any]) -> None:
         self.program = program
@@ -175,9 +174,8 @@ class NativeLoop:
         self._symbol = "".join(c if c.isascii() and c.isalnum() else "_" for c in code.name) + f"_{line}"
 
     def prepare(self, *values: Any) -> State | None:
-        """Get ready for a run from the header. ``values``: the iterator, for a ``for`` loop, then the
-        locals ``names``
-        (UNBOUND for those without a value). None where nothing is compiled for such values."""
+        """Get ready for a run from the header. ``values``: the iterator, for a ``for`` loop, then the locals
+        ``names`` (UNBOUND for those without a value). None where nothing is compiled for such values."""
         depth = self.subject.loop.kind == "for"
         step = self._step(self.subject.loop.header, list(values[:depth]), list(values[depth:]))
         return None if step is None else State(step)
@@ -199,11 +197,10 @@ class NativeLoop:
             state.step = step
 
     def results(self, state: State) -> tuple[Any, ...] | None:
-        """(place, stack…, locals…): the canonical instruction at which plain Python is to go on, the
-        values on
-        the stack there from the loop's own iterator upwards, and the locals; None if nothing was run. The
-        header of a loop
-        as the place may mean that it only paused for the interpreter to look at signals and threads."""
+        """(place, stack…, locals…): the canonical instruction at which plain Python is to go on, the values
+        on the stack there from the loop's own iterator upwards, and the locals; None if nothing was run. The
+        header of a loop as the place may mean that it only paused for the interpreter to look at signals and
+        threads."""
         step = state.last
         if step is None:
             return None
