@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.capture.native_loop_runs import Run, check, shown
+from tests.capture.test_native_loops import life
 
 RANDOM = np.random.default_rng(2)
 
@@ -82,18 +83,6 @@ def f(it, s, a):
 def test_f():
     check(f, range(5, -3, -1), 0, RANDOM.random(8), left=True)
     check(f, range(1, 10, 1), 0, RANDOM.random(8), left=True)
-
-
-def life(it, g, new, h, w):
-    for i in it:
-        for j in range(w):
-            n = 0
-            for di in (-1, 0, 1):
-                for dj in (-1, 0, 1):
-                    if di or dj:
-                        n += g[(i + di) % h, (j + dj) % w]
-            new[i, j] = 1 if n == 3 or (g[i, j] and n == 2) else 0
-    return new
 
 
 def test_life():

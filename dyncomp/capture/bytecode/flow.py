@@ -7,7 +7,7 @@ Sets of fast locals are ints: bit ``k`` is local ``Flow.names[k]``. Cells are no
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, TypeVar
 
 from dyncomp.capture.bytecode.instr import (
@@ -392,6 +392,14 @@ def saved_locals(
 @remembered
 def reachable(code: CanonicalCode, start: int) -> list[int]:
     """The instructions that control may reach from ``start``, in order."""
+    return sorted(reached(code, start))
+
+
+def reached(
+    code: CanonicalCode, start: int, ends: Container[int] = (), cut: Container[tuple[int, int]] = ()
+) -> set[int]:
+    """The instructions that control may reach from ``start``. It goes no further from those in ``ends``, nor
+    along the edges in ``cut``; those of exceptions are no such edges."""
     instructions, handlers = code.instructions, handlers_of(code)
     seen: set[int] = set()
     work = [start]
@@ -400,11 +408,13 @@ def reachable(code: CanonicalCode, start: int) -> list[int]:
         if index in seen:
             continue
         seen.add(index)
+        if index in ends:
+            continue
         handler = handlers[index]
         if handler is not None:
             work.append(handler.target)
-        work.extend(successors(instructions[index]))
-    return sorted(seen)
+        work += [after for after in successors(instructions[index]) if (index, after) not in cut]
+    return seen
 
 
 @remembered

@@ -24,8 +24,8 @@ from dyncomp.capture.bytecode.cells import unsure_cells
 from dyncomp.capture.bytecode.edit import Assembly, Catch, Label, places_and_catches
 from dyncomp.capture.bytecode.flow import (
     Flow,
-    handlers_of,
     handling,
+    reached,
     remembered,
     stack_depths,
     successors,
@@ -230,7 +230,7 @@ class _Writer:
 
     def write(self, start: int) -> None:
         """Everything that can be reached from ``start``."""
-        kept = self._reached(start)
+        kept = reached(self.code, start, self.exits)
         depths, prefix = stack_depths(self.code), fresh_prefix(self.code, ".tail")
         for index in sorted(kept):
             instr = self.code.instructions[index]
@@ -243,23 +243,6 @@ class _Writer:
         for gate, stub, header in self._stubs:
             self._stub(gate, stub, header, kept)
         self.assembly.mark(self.places[-1])
-
-    def _reached(self, start: int) -> set[int]:
-        handlers = handlers_of(self.code)
-        seen: set[int] = set()
-        work = [start]
-        while work:
-            index = work.pop()
-            if index in seen:
-                continue
-            seen.add(index)
-            if index in self.exits:
-                continue
-            handler = handlers[index]
-            if handler is not None:
-                work.append(handler.target)
-            work += successors(self.code.instructions[index])
-        return seen
 
     def _at(self, instr: Instr) -> Assembly:
         self.assembly.loc = instr.loc

@@ -20,11 +20,10 @@ from dyncomp.capture.bytecode.cells import unsure_cells
 from dyncomp.capture.bytecode.edit import Assembly, Catches, Label, Places, places_and_catches
 from dyncomp.capture.bytecode.flow import (
     Flow,
-    handlers_of,
     introspects_locals,
+    reached,
     remembered,
     stack_depths,
-    successors,
 )
 from dyncomp.capture.bytecode.instr import (
     CO_VARARGS,
@@ -190,7 +189,9 @@ def make_break_tail(
     temporaries: set[str] = set()
     depths = stack_depths(canonical)
     prefix = fresh_prefix(canonical, _TAIL)
-    kept = _reached(canonical, at if start is None else start, at, resumes, exits or {})
+    # what runs until a tail call goes on: behind ``at``, or at ``exits``
+    ends = set(exits or ()) - {at}
+    kept = reached(canonical, at if start is None else start, ends, {(at, after) for after in resumes})
     for index in sorted(kept):
         instr = canonical.instructions[index]
         if index == at:
@@ -204,28 +205,6 @@ def make_break_tail(
         temporaries.add(NO_VALUE)
     made = finish_function(assembly, canonical, argument_names(canonical, given), temporaries)
     return Continuation(encode(made), made, at, given, made.freevars, canonical.cellvars)
-
-
-def _reached(
-    code: CanonicalCode, start: int, at: int, resumes: Collection[int], exits: Collection[int]
-) -> set[int]:
-    """The instructions that run from ``start`` until a tail call goes on: behind ``at``, or at ``exits``."""
-    handlers = handlers_of(code)
-    seen: set[int] = set()
-    work = [start]
-    while work:
-        index = work.pop()
-        if index in seen:
-            continue
-        seen.add(index)
-        if index != at and index in exits:
-            continue
-        handler = handlers[index]
-        if handler is not None:
-            work.append(handler.target)
-        following = successors(code.instructions[index])
-        work += [after for after in following if index != at or after not in resumes]
-    return seen
 
 
 class ContinuationCache:

@@ -57,15 +57,6 @@ def moved_last(tx: TraceContext, x: Var, axis: int) -> Var:
     return transpose_var(tx, x, [*(i for i in range(x.ndim) if i != axis), axis])
 
 
-def moved_back(tx: TraceContext, x: Var, axis: int) -> Var:
-    """The last axis moved to ``axis``: the inverse of :func:`moved_last`."""
-    if axis == x.ndim - 1:
-        return x
-    order = list(range(x.ndim - 1))
-    order.insert(axis, x.ndim - 1)
-    return transpose_var(tx, x, order)
-
-
 def slice_axis(tx: TraceContext, x: Var, axis: int, start: Dim, size: Dim, step: int = 1) -> Var:
     """``size`` elements along ``axis`` from ``start`` on."""
     starts = tuple(start if i == axis else 0 for i in range(x.ndim))

@@ -8,7 +8,6 @@ causality, a soft cap. Blocks of keys that a causal mask hides from all rows of 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from ..render.triton_layout import Group, power_of_two
 from ..render.triton_print import pointer_type
 from ..render.triton_tile import POSITIONS, in_registers, is_known, masks, pointers_of, tile_printer
 from ..schedule import CallChain, TileKernel
+from .jit import jit_kernel
 from .products import HALVES, NARROW, Processor, is_wide, starts
 
 # Heads wider than this leave no registers for a block of keys.
@@ -258,25 +258,11 @@ def render_attention(step: CallChain, block: Block) -> TritonKernel:
     function reads."""
     writer = _Writer(step, block)
     body = writer.text()
-    digest = hashlib.sha256(body.encode()).hexdigest()[:8]
     first, second = step.first, step.second
     sizes = f"{first.m}x{first.n}x{first.k}x{second.n}_{block.rows}x{block.columns}"
-    name = f"attention_{sizes}_{block.warps}_{block.stages}_{digest}"
+    title = f"attention_{sizes}_{block.warps}_{block.stages}"
     blocks = {"ROWS": block.rows, "COLUMNS": block.columns, "WIDTH": writer.width, "VALUES": writer.values}
-    pointers = writer.pointers()
-    arguments = ", ".join([*pointers, *(f"{b}: tl.constexpr" for b in blocks)])
-    return TritonKernel(
-        name,
-        f"@triton.jit\ndef {name}({arguments}):\n{body}",
-        pointers | dict.fromkeys(blocks, "constexpr"),
-        tuple(range(len(pointers))),
-        (),
-        writer.programs,
-        blocks,
-        block.warps,
-        num_stages=block.stages,
-        fuses_multiply_add=True,
-    )
+    return jit_kernel(title, body, writer.pointers(), blocks, writer.programs, block.warps, block.stages)
 
 
 class _Writer:

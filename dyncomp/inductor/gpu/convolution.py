@@ -7,7 +7,6 @@ one image; with channels last, of places of all images and kernels.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -180,9 +179,8 @@ def render_convolution(step: Convolved, tile: Tile) -> TritonKernel:
     writer = _Writer(step, tile)
     body = writer.text()
     m, n, k = step.product.m, step.product.n, step.product.k
-    digest = hashlib.sha256(body.encode()).hexdigest()[:8]
-    name = f"convolution_{m}x{n}x{k}_{tile.text}_{digest}"
-    return writer.kernel(name, body, count_tiles(step.product, tile))
+    title = f"convolution_{m}x{n}x{k}_{tile.text}"
+    return writer.kernel(title, body, count_tiles(step.product, tile))
 
 
 class _Writer(ProductWriter):

@@ -8,7 +8,6 @@ multiplied as such (no tf32).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from ...dataclass import dataclass
@@ -26,6 +25,7 @@ from ..render.triton_tile import (
     tile_printer,
 )
 from ..schedule import CallBlas, Matrix
+from .jit import jit_kernel
 
 HALVES = (float16, bfloat16)
 TEMPLATE_DTYPES = (*HALVES, float32)
@@ -167,10 +167,9 @@ def render_product(step: CallBlas, tile: Tile, form: str = "plain", processors: 
     written) c, then to the epilogue's buffers."""
     writer = ProductWriter(step, tile, form, processors)
     body = writer.text()
-    digest = hashlib.sha256(body.encode()).hexdigest()[:8]
-    name = f"product_{step.m}x{step.n}x{step.k}_{tile.text}_{form}_{digest}"
+    title = f"product_{step.m}x{step.n}x{step.k}_{tile.text}_{form}"
     total = count_tiles(step, tile)
-    return writer.kernel(name, body, total if form == "plain" else min(total, processors))
+    return writer.kernel(title, body, total if form == "plain" else min(total, processors))
 
 
 class ProductWriter:
@@ -189,23 +188,10 @@ class ProductWriter:
         self.lines: list[str] = []
         self.depth = 1
 
-    def kernel(self, name: str, body: str, programs: int) -> TritonKernel:
+    def kernel(self, title: str, body: str, programs: int) -> TritonKernel:
         tile = self.tile
         blocks = {"ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth}
-        pointers = self.pointers()
-        arguments = ", ".join([*pointers, *(f"{b}: tl.constexpr" for b in blocks)])
-        return TritonKernel(
-            name,
-            f"@triton.jit\ndef {name}({arguments}):\n{body}",
-            pointers | dict.fromkeys(blocks, "constexpr"),
-            tuple(range(len(pointers))),
-            (),
-            programs,
-            blocks,
-            tile.warps,
-            num_stages=tile.stages,
-            fuses_multiply_add=True,
-        )
+        return jit_kernel(title, body, self.pointers(), blocks, programs, tile.warps, tile.stages)
 
     def line(self, text: str) -> None:
         self.lines += ["    " * self.depth + part for part in text.splitlines()]

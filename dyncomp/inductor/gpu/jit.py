@@ -1,0 +1,34 @@
+"""The kernel of a template: one jit function with its block sizes as constants."""
+
+from __future__ import annotations
+
+import hashlib
+
+from ..render.triton import TritonKernel
+
+
+def jit_kernel(
+    title: str,
+    body: str,
+    pointers: dict[str, str],
+    blocks: dict[str, int],
+    programs: int,
+    warps: int,
+    stages: int,
+) -> TritonKernel:
+    """``body`` as a function named by ``title`` and what its text hashes to. ``pointers``: arguments and
+    their types; ``programs``: how many run."""
+    name = f"{title}_{hashlib.sha256(body.encode()).hexdigest()[:8]}"
+    arguments = ", ".join([*pointers, *(f"{block}: tl.constexpr" for block in blocks)])
+    return TritonKernel(
+        name,
+        f"@triton.jit\ndef {name}({arguments}):\n{body}",
+        pointers | dict.fromkeys(blocks, "constexpr"),
+        tuple(range(len(pointers))),
+        (),
+        programs,
+        blocks,
+        warps,
+        num_stages=stages,
+        fuses_multiply_add=True,
+    )
