@@ -21,7 +21,6 @@ from .values.array import ArrayValue
 from .values.base import Tracer, Value
 from .values.number import ConstValue
 
-
 _JUMPS = {"POP_JUMP_IF_TRUE": True, "POP_JUMP_IF_FALSE": False}
 _BRANCH = "data-dependent-branch"
 

@@ -14,7 +14,7 @@ from tests.capture.comparing import call, differences
 
 def negative(x):
     if (x < 0).any():
-        raise ValueError("negative %s" % x.min())
+        raise ValueError(f"negative {x.min()}")
     return np.sqrt(x) * 2
 
 
@@ -75,7 +75,7 @@ def nothing_found(x):
 def too_few(x):
     y = x[x > 4]
     if len(y) < 2:
-        raise ValueError("few %d" % len(y))
+        raise ValueError(f"few {len(y)}")
     return y - 2, y + 1
 
 
@@ -104,6 +104,10 @@ INPUTS = [
     *(GOOD, GOOD - 5, GOOD * 100, GOOD * -100, GOOD + 2, GOOD),
     *(np.where(GOOD == 4, np.nan, GOOD), np.full(8, 5.0), np.zeros(8), np.empty(0), GOOD),
 ]
+
+
+def own_frames(outcome):
+    return [frame for frame in outcome.frames if frame[0] == __file__]
 
 
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
