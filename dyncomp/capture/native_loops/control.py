@@ -8,6 +8,7 @@ from typing import Any
 
 from ..bytecode.instr import Instr
 from . import arithmetic, arrays, calls, iterators
+from .affine import symbol
 from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf
 from .kinds import (
     BOOL,
@@ -174,7 +175,7 @@ def _for_iter(b: Block, instr: Instr) -> None:
     item = b.temp("i64", current)
     advance = f"{current} += {detail.step or step};"
     low, high = (0 if detail.nonnegative else -LARGEST), LARGEST
-    fact = ("item", depth, 0) if detail.sign else None
+    fact = symbol(("item", depth)) if detail.sign else None
     number = Value(INT, (item,), fact, low, high)
     if detail.source is not None:
         number = iterators.item(b, Value(detail.source, value.parts[3:]), number)
