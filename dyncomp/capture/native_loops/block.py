@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..bytecode.instr import Instr
 from .affine import Bounds, Form, Symbol, is_linear, symbol
@@ -27,7 +26,8 @@ HANDLERS: dict[str, Handler] = {}
 
 SOFT_BUDGET = 1 << 20
 HARD_BUDGET = 1 << 25
-"""Steps back to a header between two looks at signals: at the loop's own header, and at loops inside."""
+"""Steps back to a header between two looks at signals: at the loop's own header, and at loops inside, so
+many more. The budget is what is left until the latter."""
 
 
 def handles(*ops: str) -> Callable[[Handler], Handler]:
@@ -175,7 +175,9 @@ class Block:
             return self._go(scope, index, stack)
         fast = Value(iter_kind(value.kind.detail._replace(facts=facts)), value.parts)
         met = self._condition(stack, facts)
-        return f"if ({met}) {{ {self._go(scope, index, [*stack[:-1], fast])} }} {self._go(scope, index, stack)}"
+        return (
+            f"if ({met}) {{ {self._go(scope, index, [*stack[:-1], fast])} }} {self._go(scope, index, stack)}"
+        )
 
     def _go(self, scope: Scope, index: int, stack: list[Value]) -> str:
         walker = self.walker
@@ -200,9 +202,21 @@ class Block:
             lines.append(self._paused(scope, index, stack))
         if back and scope.parent is None and index == walker.subject.loop.header:
             walker.goes_round = True
-        into = leaf and not (back and self.at in scope.facts.loops[index].body)
-        lines.append(f"goto {'enter' if into else 'block'}{version.number};")
+        if version.home < 0:
+            version.home = version.number if leaf else self.version.home
+        if leaf and back and self.at in scope.facts.loops[index].body:
+            lines.append(self._next(version, stack))
+        else:
+            lines.append(f"goto {'enter' if leaf else 'block'}{version.number};")
         return " ".join(lines)
+
+    def _next(self, version: Version, stack: list[Value]) -> str:
+        """From the body of an innermost loop back to its header."""
+        if version.number == self.version.home:
+            return f"goto next{version.number};"
+        current, _, step = stack[-1].parts[:3]
+        rest = f"({stop_of(len(stack) - 1)} - {current}) / {stack[-1].kind.detail.step or step}"
+        return f"budget += {rest}; goto enter{version.number};"
 
     def _carried_leave(
         self, scope: Scope, stack: list[Value], lines: list[str]
@@ -231,7 +245,7 @@ class Block:
 
     def _paused(self, scope: Scope, index: int, stack: list[Value]) -> str:
         own = scope.parent is None and index == self.walker.subject.loop.header
-        limit = "0" if own else f"-{HARD_BUDGET}LL"
+        limit = HARD_BUDGET if own else 0
         return f"if (unlikely(--budget < {limit})) goto {self.pause_label(scope, index, stack)};"
 
     def pause_label(self, scope: Scope, index: int, stack: list[Value]) -> str:
@@ -327,6 +341,11 @@ class Block:
 def is_leaf(scope: Scope, index: int, kind: Kind) -> bool:
     """Whether a loop over numbers with no loop inside begins at ``index``: it counts its steps in advance."""
     return index in scope.facts.leaves and bool(kind.detail.sign)
+
+
+def stop_of(depth: int) -> str:
+    """The variable with the end of the steps that an innermost loop takes before it looks at the budget."""
+    return f"it{depth}_stop"
 
 
 def _opens(scope: Scope, index: int, stack: list[Value]) -> bool:

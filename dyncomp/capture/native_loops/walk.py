@@ -57,6 +57,10 @@ class Version:
     lines: list[str] = field(default_factory=list)
     entry: list[str] = field(default_factory=list)
     """What comes before ``lines`` where control comes from outside of a loop."""
+    tail: list[str] = field(default_factory=list)
+    """What comes behind all of such a loop."""
+    home: int = -1
+    """The version of the innermost loop's header that led here first."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Walker:
         self.scopes: dict[Any, Scope] = {}
         self.limit: tuple[Scope, frozenset[int]] | None = None
         self.versions: dict[Any, Version] = {}
-        self.counts: dict[tuple[int, int], int] = {}
+        self.counts: dict[tuple[int, int, bool], int] = {}
         self.merges: dict[Any, int] = {}
         """How many versions there are for a place and kinds."""
         self.work: list[Version] = []
@@ -191,7 +195,8 @@ class Walker:
         states differ in facts alone (of a variable that each step moves on), one is made without facts."""
         kept = {slot: env[slot] for slot in sorted(_live_slots(scope, index)) if slot in env}
         left = None if leave is None else (leave[0], tuple(v.kind for v in leave[1]))
-        place = (scope.number, index)
+        unchecked = any(value.kind.family == "iter" and value.kind.detail.facts for value in stack)
+        place = (scope.number, index, unchecked)
         kinds = (
             *place,
             tuple(value.kind for value in stack),
