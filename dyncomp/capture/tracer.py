@@ -66,6 +66,7 @@ class Tracer:
         self.part_origins: dict[str, tuple[types.CodeType, int]] = {}  # see parts
         self.may_raise: list[ArrayValue] = []  # what the graph has to compute, as doing so may raise
         self.may_raise_before: list[Any] = []  # and numbers that compiled code has to compute before it
+        self.checks = 0  # see validation
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.handled_outside = sys.exception() is not None  # around the call that is captured
         self.catching = 0  # how many operations under way see an exception raised now
