@@ -176,7 +176,7 @@ class Planner:
         )
 
     def _may_stay(self, value: Value) -> bool:
-        """Whether a value may be the same at every call: it comes from outside, and nothing here writes to it."""
+        """Whether a value may be the same at every call: it comes from outside and is not written to here."""
         storage = place_of(value).storage
         if storage.role == "input":
             return self.keep_packed and storage.number not in self.lowering.mutated
