@@ -1,4 +1,4 @@
-"""Linear algebra of one float64 matrix runs in NumPy's LAPACK without NumPy around it, equal to the last bit."""
+"""Linear algebra of one float64 matrix runs in NumPy's LAPACK, equal to the last bit."""
 
 from __future__ import annotations
 
