@@ -6,7 +6,7 @@ finds a :class:`Rule` for a callable, method, attribute or operator, and rules e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ..dataclass import dataclass, field
@@ -76,7 +76,8 @@ class DeviceLibrary:
 
     ``empty(shape, strides or None, dtype, device)``, ``full(value, dtype, device)`` (0-d), ``scratch(bytes,
     device)`` and ``upload(NumPy array, device)`` make arrays; ``window(base, offset, shape, strides, dtype)``
-    is a view of one's memory; ``pointer(array)`` its address, ``item(array)`` its one element in Python.
+    is a view of one's memory; ``pointer(array)`` its address, ``stride(array, axis)`` one of its strides,
+    ``item(array)`` its one element in Python.
     ``matmul(a, b, out)`` multiplies (batches of) matrices. ``stream(index)``: the handle of a device's
     current stream; ``enter(index)`` makes a device the current one and returns what ``leave`` takes back.
     ``milliseconds(call)``: the time that what a call starts takes on the current device. ``facts(index)``: a
@@ -91,6 +92,7 @@ class DeviceLibrary:
     upload: Callable[..., Any]
     window: Callable[..., Any]
     pointer: Callable[[Any], int]
+    stride: Callable[[Any, int], int]
     item: Callable[[Any], Any]
     matmul: Callable[[Any, Any, Any], None]
     stream: Callable[[int], int]
@@ -177,6 +179,19 @@ class ArrayRef:
     @property
     def type(self) -> ArrayType:
         return self.var.type
+
+
+# Libraries whose arrays take NumPy's scalars as operands.
+_TAKE_SCALARS = frozenset({"cupy"})
+
+
+def libraries_of(refs: Iterable[ArrayRef]) -> set[str]:
+    """The libraries of traced arrays; NumPy's scalars count for none beside arrays of one that takes them."""
+    refs = [ref for ref in refs if ref.kind != "python"]
+    names = {ref.frontend for ref in refs}
+    if names & _TAKE_SCALARS and all(ref.kind == "scalar" for ref in refs if ref.frontend == "numpy"):
+        names.discard("numpy")
+    return names
 
 
 def part_shown(builder: GraphBuilder, var: Var) -> Var | None:

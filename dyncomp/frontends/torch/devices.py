@@ -130,6 +130,7 @@ LIBRARY = DeviceLibrary(
     _upload,
     _window,
     torch.Tensor.data_ptr,
+    torch.Tensor.stride,
     torch.Tensor.item,
     _matmul,
     _stream,

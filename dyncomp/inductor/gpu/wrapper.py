@@ -104,7 +104,7 @@ class Wrapper:
             sources = {
                 "value": f"in{slot.input}",
                 "shape": f"in{slot.input}.shape[{slot.dim}]",
-                "stride": f"in{slot.input}.stride({slot.dim})",
+                "stride": f"stride_of(in{slot.input}, {slot.dim})",
             }
             self.line(f"{name} = {sources[slot.kind]}")
         for number, dim in enumerate(self.module.sizes):
