@@ -2,22 +2,29 @@
 
 Runs unattended within ``--seconds`` (8 minutes). Each program has a process of its own, which says a line
 after every engine; what a process has said counts also where it dies or takes too long, and the report is
-written anew after each. Times are of the GPU, by events, the second-level cache emptied before each call;
-*host* is the time that a call takes to return. A result unlike torch's is reported instead of a time.
+written anew after each. ``--jobs`` processes compile side by side, but one at a time measures. Times are of
+the GPU, by events, the second-level cache emptied before each call; *host* is the time that a call takes to
+return. A result unlike torch's is reported instead of a time.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
 import linecache
 import math
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -28,11 +35,25 @@ BUDGET_SECONDS = 460.0
 CASE_SECONDS = 75.0
 FLUSH_BYTES = 256 << 20
 REPEATS = 30
+# The file that a process locks while it measures; of the workers' environment.
+LOCK = "DYNCOMP_BENCH_LOCK"
 
 
 # -- in the worker ----------------------------------------------------------------------------
 def say(**facts: Any) -> None:
     print(json.dumps(facts), flush=True)
+
+
+@contextlib.contextmanager
+def alone(needed: bool = True) -> Iterator[None]:
+    """No other worker measures meanwhile."""
+    path = os.environ.get(LOCK)
+    if path is None or not needed:
+        yield
+        return
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def gpu_seconds(call: Callable[[], Any]) -> float:
@@ -96,10 +117,11 @@ def measure(case: Any, engine: str, wanted: Any) -> dict[str, Any]:
 
     arguments = case.make()
     call = prepared(engine, case.function, case.tuned)
-    start = time.perf_counter()
-    found = call(*arguments)
-    torch.cuda.synchronize()
-    first = time.perf_counter() - start
+    with alone(needed=engine.endswith("tuned")):  # which measures at its first call
+        start = time.perf_counter()
+        found = call(*arguments)
+        torch.cuda.synchronize()
+        first = time.perf_counter() - start
     error = difference(found, wanted)
     if not error <= case.tolerance:
         return {"failed": f"results differ by {error:.1e} of the largest"}
@@ -107,7 +129,8 @@ def measure(case: Any, engine: str, wanted: Any) -> dict[str, Any]:
         return {"failed": "the original ran: nothing was compiled for the GPU"}
     del found
     run = lambda: call(*arguments)  # noqa: E731
-    return {"gpu": gpu_seconds(run), "host": host_seconds(run), "first": first}
+    with alone():
+        return {"gpu": gpu_seconds(run), "host": host_seconds(run), "first": first}
 
 
 def kernels_made() -> bool:
@@ -115,8 +138,8 @@ def kernels_made() -> bool:
     return any(name.startswith("<dyncomp ") for name in linecache.cache)
 
 
-def work(name: str) -> None:
-    """Measure one case with every engine."""
+def work(name: str, engines: list[str]) -> None:
+    """Measure one case with each engine."""
     import torch
 
     from .gpu_cases import CASES
@@ -124,7 +147,7 @@ def work(name: str) -> None:
     case = next(c for c in CASES if c.name == name)
     with torch.no_grad():
         wanted = case.function(*case.make())
-        for engine in ENGINES:
+        for engine in engines:
             if engine.endswith("tuned") and not case.tuned:
                 continue
             try:
@@ -161,9 +184,9 @@ def names_of_cases() -> None:
 
 
 # -- in the parent ----------------------------------------------------------------------------
-def worker(argument: str, seconds: float) -> list[dict[str, Any]]:
+def worker(argument: str, seconds: float, *more: str) -> list[dict[str, Any]]:
     """What a worker said before its end, or the end of its time."""
-    command = [sys.executable, "-m", "bench.gpu", "--worker", argument]
+    command = [sys.executable, "-m", "bench.gpu", "--worker", argument, *more]
     with subprocess.Popen(
         command, cwd=HERE.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -239,31 +262,44 @@ def _peak(ours: dict[str, Any], moved: float, flops: float, machine: dict[str, A
     return "–"
 
 
-def run(budget: float, only: str, output: pathlib.Path) -> None:
+def run(
+    budget: float, only: str, output: pathlib.Path, engines: str = ",".join(ENGINES), jobs: int = 1
+) -> None:
     """Measure all cases and keep the report up to date."""
     begin = time.monotonic()
     (listed, *_) = worker("--cases", 60.0)
     cases = [c for c in listed["cases"] if only in c[0]]
     facts: list[dict[str, Any]] = []
-    for argument in ("--machine", *(c[0] for c in cases)):
+    writing = threading.Lock()
+
+    def measured(argument: str) -> None:
         left = budget - (time.monotonic() - begin)
         if left < 10:
-            facts.append({"case": argument, "engine": "", "failed": "no time was left"})
-            continue
-        said = worker(argument, min(CASE_SECONDS, left))
-        facts += said
-        for fact in said:
-            print(json.dumps(fact), flush=True)
-        output.write_text(report(cases, facts))
+            said = [{"case": argument, "engine": "", "failed": "no time was left"}]
+        else:
+            said = worker(argument, min(CASE_SECONDS * max(jobs / 2, 1), left), engines)
+        with writing:
+            facts.extend(said)
+            for fact in said:
+                print(json.dumps(fact), flush=True)
+            output.write_text(report(cases, facts))
+
+    with tempfile.NamedTemporaryFile() as lock:
+        os.environ[LOCK] = lock.name
+        measured("--machine")
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(measured, [c[0] for c in cases]))
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.gpu", description=__doc__)
     parser.add_argument("--seconds", type=float, default=BUDGET_SECONDS)
     parser.add_argument("--only", default="", help="programs whose name has this text")
+    parser.add_argument("--engines", default=",".join(ENGINES), help="of " + ", ".join(ENGINES))
+    parser.add_argument("--jobs", type=int, default=max(min((os.cpu_count() or 1) // 4, 4), 1))
     parser.add_argument("--output", type=pathlib.Path, default=HERE / "GPU.md")
     given = parser.parse_args(arguments)
-    run(given.seconds, given.only, given.output)
+    run(given.seconds, given.only, given.output, given.engines, given.jobs)
 
 
 if __name__ == "__main__":
@@ -272,6 +308,6 @@ if __name__ == "__main__":
         if sys.argv[2] in special:
             special[sys.argv[2]]()
         else:
-            work(sys.argv[2])
+            work(sys.argv[2], sys.argv[3].split(","))
     else:
         main(sys.argv[1:])

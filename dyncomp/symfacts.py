@@ -64,6 +64,8 @@ def from_guards(seen: set[tuple[Any, ...]], expr: Any, relation: str) -> bool | 
 def likely(env: Any, expr: Any, relation: str) -> bool:
     """How it most likely is with a number that depends on the data: sizes agree, are not 0 nor 1, and not
     small. ``Unsupported`` where that does not say."""
+    if env.presumed is not None:
+        return bool(env.presumed)
     if not env.assuming:
         raise Unsupported(f"a question about {expr}, which depends on the data", break_id=_BRANCH)
     if relation in ("==", "!="):

@@ -95,7 +95,6 @@ _RELATIONS: dict[str, Callable[[int, int], bool]] = {
 @dataclass
 class SymbolInfo:
     """What is known of one symbol: its value at capture and inclusive bounds (None: unbounded).
-
     ``unbacked``: the value depends on the data, so that it is not known before the graph has run that far;
     its hint is a guess for estimates, and no question is answered by it."""
 
@@ -110,14 +109,15 @@ class SymbolInfo:
 class ShapeEnv:
     """The symbols of one capture and the guards that were recorded about them.
 
-    Guards on unbacked symbols are checked by the graph when it runs. They are recorded only while
-    ``assuming`` is set, which is while a library's rule runs: there, sizes are not 0 or 1 and agree with one
-    another, or else the program would do something else or raise, and the original runs."""
+    Guards on unbacked symbols are checked by the graph when it runs; else the original runs. They are
+    recorded only while ``assuming`` is set (a library's rule runs: sizes are not 0 or 1, and agree with
+    one another), or with the answer ``presumed`` (with the other one the program raises)."""
 
     symbols: dict[str, SymbolInfo] = field(default_factory=dict)
     guards: list[SymGuard] = field(default_factory=list)
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
     assuming: bool = field(default=False, compare=False, repr=False)
+    presumed: bool | None = field(default=None, compare=False, repr=False)
     # asked for the user's place whenever a guard is recorded
     locate: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
     origins: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False, repr=False)

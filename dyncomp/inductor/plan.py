@@ -84,6 +84,7 @@ class Planner:
     lowering: Lowering
     memory: MemoryPlan
     owner: TensorOwner | None = None
+    keep_packed: bool = True
     sizes: Sizes = field(default_factory=Sizes)
     segments: list[Segment] = field(default_factory=list)
     steps: list[PlanStep] = field(default_factory=list)
@@ -171,7 +172,15 @@ class Planner:
             kernel,
             product.windows,
             None if source is dtype else source,
+            product.own and self._may_stay(product.b.value),
         )
+
+    def _may_stay(self, value: Value) -> bool:
+        """Whether a value may be the same at every call: it comes from outside and is not written to here."""
+        storage = place_of(value).storage
+        if storage.role == "input":
+            return self.keep_packed and storage.number not in self.lowering.mutated
+        return self.keep_packed and storage.role == "constant"
 
     def _tile_kernel(self, tiled: Tiled | None) -> TileKernel | None:
         if tiled is None:

@@ -43,6 +43,10 @@ def blas_available() -> bool:
 def release_memory() -> int:
     """Free cached blocks and idle arenas; the number of bytes given back."""
 
+def kept_copies() -> dict[str, Any]:
+    """Packed operands that are kept from call to call: ``can_watch`` (whether the system allows it),
+    ``copies``, ``bytes``, and how often one was used (``hits``) or found written to (``changed``)."""
+
 def cached_bytes() -> int:
     """Bytes held in the caching allocator's free lists."""
 

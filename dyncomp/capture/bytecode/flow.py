@@ -56,6 +56,30 @@ def successors(instr: Instr) -> tuple[int, ...]:
 
 
 @remembered
+def always_raises(code: CanonicalCode, start: int) -> bool:
+    """Whether control that comes to ``start`` goes forward to a ``raise`` that no handler covers, whichever
+    way it takes."""
+    handlers = handlers_of(code)
+    work, seen = [start], {start}
+    while work:
+        index = work.pop()
+        instr = code.instructions[index]
+        if instr.op == "RAISE_VARARGS":
+            if program_handler(code, handlers, index) is not None:
+                return False
+            continue
+        onward = successors(instr)
+        if not onward or instr.op in _WAITS or any(after <= index for after in onward):
+            return False
+        work += [after for after in onward if after not in seen]
+        seen.update(onward)
+    return True
+
+
+_WAITS = frozenset({"YIELD_VALUE", "SEND", "FOR_ITER", "BEFORE_WITH"})
+
+
+@remembered
 def handlers_of(code: CanonicalCode) -> list[ExceptionRange | None]:
     """For every instruction the range that handles its exceptions, or None."""
     lookup: list[ExceptionRange | None] = [None] * len(code.instructions)

@@ -35,7 +35,7 @@ from ..values.func import (
     FunctionValue,
     NestedFunctionValue,
     SuperValue,
-    is_function_member,
+    is_member,
 )
 from ..values.generator import GeneratorValue
 from ..values.mapping import DictValue
@@ -486,7 +486,7 @@ def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value
         return ConstValue(types.FunctionType)
     if name == "__get__":
         return FunctionGetValue(value)
-    if not is_function_member(name):
+    if not is_member(types.FunctionType, name):
         tracer.guard(value.source, Kind.NOATTR, name)
         raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")

@@ -7,6 +7,7 @@ from typing import Any
 from .. import exceptions, operators
 from ..breaks import Break
 from ..methods.table import items_for_list
+from ..validation import compared
 from ..values.array import ArrayValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue
@@ -22,7 +23,7 @@ def binary_op(tracer: Any, frame: Any, op: str) -> None:
 @handles("COMPARE_OP")
 def compare_op(tracer: Any, frame: Any, op: str) -> None:
     a, b = frame.popn(2)
-    frame.push(tracer.binary(op, a, b))
+    frame.push(compared(tracer, frame, lambda: tracer.binary(op, a, b)))
 
 
 @handles("IS_OP")

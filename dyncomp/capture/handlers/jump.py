@@ -7,6 +7,7 @@ from typing import Any
 from .. import ends, generators
 from ..breaks import Break
 from ..guards.guard import Kind
+from ..validation import truth_at_jump
 from ..values.base import OpaqueValue
 from ..values.context import InertContextValue
 from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
@@ -29,13 +30,13 @@ def jump(tracer: Any, frame: Any, target: int) -> None:
 
 @handles("POP_JUMP_IF_TRUE")
 def pop_jump_if_true(tracer: Any, frame: Any, target: int) -> None:
-    if frame.pop().truth(tracer):
+    if truth_at_jump(tracer, frame, frame.pop(), frame.current):
         _go(tracer, frame, target)
 
 
 @handles("POP_JUMP_IF_FALSE")
 def pop_jump_if_false(tracer: Any, frame: Any, target: int) -> None:
-    if not frame.pop().truth(tracer):
+    if not truth_at_jump(tracer, frame, frame.pop(), frame.current):
         _go(tracer, frame, target)
 
 
