@@ -76,8 +76,7 @@ class DeviceLibrary:
 
     ``empty(shape, strides or None, dtype, device)``, ``full(value, dtype, device)`` (0-d), ``scratch(bytes,
     device)`` and ``upload(NumPy array, device)`` make arrays; ``window(base, offset, shape, strides, dtype)``
-    is a view of one's memory; ``pointer(array)`` its address, ``stride(array, axis)`` one of its strides,
-    ``item(array)`` its one element in Python.
+    is a view of one's memory; ``pointer(array)`` its address, ``item(array)`` its one element in Python.
     ``matmul(a, b, out)`` multiplies (batches of) matrices. ``stream(index)``: the handle of a device's
     current stream; ``enter(index)`` makes a device the current one and returns what ``leave`` takes back.
     ``milliseconds(call)``: the time that what a call starts takes on the current device. ``facts(index)``: a
@@ -92,7 +91,6 @@ class DeviceLibrary:
     upload: Callable[..., Any]
     window: Callable[..., Any]
     pointer: Callable[[Any], int]
-    stride: Callable[[Any, int], int]
     item: Callable[[Any], Any]
     matmul: Callable[[Any, Any, Any], None]
     stream: Callable[[int], int]

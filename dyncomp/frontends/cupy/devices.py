@@ -57,11 +57,6 @@ def _pointer(array: Any) -> int:
     return address
 
 
-def _stride(array: Any, axis: int) -> int:
-    stride: int = array.strides[axis] // array.itemsize
-    return stride
-
-
 def _matmul(a: Any, b: Any, out: Any) -> None:
     if a.dtype != out.dtype:  # halves with results in float32
         a, b = a.astype(out.dtype), b.astype(out.dtype)
@@ -108,7 +103,6 @@ LIBRARY = DeviceLibrary(
     _upload,
     window,
     _pointer,
-    _stride,
     cupy.ndarray.item,
     _matmul,
     _stream,

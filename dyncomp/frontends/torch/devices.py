@@ -130,7 +130,6 @@ LIBRARY = DeviceLibrary(
     _upload,
     _window,
     torch.Tensor.data_ptr,
-    torch.Tensor.stride,
     torch.Tensor.item,
     _matmul,
     _stream,

@@ -115,7 +115,6 @@ def build_for_device(
         "scratch": library.scratch,
         "window": library.window,
         "pointer": library.pointer,
-        "stride_of": library.stride,
         "item": library.item,
         "matmul": library.matmul,
         "stream_of": library.stream,
