@@ -315,6 +315,14 @@ notices_end(PyObject *module, PyObject *obj)
     return PyBool_FromLong(reference != NULL);
 }
 
+/* Whether looking up names runs no code of the program: in a dict, or in a class and its bases. */
+static PyObject *
+has_plain_names(PyObject *module, PyObject *obj)
+{
+    bool plain = PyType_Check(obj) ? class_names_are_plain((PyTypeObject *)obj) : names_are_plain(obj);
+    return PyBool_FromLong(plain);
+}
+
 static PyMethodDef functions[] = {
     {"set_active", set_active, METH_O, "set_active(config or None) -> what was active in this thread"},
     {"get_active", get_active, METH_NOARGS, "get_active() -> config or None"},
@@ -344,6 +352,7 @@ static PyMethodDef functions[] = {
     {"assemble", instructions_assemble, METH_VARARGS,
      "assemble(instructions, places, first line, merge, tables) -> code, location table, places in code units"},
     {"notices_end", notices_end, METH_O, "notices_end(obj) -> bool"},
+    {"has_plain_names", has_plain_names, METH_O, "has_plain_names(dict or class) -> bool"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
     {NULL},
 };

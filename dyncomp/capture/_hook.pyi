@@ -243,6 +243,10 @@ REGIONS: ContextVar[Any]
 def notices_end(obj: Any) -> bool:
     """Whether something runs when ``obj`` goes: a finalizer, or the callback of a weak reference to it."""
 
+def has_plain_names(obj: dict[Any, Any] | type) -> bool:
+    """Whether looking up names in a dict, or in a class and its bases, runs no code of the program: no keys
+    but strings and others that are compared in C."""
+
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""
 

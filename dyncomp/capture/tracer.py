@@ -18,9 +18,12 @@ from ..frontends.known import with_integers
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
 from . import effects, exceptions, generators, groups, machine, operators, parts, regions, unbacked, wrap
+from ._hook import has_plain_names
 from .breaks import Break
 from .calls import call as calls
+from .class_names import qualname_of
 from .decisions import Decisions, Restart
+from .digit_limit import check_limit
 from .entries.config import CaptureConfig
 from .exceptions import Raised
 from .guards.guard import BY_IDENTITY, Guard, Kind
@@ -140,6 +143,8 @@ class Tracer:
         attribute (the guard is added when capture ends)."""
         known = self.relied.get(id(cls))
         if known is None:
+            if not has_plain_names(cls):
+                raise Break("opaque-object", f"attributes of class {qualname_of(cls)}, whose keys run code")
             known = self.relied[id(cls)] = (cls, set())
         known[1].add(name)
 
@@ -352,11 +357,14 @@ class Tracer:
     def fold(self, function: Callable[..., Any], *args: Any) -> Any:
         """Compute on constants. What ``function`` raises must be just what the program's operation raises."""
         try:
-            return quietly(function, *args)
+            found = quietly(function, *args)
         except Break:
             raise
         except Exception as error:
+            check_limit(self, error)
             exceptions.raise_known(self, error)
+        check_limit(self, found)
+        return found
 
     def constant_of(self, value: Value, what: str) -> Any:
         """The constant, with symbolic integers pinned."""

@@ -131,7 +131,8 @@ def compile_graph(
         return _compile_for_device(graph, options, owner, edit, timed)
     table = table_with(() if owner is None else owner.routines)
     lowering, items, memory = _lowered(graph, table, _fuse_products, options, timed)
-    planned = timed("schedule", lambda: Planner(lowering, memory, tensor_owner(owner)).run(items))
+    planner = Planner(lowering, memory, tensor_owner(owner), options.keep_packed)
+    planned = timed("schedule", lambda: planner.run(items))
     source = ""
     library: Library | None = None
     if planned.module.segments or planned.module.sizes:

@@ -87,7 +87,7 @@ class ReadWalker:
     def _gather(self, value: Value, index: Index) -> None:
         base = value.inputs[0]
         self.reads.append(Read(base.root, None, None))
-        entries = walk_address(value, value.inputs[1:], index, self.walk)
+        entries = walk_address(value, positions_of(value), index, self.walk)
         known = [e if isinstance(e, Expr) else Expr({}, 0) for e in entries]
         strides = base.type.strides if base.root.place is None else place_of(base).strides
         if not linear(known, strides, 0).is_affine:
@@ -105,6 +105,12 @@ def walk_address(value: Value, indices: Sequence[Value], index: Index, visit: An
 
     types = tuple(v.type for v in value.inputs)
     return list(value.row.lower.address(_Positions(), load, index, types, **address_params(value)))
+
+
+def positions_of(value: Value) -> tuple[Value, ...]:
+    """The index arrays of a gather or scatter."""
+    assert value.row is not None
+    return value.inputs[2:] if isinstance(value.row.lower, Scatter) else value.inputs[1:]
 
 
 def address_params(value: Value) -> dict[str, Any]:

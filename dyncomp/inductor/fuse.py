@@ -34,7 +34,8 @@ class Root:
     """One computation over the axes ``dims``.
 
     ``kind``: ``"compute"`` (of ``value``), ``"write"`` (of ``value`` at ``source_index`` to ``target`` at
-    ``target_index``), ``"scatter"`` (``value`` is the update) or ``"check"`` (of a gather's positions).
+    ``target_index``), ``"scatter"`` (``value`` is the update) or ``"check"`` (of the positions of
+    ``value``, a gather or scatter to come).
     ``reduced``: names of the axes that are reduced or scanned.
     """
 
@@ -212,7 +213,7 @@ class Fuser:
         return first
 
     def _candidates(self, root: Root) -> list[Cluster]:
-        if root.kind == "scatter" or root.scan:
+        if root.kind in ("scatter", "check") or root.scan:
             return []
         first = self._earliest(root)
         found: list[Cluster] = []
@@ -334,7 +335,7 @@ class Fuser:
         self.steps.append(cluster)
         root.mapping = {d.name: axis_expr(a) for d, a in zip(proper(root.dims), axes)}
         cluster.reduced = _mapped_names(root.reduced, root.mapping)
-        cluster.exclusive = root.scan or root.kind == "scatter"
+        cluster.exclusive = root.scan or root.kind in ("scatter", "check")
         self._enter(cluster, root)
         self._by_sizes.setdefault(tuple(_size_key(a.size) for a in axes), []).append(cluster)
         return cluster

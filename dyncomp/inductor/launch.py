@@ -49,6 +49,7 @@ struct Gemm {
                i64 cols);
   void* context;
   const struct Windows* windows;
+  i64 kept;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);

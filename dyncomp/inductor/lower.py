@@ -83,9 +83,13 @@ class Lowering(State):
             positions = _positions_read(row.lower, node)
             if positions not in self.checked:
                 self.checked.add(positions)
-                self.last_raise = position
+                self._may_raise(position, node)
         elif kind == "memory" and node.inputs:
-            self.last_raise = position
+            self._may_raise(position, node)
+
+    def _may_raise(self, position: int, node: Node) -> None:
+        self.last_raise = position
+        self.raisers.append(self.values[node.outputs[0].name])
 
     def _count_uses(self) -> None:
         for value in self.values.values():

@@ -12,7 +12,7 @@ from ..errors import LoweringError
 from ..prims import opdef
 from ..prims.scalar import ScalarBuilder
 from ..symint import Dim, SymInt, hint, product
-from .deps import address_of, address_params, descend
+from .deps import address_of, address_params, descend, positions_of
 from .fuse import Cluster, Root, proper
 from .index import AxisVar, Expr, Index, Quotient, at_most, axis_expr, canonical, linear
 from .loopir import Axis, Buffer, Kernel, Stmt
@@ -173,6 +173,9 @@ class ClusterEmitter:
         if root.kind == "scatter":
             self._scatter(root)
             return
+        if root.kind == "check":
+            self._check(root)
+            return
         if root.kind == "write":
             assert root.target is not None
             value = self.get(root.value, _mapped(canonical(root.dims), root))
@@ -280,11 +283,21 @@ class ClusterEmitter:
 
     # -- gathers and scatters -----------------------------------------------------------------
     def _positions(
-        self, value: Value, indices: Sequence[Value], index: Index, base: Value, place: Place
+        self, value: Value, index: Index, base: Value, place: Place
     ) -> tuple[BufferIndex, list[str], tuple[Dim, ...], tuple[Dim, ...]]:
         """The affine part of an address, and the loaded positions with their strides and sizes."""
+        entries = self._entries(value, index)
+        affine = [e if isinstance(e, Expr) else Expr({}, 0 if isinstance(e, str) else e) for e in entries]
+        loaded = [k for k, e in enumerate(entries) if isinstance(e, str)]
+        at = _buffer_index(linear(affine, place.strides, place.offset))
+        strides = tuple(place.strides[k] for k in loaded)
+        return at, [entries[k] for k in loaded], strides, tuple(base.shape[k] for k in loaded)
+
+    def _entries(self, value: Value, index: Index) -> list[Any]:
+        """The position in each dimension of a gather's or scatter's base: affine, or loaded."""
         assert value.row is not None
         assert isinstance(value.row.lower, opdef.Gather | opdef.Scatter)
+        indices = positions_of(value)
 
         def load(k: int, at: Sequence[Any]) -> str:
             exprs = tuple(e if isinstance(e, Expr) else Expr({}, e) for e in at)
@@ -292,12 +305,7 @@ class ClusterEmitter:
 
         types = tuple(v.type for v in value.inputs)
         entries = value.row.lower.address(self.builder, load, index, types, **address_params(value))
-        entries = [self._known_position(e, base.shape[k]) for k, e in enumerate(entries)]
-        affine = [e if isinstance(e, Expr) else Expr({}, 0 if isinstance(e, str) else e) for e in entries]
-        loaded = [k for k, e in enumerate(entries) if isinstance(e, str)]
-        at = _buffer_index(linear(affine, place.strides, place.offset))
-        strides = tuple(place.strides[k] for k in loaded)
-        return at, [entries[k] for k in loaded], strides, tuple(base.shape[k] for k in loaded)
+        return [self._known_position(e, value.inputs[0].shape[k]) for k, e in enumerate(entries)]
 
     def _known_position(self, entry: Any, size: Dim) -> Any:
         """A loaded position that is a loop axis within bounds is affine and needs no check."""
@@ -309,7 +317,7 @@ class ClusterEmitter:
     def _gather(self, value: Value, index: Index) -> str:
         base = value.inputs[0]
         place = place_of(base)
-        at, positions, strides, sizes = self._positions(value, value.inputs[1:], index, base, place)
+        at, positions, strides, sizes = self._positions(value, index, base, place)
         if not positions:
             return self._load(place.storage, at)
         self.raises = True
@@ -317,6 +325,17 @@ class ClusterEmitter:
         axes = self.builder.axes_of(positions) | {n for n, _ in at.terms}
         arg = (self._buffer_name(place.storage), at, strides, sizes, wrap)
         return self.builder.value("gather", positions, axes, arg, value.dtype)
+
+    def _check(self, root: Root) -> None:
+        entries = self._entries(root.value, _mapped(canonical(root.dims), root))
+        loaded = [k for k, e in enumerate(entries) if isinstance(e, str)]
+        if not loaded:
+            return
+        self.raises = True
+        positions = [entries[k] for k in loaded]
+        sizes = tuple(root.value.inputs[0].shape[k] for k in loaded)
+        arg = (sizes, (True,) * len(sizes))
+        self.builder.effect("check", positions, self.builder.axes, arg, dtypes.int64)
 
     def _scatter(self, root: Root) -> None:
         value = root.value
@@ -327,7 +346,7 @@ class ClusterEmitter:
         index = _mapped(canonical(root.dims), root)
         combine = value.row.lower.combine or value.params["combine"]
         update = self.get(source, index)
-        at, positions, strides, sizes = self._positions(value, value.inputs[2:], index, base, root.target)
+        at, positions, strides, sizes = self._positions(value, index, base, root.target)
         wrap = (True,) * len(sizes)
         name = self._buffer_name(root.target.storage)
         axes = self.builder.axes

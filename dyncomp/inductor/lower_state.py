@@ -45,6 +45,7 @@ class State:
         self.mutated = {index for index, _ in graph.mutations}
         # the last node that can raise: positions that were looked at before are known to be good
         self.last_raise = -1
+        self.raisers: list[Value] = []  # all of these nodes, in order
         self.checked: set[tuple[Any, ...]] = set()
 
     def is_static(self, value: Value) -> bool:

@@ -6,11 +6,12 @@ has later readers is never overwritten: both are decided here, in the order of t
 
 from __future__ import annotations
 
+from ..device import CPU
 from ..errors import LoweringError
 from ..graph.ir import same_shape
 from ..prims import opdef
 from ..symint import Dim, hint, product
-from .deps import Read, ReadWalker, read_all, walk_address
+from .deps import Read, ReadWalker, positions_of, read_all, walk_address
 from .fuse import Cluster, Root
 from .index import AxisVar, Index, axis_vars, canonical
 from .lower_state import State
@@ -58,8 +59,33 @@ class Updates:
         if storage.role != "input":
             return True
         # a scatter itself looks at all positions before it writes
-        mutated = storage.number in self.lowering.mutated
-        return mutated and value.position >= self.lowering.last_raise
+        return storage.number in self.lowering.mutated and self._nothing_raises_after(value)
+
+    def _nothing_raises_after(self, value: Value) -> bool:
+        """Whether no node after an update can raise; positions that are known by now are looked at now."""
+        lowering = self.lowering
+        if value.position >= lowering.last_raise:
+            return True
+        later = [other for other in lowering.raisers if other.position > value.position]
+        if not all(_positions_known(other, value.position) for other in later):
+            return False
+        if lowering.graph.device == CPU:  # a GPU's positions are device assertions
+            for other in later:
+                self._check_positions(other)
+        lowering.last_raise = value.position
+        return True
+
+    def _check_positions(self, value: Value) -> None:
+        """Look at the positions of a gather or scatter that comes later."""
+        dims = axis_vars(_over(value).shape)
+        indices = positions_of(value)
+
+        def visit(walker: ReadWalker) -> None:
+            walk_address(value, indices, canonical(dims), walker.walk)
+
+        root = Root("check", value, dims, read_all(self.lowering, visit), raises=True)
+        root.loc = value.node.loc if value.node is not None else None
+        self.lowering.fuser.place(root)
 
     def _dense(self, base: Value) -> bool:
         while base.kind == "view":
@@ -142,7 +168,7 @@ class Updates:
 
         def visit(walker: ReadWalker) -> None:
             walker.walk(source, index)
-            walk_address(value, value.inputs[2:], index, walker.walk)
+            walk_address(value, positions_of(value), index, walker.walk)
 
         reads = read_all(self.lowering, visit)
         if any(_same_storage(r, place.storage) for r in reads):
@@ -238,6 +264,18 @@ def _is_only_pass(home: Cluster, value: Value) -> bool:
 
 def _same_storage(read: Read, storage: Storage) -> bool:
     return read.root.place is not None and read.root.place.storage is storage
+
+
+def _over(value: Value) -> Value:
+    """What a gather's or scatter's address function runs over."""
+    return value.inputs[1] if value.kind == "update" else value
+
+
+def _positions_known(value: Value, position: int) -> bool:
+    """Whether what a node looks at is known before ``position``."""
+    if value.row is None or not isinstance(value.row.lower, opdef.Gather | opdef.Scatter):
+        return False
+    return all(index.root.position < position for index in positions_of(value))
 
 
 def _is_empty(value: Value) -> bool:

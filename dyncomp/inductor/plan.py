@@ -35,6 +35,7 @@ from .lower import Lowering, output_strides
 from .lower_contract import Operand, Product
 from .lower_emit import Emitted, work_of
 from .lower_values import Storage, Value, place_of
+from .matrix_routines import matrix_routine
 from .memory import MemoryPlan
 from .schedule import CallBlas, CallChain, LaunchKernel, Matrix, Module, Segment, Step, TileKernel
 
@@ -84,6 +85,7 @@ class Planner:
     lowering: Lowering
     memory: MemoryPlan
     owner: TensorOwner | None = None
+    keep_packed: bool = True
     sizes: Sizes = field(default_factory=Sizes)
     segments: list[Segment] = field(default_factory=list)
     steps: list[PlanStep] = field(default_factory=list)
@@ -171,7 +173,15 @@ class Planner:
             kernel,
             product.windows,
             None if source is dtype else source,
+            product.own and self._may_stay(product.b.value),
         )
+
+    def _may_stay(self, value: Value) -> bool:
+        """Whether a value may be the same at every call: it comes from outside and is not written to here."""
+        storage = place_of(value).storage
+        if storage.role == "input":
+            return self.keep_packed and storage.number not in self.lowering.mutated
+        return self.keep_packed and storage.role == "constant"
 
     def _tile_kernel(self, tiled: Tiled | None) -> TileKernel | None:
         if tiled is None:
@@ -211,7 +221,9 @@ class Planner:
         assert value.row is not None
         if has_symbols(tuple(value.params.values())):
             raise LoweringError(f"{value.row.name} with symbolic parameters")
-        function = functools.partial(value.row.ref, **value.params)
+        function = matrix_routine(value.row, value.params, call.operands)
+        if function is None:
+            function = functools.partial(value.row.ref, **value.params)
         inputs = tuple(self._reference(v) for v in call.operands)
         outputs = tuple(self._reference(v) for v in call.results)
         return PyCallStep(function, inputs, outputs)

@@ -86,7 +86,8 @@ class CallBlas:
     (complex64 and complex128 too). ``epilogue`` (own products only) finishes the tiles; ``c`` is ``None``
     where only that reads them. ``windows`` (own products only): ``b`` is images, of which the right
     operand is what the windows of a convolution's kernel see; its strides are those of the batch.
-    ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves, on a GPU)."""
+    ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves, on a GPU). ``kept``: ``b``
+    may be the same at every call, as weights are; the runtime keeps its packed copy as long as it is."""
 
     dtype: DType
     m: Dim
@@ -100,6 +101,7 @@ class CallBlas:
     epilogue: TileKernel | None = None
     windows: Windows | None = None
     source: DType | None = None
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

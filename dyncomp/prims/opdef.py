@@ -183,6 +183,18 @@ class OpDef:
         return isinstance(self.lower, View)
 
     @property
+    def is_update(self) -> bool:
+        """Whether its value is its first operand with a part replaced."""
+        return isinstance(self.lower, (Update, Scatter))
+
+    @property
+    def first_position(self) -> int | None:
+        """Number of the first input that holds positions."""
+        if isinstance(self.lower, Scatter):
+            return 2
+        return 1 if isinstance(self.lower, Gather) else None
+
+    @property
     def is_extern(self) -> bool:
         return isinstance(self.lower, Extern)
 

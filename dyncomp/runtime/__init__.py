@@ -2,10 +2,18 @@
 
 from dyncomp.runtime._launch import (
     cached_bytes,
+    kept_copies,
     num_threads,
     release_memory,
     set_cache_limit,
     set_num_threads,
 )
 
-__all__ = ["cached_bytes", "num_threads", "release_memory", "set_cache_limit", "set_num_threads"]
+__all__ = [
+    "cached_bytes",
+    "kept_copies",
+    "num_threads",
+    "release_memory",
+    "set_cache_limit",
+    "set_num_threads",
+]

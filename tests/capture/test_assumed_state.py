@@ -181,12 +181,29 @@ STATES = {
     "context_variable": (lambda x: x + VARIABLE.get(), lambda: variable(7)),
     "environment": (lambda x: x + len(os.environ.get("DYNCOMP_OF_A_TEST", "abc")), lambda: environment("")),
     "decimal": (lambda x: x + float(decimal.Decimal(1) / 3), lambda: decimal.localcontext(prec=3)),
+    "digits_of_text": (lambda x: x + len(str(VAST)), lambda: digits(0)),
+    "digits_formatted": (lambda x: x + len(f"{VAST:,}"), lambda: digits(0)),
+    "digits_in_a_list": (lambda x: x + len("%s" % [VAST]), lambda: digits(0)),
+    "digits_read": (lambda x: x + int("7" * 5000) % 11, lambda: digits(0)),
     "handled": (lambda x: x + (sys.exc_info()[0] is None), lambda: handling()),
 }
 
 
 class Three(Plain):
     pass
+
+
+VAST = 10**5000
+
+
+@contextlib.contextmanager
+def digits(limit):
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(limit)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(before)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from dyncomp.graph.passes.cse import eliminate_common_subexpressions
 from dyncomp.graph.passes.dce import eliminate_dead_code
 from dyncomp.graph.passes.decompose import decompose
 from dyncomp.graph.passes.fold import fold_constants
+from dyncomp.graph.passes.order import delay_updates
 from dyncomp.graph.passes.outputs import own_outputs
 from dyncomp.graph.passes.rules import RULES, is_lossless, simplify
 from dyncomp.graph.passes.simplify import Call, RuleSet, rewrite_graph
@@ -362,6 +363,27 @@ def test_equal_composites_are_decomposed_once() -> None:
 
 
 # -- own, transformer -------------------------------------------------------------------------
+def test_writes_come_after_what_may_raise() -> None:
+    g = Build()
+    x, m = g.add_input(array_type(F8, (9,))), g.add_input(array_type(F8, (2, 2)))
+    i, v = g.add_input(array_type(I8, (3,))), g.add_input(array_type(F8, (3,)))
+    first = g.emit("index_put", x, v, i, dims=(0,), position=0, combine="set")
+    inverse = g.emit("inv", m)
+    second = g.emit("index_put", first, v, g.emit("add", i, i), dims=(0,), position=0, combine="add")
+    graph = g.done(inverse, mutations=((0, second),))
+    assert ops(delay_updates(graph, TABLE)) == ["add", "inv", "index_put", "index_put"]
+
+
+def test_writes_that_are_read_stay() -> None:
+    g = Build()
+    x = g.add_input(array_type(F8, (9,)))
+    i, v = g.add_input(array_type(I8, (3,))), g.add_input(array_type(F8, (3,)))
+    first = g.emit("index_put", x, v, i, dims=(0,), position=0, combine="set")
+    total = g.emit("add", first, first)
+    graph = g.done(g.emit("index", total, i, dims=(0,), position=0), mutations=((0, first),))
+    assert ops(delay_updates(graph, TABLE)) == ["index_put", "add", "index"]
+
+
 def test_outputs_own_their_memory() -> None:
     b = Build()
     x = b.add_input(array_type(F8, (9,)))

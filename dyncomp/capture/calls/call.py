@@ -35,7 +35,7 @@ from ..values.func import (
     FunctionValue,
     NestedFunctionValue,
     SuperValue,
-    is_function_member,
+    is_member,
 )
 from ..values.generator import GeneratorValue
 from ..values.mapping import DictValue
@@ -45,6 +45,7 @@ from ..values.states import state_of, write_state
 from ..wrap import pinned
 from . import builtin_calls
 from .constant_calls import constant_result
+from .dispatch import overrides_numpy, overriding
 from .float_calls import math_call
 from .opaque_calls import opaque_call
 from .substitutes import find_polyfill
@@ -278,6 +279,7 @@ def library_rule(tracer: Tracer, fn: Any, args: list[Value], kwargs: dict[str, V
     for frontend in tracer.config.frontends:
         rule = frontend.find_function(fn)
         if rule is not None:
+            frontend, rule = overriding(tracer, frontend, rule, fn, (*args, *kwargs.values()))
             tracer.assume_state(frontend)
             name = getattr(fn, "__name__", repr(fn))
             return tracer.apply_rule(rule, args, kwargs, f"{frontend.name}.{name}")
@@ -389,6 +391,8 @@ def _plain_argument(value: Value) -> bool:
         return all(_plain_argument(v) for v in value.children())
     if isinstance(value, (FunctionValue, NestedFunctionValue)):
         return True
+    if overrides_numpy(value):
+        return False
     return isinstance(value, (ArrayValue, NumberValue, SuperValue)) or value.is_const or hasattr(value, "sym")
 
 
@@ -490,7 +494,7 @@ def function_attribute(tracer: Tracer, value: FunctionValue, name: str) -> Value
         return ConstValue(types.FunctionType)
     if name == "__get__":
         return FunctionGetValue(value)
-    if not is_function_member(name):
+    if not is_member(types.FunctionType, name):
         tracer.guard(value.source, Kind.NOATTR, name)
         raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
     raise Break("unsupported-attribute", f"attribute {name!r} of {value.describe()}")

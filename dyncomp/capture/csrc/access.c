@@ -77,23 +77,43 @@ plain_dict(PyObject *obj)
     return slot == NULL ? NULL : *slot;
 }
 
+/* Attributes that are stored without a dictionary. */
+static PyDictValues *
+inline_values(PyObject *obj)
+{
+    return has_managed_dict(Py_TYPE(obj)) ? instance_inline_values(obj) : NULL;
+}
+
+/* Whether looking up an instance's own attributes runs no code of the program. */
+static bool
+own_names_are_plain(PyObject *obj)
+{
+    return PyType_Check(obj) || inline_values(obj) != NULL || names_are_plain(plain_dict(obj));
+}
+
 PyObject *
 access_instance(PyObject *obj, PyObject *name)
 {
     if (PyType_Check(obj)) {
         return NULL;
     }
-    if (has_managed_dict(Py_TYPE(obj))) {
-        PyDictValues *values = instance_inline_values(obj);
-        if (values != NULL) {
-            return inline_value(obj, values, name);
-        }
+    PyDictValues *values = inline_values(obj);
+    if (values != NULL) {
+        return inline_value(obj, values, name);
     }
     PyObject *dict = plain_dict(obj);
-    if (dict == NULL || !PyDict_Check(dict)) {
+    if (dict == NULL || !PyDict_Check(dict) || !names_are_plain(dict)) {
         return NULL;
     }
     return dict_get(dict, name);
+}
+
+bool
+access_lacks_in_instance(PyObject *obj, PyObject *name)
+{
+    PyObject *found = access_instance(obj, name);
+    Py_XDECREF(found);
+    return found == NULL && own_names_are_plain(obj);
 }
 
 static bool
@@ -459,6 +479,9 @@ access_has_attr(PyObject *obj, PyObject *name)
     if (value != NULL) {
         Py_DECREF(value);
         return 1;
+    }
+    if (!own_names_are_plain(obj)) {
+        return -1;
     }
     const char *kind = access_kind(obj, name);
     if (strcmp(kind, "slot") == 0 && !type_defines(Py_TYPE(obj), "__getattr__")) {

@@ -17,6 +17,7 @@
 /* New reference, or NULL for "not found / not readable without user code"; no exception is set. */
 PyObject *access_attr(PyObject *obj, PyObject *name);
 PyObject *access_instance(PyObject *obj, PyObject *name);
+bool access_lacks_in_instance(PyObject *obj, PyObject *name);
 PyObject *access_type_attr(PyObject *type, PyObject *name);
 PyObject *access_item(PyObject *obj, PyObject *key, Py_ssize_t index);
 PyObject *access_dict_nth(PyObject *dict, Py_ssize_t index, bool want_value);
@@ -28,6 +29,10 @@ bool class_is(PyObject *spec, uint64_t *known);
 bool dict_is(PyObject *spec, uint64_t *known);
 int access_in_dict(PyObject *dict, PyObject *key);
 const char *access_kind(PyObject *obj, PyObject *name);
+
+/* -- names.c: dictionaries of names --------------------------------------------------------- */
+bool names_are_plain(PyObject *dict);
+bool class_names_are_plain(PyTypeObject *cls);
 
 /* -- constants.c ---------------------------------------------------------------------------- */
 bool const_equal(PyObject *value, PyObject *expected);

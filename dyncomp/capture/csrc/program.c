@@ -172,7 +172,7 @@ condition_holds(const Condition *c, const int64_t *symbols)
 static inline PyObject *
 borrowed_to_new(PyObject *dict, PyObject *name)
 {
-    if (dict == NULL || !PyDict_Check(dict)) {
+    if (dict == NULL || !PyDict_Check(dict) || !names_are_plain(dict)) {
         return NULL;
     }
     PyObject *value = PyDict_GetItemWithError(dict, name);
@@ -265,7 +265,7 @@ disjoint(PyObject *spec, PyObject **regs)
 static bool
 global_missing(const GuardEnv *env, PyObject *name)
 {
-    return env->globals != NULL && access_in_dict(env->globals, name) == 0;
+    return env->globals != NULL && names_are_plain(env->globals) && access_in_dict(env->globals, name) == 0;
 }
 
 static bool
@@ -292,7 +292,7 @@ check(Instr *i, const GuardEnv *env, PyObject **regs, int64_t *symbols)
     case OP_HASATTR: return access_has_attr(regs[i->reg], i->obj) == 1;
     case OP_NOATTR: return access_has_attr(regs[i->reg], i->obj) == 0;
     case OP_INSTANCE_HAS: return in_instance(regs[i->reg], i->obj);
-    case OP_INSTANCE_LACKS: return !in_instance(regs[i->reg], i->obj);
+    case OP_INSTANCE_LACKS: return access_lacks_in_instance(regs[i->reg], i->obj);
     case OP_CODE_IS: return code_is(i, regs[i->reg]);
     case OP_TENSOR: return tensor_matches(i->aux, regs[i->reg]);
     case OP_INT64: {

@@ -47,6 +47,24 @@ type_version(PyTypeObject *cls)
 #endif
 }
 
+/* The class's own attributes. Borrowed. */
+static inline PyObject *
+class_dict(PyTypeObject *cls)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return _PyType_GetDict(cls); /* those of builtin classes are the interpreter's */
+#else
+    return cls->tp_dict;
+#endif
+}
+
+/* Whether CPython has noted of a dictionary that all keys are exact strings. */
+static inline bool
+holds_strings_only(PyObject *dict)
+{
+    return ((PyDictObject *)dict)->ma_keys->dk_kind != DICT_KEYS_GENERAL;
+}
+
 /* -- frames ------------------------------------------------------------------------------- */
 static inline PyCodeObject *
 frame_code(Frame *f)

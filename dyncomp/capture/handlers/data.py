@@ -7,7 +7,7 @@ import sys
 import types
 from typing import Any
 
-from .. import generators
+from .. import _hook, generators
 from ..breaks import Break
 from ..bytecode.loops import Unbound
 from ..guards.guard import Kind
@@ -179,6 +179,8 @@ def read_global(tracer: Any, frame: Any, name: str) -> Value:
         if written[2] is None:
             tracer.raise_exception(NameError, f"name {name!r} is not defined")
         return written[2]
+    if not _hook.has_plain_names(namespace):
+        raise Break("opaque-object", "global variables whose keys run code")
     base = globals_source(tracer, frame)
     if name in namespace:
         source = GlobalSource(name) if base is None else ItemSource(base, name)

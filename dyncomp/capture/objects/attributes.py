@@ -90,12 +90,7 @@ def find_member(tracer: Tracer, cls: type, name: str, after: type | None = None)
             if state.written[name] is None:
                 continue
             return Member(None, None, state.written[name])
-        try:
-            found = vars(home).get(name, _MISSING)
-        except Exception:  # a key of the program's own class is compared with the name
-            raise Break(
-                "opaque-object", f"an attribute of class {home.__name__}, whose keys run code"
-            ) from None
+        found = vars(home).get(name, _MISSING)
         if found is not _MISSING:
             tracer.rely_on(type(found))
             return Member(found, _member_source(tracer, home if after is not None else cls, home, name))

@@ -149,7 +149,7 @@ class NestedFunctionValue(Value):
             return self.written[name]
         if name == "__type_params__" and hasattr(types.FunctionType, name):
             return tracer.wrap_result(())
-        if not is_function_member(name):
+        if not is_member(types.FunctionType, name):
             raise tracer.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
 
@@ -201,9 +201,13 @@ _FIELDS = ("__doc__", "__annotations__", "__type_params__")
 _DUNDERS_IN_DICT = ("__wrapped__", "__isabstractmethod__")
 
 
-def is_function_member(name: str) -> bool:
-    """Whether the type of functions has the attribute; those that all types have are none of its objects'."""
-    return any(name in vars(cls) for cls in types.FunctionType.__mro__)
+# what methods give of their functions, though their type has attributes of these names
+_OF_FUNCTION = ("__doc__", "__name__", "__qualname__", "__text_signature__")
+
+
+def is_member(cls: type, name: str) -> bool:
+    """Whether objects of the class find the attribute there; those that all classes have are not theirs."""
+    return any(name in vars(base) for base in cls.__mro__)
 
 
 def docstring(code: types.CodeType) -> Any:
@@ -278,6 +282,8 @@ class BoundMethodValue(Value):
             return self.function
         if name == "__class__":
             return tracer.wrap_result(self.pytype)
+        if name not in _OF_FUNCTION and is_member(self.pytype, name):
+            raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
         return self.function.getattr(tracer, name)
 
     @property

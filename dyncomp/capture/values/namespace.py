@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _hook
 from ..breaks import Break
 from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, InstanceDictSource, Source
@@ -29,6 +30,8 @@ class NamespaceValue(DictValue):
             found: dict[str, Any] = object.__getattribute__(self.owner.obj, "__dict__")
         except AttributeError:
             return {}
+        if not _hook.has_plain_names(found):
+            raise Break("opaque-object", f"{self.describe()}, whose keys run code")
         return found
 
     def dict_source(self) -> Source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from .. import _hook
 from ..breaks import Break
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, Source
@@ -41,6 +42,8 @@ class ModuleValue(Value):
         return True
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
+        if not _hook.has_plain_names(vars(self.module)):
+            raise Break("opaque-object", f"{self.describe()}, whose keys run code")
         if name not in vars(self.module) and "__getattr__" in vars(self.module):
             tracer.fold(getattr, self.module, name)  # packages that load their modules when first asked
         found = vars(self.module).get(name, _MISSING)

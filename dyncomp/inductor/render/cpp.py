@@ -73,6 +73,9 @@ class _Unit:
         kernel = step.kernel
         lines = [f"// {kernel.name}"]
         lines += ctext.origins(kernel.origin)
+        if all(s.op == "check" for s in kernel.body if not s.out):
+            found = check_body(kernel, self.symbols)
+            return "\n".join([*lines, f"static i64 {name}{_PARAMETERS}", *found, "}"]) + "\n"
         body = kernel_body(
             kernel, self.symbols, step.point_ns, self.serial_ns, step.parallel, self.vector_calls
         )

@@ -63,6 +63,8 @@ def _filled(
             operand = matrices[letter]
             if operand is not None:
                 lines.append(f"    {name}.{letter}_batch[{axis}] = {dim(operand.batch_strides[axis])};")
+    if step.kept:
+        lines.append(f"    {name}.kept = 1;")
     if step.windows is not None:
         lines += _windows(name, step.windows, dim)
     if step.epilogue is not None:

@@ -31,13 +31,14 @@
  *          windows of a kernel see of them: column y * columns + x and row (channel * kernel[0] + i) * kernel[1] + j
  *          is the element at y * stride[0] + i * dilation[0] - padding[0] and likewise, 0 outside of `sizes`.
  *          `channel` and `step` (row, column) are the image's strides, none negative.
+ *          Where `kept` is set b is often the same at every call, and its packed copy may be kept (kept.h).
  * chain_f32, chain_f64: two products over the same rows and batches. `done` of the first gets tiles of whole rows
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
  *          c of the first and a of the second are not used, nor is `done` of the second.
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 2
+#define DYNCOMP_ABI_VERSION 3
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -63,6 +64,7 @@ struct Gemm {
                i64 cols);
   void* context;
   const struct Windows* windows;
+  i64 kept;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);

@@ -6,9 +6,12 @@
 #include "blas.h"
 #include "gemm/gemm.h"
 #include "graph.h"
+#include "kept.h"
+#include "linalg.h"
 #include "memory.h"
 #include "pool.h"
 #include "select.h"
+#include "watch.h"
 
 namespace {
 
@@ -65,9 +68,20 @@ PyObject* blas_available(PyObject*, PyObject*) {
   return PyBool_FromLong(runtime_table.blas[DYNCOMP_BLAS_SGEMM] != nullptr);
 }
 
+PyObject* lapack_available(PyObject*, PyObject*) { return PyBool_FromLong(has_lapack()); }
+
 PyObject* release_memory(PyObject*, PyObject*) {
   const size_t arenas = release_idle_arenas();
+  kept_release(); /* its blocks are among those given back */
   return PyLong_FromSize_t(arenas + release_cached_blocks());
+}
+
+PyObject* kept_copies(PyObject*, PyObject*) {
+  const KeptCounts counts = kept_counts();
+  return Py_BuildValue("{s:N,s:n,s:n,s:n,s:n}", "can_watch", PyBool_FromLong(can_watch()), "copies",
+                       static_cast<Py_ssize_t>(counts.copies), "bytes", static_cast<Py_ssize_t>(counts.bytes),
+                       "hits", static_cast<Py_ssize_t>(counts.hits), "changed",
+                       static_cast<Py_ssize_t>(counts.changed));
 }
 
 PyObject* get_cached_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(cached_bytes()); }
@@ -120,19 +134,19 @@ PyObject* python_parallel_for(PyObject*, PyObject* args) {
   return nullptr;
 }
 
-/* matrix_product(set, letter, m, n, k, a, a_row, a_col, b, b_row, b_col, c, c_row, windows=None): on addresses, for
- * tests and measurements. `windows`: the numbers of a Windows, in order; b is an image then. */
+/* matrix_product(set, letter, m, n, k, a, a_row, a_col, b, b_row, b_col, c, c_row, windows=zeros, kept=0): on addresses,
+ * for tests and measurements. `windows`: the numbers of a Windows, in order; b is an image then. */
 PyObject* matrix_product(PyObject*, PyObject* args) {
   const char* name;
   const char* letter;
   Gemm gemm = {};
   long long a, b, c;
   Windows w = {};
-  if (!PyArg_ParseTuple(args, "zsLLLLLLLLLLL|(LLLLLLLLLLLLLL):matrix_product", &name, &letter, &gemm.m, &gemm.n,
+  if (!PyArg_ParseTuple(args, "zsLLLLLLLLLLL|(LLLLLLLLLLLLLL)L:matrix_product", &name, &letter, &gemm.m, &gemm.n,
                         &gemm.k, &a, &gemm.a_row, &gemm.a_col, &b, &gemm.b_row, &gemm.b_col, &c, &gemm.c_row,
                         &w.columns, &w.sizes[0], &w.sizes[1], &w.kernel[0], &w.kernel[1], &w.stride[0], &w.stride[1],
                         &w.dilation[0], &w.dilation[1], &w.padding[0], &w.padding[1], &w.channel, &w.step[0],
-                        &w.step[1]))
+                        &w.step[1], &gemm.kept))
     return nullptr;
   if (w.columns > 0) gemm.windows = &w;
   const GemmSet* const set = gemm_set(name);
@@ -158,12 +172,22 @@ PyMethodDef methods[] = {
     {"runtime_address", runtime_address, METH_NOARGS, "Address of the process's Runtime struct."},
     {"blas_available", blas_available, METH_NOARGS, "Whether Runtime.blas is filled."},
     {"release_memory", release_memory, METH_NOARGS, "Free cached blocks and idle arenas; bytes given back."},
+    {"kept_copies", kept_copies, METH_NOARGS, "Counts of packed operands that are kept from call to call."},
     {"cached_bytes", get_cached_bytes, METH_NOARGS, "Bytes in the caching allocator's free lists."},
     {"set_cache_limit", set_limit, METH_O, "Most bytes the free lists may hold."},
     {"matrix_product", matrix_product, METH_VARARGS, "A matrix product of ours on addresses (tests, measurements)."},
     {"parallel_for", python_parallel_for, METH_VARARGS, "parallel_for(body, n, grain) with a Python body (tests)."},
     {"select", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(select_elements)), METH_FASTCALL,
      "select(x, mask): x[mask]."},
+    {"lapack_available", lapack_available, METH_NOARGS, "Whether the functions of matrices below can be called."},
+    {"solve", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(solve)), METH_FASTCALL,
+     "solve(a, b): np.linalg.solve of a matrix of float64."},
+    {"inverse", inverse, METH_O, "np.linalg.inv of a matrix of float64."},
+    {"determinant", determinant, METH_O, "np.linalg.det of a matrix of float64."},
+    {"cholesky", cholesky, METH_O, "np.linalg.cholesky of a matrix of float64."},
+    {"reduced_qr", reduced_qr, METH_O, "np.linalg.qr of a matrix of float64."},
+    {"eigh", eigh, METH_O, "np.linalg.eigh of a matrix of float64, as a tuple."},
+    {"eigvalsh", eigvalsh, METH_O, "np.linalg.eigvalsh of a matrix of float64."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -176,6 +200,7 @@ PyMODINIT_FUNC PyInit__launch() {
   import_array();
   if (PyType_Ready(&ArenaBlockType) < 0 || PyType_Ready(&CompiledGraphType) < 0) return nullptr;
   initialize_pool();
+  initialize_kept();
   find_blas();
   PyObject* made = PyModule_Create(&module);
   if (!made) return nullptr;

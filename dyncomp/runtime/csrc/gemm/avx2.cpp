@@ -1,6 +1,7 @@
 /* Matrix products for AVX2 with FMA. */
 #include <cstddef>
 
+#include "../kept.h"
 #include "../memory.h"
 #include "../pool.h"
 #include "gemm.h"

@@ -1,17 +1,49 @@
 /* The product as parallel work. Included once per instruction set. */
 
 template <class T>
+struct Packing {
+  const Product<T>* product;
+  T* to;
+};
+
+template <class T>
+void packing_range(void* raw, i64 lo, i64 hi, int) {
+  const Packing<T>& packing = *static_cast<const Packing<T>*>(raw);
+  packing.product->pack_panels(packing.to, lo, hi);
+}
+
+/* All panels of B, for a copy that is kept. */
+template <class T>
+void pack_all(const void* raw, void* to) {
+  const Product<T>& product = *static_cast<const Product<T>*>(raw);
+  Packing<T> packing = {&product, static_cast<T*>(to)};
+  parallel_for(packing_range<T>, &packing, product.panels, ceil_div(kPiece, product.g.k * product.panel));
+}
+
+template <class T>
+KeptUse take_packed(const Product<T>& product) {
+  if (!product.keeps()) return {nullptr, nullptr};
+  const Gemm& g = product.g;
+  const KeptKey key = {g.b, g.k, g.n, g.b_row, g.b_col, product.kSize, product.panel};
+  return kept_take(key, static_cast<size_t>(product.packed_size() * product.kSize), pack_all<T>, &product);
+}
+
+template <class T>
 int multiply(const Gemm* gemm) {
   i64 products = 1;
   for (int axis = 0; axis < gemm->axes; ++axis) products *= gemm->batch[axis];
   if (products == 0 || gemm->m == 0 || gemm->n == 0) return 0;
-  const Product<T> product(*gemm, products);
+  Product<T> product(*gemm, products);
   if (is_depthwise(*gemm)) return convolve_planes(product, products);
   if (gemm->windows && gemm->k > 0) {
     const Shifts<T> shifts(product, products);
     if (shifts.pays()) return convolve_shifted(shifts, products);
   }
+  const KeptUse kept = take_packed(product);
+  product.read_packed(static_cast<const T*>(kept.data));
   const i64 blocks = product.row_blocks * product.column_blocks;
   const i64 work = least(gemm->m, product.rows_per_block) * product.panels_per_block * product.panel * (gemm->k + 1);
-  return run_blocks<T>(product, products * blocks, ceil_div(kPiece, work));
+  const int failed = run_blocks<T>(product, products * blocks, ceil_div(kPiece, work));
+  kept_give_back(kept);
+  return failed;
 }

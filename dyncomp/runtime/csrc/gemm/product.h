@@ -17,6 +17,11 @@ constexpr i64 kDotRowsMost = 32;
 /* Rows for which a block is one panel of B, of so many bytes at most. */
 constexpr i64 kByPanelFrom = 24, kByPanelTo = 512;
 constexpr i64 kPanelBytes = 768 << 10;
+/* Rows of the result for which packed copies of B are kept, and bytes of B from which on: where it would be packed, and
+ * where it would be read in place. */
+constexpr i64 kKeptFromRows = 8, kKeptToRows = 768;
+constexpr i64 kKeptBytes = 64 << 10;
+constexpr i64 kKeptBytesInPlace = 4 << 20;
 /* Terms summed in registers before C is written; more are summed in equal blocks. */
 constexpr i64 kTerms = 512;
 
@@ -49,6 +54,7 @@ struct Product {
   i64 tile_rows, tile_vectors, panel;
   i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
   bool by_dots, pack_a, pack_b, by_panel;
+  const T* packed = nullptr; /* all panels of B, one after the other, where they are kept from call to call */
   i64 tail; /* last rows of B whose vectors would reach beyond the last panel and the end of B */
 
   explicit Product(const Gemm& gemm, i64 products) : g(gemm) {
@@ -106,6 +112,31 @@ struct Product {
     if (columns > column_blocks) panels_per_block = ceil_div(panels, columns);
   }
 
+  /* Whether a copy of B may be kept: it is one matrix of some size, whose elements lie close to each other. */
+  bool keeps() const {
+    if (!g.kept || g.windows || by_dots || g.b_row < 1 || g.b_col < 1) return false;
+    for (int axis = 0; axis < g.axes; ++axis)
+      if (g.batch[axis] > 1 && g.b_batch[axis] != 0) return false;
+    const i64 extent = (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1;
+    return g.m >= kKeptFromRows && g.m <= kKeptToRows && extent <= 2 * g.k * g.n &&
+           g.k * g.n * kSize >= (pack_b ? kKeptBytes : kKeptBytesInPlace);
+  }
+
+  /* Reads B from such a copy. It lies panel by panel; the terms are summed as they would be without it. */
+  void read_packed(const T* copy) {
+    packed = copy;
+    if (!packed || pack_b) return;
+    panels_per_block = 1;
+    column_blocks = panels;
+  }
+
+  i64 packed_size() const { return g.k * ((panels - 1) * panel + width(panels - 1)); }
+
+  void pack_panels(T* to, i64 from, i64 end) const {
+    for (i64 j = from; j < end; ++j)
+      pack_panel(b_of(0) + j * panel * g.b_col, g.b_row, g.b_col, g.k, columns(j), width(j), to + j * g.k * panel);
+  }
+
   i64 columns(i64 number) const { return least(panel, g.n - number * panel); }
   i64 vectors(i64 number) const { return ceil_div(columns(number), Lanes<T>::kWidth); }
 
@@ -125,7 +156,7 @@ struct Product {
   /* Elements of scratch: copies of B (all panels of a block, or the last that is not whole), of a group of rows of
    * A, of a tile at the edge of C, and a block of C. */
   i64 b_scratch() const {
-    return by_dots ? 0 : terms * panel * (pack_b ? panels_per_block : 1) + (g.windows ? kSlack<T> : 0);
+    return by_dots || packed ? 0 : terms * panel * (pack_b ? panels_per_block : 1) + (g.windows ? kSlack<T> : 0);
   }
   i64 a_scratch() const { return pack_a ? terms * tile_rows : 0; }
   i64 edge_scratch() const { return by_dots ? 0 : tile_rows * panel; }
@@ -203,7 +234,7 @@ struct Product {
 
   /* Rows of a panel, of `count` from row p on, that are read where they lie; the others are read from a copy. */
   i64 in_place(i64 number, i64 p, i64 count) const {
-    if (pack_b) return 0;
+    if (pack_b || packed) return 0;
     return partial(number) ? most(0, least(count, g.k - tail - p)) : count;
   }
 
@@ -211,18 +242,24 @@ struct Product {
     return at.b + (pack_b ? (number - at.panel) * terms * panel : 0);
   }
 
+  i64 width(i64 number) const { return vectors(number) * Lanes<T>::kWidth; }
+
+  /* The rows of a panel from row p on, where they are not read from B. */
+  const T* copied(const Block& at, i64 number, i64 p) const {
+    return packed ? packed + number * g.k * panel + p * width(number) : copy_of(at, number);
+  }
+
   void copy_panel(const Block& at, i64 j, const T* b, i64 p, i64 count) const {
-    const i64 width = vectors(j) * Lanes<T>::kWidth;
     if (g.windows)
       pack_windows(*g.windows, b_of(at.index), ceil_div(g.k, g.windows->kernel[0] * g.windows->kernel[1]), p, count,
-                   j * panel, columns(j), width, copy_of(at, j));
+                   j * panel, columns(j), width(j), copy_of(at, j));
     else
-      pack_panel(b + j * panel * g.b_col, g.b_row, g.b_col, count, columns(j), width, copy_of(at, j));
+      pack_panel(b + j * panel * g.b_col, g.b_row, g.b_col, count, columns(j), width(j), copy_of(at, j));
   }
 
   void terms_of_block(const Block& at, i64 p, i64 count) const {
     const T* const b = b_of(at.index) + p * g.b_row;
-    for (i64 j = at.panel; j < at.end; ++j) {
+    for (i64 j = at.panel; j < at.end && !packed; ++j) {
       const i64 lying = in_place(j, p, count);
       if (lying < count) copy_panel(at, j, b + lying * g.b_row, p + lying, count - lying);
     }
@@ -244,8 +281,9 @@ struct Product {
   /* The lines of the next panel's columns, one for each term of a tile: so many columns as a line has elements. */
   Ahead<T> ahead(const Block& at, i64 i) const {
     constexpr i64 kLine = 64 / kSize;
-    const i64 column = at.end * panel + i / tile_rows * kLine;
-    if (!by_panel || i / tile_rows * kLine >= panel || column >= g.n) return {at.b, 0};
+    const i64 line = i / tile_rows * kLine, column = at.end * panel + line;
+    if (!by_panel || line >= panel || column >= g.n) return {at.b, 0};
+    if (packed) return {packed + at.end * g.k * panel + line, width(at.end)};
     return {b_of(at.index) + column * g.b_col, kLine};
   }
 
@@ -253,7 +291,7 @@ struct Product {
     const i64 a_row = pack_a ? 1 : g.a_row, a_col = pack_a ? high : g.a_col;
     const Tile<T> run = find_tile<T>(high, vectors(j));
     const Ahead<T> next = ahead(at, i);
-    const i64 lying = in_place(j, p, count), width = vectors(j) * Lanes<T>::kWidth;
+    const i64 lying = in_place(j, p, count);
     const bool beside = partial(j) && (g.c || p > 0);
     T* const held = c_at(at, i) + (j - at.panel) * panel;
     T* const to = beside ? at.edge : held;
@@ -261,7 +299,7 @@ struct Product {
     const Into into = p > 0 && !beside ? Into::kAdd : Into::kNothing;
     if (lying > 0) run(lying, a, a_row, a_col, b, g.b_row, nullptr, to, to_row, into, next);
     if (lying < count || count == 0)
-      run(count - lying, a + lying * a_col, a_row, a_col, copy_of(at, j), width, nullptr, to, to_row,
+      run(count - lying, a + lying * a_col, a_row, a_col, copied(at, j, p), width(j), nullptr, to, to_row,
           lying > 0 ? Into::kGoOn : into, next);
     if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, p > 0);
   }

@@ -1,0 +1,178 @@
+/* Memory watched for writes. Linux (from 6.7 on) marks pages that are written to after they were "write-protected
+ * asynchronously" by a userfaultfd: it takes the protection off by itself, whoever writes, the kernel included, and
+ * PAGEMAP_SCAN says which pages have none. No signal and no handler take part; pages that are swapped stay
+ * marked, those that were given back and came again are unmarked. Only anonymous private memory is watched: files
+ * and shared memory change by other ways. Nor is anything where the driver of a GPU is loaded, which writes by DMA to
+ * pages that it pinned long before.
+ *
+ * Where a sandbox forbids userfaultfd nothing can be watched. */
+#include "watch.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <linux/userfaultfd.h>
+#endif
+
+namespace dyncomp {
+
+#if defined(__linux__) && defined(SYS_userfaultfd)
+namespace {
+
+/* Of <linux/fs.h> and <linux/userfaultfd.h>, newer than many systems' headers. */
+struct ScannedRegion {
+  uint64_t start, end, categories;
+};
+struct ScanArguments {
+  uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
+  uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
+};
+constexpr unsigned long kScan = _IOWR('f', 16, ScanArguments);
+constexpr uint64_t kProtectMatching = 1, kOnlyAsync = 2;
+constexpr uint64_t kWritten = 1 << 1, kOfFile = 1 << 2;
+constexpr uint64_t kUnpopulated = 1 << 13, kAsync = 1 << 15;
+constexpr int kUserModeOnly = 1;
+constexpr size_t kRegions = 64;
+
+struct Kernel {
+  int faults = -1, pagemap = -1;
+
+  Kernel() {
+    faults = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | kUserModeOnly));
+    if (faults < 0) return;
+    uffdio_api api = {};
+    api.api = UFFD_API;
+    api.features = kUnpopulated | kAsync;
+    if (ioctl(faults, UFFDIO_API, &api) == 0) pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (pagemap < 0) close_all();
+  }
+  bool works() const { return pagemap >= 0; }
+  void close_all() {
+    if (faults >= 0) close(faults);
+    if (pagemap >= 0) close(pagemap);
+    faults = pagemap = -1;
+  }
+};
+
+Kernel*& current() {
+  static Kernel* kernel = nullptr;
+  return kernel;
+}
+
+Kernel& kernel() {
+  Kernel*& made = current();
+  if (!made) made = new Kernel();
+  return *made;
+}
+
+/* How many libraries have been loaded so far. */
+int count_libraries(dl_phdr_info* info, size_t, void* count) {
+  *static_cast<unsigned long long*>(count) = info->dlpi_adds;
+  return 1;
+}
+
+bool is_loaded(const char* name) {
+  void* const found = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+  if (found) dlclose(found);
+  return found != nullptr;
+}
+
+/* Drivers of devices that write to memory. Looked for anew where libraries were loaded meanwhile. */
+bool has_devices() {
+  static unsigned long long seen = 0;
+  static bool found = false;
+  unsigned long long libraries = 0;
+  dl_iterate_phdr(count_libraries, &libraries);
+  if (libraries != seen && !found) {
+    seen = libraries;
+    found = is_loaded("libcuda.so.1") || is_loaded("libamdhip64.so") || is_loaded("libze_loader.so.1");
+  }
+  return found;
+}
+
+ScanArguments scan_of(Pages pages, ScannedRegion* regions, size_t count) {
+  ScanArguments scan = {};
+  scan.size = sizeof(scan);
+  scan.flags = kOnlyAsync;
+  scan.start = pages.from;
+  scan.end = pages.to;
+  scan.vec = reinterpret_cast<uint64_t>(regions);
+  scan.vec_len = count;
+  scan.category_anyof_mask = kWritten | kOfFile;
+  scan.return_mask = kWritten | kOfFile;
+  return scan;
+}
+
+bool start_with(Pages pages) {
+  uffdio_register range = {};
+  range.range.start = pages.from;
+  range.range.len = pages.to - pages.from;
+  range.mode = UFFDIO_REGISTER_MODE_WP;
+  return ioctl(kernel().faults, UFFDIO_REGISTER, &range) == 0;
+}
+
+}  // namespace
+
+bool can_watch() { return kernel().works() && !has_devices(); }
+
+bool watch_pages(Pages pages, std::vector<Pages>* written) {
+  if (!can_watch() || !start_with(pages)) return false;
+  ScannedRegion regions[kRegions];
+  while (pages.from < pages.to) {
+    ScanArguments scan = scan_of(pages, regions, kRegions);
+    scan.flags |= kProtectMatching;
+    const int found = ioctl(kernel().pagemap, kScan, &scan);
+    if (found < 0 || scan.walk_end <= pages.from) return false;
+    for (int k = 0; k < found; ++k) {
+      written->push_back({static_cast<uintptr_t>(regions[k].start), static_cast<uintptr_t>(regions[k].end)});
+      if (regions[k].categories & kOfFile) return false;
+    }
+    pages.from = scan.walk_end;
+  }
+  return true;
+}
+
+bool still_the_same(Pages pages) {
+  if (!can_watch()) return false;
+  ScannedRegion region;
+  ScanArguments scan = scan_of(pages, &region, 1);
+  scan.max_pages = 1;
+  return ioctl(kernel().pagemap, kScan, &scan) == 0;
+}
+
+void stop_watching(Pages pages) {
+  uffdio_range range = {};
+  range.start = pages.from;
+  range.len = pages.to - pages.from;
+  if (kernel().works()) ioctl(kernel().faults, UFFDIO_UNREGISTER, &range);
+}
+
+void forget_watches() {
+  Kernel*& made = current();
+  if (!made) return;
+  made->close_all();
+  delete made;
+  made = nullptr;
+}
+
+#else
+
+bool can_watch() { return false; }
+bool watch_pages(Pages, std::vector<Pages>*) { return false; }
+bool still_the_same(Pages) { return false; }
+void stop_watching(Pages) {}
+void forget_watches() {}
+
+#endif
+
+size_t page_bytes() {
+  static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+}  // namespace dyncomp
