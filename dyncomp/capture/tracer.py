@@ -6,7 +6,6 @@ loop, do not inline that call), which is how capture avoids ever having to undo 
 
 from __future__ import annotations
 
-import operator
 import sys
 import types
 from collections.abc import Callable
@@ -14,7 +13,6 @@ from typing import Any, NoReturn
 
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
-from ..frontends.known import with_integers
 from ..graph.ir import GraphBuilder, Loc
 from ..symint import ShapeEnv, SymInt
 from . import effects, exceptions, generators, groups, machine, operators, parts, regions, unbacked, wrap
@@ -309,7 +307,7 @@ class Tracer:
             positional = [self.realize(a).for_rule(self) for a in args]
             keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
             self.builder.loc = self.loc
-            result = self._call_rule(rule, positional, keywords)
+            result = unbacked.call_rule(self, rule, positional, keywords)
         except (Break, Raised):
             del self.builder.nodes[nodes:]
             raise
@@ -320,19 +318,6 @@ class Tracer:
             del self.builder.nodes[nodes:]
             raise Break("would-raise", f"{what}: {type(error).__name__}: {error}") from None
         return self.wrap_result(result)
-
-    def _call_rule(self, rule: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """The rule's result; where it refuses arrays of integers that are known, by these integers."""
-        nodes = len(self.builder.nodes)
-        try:
-            return unbacked.assuming(self, lambda: rule(self.tx, *args, **kwargs))
-        except Unsupported:
-            known = [with_integers(self.builder, a) for a in args]
-            named = {k: with_integers(self.builder, v) for k, v in kwargs.items()}
-            if all(map(operator.is_, (*known, *named.values()), (*args, *kwargs.values()))):
-                raise
-            del self.builder.nodes[nodes:]
-            return unbacked.assuming(self, lambda: rule(self.tx, *known, **named))
 
     def float_variable(self, value: Value) -> Any:
         return operators.float_variable(self, value)

@@ -7,13 +7,14 @@ the int as a size or an index, the graph makes them then: a node defines the sym
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..dtypes import int64
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef
-from ..frontends.known import known_array
+from ..frontends.known import known_array, with_integers
 from ..symint import SymInt
 from .breaks import BREAKS, Break
 from .values.array import ArrayValue
@@ -117,6 +118,21 @@ def _arrays(values: Sequence[Value]) -> Iterator[ArrayValue]:
             yield value
         elif isinstance(value, (TupleValue, ListValue, SliceValue)):
             yield from _arrays(value.children())
+
+
+def call_rule(tracer: Tracer, rule: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A library's rule; where it refuses arrays of integers that are known, by these integers."""
+    builder = tracer.builder
+    nodes = len(builder.nodes)
+    try:
+        return assuming(tracer, lambda: rule(tracer.tx, *args, **kwargs))
+    except Unsupported:
+        known = [with_integers(builder, a) for a in args]
+        named = {k: with_integers(builder, v) for k, v in kwargs.items()}
+        if all(map(operator.is_, (*known, *named.values()), (*args, *kwargs.values()))):
+            raise
+        del builder.nodes[nodes:]
+        return assuming(tracer, lambda: rule(tracer.tx, *known, **named))
 
 
 def assuming(tracer: Tracer, run: Callable[[], Any]) -> Any:
