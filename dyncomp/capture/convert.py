@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
+from ..frontends.base import libraries_of
 from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine, own_builtins
 from .breaks import Break, BreakRecord, Skip
@@ -22,6 +23,7 @@ from .entries.budget import estimate, make_room
 from .entries.config import CaptureConfig
 from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .entries.records import EntryRecord
+from .entries.trial import trial_of
 from .entries.worth import is_worth_a_call
 from .frames import root_frame
 from .guards.class_facts import ClassFacts, may_change
@@ -30,6 +32,7 @@ from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
 from .native_loops.choice import gated_original
+from .overlaps import refuse_overlaps
 from .regions import disabled_reason
 from .replacement.codegen import Codegen
 from .replacement.endings import emit_end
@@ -44,7 +47,6 @@ from .values.number import is_late
 from .values.obj import InstanceValue
 from .values.seq import ListValue
 from .values.sets import SetValue
-from .wrap import refuse_overlaps
 
 MAX_ATTEMPTS = 60
 _MUTABLE = (ListValue, DictValue, SetValue, DequeValue, InstanceValue)
@@ -246,8 +248,16 @@ def _finish(
         instructions=tracer.instructions,
     )
     needs_hook = _calls_python(end)
-    moves = not isinstance(end, ReturnEnd)
-    entry = _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank, moves=moves)
+    broken = not isinstance(end, ReturnEnd)
+    entry = _hook.Entry(
+        program,
+        replacement,
+        needs_hook=needs_hook,
+        payload=record,
+        rank=rank,
+        moves=broken,
+        trial=trial_of(tracer.config, code) if broken else None,
+    )
     return entry, record
 
 
@@ -441,7 +451,7 @@ def _guards_of_definitions(tracer: Tracer) -> list[Guard]:
 def _owner_of(tracer: Tracer, cg: Codegen) -> Any:
     """How the graph's arrays are read and made; one graph holds arrays of one library."""
     refs = [v.ref for v in (*tracer.inputs, *cg.outputs) if isinstance(v, ArrayValue)]
-    names = {ref.frontend for ref in refs if ref.kind != "python"}
+    names = libraries_of(refs)
     if len(names) > 1:
         raise Skip(f"arrays of {' and '.join(sorted(names))} in one graph")
     return tracer.config.frontend_named(names.pop()).owner if names else None
