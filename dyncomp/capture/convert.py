@@ -23,6 +23,7 @@ from .entries.budget import estimate, make_room
 from .entries.config import CaptureConfig
 from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .entries.records import EntryRecord
+from .entries.trial import trial_of
 from .entries.worth import is_worth_a_call
 from .frames import root_frame
 from .guards.class_facts import ClassFacts, may_change
@@ -247,8 +248,16 @@ def _finish(
         instructions=tracer.instructions,
     )
     needs_hook = _calls_python(end)
-    moves = not isinstance(end, ReturnEnd)
-    entry = _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank, moves=moves)
+    broken = not isinstance(end, ReturnEnd)
+    entry = _hook.Entry(
+        program,
+        replacement,
+        needs_hook=needs_hook,
+        payload=record,
+        rank=rank,
+        moves=broken,
+        trial=trial_of(tracer.config, code) if broken else None,
+    )
     return entry, record
 
 
@@ -420,13 +429,17 @@ def _guard_region(tracer: Tracer) -> None:
 
 def _state_guards(tracer: Tracer) -> list[Guard]:
     """Guards of the libraries' global state."""
-    guards = []
+    states = dict(tracer.tx.states)
     for frontend in tracer.config.frontends:
         state = frontend.state_guard() if state_assumption(frontend) in tracer.tx.assumptions else None
         if state is not None:
-            check = CustomCheck(state.check, state.expected, state.text)
-            guards.append(Guard(ConstSource(None, frontend.name), Kind.CUSTOM_ARRAY, check))
-    return guards
+            states[frontend.name] = state
+    return [
+        Guard(
+            ConstSource(None, name), Kind.CUSTOM_ARRAY, CustomCheck(state.check, state.expected, state.text)
+        )
+        for name, state in states.items()
+    ]
 
 
 def _guards_of_definitions(tracer: Tracer) -> list[Guard]:
