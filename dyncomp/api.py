@@ -37,9 +37,10 @@ class _Session:
 
     def frontends(self) -> Sequence[Frontend]:
         """NumPy's frontend, and those of the other array libraries that the program has imported."""
-        wanted = 2 if "torch" in sys.modules else 1
+        wanted = 1 + ("torch" in sys.modules) + ("cupy" in sys.modules)
         if len(self._listed) != wanted:
-            self._listed = tuple(self._load(name) for name in ("numpy", "torch")[:wanted])
+            others = [name for name in ("torch", "cupy") if name in sys.modules]
+            self._listed = tuple(self._load(name) for name in ("numpy", *others))
         return self._listed
 
     def _load(self, name: str) -> Frontend:
@@ -48,10 +49,14 @@ class _Session:
                 from .frontends.numpy import NumpyFrontend
 
                 self._frontends[name] = NumpyFrontend()
-            else:
+            elif name == "torch":
                 from .frontends.torch import TorchFrontend
 
                 self._frontends[name] = TorchFrontend()
+            else:
+                from .frontends.cupy import CupyFrontend
+
+                self._frontends[name] = CupyFrontend()
         return self._frontends[name]
 
     def new_config(self, options: Options) -> CaptureConfig:

@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
+from ..frontends.base import libraries_of
 from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine, own_builtins
 from .breaks import Break, BreakRecord, Skip
@@ -30,6 +31,7 @@ from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
 from .native_loops.choice import gated_original
+from .overlaps import refuse_overlaps
 from .regions import disabled_reason
 from .replacement.codegen import Codegen
 from .replacement.endings import emit_end
@@ -44,7 +46,6 @@ from .values.number import is_late
 from .values.obj import InstanceValue
 from .values.seq import ListValue
 from .values.sets import SetValue
-from .wrap import refuse_overlaps
 
 MAX_ATTEMPTS = 60
 _MUTABLE = (ListValue, DictValue, SetValue, DequeValue, InstanceValue)
@@ -441,7 +442,7 @@ def _guards_of_definitions(tracer: Tracer) -> list[Guard]:
 def _owner_of(tracer: Tracer, cg: Codegen) -> Any:
     """How the graph's arrays are read and made; one graph holds arrays of one library."""
     refs = [v.ref for v in (*tracer.inputs, *cg.outputs) if isinstance(v, ArrayValue)]
-    names = {ref.frontend for ref in refs if ref.kind != "python"}
+    names = libraries_of(refs)
     if len(names) > 1:
         raise Skip(f"arrays of {' and '.join(sorted(names))} in one graph")
     return tracer.config.frontend_named(names.pop()).owner if names else None

@@ -24,8 +24,8 @@ def dlpack_device(device: Device) -> tuple[int, int]:
 
 
 def has_exchange_table(pytype: type) -> bool:
-    """Whether C reads arrays of this type through DLPack's exchange table."""
-    return hasattr(pytype, "__dlpack_c_exchange_api__")
+    """Whether C reads arrays of this type through DLPack's exchange table, or through their attributes."""
+    return hasattr(pytype, "__dlpack_c_exchange_api__") or hasattr(pytype, "__cuda_array_interface__")
 
 
 def _dynamic_dims(tracer: Tracer, facts: Facts, source: Source, marks: Marks) -> set[int]:

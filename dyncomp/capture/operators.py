@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import dtypes
 from ..device import CPU
-from ..frontends.base import ArrayRef
+from ..frontends.base import ArrayRef, libraries_of
 from ..graph.ir import Var
 from . import frozen
 from .breaks import Break
@@ -48,10 +48,10 @@ def array_operator(tracer: Tracer, name: str, values: list[Value]) -> Value:
     proper = [v for v in arrays if v.ref.kind != "python"]
     if not proper:
         return _number_from_array(tracer, name, values)
-    names = {v.ref.frontend for v in proper}
+    names = sorted(libraries_of([v.ref for v in proper]))
     if len(names) > 1:
-        raise Break("unsupported-operation", f"{name} of arrays of {' and '.join(sorted(names))}")
-    rule = tracer.frontend(proper[0].ref).find_operator(name)
+        raise Break("unsupported-operation", f"{name} of arrays of {' and '.join(names)}")
+    rule = tracer.config.frontend_named(names[0]).find_operator(name)
     if rule is None:
         raise Break("unsupported-operation", f"operator {name} on {proper[0].describe()}")
     return tracer.apply_rule(rule, values, {}, f"operator {name}")

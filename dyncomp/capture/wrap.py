@@ -26,7 +26,7 @@ from .breaks import Break, Skip
 from .class_kinds import SPECIAL_FORM, is_plain_class, is_plain_namedtuple, is_struct_sequence
 from .class_names import qualname_of
 from .dims import array_dims, dlpack_device, has_exchange_table
-from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, NoOverlap, TensorFacts
+from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
 from .guards.guard import Kind
 from .guards.program import is_plain_key
 from .guards.source import (
@@ -558,36 +558,3 @@ def _dlpack_dtype(facts: Facts) -> tuple[int, int, int]:
     codes = {"bool": 6, "int": 0, "uint": 1, "float": 2, "complex": 5}
     code = 4 if facts.dtype.name == "bfloat16" else codes[facts.dtype.kind]
     return (code, facts.dtype.bits, 1)
-
-
-def refuse_overlaps(tracer: Tracer, mutated: set[str]) -> None:
-    """Break off (the original runs, where it is so) when an array that the graph writes shares memory with
-    another."""
-    sources = {v.ref.var.name: v.source for v in tracer.inputs if isinstance(v, ArrayValue)}
-    objects = list(tracer.input_objects.items())
-    for name in mutated:
-        target = tracer.input_objects.get(name)
-        for other, obj in objects:
-            if other != name and target is not None and _overlap(target, obj):
-                pair = (sources[name], sources[other])
-                tracer.guard(None, Kind.OVERLAP, NoOverlap(pair, (0,)))  # type: ignore[arg-type]
-                raise Break("unsupported-operation", "two arguments share memory and one of them is written")
-
-
-def _overlap(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return bool(np.may_share_memory(a, b))
-    return _extent_overlap(a, b)
-
-
-def _extent_overlap(a: Any, b: Any) -> bool:
-    if not (hasattr(a, "data_ptr") and hasattr(b, "data_ptr")):
-        return False
-    first, second = (_extent(a), _extent(b))
-    return first[0] < second[1] and second[0] < first[1]
-
-
-def _extent(tensor: Any) -> tuple[int, int]:
-    span = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()) if n) + 1
-    start = tensor.data_ptr()
-    return start, start + span * tensor.element_size()

@@ -6,7 +6,7 @@ finds a :class:`Rule` for a callable, method, attribute or operator, and rules e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ..dataclass import dataclass, field
@@ -177,6 +177,19 @@ class ArrayRef:
     @property
     def type(self) -> ArrayType:
         return self.var.type
+
+
+# Libraries whose arrays take NumPy's scalars as operands.
+_TAKE_SCALARS = frozenset({"cupy"})
+
+
+def libraries_of(refs: Iterable[ArrayRef]) -> set[str]:
+    """The libraries of traced arrays; NumPy's scalars count for none beside arrays of one that takes them."""
+    refs = [ref for ref in refs if ref.kind != "python"]
+    names = {ref.frontend for ref in refs}
+    if names & _TAKE_SCALARS and all(ref.kind == "scalar" for ref in refs if ref.frontend == "numpy"):
+        names.discard("numpy")
+    return names
 
 
 def part_shown(builder: GraphBuilder, var: Var) -> Var | None:

@@ -35,6 +35,7 @@ from .lower import Lowering, output_strides
 from .lower_contract import Operand, Product
 from .lower_emit import Emitted, work_of
 from .lower_values import Storage, Value, place_of
+from .matrix_routines import matrix_routine
 from .memory import MemoryPlan
 from .schedule import CallBlas, CallChain, LaunchKernel, Matrix, Module, Segment, Step, TileKernel
 
@@ -220,7 +221,9 @@ class Planner:
         assert value.row is not None
         if has_symbols(tuple(value.params.values())):
             raise LoweringError(f"{value.row.name} with symbolic parameters")
-        function = functools.partial(value.row.ref, **value.params)
+        function = matrix_routine(value.row, value.params, call.operands)
+        if function is None:
+            function = functools.partial(value.row.ref, **value.params)
         inputs = tuple(self._reference(v) for v in call.operands)
         outputs = tuple(self._reference(v) for v in call.results)
         return PyCallStep(function, inputs, outputs)

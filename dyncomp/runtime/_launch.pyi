@@ -56,5 +56,29 @@ def set_cache_limit(limit: int) -> None:
 def select(x: Any, mask: Any) -> Any:
     """``x[mask]``, quickly where both are plain arrays of one shape."""
 
+def lapack_available() -> bool:
+    """Whether the functions of matrices below can be called."""
+
+def solve(a: Any, b: Any) -> Any:
+    """``np.linalg.solve`` of a matrix of float64 and a vector or matrix."""
+
+def inverse(matrix: Any) -> Any:
+    """``np.linalg.inv`` of a matrix of float64."""
+
+def determinant(matrix: Any) -> Any:
+    """``np.linalg.det`` of a matrix of float64."""
+
+def cholesky(matrix: Any) -> Any:
+    """``np.linalg.cholesky`` of a matrix of float64."""
+
+def reduced_qr(matrix: Any) -> Any:
+    """``np.linalg.qr`` of a matrix of float64."""
+
+def eigh(matrix: Any) -> Any:
+    """``np.linalg.eigh`` of a matrix of float64, as a tuple."""
+
+def eigvalsh(matrix: Any) -> Any:
+    """``np.linalg.eigvalsh`` of a matrix of float64."""
+
 def parallel_for(body: Callable[[int, int, int], None], n: int, grain: int) -> None:
     """For tests: run a Python body(lo, hi, tid) over the pool."""

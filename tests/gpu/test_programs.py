@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dyncomp
+from dyncomp.inductor.gpu import graphs
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
@@ -136,7 +137,10 @@ def test_convolutions(number: int, dtype: Any, mode: str) -> None:
 
 
 @pytest.mark.parametrize("function, make", REPLAYED, ids=[f.__name__ for f, _ in REPLAYED])
-def test_launches_are_replayed(function: Any, make: Any, caplog: Any) -> None:
+def test_launches_are_replayed(
+    function: Any, make: Any, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphs, "LEAST_LAUNCHES", 1)
     compiled = dyncomp.compile(function, fullgraph=True, mode="reduce-overhead")
     weights: dict[int, Any] = {}
     kept = []

@@ -123,6 +123,9 @@ class InterpretedDriver:
     def __init__(self, scratch: Any = None) -> None:
         pass
 
+    def prepare(self, jobs: Any, aligned: bool) -> None:
+        pass
+
     def load(self, function: Any, kernel: Any, aligned: bool, device: int) -> Any:
         kinds = [k[1:] for k in kernel.signature.values() if k.startswith("*")]
         dtypes = [_DTYPES.get(k) or k.replace("i", "int") for k in kinds]

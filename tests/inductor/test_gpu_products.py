@@ -13,7 +13,7 @@ import pytest
 from dyncomp.dtypes import bfloat16, bool_, float16, float32, int64
 from dyncomp.inductor.gpu.attention import Block as AttentionBlock
 from dyncomp.inductor.gpu.attention import candidates as attention_candidates
-from dyncomp.inductor.gpu.attention import find_softmax, render_attention
+from dyncomp.inductor.gpu.attention import render_attention
 from dyncomp.inductor.gpu.products import (
     DESCRIPTOR_TILES,
     HALF_TILES,
@@ -25,6 +25,7 @@ from dyncomp.inductor.gpu.products import (
     has_template,
     render_product,
 )
+from dyncomp.inductor.gpu.softmax import find_softmax
 from dyncomp.inductor.loopir import Axis, Buffer, Index, Kernel, Stmt
 from dyncomp.inductor.schedule import CallBlas, CallChain, Matrix, TileKernel
 from dyncomp.symint import ShapeEnv, SymbolInfo
@@ -188,6 +189,30 @@ def test_a_causal_softmax_is_recognised() -> None:
     assert found is not None
     assert found.hidden_after == 0
     assert not found.empty_is_zero
+
+
+def softmax_product(q, k, v, causal):
+    scores = q.astype(np.float32) @ k.astype(np.float32).T / 8
+    if causal:
+        scores = np.where(np.tri(*scores.shape, dtype=bool), scores, -np.inf)
+    powers = np.exp(scores - scores.max(1, keepdims=True))
+    return powers / powers.sum(1, keepdims=True) @ v.astype(np.float32)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_values_of_attention(tmp_path: Path, causal: bool) -> None:
+    """Blocks that end within the keys, and such that a causal mask cuts."""
+    rng = np.random.default_rng(1)
+    kernels, arrays, wants = [], [], []
+    for m, n in ((70, 70), (64, 96), (100, 33)):
+        q, k, v = (rng.standard_normal((rows, 32)).astype(np.float16) for rows in (m, n, n))
+        step = attention((), m, n, 32, 32, causal=causal)
+        for described in (False, True):
+            kernels.append(render_attention(step, AttentionBlock(32, 32, 4, 2, described)))
+            arrays.append((q, k, v, np.zeros((m, 32), np.float16)))
+            wants.append(softmax_product(q, k, v, causal))
+    for (*_, found), want in zip(interpret(tmp_path, kernels, arrays), wants):
+        np.testing.assert_allclose(found, want, rtol=5e-3, atol=5e-3)
 
 
 def compiled(tmp_path: Path, kernels, targets):

@@ -45,6 +45,7 @@ from ..values.states import state_of, write_state
 from ..wrap import pinned
 from . import builtin_calls
 from .constant_calls import constant_result
+from .dispatch import overrides_numpy, overriding
 from .float_calls import math_call
 from .opaque_calls import opaque_call
 from .substitutes import find_polyfill
@@ -278,6 +279,7 @@ def library_rule(tracer: Tracer, fn: Any, args: list[Value], kwargs: dict[str, V
     for frontend in tracer.config.frontends:
         rule = frontend.find_function(fn)
         if rule is not None:
+            frontend, rule = overriding(tracer, frontend, rule, fn, (*args, *kwargs.values()))
             tracer.assume_state(frontend)
             name = getattr(fn, "__name__", repr(fn))
             return tracer.apply_rule(rule, args, kwargs, f"{frontend.name}.{name}")
@@ -381,6 +383,8 @@ def _plain_argument(value: Value) -> bool:
         return all(_plain_argument(v) for v in value.children())
     if isinstance(value, (FunctionValue, NestedFunctionValue)):
         return True
+    if overrides_numpy(value):
+        return False
     return isinstance(value, (ArrayValue, NumberValue, SuperValue)) or value.is_const or hasattr(value, "sym")
 
 

@@ -185,13 +185,104 @@ typedef struct {
 
 typedef int (*TensorView)(void *, DLTensor *);
 
+/* -- arrays on a GPU without such a table (CuPy's), through their attributes ------------------ */
+enum { MOST_DIMS = 64, CUDA_DEVICE = 2 };
+
+/* The sizes of a tuple of ints; nothing here runs Python code. */
+static bool
+sizes_of_tuple(PyObject *tuple, int64_t *out, Py_ssize_t expected)
+{
+    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != expected) {
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < expected; i++) {
+        PyObject *size = PyTuple_GET_ITEM(tuple, i);
+        int overflow;
+        if (!PyLong_CheckExact(size)) {
+            return false;
+        }
+        out[i] = PyLong_AsLongLongAndOverflow(size, &overflow);
+        if (overflow) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+number_attribute(PyObject *obj, const char *name, int64_t *value)
+{
+    PyObject *number = PyObject_GetAttrString(obj, name);
+    bool fine = number != NULL && PyLong_CheckExact(number);
+    if (fine) {
+        *value = (int64_t)PyLong_AsUnsignedLongLongMask(number);
+    }
+    Py_XDECREF(number);
+    return fine;
+}
+
+static int
+dlpack_code(char kind)
+{
+    switch (kind) {
+    case 'i': return 0;
+    case 'u': return 1;
+    case 'f': return 2;
+    case 'c': return 5;
+    case 'b': return 6;
+    default: return 255;
+    }
+}
+
+/* Shape and strides lie in static memory, until the next array is read: the caller uses them at once. */
+static int
+view_by_attributes(void *object, DLTensor *t)
+{
+    static int64_t sizes[2][MOST_DIMS];
+    PyObject *obj = object;
+    int result = -1;
+    int64_t pointer = 0, device = 0;
+    PyObject *shape = PyObject_GetAttrString(obj, "shape");
+    PyObject *strides = shape != NULL ? PyObject_GetAttrString(obj, "strides") : NULL;
+    PyObject *dtype = strides != NULL ? PyObject_GetAttrString(obj, "dtype") : NULL;
+    PyObject *data = dtype != NULL ? PyObject_GetAttrString(obj, "data") : NULL;
+    if (data == NULL || !PyArray_DescrCheck(dtype) || !number_attribute(data, "ptr", &pointer)
+        || !number_attribute(data, "device_id", &device)) {
+        goto done;
+    }
+    PyArray_Descr *descr = (PyArray_Descr *)dtype;
+    Py_ssize_t ndim = PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : MOST_DIMS + 1;
+    npy_intp itemsize = PyDataType_ELSIZE(descr);
+    if (ndim > MOST_DIMS || itemsize <= 0 || itemsize > 16 || !PyArray_ISNBO(descr->byteorder)
+        || !sizes_of_tuple(shape, sizes[0], ndim) || !sizes_of_tuple(strides, sizes[1], ndim)) {
+        goto done;
+    }
+    for (Py_ssize_t i = 0; i < ndim; i++) {
+        if (sizes[1][i] % itemsize != 0) {
+            goto done;
+        }
+        sizes[1][i] /= itemsize;
+    }
+    *t = (DLTensor){.data = (void *)(uintptr_t)pointer, .device_type = CUDA_DEVICE,
+                    .device_id = (int32_t)device, .ndim = (int32_t)ndim, .code = (uint8_t)dlpack_code(descr->kind),
+                    .bits = (uint8_t)(8 * itemsize), .lanes = 1, .shape = sizes[0], .strides = sizes[1]};
+    result = 0;
+done:
+    Py_XDECREF(data);
+    Py_XDECREF(dtype);
+    Py_XDECREF(strides);
+    Py_XDECREF(shape);
+    return result;
+}
+
 static TensorView
 tensor_view_function(PyObject *type)
 {
     PyObject *capsule = PyObject_GetAttrString(type, "__dlpack_c_exchange_api__");
     if (capsule == NULL) {
         PyErr_Clear();
-        return NULL;
+        int by_attributes = PyObject_HasAttrString(type, "__cuda_array_interface__");
+        return by_attributes ? view_by_attributes : NULL;
     }
     ExchangeTable *table = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
     Py_DECREF(capsule); /* the table is static data of the library */
@@ -334,7 +425,8 @@ tensor_extent(PyObject *obj, uintptr_t *low, uintptr_t *high)
         if (t.strides == NULL) {
             return false;
         }
-        last += (uintptr_t)((t.shape[i] - 1) * t.strides[i] * itemsize); /* strides are not negative */
+        int64_t span = (t.shape[i] - 1) * t.strides[i] * itemsize;
+        *(span < 0 ? &first : &last) += (uintptr_t)span;
     }
     *low = first;
     *high = last;

@@ -22,7 +22,9 @@ from .refused import RefusedCalls
 
 # Libraries whose module members and functions are constants to compiled code: nobody reassigns
 # ``np.sqrt``. Members of all other modules are guarded.
-TRUSTED = frozenset({"numpy", "math", "cmath", "operator", "functools", "itertools", "torch", "builtins"})
+TRUSTED = frozenset(
+    {"numpy", "math", "cmath", "operator", "functools", "itertools", "torch", "cupy", "builtins"}
+)
 
 
 # Standard modules whose functions work on the interpreter's own state, text or files: they are called, not
@@ -257,7 +259,10 @@ _SITE = ("site-packages", "dist-packages")
 # Array libraries, what dyncomp itself runs on (finalisers of its objects run anywhere), and test runners.
 _NOT_HOOKED = tuple(
     f"{os.sep}{name}{os.sep}"
-    for name in ("numpy", "torch", "triton", "sympy", "filelock", "platformdirs", "pytest", "_pytest")
+    for name in (
+        *("numpy", "torch", "cupy", "cupyx", "triton", "sympy"),
+        *("filelock", "platformdirs", "pytest", "_pytest"),
+    )
 )
 _OWN = os.path.realpath(sys.modules[__name__.partition(".")[0]].__path__[0]) + os.sep
 

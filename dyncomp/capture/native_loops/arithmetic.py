@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .affine import Form, combine
 from .block import Block
 from .kinds import BOOL, FLOAT, INT, KIND_OF_TYPE, NP_BOOL, Kind, Value
 from .walk import Stop
@@ -113,21 +114,20 @@ def _int_sum(b: Block, op: str, x: Value, y: Value) -> Value:
         "-": (a - e, c - d),
         "*": (min(a * d, a * e, c * d, c * e), max(a * d, a * e, c * d, c * e)),
     }[op]
+    form = _form(op, x, y)
+    if form is not None and (ends[0] < -(2**63) or ends[1] >= 2**63):
+        low, high = b.bounds_of(form)
+        ends = (max(low, ends[0]), min(high, ends[1]))
     checked = f"!__builtin_{_CHECKED[op]}_overflow({x.text}, {y.text}, &{{}})"
     made = _made(b, f"{x.text} {op} {y.text}", *ends, checked)
-    return Value(INT, made.parts, _shifted(op, x, y), made.low, made.high)
+    return Value(INT, made.parts, form, made.low, made.high)
 
 
-def _shifted(op: str, x: Value, y: Value) -> Any:
-    """The fact of the number of an iterator plus a constant."""
-    near = 2**20
-    if op in "+-" and x.fact is not None and y.constant is not None and abs(y.constant) < near:
-        kind, depth, offset = x.fact
-        moved = offset + (y.constant if op == "+" else -y.constant)
-        return (kind, depth, moved) if kind == "item" and abs(moved) < near else None
-    if op == "+" and y.fact is not None and x.constant is not None:
-        return _shifted(op, y, x)
-    return None
+def _form(op: str, x: Value, y: Value) -> Form | None:
+    forms = [Form((), v.constant) if v.constant is not None else v.fact for v in (x, y)]
+    if not any(isinstance(v.fact, Form) for v in (x, y)) or not all(isinstance(f, Form) for f in forms):
+        return None
+    return combine(op, *forms)  # type: ignore[arg-type]
 
 
 def _int_divide(b: Block, op: str, x: Value, y: Value) -> Value:

@@ -48,6 +48,11 @@ def parts_of(array: Value) -> Parts:
     )
 
 
+def sizes(array: Value) -> tuple[str, ...]:
+    """The lengths of its axes in C."""
+    return parts_of(array).sizes
+
+
 def element(b: Block, value: Value, index: list[Value]) -> Value:
     """``value[index]``: a NumPy scalar, or a view of the axes that are left."""
     if value.kind.family == "list" and len(index) == 1:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..bytecode.instr import Instr
+from .affine import Bounds, Form, Symbol, is_linear, symbol
 from .blocks import inner_stores
 from .kinds import (
     BOOL,
     INT,
     UNBOUND_KIND,
     UNBOUND_VALUE,
+    Access,
     Fact,
     IterDetail,
     Kind,
@@ -25,7 +26,8 @@ HANDLERS: dict[str, Handler] = {}
 
 SOFT_BUDGET = 1 << 20
 HARD_BUDGET = 1 << 25
-"""Steps back to a header between two looks at signals: at the loop's own header, and at loops inside."""
+"""Steps back to a header between two looks at signals: at the loop's own header, and at loops inside, so
+many more. The budget is what is left until the latter."""
 
 
 def handles(*ops: str) -> Callable[[Handler], Handler]:
@@ -89,10 +91,10 @@ class Block:
         """Leave where ``condition`` does not hold."""
         self.line(f"if (unlikely(!({condition}))) goto {self._leave(reason)};")
 
-    def _leave(self, reason: str, retry: tuple[int, int] | None = None) -> str:
+    def _leave(self, reason: str) -> str:
         kinds = tuple(value.kind for value in self.leave_stack)
         where = self.walker.subject.code.instructions[self.leave_place]
-        leave = Leave(self.leave_place, kinds, f"{reason}, line {where.loc.line}", retry)
+        leave = Leave(self.leave_place, kinds, f"{reason}, line {where.loc.line}")
         return self.walker.leave(leave, self.leave_stack)
 
     def leave_label(self, reason: str) -> str:
@@ -112,7 +114,7 @@ class Block:
         if value.parts and self.changes(slot) and value.parts[0].startswith("v_"):
             value = self.env[slot] = self.copied(value)
         if value.kind.family == "array":
-            return Value(value.kind, value.parts, ("local", slot, 0))
+            return Value(value.kind, value.parts, slot)
         return value
 
     def changes(self, slot: str) -> bool:
@@ -165,13 +167,27 @@ class Block:
             moved = walker.stack_value(depth, value).parts != value.parts
             if value.kind.family == "iter" and moved:
                 raise Stop("an iterator that moves on the stack")
+        if not _opens(scope, index, stack) or stack[-1].kind.detail.facts is not None:
+            return self._go(scope, index, stack)
+        value, facts = stack[-1], self._wanted(scope, index, stack)
+        stack[-1] = Value(iter_kind(value.kind.detail._replace(facts=frozenset())), value.parts)
+        if not facts:
+            return self._go(scope, index, stack)
+        fast = Value(iter_kind(value.kind.detail._replace(facts=facts)), value.parts)
+        met = self._condition(stack, facts)
+        return (
+            f"if ({met}) {{ {self._go(scope, index, [*stack[:-1], fast])} }} {self._go(scope, index, stack)}"
+        )
+
+    def _go(self, scope: Scope, index: int, stack: list[Value]) -> str:
+        walker = self.walker
         lines: list[str] = []
-        opens = scope.code.instructions[index].op == "FOR_ITER" and stack[-1].kind.family == "iter"
-        if opens and stack[-1].kind.detail.facts is None:
-            lines += self._decide(scope, index, stack)
+        opens = _opens(scope, index, stack)
         inside = stack[:-1] if opens else stack
         stack = [Value(v.kind, v.parts, _valid(v.fact, inside)) for v in stack]
         env = {slot: Value(v.kind, v.parts, _valid(v.fact, inside)) for slot, v in self.env.items()}
+        if opens and (stack[-1].kind.detail.facts or walker.probing == len(inside)):
+            env = _held(scope, index, len(inside), env)
         leave = self._carried_leave(scope, stack, lines)
         version = walker.version(scope, index, stack, env, leave)
         if version is None:
@@ -186,9 +202,21 @@ class Block:
             lines.append(self._paused(scope, index, stack))
         if back and scope.parent is None and index == walker.subject.loop.header:
             walker.goes_round = True
-        into = leaf and not (back and self.at in scope.facts.loops[index].body)
-        lines.append(f"goto {'enter' if into else 'block'}{version.number};")
+        if version.home < 0:
+            version.home = version.number if leaf else self.version.home
+        if leaf and back and self.at in scope.facts.loops[index].body:
+            lines.append(self._next(version, stack))
+        else:
+            lines.append(f"goto {'enter' if leaf else 'block'}{version.number};")
         return " ".join(lines)
+
+    def _next(self, version: Version, stack: list[Value]) -> str:
+        """From the body of an innermost loop back to its header."""
+        if version.number == self.version.home:
+            return f"goto next{version.number};"
+        current, _, step = stack[-1].parts[:3]
+        rest = f"({stop_of(len(stack) - 1)} - {current}) / {stack[-1].kind.detail.step or step}"
+        return f"budget += {rest}; goto enter{version.number};"
 
     def _carried_leave(
         self, scope: Scope, stack: list[Value], lines: list[str]
@@ -217,7 +245,7 @@ class Block:
 
     def _paused(self, scope: Scope, index: int, stack: list[Value]) -> str:
         own = scope.parent is None and index == self.walker.subject.loop.header
-        limit = "0" if own else f"-{HARD_BUDGET}LL"
+        limit = HARD_BUDGET if own else 0
         return f"if (unlikely(--budget < {limit})) goto {self.pause_label(scope, index, stack)};"
 
     def pause_label(self, scope: Scope, index: int, stack: list[Value]) -> str:
@@ -226,66 +254,74 @@ class Block:
         return self.walker.leave(Leave(index, tuple(v.kind for v in stack), PAUSED), stack)
 
     # -- accesses within bounds -------------------------------------------------------------------------
-    def _decide(self, scope: Scope, header: int, stack: list[Value]) -> list[str]:
-        """Find out which accesses by the numbers of the iterator on top can be checked once, before the loop;
-        the statements that check them."""
+    def _wanted(self, scope: Scope, header: int, stack: list[Value]) -> frozenset[Access]:
+        """Which accesses in an innermost loop, whose iterator is on top, can be checked before it."""
         value = stack[-1]
-        detail: IterDetail = value.kind.detail
-        facts: frozenset[tuple[str, int, int]] = frozenset()
-        may = detail.sign != 0 and (id(scope.code), header) not in self.walker.subject.checked
-        if may and self.walker.probing is None:
-            facts = self._probe(scope, header, stack)
-        stack[-1] = Value(iter_kind(detail._replace(facts=facts)), value.parts)
-        if not facts:
-            return []
-        current, end, step = value.parts[:3]
-        last = f"{end} - {detail.step or step}"
-        low, high = (current, last) if detail.sign > 0 else (f"({last})", current)
-        tests = []
-        for slot, axis, offset in sorted(facts):
-            size = self.env[slot].parts[1 + axis]
-            if not (detail.nonnegative and offset >= 0):
-                tests.append(f"{low} >= {-offset}")
-            tests.append(f"{high} < {size} - {offset}" if offset else f"{high} < {size}")
-        order = "<" if detail.sign > 0 else ">"
-        kept = (self.leave_place, self.leave_stack)
-        if scope.parent is None:
-            self.leave_place, self.leave_stack = header, (*stack[:-1], value)
-        label = self._leave("negative positions", (id(scope.code), header))
-        self.leave_place, self.leave_stack = kept
-        met = " && ".join(dict.fromkeys(tests))
-        return [f"if ({current} {order} {end} && !({met})) goto {label};"]
-
-    def _probe(self, scope: Scope, header: int, stack: list[Value]) -> frozenset[tuple[str, int, int]]:
-        value = stack[-1]
-        detail: IterDetail = value.kind.detail
-        probe = Walker(self.walker.subject, len(stack) - 1)
+        if self.walker.probing is not None or not is_leaf(scope, header, value.kind):
+            return frozenset()
+        depth = len(stack) - 1
+        probe = Walker(self.walker.subject, depth)
         probe.root = self.walker.root
         probe.scopes = dict(self.walker.scopes)
-        probed = Value(iter_kind(detail._replace(facts=frozenset())), value.parts)
+        probed = Value(iter_kind(value.kind.detail._replace(facts=frozenset())), value.parts)
         body = scope.facts.loops[header].body
         probe.limit = (scope, body)
-        env = {slot: Value(v.kind, v.parts, v.fact) for slot, v in self.env.items()}
+        env = {slot: Value(v.kind, v.parts, _valid(v.fact, stack[:-1])) for slot, v in self.env.items()}
+        env = _held(scope, header, depth, env)
         leave = None if scope.parent is None else (self.leave_place, self.leave_stack)
         probe.version(scope, header, [*stack[:-1], probed], env, leave)
         walk_all(probe)
         stores = {scope.slot(name) for name in inner_stores(scope.code, body)}
-        return frozenset(
-            (slot, axis, offset)
-            for slot, axis, offset in probe.requests
-            if slot not in stores and slot in self.env and self.env[slot].kind.family == "array"
-        )
+        arrays = {slot for slot, value in self.env.items() if value.kind.family == "array"} - stores
+        found = frozenset(access for access in probe.requests if not access[0] or access[0] in arrays)
+        return found if any(access[0] for access in found) else frozenset()
+
+    def _condition(self, stack: list[Value], facts: frozenset[Access]) -> str:
+        """Whether the accesses are within bounds; the loop's iterator is on top."""
+        value = stack[-1]
+        detail: IterDetail = value.kind.detail
+        current, end, step = value.parts[:3]
+        item = ("item", len(stack) - 1)
+
+        def text(found: Symbol) -> str:
+            if found[0] == "held":
+                return self.env[found[1]].text
+            held = stack[found[1]]
+            return f"({held.parts[0]} - {held.kind.detail.step or held.parts[2]})"
+
+        def low(found: Symbol) -> int | None:
+            if found[0] == "held":
+                return self.env[found[1]].low
+            return 0 if stack[found[1]].kind.detail.nonnegative else None
+
+        met = Bounds(item, current, f"({end} - {detail.step or step})", detail.sign, text, low)
+        for slot, axis, form in sorted(facts):
+            if slot:
+                met.within(form, self.env[slot].parts[1 + axis])
+            else:
+                met.fits(form)
+        return " && ".join([f"{current} {'<' if detail.sign > 0 else '>'} {end}", *met.found])
 
     def within_bounds(self, array: Value, axis: int, index: Value) -> bool:
         """Whether the loop's start has checked this access; asks for it, if not."""
-        if array.fact is None or array.fact[0] != "local" or index.fact is None or index.fact[0] != "item":
+        if not isinstance(array.fact, str) or not isinstance(index.fact, Form):
             return False
-        _, depth, offset = index.fact
-        wanted = (array.fact[1], axis, offset)
-        if depth == self.walker.probing:
-            self.walker.requests.add(wanted)
-        facts = self.stack[depth].kind.detail.facts if depth < len(self.stack) else None
-        return facts is not None and wanted in facts
+        return self._is_known((array.fact, axis, index.fact))
+
+    def bounds_of(self, form: Form) -> tuple[int, int]:
+        """What a sum or product is within by what the loop's start has checked; asks for it, if not."""
+        if self._is_known(("", 0, form)):
+            return -(2**62), 2**62
+        return -(2**63) - 1, 2**63
+
+    def _is_known(self, access: Access) -> bool:
+        depth = self.walker.probing
+        if depth is not None:
+            item = ("item", depth)
+            form = access[2]
+            if is_linear(form, item) and all(found[-1] <= depth for found in form.symbols):
+                self.walker.requests.add(access)
+        return any(v.kind.family == "iter" and access in (v.kind.detail.facts or ()) for v in self.stack)
 
     # -- truth ------------------------------------------------------------------------------------------
     def truth(self, value: Value) -> str:
@@ -307,15 +343,35 @@ def is_leaf(scope: Scope, index: int, kind: Kind) -> bool:
     return index in scope.facts.leaves and bool(kind.detail.sign)
 
 
+def stop_of(depth: int) -> str:
+    """The variable with the end of the steps that an innermost loop takes before it looks at the budget."""
+    return f"it{depth}_stop"
+
+
+def _opens(scope: Scope, index: int, stack: list[Value]) -> bool:
+    """Whether the next number of the iterator on top is about to be taken."""
+    return scope.code.instructions[index].op == "FOR_ITER" and stack[-1].kind.family == "iter"
+
+
+def _held(scope: Scope, header: int, depth: int, env: dict[str, Value]) -> dict[str, Value]:
+    """Ints in locals that the loop does not assign are symbols in it."""
+    stores = {scope.slot(name) for name in inner_stores(scope.code, scope.facts.loops[header].body)}
+    found = dict(env)
+    for slot, value in env.items():
+        if value.kind == INT and value.fact is None and slot not in stores:
+            found[slot] = Value(INT, value.parts, symbol(("held", slot, depth)))
+    return found
+
+
 PAUSED = "paused"
 
 
 def _valid(fact: Fact | None, stack: list[Value]) -> Fact | None:
-    """``fact``, unless the iterator that it is about is gone."""
-    if fact is None or fact[0] != "item":
+    """``fact``, unless an iterator that it is about is gone."""
+    if not isinstance(fact, Form):
         return None
-    depth: Any = fact[1]
-    return fact if depth < len(stack) and stack[depth].kind.family == "iter" else None
+    depths = [found[-1] for found in fact.symbols]
+    return fact if all(d < len(stack) and stack[d].kind.family == "iter" for d in depths) else None
 
 
 def walk_all(walker: Walker) -> None:

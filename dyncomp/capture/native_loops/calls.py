@@ -272,11 +272,10 @@ def _int(b: Block, args: list[Value]) -> Value:
 
 def whole(b: Block, text: str, function: str) -> Value:
     """A double as an int, by ``trunc``, ``floor``, ``ceil`` or ``rint``."""
-    number = b.temp("double", f"__builtin_{function}({text})")
-    b.check(
-        f"{number} >= -9223372036854775808.0 && {number} < 9223372036854775808.0", "a float that is no int"
-    )
-    return b.new(INT, f"(i64){number}")
+    number = text if function == "trunc" else f"__builtin_{function}({text})"
+    found = b.walker.temp("i64")
+    b.check(f"as_int({number}, &{found})", "a float that is no int")
+    return Value(INT, (found,))
 
 
 @answers(float)

@@ -8,7 +8,8 @@ from typing import Any
 
 from ..bytecode.instr import Instr
 from . import arithmetic, arrays, calls, iterators
-from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf
+from .affine import symbol
+from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
 from .kinds import (
     BOOL,
     INT,
@@ -160,21 +161,16 @@ def _for_iter(b: Block, instr: Instr) -> None:
     depth = len(b.stack) - 1
     detail: IterDetail = value.kind.detail
     current, end, step = value.parts[:3]
-    stop = end
     order = {0: "!=", 1: "<", -1: ">"}[detail.sign]
     after = b.goto(instr.arg, b.stack[:-1])
     if b.index == b.version.index and is_leaf(b.scope, b.index, value.kind):
-        stop = b.walker.variable(f"it{depth}_stop", "i64")
-        _count_in_advance(b, value, stop)
-        paused = b.pause_label(b.scope, b.index, b.stack)
-        limit = 0 if _is_own(b) else -HARD_BUDGET
-        again = f"if (budget < {limit}) goto {paused}; goto enter{b.version.number};"
-        after = f"if ({current} {order} {end}) {{ {again} }} {after}"
-    b.line(f"if (!({current} {order} {stop})) {{ {after} }}")
+        _count_in_advance(b, value, order, after)
+    else:
+        b.line(f"if (!({current} {order} {end})) {{ {after} }}")
     item = b.temp("i64", current)
     advance = f"{current} += {detail.step or step};"
     low, high = (0 if detail.nonnegative else -LARGEST), LARGEST
-    fact = ("item", depth, 0) if detail.sign else None
+    fact = symbol(("item", depth)) if detail.sign else None
     number = Value(INT, (item,), fact, low, high)
     if detail.source is not None:
         number = iterators.item(b, Value(detail.source, value.parts[3:]), number)
@@ -187,18 +183,28 @@ def _is_own(b: Block) -> bool:
     return b.scope.parent is None and b.index == b.walker.subject.loop.header
 
 
-def _count_in_advance(b: Block, value: Value, stop: str) -> None:
-    """A loop with no loop inside takes from the budget for many steps at once, so that its body has no
-    other end."""
+def _count_in_advance(b: Block, value: Value, order: str, after: str) -> None:
+    """A loop with no loop inside takes from the budget for many steps at once, and asks behind each step for
+    the next: one loop with one way back for the C++ compiler."""
     detail: IterDetail = value.kind.detail
     current, end, step = value.parts[:3]
+    stop = b.walker.variable(stop_of(len(b.stack) - 1), "i64")
+    number = b.version.number
     size = f"{abs(detail.step) * SOFT_BUDGET}LL" if detail.step else f"{step} * {SOFT_BUDGET}"
     if detail.step and detail.sign < 0:
         size = f"-{size}"
-    order = ">" if detail.sign > 0 else "<"
+    far = ">" if detail.sign > 0 else "<"
     b.version.entry = [
-        f"{stop} = {end} - {current} {order} {size} ? {current} + {size} : {end};",
+        f"{stop} = {end} - {current} {far} {size} ? {current} + {size} : {end};",
         f"budget -= ({stop} - {current}) / {detail.step or step};",
+        f"if (!({current} {order} {stop})) goto done{number};",
+    ]
+    paused = b.pause_label(b.scope, b.index, b.stack)
+    limit = HARD_BUDGET if _is_own(b) else 0
+    again = f"if (budget < {limit}) goto {paused}; goto enter{number};"
+    b.version.tail = [
+        f"next{number}: if ({current} {order} {stop}) goto block{number};",
+        f"done{number}: if ({current} {order} {end}) {{ {again} }} {after}",
     ]
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..bytecode.loops import UNBOUND
+from .affine import Form
 
 Box = Callable[[Sequence[Any], "Objects"], Any]
 """Makes the Python object from the values of the parts and the objects of the run."""
@@ -165,23 +166,27 @@ def list_kind(item: Kind | None, depth: int = 0) -> Kind:
     return Kind("list", name, (("_p", "char*"), ("_id", "i64"), *path), box, ListDetail(item, depth))
 
 
+Access = tuple[str, int, Form]
+"""An array in a local, an axis and where it is accessed; without a local: an int of 64 bits."""
+
+
 class IterDetail(NamedTuple):
     """``step``: 0 for one known only at run time; ``sign``: its sign, 0 if unknown. ``nonnegative``: no
-    number of it is below 0. ``facts``: the accesses (local, axis, offset) that were found to be within bounds
-    for all of its numbers; None: not looked at yet. ``source``: what gives the items where they are not the
+    number of it is below 0. ``facts``: the accesses that were found to be within bounds for all of its
+    numbers; None: not looked at yet. ``source``: what gives the items where they are not the
     numbers themselves."""
 
     step: int
     sign: int
     nonnegative: bool
-    facts: frozenset[tuple[str, int, int]] | None
+    facts: frozenset[Access] | None
     source: Kind | None = None
 
 
 def iter_kind(detail: IterDetail) -> Kind:
     """Iterators over ranges: the next number, the first that is not of it any more, the step."""
     facts = detail.facts
-    shown = "" if facts is None else "k" + "".join(f"_{s}.{a}.{o}" for s, a, o in sorted(facts))
+    shown = "" if facts is None else f"k{sorted(facts)}"
     source = detail.source
     name = f"r{_progress(detail)}{shown}{source.code if source else ''}"
     parts = (("_cur", "i64"), ("_end", "i64"), ("_step", "i64"), *(source.parts if source else ()))
@@ -276,9 +281,8 @@ def method_kind(array: Kind, name: str) -> Kind:
     return Kind("method", f"m{name}_{array.code}", array.parts, box, (array, name))
 
 
-Fact = tuple[str, Any, int]
-"""What is known of a value besides its kind: ``("item", depth, offset)``, the current number of the iterator
-at that depth of the stack and an offset; ``("local", name, 0)``, what the local ``name`` holds."""
+Fact = Form | str
+"""What is known of a value besides its kind: what an integer is made of; the local that holds an array."""
 
 
 class Value:

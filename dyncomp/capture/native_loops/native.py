@@ -51,7 +51,7 @@ class Program:
         return all(map(_holds, self.assumptions))
 
 
-class Step:
+class Run:
     """One call of a program: its input, and behind that what it writes (the number of the leave plus 1 first,
     so that it is known whether it ran even where a signal handler raised as it came back)."""
 
@@ -113,19 +113,6 @@ class Step:
         next(given, None)
 
 
-class State:
-    """A run: the call to be made, or the last one made. ``before``: the one before it."""
-
-    def __init__(self, step: Step) -> None:
-        self.step = step
-        self.before: Step | None = None
-
-    @property
-    def last(self) -> Step | None:
-        """The last call that was made."""
-        return self.step if self.step.leave is not None else self.before
-
-
 class _Output:
     """Where a local's tag and the parts of its kinds are in what a program writes."""
 
@@ -173,51 +160,30 @@ class NativeLoop:
         self.title = f"{code.qualname}, line {line} of {code.filename}"
         self._symbol = "".join(c if c.isascii() and c.isalnum() else "_" for c in code.name) + f"_{line}"
 
-    def prepare(self, *values: Any) -> State | None:
+    def prepare(self, *values: Any) -> Run | None:
         """Get ready for a run from the header. ``values``: the iterator, for a ``for`` loop, then the locals
         ``names`` (UNBOUND for those without a value). None where nothing is compiled for such values."""
         depth = self.subject.loop.kind == "for"
-        step = self._step(self.subject.loop.header, list(values[:depth]), list(values[depth:]))
-        return None if step is None else State(step)
+        stack, local = list(values[:depth]), list(values[depth:])
+        program, words, given = self._program(self.subject.loop.header, stack, local)
+        return None if program is None else Run(program, words, given, local)
 
-    def execute(self, state: State) -> None:
-        """Run. Where the loop has to be compiled with checks it is, and goes on."""
-        while True:
-            state.step.call()
-            leave = state.step.leave
-            if leave is None or leave.retry is None:
-                return
-            self.subject.checked.add(leave.retry)
-            self._programs.clear()
-            step = self._step(*self._outcome(state.step))
-            if step is None:
-                return
-            # one at a time: a signal handler may raise between them
-            state.before = state.step
-            state.step = step
+    def execute(self, run: Run) -> None:
+        run.call()
 
-    def results(self, state: State) -> tuple[Any, ...] | None:
+    def results(self, run: Run) -> tuple[Any, ...] | None:
         """(place, stack…, locals…): the canonical instruction at which plain Python is to go on, the values
         on the stack there from the loop's own iterator upwards, and the locals; None if nothing was run. The
         header of a loop as the place may mean that it only paused for the interpreter to look at signals and
         threads."""
-        step = state.last
-        if step is None:
+        leave = run.leave
+        if leave is None:
             return None
-        leave = step.leave
-        assert leave is not None
         self.has_paused = leave.reason == PAUSED
         if leave.reason and not self.has_paused and self.record is not None:
             self.record.bailed[leave.reason] += 1
-        place, stack, local = self._outcome(step)
+        place, stack, local = run.outcome(Objects(run.given, self.subject.constants), self._place_of)
         return place, *stack, *local
-
-    def _outcome(self, step: Step) -> tuple[int, list[Any], list[Any]]:
-        return step.outcome(Objects(step.given, self.subject.constants), self._place_of)
-
-    def _step(self, place: int, stack: list[Any], local: list[Any]) -> Step | None:
-        program, words, given = self._program(place, stack, local)
-        return None if program is None else Step(program, words, given, local)
 
     def _program(
         self, place: int, stack: list[Any], local: list[Any]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from ...dataclass import dataclass
 from ..pyver.tables import INTS_HAVE_TAGS
-from . import control
-from .block import SOFT_BUDGET, walk_all
-from .kinds import Kind, Value
+from . import arrays, control
+from .block import HARD_BUDGET, SOFT_BUDGET, walk_all
+from .kinds import LARGEST_AXIS, Kind, Value
 from .walk import FIRST_TAG, Assumption, Leave, Subject, Version, Walker, clean, put
 
 PRELUDE = (
@@ -63,6 +63,19 @@ static inline bool item_bool(char* item, bool* value) {
 static inline bool is_plain_number(char* item) {
   char* type = TYPE(item);
   return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type;
+}
+/* The whole part of a double, and whether it fits; the processor marks what does not by the least number. */
+static inline bool as_int(double x, i64* result) {
+#ifdef __x86_64__
+  typedef double pair __attribute__((vector_size(16)));
+  pair held = {x, 0.0};
+  *result = __builtin_ia32_cvttsd2si64(held);
+  return *result != -9223372036854775807LL - 1;
+#else
+  if (!(x >= -9223372036854775808.0 && x < 9223372036854775808.0)) return false;
+  *result = (i64)x;
+  return true;
+#endif
 }
 static inline i64 floor_div(i64 a, i64 b) { i64 q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
 static inline i64 floor_mod(i64 a, i64 b) { i64 r = a % b;
@@ -157,7 +170,13 @@ def render(
     outputs, writes, words = _outputs(walker, stack_words)
     text = [f"/* {title} */", PRELUDE, f'extern "C" i64 {symbol}(const Word* in, Word* out) {{']
     text += [f"  {line}" for line in _declarations(walker)]
-    text += [f"  i64 budget = {SOFT_BUDGET}, left;", *(f"  {line}" for line in reads), f"  {first}"]
+    sizes = [size for value in env.values() if value.kind.family == "array" for size in arrays.sizes(value)]
+    known = [f"if ((u64){size} > {LARGEST_AXIS}) __builtin_unreachable();" for size in sizes]
+    text += [
+        f"  i64 budget = {SOFT_BUDGET + HARD_BUDGET}, left;",
+        *(f"  {line}" for line in (*reads, *known)),
+        f"  {first}",
+    ]
     for version in walker.versions.values():
         text += _block(version)
     for number, lines in enumerate(walker.leave_lines):
@@ -227,4 +246,4 @@ def _block(version: Version) -> list[str]:
         text.append(f"enter{version.number}:")
         text += [f"  {line}" for line in version.entry]
     text.append(f"block{version.number}: /* line {instr.loc.line} */")
-    return text + [f"  {line}" for line in version.lines]
+    return text + [f"  {line}" for line in (*version.lines, *version.tail)]

@@ -11,9 +11,10 @@ from ...dataclass import dataclass, field
 from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
 from .blocks import CodeFacts, facts_of
-from .kinds import BOOL, FLOAT, INT, NONE_VALUE, Kind, Value, constant_kind, tuple_kind
+from .kinds import BOOL, FLOAT, INT, NONE_VALUE, Access, Kind, Value, constant_kind, tuple_kind
 
 MOST_VERSIONS = 8
+_MOST_OF_FACTS = 2
 MOST_BLOCKS = 600
 TAG_GIVEN, TAG_UNBOUND, FIRST_TAG = 0, 1, 2
 
@@ -56,30 +57,29 @@ class Version:
     lines: list[str] = field(default_factory=list)
     entry: list[str] = field(default_factory=list)
     """What comes before ``lines`` where control comes from outside of a loop."""
+    tail: list[str] = field(default_factory=list)
+    """What comes behind all of such a loop."""
+    home: int = -1
+    """The version of the innermost loop's header that led here first."""
 
 
 @dataclass(frozen=True)
 class Leave:
-    """A way out. ``reason`` is empty for the loop's own ends; ``retry`` is the header of a loop whose
-    accesses
-    were not all within bounds, so that it has to be compiled with checks."""
+    """A way out. ``reason`` is empty for the loop's own ends."""
 
     place: int
     stack: tuple[Kind, ...]
     reason: str
-    retry: tuple[int, int] | None = None
 
 
 @dataclass(eq=False)
 class Subject:
-    """What is compiled. ``constants`` grows; ``checked`` holds (code, header) of loops to compile with
-    checks."""
+    """What is compiled. ``constants`` grows."""
 
     code: CanonicalCode
     loop: Loop
     namespace: dict[str, Any]
     constants: list[Any] = field(default_factory=list)
-    checked: set[tuple[int, int]] = field(default_factory=set)
     decoded: dict[types.CodeType, CanonicalCode] = field(default_factory=dict)
 
     def constant(self, value: Any) -> Kind:
@@ -112,7 +112,9 @@ class Walker:
         self.scopes: dict[Any, Scope] = {}
         self.limit: tuple[Scope, frozenset[int]] | None = None
         self.versions: dict[Any, Version] = {}
-        self.counts: dict[tuple[int, int], int] = {}
+        self.counts: dict[tuple[int, int, bool], int] = {}
+        self.merges: dict[Any, int] = {}
+        """How many versions there are for a place and kinds."""
         self.work: list[Version] = []
         self.variables: dict[str, str] = {}
         self.tags: dict[str, list[Kind]] = {}
@@ -121,7 +123,7 @@ class Walker:
         self.leave_keys: dict[Any, int] = {}
         self.assumptions: list[Assumption] = []
         self.inputs: dict[str, tuple[Any, Any]] = {}
-        self.requests: set[tuple[str, int, int]] = set()
+        self.requests: set[Access] = set()
         self.goes_round = False
         self.temps = 0
 
@@ -189,19 +191,27 @@ class Walker:
         env: dict[str, Value],
         leave: tuple[int, tuple[Value, ...]] | None,
     ) -> Version | None:
-        """The version of the block at ``index`` for a state; None where there are too many of them."""
+        """The version of the block at ``index`` for a state; None where there are too many of them. Where
+        states differ in facts alone (of a variable that each step moves on), one is made without facts."""
         kept = {slot: env[slot] for slot in sorted(_live_slots(scope, index)) if slot in env}
         left = None if leave is None else (leave[0], tuple(v.kind for v in leave[1]))
-        key = (
-            scope.number,
-            index,
-            tuple((value.kind, value.fact) for value in stack),
-            tuple((slot, value.kind, value.fact) for slot, value in kept.items()),
+        unchecked = any(value.kind.family == "iter" and value.kind.detail.facts for value in stack)
+        place = (scope.number, index, unchecked)
+        kinds = (
+            *place,
+            tuple(value.kind for value in stack),
+            tuple((slot, value.kind) for slot, value in kept.items()),
             left,
         )
+        key = (kinds, *facts_in(stack, kept))
         found = self.versions.get(key)
+        if found is None and self.merges.get(kinds, 0) >= _MOST_OF_FACTS:
+            stack = [Value(value.kind, value.parts) for value in stack]
+            kept = {slot: Value(value.kind, value.parts) for slot, value in kept.items()}
+            key = (kinds, *facts_in(stack, kept))
+            found = self.versions.get(key)
         if found is None:
-            place = (scope.number, index)
+            self.merges[kinds] = self.merges.get(kinds, 0) + 1
             self.counts[place] = self.counts.get(place, 0) + 1
             if self.counts[place] > MOST_VERSIONS:
                 return None
@@ -250,6 +260,11 @@ class Walker:
         if found is None:
             found = self.scopes[key] = make(len(self.scopes) + 1)
         return found
+
+
+def facts_in(stack: Sequence[Value], env: dict[str, Value]) -> tuple[Any, Any]:
+    """The facts of a state, which with its kinds make it out."""
+    return tuple(value.fact for value in stack), tuple(value.fact for value in env.values())
 
 
 def put(place: str, text: str, form: str) -> str:

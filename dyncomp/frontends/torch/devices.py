@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from .library import torch
 from .routines import ON_TENSORS
 
 
+@functools.lru_cache(maxsize=64)
 def _place(device: Device) -> Any:
     return torch.device(str(device))
 

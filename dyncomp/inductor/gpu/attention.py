@@ -3,17 +3,18 @@
 Keys are gone through a block at a time, with the largest score and the sum so far of each row (Milakov and
 Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022). ``f`` is
 any pointwise function of a score, its place and what is read there: scale, additive and boolean masks,
-causality, a soft cap. Blocks of keys that a causal mask hides from all rows of a program are left out.
+causality, a soft cap. Blocks of keys that a causal mask hides from all rows of a program are left out, and
+only those that it cuts are masked.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from ...dataclass import dataclass
 from ...dtypes import float32
-from ..epilogue import Tiled
 from ..loopir import Axis, Kernel, Stmt
 from ..render.triton import TritonKernel
 from ..render.triton_layout import Group, power_of_two
@@ -21,7 +22,8 @@ from ..render.triton_print import pointer_type
 from ..render.triton_tile import POSITIONS, in_registers, is_known, masks, pointers_of, tile_printer
 from ..schedule import CallChain, TileKernel
 from .jit import jit_kernel
-from .products import HALVES, NARROW, Processor, is_wide, starts
+from .products import DESCRIPTOR_BYTES, HALVES, NARROW, Processor, is_wide, starts
+from .softmax import find_softmax
 
 # Heads wider than this leave no registers for a block of keys.
 WIDEST = 256
@@ -30,174 +32,35 @@ LEAST = 16
 
 @dataclass(frozen=True)
 class Block:
-    """Rows (queries) of a program, and columns (keys) that it takes at a time."""
+    """Rows (queries) of a program, and columns (keys) that it takes at a time; ``described``: these are
+    copied by the hardware's tensor descriptors (Hopper and later)."""
 
     rows: int
     columns: int
     warps: int
     stages: int
+    described: bool = False
 
 
 # By the width of heads: up to 64, up to 128, wider.
 NARROW_BLOCKS = (Block(128, 64, 4, 3), Block(128, 128, 8, 2), Block(64, 64, 4, 3), Block(64, 32, 4, 3))
 HALF_BLOCKS = (Block(128, 64, 8, 3), Block(64, 64, 4, 2), Block(64, 32, 4, 3))
 WIDE_BLOCKS = (Block(64, 32, 4, 2), Block(64, 64, 8, 2), Block(32, 32, 4, 2))
-# More, where operands of products are read from shared memory, not registers.
-HOPPER_BLOCKS = (Block(128, 128, 8, 2),)
+# The same where operands of products are read from shared memory, not registers, and there is more of it.
+HOPPER_NARROW_BLOCKS = (
+    Block(64, 64, 4, 3),
+    Block(128, 64, 4, 3),
+    Block(128, 64, 8, 3),
+    Block(64, 128, 4, 2, described=True),
+)
+HOPPER_HALF_BLOCKS = (
+    Block(128, 64, 8, 2, described=True),
+    Block(128, 128, 8, 3),
+    Block(64, 64, 4, 3),
+    Block(128, 64, 8, 3),
+)
 FLOAT_BLOCKS = (Block(32, 32, 4, 2), Block(64, 32, 8, 2))
 SHORT_BLOCKS = (Block(16, 64, 4, 3), Block(16, 128, 4, 3))
-
-
-# -- what is a softmax ------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Softmax:
-    """A kernel of rows as ``softmax(scores)``. ``scores``: the statement's name; ``before``: the statements
-    that it takes; ``empty_is_zero``: rows of scores that are all -inf give 0 (else NaN); ``hidden_after``:
-    column ``row + hidden_after + 1`` and those behind it are -inf, where that is known."""
-
-    scores: str
-    before: tuple[Stmt, ...]
-    empty_is_zero: bool
-    hidden_after: int | None
-
-
-def is_softmax(tiled: Tiled) -> bool:
-    return find_softmax(tiled.kernel, tiled.sink) is not None
-
-
-def find_softmax(kernel: Kernel, sink: int) -> Softmax | None:
-    """The softmax that a kernel of rows computes into its buffer ``sink``, if it does nothing else."""
-    effects = [s for s in kernel.body if not s.out]
-    if len(effects) != 1 or effects[0].op != "store" or effects[0].arg[0] != kernel.buffers[sink].name:
-        return None
-    return _Matcher(kernel).match(effects[0].args[0])
-
-
-_OPPOSITE = {
-    "less": "greater_equal",
-    "less_equal": "greater",
-    "greater": "less_equal",
-    "greater_equal": "less",
-}
-
-
-class _Matcher:
-    def __init__(self, kernel: Kernel) -> None:
-        self.by_name = {s.out: s for s in kernel.body if s.out}
-        self.body = kernel.body
-
-    def match(self, stored: str) -> Softmax | None:
-        weights = self.behind_casts(stored)
-        guard = None
-        if weights.op == "where":
-            chosen, zero, rest = (self.by_name[a] for a in weights.args)
-            if not self.is_number(zero.out, 0.0):
-                return None
-            guard, weights = chosen, self.behind_casts(rest.out)
-        if weights.op != "divide":
-            return None
-        term, total = (self.by_name[a] for a in weights.args)
-        if term.op != "exp" or not self.reduces(total, "sum", term.out):
-            return None
-        shifted = self.by_name[term.args[0]]
-        if shifted.op != "subtract" or shifted.dtype is not float32:
-            return None
-        scores, top = shifted.args
-        if not self.reduces(self.by_name[top], "max", scores):
-            return None
-        if guard is not None and not self.is_lowest(guard, top):
-            return None
-        before = self.needed(scores)
-        if any(s.op == "reduce" for s in before):
-            return None
-        return Softmax(scores, before, guard is not None, self.hidden(scores))
-
-    def behind_casts(self, name: str) -> Stmt:
-        """What a value was converted from, or is."""
-        stmt = self.by_name[name]
-        while stmt.op == "cast":
-            stmt = self.by_name[stmt.args[0]]
-        return stmt
-
-    def reduces(self, stmt: Stmt, combiner: str, source: str) -> bool:
-        return stmt.op == "reduce" and stmt.arg[0] == combiner and stmt.args == (source,)
-
-    def is_number(self, name: str, value: float) -> bool:
-        stmt = self.behind_casts(name)
-        return stmt.op == "const" and float(stmt.arg) == value
-
-    def is_lowest(self, stmt: Stmt, top: str) -> bool:
-        """Whether ``stmt`` asks whether the largest score of a row is -inf."""
-        if stmt.op != "equal":
-            return False
-        one, other = stmt.args
-        return (one == top and self.is_number(other, float("-inf"))) or (
-            other == top and self.is_number(one, float("-inf"))
-        )
-
-    def needed(self, name: str) -> tuple[Stmt, ...]:
-        wanted = {name}
-        found: list[Stmt] = []
-        for stmt in reversed(self.body):
-            if stmt.out in wanted and stmt.out:
-                wanted.update(stmt.args)
-                found.append(stmt)
-        return tuple(reversed(found))
-
-    # -- causality ----------------------------------------------------------------------------
-    def hidden(self, name: str) -> int | None:
-        """How far behind its own position a row sees, by a ``where(column - row <= constant, …, -inf)``. What
-        is added to -inf (a mask, a scaled score) leaves it -inf, or gives NaN that eager code has too."""
-        stmt = self.by_name[name]
-        if stmt.op != "where":
-            return None
-        condition, one, other = stmt.args
-        if self.is_number(other, float("-inf")):
-            return self.bound(condition)
-        return self.bound(condition, holds=False) if self.is_number(one, float("-inf")) else None
-
-    def bound(self, name: str, holds: bool = True) -> int | None:
-        """The largest ``column - row`` for which a condition holds (or does not hold), where it is one of
-        positions."""
-        stmt = self.by_name[name]
-        if stmt.op == "logical_not":
-            return self.bound(stmt.args[0], not holds)
-        if stmt.op == "where" and stmt.dtype.is_bool:
-            condition, true, false = stmt.args
-            known = self.is_number(true, 1) and self.is_number(false, 0)
-            return self.bound(condition, holds) if known else None
-        if stmt.op == "equal":
-            # where(seen, 1, 0) == 1
-            inner, one = (self.by_name[a] for a in stmt.args)
-            if inner.op != "where" or inner.args[1] != one.out or not self.is_number(one.out, 1.0):
-                return None
-            return self.bound(inner.args[0], holds) if self.is_number(inner.args[2], 0.0) else None
-        forms = {"less_equal": (1, 0), "less": (1, -1), "greater_equal": (-1, 0), "greater": (-1, -1)}
-        if stmt.op not in _OPPOSITE:
-            return None
-        sign, extra = forms[stmt.op if holds else _OPPOSITE[stmt.op]]
-        left, right = (self.position(a) for a in stmt.args)
-        if left is None or right is None:
-            return None
-        # sign * (left - right) <= extra, in columns, rows and a constant
-        columns, rows, constant = (sign * (a - b) for a, b in zip(left, right))
-        return extra - constant if (columns, rows) == (1, -1) else None
-
-    def position(self, name: str) -> tuple[int, int, int] | None:
-        """How often a value has the column's and the row's position, and what is added to them."""
-        stmt = self.by_name[name]
-        if stmt.op == "const" and isinstance(stmt.arg, int):
-            return (0, 0, stmt.arg)
-        if stmt.op == "add" and stmt.args == (f"{name}_from", f"{name}_in"):
-            return (1, 0, 0) if self.by_name[f"{name}_in"].arg == "c" else (0, 1, 0)
-        if stmt.op in ("add", "subtract"):
-            left, right = (self.position(a) for a in stmt.args)
-            if left is None or right is None:
-                return None
-            sign = 1 if stmt.op == "add" else -1
-            columns, rows, constant = (a + sign * b for a, b in zip(left, right))
-            return (columns, rows, constant)
-        return None
 
 
 # -- which ------------------------------------------------------------------------------------
@@ -240,13 +103,14 @@ def _blocks(step: CallChain, processor: Processor) -> Sequence[Block]:
     width = max(int(first.k), int(step.second.n))
     if width > 128:
         return WIDE_BLOCKS
-    blocks = HALF_BLOCKS if width > 64 else NARROW_BLOCKS
-    if width > 64 and processor.descriptors:
-        blocks = (*blocks, *HOPPER_BLOCKS)
+    blocks: Sequence[Block] = HALF_BLOCKS if width > 64 else NARROW_BLOCKS
+    if processor.descriptors:
+        blocks = HOPPER_HALF_BLOCKS if width > 64 else HOPPER_NARROW_BLOCKS
     number = 1
     for extent in first.batch:
         number *= int(extent)
-    fits = [b for b in blocks if b.rows <= power_of_two(int(first.m))]
+    fits = [b for b in blocks if b.rows <= power_of_two(int(first.m))] or [SHORT_BLOCKS[0]]
+    fits = [b for b in fits if not b.described or has_descriptors(step)]
     busy = [b for b in fits if -(-int(first.m) // b.rows) * number >= processor.count]
     idle = [b for b in fits if b not in busy]
     return [*busy, *sorted(idle, key=lambda b: b.rows)]
@@ -260,7 +124,7 @@ def render_attention(step: CallChain, block: Block) -> TritonKernel:
     body = writer.text()
     first, second = step.first, step.second
     sizes = f"{first.m}x{first.n}x{first.k}x{second.n}_{block.rows}x{block.columns}"
-    title = f"attention_{sizes}_{block.warps}_{block.stages}"
+    title = f"attention_{sizes}_{block.warps}_{block.stages}{'_descriptor' if block.described else ''}"
     blocks = {"ROWS": block.rows, "COLUMNS": block.columns, "WIDTH": writer.width, "VALUES": writer.values}
     return jit_kernel(title, body, writer.pointers(), blocks, writer.programs, block.warps, block.stages)
 
@@ -335,25 +199,56 @@ class _Writer:
         self.line('best = tl.full((ROWS,), float("-inf"), tl.float32)')
         self.line("mass = tl.zeros((ROWS,), tl.float32)")
         self.line("sums = tl.zeros((ROWS, VALUES), tl.float32)")
-        end = str(self.first.n)
-        if self.softmax.hidden_after is not None:
-            self.line(f"end = tl.minimum({end}, tl.maximum(row + ROWS + {self.softmax.hidden_after}, 0))")
-            end = "end"
-        b, v = self.first.b, self.second.b
-        self.line(f"all_k = p_k + {self.start(b)} + i_w[:, None] * {b.row_stride}")
-        self.line(f"all_v = p_v + {self.start(v)} + i_v[None, :] * {v.col_stride}")
-        self.line(f"for col in range(0, {end}, COLUMNS):")
-        for mask in masks(Group("r", ("r",), 1, 1), self.columns):
-            self.line(mask, 2)
-        self.scores()
-        self.step()
+        self.keys_and_values()
+        n = int(self.first.n)
+        whole, end = str(n // self.block.columns * self.block.columns), str(n)
+        hidden_after = self.softmax.hidden_after
+        if hidden_after is not None:
+            self.line(f"seen = tl.maximum(row + {hidden_after + 1}, 0)  # by the first row")
+            self.line(f"end = tl.minimum({end}, tl.maximum(row + ROWS + {hidden_after}, 0))")
+            self.line(f"whole = tl.minimum({whole}, seen // COLUMNS * COLUMNS)")
+            whole, end = "whole", "end"
+        if whole != "0":
+            self.blocks("0", whole, masked=False)
+        if hidden_after is not None or self.columns.is_masked:
+            self.blocks(whole, end, masked=True)
 
-    def scores(self) -> None:
+    def keys_and_values(self) -> None:
+        """Where those of this head are."""
+        b, v = self.first.b, self.second.b
+        keys, values = f"p_k + {self.start(b)}", f"p_v + {self.start(v)}"
+        if self.block.described:
+            for name, at, width, stride, block in (
+                ("k", keys, self.first.k, b.col_stride, "WIDTH"),
+                ("v", values, self.second.n, v.row_stride, "VALUES"),
+            ):
+                shape = f"[{self.first.n}, {width}], [{stride}, 1], [COLUMNS, {block}]"
+                self.line(f"all_{name} = tl.make_tensor_descriptor({at}, {shape})")
+            return
+        self.line(f"all_k = {keys} + i_w[:, None] * {b.row_stride}")
+        self.line(f"all_v = {values} + i_v[None, :] * {v.col_stride}")
+
+    def blocks(self, start: str, end: str, masked: bool) -> None:
+        """A loop over blocks of keys; ``masked``: some of them are not there, or hidden."""
+        self.line(f"for col in range({start}, {end}, COLUMNS):")
+        ends = masked and self.columns.is_masked
+        if ends:
+            self.line(f"c_mask = (col + i_c) < {self.columns.size}", 2)
+        self.scores(ends)
+        if masked and self.softmax.hidden_after is not None:
+            shown = f"(col + i_c) - (row + i_r) <= {self.softmax.hidden_after}"
+            self.line(f'scores = tl.where({shown}, scores, float("-inf"))', 2)
+        self.step(ends)
+
+    def scores(self, ends: bool) -> None:
         b = self.first.b
-        conditions = ["c_mask"] if self.columns.is_masked else []
+        conditions = ["c_mask"] if ends else []
         if self.width != int(self.first.k):
             conditions.append(f"(i_w[:, None] < {self.first.k})")
-        self.line(f"k = tl.load(all_k + (col + i_c) * {b.col_stride}{_masked(conditions)})", 2)
+        if self.block.described:
+            self.line("k = all_k.load([col, 0]).T", 2)
+        else:
+            self.line(f"k = tl.load(all_k + (col + i_c) * {b.col_stride}{_masked(conditions)})", 2)
         self.line(f"product = tl.dot(q, k{self.precision})", 2)
         self.line(f"product = {in_registers('product', self.first.dtype.name)}", 2)
         kernel = self.tiled.kernel
@@ -362,14 +257,13 @@ class _Writer:
         axes = (Axis("r", kernel.axes[0].size), Axis("c", kernel.axes[0].size))
         effect = Stmt("", "store", (self.softmax.scores,), ("r", "c"), store.arg, float32)
         before = Kernel(kernel.name, axes, kernel.buffers, (*self.softmax.before, effect), kernel.origin)
-        printer = tile_printer(
-            before, self.tiled.source, self.rows, self.columns, 2, self.wide, self.tiled.sink
-        )
+        columns = self.columns if ends else Group("c", ("c",), self.block.columns, self.block.columns)
+        printer = tile_printer(before, self.tiled.source, self.rows, columns, 2, self.wide, self.tiled.sink)
         assert printer.sink == sink
         printer.tile = "product"
         self.lines += printer.body()
         value = f"{printer.sunk} + tl.zeros((ROWS, COLUMNS), tl.float32)"
-        if self.columns.is_masked:
+        if ends:
             value = f'tl.where(c_mask, {value}, float("-inf"))'
         self.line(f"scores = {value}", 2)
 
@@ -377,21 +271,26 @@ class _Writer:
     def precision(self) -> str:
         return ', input_precision="ieee"' if (self.first.source or self.first.dtype) is float32 else ""
 
-    def step(self) -> None:
-        """One block of keys joined to what was before it. A maximum that is -inf is no number to subtract."""
+    def step(self, ends: bool) -> None:
+        """One block of keys joined to what was before it. A maximum that is -inf is no number to subtract;
+        powers of two cost an addition with the multiplication less."""
         v = self.second.b
+        scale = self.softmax.factor * math.log2(math.e)
         self.line("top = tl.maximum(best, tl.max(scores, 1))", 2)
-        self.line('near = tl.where(top == float("-inf"), 0.0, top)', 2)
-        self.line("weights = tl.exp(scores - near[:, None])", 2)
-        self.line("shrink = tl.exp(best - near)", 2)
+        self.line(f'near = tl.where(top == float("-inf"), 0.0, top) * {scale!r}', 2)
+        self.line(f"weights = tl.exp2(scores * {scale!r} - near[:, None])", 2)
+        self.line(f"shrink = tl.exp2(best * {scale!r} - near)", 2)
         self.line("mass = mass * shrink + tl.sum(weights, 1)", 2)
         conditions = []
-        if self.columns.is_masked:
+        if ends:
             conditions.append(f"((col + tl.arange(0, COLUMNS)[:, None]) < {self.first.n})")
         if self.values != int(self.second.n):
             conditions.append(f"(i_v[None, :] < {self.second.n})")
         at = f"(col + tl.arange(0, COLUMNS)[:, None]) * {v.row_stride}"
-        self.line(f"v = tl.load(all_v + {at}{_masked(conditions)})", 2)
+        if self.block.described:
+            self.line("v = all_v.load([col, 0])", 2)
+        else:
+            self.line(f"v = tl.load(all_v + {at}{_masked(conditions)})", 2)
         self.line("sums = sums * shrink[:, None]", 2)
         self.line(f"sums = tl.dot(weights.to(v.dtype), v, sums{self.precision})", 2)
         self.line("best = top", 2)
@@ -408,6 +307,19 @@ class _Writer:
             conditions.append(f"(i_v[None, :] < {self.second.n})")
         mask = f", mask={' & '.join(conditions)}" if conditions else ""
         self.line(f"tl.store(p_out + {self.start(c)} + {at}, sums.to(tl.{self.second.dtype.name}){mask})")
+
+
+def has_descriptors(step: CallChain) -> bool:
+    """Whether keys and values are what a tensor descriptor can describe: rows of a matrix each, at places
+    that are divisible by 16 bytes."""
+    size = (step.first.source or step.first.dtype).itemsize
+    b, v = step.first.b, step.second.b
+    if int(b.row_stride) != 1 or int(v.col_stride) != 1:
+        return False
+    steps = [b.col_stride, v.row_stride, *b.batch_strides, *v.batch_strides, b.offset, v.offset]
+    if any(not isinstance(s, int) or s * size % DESCRIPTOR_BYTES for s in steps):
+        return False
+    return min(int(b.col_stride), int(v.row_stride)) > 0
 
 
 def _masked(conditions: list[str]) -> str:

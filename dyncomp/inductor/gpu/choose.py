@@ -166,18 +166,25 @@ class Choice:
         return True
 
     def _launch(self, number: int, aligned: bool, stream: int, places: Sequence[int]) -> None:
+        self._variants(number).get(aligned)(self.kernels[number].grid(), stream, *places)
+
+    def _variants(self, number: int) -> Variants:
         variants = self.variants[number]
         if variants is None:
             kernel = self.kernels[number]
             module = load_module(kernel.name, kernel.source)
             variants = self.variants[number] = Variants(module, kernel, self.device.driver, self.device.index)
-        variants.get(aligned)(self.kernels[number].grid(), stream, *places)
+        return variants
 
     # -- measuring ----------------------------------------------------------------------------
     def _find(self, plain: Callable[[], None], stream: int, places: Sequence[int]) -> int:
         known = self.device.chosen.get(self.key, self.names)
         if known is not None:
             return known
+        aligned = _are_aligned(places)
+        able = [k for k in range(len(self.kernels)) if aligned or not self.needs_alignment[k]]
+        jobs = [(self._variants(k).function, self.kernels[k]) for k in able]
+        self.device.driver.prepare(jobs, aligned)
         left = BUDGET_MS
         best = float("inf")
         times: list[float] = []

@@ -15,7 +15,7 @@ from ...graph.ir import Graph
 from ..loopir import Kernel
 from ..plan import Planned
 from ..schedule import Alternatives, LaunchKernel, Step
-from . import choose
+from . import choose, graphs
 from .graphs import Replayed, log, why_not
 from .launch import Driver, TritonDriver, Variants, load_module
 from .products import Processor
@@ -62,6 +62,10 @@ def _full_of(owner: ArrayOwner, library: DeviceLibrary) -> Callable[..., Any]:
 
 def _replay(module: Any, planned: Planned, library: DeviceLibrary, graph: Graph) -> None:
     assert graph.device is not None
+    launches = sum(len(segment.steps) for segment in planned.module.segments)
+    if launches < graphs.LEAST_LAUNCHES:
+        log.info("%s is not recorded: it launches %d kernels only", graph.name, launches)
+        return
     reason = why_not(planned.plan, library)
     if reason:
         log.warning("%s is not recorded: %s", graph.name, reason)

@@ -23,6 +23,8 @@ log = logging.getLogger("dyncomp.gpu")
 
 # How often a call is recorded anew because an array that lay still has moved.
 MOST_RECORDINGS = 4
+# Fewer launches than this take less time than a replay, which copies arrays in and out.
+LEAST_LAUNCHES = 4
 _NUMBERS = ("float", "complex", "bool", "int")
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextvars
 import linecache
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -17,6 +19,8 @@ from ..render.triton import TritonKernel
 
 Launch = Callable[..., None]
 ALIGNMENT = 16
+# Of a program.
+MOST_THREADS = 1024
 
 
 class Driver(Protocol):
@@ -24,6 +28,10 @@ class Driver(Protocol):
 
     def load(self, function: Any, kernel: TritonKernel, aligned: bool, device: int) -> Launch:
         """``launch(programs, stream, *addresses, *symbols)`` for ``kernel``."""
+        ...
+
+    def prepare(self, jobs: Sequence[tuple[Any, TritonKernel]], aligned: bool) -> None:
+        """Compile functions that will be loaded, side by side. What does not compile raises when loaded."""
         ...
 
 
@@ -47,11 +55,14 @@ class Variants:
         self.device = device
         self.made: dict[bool, Launch] = {}
 
+    @property
+    def function(self) -> Any:
+        return getattr(self.module, self.kernel.name)
+
     def get(self, aligned: bool) -> Launch:
         launch = self.made.get(aligned)
         if launch is None:
-            function = getattr(self.module, self.kernel.name)
-            launch = self.driver.load(function, self.kernel, aligned, self.device)
+            launch = self.driver.load(self.function, self.kernel, aligned, self.device)
             self.made[aligned] = launch
         return launch
 
@@ -62,11 +73,25 @@ class TritonDriver:
 
     def __init__(self, scratch: Callable[[int, int], Any] | None = None) -> None:
         self.scratch = scratch
+        self.prepared: dict[tuple[str, bool], Future[Any]] = {}
+
+    def prepare(self, jobs: Sequence[tuple[Any, TritonKernel]], aligned: bool) -> None:
+        from triton.runtime import driver
+
+        target = driver.active.get_current_target()
+        with ThreadPoolExecutor(min(len(jobs), len(os.sched_getaffinity(0)))) as pool:
+            for function, kernel in jobs:
+                key = (kernel.name, aligned)
+                self.prepared[key] = pool.submit(compile_kernel, function, kernel, aligned, target)
 
     def load(self, function: Any, kernel: TritonKernel, aligned: bool, device: int) -> Launch:
         from triton.runtime import driver
 
-        compiled = compile_kernel(function, kernel, aligned, driver.active.get_current_target())
+        ahead = self.prepared.pop((kernel.name, aligned), None)
+        if ahead is not None:
+            compiled = ahead.result()
+        else:
+            compiled = compile_kernel(function, kernel, aligned, driver.active.get_current_target())
         run, handle = compiled.run, compiled.function
         packed = compiled.packed_metadata
         constants = tuple(kernel.blocks.values())
@@ -101,7 +126,7 @@ def compile_kernel(function: Any, kernel: TritonKernel, aligned: bool, target: A
     attributes = _attributes(kernel) if aligned else {}
     source = ASTSource(function, signature=kernel.signature, constexprs=kernel.blocks, attrs=attributes)
     options: Mapping[str, Any] = {
-        "num_warps": kernel.num_warps,
+        "num_warps": min(kernel.num_warps, MOST_THREADS // target.warp_size),
         "num_stages": kernel.num_stages,
         "enable_fp_fusion": kernel.fuses_multiply_add,
         "debug": kernel.asserts,

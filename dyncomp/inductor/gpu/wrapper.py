@@ -31,6 +31,13 @@ from .products import Processor
 from .templates import Templates, pointers, templates_of
 
 
+def stride_of(array: Any, axis: int) -> int:
+    """A stride in elements: libraries have a method that gives it, or all of them in bytes."""
+    method = getattr(array, "stride", None)
+    stride: int = array.strides[axis] // array.itemsize if method is None else method(axis)
+    return stride
+
+
 @dataclass
 class Wrapper:
     """Writes the module. ``kernels``: what it launches, by name; ``functions``: what it calls, by name;
@@ -100,11 +107,13 @@ class Wrapper:
         return [f"b{first + k}" for k in range(len(self.plan.outputs))]
 
     def symbols(self) -> None:
+        if any(slot.kind == "stride" for slot in self.plan.symbols):
+            self.functions["stride_of"] = stride_of
         for name, slot in zip(self.module.symbols, self.plan.symbols):
             sources = {
                 "value": f"in{slot.input}",
                 "shape": f"in{slot.input}.shape[{slot.dim}]",
-                "stride": f"in{slot.input}.stride({slot.dim})",
+                "stride": f"stride_of(in{slot.input}, {slot.dim})",
             }
             self.line(f"{name} = {sources[slot.kind]}")
         for number, dim in enumerate(self.module.sizes):

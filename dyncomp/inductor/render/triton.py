@@ -16,6 +16,7 @@ from ..loopir import Buffer, Index, Kernel
 from .nest import LoopAxis, Nest, Node, make_nest
 from .triton_complex import split_complex
 from .triton_layout import Layout, choose_layout, flatten_reduced
+from .triton_online import sum_online
 from .triton_print import HALVES, Printer, identifier, pointer_type
 from .triton_support import prelude
 
@@ -84,6 +85,8 @@ def render_triton(kernel: Kernel, wide: bool | None = None) -> TritonProgram:
     split_complex(nest)
     reduced = flatten_reduced(nest)
     layout = choose_layout(nest, reduced, _can_split(nest))
+    if not layout.persistent and layout.parts == 1:
+        sum_online(nest)
     extents = _extents(nest)
     if wide is None:
         wide = any(isinstance(e, int) and e >= NARROW for e in extents)

@@ -12,25 +12,37 @@ from dataclasses import replace
 
 from ...dataclass import dataclass, field
 from ...symint import Dim, hint, product
-from .nest import Nest, index_of, map_axes
+from .nest import Nest, Node, index_of, map_axes
 
 # Elements of a program's block, by what the program does.
 POINTWISE_ELEMENTS = 1024
 TILE = (32, 64)
-# A reduced axis up to this long is held in registers of one program.
-PERSISTENT_ELEMENTS = 8192
-LOOP_ELEMENTS = 2048
+# A reduced axis up to this long is held in registers of one program: of all arrays that run along it so many
+# elements, of each so many.
+PERSISTENT_ELEMENTS = 65536
+PERSISTENT_LENGTH = 32768
+# A block of columns that one program holds.
+PERSISTENT_BLOCK = 8192
+# What a program takes at a time of a longer one, if it shares it with others; of a row of its own, so much
+# that few rows are in work and the second-level cache holds them, for they are read more than once.
+PART_ELEMENTS = 2048
+LOOP_ELEMENTS = 8192
 # Columns that a program reduces at once (a warp's lines are 128 bytes), and its rows per step.
 COLUMNS = 64
 COLUMN_ROWS = 64
 # Fewer programs than this leave processors of a large GPU idle.
 BUSY = 264
-# Threads of a warp; elements of a block that each thread of a reduction, or of a pointwise kernel, takes.
-ELEMENTS_PER_WARP = 256
-MOST_WARPS = 16
+# Bytes that a warp reads of one array at a time: some loads of 16 bytes for each thread are in flight.
+BYTES_PER_WARP = 1024
+COLUMN_BYTES_PER_WARP = 2048
+LEAST_ITEMSIZE = 2
+MOST_WARPS = 32
 # A reduction is split over programs where it is at least this long, into parts of at least this size.
 SPLIT_FROM = 32768
 PART = 8192
+# The same where it reads at positions known at run time, one wait for memory after another.
+GATHERED_SPLIT_FROM = 4096
+GATHERED_PART = 1024
 FLAT = "r"
 
 
@@ -89,24 +101,48 @@ def power_of_two(value: int) -> int:
 
 @dataclass
 class _Accesses:
-    """Bytes read and written per point, by the axis along which they are contiguous."""
+    """Bytes read and written per point, by the axis along which they are contiguous. ``itemsize``: of the
+    widest elements; ``rows``: how many arrays run along each axis; ``gathers``: some are read at
+    positions known at run time."""
 
-    of_axis: dict[str, int] = field(default_factory=dict)
+    of_axis: dict[str, float] = field(default_factory=dict)
+    itemsize: int = LEAST_ITEMSIZE
+    rows: dict[str, int] = field(default_factory=dict)
+    gathers: bool = False
 
     @staticmethod
     def of(nest: Nest) -> _Accesses:
-        found = _Accesses()
+        found = _Accesses(gathers=any(node.op == "gather" for node in nest.nodes))
         for node in nest.nodes:
             index = index_of(node) if node.op in ("load", "store") else None
             if index is None:
                 continue
+            found.itemsize = max(found.itemsize, node.dtype.itemsize)
+            share = node.dtype.itemsize * _share(nest, node)
             for axis, step in index.terms:
-                if axis in nest.axes and abs(hint(step)) == 1 and nest.axes[axis].hint > 1:
-                    found.of_axis[axis] = found.of_axis.get(axis, 0) + node.dtype.itemsize
+                if axis not in nest.axes:
+                    continue
+                if node.op == "load":
+                    found.rows[axis] = found.rows.get(axis, 0) + 1
+                if abs(hint(step)) == 1 and nest.axes[axis].hint > 1:
+                    found.of_axis[axis] = found.of_axis.get(axis, 0.0) + share
         return found
 
-    def along(self, axes: Iterable[str]) -> int:
-        return sum(self.of_axis.get(a, 0) for a in axes)
+    def along(self, axes: Iterable[str]) -> float:
+        return sum(self.of_axis.get(a, 0.0) for a in axes)
+
+    def held(self, axes: Iterable[str]) -> int:
+        """How many arrays a program that holds ``axes`` has in registers."""
+        return max((self.rows.get(a, 0) for a in axes), default=1) or 1
+
+
+def _share(nest: Nest, node: Node) -> float:
+    """At how many of the points a node is done, as a share of all."""
+    share = 1.0
+    for name, axis in nest.axes.items():
+        if name not in node.axes:
+            share /= max(axis.hint, 1)
+    return share
 
 
 def flatten_reduced(nest: Nest) -> tuple[str, ...]:
@@ -132,8 +168,8 @@ def choose_layout(nest: Nest, reduced: tuple[str, ...], can_split: bool) -> Layo
     points = product(nest.axes[a].size for a in kept)
     length = product(nest.axes[a].size for a in reduced)
     if accesses.along(kept) > accesses.along(reduced) and hint(points) > 1:
-        return _columns(kept, points, reduced, length, can_split)
-    return _rows(kept, points, reduced, length, can_split)
+        return _columns(kept, points, reduced, length, can_split, accesses)
+    return _rows(kept, points, reduced, length, can_split, accesses)
 
 
 def _ordered(nest: Nest, kept: list[str], accesses: _Accesses) -> tuple[str, ...]:
@@ -160,47 +196,61 @@ def _pointwise(nest: Nest, kept: tuple[str, ...], accesses: _Accesses) -> Layout
     block = min(POINTWISE_ELEMENTS, power_of_two(max(hint(points), 1)))
     while block > 256 and hint(points) // block < BUSY:
         block //= 2
-    warps = min(max(block // ELEMENTS_PER_WARP, 1), 8)
+    warps = min(_warps(block, accesses), 8)
     return Layout((Group("x", kept, points, block),), None, True, warps)
 
 
-def _warps(elements: int) -> int:
-    return min(max(power_of_two(elements // ELEMENTS_PER_WARP), 1), MOST_WARPS)
+def _warps(elements: int, accesses: _Accesses, bytes_per_warp: int = BYTES_PER_WARP) -> int:
+    return min(max(power_of_two(elements * min(accesses.itemsize, 4) // bytes_per_warp), 1), MOST_WARPS)
 
 
 def _rows(
-    kept: tuple[str, ...], points: Dim, reduced: tuple[str, ...], length: Dim, can_split: bool
+    kept: tuple[str, ...],
+    points: Dim,
+    reduced: tuple[str, ...],
+    length: Dim,
+    can_split: bool,
+    accesses: _Accesses,
 ) -> Layout:
     """Reduced axes contiguous in memory: whole rows, several of them where they are short."""
     whole = power_of_two(max(hint(length), 1))
-    parts = _parts(hint(points), hint(length), can_split)
-    persistent = isinstance(length, int) and whole <= PERSISTENT_ELEMENTS and parts == 1
-    block = whole if persistent else min(whole, LOOP_ELEMENTS)
+    parts = _parts(hint(points), hint(length), can_split, accesses)
+    fits = whole <= PERSISTENT_LENGTH and whole * accesses.held(reduced) <= PERSISTENT_ELEMENTS
+    persistent = isinstance(length, int) and fits and parts == 1
+    block = whole if persistent else min(whole, PART_ELEMENTS if parts > 1 else LOOP_ELEMENTS)
     rows = min(max(POINTWISE_ELEMENTS // block, 1), power_of_two(max(hint(points), 1)))
     while rows > 1 and hint(points) // rows < BUSY:
         rows //= 2
     groups = (Group("x", kept, points, rows),)
-    return Layout(groups, Group("r", reduced, length, block), persistent, _warps(rows * block), parts)
+    warps = _warps(rows * block, accesses)
+    return Layout(groups, Group("r", reduced, length, block), persistent, warps, parts)
 
 
 def _columns(
-    kept: tuple[str, ...], points: Dim, reduced: tuple[str, ...], length: Dim, can_split: bool
+    kept: tuple[str, ...],
+    points: Dim,
+    reduced: tuple[str, ...],
+    length: Dim,
+    can_split: bool,
+    accesses: _Accesses,
 ) -> Layout:
     """Parallel axes contiguous in memory: several columns at once, a few of their rows at a time."""
     columns = min(COLUMNS, power_of_two(max(hint(points), 1)))
     whole = power_of_two(max(hint(length), 1))
     programs = -(-hint(points) // columns)
-    parts = _parts(programs, hint(length) * columns, can_split)
+    parts = _parts(programs, hint(length) * columns, can_split, accesses)
     while columns > 16 and hint(points) // columns < BUSY and parts == 1:
         columns //= 2
-    persistent = isinstance(length, int) and whole * columns <= PERSISTENT_ELEMENTS and parts == 1
+    persistent = isinstance(length, int) and whole * columns <= PERSISTENT_BLOCK and parts == 1
     block = whole if persistent else min(whole, COLUMN_ROWS)
     groups = (Group("x", kept, points, columns),)
-    return Layout(groups, Group("r", reduced, length, block), persistent, _warps(columns * block), parts)
+    warps = _warps(columns * block, accesses, COLUMN_BYTES_PER_WARP)
+    return Layout(groups, Group("r", reduced, length, block), persistent, warps, parts)
 
 
-def _parts(programs: int, length: int, can_split: bool) -> int:
+def _parts(programs: int, length: int, can_split: bool, accesses: _Accesses) -> int:
     """Into how many parts to cut a reduction of ``length`` elements per program."""
-    if not can_split or programs >= BUSY // 2 or length < SPLIT_FROM:
+    least, part = (GATHERED_SPLIT_FROM, GATHERED_PART) if accesses.gathers else (SPLIT_FROM, PART)
+    if not can_split or programs >= BUSY // 2 or length < least:
         return 1
-    return max(min(BUSY * 2 // max(programs, 1), length // PART), 1)
+    return max(min(BUSY * 2 // max(programs, 1), length // part), 1)

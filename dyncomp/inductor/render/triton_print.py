@@ -19,6 +19,8 @@ from .triton_reduce import Reductions
 from .walk import Compute, Declare, Done, Item, Loop, Plan, build
 
 HALVES = ("float16", "bfloat16")
+# How many steps of a loop over a long row are done at once.
+UNROLL = 2
 _EXACT_IN_HALF = frozenset(
     ("negative", "abs", "sign", "floor", "ceil", "trunc", "rint", "maximum", "minimum", "where", "copysign")
 )
@@ -65,6 +67,9 @@ class Printer:
     asserts: bool = False
     checked: int = 0
     vector: str = ""
+    # loads that the rest of the loops over a row do again, one set per loop
+    again: list[frozenset[str]] = field(default_factory=list)
+    passes: int = 0
 
     def __post_init__(self) -> None:
         self.dtype_of = {n.out: n.dtype for n in self.nest.nodes if n.out}
@@ -136,7 +141,21 @@ class Printer:
                 flat += item.items
             else:
                 flat.append(item)
+        self.look_ahead(flat)
         self.items(flat)
+
+    def look_ahead(self, items: Iterable[Item]) -> None:
+        """Find what the loops over a row read again: it is to stay in the cache until then."""
+        loops = [item for item in items if isinstance(item, Loop) and item.axes == (self.vector,)]
+        self.passes = len(loops)
+        later: frozenset[str] = frozenset()
+        for loop in reversed(loops):
+            self.again.insert(0, later)
+            later |= {
+                item.node.out
+                for item in loop.items
+                if isinstance(item, Compute) and item.node.op == "load" and self.vector in item.node.axes
+            }
 
     def positions(self) -> None:
         """Which block the program has."""
@@ -204,13 +223,15 @@ class Printer:
             self.line(f"part_end = tl.minimum(part_start + part_size, {size})")
             self.line("for start in range(part_start, part_end, RBLOCK):")
         else:
-            self.line(f"for start in range(0, {size}, RBLOCK):")
+            unrolled = f", loop_unroll_factor={UNROLL}" if self.passes > 1 else ""
+            self.line(f"for start in tl.range(0, {size}, RBLOCK{unrolled}):")
         self.depth += 1
         before = dict(self.env)
         self.in_loop = True
         self.reduced_positions("start + ")
         self.items(loop.items)
         self.in_loop = False
+        self.again = self.again[1:]
         self.env = before
         self.depth -= 1
 
@@ -267,7 +288,17 @@ class Printer:
         index = node.arg[1]
         mask = self.mask(a for a, _ in index.terms)
         masked = f", mask={mask}, other=0" if mask else ""
-        return self.loaded(f"tl.load(p_{identifier(buffer.name)} + ({self.at(index)}){masked})", buffer)
+        policy = self.policy(node)
+        return self.loaded(
+            f"tl.load(p_{identifier(buffer.name)} + ({self.at(index)}){masked}{policy})", buffer
+        )
+
+    def policy(self, node: Node) -> str:
+        """What the cache is told of a row that is gone through several times."""
+        if not self.in_loop or self.passes < 2:
+            return ""
+        last = not self.again or node.out not in self.again[0]
+        return f', eviction_policy="evict_{"first" if last else "last"}"'
 
     def loaded(self, text: str, buffer: Buffer) -> str:
         if buffer.dtype.is_bool:

@@ -12,6 +12,7 @@ from ...symint import Dim
 from ..loopir import Index
 from .nest import Accumulator, Node
 from .triton_layout import Layout
+from .triton_online import SUM_OF_POWERS
 
 NOWHERE = 2**62
 _SCANS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
@@ -60,6 +61,8 @@ class Reductions:
         self.partial: dict[str, str] = {}
 
     def identity(self, acc: Accumulator) -> str:
+        if acc.combiner == SUM_OF_POWERS:
+            return "0.0"
         return self.printer.literal(REDUCERS[acc.combiner].identity(acc.dtype), acc.dtype)
 
     def declare(self, acc: Accumulator) -> None:
@@ -68,6 +71,8 @@ class Reductions:
         p.line(f"{name} = tl.full({p.block}, {self.identity(acc)}, {register_type(acc.dtype)})")
         if acc.position:
             p.line(f"{name}_at = tl.full({p.block}, {NOWHERE}, tl.int64)")
+        if acc.combiner == SUM_OF_POWERS:
+            p.line(f'{name}_top = tl.full({p.block}, float("-inf"), {register_type(acc.dtype)})')
 
     def accumulate(self, node: Node) -> None:
         p = self.printer
@@ -77,6 +82,9 @@ class Reductions:
         mask = p.mask({p.vector})
         if acc.position:
             self.accumulate_position(acc, name, value, mask)
+            return
+        if acc.combiner == SUM_OF_POWERS:
+            self.accumulate_powers(name, value, mask)
             return
         kind = register_type(acc.dtype)
         masked = f"tl.where({mask}, {value}, {self.identity(acc)})" if mask else f"({value})"
@@ -102,6 +110,14 @@ class Reductions:
         p.line(f"{name}_at = tl.where(take, ({position}).to(tl.int64), {name}_at)")
         p.line(f"{name} = tl.where(take, {value}, {name})")
 
+    def accumulate_powers(self, name: str, value: str, mask: str) -> None:
+        p = self.printer
+        p.line(f'next = tl.where({mask}, {value}, float("-inf"))' if mask else f"next = {value}")
+        p.line(f"top = tl.maximum({name}_top, next, propagate_nan=tl.PropagateNan.ALL)")
+        p.line("near = dc_finite_or_zero(top)")
+        p.line(f"{name} = dc_shrunk({name}, {name}_top, near) + tl.exp(next - near)")
+        p.line(f"{name}_top = top")
+
     # -- the end of a reduction -----------------------------------------------------------------
     def done(self, acc: Accumulator) -> None:
         p = self.printer
@@ -110,6 +126,9 @@ class Reductions:
             self.done_position(acc, name)
         elif acc.combiner in ("max", "min") and acc.dtype.is_float:
             self.done_extreme(acc, name)
+        elif acc.combiner == SUM_OF_POWERS:
+            p.line(f"near = dc_finite_or_zero(tl.max({name}_top, axis=1)[:, None])")
+            p.line(f"{name} = tl.sum(dc_shrunk({name}, {name}_top, near), axis=1)[:, None]")
         else:
             p.line(f"{name} = ({self.combined(acc, name)})[:, None].to({register_type(acc.dtype)})")
         workspace = self.partial.get(acc.value)

@@ -31,6 +31,16 @@ def dc_sqrt(x):
         r = tl.sqrt(x)
     return r
 """,
+    "dc_finite_or_zero": """
+@triton.jit
+def dc_finite_or_zero(x):
+    return tl.where(tl.abs(x) == float("inf"), 0.0, x)
+""",
+    "dc_shrunk": """
+@triton.jit
+def dc_shrunk(total, top, near):
+    return tl.where(top == float("-inf"), 0.0, total * tl.exp(top - near))
+""",
     "dc_rint": """
 @triton.jit
 def dc_rint(x):

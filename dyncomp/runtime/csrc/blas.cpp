@@ -1,4 +1,5 @@
 /* Finding the BLAS that NumPy has loaded: an OpenBLAS with 64-bit integers among the process's libraries. */
+#define NO_IMPORT_ARRAY
 #include "blas.h"
 
 #include <dlfcn.h>
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <new>
 
+#include "linalg.h"
 #include "pool.h"
 
 namespace dyncomp {
@@ -37,6 +39,7 @@ void* find(void* library, const char* routine, const char* const (&spellings)[2]
   return nullptr;
 }
 
+bool lapack_found = false;
 int (*get_threads)() = nullptr;
 /* Callers inside a serial section, and the number of threads to go back to after the last of them. */
 std::mutex serial_mutex;
@@ -65,6 +68,8 @@ void blas_after_fork_in_child() {
   serial_depth = 0;
 }
 
+bool has_lapack() { return lapack_found; }
+
 bool find_blas() {
   char path[4096] = "";
   dl_iterate_phdr(remember_openblas, path);
@@ -76,6 +81,7 @@ bool find_blas() {
   void* set_threads = find(library, "set_num_threads", kControlSpellings);
   get_threads = reinterpret_cast<int (*)()>(find(library, "get_num_threads", kControlSpellings));
   if (get_threads) runtime_table.blas[DYNCOMP_BLAS_SET_NUM_THREADS] = set_threads;
+  lapack_found = find_lapack(library);
   return runtime_table.blas[DYNCOMP_BLAS_SGEMM] != nullptr;
 }
 

@@ -7,6 +7,7 @@
 #include "gemm/gemm.h"
 #include "graph.h"
 #include "kept.h"
+#include "linalg.h"
 #include "memory.h"
 #include "pool.h"
 #include "select.h"
@@ -66,6 +67,8 @@ PyObject* runtime_address(PyObject*, PyObject*) { return PyLong_FromVoidPtr(&run
 PyObject* blas_available(PyObject*, PyObject*) {
   return PyBool_FromLong(runtime_table.blas[DYNCOMP_BLAS_SGEMM] != nullptr);
 }
+
+PyObject* lapack_available(PyObject*, PyObject*) { return PyBool_FromLong(has_lapack()); }
 
 PyObject* release_memory(PyObject*, PyObject*) {
   const size_t arenas = release_idle_arenas();
@@ -176,6 +179,15 @@ PyMethodDef methods[] = {
     {"parallel_for", python_parallel_for, METH_VARARGS, "parallel_for(body, n, grain) with a Python body (tests)."},
     {"select", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(select_elements)), METH_FASTCALL,
      "select(x, mask): x[mask]."},
+    {"lapack_available", lapack_available, METH_NOARGS, "Whether the functions of matrices below can be called."},
+    {"solve", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(solve)), METH_FASTCALL,
+     "solve(a, b): np.linalg.solve of a matrix of float64."},
+    {"inverse", inverse, METH_O, "np.linalg.inv of a matrix of float64."},
+    {"determinant", determinant, METH_O, "np.linalg.det of a matrix of float64."},
+    {"cholesky", cholesky, METH_O, "np.linalg.cholesky of a matrix of float64."},
+    {"reduced_qr", reduced_qr, METH_O, "np.linalg.qr of a matrix of float64."},
+    {"eigh", eigh, METH_O, "np.linalg.eigh of a matrix of float64, as a tuple."},
+    {"eigvalsh", eigvalsh, METH_O, "np.linalg.eigvalsh of a matrix of float64."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,0 +1,114 @@
+"""CuPy's arrays as compiled graphs need them: its allocator and its current streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...device import Device
+from ..base import DeviceLibrary
+from .library import cupy
+
+
+def _in_bytes(strides: Sequence[int], dtype: Any) -> tuple[int, ...]:
+    return tuple(stride * dtype.itemsize for stride in strides)
+
+
+def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How many elements lie from the first to the last."""
+    if 0 in shape:
+        return 0
+    return sum((size - 1) * stride for size, stride in zip(shape, strides)) + 1
+
+
+def empty(shape: Sequence[int], strides: Sequence[int] | None, name: str, device: Device) -> Any:
+    dtype = np.dtype(name)
+    with cupy.cuda.Device(device.index):
+        if strides is None:
+            return cupy.ndarray(tuple(shape), dtype)
+        memory = cupy.cuda.alloc(_span(shape, strides) * dtype.itemsize)
+        return cupy.ndarray(tuple(shape), dtype, memptr=memory, strides=_in_bytes(strides, dtype))
+
+
+def _full(value: Any, name: str, device: Device) -> Any:
+    with cupy.cuda.Device(device.index):
+        return cupy.asarray(np.array(value, np.dtype(name)))
+
+
+def _scratch(size: int, device: Device) -> Any:
+    with cupy.cuda.Device(device.index):
+        return cupy.ndarray((size,), np.dtype(np.uint8))
+
+
+def _upload(array: Any, device: Device) -> Any:
+    with cupy.cuda.Device(device.index):
+        return cupy.array(array, order="C")
+
+
+def window(base: Any, offset: int, shape: Sequence[int], strides: Sequence[int], name: str) -> Any:
+    dtype = np.dtype(name)
+    return cupy.ndarray(tuple(shape), dtype, memptr=base.data + offset, strides=_in_bytes(strides, dtype))
+
+
+def _pointer(array: Any) -> int:
+    address: int = array.data.ptr
+    return address
+
+
+def _matmul(a: Any, b: Any, out: Any) -> None:
+    if a.dtype != out.dtype:  # halves with results in float32
+        a, b = a.astype(out.dtype), b.astype(out.dtype)
+    out[...] = cupy.matmul(a, b)
+
+
+def _stream(index: int) -> int:
+    handle: int = cupy.cuda.get_current_stream(index).ptr
+    return handle
+
+
+def _enter(index: int) -> int:
+    previous: int = cupy.cuda.runtime.getDevice()
+    if previous != index:
+        cupy.cuda.runtime.setDevice(index)
+    return -1 if previous == index else previous
+
+
+def _leave(previous: int) -> None:
+    if previous >= 0:
+        cupy.cuda.runtime.setDevice(previous)
+
+
+def _milliseconds(call: Callable[[], None]) -> float:
+    start, end = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record()
+    call()
+    end.record()
+    end.synchronize()
+    elapsed: float = cupy.cuda.get_elapsed_time(start, end)
+    return elapsed
+
+
+def _facts(index: int) -> tuple[str, int, bool]:
+    found = cupy.cuda.runtime.getDeviceProperties(index)
+    is_nvidia = not cupy.cuda.runtime.is_hip
+    return found["name"].decode(), found["multiProcessorCount"], is_nvidia and found["major"] >= 9
+
+
+LIBRARY = DeviceLibrary(
+    empty,
+    _full,
+    _scratch,
+    _upload,
+    window,
+    _pointer,
+    cupy.ndarray.item,
+    _matmul,
+    _stream,
+    _enter,
+    _leave,
+    _milliseconds,
+    _facts,
+    lambda: False,
+)
