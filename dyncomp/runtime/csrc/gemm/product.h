@@ -54,6 +54,7 @@ struct Product {
   static constexpr i64 kSize = sizeof(T);
 
   const Gemm& g;
+  i64 all; /* terms, with those left out */
   /* A tile has `tile_rows` rows and `tile_vectors` vectors, `panel` columns. */
   i64 tile_rows, tile_vectors, panel;
   i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
@@ -62,7 +63,8 @@ struct Product {
   const T* packed = nullptr; /* all panels of B, one after the other, where they are kept from call to call */
   i64 tail; /* last rows of B whose vectors would reach beyond the last panel and the end of B */
 
-  explicit Product(const Gemm& gemm, i64 products) : g(gemm) {
+  /* `all_terms`: of a product of which this one leaves out the last terms, since they are zeros: the bits are its. */
+  explicit Product(const Gemm& gemm, i64 products, i64 all_terms = 0) : g(gemm), all(most(all_terms, gemm.k)) {
     choose_tile();
     panels = ceil_div(g.n, panel);
     by_dots = !g.windows && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
@@ -84,14 +86,14 @@ struct Product {
 
   void choose_blocks(i64 products) {
     const i64 groups = ceil_div(g.m, tile_rows);
-    terms = g.k > 0 ? ceil_div(g.k, ceil_div(g.k, kTerms)) : 1;
+    terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
     pack_b = !by_dots && (g.windows || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
     if (!by_dots && !pack_b) terms = least(terms, kTermsInPlace);
     if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
     const i64 fitting = kBlockBytes / kSize / terms / panel;
     panels_per_block = least(panels, !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
     by_panel = goes_by_panel();
-    if (by_panel) terms = g.k, panels_per_block = 1;
+    if (by_panel) terms = all, panels_per_block = 1;
     column_blocks = ceil_div(panels, panels_per_block);
     panels_per_block = ceil_div(panels, column_blocks);
     const i64 held = g.c || g.k <= terms ? g.m : kBlockBytes / kSize / (panels_per_block * panel);
@@ -110,7 +112,7 @@ struct Product {
    * rows make little of a panel, so that waiting for memory would take long. */
   bool goes_by_panel() const {
     return pack_b && !pack_a && !g.windows && g.b_row == 1 && g.m >= kByPanelFrom && g.m <= kByPanelTo &&
-           g.k <= kPanelBytes / kSize / panel;
+           all <= kPanelBytes / kSize / panel;
   }
 
   /* More blocks where there are too few for all threads: first of rows, then of columns. The bits are the same. */
@@ -312,8 +314,8 @@ struct Product {
 
   void tile_of_block(const Block& at, i64 i, i64 high, i64 j, i64 p, i64 count, const T* a, const T* b) const {
     const i64 a_row = pack_a ? 1 : g.a_row, a_col = pack_a ? high : g.a_col;
-    const bool all = high == tile_rows && (j + 1 < panels || vectors(j) == tile_vectors);
-    const Tile<T> run = all ? whole : find_tile<T>(high, vectors(j));
+    const bool full = high == tile_rows && (j + 1 < panels || vectors(j) == tile_vectors);
+    const Tile<T> run = full ? whole : find_tile<T>(high, vectors(j));
     const Ahead<T> next = ahead(at, i);
     const i64 lying = in_place(j, p, count);
     const bool beside = partial(j) && (g.c || p > 0);
