@@ -7,6 +7,7 @@ from typing import Any
 
 from .api import SESSION, compile_with
 from .capture.breaks import BreakRecord
+from .capture.entries.config import CaptureConfig
 from .capture.entries.records import EntryRecord
 from .capture.entries.stance import current_stance
 from .capture.guards.guard import Guard
@@ -171,6 +172,12 @@ def _indented(text: str) -> str:
     return "\n".join("    " + line for line in text.splitlines())
 
 
+def _quicker(f: Callable[..., Any]) -> list[tuple[str, Loc, str]]:
+    """What of a compiled function runs as it is, because its calls so far have shown that to be quicker."""
+    config = getattr(f, "config", None)
+    return list(config.records.quicker) if isinstance(config, CaptureConfig) else []
+
+
 def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation]:
     """A function that runs ``f`` once, compiled afresh with ``settings`` (as for ``compile``), and returns
     an :class:`Explanation` of what happened. The call has all its effects. What it raises is in the report;
@@ -193,7 +200,7 @@ def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation
         return Explanation(
             result,
             list(records.entries),
-            list(records.skipped),
+            [*records.skipped, *_quicker(f)],
             error,
             current_stance(),
             fallbacks,

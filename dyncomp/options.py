@@ -31,6 +31,8 @@ class Options:
     ``small_loops``: compile loops over single numbers too, though plain Python is quicker with these.
     ``native_loops``: compile loops over single numbers as a whole, once they have run, or are about to run,
     for ``native_loop_us`` microseconds in plain Python (by an estimate).
+    ``measure``: make early calls of functions that are captured in pieces both ways, compiled and as they
+    are, and keep to the quicker (:mod:`dyncomp.capture.entries.trial`).
     ``keep_packed``: keep packed copies of weights that matrix products use at every call, as long as the
     system sees that nothing is written to them (Linux from 6.7 on).
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
@@ -55,6 +57,7 @@ class Options:
     small_loops: bool = False
     native_loops: bool = True
     native_loop_us: int = 20_000
+    measure: bool = True
     keep_packed: bool = True
     capture_plain: bool = False
     cache: bool = True
@@ -76,6 +79,7 @@ _NOT_IN_KEY = frozenset(
         "cache",
         "native_loops",
         "native_loop_us",
+        "measure",
     )
 )
 _KNOWN = {f.name: f for f in fields(Options)}
@@ -90,6 +94,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "stop_after": str,
     "dump": str,
     "debug_verify": lambda text: text not in ("", "0"),
+    "measure": lambda text: text not in ("", "0"),
     "keep_packed": lambda text: text not in ("", "0"),
     "cache": lambda text: text not in ("", "0"),
 }

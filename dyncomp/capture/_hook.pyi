@@ -83,6 +83,9 @@ class Entry:
     ``payload`` is anything the Python side wants to keep with the entry. ``hits`` counts. Entries are tried
     by ``rank``, lowest first, among equals the one hit last first (a negative one is run once, not kept);
     ``last_hit`` orders entries by their last hits.
+    ``trial``: have early calls made both ways, compiled and by the entry ``trial.plain_entry(function)``
+    (``None``: no comparison after all), and the quicker kept; where that is the original (``plain_won``),
+    ``trial.decided(compiled, plain)`` is told the nanoseconds.
     """
 
     guards: GuardProgram | None
@@ -94,6 +97,7 @@ class Entry:
     hits: int
     rank: int
     last_hit: int
+    plain_won: bool
     def __init__(
         self,
         guards: GuardProgram | None,
@@ -104,6 +108,7 @@ class Entry:
         payload: Any = ...,
         rank: int = ...,
         moves: bool = ...,
+        trial: Any = ...,
     ) -> None: ...
 
 class Dispatcher:

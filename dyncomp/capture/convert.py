@@ -23,6 +23,7 @@ from .entries.budget import estimate, make_room
 from .entries.config import CaptureConfig
 from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .entries.records import EntryRecord
+from .entries.trial import trial_of
 from .entries.worth import is_worth_a_call
 from .frames import root_frame
 from .guards.class_facts import ClassFacts, may_change
@@ -247,8 +248,16 @@ def _finish(
         instructions=tracer.instructions,
     )
     needs_hook = _calls_python(end)
-    moves = not isinstance(end, ReturnEnd)
-    entry = _hook.Entry(program, replacement, needs_hook=needs_hook, payload=record, rank=rank, moves=moves)
+    broken = not isinstance(end, ReturnEnd)
+    entry = _hook.Entry(
+        program,
+        replacement,
+        needs_hook=needs_hook,
+        payload=record,
+        rank=rank,
+        moves=broken,
+        trial=trial_of(tracer.config, code) if broken else None,
+    )
     return entry, record
 
 

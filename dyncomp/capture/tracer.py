@@ -307,7 +307,7 @@ class Tracer:
             positional = [self.realize(a).for_rule(self) for a in args]
             keywords = {k: self.realize(v).for_rule(self) for k, v in kwargs.items()}
             self.builder.loc = self.loc
-            result = unbacked.assuming(self, lambda: rule(self.tx, *positional, **keywords))
+            result = unbacked.call_rule(self, rule, positional, keywords)
         except (Break, Raised):
             del self.builder.nodes[nodes:]
             raise

@@ -7,17 +7,19 @@ the int as a size or an index, the graph makes them then: a node defines the sym
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..dtypes import int64
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef
+from ..frontends.known import known_array, with_integers
 from ..symint import SymInt
 from .breaks import BREAKS, Break
 from .values.array import ArrayValue
 from .values.base import LazyValue, Tracer, Value
-from .values.number import SymIntValue
+from .values.number import ConstValue, SymIntValue
 from .values.seq import ListValue, SliceValue, TupleValue
 
 
@@ -32,15 +34,18 @@ def is_whole_number(value: Value) -> bool:
     return isinstance(value, ArrayValue) and value.ref.kind == "python" and value.pytype is int
 
 
-def item(tracer: Tracer, value: ArrayValue) -> SymIntValue:
-    """The Python int of an array as a symbol."""
+def item(tracer: Tracer, value: ArrayValue) -> Value:
+    """The Python int of an array as a symbol, or as the number that it is known to be."""
+    if value.symbol is None:
+        known = known_array(tracer.builder, value.ref.var)
+        value.symbol = None if known is None else int(known)
     if value.symbol is None:
         symbol = tracer.env.new_unbacked(low=-(2**63), high=2**63 - 1)
         tracer.builder.bind_symbol(symbol, "node", 0)
         tracer.builder.loc = tracer.loc
         tracer.builder.emit("item", value.ref.var, value=symbol)
         value.symbol = symbol
-    return SymIntValue(value.symbol)
+    return SymIntValue(value.symbol) if isinstance(value.symbol, SymInt) else ConstValue(value.symbol)
 
 
 def select(tracer: Tracer, value: ArrayValue) -> None:
@@ -113,6 +118,21 @@ def _arrays(values: Sequence[Value]) -> Iterator[ArrayValue]:
             yield value
         elif isinstance(value, (TupleValue, ListValue, SliceValue)):
             yield from _arrays(value.children())
+
+
+def call_rule(tracer: Tracer, rule: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A library's rule; where it refuses arrays of integers that are known, by these integers."""
+    builder = tracer.builder
+    nodes = len(builder.nodes)
+    try:
+        return assuming(tracer, lambda: rule(tracer.tx, *args, **kwargs))
+    except Unsupported:
+        known = [with_integers(builder, a) for a in args]
+        named = {k: with_integers(builder, v) for k, v in kwargs.items()}
+        if all(map(operator.is_, (*known, *named.values()), (*args, *kwargs.values()))):
+            raise
+        del builder.nodes[nodes:]
+        return assuming(tracer, lambda: rule(tracer.tx, *known, **named))
 
 
 def assuming(tracer: Tracer, run: Callable[[], Any]) -> Any:

@@ -1,5 +1,5 @@
 """Arrays made in the captured code whose elements are one known number: branches on them depend on no data
-(``torch.ones(n, m).all()``)."""
+(``torch.ones(n, m).all()``), and so do those on one element of small arrays of constants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.ir import COPY, Node, Var
+from ..frontends.known import known_array, written
+from ..graph.ir import Node, Var
 from ..symint import SymInt, product
 from .values.base import Tracer
 
@@ -26,8 +27,9 @@ def number_of(tracer: Tracer, var: Var) -> Any:
     made = {out.name: node for node in tracer.builder.nodes for out in node.outputs}
     known: dict[str, Any] = {}
     found = _number(tracer, var, made, known)
-    if found is None or _written(tracer, made) & known.keys():
-        return None
+    if found is None or written(tracer.builder, made) & known.keys():
+        array = known_array(tracer.builder, var)
+        return array.reshape(-1)[0] if array is not None and array.size == 1 else None
     return found
 
 
@@ -92,18 +94,3 @@ def _has_elements(tracer: Tracer, node: Node) -> bool:
     return all(
         n > 0 if isinstance(n, int) else tracer.env.known(1 - n, "<=") is True for n in node.inputs[0].shape
     )
-
-
-def _written(tracer: Tracer, made: dict[str, Node]) -> set[str]:
-    """What is written to, and what such is a view of."""
-    found: set[str] = set()
-    for node in tracer.builder.nodes:
-        if node.op != COPY:
-            continue
-        var: Var | None = node.inputs[0]
-        while var is not None and var.name not in found:
-            found.add(var.name)
-            maker = made.get(var.name)
-            row = None if maker is None else tracer.builder.table.get(maker.op)
-            var = maker.inputs[0] if maker is not None and row is not None and row.is_view else None
-    return found

@@ -109,6 +109,13 @@ def check(tracer: Tracer, value: ArrayValue, expected: bool) -> None:
     tracer.checks += 1
 
 
+def negated(tracer: Tracer, value: ArrayValue) -> Value:
+    """``not value`` of a Python bool that the graph computes."""
+    tracer.builder.loc = tracer.loc
+    var = tracer.builder.emit("logical_not", _truth(tracer.builder, value.ref.var))
+    return tracer.array_value(ArrayRef(var, "python", value.ref.frontend))
+
+
 def _truth(builder: Any, var: Var) -> Var:
     if var.ndim:
         var = builder.emit("reshape", var, shape=())

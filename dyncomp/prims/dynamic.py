@@ -13,6 +13,7 @@ from ..graph.ir import ArrayType, array_type
 from ..runtime._launch import select
 from ..symint import Dim
 from .kit import Array
+from .numpy_routines import ROUTINES
 from .opdef import Extern, OpDef, Sample, Tolerance
 from .samples import data
 
@@ -43,6 +44,7 @@ def _lexsort(*keys: Array, axis: int) -> Array:
 # name -> the function of arrays (and constant keywords) that gives an array or several
 FUNCTIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
     {
+        **ROUTINES,
         "argwhere": _argwhere,
         "bincount": np.bincount,
         "compress": np.compress,
@@ -85,10 +87,12 @@ def library_call_ref(
     dtypes: tuple[DType, ...],
     shapes: tuple[Shape, ...],
 ) -> Any:
+    """The call; results of other types than were found at capture raise."""
     result = FUNCTIONS[function](*inputs, **dict(options))
-    if not isinstance(result, tuple):
-        return np.ascontiguousarray(result)
-    parts = tuple(map(np.ascontiguousarray, result))
+    parts = tuple(np.asarray(a, order="C") for a in (result if isinstance(result, tuple) else (result,)))
+    for array, dtype in zip(parts, dtypes, strict=True):
+        if array.dtype != dtype.numpy:
+            raise TypeError(f"{function} returned {array.dtype}, not {dtype}")
     return parts if len(parts) > 1 else parts[0]
 
 

@@ -296,7 +296,15 @@ def call_object(
     inherited = derived.call_method(tracer, obj, args, kwargs)
     if inherited is not None:
         return inherited
-    found = library_rule(tracer, obj, args, kwargs) or frozen.call(tracer, obj, args, kwargs)
+    try:
+        found = library_rule(tracer, obj, args, kwargs) or frozen.call(tracer, obj, args, kwargs)
+    except Break as problem:
+        inner = wrapped_library_function(tracer, obj, args, kwargs)
+        if inner is None or problem.break_id != "unsupported-call":
+            raise
+        problem.forget_frames()
+        tracer.take_direct()
+        return call_function(tracer, inner, args, kwargs)  # which may do with what is known
     if found is not None:
         tracer.take_direct()
         return found

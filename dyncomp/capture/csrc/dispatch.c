@@ -175,7 +175,7 @@ run_python(Dispatcher *self, ThreadState *ts, Hit *hit, PyObject *const *args, s
     return result;
 }
 
-static PyObject *
+PyObject *
 run_entry(Dispatcher *self, ThreadState *ts, Hit *hit, const GuardEnv *env, PyObject *const *args, size_t nargsf,
           PyObject *kwnames)
 {
@@ -239,6 +239,9 @@ dispatch_bound(Dispatcher *self, ThreadState *ts, PyFunctionObject *func, CodeCa
     if (found == 0) {
         counters.fallbacks++;
         return call_original(self, ts, args, nargsf, kwnames);
+    }
+    if (entry_is_on_trial(hit.entry, ts)) {
+        return run_on_trial(self, ts, func, &hit, env, args, nargsf, kwnames);
     }
     return run_entry(self, ts, &hit, env, args, nargsf, kwnames);
 }

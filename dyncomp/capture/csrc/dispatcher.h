@@ -30,6 +30,12 @@ typedef struct Dispatcher {
 } Dispatcher;
 
 PyObject *dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+PyObject *run_entry(Dispatcher *self, ThreadState *ts, Hit *hit, const GuardEnv *env, PyObject *const *args,
+                    size_t nargsf, PyObject *kwnames);
+/* trial.c: whether a hit is to be timed, or known to be quicker as plain Python; and that. */
+bool entry_is_on_trial(const Entry *entry, const ThreadState *ts);
+PyObject *run_on_trial(Dispatcher *self, ThreadState *ts, PyFunctionObject *func, Hit *hit, const GuardEnv *env,
+                       PyObject *const *args, size_t nargsf, PyObject *kwnames);
 /* The function as plain Python. New reference. */
 PyFunctionObject *original_function(Dispatcher *self);
 void dispatcher_leave(Dispatcher *self);

@@ -59,11 +59,12 @@ none_to_null(PyObject *value)
 static PyObject *
 entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"guards", "code", "target", "needs_hook", "arg_order", "payload", "rank", "moves", NULL};
-    PyObject *guards, *code = Py_None, *target = Py_None, *order = Py_None, *payload = Py_None;
+    static char *names[] = {"guards", "code", "target", "needs_hook", "arg_order", "payload", "rank", "moves", "trial",
+                            NULL};
+    PyObject *guards, *code = Py_None, *target = Py_None, *order = Py_None, *payload = Py_None, *trial = Py_None;
     int needs_hook = 0, rank = 0, moves = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOpOOip", names, &guards, &code, &target, &needs_hook, &order,
-                                     &payload, &rank, &moves)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOpOOipO", names, &guards, &code, &target, &needs_hook, &order,
+                                     &payload, &rank, &moves, &trial)
         || entry_check(guards, code, target) < 0) {
         return NULL;
     }
@@ -78,6 +79,7 @@ entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->needs_hook = needs_hook != 0;
     self->rank = rank;
     self->moves = moves != 0;
+    self->trial = none_to_null(trial);
     if (read_order(self, order) < 0) {
         Py_DECREF(self);
         return NULL;
@@ -101,6 +103,8 @@ entry_traverse(Entry *self, visitproc visit, void *arg)
     Py_VISIT(self->code);
     Py_VISIT(self->target);
     Py_VISIT(self->payload);
+    Py_VISIT(self->trial);
+    Py_VISIT(self->plain);
     return 0;
 }
 
@@ -111,6 +115,8 @@ entry_clear(Entry *self)
     Py_CLEAR(self->code);
     Py_CLEAR(self->target);
     Py_CLEAR(self->payload);
+    Py_CLEAR(self->trial);
+    Py_CLEAR(self->plain);
     return 0;
 }
 
@@ -158,6 +164,7 @@ static PyMemberDef members[] = {
     {"payload", T_OBJECT, offsetof(Entry, payload), 0, "anything"},
     {"needs_hook", T_BOOL, offsetof(Entry, needs_hook), READONLY, "whether the frame hook is on meanwhile"},
     {"hits", T_ULONGLONG, offsetof(Entry, hits), 0, "number of hits"},
+    {"plain_won", T_BOOL, offsetof(Entry, plain_won), READONLY, "whether the original is quicker and runs"},
     {"rank", T_INT, offsetof(Entry, rank), READONLY, "entries of lower rank are tried first"},
     {"last_hit", T_ULONGLONG, offsetof(Entry, last_hit), READONLY, "when it was hit last, counted in hits"},
     {NULL},

@@ -104,7 +104,7 @@ release_registers(PyObject **registers, int filled)
 }
 
 /* -- cache.c -------------------------------------------------------------------------------- */
-typedef struct {
+typedef struct Entry {
     PyObject_HEAD
     GuardProgram *guards; /* or NULL: always */
     PyObject *code;       /* code object or NULL */
@@ -117,6 +117,12 @@ typedef struct {
     int rank; /* lower ranks are tried first; negative: run once and not kept */
     uint64_t hits;
     uint64_t last_hit; /* by counting all hits of the process */
+    /* see trial.c */
+    PyObject *trial;     /* or NULL: it is not compared with the original */
+    struct Entry *plain; /* runs that; NULL before the first comparison */
+    bool plain_won;
+    uint8_t samples, late, trials;
+    int64_t best[2]; /* nanoseconds: compiled, plain */
 } Entry;
 
 typedef struct HookConfig HookConfig;
@@ -201,6 +207,7 @@ typedef struct {
     int pushed;            /* calls of push_active without their pop_active */
     PyCodeObject *bypass;  /* next frame with this code is left alone */
     int compiling;         /* on_miss depth */
+    bool on_trial;         /* a call is being timed */
     int suspended;         /* frames of this thread that run without the hook */
     int stance;            /* 1 + what `with set_stance(...)` says in this thread; 0: as the process */
     char *stack_soft;      /* below: run without the hook */

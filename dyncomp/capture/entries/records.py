@@ -44,6 +44,7 @@ class Records:
     counters: Counter[str] = field(default_factory=Counter)
     entries: list[EntryRecord] = field(default_factory=list)
     skipped: list[tuple[str, Loc, str]] = field(default_factory=list)
+    quicker: list[tuple[str, Loc, str]] = field(default_factory=list)  # of those: found by measuring
     internal_errors: list[str] = field(default_factory=list)  # tracebacks of bugs in dyncomp
     native_loops: list[NativeLoopRecord] = field(default_factory=list)  # that are, or may be, compiled whole
 
@@ -68,6 +69,11 @@ class Records:
         self.counters["skipped"] += 1
         log.info("%s at %s runs as plain Python: %s", name, loc, reason)
 
+    def add_quicker(self, name: str, loc: Loc, reason: str) -> None:
+        """The function runs as it is since that was measured to be quicker."""
+        self.quicker.append((name, loc, reason))
+        self.add_skip(name, loc, reason)
+
     def add_internal_error(self, traceback: str) -> None:
         self.counters["internal_errors"] += 1
         self.internal_errors.append(traceback)
@@ -87,5 +93,6 @@ class Records:
         """Let go of all records; the counters, which all configurations share, stay."""
         self.entries.clear()
         self.skipped.clear()
+        self.quicker.clear()
         self.native_loops.clear()
         self.internal_errors.clear()

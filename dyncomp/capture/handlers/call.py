@@ -7,7 +7,7 @@ from typing import Any
 from .. import exceptions, operators
 from ..breaks import Break
 from ..methods.table import items_for_list
-from ..validation import compared
+from ..validation import compared, negated
 from ..values.array import ArrayValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue
@@ -35,8 +35,11 @@ def is_op(tracer: Any, frame: Any, invert: bool) -> None:
 @handles("CONTAINS_OP")
 def contains_op(tracer: Any, frame: Any, invert: bool) -> None:
     item, container = frame.popn(2)
-    found = container.contains(tracer, item).truth(tracer)
-    frame.push(ConstValue(found != invert))
+    found = container.contains(tracer, item)
+    if isinstance(found, ArrayValue):
+        frame.push(negated(tracer, found) if invert else found)
+    else:
+        frame.push(ConstValue(found.truth(tracer) != invert))
 
 
 @handles("UNARY_NEGATIVE")

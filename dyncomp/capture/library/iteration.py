@@ -41,7 +41,8 @@ def integer_bound(tracer: Tracer, value: Value) -> Any:
     if isinstance(value, SymIntValue):
         return value.sym
     if isinstance(value, ArrayValue) and is_whole_number(value):
-        return item(tracer, value).sym
+        value = item(tracer, value)
+        return value.sym if isinstance(value, SymIntValue) else tracer.integer_of(value, "a range bound")
     if isinstance(value, NumberValue):
         symbol = value.as_integer(tracer)
         if symbol is not None:

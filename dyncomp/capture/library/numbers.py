@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator
 
 from ... import dtypes
+from ...dtypes import bool_
+from ...frontends.base import ArrayRef
 from ...symint import sym_max, sym_min
 from ..breaks import Break
 from ..calls.folding import is_computed, pure_operand, python_call
@@ -224,12 +226,23 @@ def _sum_in_turn(tracer: Tracer, total: Value, items: list[Value], rest: Iterato
 
 @builtin(any)
 def _any(tracer: Tracer, iterable: Value, /) -> Value:
-    return ConstValue(_meets(tracer, iterable, True))
+    return _of_row(tracer, iterable, "reduce_any") or ConstValue(_meets(tracer, iterable, True))
 
 
 @builtin(all)
 def _all(tracer: Tracer, iterable: Value, /) -> Value:
-    return ConstValue(not _meets(tracer, iterable, False))
+    return _of_row(tracer, iterable, "reduce_all") or ConstValue(not _meets(tracer, iterable, False))
+
+
+def _of_row(tracer: Tracer, iterable: Value, op: str) -> Value | None:
+    """``any`` or ``all`` of an array with one dimension, whose numbers have no other truth than theirs."""
+    row = tracer.realize(iterable)
+    if not isinstance(row, ArrayValue) or row.ref.kind != "array" or row.ref.ndim != 1:
+        return None
+    var = row.ref.var
+    if var.dtype != bool_:
+        var = tracer.builder.emit("convert", var, dtype=bool_)
+    return tracer.array_value(ArrayRef(tracer.builder.emit(op, var, axes=(0,)), "python", row.ref.frontend))
 
 
 def _meets(tracer: Tracer, iterable: Value, wanted: bool) -> bool:

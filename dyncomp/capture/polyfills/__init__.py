@@ -9,10 +9,11 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from . import bisection, heaps, operations
+from . import bisection, converters, heaps, operations
 
 POLYFILLS: dict[Any, types.FunctionType] = {
     **operations.FUNCTIONS,
     **heaps.FUNCTIONS,
     **bisection.FUNCTIONS,
+    **converters.FUNCTIONS,
 }

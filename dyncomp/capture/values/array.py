@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import bool_
 from ...frontends.base import ArrayRef, part_shown
 from ...prims.layout import has_c_order, has_f_order
-from ...symint import SymInt, is_unbacked
-from ..breaks import Break
+from ...symint import Dim, is_unbacked
+from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import Source
 from ..uniform import number_of
 from .base import Codegen, NamedMethodValue, Tracer, Value
 from .iterator import ArrayIterator
 from .number import ConstValue
+from .seq import SliceValue
 
 _KINDS = {
     "array": "an array",
@@ -61,7 +63,7 @@ class ArrayValue(Value):
         self.ref = ref
         self._pytype = pytype
         self.source = source
-        self.symbol: SymInt | None = None  # of a Python int that a size or an index is made of
+        self.symbol: Dim | None = None  # of a Python int that a size or an index is made of
 
     @property
     def pytype(self) -> type:
@@ -91,8 +93,13 @@ class ArrayValue(Value):
             return MethodValue(self, name, method)
         if name == "flags" and frontend.name == "numpy" and self.ref.kind == "array":
             return FlagsValue(self)
+        if name == "flat" and frontend.name == "numpy" and self._lies_flat():
+            return FlatValue(self)
         self._refuse_missing(tracer, name)
         raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
+
+    def _lies_flat(self) -> bool:
+        return self.ref.kind == "array" and self.ref.part is None and self.ref.type.is_contiguous
 
     def _refuse_missing(self, tracer: Tracer, name: str) -> None:
         """Raise ``AttributeError`` where neither the class nor the object has the attribute."""
@@ -149,7 +156,16 @@ class ArrayValue(Value):
             tracer.select(self)
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
-        raise Break("data-dependent-value", f"membership test in {self.describe()}")
+        """As NumPy has it: whether any element equals ``item``."""
+        known = tracer.realize(item)
+        is_number = isinstance(known, ArrayValue) or type(getattr(known, "const", None)) in (int, float, bool)
+        if self.ref.frontend != "numpy" or self.ref.kind != "array" or not is_number:
+            raise Break("data-dependent-value", f"membership test in {self.describe()}")
+        equal = tracer.binary("==", self, known)
+        if not isinstance(equal, ArrayValue) or equal.ref.dtype != bool_:
+            raise Break("data-dependent-value", f"membership test in {self.describe()}")
+        found = tracer.builder.emit("reduce_any", equal.ref.var, axes=tuple(range(equal.ref.ndim)))
+        return tracer.array_value(ArrayRef(found, "python", self.ref.frontend))
 
     def for_rule(self, tracer: Tracer) -> Any:
         return self.ref if self.symbol is None else self.symbol
@@ -202,3 +218,67 @@ class FlagsValue(Value):
         if not isinstance(name, str) or not (name.isupper() and name in _FLAGS):
             raise Break("unsupported-operation", f"flag {name!r} of {self.owner.describe()}")
         return self.getattr(tracer, name)
+
+
+class FlatValue(Value):
+    """``array.flat`` of NumPy, of an array in C order, whose elements in one dimension are a view."""
+
+    def __init__(self, owner: ArrayValue) -> None:
+        self.owner = owner
+        self.is_stepped = False  # it is an iterator itself, which knows how far it came
+
+    @property
+    def pytype(self) -> type:
+        return np.flatiter
+
+    def children(self) -> tuple[Value, ...]:
+        return (self.owner,)
+
+    def describe(self) -> str:
+        return f"the flat iterator of {self.owner.describe()}"
+
+    def reconstruct(self, cg: Codegen) -> str:
+        if self.is_stepped:
+            raise Skip("a flat iterator that was stepped is kept")
+        return f"{cg.value(self.owner)}.flat"
+
+    def _row(self, tracer: Tracer) -> Value:
+        return self.owner.getattr(tracer, "reshape").call(tracer, [ConstValue(-1)], {})
+
+    def getitem(self, tracer: Tracer, key: Value) -> Value:
+        if key.is_const and isinstance(key.const, (bool, np.bool_)):
+            raise Break("unsupported-operation", f"index {key.const} of {self.describe()}")
+        found = self._row(tracer).getitem(tracer, key)
+        if isinstance(key, SliceValue) or (key.is_const and key.const is Ellipsis):
+            return found.getattr(tracer, "copy").call(tracer, [], {})
+        return found
+
+    def setitem(self, tracer: Tracer, key: Value, value: Value) -> None:
+        known = tracer.realize(value)
+        one = isinstance(known, ArrayValue) and known.ref.ndim == 0
+        if not one and not (known.is_const and isinstance(known.const, (int, float, complex))):
+            raise Break("unsupported-operation", f"several values for {self.describe()}")
+        self._row(tracer).setitem(tracer, key, known)
+
+    def length(self, tracer: Tracer) -> Value:
+        return self._row(tracer).length(tracer)
+
+    def items(self, tracer: Tracer) -> list[Value]:
+        self._step()
+        return self._row(tracer).items(tracer)
+
+    def iterate(self, tracer: Tracer) -> Value:
+        self._step()
+        return self._row(tracer).iterate(tracer)
+
+    def _step(self) -> None:
+        if self.is_stepped:
+            raise Break("unsupported-operation", f"{self.describe()} is stepped twice")
+        self.is_stepped = True
+
+    def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name == "base":
+            return self.owner
+        if name == "copy":
+            return self._row(tracer).getattr(tracer, name)
+        raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")

@@ -38,6 +38,7 @@ _MODULES = (
     "sorting",
     "data_dependent",
     "library",
+    "routines",
     "math_functions",
     "calculus",
     "methods",
@@ -132,7 +133,12 @@ class NumpyFrontend:
 
     def is_constant(self, obj: Any) -> bool:
         # issubclass: isinstance may run the program's code (``__class__``)
-        return obj is np.newaxis or issubclass(type(obj), _CONSTANT_TYPES) or _is_numpy_type(obj)
+        return (
+            obj is np.newaxis
+            or obj is np._NoValue
+            or issubclass(type(obj), _CONSTANT_TYPES)
+            or _is_numpy_type(obj)
+        )
 
 
 def _is_numpy_type(obj: Any) -> bool:

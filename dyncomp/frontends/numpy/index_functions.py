@@ -23,6 +23,7 @@ from .operands import (
     to_var,
     value_of,
 )
+from .routines import unravelled
 from .rules import RuleTable
 from .traced import Traced
 from .ufunc_methods import at_ufunc, deliver, single_out
@@ -104,17 +105,6 @@ def put(tx: TraceContext, a: Any, ind: Any, v: Any, mode: str = "raise") -> None
     scatter(tx, a, ready, broadcast_to(tx, value, ready[0].shape), (0,), 0)
 
 
-TABLE.refuse(
-    "a result whose size depends on the data",
-    "unique_values",
-    "unique_counts",
-    "unique_inverse",
-    "unique_all",
-    "trim_zeros",
-    break_id="data-dependent-shape",
-)
-
-
 @TABLE.function("ix_")
 def ix_(tx: TraceContext, *args: Any) -> tuple[ArrayRef, ...]:
     made = []
@@ -135,11 +125,10 @@ def ix_(tx: TraceContext, *args: Any) -> tuple[ArrayRef, ...]:
 
 @TABLE.function("unravel_index")
 def unravel_index(tx: TraceContext, indices: Any, shape: Any, order: str = "C") -> tuple[ArrayRef, ...]:
-    """Raises for indices out of range in NumPy; the graph does not, so only indices that come from
-    ``argmax`` and ``argmin`` are taken."""
+    """Of indices that come from ``argmax`` and ``argmin``, which are in range, and by NumPy of others."""
     ref = as_ref(tx, indices)
     if order != "C" or not _is_position(tx, ref):
-        raise Unsupported("numpy.unravel_index of indices that may be out of range")
+        return unravelled(tx, ref, shape, order)
     dims: tuple[Dim, ...] = (
         tuple(integer(d) for d in shape) if isinstance(shape, tuple) else (integer(shape),)
     )
@@ -158,6 +147,3 @@ def _is_position(tx: TraceContext, ref: ArrayRef) -> bool:
     return any(
         node.op in ("argmax", "argmin") and node.outputs[0].name == ref.var.name for node in tx.builder.nodes
     )
-
-
-TABLE.refuse("numpy.ravel_multi_index raises for indices out of range", "ravel_multi_index")

@@ -18,6 +18,7 @@ from .reductions import max_, sum_
 from .rules import RuleTable, resolve
 from .shape import swapaxes
 from .traced import Traced
+from .ufunc_emit import full_like
 
 TABLE = RuleTable()
 
@@ -148,3 +149,20 @@ def pinv(
     inverse = emit(tx, "where", large, (1.0 / singular).var, zeros)
     scaled = Traced(tx, array_of(inverse))[..., None] * Traced(tx, swapaxes(tx, array_of(left), -1, -2))
     return matmul(tx, swapaxes(tx, array_of(right), -1, -2), scaled.ref)
+
+
+@TABLE.function("linalg.cond")
+def cond(tx: TraceContext, x: Any, p: Any = None) -> ArrayRef:
+    """The quotient of singular values, infinite where that is NaN for no NaN in the matrix."""
+    matrix = as_ref(tx, x)
+    if p not in (None, 2, -2) or matrix.ndim < 2 or any(size == 0 for size in matrix.shape):
+        raise Unsupported(f"numpy.linalg.cond with p={p!r}")
+    tx.assume("numpy-errstate")
+    values = Traced(tx, svdvals(tx, matrix))
+    first, last = values[..., 0], values[..., -1]
+    quotient = last / first if p == -2 else first / last
+    missing = emit(tx, "isnan", lapack_operand(tx, matrix, square=False))
+    given = emit(tx, "reduce_any", missing, axes=(missing.ndim - 2, missing.ndim - 1))
+    unknown = emit(tx, "logical_and", emit(tx, "isnan", quotient.var), emit(tx, "logical_not", given))
+    infinite = full_like(tx, quotient.var, np.inf)
+    return value_of(emit(tx, "where", unknown, infinite, quotient.var))

@@ -314,7 +314,7 @@ def _matrix_norm(tx: TraceContext, x: Traced, ord: Any, axes: tuple[int, ...], k
     if ord in (None, "fro", "f"):
         return _euclidean(tx, x, axes, keepdims)
     if ord not in (1, -1, np.inf, -np.inf) or isinstance(ord, str):
-        raise Unsupported(f"the matrix norm of order {ord!r}")
+        raise Unsupported(f"the matrix norm of order {ord!r}")  # NumPy's implementation is traced
     row, column = axes if ord in (1, -1) else axes[::-1]
     sums = sum_(tx, abs(x).ref, row, keepdims=True)
     reduce = max_ if ord in (1, np.inf) else min_

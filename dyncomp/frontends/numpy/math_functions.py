@@ -30,6 +30,7 @@ from .operands import (
     write,
 )
 from .reductions import all_
+from .routines import chosen
 from .rules import RuleTable
 from .traced import Traced
 from .ufunc_emit import full_like
@@ -341,11 +342,12 @@ def select(tx: TraceContext, condlist: Any, choicelist: Any, default: Any = 0) -
 
 @TABLE.function("choose")
 def choose(tx: TraceContext, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ArrayRef:
-    """``np.choose`` from a list of arrays, for ``mode`` ``clip`` and ``wrap`` (``raise`` would have to
-    check every index)."""
-    if mode == "raise" or out is not None or not isinstance(choices, (list, tuple)):
-        raise Unsupported("numpy.choose raises for indices out of range")
+    """``np.choose`` from a list of arrays; for ``mode="raise"``, which checks every index, by NumPy."""
+    if out is not None or not isinstance(choices, (list, tuple)):
+        raise Unsupported("numpy.choose from one array, or with out=")
     refs = [as_ref(tx, c) for c in choices]
+    if mode == "raise":
+        return chosen(tx, as_ref(tx, a), refs)
     index = Traced(tx, a)
     count = len(refs)
     index = index % count if mode == "wrap" else Traced(tx, clip(tx, index.ref, 0, count - 1))

@@ -13,6 +13,7 @@ from ...graph.ir import Var
 from ...prims.layout import has_c_order, has_f_order
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
+from ..known import known_array
 from ..rule_table import refusal
 from . import promote
 from .indexing import assigned_value, fitting, getitem
@@ -119,6 +120,9 @@ def item(tx: TraceContext, x: ArrayRef, *args: Any) -> ArrayRef:
 def tolist(tx: TraceContext, x: ArrayRef) -> Any:
     if x.ndim == 0:
         return _python_value(tx, x)
+    known = known_array(tx.builder, x.var)
+    if known is not None:
+        return known.tolist()
     if x.ndim > 1 or not x.shape[0] <= 8:
         raise Unsupported("a list of Python numbers from a large array")
     return [_python_value(tx, getitem(tx, x, i)) for i in range(int(x.shape[0]))]

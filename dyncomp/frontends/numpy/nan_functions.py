@@ -144,6 +144,3 @@ def _variance_rule(plain: Any, root: bool) -> Any:
 
 TABLE.function("nanvar")(_variance_rule(var, False))
 TABLE.function("nanstd")(_variance_rule(std, True))
-
-
-TABLE.refuse("nanargmax and nanargmin raise where a slice holds nothing but NaN", "nanargmax", "nanargmin")

@@ -245,7 +245,8 @@ def _folded_rule(function: Any) -> Any:
         named = {name: _pinned(value) for name, value in kwargs.items()}
         result = function(*concrete, **named)
         if isinstance(result, tuple):
-            return tuple(_fresh(tx, part) for part in result)
+            made = {id(part): _fresh(tx, part) for part in result}  # ``diag_indices`` gives one array twice
+            return tuple(made[id(part)] for part in result)
         return _fresh(tx, result)
 
     return rule

@@ -85,7 +85,8 @@ def _repeat_each(tx: TraceContext, x: Var, repeats: np.ndarray[Any, Any], axis: 
     if repeats.shape != (size,) or repeats.dtype.kind not in "iu":
         raise Unsupported("numpy.repeat with counts of another length than the axis")
     positions = np.repeat(np.arange(size), repeats)
-    return emit(tx, "index", x, literal(tx, positions), dims=(axis,), position=axis)
+    result = emit(tx, "index", x, literal(tx, positions), dims=(axis,), position=axis)
+    return result if result.type.is_contiguous else emit(tx, "contiguous", result)
 
 
 @TABLE.function("resize")

@@ -28,6 +28,11 @@ from .views import reshape_var, reshapes_in_place, reversed_axes, transpose_var
 TABLE = RuleTable()
 
 
+@TABLE.function("_core.multiarray.normalize_axis_index")
+def normalize_axis_index(tx: TraceContext, axis: Any, ndim: Any, msg_prefix: Any = None) -> int:
+    return normalize_axis(axis, int(integer(ndim)))
+
+
 def viewed(tx: TraceContext, x: ArrayRef, var: Var) -> ArrayRef:
     """A view of ``x``; of a scalar, a scalar again where no dimensions were added, else a fresh array."""
     if x.kind == "array":

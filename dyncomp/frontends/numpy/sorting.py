@@ -10,6 +10,7 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
+from .index_functions import take
 from .index_parse import int_position
 from .library import digitize_by_data
 from .operands import (
@@ -89,8 +90,13 @@ TABLE.function("argpartition")(argpartition)
 def searchsorted(tx: TraceContext, a: Any, v: Any, side: str = "left", sorter: Any = None) -> ArrayRef:
     haystack = as_ref(tx, a)
     needle = as_ref(tx, v)
-    if sorter is not None or haystack.ndim != 1 or side not in ("left", "right"):
-        raise Unsupported("numpy.searchsorted with sorter=, or of an array that is not one-dimensional")
+    if haystack.ndim != 1 or side not in ("left", "right"):
+        raise Unsupported("numpy.searchsorted of an array that is not one-dimensional")
+    if sorter is not None:
+        order = as_ref(tx, sorter)
+        if order.ndim != 1 or not order.shape[0] == haystack.shape[0] or not order.dtype.is_integer:
+            raise Unsupported("sorter must be a permutation of the array's indices")
+        haystack = take(tx, haystack, order)
     return value_of(_search(tx, haystack, needle, side))
 
 
@@ -116,6 +122,13 @@ def digitize(tx: TraceContext, x: Any, bins: Any, right: bool = False) -> ArrayR
         raise Unsupported("bins must be monotonically increasing or decreasing")
     found = _search(tx, as_ref(tx, np.ascontiguousarray(edges[::-1])), needle, "right" if right else "left")
     return (len(edges) - Traced(tx, value_of(found))).ref
+
+
+@TABLE.function("_core.multiarray.interp")
+def interp_without_period(
+    tx: TraceContext, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None
+) -> ArrayRef:
+    return interp(tx, x, xp, fp, left, right)
 
 
 @TABLE.function("interp")

@@ -27,6 +27,7 @@ from .operands import (
     value_of,
     write,
 )
+from .routines import accumulated, reduce_at, reduced
 from .rules import RuleTable
 from .ufunc_emit import full_like
 from .ufuncs import call_ufunc, elementwise_ufuncs
@@ -175,7 +176,7 @@ def reduce_axes(tx: TraceContext, ufunc: np.ufunc, var: Var, axes: tuple[int, ..
         count = emit(tx, "reduce_sum", convert(tx, var, dtypes.int64), axes=axes)
         odd = emit(tx, "bitwise_and", count, full_like(tx, count, 1))
         return convert(tx, odd, dtypes.bool_)
-    raise Unsupported(f"numpy.{name}.reduce has no rule")
+    return reduced(tx, ufunc, var, axes)
 
 
 def _reduce_ignoring_nan(tx: TraceContext, ufunc: np.ufunc, var: Var, axes: tuple[int, ...]) -> Var:
@@ -213,7 +214,7 @@ def _scan(tx: TraceContext, ufunc: np.ufunc, var: Var, axis: int) -> Var:
     if ufunc.__name__ in ("logical_and", "logical_or"):
         op = "cummin" if ufunc.__name__ == "logical_and" else "cummax"
     if op is None:
-        raise Unsupported(f"numpy.{ufunc.__name__}.accumulate has no rule")
+        return accumulated(tx, ufunc, var, axis)
     if var.dtype.is_bool:
         # bool as integers: add and maximum are "or", multiply and minimum are "and"
         op = {"cumsum": "cummax", "cumprod": "cummin"}.get(op, op)
@@ -269,4 +270,5 @@ for _ufunc in elementwise_ufuncs():
     if _ufunc.nin == 2 and _ufunc.nout == 1:
         TABLE.functions[_ufunc.reduce] = _bind(reduce_ufunc, _ufunc)
         TABLE.functions[_ufunc.accumulate] = _bind(accumulate_ufunc, _ufunc)
+        TABLE.functions[_ufunc.reduceat] = _bind(reduce_at, _ufunc)
         TABLE.functions[_ufunc.outer] = _bind(outer_ufunc, _ufunc)

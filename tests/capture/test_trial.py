@@ -1,0 +1,222 @@
+"""Functions captured in pieces run as they are where that is quicker: early calls are made both ways."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import dyncomp
+from dyncomp.capture import _hook
+
+ENOUGH = 40  # calls after which it is settled
+
+
+class Ways:
+    """A function with a compiled and a plain form of given lengths, in seconds."""
+
+    def __init__(self, compiled, plain):
+        self.log = log = []
+        self.lengths = lengths = {"compiled": compiled, "plain": plain}
+        self.decisions = []
+
+        def take(way):
+            log.append(way)
+            time.sleep(lengths[way])
+            return way
+
+        def function(x):
+            if x is None:
+                raise ValueError(take("plain"))
+            return take("plain")
+
+        def replacement(x):
+            if x is None:
+                raise ValueError(take("compiled"))
+            return take("compiled")
+
+        self.config = _hook.HookConfig(lambda *_: None)
+        self.entry = _hook.Entry(None, replacement.__code__, trial=self)
+        self.function = function
+        self.compiled = _hook.Dispatcher(function, self.config, lambda *_: self.entry)
+
+    def plain_entry(self, function):
+        assert function is self.function
+        return _hook.Entry(None, None, moves=True)
+
+    def decided(self, compiled, plain):
+        self.decisions.append((compiled, plain))
+
+    def run(self, count=ENOUGH):
+        del self.log[:]
+        for _ in range(count):
+            assert self.compiled(1) == self.log[-1]
+        return self.log
+
+
+def test_the_quicker_way_wins():
+    ways = Ways(0.008, 0.001)
+    log = ways.run()
+    assert log[:17] == ["compiled"] * 17
+    assert log[17:25] == ["plain", "compiled"] * 4
+    assert log[25:] == ["plain"] * (ENOUGH - 25)
+    assert ways.entry.plain_won
+    ((compiled, plain),) = ways.decisions
+    assert compiled > plain
+
+
+def test_compiled_code_stays_where_it_is_quicker():
+    ways = Ways(0.001, 0.008)
+    log = ways.run()
+    assert log.count("plain") <= 5
+    assert log[-5:] == ["compiled"] * 5
+    assert not ways.entry.plain_won and not ways.decisions
+
+
+def test_long_calls_are_not_tried():
+    ways = Ways(0.03, 0.0)
+    assert ways.run(22).count("plain") == 0
+
+
+def test_a_way_that_becomes_slow_is_tried_again():
+    ways = Ways(0.005, 0.0005)
+    assert ways.run()[-1] == "plain"
+    ways.lengths["plain"] = 0.03
+    assert ways.run()[-1] == "compiled"
+
+
+def test_no_trial_where_there_is_nothing_to_compare():
+    ways = Ways(0.001, 0.0)
+    ways.plain_entry = lambda function: None
+    assert set(ways.run()) == {"compiled"}
+
+
+def test_exceptions_pass():
+    ways = Ways(0.005, 0.0005)
+    for _ in range(ENOUGH):
+        with pytest.raises(ValueError, match=r"plain|compiled"):
+            ways.compiled(None)
+    assert ways.run()[-1] == "plain"
+
+    def broken(*_):
+        raise LookupError("no")
+
+    ways = Ways(0.001, 0.0)
+    ways.plain_entry = broken
+    with pytest.raises(LookupError):
+        ways.run()
+
+
+def test_threads():
+    ways = Ways(0.005, 0.0005)
+    workers = [threading.Thread(target=lambda: [ways.compiled(1) for _ in range(ENOUGH)]) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert set(ways.log) == {"compiled", "plain"}
+
+
+def test_nothing_is_kept():
+    ways = Ways(0.005, 0.0005)
+    ways.run()
+    gone = weakref.ref(ways)
+    del ways
+    gc.collect()
+    assert gone() is None
+
+
+def test_recursion():
+    depth = []
+
+    def plain(n):
+        depth.append(n)
+        return compiled(n - 1) + 1 if n else 0
+
+    class Both:
+        def plain_entry(self, function):
+            return _hook.Entry(None, None, moves=True)
+
+        def decided(self, compiled, plain):
+            pass
+
+    config = _hook.HookConfig(lambda *_: None)
+    entry = _hook.Entry(None, plain.__code__, trial=Both())
+    compiled = _hook.Dispatcher(plain, config, lambda *_: entry)
+    assert [compiled(5) for _ in range(ENOUGH)] == [5] * ENOUGH
+    assert len(depth) == 6 * ENOUGH
+
+
+# -- programs -------------------------------------------------------------------------------------
+class Number:
+    def __init__(self, data, parts=()):
+        self.data = data
+        self.grad = 0.0
+        self.back = lambda: None
+        self.parts = set(parts)
+
+    def __mul__(self, other):
+        out = Number(self.data * other.data, (self, other))
+
+        def back():
+            self.grad += other.data * out.grad
+            other.grad += self.data * out.grad
+
+        out.back = back
+        return out
+
+    def backward(self):
+        order, seen = [], set()
+
+        def visit(node):
+            if node not in seen:
+                seen.add(node)
+                for part in node.parts:
+                    visit(part)
+                order.append(node)
+
+        visit(self)
+        self.grad = np.ones_like(self.data)
+        for node in reversed(order):
+            node.back()
+
+
+def gradients(a, b):
+    x, y = Number(a), Number(b)
+    z = x * y * x
+    z.backward()
+    return z.data, x.grad, y.grad
+
+
+def primes(n):
+    good = np.ones(n, bool)
+    good[:2] = False
+    for i in range(2, int(n**0.5) + 1):
+        if good[i]:
+            good[i * i :: i] = False
+    return np.flatnonzero(good)
+
+
+@pytest.mark.parametrize("measure", (True, False))
+def test_programs(measure):
+    compiled = dyncomp.compile(gradients, options={"measure": measure})
+    found = dyncomp.compile(primes, options={"measure": measure})
+    rng = np.random.default_rng(0)
+    for n in range(ENOUGH):
+        a, b = rng.random(3), rng.random(3)
+        for mine, plain in zip(compiled(a, b), gradients(a, b), strict=True):
+            np.testing.assert_array_equal(mine, plain)
+        np.testing.assert_array_equal(found(1000 + n), primes(1000 + n))
+
+
+def test_explain_tells():
+    compiled = dyncomp.compile(primes)
+    compiled(100)
+    assert not any("measured" in reason for _, _, reason in dyncomp.explain(compiled)(100).skipped)
+    records = compiled.config.records
+    records.add_quicker("primes", records.entries[0].loc, "measured")
+    assert any("measured" in reason for _, _, reason in dyncomp.explain(compiled)(100).skipped)
