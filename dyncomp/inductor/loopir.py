@@ -30,8 +30,8 @@ from ..symint import Dim
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A loop axis. ``kind``: ``"parallel"`` (iterations are independent) or ``"reduce"``. ``most``: a bound of
-    a size that is known only when running (0: none is known)."""
+    """A loop axis. ``kind``: ``"parallel"`` (iterations are independent) or ``"reduce"``. ``most``: a bound
+    of a size that is known only when running (0: none is known)."""
 
     name: str
     size: Dim
