@@ -429,13 +429,17 @@ def _guard_region(tracer: Tracer) -> None:
 
 def _state_guards(tracer: Tracer) -> list[Guard]:
     """Guards of the libraries' global state."""
-    guards = []
+    states = dict(tracer.tx.states)
     for frontend in tracer.config.frontends:
         state = frontend.state_guard() if state_assumption(frontend) in tracer.tx.assumptions else None
         if state is not None:
-            check = CustomCheck(state.check, state.expected, state.text)
-            guards.append(Guard(ConstSource(None, frontend.name), Kind.CUSTOM_ARRAY, check))
-    return guards
+            states[frontend.name] = state
+    return [
+        Guard(
+            ConstSource(None, name), Kind.CUSTOM_ARRAY, CustomCheck(state.check, state.expected, state.text)
+        )
+        for name, state in states.items()
+    ]
 
 
 def _guards_of_definitions(tracer: Tracer) -> list[Guard]:

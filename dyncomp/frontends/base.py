@@ -223,10 +223,12 @@ def memory_of(builder: GraphBuilder, var: Var) -> str:
 class TraceContext:
     """What a rule may use: the builder (``tx.ops.add(x, y)`` emits), the symbols, and notes about the
     run-time state that it relied upon (``tx.assume("numpy-errstate")`` makes capture guard it).
+    ``states``: more of that, by name, which is guarded whether or not the rule's nodes stay.
     ``memo``: what a frontend remembers of this capture; nodes that it tells of may have been rolled back."""
 
     builder: GraphBuilder
     assumptions: set[str] = field(default_factory=set)
+    states: dict[str, StateGuard] = field(default_factory=dict)
     memo: dict[Any, Any] = field(default_factory=dict)
 
     @property

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..breaks import Break
+from ..guards.guard import Kind
+from ..guards.source import GlobalSource, ItemSource, ModuleDictSource
 from ..values.base import Tracer, Value
 from ..values.mapping import DictValue
 from ..values.number import (
@@ -23,9 +25,10 @@ from ..values.number import (
     hint_of,
     number_operand,
 )
+from ..values.obj import InstanceValue
 from ..values.seq import ListValue, RangeValue, SliceValue, TupleValue
 from ..values.sets import SetValue
-from .known_results import known_result
+from .known_results import HeldResult, known_result
 
 _TEXTS = (str, bytes)
 _FOLDED: frozenset[Any] = frozenset(
@@ -78,16 +81,19 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
     Compiled code asks the cache too, and goes on where it says the same."""
     refusal = Break("unsupported-call", f"call of {obj.__name__}, whose results are cached")
     tracer.take_direct()
-    if not all(v.is_const for v in (*args, *kwargs.values())) or not all(map(str.isidentifier, kwargs)):
+    if not all(map(_is_steady, (*args, *kwargs.values()))) or not all(map(str.isidentifier, kwargs)):
         raise refusal
-    if tracer.mutated or tracer.global_writes:  # which the function would not see: the cache is asked before
-        raise refusal
-    constants = tuple(a.const for a in args)
-    keywords = {name: value.const for name, value in kwargs.items()}
+    constants = tuple(_steady(tracer, a) for a in args)
+    keywords = {name: _steady(tracer, value) for name, value in kwargs.items()}
     held = known_result(obj, constants, keywords)
+    # called it would not see what was written, as the cache is asked before; nor is it traced with objects
+    only_held = bool(tracer.mutated or tracer.global_writes or not all(v.is_const for v in args))
     if type(held) in _EXPECTED:
-        tracer.expected_calls.append((obj, constants, keywords, held))
+        asked = HeldResult(obj) if only_held else obj
+        tracer.expected_calls.append((asked, constants, keywords, held))
         return ConstValue(held)
+    if only_held or not all(v.is_const for v in kwargs.values()):
+        raise refusal
     before = _changes(tracer)
     inside = len(tracer.expected_calls)
     function = tracer.child_or_constant(obj.__wrapped__, None)
@@ -99,6 +105,22 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
         raise refusal
     tracer.expected_calls.append((obj, constants, keywords, result.const))
     return result
+
+
+def _is_steady(value: Value) -> bool:
+    """A constant, or an object that a global variable of the program holds."""
+    source = value.source
+    is_global = isinstance(source, GlobalSource) or (
+        isinstance(source, ItemSource) and isinstance(source.base, ModuleDictSource)
+    )
+    return value.is_const or (type(value) is InstanceValue and is_global and not value.mutated)
+
+
+def _steady(tracer: Tracer, value: Value) -> Any:
+    if isinstance(value, InstanceValue):
+        tracer.guard(value.source, Kind.IS, value.obj)
+        return value.obj
+    return value.const
 
 
 def _changes(tracer: Tracer) -> tuple[int, ...]:

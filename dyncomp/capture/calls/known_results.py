@@ -26,6 +26,18 @@ def known_result(cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return NOTHING
 
 
+class HeldResult:
+    """A cached function that is only asked for what its cache holds."""
+
+    def __init__(self, cached: Any) -> None:
+        self.cached = cached
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if known_result(self.cached, args, kwargs) is NOTHING:
+            return NOTHING
+        return self.cached(*args, **kwargs)
+
+
 def _key(held: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not kwargs:
         return args[0] if len(args) == 1 and type(args[0]) in (int, str) else args

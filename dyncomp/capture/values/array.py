@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...frontends.base import ArrayRef, part_shown
 from ...prims.layout import has_c_order, has_f_order
 from ...symint import Dim, is_unbacked
 from ..breaks import Break, Skip
+from ..effects import defer
 from ..guards.guard import Kind
 from ..guards.source import Source
 from ..uniform import number_of
@@ -63,6 +65,7 @@ class ArrayValue(Value):
         self.ref = ref
         self._pytype = pytype
         self.source = source
+        self.attributes: dict[str, Value] = {}  # that the frame assigned
         self.symbol: Dim | None = None  # of a Python int that a size or an index is made of
 
     @property
@@ -84,6 +87,8 @@ class ArrayValue(Value):
         return cg.graph_output(self)
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
+        if name in self.attributes:
+            return self.attributes[name]
         frontend = tracer.frontend(self.ref)
         rule = frontend.find_attribute(self.ref, name)
         if rule is not None:
@@ -112,7 +117,17 @@ class ArrayValue(Value):
         tracer.lacks_attribute(self, name)
 
     def setattr(self, tracer: Tracer, name: str, value: Value) -> None:
-        raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
+        if not self._takes_attribute(name) or not value.is_const:
+            raise Break("unsupported-attribute", f"assignment to attribute {name!r} of {self.describe()}")
+        self.attributes[name] = value
+        defer(tracer, setattr, [self, ConstValue(name), value], {})
+
+    def _takes_attribute(self, name: str) -> bool:
+        """Whether the object has a dict for it, and no class that has its say."""
+        if self.ref.frontend == "numpy" or self.ref.kind != "array" or self.ref.part is not None:
+            return False
+        plain = self.pytype.__setattr__ is object.__setattr__ and self.pytype.__dictoffset__ != 0
+        return plain and getattr_static(self.pytype, name, None) is None
 
     def getitem(self, tracer: Tracer, key: Value) -> Value:
         return tracer.operator("getitem", [self, key])

@@ -8,7 +8,8 @@ from typing import Any
 from ... import dtypes
 from ...errors import Unsupported
 from ...symint import Dim, SymInt, product
-from ..base import ArrayRef, TraceContext, TypedTuple
+from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple
+from . import state
 from .facts import TO_TORCH
 from .library import torch
 from .operands import axis_of, convert, need_tensor
@@ -218,6 +219,18 @@ def is_tracing(tx: TraceContext) -> bool:
     """``False``, see :func:`tracing_state`."""
     tracing_state(tx)
     return False
+
+
+def is_capturing(tx: TraceContext) -> bool:
+    """Guarded where it is asked."""
+    found = torch._C._cuda_isCurrentStreamCapturing()
+    words = f"torch: {'a' if found else 'no'} CUDA graph is being recorded"
+    tx.states["torch-capturing"] = StateGuard(state.capturing_is, found, words)
+    return bool(found)
+
+
+if torch.version.cuda is not None or torch.version.hip is not None:  # else it is a class that refuses
+    TABLE.function("_C._cuda_isCurrentStreamCapturing")(is_capturing)
 
 
 @TABLE.function("_C._log_api_usage_once")

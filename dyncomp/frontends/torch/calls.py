@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ...device import CPU
 from ...errors import Unsupported
 from ...graph.ir import Callee, Literal, Var
 from ...symint import Dim, SymInt
@@ -144,11 +145,15 @@ def _size(dim: Dim, sizes: dict[str, int]) -> int:
 
 
 def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
-    """What the call gives at these sizes."""
+    """What the call gives at these sizes. Some routines refuse without memory what they take with it."""
     numbers = [_size(n, sizes) for n in opening.numbers]
     try:
         return _tried_on(call, opening, sizes, numbers, "meta")
     except NotImplementedError:
+        return _tried_on(call, opening, sizes, numbers, "cpu")
+    except Unsupported:
+        if any(ref.type.device != CPU for ref in opening.refs):
+            raise
         return _tried_on(call, opening, sizes, numbers, "cpu")
 
 

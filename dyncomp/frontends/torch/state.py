@@ -73,6 +73,11 @@ def describe_state(state: State) -> str:
     return "torch: " + ", ".join(words)
 
 
+def capturing_is(_: Any, expected: bool) -> bool:
+    """Whether it is so that somebody records what the current stream is given (a CUDA graph), or not."""
+    return torch._C._cuda_isCurrentStreamCapturing() is expected
+
+
 def problem(state: State) -> str:
     """Why nothing is captured in this state; empty where it is."""
     _, _, autocast, function_modes, dispatch_modes, _, _ = state

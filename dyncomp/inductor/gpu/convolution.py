@@ -2,11 +2,13 @@
 
 The template is that of products (implicit GEMM): what windows of the kernel see of the images is read where
 it lies, as one operand, the kernels are the other. Results in C order are products of kernels and places of
-one image; with channels last, of places of all images and kernels.
+one image; with channels last, of places of all images and kernels. A tile lies within one group. Where groups
+have few kernels of few terms (depthwise convolutions), the sums are written out, without matrix units.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,6 +19,7 @@ from ..fuse import LibraryCall
 from ..lower_contract import Operand, Product
 from ..lower_values import Value, place_of
 from ..render.triton import TritonKernel
+from ..render.triton_layout import power_of_two
 from ..render.triton_tile import is_known
 from ..schedule import CallBlas
 from .products import (
@@ -39,14 +42,22 @@ HALF_TILES = (
     Tile(64, 64, 64, 4, 4),
     Tile(32, 128, 64, 4, 4),
 )
+# Besides, of groups with few kernels: a tile lies within one.
+GROUP_TILES = (Tile(16, 128, 16, 4, 3), Tile(16, 64, 16, 4, 3))
+# Of convolutions whose groups have few kernels of few terms.
+FEW_KERNELS = 8
+FEW_TERMS = 128
+# As many terms are written out one after another.
+UNROLLED = 32
+FEW_COLUMNS = (512, 256, 128, 64)
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Convolved:
-    """A convolution as ``product``, of one group's kernels (``m``, or ``n`` with channels last) and places.
-    ``sizes``: of the image; ``places``: of the result; ``image`` and ``weights``: strides of four dimensions;
-    a line is an image of one row."""
+    """A convolution as ``product``, of all kernels (``m``, or ``n`` with channels last) and places.
+    ``channels``: of a group; ``sizes``: of the image; ``places``: of the result; ``image`` and ``weights``:
+    strides of four dimensions; a line is an image of one row."""
 
     product: CallBlas
     channels_last: bool
@@ -61,6 +72,11 @@ class Convolved:
     image: tuple[int, int, int, int]
     weights: tuple[int, int, int, int]
     extent: int
+
+    @property
+    def kernels(self) -> int:
+        """Of a group."""
+        return int(self.product.m) // self.groups
 
 
 # -- what can be joined -----------------------------------------------------------------------
@@ -108,7 +124,6 @@ def _agree(strides: Sequence[object], wanted: Sequence[int], shape: Sequence[obj
 def detail_of(call: LibraryCall) -> Product:
     """The product that a convolution is, as far as its result goes."""
     value = call.value
-    groups = value.params.get("groups", 1)
     images, kernels, *sizes = value.shape
     places = product(sizes)
     depth = product(value.inputs[1].shape[1:])
@@ -117,9 +132,8 @@ def detail_of(call: LibraryCall) -> Product:
     if _layout(value):
         m, n = images * places, kernels
         return Product(m, n, depth, a, b, Operand(value, place, n, 1, ()), (), False)
-    m = kernels // groups
-    c = Operand(value, place, places, 1, (kernels * places, m * places))
-    return Product(m, places, depth, a, b, c, (images, groups), False)
+    c = Operand(value, place, places, 1, (kernels * places,))
+    return Product(kernels, places, depth, a, b, c, (images,), False)
 
 
 def convolved(call: LibraryCall, step: CallBlas) -> Convolved:
@@ -169,8 +183,24 @@ def has_template(step: Convolved) -> bool:
 
 def candidates(step: Convolved) -> list[TritonKernel]:
     """The template with the tiles that suit."""
+    found = [render_few(step, tile) for tile in _few_tiles(step)] if has_few_terms(step) else []
     tiles = HALF_TILES if step.product.dtype in HALVES else FLOAT_TILES
-    return [render_convolution(step, tile) for tile in suitable(step.product, tiles)]
+    if step.groups > 1:
+        tiles = tuple(t for t in (*tiles, *GROUP_TILES) if step.kernels % t.rows == 0)
+    return found + [render_convolution(step, t) for t in (suitable(step.product, tiles) if tiles else ())]
+
+
+def has_few_terms(step: Convolved) -> bool:
+    """Whether its groups are so small that matrix units would mostly multiply zeros."""
+    return step.groups > 1 and step.kernels <= FEW_KERNELS and int(step.product.k) <= FEW_TERMS
+
+
+def _few_tiles(step: Convolved) -> list[Tile]:
+    """Kernels of a group, and some of an image's places: so many that hardly any are in vain."""
+    rows = math.gcd(step.kernels, FEW_KERNELS)
+    places = power_of_two(int(step.product.n))
+    columns = [n for n in FEW_COLUMNS if n * rows <= FEW_COLUMNS[0] and n <= max(places, FEW_COLUMNS[-1])]
+    return [Tile(rows, n, 1, max(n * rows // 128, 1), 2) for n in columns[:3]]
 
 
 # -- the text ---------------------------------------------------------------------------------
@@ -180,6 +210,14 @@ def render_convolution(step: Convolved, tile: Tile) -> TritonKernel:
     body = writer.text()
     m, n, k = step.product.m, step.product.n, step.product.k
     title = f"convolution_{m}x{n}x{k}_{tile.text}"
+    return writer.kernel(title, body, count_tiles(step.product, tile))
+
+
+def render_few(step: Convolved, tile: Tile) -> TritonKernel:
+    """The template that adds up term by term."""
+    writer = _FewWriter(step, tile)
+    body = writer.text()
+    title = f"convolution_few_{step.product.m}x{step.product.n}x{step.product.k}_{tile.text}"
     return writer.kernel(title, body, count_tiles(step.product, tile))
 
 
@@ -226,8 +264,8 @@ class _Writer(ProductWriter):
             self.line("first_channel = 0")
         else:
             self.line("place_in = (col + i_c)")
-            self.line(f"image = number // {step.groups}")
-            self.line(f"first_channel = (number % {step.groups}) * {step.channels}")
+            self.line("image = number")
+            self.line(f"first_channel = (row // {step.kernels}) * {step.channels}")
         self.line(f"window_y = (place_in // {wide}) * {step.stride[0]} - {step.padding[0]}")
         self.line(f"window_x = (place_in % {wide}) * {step.stride[1]} - {step.padding[1]}")
 
@@ -254,8 +292,35 @@ class _Writer(ProductWriter):
         if step.channels_last:
             kernel, group, masked = "(col + i_c)", self.columns, "c_mask"
         else:
-            kernel, group, masked = f"(number % {step.groups} * {self.m} + row + i_r)", self.rows, "r_mask"
+            kernel, group, masked = "(row + i_r)", self.rows, "r_mask"
         taps = f"({taps})" if by_taps else f"({taps}){along}"
         at = f"{kernel} * {w_o} + channel{along} * {w_c} + {taps}"
         condition = f"k_mask{along}" + (f" & {masked}" if group.is_masked else "")
         self.line(f"    {side} = tl.load(p_{side} + ({at}), mask={condition}, other=0)")
+
+
+class _FewWriter(_Writer):
+    """The sums of a group's kernels, a term at a time for a block of places."""
+
+    def product(self) -> None:
+        step = self.convolved
+        self.line("total = tl.zeros((ROWS, COLUMNS), tl.float32)")
+        self.numbers_of_places()
+        terms = "tl.static_range" if self.k <= UNROLLED else "range"
+        self.line(f"for term in {terms}(0, {self.k}):")
+        self.line(f"    tap = term // {step.channels}")
+        self.line(f"    channel = term % {step.channels}")
+        self.line(f"    tap_y = tap // {step.kernel[1]}")
+        self.line(f"    tap_x = tap % {step.kernel[1]}")
+        self.line(f"    y = window_y + tap_y * {step.dilation[0]}")
+        self.line(f"    x = window_x + tap_x * {step.dilation[1]}")
+        self.line(f"    seen = (y >= 0) & (y < {step.sizes[0]}) & (x >= 0) & (x < {step.sizes[1]})")
+        seen = "seen & c_mask" if self.columns.is_masked else "seen"
+        i_n, i_c, i_y, i_x = step.image
+        at = f"image * {i_n} + (first_channel + channel) * {i_c} + y * {i_y} + x * {i_x}"
+        self.line(f"    right = tl.load(p_right + ({at}), mask={seen}, other=0).to(tl.float32)")
+        w_o, w_c, w_y, w_x = step.weights
+        at = f"(row + i_r) * {w_o} + channel * {w_c} + tap_y * {w_y} + tap_x * {w_x}"
+        mask = ", mask=r_mask, other=0" if self.rows.is_masked else ""
+        self.line(f"    left = tl.load(p_left + ({at}){mask}).to(tl.float32)")
+        self.line("    total += left * right")
