@@ -373,7 +373,8 @@ add_types(PyObject *module)
 {
     static PyTypeObject *const types[] = {&GuardProgram_Type, &Entry_Type,         &CodeCache_Type,
                                           &HookConfig_Type,   &Dispatcher_Type, &ResumeFunction_Type,
-                                          &TailCall_Type,      &Ticks_Type};
+                                          &TailCall_Type,      &Ticks_Type,         &LoopPlan_Type,
+                                          &LoopGate_Type};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (PyModule_AddType(module, types[i]) < 0) {
             return -1;

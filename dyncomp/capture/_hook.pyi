@@ -262,3 +262,32 @@ class Ticks:
     def __init__(self, left: int = ...) -> None: ...
     def __iter__(self) -> Ticks: ...
     def __next__(self) -> None: ...
+
+class LoopPlan:
+    """How values enter a compiled loop and come back from it: see ``native_loops.plan``."""
+
+    program: Any
+    def __init__(
+        self,
+        program: Any,
+        address: int,
+        words: int,
+        unbound: Any,
+        inputs: tuple[tuple[int, str, Any, int, int, int, int], ...],
+        assumptions: tuple[tuple[Any, str, Any], ...],
+        outputs: tuple[tuple[int, int, tuple[tuple[str, int, int], ...]], ...],
+        leaves: tuple[tuple[int, int], ...],
+    ) -> None: ...
+
+class LoopGate:
+    """What a gate before a loop asks: ``gate[values]``. Where none of the ``plans`` takes the values, that is
+    ``ask(values)`` of a subclass; where one of them ended in a way of its own,
+    ``finish(plan, words, values, raised)``."""
+
+    plans: tuple[LoopPlan, ...]
+    ticks: Ticks
+    fewest: int
+    runs: int
+    setbacks: int
+    def __new__(cls) -> Any: ...
+    def __getitem__(self, values: tuple[Any, ...]) -> tuple[Any, Any, Any]: ...

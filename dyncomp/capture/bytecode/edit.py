@@ -100,8 +100,9 @@ class Assembly:
         moved = [0] * (len(linked) + 1)
         count = 0
         for index, keep in enumerate(kept):
+            count += led[index]
             moved[index] = count
-            count += keep + led[index]
+            count += keep
         moved[len(linked)] = count
         instructions: list[Instr] = []
         made_catches: list[Catch | None] = []
@@ -171,12 +172,16 @@ def places_and_catches(code: CanonicalCode) -> tuple[Places, Catches]:
 def _led_by_nop(instructions: list[Instr], catches: list[Catch | None], kept: list[bool]) -> list[bool]:
     """Before which instructions a NOP under the same handler is to be put. CPython 3.13 looks for the handler
     of a failed call of a Python function at the instruction before the call (in compiled code there always is
-    one, which loads the operands)."""
+    one, which loads the operands), 3.11 and 3.12 for that of a signal handler's exception before where a jump
+    back leads."""
     led = [False] * len(instructions)
+    jumps = [instr for instr in instructions if instr.op == "JUMP" and kept[instr.index]]
+    back = {instr.arg for instr in jumps if instr.arg <= instr.index}
     before: Catch | None = None
     for instr, catch, keep in zip(instructions, catches, kept):
         if keep:
-            led[instr.index] = catch is not None and catch != before and instr.op in _ENTERS_FRAMES
+            looked_at = instr.op in _ENTERS_FRAMES or instr.index in back
+            led[instr.index] = catch is not None and catch != before and looked_at
             before = catch
     return led
 

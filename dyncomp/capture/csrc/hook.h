@@ -290,6 +290,11 @@ PyObject *call_bound(PyCodeObject *code, PyFunctionObject *func, const GuardEnv 
 /* -- calls in tail position (tail.c) -- */
 extern PyTypeObject TailCall_Type;
 extern PyTypeObject Ticks_Type;
+typedef struct {
+    PyObject_HEAD
+    long long left;
+} Ticks;
+extern PyTypeObject LoopPlan_Type, LoopGate_Type;
 /* What replacement code returns may be a call that is still to be made; nobody else ever sees it. */
 static inline bool
 is_tail_call(PyObject *result)

@@ -401,4 +401,37 @@ take_error(void)
 #endif
 }
 
+/* -- iterators over ranges ------------------------------------------------------------------ */
+typedef struct {
+    PyObject_HEAD
+#if PY_VERSION_HEX < 0x030C0000
+    long index;
+#endif
+    long start, step, len;
+} RangeIterator;
+
+/* The next number, and how many are left. */
+static inline void
+range_rest(const RangeIterator *it, long *start, long *left)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    *start = it->start + it->index * it->step;
+    *left = it->len - it->index;
+#else
+    *start = it->start;
+    *left = it->len;
+#endif
+}
+
+static inline void
+range_advance(RangeIterator *it, long steps)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    it->index += steps;
+#else
+    it->start += steps * it->step;
+    it->len -= steps;
+#endif
+}
+
 #endif

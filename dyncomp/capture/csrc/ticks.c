@@ -3,11 +3,6 @@
 #include "hook.h"
 #include <structmember.h>
 
-typedef struct {
-    PyObject_HEAD
-    long long left;
-} Ticks;
-
 static PyObject *
 ticks_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {

@@ -21,12 +21,12 @@ from .kinds import (
     IterDetail,
     Kind,
     array_kind,
+    given_tuple_kind,
     iter_kind,
     list_kind,
     progress,
     range_kind,
     source_kind,
-    tuple_kind,
 )
 
 Described = tuple[Kind, tuple[Any, ...]]
@@ -217,7 +217,8 @@ def _tuple(value: Any, number: int) -> Described:
     items = [describe(item, []) for item in value]
     if any(kind.family not in ("int", "float", "bool", "none", "numpy") for kind, _ in items):
         return OPAQUE, (number,)
-    return tuple_kind([kind for kind, _ in items]), tuple(part for _, parts in items for part in parts)
+    parts = (part for _, parts in items for part in parts)
+    return given_tuple_kind([kind for kind, _ in items]), (*parts, number)
 
 
 _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {

@@ -267,6 +267,16 @@ def tuple_kind(items: Sequence[Kind]) -> Kind:
     return Kind("tuple", "t" + "".join(f"{kind.code}_" for kind in items) + "e", parts, box, tuple(items))
 
 
+def given_tuple_kind(items: Sequence[Kind]) -> Kind:
+    """Tuples given at entry: behind the parts of their items the number of the object."""
+    plain = tuple_kind(items)
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        return objects.given[values[-1]]
+
+    return Kind("tuple", "T" + plain.code[1:], (*plain.parts, ("_id", "i64")), box, plain.detail)
+
+
 def constant_kind(number: int, value: Any) -> Kind:
     """An object known when the loop is compiled: constant ``number`` of the loop."""
     return Kind("constant", f"k{number}", (), lambda values, objects: objects.constants[number], value)

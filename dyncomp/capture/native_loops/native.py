@@ -33,6 +33,7 @@ class Program:
 
     def __init__(self, rendered: Rendered, stack: Sequence[Kind], address: int) -> None:
         self.rendered = rendered
+        self.address = address
         self.stack_kinds = tuple(stack)
         self.assumptions = _distinct(rendered.assumptions)
         formats = "".join(kind.formats for kind in stack)
@@ -55,13 +56,12 @@ class Run:
     """One call of a program: its input, and behind that what it writes (the number of the leave plus 1 first,
     so that it is known whether it ran even where a signal handler raised as it came back)."""
 
-    def __init__(self, program: Program, words: Sequence[Any], given: list[Any], local: list[Any]) -> None:
+    def __init__(self, program: Program, buffer: Any, given: list[Any], local: list[Any]) -> None:
         self.program = program
+        self.buffer = buffer
         self.given = given
         self.local = local
         self.found: tuple[int, list[Any], list[Any]] | None = None
-        self.buffer = program.buffer_type()
-        program.pack(self.buffer, 0, *words)
 
     def call(self) -> None:
         start = ctypes.addressof(self.buffer)
@@ -154,7 +154,7 @@ class NativeLoop:
         self._programs: dict[Key, list[Program]] = {}
         self._refusals: dict[Key, str] = {}
         read = set().union(*facts_of(code, loop.header).live.values())
-        self._read = tuple(k for k, name in enumerate(names) if name in read)
+        self.read = tuple(k for k, name in enumerate(names) if name in read)
         self._place_of = {name: k for k, name in enumerate(names)}
         line = code.instructions[loop.header].loc.line
         self.title = f"{code.qualname}, line {line} of {code.filename}"
@@ -166,7 +166,18 @@ class NativeLoop:
         depth = self.subject.loop.kind == "for"
         stack, local = list(values[:depth]), list(values[depth:])
         program, words, given = self._program(self.subject.loop.header, stack, local)
-        return None if program is None else Run(program, words, given, local)
+        if program is None:
+            return None
+        buffer = program.buffer_type()
+        program.pack(buffer, 0, *words)
+        return Run(program, buffer, given, local)
+
+    def made(self, program: Program, words: bytes, values: Sequence[Any]) -> Run:
+        """The run that a plan has made: its ``words`` and what it was given."""
+        depth = len(program.stack_kinds)
+        local = list(values[depth:])
+        given = [*values[:depth], *(local[k] for k in self.read)]
+        return Run(program, program.buffer_type.from_buffer_copy(words), given, local)
 
     def execute(self, run: Run) -> None:
         run.call()
@@ -192,7 +203,7 @@ class NativeLoop:
         given: list[Any] = []
         words: list[Any] = []
         kinds: tuple[list[Kind], list[Kind]] = ([], [])
-        for group, values in zip(kinds, (stack, [local[k] for k in self._read])):
+        for group, values in zip(kinds, (stack, [local[k] for k in self.read])):
             for value in values:
                 found = describe_iterator if group is kinds[0] else describe
                 kind, parts = found(value, given)
@@ -213,7 +224,7 @@ class NativeLoop:
             self.problem = self._refusals.get(key, "functions and variables that it uses keep changing")
             return None
         start = time.perf_counter()
-        local = {self.names[k]: kind for k, kind in zip(self._read, kinds)}
+        local = {self.names[k]: kind for k, kind in zip(self.read, kinds)}
         try:
             rendered = render(self.subject, place, stack, local, self._symbol, self.title)
         except TooLarge:

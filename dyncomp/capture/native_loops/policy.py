@@ -9,6 +9,7 @@ be, or for a single long run.
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 import time
@@ -18,15 +19,17 @@ from typing import Any
 
 from ...errors import ToolchainError
 from .. import _hook
-from .._hook import Ticks
+from .._hook import LoopGate
 from ..bytecode.gates import LoopFacts
 from ..bytecode.instr import CanonicalCode
 from ..guards.facts import raises_floating_point_errors
+from .plan import make_plan
 from .record import NativeLoopRecord
 
 # microseconds: an instruction in plain Python, and entering compiled code
 _INSTRUCTION = 0.03
-_ENTER = 5.0
+_ENTER, _ENTER_BY_PLAN = 5.0, 0.5
+_MOST_PLANS = 8
 _LONGEST_STEP = 1000.0
 _MOST_REFUSALS = 2  # at first, before it is taken to be so for good
 _ALONE = 8  # how many times longer than others an inner loop must run to be compiled without those around it
@@ -37,13 +40,17 @@ _EXAMPLES: tuple[Any, ...] = (range(0), range(1 << 70), [], ())
 _COUNTED = tuple(type(iter(items)) for items in _EXAMPLES)
 
 
-class LoopEntry:
+class LoopEntry(LoopGate):
     """The ``entry`` of a gate: ``entry[iterator, *values]`` or ``entry[values]`` says where to go on.
 
     (A subscript, not a call: behind a call CPython may run signal handlers, and where these raise an
-    exception the outcome would be lost.) ``outer`` is the entry of the loop around; ``entries`` are this one
-    and those of the loops within, by header.
+    exception the outcome would be lost.) C enters what was compiled where it has a plan for it (``plans``),
+    and asks otherwise (``ask``); ``setbacks`` counts how often in a row it was left early. ``outer`` is the
+    entry of the loop around; ``entries`` are this one and those of the loops within, by header.
     """
+
+    def __new__(cls, *args: Any) -> Any:
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -66,7 +73,7 @@ class LoopEntry:
         while around is not None:
             around.entries[facts.loop.header] = self
             around = around.outer
-        self.ticks = Ticks(0)
+        record.gate = self
         self.ways = {place: way for way, place in enumerate(facts.places)}
         self._given = 0
         self._spent = 0.0  # microseconds in plain Python, loops within included
@@ -78,11 +85,10 @@ class LoopEntry:
         self._is_wanted = False
         self._is_ready = False  # it was compiled for some types
         self._bails = 0
-        self._setbacks = 0
         self._refusals = 0
         self._changed = [facts.names.index(name) for name in facts.changed]
 
-    def __getitem__(self, values: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    def ask(self, values: tuple[Any, ...]) -> tuple[Any, Any, Any]:
         """``(None, None, ())``, or way, exception to raise there, and payload (see ``gates``)."""
         self._count()
         if self._is_refused:
@@ -108,6 +114,15 @@ class LoopEntry:
         if found is None:
             raise raised
         return self._outcome(found, _without_own_frames(raised))
+
+    def finish(self, plan: Any, words: bytes, values: tuple[Any, ...], raised: Any) -> tuple[Any, Any, Any]:
+        """The same from what was run by a plan and did not end as usual. ``raised``: by signal handlers."""
+        run = self._native.made(plan.program, words, values)
+        try:
+            return self._outcome(self._native.results(run), raised and _without_own_frames(raised))
+        except BaseException as error:  # a signal handler's
+            raised = error
+        return self._outcome(self._native.results(run), _without_own_frames(raised))
 
     # -- when ----------------------------------------------------------------------------------------
     def _plain(self, ticks: int) -> tuple[None, None, tuple[()]]:
@@ -139,7 +154,7 @@ class LoopEntry:
 
     @property
     def _is_hopeful(self) -> bool:
-        return not self._is_refused and self._setbacks < _MANY_SETBACKS
+        return not self._is_refused and self.setbacks < _MANY_SETBACKS
 
     def _is_due(self) -> bool:
         return self._is_ready or self._spent >= self._threshold
@@ -191,8 +206,20 @@ class LoopEntry:
             return None
         if state is not None:
             self._is_ready = True
-            self.record.runs += 1
+            self.runs += 1
+            self._plan(state)
         return state
+
+    def _plan(self, run: Any) -> None:
+        """From now on C enters what is compiled for these types."""
+        program = getattr(run, "program", None)
+        if program is None or any(plan.program is program for plan in self.plans):
+            return
+        plan = make_plan(self._native, program, self.ways, self.facts.changed)
+        if plan is not None:
+            self.plans = (plan, *self.plans[: _MOST_PLANS - 1])
+            many = len(self.entries) > 1 or not self._threshold
+            self.fewest = 0 if many else math.ceil(_ENTER_BY_PLAN / self._step)
 
     def _declined(self) -> tuple[None, None, tuple[()]]:
         native = self._native
@@ -216,8 +243,8 @@ class LoopEntry:
                 _hook.clear(owner, self.config)
 
     def _set_back(self) -> tuple[None, None, tuple[()]]:
-        self._setbacks += 1
-        return self._plain(1 << min(self._setbacks + 4, 30))
+        self.setbacks += 1
+        return self._plain(1 << min(self.setbacks + 4, 30))
 
     def _outcome(self, found: tuple[Any, ...], raised: Any) -> tuple[Any, Any, Any]:
         place, way = found[0], self.ways[found[0]]
@@ -235,14 +262,14 @@ class LoopEntry:
         elif place in self.facts.loop.body:
             self._left_early()
         else:
-            self._setbacks = 0
+            self.setbacks = 0
         return way, raised, payload
 
     def _left_early(self) -> None:
         """Something rare happened: compiled code is entered again with the next step, or some later one."""
-        self._setbacks += 1
-        few = self._setbacks < _MANY_SETBACKS
-        self.ticks.left = self._given = 0 if few else 1 << min(self._setbacks - 2, 20)
+        self.setbacks += 1
+        few = self.setbacks < _MANY_SETBACKS
+        self.ticks.left = self._given = 0 if few else 1 << min(self.setbacks - 2, 20)
 
 
 def _without_own_frames(error: BaseException) -> BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from ...dataclass import dataclass, field
 from ...graph.ir import Loc
@@ -10,19 +11,24 @@ from ...graph.ir import Loc
 
 @dataclass(eq=False)
 class NativeLoopRecord:
-    """One loop of the program. ``runs``: how often compiled code was entered; ``versions``: for how many
+    """One loop of the program, behind ``gate``. ``versions``: for how many
     combinations of types it was made, in ``seconds``; ``bailed``: why it was left amid the loop, and how
     often; ``problem``: why it is plain Python, where it is; ``source``: the newest version's C++."""
 
     name: str
     loc: Loc
     kind: str
-    runs: int = 0
     versions: int = 0
     seconds: float = 0.0
     bailed: Counter[str] = field(default_factory=Counter)
     problem: str = ""
     source: str = ""
+    gate: Any = None
+
+    @property
+    def runs(self) -> int:
+        """How often compiled code was entered."""
+        return 0 if self.gate is None else int(self.gate.runs)
 
     @property
     def is_native(self) -> bool:

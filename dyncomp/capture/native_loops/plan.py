@@ -1,0 +1,103 @@
+"""How values enter a compiled loop and come back from it in C (``csrc/loop_plan.c``).
+
+A plan says of each value that the loop's function is given of which kind it must be, and how what comes back
+is made into objects. Kinds that C does not know have no plan, or are made into objects by Python
+(``LoopEntry.finish``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._hook import LoopPlan
+from ..bytecode.loops import UNBOUND
+from .block import PAUSED
+from .kinds import BOOL, FLOAT, INT, NONE, UNBOUND_KIND, Kind
+from .walk import Leave
+
+if TYPE_CHECKING:
+    from .native import NativeLoop, Program
+
+AT_END, WITH_ITERATOR, OTHERWISE = 0, 1, 2
+_PLAIN = {INT: "i", FLOAT: "f", BOOL: "b", NONE: "n"}
+Input = tuple[int, str, Any, int, int, int, int]
+Box = tuple[str, int, int]
+
+
+def make_plan(
+    native: NativeLoop, program: Program, ways: Mapping[int, int], changed: Sequence[str]
+) -> LoopPlan | None:
+    """The plan of a program of ``native``. ``ways``: numbers of the places where it is left; ``changed``: the
+    locals that come back. ``None`` where it takes values that C does not know."""
+    depth = len(program.stack_kinds)
+    places = [*range(depth), *(depth + k for k in native.read)]
+    kinds = [*program.stack_kinds, *(kind for _, kind in program.rendered.inputs)]
+    inputs = [_input(place, kind) for place, kind in zip(places, kinds)]
+    known = tuple([found for found in inputs if found is not None])
+    if len(known) < len(inputs):
+        return None
+    assumptions = tuple((a.holder, a.name, a.found) for a in program.assumptions)
+    outputs = tuple([_output(native, program, name, depth) for name in changed])
+    header = native.subject.loop.header
+    forms = [(leave, _form(leave, kinds, header)) for leave in program.rendered.leaves]
+    leaves = tuple([(ways.get(leave.place, -1), form) for leave, form in forms])
+    words = program.rendered.words
+    return LoopPlan(program, program.address, words, UNBOUND, known, assumptions, outputs, leaves)
+
+
+def _input(place: int, kind: Kind) -> Input | None:
+    detail = kind.detail
+    if kind in _PLAIN:
+        return place, _PLAIN[kind], None, 0, 0, 0, 0
+    if kind == UNBOUND_KIND:
+        return place, "u", UNBOUND, 0, 0, 0, 0
+    if kind.family == "numpy":
+        return place, "s", detail.type, detail.num, 0, 0, 0
+    if kind.family == "array" and not detail.depth:
+        return place, "a", None, detail.scalar.detail.num, detail.ndim, detail.writeable, detail.dense
+    if kind.family == "iter" and detail.source is None and detail.facts is None:
+        return place, "r", None, detail.step, detail.sign, detail.nonnegative, 0
+    if kind.family == "list" and not detail.depth:
+        return place, "l", _levels(kind), 0, 0, 0, 0
+    return None
+
+
+def _levels(kind: Kind) -> str:
+    """Of what a list is: see ``is_list_of``."""
+    item = kind.detail.item
+    if item is None:
+        return "le"
+    return "l" + (_PLAIN[item] if item in _PLAIN else _levels(item))
+
+
+def _output(native: NativeLoop, program: Program, name: str, depth: int) -> tuple[int, int, tuple[Box, ...]]:
+    place = depth + native.names.index(name)
+    at = program.rendered.stack_words
+    for output in program.outputs:
+        if output.slot == name:
+            return place, at, tuple([_box(kind, at + begin) for kind, begin, _ in output.places])
+        at += output.words
+    return place, -1, ()
+
+
+def _box(kind: Kind, at: int) -> Box:
+    if kind in _PLAIN:
+        return _PLAIN[kind], at, 0
+    if kind.family == "numpy":
+        return "s", at, kind.detail.num
+    given = kind.family in ("array", "list") and not kind.detail.depth
+    if given or kind.family == "opaque":
+        suffixes = [suffix for suffix, _ in kind.parts]
+        return "g", at + suffixes.index("_id"), 0
+    return "?", at, 0
+
+
+def _form(leave: Leave, kinds: Sequence[Kind], header: int) -> int:
+    if leave.reason and (leave.reason != PAUSED or leave.place != header):
+        return OTHERWISE
+    if not leave.stack:
+        return AT_END
+    own = bool(kinds) and kinds[0].family == "iter" and kinds[0].detail.source is None
+    alone = len(leave.stack) == 1 and leave.stack[0].family == "iter"
+    return WITH_ITERATOR if own and alone else OTHERWISE
