@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...device import Device
+from ...errors import ToolchainError
 from ..base import DeviceLibrary
 from .library import cupy
 
@@ -90,7 +92,19 @@ def _milliseconds(call: Callable[[], None]) -> float:
     return elapsed
 
 
+def _check_driver() -> None:
+    """Triton's driver is torch's in some versions of it: refuse at compilation where there is none."""
+    try:
+        from triton.runtime import driver
+
+        driver.active.get_current_target()
+    except (ImportError, RuntimeError) as error:
+        raise ToolchainError(f"Triton has no driver for CuPy's arrays: {error}") from error
+
+
+@functools.cache
 def _facts(index: int) -> tuple[str, int, bool]:
+    _check_driver()
     found = cupy.cuda.runtime.getDeviceProperties(index)
     is_nvidia = not cupy.cuda.runtime.is_hip
     return found["name"].decode(), found["multiProcessorCount"], is_nvidia and found["major"] >= 9
