@@ -11,6 +11,7 @@ from .dataclass import dataclass
 from .sizes import DynamicArguments, parse_dynamic
 
 MODES = ("default", "reduce-overhead", "max-autotune")
+PROGRESS = ("auto", "on", "off")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ class Options:
     are, and keep to the quicker (:mod:`dyncomp.capture.entries.trial`).
     ``keep_packed``: keep packed copies of weights that matrix products use at every call, as long as the
     system sees that nothing is written to them (Linux from 6.7 on).
+    ``tuning_seconds``: under ``mode="max-autotune"``, how long the forms of one graph (of one step on a GPU)
+    may be measured; ``progress``: whether a bar shows that on standard error: ``"on"``, ``"off"``, or
+    ``"auto"``, where that is a terminal.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
     """
 
@@ -59,6 +63,8 @@ class Options:
     native_loop_us: int = 20_000
     measure: bool = True
     keep_packed: bool = True
+    tuning_seconds: float = 4.0
+    progress: str = "auto"
     capture_plain: bool = False
     cache: bool = True
 
@@ -80,6 +86,8 @@ _NOT_IN_KEY = frozenset(
         "native_loops",
         "native_loop_us",
         "measure",
+        "tuning_seconds",
+        "progress",
     )
 )
 _KNOWN = {f.name: f for f in fields(Options)}
@@ -91,6 +99,8 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "cache_bytes": int,
     "num_threads": int,
     "native_loop_us": int,
+    "tuning_seconds": float,
+    "progress": str,
     "stop_after": str,
     "dump": str,
     "debug_verify": lambda text: text not in ("", "0"),
@@ -133,7 +143,7 @@ def make_options(
 
 
 def _check_types(options: Options) -> None:
-    """Raise ``TypeError`` for a value of a wrong type and ``ValueError`` for a negative one."""
+    """Raise ``TypeError`` for a value of a wrong type and ``ValueError`` for a negative or unknown one."""
     if not isinstance(options.backend, str) and not callable(options.backend):
         raise TypeError(f"backend must be a name or a callable, not {type(options.backend).__name__}")
     for field in fields(Options):
@@ -152,3 +162,5 @@ def _check_types(options: Options) -> None:
             raise TypeError(f"{field.name} must be {wanted}, not {value!r}")
         if isinstance(value, (int, float)) and value < 0:
             raise ValueError(f"{field.name} must not be negative, is {value!r}")
+    if options.progress not in PROGRESS:
+        raise ValueError(f"progress must be one of {', '.join(PROGRESS)}, is {options.progress!r}")

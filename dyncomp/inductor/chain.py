@@ -8,6 +8,7 @@ lowering made, rewritten to cover a block of rows: any function of rows will do,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ..dataclass import dataclass
 from ..dtypes import int64
@@ -30,6 +31,7 @@ from .epilogue import (
     written,
 )
 from .fuse import LibraryCall
+from .gpu.softmax import find_softmax
 from .loopir import Axis, Index, Kernel, Stmt
 from .lower_contract import Product
 from .lower_emit import Emitted
@@ -63,7 +65,7 @@ def fuse_chains(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[I
         second = left[found.second]
         assert isinstance(second, LibraryCall)
         left[at] = left[found.kernel] = None
-        left[found.second] = Chained(first, found.tiled, second)
+        left[found.second] = Chained(first, seen_columns(found.tiled, env), second)
     return [item for item in left if item is not None]
 
 
@@ -164,7 +166,24 @@ def _rows(detail: Product, item: Emitted, scores: Storage, weights: Storage, env
         body += made
     axes = (Axis("r", env.symbol("rows")), Axis("c", detail.n, "reduce"))
     rewritten = Kernel(kernel.name, axes, kernel.buffers, tuple(body), kernel.origin)
-    return Tiled(rewritten, item.storages, source, True, sink)
+    return Tiled(rewritten, item.storages, source, True, sink, _hidden_after(rewritten, sink))
+
+
+def _hidden_after(kernel: Kernel, sink: int) -> int | None:
+    """Which columns a causal mask makes zeros of, if it does."""
+    softmax = find_softmax(kernel, sink)
+    return None if softmax is None else softmax.hidden_after
+
+
+def seen_columns(tiled: Tiled, env: ShapeEnv) -> Tiled:
+    """The kernel for tiles of the columns only that some of their rows see."""
+    rows, columns = tiled.kernel.axes
+    if tiled.hidden_after is None or not isinstance(columns.size, int):
+        return replace(tiled, hidden_after=None)
+    own = {"cols": SymbolInfo("cols", columns.size, 0)}
+    size = ShapeEnv({**env.symbols, **own}).symbol("cols")
+    axes = (rows, Axis("c", size, "reduce", columns.size))
+    return replace(tiled, kernel=replace(tiled.kernel, axes=axes))
 
 
 def _by_rows(kernel: Kernel, groups: Groups) -> bool:

@@ -17,6 +17,7 @@ from ..runtime import set_num_threads
 from ..symint import ShapeEnv, hint
 from .autotune import fastest
 from .chain import fuse_chains
+from .choices import Tuning
 from .codecache import open_cache
 from .epilogue import Chained, FusedProduct, Item, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
@@ -146,11 +147,13 @@ def compile_graph(
     if options.num_threads:
         set_num_threads(options.num_threads)
     if library is not None and options.mode == "max-autotune":
-        tuned = library
+        tuned, tuning = library, Tuning.of(options)
         sources = {source: None}  # an ordered set
         if calls and source == generated:
             sources[render_module(planned.module, serial_ns)] = None
-        call = timed("autotune", lambda: fastest(graph, planned.plan, [*sources], tuned, cache, examples))
+        call = timed(
+            "autotune", lambda: fastest(graph, planned.plan, [*sources], tuned, cache, examples, tuning)
+        )
     else:
         call = timed("launch", lambda: build(planned.plan, library))
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
@@ -189,7 +192,10 @@ def _compile_for_device(
     cache = open_cache().directory if options.cache else None
     replay = options.mode == "reduce-overhead"
     call, source = timed(
-        "build", lambda: build_for_device(graph, planned, owner, devices, edit, tune, cache, replay)
+        "build",
+        lambda: build_for_device(
+            graph, planned, owner, devices, edit, Tuning.of(options) if tune else None, cache, replay
+        ),
     )
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
 

@@ -32,13 +32,15 @@ TILE_NUMBERS = {"number": 0, "row": 0, "rows": 6, "col": 0, "cols": 256, "tile_r
 @dataclass(frozen=True)
 class Tiled:
     """A kernel rewritten to cover a tile; its buffer ``source`` is the tile. ``private``: nothing else reads
-    the product, so that it needs no memory. ``sink``: the buffer for what is made of rows (in a chain)."""
+    the product, so that it needs no memory. ``sink``: the buffer for what is made of rows (in a chain).
+    ``hidden_after``: what is made of column ``row + hidden_after + 1`` and those behind it is 0."""
 
     kernel: Kernel
     storages: tuple[Storage, ...]
     source: int
     private: bool
     sink: int = -1
+    hidden_after: int | None = None
 
 
 @dataclass(eq=False)

@@ -50,6 +50,7 @@ struct Gemm {
   void* context;
   const struct Windows* windows;
   i64 kept;
+  i64 causal, seen;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);

@@ -23,7 +23,8 @@ def kernel_text(kernel: Kernel) -> str:
 
 
 def _axis(axis: Axis) -> str:
-    return f"axis({axis.name!r}, {_dim(axis.size)}, {axis.kind!r})"
+    most = f", {axis.most}" if axis.most else ""
+    return f"axis({axis.name!r}, {_dim(axis.size)}, {axis.kind!r}{most})"
 
 
 def _buffer(buffer: Buffer) -> str:

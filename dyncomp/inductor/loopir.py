@@ -30,11 +30,13 @@ from ..symint import Dim
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A loop axis. ``kind``: ``"parallel"`` (iterations are independent) or ``"reduce"``."""
+    """A loop axis. ``kind``: ``"parallel"`` (iterations are independent) or ``"reduce"``. ``most``: a bound
+    of a size that is known only when running (0: none is known)."""
 
     name: str
     size: Dim
     kind: str = "parallel"
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)

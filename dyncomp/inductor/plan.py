@@ -188,7 +188,7 @@ class Planner:
             return None
         held = (tiled.source, tiled.sink)
         slots = [0 if k in held else self.number(s) for k, s in enumerate(tiled.storages)]
-        return TileKernel(tiled.kernel, tuple(slots), tiled.source, tiled.sink)
+        return TileKernel(tiled.kernel, tuple(slots), tiled.source, tiled.sink, tiled.hidden_after)
 
     def _chain(self, item: Chained) -> CallChain:
         first = self._blas(item.first, item.tiled)

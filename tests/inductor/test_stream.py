@@ -120,3 +120,29 @@ def test_small_kernels_are_as_they_were(monkeypatch):
     monkeypatch.setattr(inductor, "render_module", lambda *a: found.append(render(*a)) or found[-1])
     dyncomp.compile(clipped)(numbers("f8", 100_000))
     assert "dcv_stream" not in found[0]
+
+
+def layernorm(x):
+    centered = x - np.mean(x, axis=1, keepdims=True)
+    return centered / np.sqrt(np.mean(centered * centered, axis=1, keepdims=True) + 1e-5)
+
+
+def doubled_maximum(x):
+    return x.max(axis=1) * 2
+
+
+@pytest.mark.parametrize("program", [softmax, layernorm])
+@pytest.mark.parametrize("shape", [(7, 512), (5, 1000), (3, 4095)])
+def test_the_next_row_is_asked_for(sources, program, shape) -> None:
+    """Once for each row, by the second pass over it; its end included, where nothing lies behind."""
+    x = numbers(np.float32, *shape) / 10
+    np.testing.assert_allclose(dyncomp.compile(program)(x), program(x), rtol=1e-5, atol=1e-6)
+    asked = [line for line in sources[0].splitlines() if "__builtin_prefetch" in line]
+    assert asked
+    assert all(f"+ {shape[1]} + " in line for line in asked)
+
+
+@pytest.mark.parametrize("program", [scaled, doubled_maximum])
+def test_rows_read_once_are_not_asked_for(sources, program) -> None:
+    dyncomp.compile(program)(numbers(np.float32, 7, 512))
+    assert "__builtin_prefetch" not in sources[0]

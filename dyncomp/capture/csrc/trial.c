@@ -148,13 +148,13 @@ run_on_trial(Dispatcher *self, ThreadState *ts, PyFunctionObject *func, Hit *hit
         return NULL;
     }
     bool inner = ts->on_trial;
-    uint64_t misses = counters.misses;
+    uint64_t captures = counters.captures;
     ts->on_trial = true;
     int64_t start = now();
     PyObject *result = run_entry(self, ts, hit, env, args, nargsf, kwnames);
     int64_t took = now() - start;
     ts->on_trial = inner;
-    if (result != NULL && !inner && counters.misses == misses && count_sample(entry, plain, took) < 0) {
+    if (result != NULL && !inner && counters.captures == captures && count_sample(entry, plain, took) < 0) {
         Py_CLEAR(result);
     }
     Py_DECREF(entry);

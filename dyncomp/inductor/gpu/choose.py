@@ -7,18 +7,14 @@ names one. A candidate that cannot be compiled or launched is left out, with a l
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-import os
 import statistics
-import tempfile
-import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from ...dataclass import dataclass, field
+from ...dataclass import dataclass
 from ...frontends.base import DeviceLibrary
+from ..choices import Choices, Tuning, key_of
+from ..progress import Progress
 from ..render.triton import TritonKernel
 from .launch import ALIGNMENT, Driver, Variants, load_module
 
@@ -28,81 +24,21 @@ REPEATS = 9
 # A measurement runs a candidate until this much time has gone by, and no candidate more often than MOST_RUNS.
 SPAN_MS = 2.0
 MOST_RUNS = 200
-# What one step may take to be measured, and how much slower than the best a first run may be to be measured
-# on.
-BUDGET_MS = 2000.0
+# How much slower than the best a first run may be to be measured on.
 HOPELESS = 3.0
 PLAIN = -1
-_FOLDER = "choices"
-
-
-@dataclass
-class Chosen:
-    """What was found to be fastest, by key: the number of a candidate, or ``PLAIN``. Two threads that look at
-    once both find it. ``folder``: where it is kept for other processes, if anywhere."""
-
-    folder: Path | None = None
-    by_key: dict[str, int] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def get(self, key: str, names: Sequence[str]) -> int | None:
-        """The choice for ``key``, made in this process or another."""
-        found = self.by_key.get(key)
-        if found is None and self.folder is not None:
-            found = _read(self.folder / f"{key}.json", names)
-            if found is not None:
-                self.by_key[key] = found
-        return found
-
-    def put(self, key: str, names: Sequence[str], number: int, times: Sequence[float]) -> int:
-        with self.lock:
-            number = self.by_key.setdefault(key, number)
-        if self.folder is not None:
-            _write(self.folder, key, _name(names, number), dict(zip(["plain", *names], times)))
-        return number
-
-
-def _name(names: Sequence[str], number: int) -> str:
-    return "plain" if number == PLAIN else names[number]
-
-
-def _read(path: Path, names: Sequence[str]) -> int | None:
-    try:
-        best = json.loads(path.read_text())["best"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    if best == "plain":
-        return PLAIN
-    return names.index(best) if best in names else None
-
-
-def _write(folder: Path, key: str, best: str, times: dict[str, float]) -> None:
-    """One choice, to be read by people too. What cannot be written is found again another time."""
-    shown = {name: round(t, 5) for name, t in times.items() if t != float("inf")}
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, path = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "w") as file:
-            json.dump({"best": best, "milliseconds": shown}, file, indent=1)
-        os.replace(path, folder / f"{key}.json")
-    except OSError as error:
-        log.warning("a choice was not written: %s", error)
-
-
-def folder_of(cache: Path) -> Path:
-    """Where choices are kept beside compiled kernels."""
-    return cache / _FOLDER
+PLAIN_NAME = "plain"
 
 
 @dataclass
 class Device:
-    """A GPU as choices need it. ``tune``: candidates are measured."""
+    """A GPU as choices need it. ``tuning``: how candidates are measured, if they are."""
 
     library: DeviceLibrary
     driver: Driver
     index: int
-    tune: bool
-    chosen: Chosen
+    tuning: Tuning | None
+    choices: Choices
 
     def key(self, kernels: Sequence[TritonKernel], plain: str) -> str:
         """Equal for steps among which the same candidate is the fastest."""
@@ -111,7 +47,7 @@ class Device:
         texts = [self.library.facts(self.index)[0], triton.__version__, plain]
         for kernel in kernels:
             texts += [kernel.source, str((kernel.programs, kernel.num_warps, kernel.num_stages))]
-        return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]
+        return key_of(texts)
 
 
 class Choice:
@@ -134,7 +70,7 @@ class Choice:
         self.names = [kernel.name for kernel in kernels]
         self.device = device
         self.usual = usual
-        self.tuned = device.tune and repeatable
+        self.tuned = device.tuning is not None and repeatable
         self.key = device.key(kernels, plain)
         self.needs_alignment = list(needs_alignment)
         self.variants: list[Variants | None] = [None] * len(self.kernels)
@@ -178,25 +114,29 @@ class Choice:
 
     # -- measuring ----------------------------------------------------------------------------
     def _find(self, plain: Callable[[], None], stream: int, places: Sequence[int]) -> int:
-        known = self.device.chosen.get(self.key, self.names)
+        names = [PLAIN_NAME, *self.names]
+        known = self.device.choices.get(self.key, names)
         if known is not None:
-            return known
+            return known + PLAIN
         aligned = _are_aligned(places)
         able = [k for k in range(len(self.kernels)) if aligned or not self.needs_alignment[k]]
         jobs = [(self._variants(k).function, self.kernels[k]) for k in able]
         self.device.driver.prepare(jobs, aligned)
-        left = BUDGET_MS
+        tuning = self.device.tuning or Tuning()
+        left = tuning.seconds * 1e3
         best = float("inf")
         times: list[float] = []
-        for number in range(PLAIN, len(self.kernels)):
-            run = plain if number == PLAIN else self._candidate(number, stream, places)
-            found, spent = _time(run, self.device.library.milliseconds, min(left, BUDGET_MS), best)
-            left -= spent
-            times.append(found)
-            best = min(best, found)
-        number = times.index(best) - 1
-        log.info("%s: %s takes %.4f ms", self.names[0], _name(self.names, number), best)
-        return self.device.chosen.put(self.key, self.names, number, times)
+        with Progress(f"tuning {self.names[0]}", len(names), tuning.progress) as bar:
+            for number, name in enumerate(names, PLAIN):
+                bar.step(name)
+                run = plain if number == PLAIN else self._candidate(number, stream, places)
+                found, spent = _time(run, self.device.library.milliseconds, left, best)
+                left -= spent
+                times.append(found)
+                best = min(best, found)
+        number = times.index(best)
+        log.info("%s: %s takes %.4f ms", self.names[0], names[number], best)
+        return self.device.choices.put(self.key, names, number, times) + PLAIN
 
     def _candidate(self, number: int, stream: int, places: Sequence[int]) -> Callable[[], None]:
         aligned = _are_aligned(places)

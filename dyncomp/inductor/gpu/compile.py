@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from ...device import CPU, Device
 from ...errors import LoweringError, ToolchainError
 from ...frontends.base import ArrayOwner, DeviceLibrary
 from ...graph.ir import Graph
+from ..choices import Tuning, choices_in
 from ..loopir import Kernel
 from ..plan import Planned
 from ..schedule import Alternatives, LaunchKernel, Step
@@ -20,12 +20,6 @@ from .graphs import Replayed, log, why_not
 from .launch import Driver, TritonDriver, Variants, load_module
 from .products import Processor
 from .wrapper import Wrapper
-
-
-@functools.lru_cache(maxsize=8)
-def _chosen(folder: Path | None) -> choose.Chosen:
-    """What was found to be fastest on the GPUs of this process."""
-    return choose.Chosen(folder)
 
 
 def check_devices(graph: Graph, owner: ArrayOwner | None) -> DeviceLibrary:
@@ -79,17 +73,19 @@ def build_for_device(
     owner: ArrayOwner,
     library: DeviceLibrary,
     edit: Callable[[str], str] | None = None,
-    tune: bool = False,
+    tuning: Tuning | None = None,
     cache: Path | None = None,
     replay: bool = False,
 ) -> tuple[Callable[..., Any], str]:
-    """The callable of a planned graph, and its source. ``tune``: steps that have several forms are timed at
-    their first call; what was found is kept below ``cache``. ``replay``: launches are recorded and
+    """The callable of a planned graph, and its source. ``tuning``: steps that have several forms are timed
+    at their first call, so; what was found is kept below ``cache``. ``replay``: launches are recorded and
     replayed."""
     if library.deterministic() and any(_varies(kernel) for kernel in _kernels(planned)):
         raise LoweringError("writes whose order differs from run to run where algorithms must not")
     _, count, descriptors = library.facts(graph.device.index)
-    wrapper = Wrapper(planned.module, planned.plan, graph.device, Processor(count, descriptors), tune=tune)
+    wrapper = Wrapper(
+        planned.module, planned.plan, graph.device, Processor(count, descriptors), tune=tuning is not None
+    )
     source = wrapper.source()
     if edit is not None:
         source = edit(source)
@@ -109,8 +105,7 @@ def build_for_device(
     for k, constant in enumerate(planned.plan.constants):
         names[f"constant{k}"] = library.upload(constant, graph.device)
     names |= wrapper.functions
-    chosen = _chosen(None if cache is None else choose.folder_of(cache))
-    device = choose.Device(library, driver, graph.device.index, tune, chosen)
+    device = choose.Device(library, driver, graph.device.index, tuning, choices_in(cache))
     for function, made in wrapper.choices.items():
         names[function] = choose.Choice(
             made.kernels, device, made.plain, made.usual, made.repeatable, made.needs_alignment

@@ -21,6 +21,8 @@ from .walk import Plan
 # Bytes of accumulators when rows are streamed into an array of them, and the least elements of the loop.
 COLUMN_BYTES = 16384
 COLUMN_TILE = 512
+# Rows of a block of them, at least.
+LEAST_ROWS = 16
 # A reduction is cut into blocks of at least this many elements, and at most this many blocks.
 REDUCE_BLOCK = 8192
 REDUCE_BLOCKS = 256
@@ -206,7 +208,7 @@ def _columns(nest: Nest, kept: list[str], inner: list[str], vector: str, scanned
     if _points(nest, parallel) < ENOUGH_PARALLEL and total > 4 * SERIAL_POINTS and inner and not scanned:
         victim = inner[0]
         others = max(total // max(nest.axes[victim].hint * _points(nest, parallel), 1), 1)
-        blocked = _block_reduction(nest, victim, max(REDUCE_BLOCK // others, 16), 64)
+        blocked = _block_reduction(nest, victim, max(REDUCE_BLOCK // others, LEAST_ROWS), 64)
         if blocked is not None:
             rows, serial, remaining = blocked
             inner = [remaining if n == victim else n for n in inner]
@@ -220,11 +222,13 @@ def _column_tile(nest: Nest, vector: str, inner: list[str], parallel: int) -> in
     but enough pieces for the threads where the matrix is wide."""
     if all(nest.axes[n].hint < SHORT_ROW for n in inner):
         return ROW_TILE
-    accumulators = sum(node.op == "accumulate" for node in nest.nodes)
-    longest = max(COLUMN_BYTES // (8 * max(accumulators, 1)), COLUMN_TILE)
+    held = sum(node.arg.dtype.itemsize for node in nest.nodes if node.op == "accumulate")
+    longest = max(COLUMN_BYTES // max(held, 4), COLUMN_TILE)
     size = nest.axes[vector].hint
     if parallel >= ENOUGH_PARALLEL or size < ENOUGH_PARALLEL * COLUMN_TILE:
         return longest
+    if size <= PARTIAL_ELEMENTS // 2 and _points(nest, inner) >= ENOUGH_PARALLEL * LEAST_ROWS:
+        return longest  # blocks of rows are pieces, too, and memory is read fastest along long rows
     return min(longest, max(size // ENOUGH_PARALLEL // 64 * 64, COLUMN_TILE))
 
 

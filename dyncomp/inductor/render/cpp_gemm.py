@@ -71,6 +71,8 @@ def _filled(
         held = (step.epilogue.source, step.epilogue.sink)
         slots = ["0" if k in held else f"buffers[{slot}]" for k, slot in enumerate(step.epilogue.slots)]
         lines.append(f"    const TileContext context = {{{{{', '.join(slots)}}}, s, rt}};")
+        if step.epilogue.hidden_after is not None:
+            lines.append(f"    {name}.causal = 1, {name}.seen = {step.epilogue.hidden_after + 1};")
         lines.append(f"    {name}.done = {tile}, {name}.context = (void*)&context;")
     return lines
 

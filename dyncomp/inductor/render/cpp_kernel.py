@@ -15,7 +15,7 @@ from .arrange import arrange
 from .cpp_reduce import ReductionPrinter
 from .cpp_values import GUARDED, is_in_runtime, memory, variable
 from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, make_nest
-from .stream import LINE_BYTES, leaves_caches, streamed_stores, strip_of
+from .stream import LINE_BYTES, Rereads, leaves_caches, streamed_stores, strip_of
 from .walk import Compute, Declare, DeclareArray, Done, Item, Loop, Plan, build
 
 # One chunk of a parallel loop should take about this long.
@@ -44,13 +44,14 @@ _EXACT_IN_HALF = frozenset(
 class Printer(ReductionPrinter):
     """Prints loops and statements; ``bodies`` counts the parallel loops; ``literals``: values that are
     written out wherever they are used. ``streams``: stores may go past the caches; ``streamed``: some do.
-    ``strips``: where stores of the current loop go instead."""
+    ``strips``: where stores of the current loop go instead; ``rereads``: what passes read again."""
 
     bodies: int = 0
     literals: set[str] = field(default_factory=set)
     streams: bool = False
     streamed: bool = False
     strips: dict[int, str] = field(default_factory=dict)
+    rereads: Rereads = field(default_factory=Rereads)
 
     # -- the tree -----------------------------------------------------------------------------
     def items(self, items: Iterable[Item]) -> None:
@@ -293,12 +294,27 @@ class Printer(ReductionPrinter):
                 kind = ctext.memory_type(self.buffers[store.arg[0]].dtype)
                 self.line(f"alignas(64) {kind} out{k}[{length}];")
                 self.strips[id(store)] = f"out{k}[i_{name} - part]"
+            self.ask_for_next(loop, name, "part", "part_end - part")
             self.plain_loop(loop, False, "part", "part_end")
             self.strips.clear()
             for k, store in enumerate(stores):
                 size = self.buffers[store.arg[0]].dtype.itemsize
                 place = f"{memory(store.arg[0])} + {self.at(store.arg[1])}"
                 self.line(f"dcv_stream_copy({place}, out{k}, (part_end - part) * {size});")
+
+    def ask_for_next(self, loop: Loop, name: str, low: str, count: str) -> None:
+        """Where a pass reads a row again, which is in the cache by now, ask for that part of the next row."""
+        for node, step in self.rereads.found(loop, name) if self.streams else ():
+            line = LINE_BYTES // node.dtype.itemsize
+            place = f"{memory(node.arg[0])} + {self.at(node.arg[1])} + {step}"
+            with self.block(""):
+                self.line(f"const i64 i_{name} = {low};")
+                if count.isdigit():
+                    for k in range(0, int(count), line):
+                        self.line(f"__builtin_prefetch({place} + {k});")
+                    continue
+                with self.block(f"for (i64 k = 0; k < {count}; k += {line})"):
+                    self.line(f"__builtin_prefetch({place} + k);")
 
     def end_streams(self) -> None:
         """What was written past the caches is there for other threads."""
@@ -366,6 +382,7 @@ class Printer(ReductionPrinter):
         pragma = self.pragma(loop, False) or "// element by element"
         self.lane = "lane"
         with self.block(f"for (; {base} + {count} <= {bound}; {base} += {count})"):
+            self.ask_for_next(loop, name, base, str(count))
             self.line(pragma)
             with self.block(f"for (int lane = 0; lane < {count}; ++lane)"):
                 self.line(f"const i64 i_{name} = {base} + lane;")

@@ -423,7 +423,7 @@ def _without_scan(node: Node, axis: str) -> Node:
 
 def make_nest(kernel: Kernel, target: str) -> Nest:
     """The kernel's nest with unit axes dropped and mergeable axes merged."""
-    axes = {axis.name: LoopAxis(axis.name, axis.size) for axis in kernel.axes}
+    axes = {axis.name: LoopAxis(axis.name, axis.size, most=axis.most) for axis in kernel.axes}
     nest = Nest(kernel, axes, nodes_of(kernel, target))
     _canonical_terms(nest)
     drop_unit_axes(nest)

@@ -340,8 +340,9 @@ class _Builder:
             return False
         total = 1
         for name in node.axes - opened:
-            size = self.nest.axes[name].static
-            if size is None:
+            axis = self.nest.axes[name]
+            size = axis.most if axis.static is None else axis.static
+            if not size and axis.static is None:
                 return False
             total *= size
         return total <= LOCAL_ELEMENTS

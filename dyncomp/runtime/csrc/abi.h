@@ -34,7 +34,9 @@
  *          Where `kept` is set b is often the same at every call, and its packed copy may be kept (kept.h).
  * chain_f32, chain_f64: two products over the same rows and batches. `done` of the first gets tiles of whole rows
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
- *          c of the first and a of the second are not used, nor is `done` of the second.
+ *          c of the first and a of the second are not used, nor is `done` of the second. Where `causal` of the first is
+ *          set `done` makes zeros of columns from row + `seen` on: it gets tiles of fewer columns where the second's b
+ *          has only finite rows from there on.
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
@@ -65,6 +67,7 @@ struct Gemm {
   void* context;
   const struct Windows* windows;
   i64 kept;
+  i64 causal, seen;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);

@@ -1,7 +1,8 @@
 /* Two products with a function of whole rows between them. Included once per instruction set.
  *
  * A block of rows of the first product, what is made of them and the rows of the second product stay in the
- * second-level cache: this is attention without the matrix of scores in memory.
+ * second-level cache: this is attention without the matrix of scores in memory. Columns of the scores that a causal
+ * mask hides from all rows of a block are left out, unless a zero times what they stand for were no zero.
  */
 
 /* Rows of a block, and bytes that they and what is made of them should take at most. */
@@ -34,15 +35,42 @@ struct Chain {
   i64 turned_size() const { return turned_width * first.k; }
 
   /* One product, by this thread alone. */
-  bool run(const Gemm& part) const {
-    const Product<T> product(part, 1);
+  bool run(const Gemm& part, i64 all_terms) const {
+    const Product<T> product(part, 1, all_terms);
     Scratch<T> scratch;
     if (!scratch.reserve(product.scratch_size())) return false;
     for (i64 at = 0; at < product.row_blocks * product.column_blocks; ++at) product.block(at, scratch.data);
     return true;
   }
 
-  bool block(i64 index, i64 row, T* rows, const T* turned) const {
+  /* The row of the second product's B from which on all elements are finite. */
+  i64 finite_from(const T* b) const {
+    i64 p = second.k;
+    while (p > 0 && finite_row(b + (p - 1) * second.b_row)) --p;
+    return p;
+  }
+
+  bool finite_row(const T* row) const {
+    using Unaligned = typename Lanes<T>::Unaligned;
+    constexpr i64 kWidth = Lanes<T>::kWidth;
+    typename Lanes<T>::Vector zeros = {};
+    T zero = 0;
+    i64 j = 0;
+    if (second.b_col == 1)
+      for (; j + kWidth <= second.n; j += kWidth) zeros += *reinterpret_cast<const Unaligned*>(row + j) * T(0);
+    for (; j < second.n; ++j) zero += row[j * second.b_col] * T(0);
+    return lane_sum<T>(zeros) + zero == 0;
+  }
+
+  /* Columns of the scores that some row of a block may see; `finite`: those behind them may be left out. */
+  i64 columns_of(i64 row, i64 rows, i64 finite) const {
+    if (!first.causal) return first.n;
+    constexpr i64 kStep = 64 / static_cast<i64>(sizeof(T)); /* whole cache lines */
+    const i64 seen = most(most(row + rows - 1 + first.seen, finite), 1);
+    return least(first.n, ceil_div(seen, kStep) * kStep);
+  }
+
+  bool block(i64 index, i64 row, T* rows, const T* turned, i64 finite) const {
     const Product<T> one(first, products), two(second, products);
     Gemm part = first;
     part.axes = 0;
@@ -50,33 +78,36 @@ struct Chain {
     part.a = one.a_of(index) + row * first.a_row;
     part.b = turned_width ? turned : one.b_of(index);
     if (turned_width) part.b_row = turned_width, part.b_col = 1;
+    part.n = columns_of(row, part.m, finite);
     part.c = rows;
     part.c_row = 2 * half;
     part.done = nullptr;
-    if (!run(part)) return false;
-    first.done(first.context, rows, 2 * half, index, row, part.m, 0, first.n);
+    if (!run(part, part.k)) return false;
+    first.done(first.context, rows, 2 * half, index, row, part.m, 0, part.n);
     Gemm last = second;
     last.axes = 0;
     last.m = part.m;
+    last.k = part.n;
     last.a = rows + half;
     last.a_row = 2 * half;
     last.a_col = 1;
     last.b = two.b_of(index);
     last.c = two.c_of(index) + row * second.c_row;
-    return run(last);
+    return run(last, second.k);
   }
 
   bool blocks(i64 lo, i64 hi) const {
     Scratch<T> rows, turned;
     if (!rows.reserve(rows_size()) || !turned.reserve(turned_size())) return false;
-    const Product<T> one(first, products);
-    i64 copied = -1;
+    const Product<T> one(first, products), two(second, products);
+    i64 copied = -1, finite = 0;
     for (i64 at = lo; at < hi; ++at) {
       const i64 index = at / row_blocks;
       if (turned_width && copied != index)
         pack_panel(one.b_of(index), first.b_row, first.b_col, first.k, first.n, turned_width, turned.data);
+      if (first.causal && copied != index) finite = finite_from(two.b_of(index));
       copied = index;
-      if (!block(index, at % row_blocks * rows_per_block, rows.data, turned.data)) return false;
+      if (!block(index, at % row_blocks * rows_per_block, rows.data, turned.data, finite)) return false;
     }
     return true;
   }

@@ -94,19 +94,22 @@ void pack_panel(const T* b, i64 b_row, i64 b_col, i64 k, i64 cols, i64 width, T*
 /* Rows of the tallest tile of whole width. */
 constexpr i64 kFullRows = most_rows(kTileVectors);
 
+/* `rows` rows of A, whose columns are contiguous, as groups of kFullRows rows, each k columns of them: the columns are
+ * read along what lies together. `rows` is a multiple of kFullRows. */
+template <class T>
+void pack_groups(const T* a, i64 a_col, i64 rows, i64 k, T* to) {
+  for (i64 p = 0; p < k; ++p) {
+    __builtin_prefetch(a + kAhead * a_col);
+    __builtin_prefetch(a + kAhead * a_col + rows - 1);
+    for (i64 r = 0; r < rows; r += kFullRows) __builtin_memcpy(to + r * k, a + r, kFullRows * sizeof(T));
+    a += a_col;
+    to += kFullRows;
+  }
+}
+
 /* `rows` rows of A as k columns of them. */
 template <class T>
 void pack_rows(const T* a, i64 a_row, i64 a_col, i64 rows, i64 k, T* to) {
-  if (rows == kFullRows && a_row == 1) {
-    for (i64 p = 0; p < k; ++p) {
-      __builtin_prefetch(a + kAhead * a_col);
-#pragma GCC unroll 8
-      for (i64 r = 0; r < kFullRows; ++r) to[r] = a[r];
-      a += a_col;
-      to += kFullRows;
-    }
-    return;
-  }
   for (i64 p = 0; p < k; ++p)
     for (i64 r = 0; r < rows; ++r) *to++ = a[r * a_row + p * a_col];
 }

@@ -10,6 +10,8 @@ constexpr i64 kBlockBytes = 512 << 10;
 /* From this many rows on, what a block needs of B is copied into panels first. Below, it is read where it lies:
  * all columns of a block for some terms, then for the next, since memory is read fastest along its rows. */
 constexpr i64 kPackFromRows = 144;
+/* The same for a B whose vectors lie across cache lines. */
+constexpr i64 kPackCrossingFromRows = 96;
 constexpr i64 kTermsInPlace = 128;
 constexpr i64 kPanelsInPlace = 8;
 /* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
@@ -17,11 +19,13 @@ constexpr i64 kDotRowsMost = 32;
 /* Rows for which a block is one panel of B, of so many bytes at most. */
 constexpr i64 kByPanelFrom = 24, kByPanelTo = 512;
 constexpr i64 kPanelBytes = 768 << 10;
-/* Rows of the result for which packed copies of B are kept, and bytes of B from which on: where it would be packed, and
- * where it would be read in place. */
+/* Rows of the result for which packed copies of B are kept, and bytes of B from which on; more where it would be read
+ * in place and vectors lie within cache lines. */
 constexpr i64 kKeptFromRows = 8, kKeptToRows = 768;
 constexpr i64 kKeptBytes = 64 << 10;
 constexpr i64 kKeptBytesInPlace = 4 << 20;
+/* Groups of rows of A that are copied at once: of whole cache lines. */
+constexpr i64 kGroups = 8;
 /* Terms summed in registers before C is written; more are summed in equal blocks. */
 constexpr i64 kTerms = 512;
 
@@ -50,14 +54,17 @@ struct Product {
   static constexpr i64 kSize = sizeof(T);
 
   const Gemm& g;
+  i64 all; /* terms, with those left out */
   /* A tile has `tile_rows` rows and `tile_vectors` vectors, `panel` columns. */
   i64 tile_rows, tile_vectors, panel;
   i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
   bool by_dots, pack_a, pack_b, by_panel;
+  Tile<T> whole; /* of all rows and vectors */
   const T* packed = nullptr; /* all panels of B, one after the other, where they are kept from call to call */
   i64 tail; /* last rows of B whose vectors would reach beyond the last panel and the end of B */
 
-  explicit Product(const Gemm& gemm, i64 products) : g(gemm) {
+  /* `all_terms`: of a product of which this one leaves out the last terms, since they are zeros: the bits are its. */
+  explicit Product(const Gemm& gemm, i64 products, i64 all_terms = 0) : g(gemm), all(most(all_terms, gemm.k)) {
     choose_tile();
     panels = ceil_div(g.n, panel);
     by_dots = !g.windows && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
@@ -74,17 +81,19 @@ struct Product {
     const i64 most = most_rows(tile_vectors);
     tile_rows = ceil_div(g.m, ceil_div(g.m, most));
     panel = tile_vectors * Lanes<T>::kWidth;
+    whole = find_tile<T>(tile_rows, tile_vectors);
   }
 
   void choose_blocks(i64 products) {
     const i64 groups = ceil_div(g.m, tile_rows);
-    terms = g.k > 0 ? ceil_div(g.k, ceil_div(g.k, kTerms)) : 1;
+    terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
     pack_b = !by_dots && (g.windows || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
     if (!by_dots && !pack_b) terms = least(terms, kTermsInPlace);
+    if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
     const i64 fitting = kBlockBytes / kSize / terms / panel;
     panels_per_block = least(panels, !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
     by_panel = goes_by_panel();
-    if (by_panel) terms = g.k, panels_per_block = 1;
+    if (by_panel) terms = all, panels_per_block = 1;
     column_blocks = ceil_div(panels, panels_per_block);
     panels_per_block = ceil_div(panels, column_blocks);
     const i64 held = g.c || g.k <= terms ? g.m : kBlockBytes / kSize / (panels_per_block * panel);
@@ -95,11 +104,15 @@ struct Product {
     column_blocks = ceil_div(panels, panels_per_block);
   }
 
+  bool crosses_lines() const {
+    return reinterpret_cast<size_t>(g.b) % kVectorBytes != 0 || (g.k > 1 && g.b_row * kSize % kVectorBytes != 0);
+  }
+
   /* Whether a block is one panel of B, whose columns lie contiguous, and the next one is fetched meanwhile: few
    * rows make little of a panel, so that waiting for memory would take long. */
   bool goes_by_panel() const {
     return pack_b && !pack_a && !g.windows && g.b_row == 1 && g.m >= kByPanelFrom && g.m <= kByPanelTo &&
-           g.k <= kPanelBytes / kSize / panel;
+           all <= kPanelBytes / kSize / panel;
   }
 
   /* More blocks where there are too few for all threads: first of rows, then of columns. The bits are the same. */
@@ -119,7 +132,7 @@ struct Product {
       if (g.batch[axis] > 1 && g.b_batch[axis] != 0) return false;
     const i64 extent = (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1;
     return g.m >= kKeptFromRows && g.m <= kKeptToRows && extent <= 2 * g.k * g.n &&
-           g.k * g.n * kSize >= (pack_b ? kKeptBytes : kKeptBytesInPlace);
+           g.k * g.n * kSize >= (pack_b || crosses_lines() ? kKeptBytes : kKeptBytesInPlace);
   }
 
   /* Reads B from such a copy. It lies panel by panel; the terms are summed as they would be without it. */
@@ -158,7 +171,7 @@ struct Product {
   i64 b_scratch() const {
     return by_dots || packed ? 0 : terms * panel * (pack_b ? panels_per_block : 1) + (g.windows ? kSlack<T> : 0);
   }
-  i64 a_scratch() const { return pack_a ? terms * tile_rows : 0; }
+  i64 a_scratch() const { return pack_a ? terms * tile_rows * kGroups : 0; }
   i64 edge_scratch() const { return by_dots ? 0 : tile_rows * panel; }
   i64 c_scratch() const {
     if (g.c) return 0;
@@ -267,15 +280,27 @@ struct Product {
     for (i64 i = 0; i < at.rows; i += tile_rows) {
       const i64 high = least(tile_rows, at.rows - i);
       const T* left = a + i * g.a_row;
-      if (pack_a) {
-        pack_rows(left, g.a_row, g.a_col, high, count, at.a);
-        left = at.a;
-      }
+      if (pack_a) left = packed_rows(at, i, high, count, left);
       for (i64 j = at.panel; j < at.end; ++j) {
         tile_of_block(at, i, high, j, p, count, left, b + j * panel);
       }
       if (p + count == g.k) finished(at, i, high);
     }
+  }
+
+  /* A copy of a group of rows; made of several groups at once where these lie side by side. */
+  const T* packed_rows(const Block& at, i64 i, i64 high, i64 count, const T* left) const {
+    const i64 group = i / tile_rows, place = group % kGroups;
+    if (g.a_row != 1 || tile_rows != kFullRows) {
+      pack_rows(left, g.a_row, g.a_col, high, count, at.a);
+      return at.a;
+    }
+    T* const to = at.a + place * count * kFullRows;
+    if (high < kFullRows)
+      pack_rows(left, g.a_row, g.a_col, high, count, to);
+    else if (place == 0)
+      pack_groups(left, g.a_col, least(kGroups, (at.rows - i) / kFullRows) * kFullRows, count, to);
+    return to;
   }
 
   /* The lines of the next panel's columns, one for each term of a tile: so many columns as a line has elements. */
@@ -289,7 +314,8 @@ struct Product {
 
   void tile_of_block(const Block& at, i64 i, i64 high, i64 j, i64 p, i64 count, const T* a, const T* b) const {
     const i64 a_row = pack_a ? 1 : g.a_row, a_col = pack_a ? high : g.a_col;
-    const Tile<T> run = find_tile<T>(high, vectors(j));
+    const bool full = high == tile_rows && (j + 1 < panels || vectors(j) == tile_vectors);
+    const Tile<T> run = full ? whole : find_tile<T>(high, vectors(j));
     const Ahead<T> next = ahead(at, i);
     const i64 lying = in_place(j, p, count);
     const bool beside = partial(j) && (g.c || p > 0);

@@ -1,0 +1,103 @@
+"""What was measured to be the fastest of several forms: kept in the process for equal steps, and on disk for
+other processes on the same machine."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+import os
+import platform
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..dataclass import dataclass, field
+from ..options import Options
+
+log = logging.getLogger("dyncomp.inductor")
+
+_FOLDER = "choices"
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How forms are measured: for how long all those of one graph (of one step on a GPU), whether that is
+    shown (see ``Options.progress``)."""
+
+    seconds: float = 4.0
+    progress: str = "auto"
+
+    @staticmethod
+    def of(options: Options) -> Tuning:
+        return Tuning(options.tuning_seconds, options.progress)
+
+
+@dataclass
+class Choices:
+    """The number of the fastest form, by key. Two threads that look at once both find it. ``folder``: where
+    it is kept for other processes, if anywhere."""
+
+    folder: Path | None = None
+    by_key: dict[str, int] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, key: str, names: Sequence[str]) -> int | None:
+        """The choice for ``key``, made in this process or another."""
+        found = self.by_key.get(key)
+        if found is None and self.folder is not None:
+            found = _read(self.folder / f"{key}.json", names)
+            if found is not None:
+                self.by_key[key] = found
+        return found
+
+    def put(self, key: str, names: Sequence[str], number: int, milliseconds: Sequence[float]) -> int:
+        with self.lock:
+            number = self.by_key.setdefault(key, number)
+        if self.folder is not None:
+            _write(self.folder, key, names[number], dict(zip(names, milliseconds)))
+        return number
+
+
+def _read(path: Path, names: Sequence[str]) -> int | None:
+    try:
+        best = json.loads(path.read_text())["best"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return names.index(best) if best in names else None
+
+
+def _write(folder: Path, key: str, best: str, times: dict[str, float]) -> None:
+    """One choice, to be read by people too. What cannot be written is found again another time."""
+    shown = {name: round(t, 5) for name, t in times.items() if t != float("inf")}
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, path = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "w") as file:
+            json.dump({"best": best, "milliseconds": shown}, file, indent=1)
+        os.replace(path, folder / f"{key}.json")
+    except OSError as error:
+        log.warning("a choice was not written: %s", error)
+
+
+@functools.lru_cache(maxsize=8)
+def choices_in(cache: Path | None) -> Choices:
+    """What was found by this process, kept beside the compiled kernels of ``cache``."""
+    return Choices(None if cache is None else cache / _FOLDER)
+
+
+def key_of(texts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def machine_name() -> str:
+    """What a processor is called, and how many of its cores may be used."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor()} x{os.cpu_count()}"
