@@ -250,7 +250,10 @@ class Planner:
     def _plan(self) -> LaunchPlan:
         outputs = tuple(self._output(self.graph.outputs[k]) for k in self.fresh)
         results = tuple(self._result(k, out) for k, out in enumerate(self.graph.outputs) if not out.hidden)
-        arena = tuple(ArenaSlot(self.sizes(self.memory.offset(s))) for s in self.memory.order)
+        arena = tuple(
+            ArenaSlot(self.sizes(self.memory.offset(s)), s.size if isinstance(s.size, int) else None)
+            for s in self.memory.order
+        )
         arena_bytes = self.sizes(self.memory.size)
         return LaunchPlan(
             inputs=self._inputs(),
