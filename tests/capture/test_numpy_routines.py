@@ -111,6 +111,9 @@ x.flat[[1, 2]]
 sum(x.flat[:5])
 len(x.flat)
 3.0 in v
+x.__array_namespace__().sqrt(w)
+np.zeros((2, 2), order=None)
+np.std(x, correction=1)
 1 in i
 2 not in i
 any(v > 0)
@@ -137,6 +140,8 @@ np.average(x, axis=3, weights=y)
 np.unpackbits(x)
 x.flat[77]
 np.pad(x, -1, mode="mean")
+np.var(x, ddof=1, correction=0)
+"a" in None
 """.strip().splitlines()
 
 
@@ -201,3 +206,20 @@ def test_flat(program):
             assert first[0].base.tolist() == second[0].base.tolist() and first[1] == second[1]
             continue
         assert not differences(expected, found, 1e-12)
+
+
+def set_where(x, y):
+    x[x.sum() > 3] = 7
+    y[y.max() > 100] = 1.5
+    return x * 2
+
+
+def test_set_through_one_flag():
+    compiled = dyncomp.compile(set_where, backend="eager", fullgraph=True)
+    for x, y in (
+        (np.arange(4.0), np.arange(3)),
+        (np.arange(2.0), np.array([5, 500])),
+        (np.ones(9), np.ones(2)),
+    ):
+        expected, found = call(set_where, (x.copy(), y.copy())), call(compiled, (x.copy(), y.copy()))
+        assert not differences(expected, found)
