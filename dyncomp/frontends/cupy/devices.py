@@ -114,6 +114,7 @@ LIBRARY = DeviceLibrary(
     _scratch,
     _upload,
     window,
+    lambda array: array,
     _pointer,
     cupy.ndarray.item,
     _matmul,
