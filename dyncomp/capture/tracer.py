@@ -215,7 +215,9 @@ class Tracer:
             return TupleValue([self.wrap_result(r) for r in result], None, type(result))
         if isinstance(result, Value):
             return result
-        return ConstValue(result)
+        return (
+            self.child_or_constant(result, None) if type(result) is types.ModuleType else ConstValue(result)
+        )
 
     def array_value(self, ref: ArrayRef) -> ArrayValue:
         """The value of a graph reference; one object per reference, so that identity is kept."""

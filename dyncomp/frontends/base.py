@@ -76,7 +76,8 @@ class DeviceLibrary:
 
     ``empty(shape, strides or None, dtype, device)``, ``full(value, dtype, device)`` (0-d), ``scratch(bytes,
     device)`` and ``upload(NumPy array, device)`` make arrays; ``window(base, offset, shape, strides, dtype)``
-    is a view of one's memory; ``pointer(array)`` its address, ``item(array)`` its one element in Python.
+    is a view of one's memory; ``without_gradient(array)`` the array as one that no derivative is asked of;
+    ``pointer(array)`` its address, ``item(array)`` its one element in Python.
     ``matmul(a, b, out)`` multiplies (batches of) matrices. ``stream(index)``: the handle of a device's
     current stream; ``enter(index)`` makes a device the current one and returns what ``leave`` takes back.
     ``milliseconds(call)``: the time that what a call starts takes on the current device. ``facts(index)``: a
@@ -90,6 +91,7 @@ class DeviceLibrary:
     scratch: Callable[..., Any]
     upload: Callable[..., Any]
     window: Callable[..., Any]
+    without_gradient: Callable[[Any], Any]
     pointer: Callable[[Any], int]
     item: Callable[[Any], Any]
     matmul: Callable[[Any, Any, Any], None]

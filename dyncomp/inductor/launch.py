@@ -124,9 +124,11 @@ class OutputSlot:
 
 @dataclass(frozen=True, slots=True)
 class ArenaSlot:
-    """Scratch memory at byte ``offset`` (a multiple of 64) of the graph's arena."""
+    """Scratch memory at byte ``offset`` (a multiple of 64) of the graph's arena, for ``elements`` of one
+    array."""
 
     offset: Size
+    elements: Size | None = None
 
 
 @dataclass(frozen=True, slots=True)

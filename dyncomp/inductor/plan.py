@@ -160,7 +160,7 @@ class Planner:
         a, b = self._matrix(product.a), self._matrix(product.b)
         c = None if tiled is not None and tiled.private else self._matrix(product.c)
         sizes = (product.m, product.n, product.k)
-        kernel = self._tile_kernel(tiled)
+        kernel = self._tile_kernel(tiled, product)
         source = product.a.value.dtype
         return CallBlas(
             dtype,
@@ -183,12 +183,16 @@ class Planner:
             return self.keep_packed and storage.number not in self.lowering.mutated
         return self.keep_packed and storage.role == "constant"
 
-    def _tile_kernel(self, tiled: Tiled | None) -> TileKernel | None:
+    def _tile_kernel(self, tiled: Tiled | None, product: Product) -> TileKernel | None:
         if tiled is None:
             return None
         held = (tiled.source, tiled.sink)
         slots = [0 if k in held else self.number(s) for k, s in enumerate(tiled.storages)]
-        return TileKernel(tiled.kernel, tuple(slots), tiled.source, tiled.sink, tiled.hidden_after)
+        points = hint(product.m * product.n)
+        for extent in product.batch:
+            points *= hint(extent)
+        work_ns = work_of(tiled.kernel) * points
+        return TileKernel(tiled.kernel, tuple(slots), tiled.source, tiled.sink, tiled.hidden_after, work_ns)
 
     def _chain(self, item: Chained) -> CallChain:
         first = self._blas(item.first, item.tiled)
@@ -246,7 +250,10 @@ class Planner:
     def _plan(self) -> LaunchPlan:
         outputs = tuple(self._output(self.graph.outputs[k]) for k in self.fresh)
         results = tuple(self._result(k, out) for k, out in enumerate(self.graph.outputs) if not out.hidden)
-        arena = tuple(ArenaSlot(self.sizes(self.memory.offset(s))) for s in self.memory.order)
+        arena = tuple(
+            ArenaSlot(self.sizes(self.memory.offset(s)), s.size if isinstance(s.size, int) else None)
+            for s in self.memory.order
+        )
         arena_bytes = self.sizes(self.memory.size)
         return LaunchPlan(
             inputs=self._inputs(),

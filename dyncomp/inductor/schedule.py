@@ -56,13 +56,15 @@ class TileKernel:
     """Run ``kernel``, which is over the numbers of a tile (``epilogue.TILE_NUMBERS``), on every finished tile
     of a product; its buffer number ``source`` is the tile, the others are the plan's ``slots``. In a
     chain a tile is whole rows, and buffer number ``sink`` is what is made of them; ``hidden_after``: it makes
-    zeros of column ``row + hidden_after + 1`` and those behind it, so that tiles may have fewer columns."""
+    zeros of column ``row + hidden_after + 1`` and those behind it, so that tiles may have fewer columns.
+    ``work_ns``: estimated time for all tiles on one core."""
 
     kernel: Kernel
     slots: tuple[int, ...]
     source: int
     sink: int = -1
     hidden_after: int | None = None
+    work_ns: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,9 @@ x.flat[[1, 2]]
 sum(x.flat[:5])
 len(x.flat)
 3.0 in v
+x.__array_namespace__().sqrt(w)
+np.zeros((2, 2), order=None)
+np.std(x, correction=1)
 1 in i
 2 not in i
 any(v > 0)
@@ -137,6 +140,8 @@ np.average(x, axis=3, weights=y)
 np.unpackbits(x)
 x.flat[77]
 np.pad(x, -1, mode="mean")
+np.var(x, ddof=1, correction=0)
+"a" in None
 """.strip().splitlines()
 
 
@@ -225,3 +230,20 @@ def written_by_copying(x, m):
 def test_known_arrays_that_are_written(program):
     """What an array of integers is known to hold does not stand for the array where it is written to."""
     check(program, lambda: (np.ones(2), 2.5))
+
+
+def set_where(x, y):
+    x[x.sum() > 3] = 7
+    y[y.max() > 100] = 1.5
+    return x * 2
+
+
+def test_set_through_one_flag():
+    compiled = dyncomp.compile(set_where, backend="eager", fullgraph=True)
+    for x, y in (
+        (np.arange(4.0), np.arange(3)),
+        (np.arange(2.0), np.array([5, 500])),
+        (np.ones(9), np.ones(2)),
+    ):
+        expected, found = call(set_where, (x.copy(), y.copy())), call(compiled, (x.copy(), y.copy()))
+        assert not differences(expected, found)

@@ -87,6 +87,7 @@ def test_a_way_that_becomes_slow_is_tried_again():
     assert ways.run()[-1] == "plain"
     ways.lengths["plain"] = 0.03
     assert ways.run()[-1] == "compiled"
+    assert not ways.entry.plain_won
 
 
 def test_no_trial_where_there_is_nothing_to_compare():

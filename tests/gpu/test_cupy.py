@@ -14,7 +14,7 @@ cupy = pytest.importorskip("cupy")
 pytest.importorskip("triton")
 
 from dyncomp.frontends.cupy.ufuncs import _AGREE  # noqa: E402
-from tests.inductor.cupy_programs import CASES  # noqa: E402
+from tests.inductor.cupy_programs import CASES, EXPRESSIONS, LEFT, expression, operands  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
@@ -70,6 +70,13 @@ def test_program(program: Any, make: Any) -> None:
         for a, b in zip(mine, theirs):
             same(a, b)
     assert compiled_for_gpu() > before
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS + LEFT)
+def test_expression(text: str) -> None:
+    program = expression(text)
+    compiled = dyncomp.compile(program, fullgraph=text in EXPRESSIONS)
+    same(compiled(cupy, *moved(operands())), program(cupy, *moved(operands())))
 
 
 def values(dtype: str) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from tests.inductor.cupy_programs import CASES
+from tests.inductor.cupy_programs import CASES, EXPRESSIONS, expression, operands
 from tests.inductor.gpu_simulator import InterpretedDriver, install
 
 install()
@@ -142,3 +142,10 @@ def test_positions_wrap_around() -> None:
         return x[rows]
 
     same(dyncomp.compile(f, fullgraph=True)(over(x), over(rows)), x[rows % 4])
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_expression(text: str) -> None:
+    program = expression(text)
+    got = dyncomp.compile(program, fullgraph=True)(cupy, *map(over, operands()))
+    same(got, program(np, *operands()))

@@ -11,7 +11,9 @@
 #define SAMPLES 5               /* calls each way */
 #define LONGEST_NS 20000000     /* what takes longer compiled is not tried */
 #define MUCH_LONGER 4           /* times what a call took on trial */
+#define MANY_LATE 8             /* such calls in a row: a busy machine delays some */
 #define SLACK_NS 100000
+#define HOPELESS_NS 50000000    /* by so much more a plain call need not be repeated */
 #define MOST_TRIALS 16
 
 static int64_t
@@ -76,7 +78,7 @@ start_trial(Entry *entry, PyFunctionObject *func)
         end_trial(entry);
         return false;
     }
-    entry->plain = (Entry *)plain;
+    Py_XSETREF(entry->plain, (Entry *)plain); /* another thread may have asked meanwhile */
     entry->samples = 0;
     entry->best[0] = entry->best[1] = INT64_MAX;
     return true;
@@ -88,7 +90,7 @@ watch_winner(Entry *entry, int64_t took)
     if (took / MUCH_LONGER <= entry->best[1] + SLACK_NS / MUCH_LONGER) {
         entry->late = 0;
     }
-    else if (++entry->late >= 2) {
+    else if (++entry->late >= MANY_LATE) {
         entry->plain_won = false;
         entry->late = 0;
         entry->samples = 0;
@@ -114,8 +116,9 @@ count_sample(Entry *entry, bool plain, int64_t took)
     if (took < entry->best[plain]) {
         entry->best[plain] = took;
     }
-    bool lost = plain ? took / 2 > entry->best[0] || (entry->samples > 4 && entry->best[1] > entry->best[0])
-                      : took > LONGEST_NS;
+    bool slower = plain && entry->best[1] > entry->best[0];
+    bool lost = (slower && (entry->samples >= 6 || took - entry->best[0] > HOPELESS_NS))
+        || entry->best[0] > LONGEST_NS;
     bool over = entry->samples >= 2 * SAMPLES;
     if (lost || (over && entry->best[1] > entry->best[0] / 5 * 4)) {
         end_trial(entry);

@@ -114,6 +114,8 @@ class ConstValue(Value):
             return ConstValue(tracer.class_operation(self, "__contains__", [item]).truth(tracer))
         if isinstance(self.value, enum.Flag) and item.is_const:
             return ConstValue(tracer.fold(operator.contains, self.value, item.const))
+        if self.value is None:
+            raise tracer.raise_like(operator.contains, None, None)
         if not isinstance(self.value, (str, bytes, tuple, frozenset, range)):
             raise Break("unsupported-operation", f"membership test in {self.describe()}")
         if isinstance(self.value, (str, bytes)) or item.is_const:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...device import Device
+from ...errors import ToolchainError
 from ..base import DeviceLibrary
 from .library import cupy
 
@@ -24,22 +26,20 @@ def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def empty(shape: Sequence[int], strides: Sequence[int] | None, name: str, device: Device) -> Any:
+    """On the current device, which is ``device`` wherever a graph runs."""
     dtype = np.dtype(name)
-    with cupy.cuda.Device(device.index):
-        if strides is None:
-            return cupy.ndarray(tuple(shape), dtype)
-        memory = cupy.cuda.alloc(_span(shape, strides) * dtype.itemsize)
-        return cupy.ndarray(tuple(shape), dtype, memptr=memory, strides=_in_bytes(strides, dtype))
+    if strides is None:
+        return cupy.ndarray(tuple(shape), dtype)
+    memory = cupy.cuda.alloc(_span(shape, strides) * dtype.itemsize)
+    return cupy.ndarray(tuple(shape), dtype, memptr=memory, strides=_in_bytes(strides, dtype))
 
 
 def _full(value: Any, name: str, device: Device) -> Any:
-    with cupy.cuda.Device(device.index):
-        return cupy.asarray(np.array(value, np.dtype(name)))
+    return cupy.asarray(np.array(value, np.dtype(name)))
 
 
 def _scratch(size: int, device: Device) -> Any:
-    with cupy.cuda.Device(device.index):
-        return cupy.ndarray((size,), np.dtype(np.uint8))
+    return cupy.ndarray((size,), np.dtype(np.uint8))
 
 
 def _upload(array: Any, device: Device) -> Any:
@@ -60,7 +60,7 @@ def _pointer(array: Any) -> int:
 def _matmul(a: Any, b: Any, out: Any) -> None:
     if a.dtype != out.dtype:  # halves with results in float32
         a, b = a.astype(out.dtype), b.astype(out.dtype)
-    out[...] = cupy.matmul(a, b)
+    cupy.matmul(a, b, out=out)
 
 
 def _stream(index: int) -> int:
@@ -90,7 +90,19 @@ def _milliseconds(call: Callable[[], None]) -> float:
     return elapsed
 
 
+def _check_driver() -> None:
+    """Triton's driver is torch's in some versions of it: refuse at compilation where there is none."""
+    try:
+        from triton.runtime import driver
+
+        driver.active.get_current_target()
+    except (ImportError, RuntimeError) as error:
+        raise ToolchainError(f"Triton has no driver for CuPy's arrays: {error}") from error
+
+
+@functools.cache
 def _facts(index: int) -> tuple[str, int, bool]:
+    _check_driver()
     found = cupy.cuda.runtime.getDeviceProperties(index)
     is_nvidia = not cupy.cuda.runtime.is_hip
     return found["name"].decode(), found["multiProcessorCount"], is_nvidia and found["major"] >= 9
@@ -102,6 +114,7 @@ LIBRARY = DeviceLibrary(
     _scratch,
     _upload,
     window,
+    lambda array: array,
     _pointer,
     cupy.ndarray.item,
     _matmul,

@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import Unsupported
 from ..base import ArrayRef, Rule, TraceContext
 from .library import cupy
-from .rules import NUMPY, RuleTable, bound, on_device, own, resolve, taken
+from .rules import NUMPY, RuleTable, bound, is_own, on_device, own, resolve, taken
 
 TABLE = RuleTable()
 
@@ -254,9 +254,26 @@ _add(_JOINED, _joining_rule)
 _add(_CREATED, _creating_rule)
 
 
-@TABLE.function("array", "asarray")
+@TABLE.function("asarray", "asanyarray")
+def asarray(tx: TraceContext, a: Any, dtype: Any = None) -> Any:
+    """One of CuPy's arrays is itself."""
+    return a if is_own(a) and dtype is None else array(tx, a, dtype)
+
+
+@TABLE.function("linalg.norm")
+def norm(tx: TraceContext, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+    if ord is not None or not own(x).dtype.is_float:
+        raise Unsupported("cupy.linalg.norm of another order, or of what are not floats")
+    rule = NUMPY.find_function(np.linalg.norm)
+    assert rule is not None
+    return taken(tx, rule, x, axis=axis, keepdims=keepdims)
+
+
+@TABLE.function("array")
 def array(tx: TraceContext, obj: Any, dtype: Any = None) -> Any:
-    """Numbers in lists; arrays are left to CuPy."""
+    """A copy, or numbers in lists."""
+    if is_own(obj) and dtype is None:
+        return taken(tx, NUMPY.rules.methods["copy"], obj, order="K", keep_order=True)
     if not isinstance(obj, (list, tuple, int, float)):
         raise Unsupported(f"cupy.array of a {type(obj).__name__}")
     on_device(tx)

@@ -17,17 +17,17 @@ from .rules import NUMPY, RuleTable, is_own, operand, own, taken
 TABLE = RuleTable()
 
 # Elementwise functions by the kinds of numbers for which CuPy's give what NumPy's do. (Of floats its ``//``
-# and ``%`` round otherwise, and its ``sign`` gives 0 for NaN; of integers its ``power`` and others differ.)
+# and ``%`` round otherwise, and its ``sign`` gives 0 for NaN; of integers its ``power`` and others differ; of
+# complex numbers its ``/`` by zero.)
 _BY_KINDS = {
-    "biufc": "add subtract multiply negative positive absolute square conjugate true_divide equal not_equal "
-    "exp",
-    "biuf": "less less_equal greater greater_equal maximum minimum fmax fmin floor ceil trunc rint "
-    "logical_and logical_or logical_xor logical_not",
+    "biufc": "add subtract multiply negative positive absolute square conjugate equal not_equal",
+    "biuf": "true_divide less less_equal greater greater_equal maximum minimum fmax fmin floor ceil trunc "
+    "rint logical_and logical_or logical_xor logical_not",
     "biu": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift",
     "iu": "floor_divide remainder sign",
-    "f": "sqrt cbrt exp2 expm1 log log2 log10 log1p power reciprocal fmod fabs sin cos tan arcsin arccos "
-    "arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 hypot copysign heaviside deg2rad rad2deg radians "
-    "degrees isnan isinf isfinite signbit",
+    "f": "exp sqrt cbrt exp2 expm1 log log2 log10 log1p power reciprocal fmod fabs sin cos tan arcsin "
+    "arccos arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 hypot copysign heaviside deg2rad rad2deg "
+    "radians degrees isnan isinf isfinite signbit",
 }
 _AGREE = {name: kinds for kinds, names in _BY_KINDS.items() for name in names.split()}
 _OPERATORS = {

@@ -70,7 +70,7 @@ def _filled(value: Any) -> Any:
                 return emit(tx, "empty", shape=dims, dtype=wanted, device=CPU)
             return fill(tx, dims, exact_value(value, wanted), wanted)
 
-        return array_of(in_memory_order(tx, _sizes(shape), order, make))
+        return array_of(in_memory_order(tx, _sizes(shape), "C" if order is None else order, make))
 
     return rule
 

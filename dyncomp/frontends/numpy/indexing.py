@@ -159,6 +159,9 @@ def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
     """``x[key] = value``. Values are cast as NumPy's assignment casts (``unsafe``)."""
     if not isinstance(x, ArrayRef) or x.kind != "array":
         raise Unsupported("item assignment on something that is not an array")
+    if isinstance(key, ArrayRef) and key.kind != "masked" and key.dtype.is_bool and not key.ndim:
+        _write_where(tx, x, key.var, assigned_value(tx, value, x.dtype))
+        return
     subscript = parse(tx, key, x.ndim)
     checked = value if subscript.fancy or subscript.masks else fitting(tx, value, x.dtype)
     ready = assigned_value(tx, checked, x.dtype)
@@ -172,6 +175,14 @@ def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
         if view.ndim == 0 and ready.ndim > 0:
             raise Unsupported("an array assigned to one element")
         write(tx, view, fit(tx, ready, view.shape))
+
+
+def _write_where(tx: TraceContext, x: ArrayRef, flag: Var, number: Var) -> None:
+    """One number to all elements or to none."""
+    if number.ndim:
+        raise Unsupported("an array assigned through a boolean scalar")
+    mask, spread = (broadcast_to(tx, part, x.shape) for part in (flag, number))
+    write(tx, x, emit(tx, "where", mask, spread, x.var))
 
 
 def _refuse_own_memory(tx: TraceContext, x: Var, subscript: Subscript, value: Var) -> None:

@@ -116,6 +116,13 @@ def item(tx: TraceContext, x: ArrayRef, *args: Any) -> ArrayRef:
     return _python_value(tx, getitem(tx, x, tuple(key)))
 
 
+@TABLE.method("__array_namespace__")
+def array_namespace(tx: TraceContext, x: ArrayRef, /, *, api_version: Any = None) -> Any:
+    if api_version is not None:
+        raise Unsupported("a version of the array API")
+    return np
+
+
 @TABLE.method("tolist")
 def tolist(tx: TraceContext, x: ArrayRef) -> Any:
     if x.ndim == 0:

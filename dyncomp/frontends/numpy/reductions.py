@@ -205,9 +205,17 @@ def var(
     correction: Any = NO,
 ) -> ArrayRef:
     """``np.var``: the mean of squared deviations from the mean, in two passes as NumPy's."""
-    ddof = correction if given(correction) else ddof
+    ddof = _degrees(ddof, correction)
     result = _variance(tx, a, axis, dtype, ddof, keepdims, where, mean)
     return deliver(tx, result, single_out(out), "unsafe")
+
+
+def _degrees(ddof: Any, correction: Any) -> Any:
+    if not given(correction):
+        return ddof
+    if isinstance(ddof, ArrayRef) or ddof != 0:
+        raise Unsupported("ddof and correction can't be provided simultaneously.")
+    return correction
 
 
 @TABLE.function("std")
@@ -226,7 +234,7 @@ def std(
     correction: Any = NO,
 ) -> ArrayRef:
     """``np.std``: the square root of :func:`var`."""
-    ddof = correction if given(correction) else ddof
+    ddof = _degrees(ddof, correction)
     result = _variance(tx, a, axis, dtype, ddof, keepdims, where, mean)
     return deliver(tx, emit(tx, "sqrt", result), single_out(out), "unsafe")
 

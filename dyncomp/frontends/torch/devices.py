@@ -29,7 +29,8 @@ def _full(value: Any, name: str, device: Device) -> Any:
 
 
 def _scratch(size: int, device: Device) -> Any:
-    return torch.empty(size, dtype=torch.uint8, device=_place(device))
+    """Memory for elements of any type."""
+    return torch.empty((size + 15) // 16 * 16, dtype=torch.uint8, device=_place(device))
 
 
 def _upload(array: Any, device: Device) -> Any:
@@ -38,9 +39,22 @@ def _upload(array: Any, device: Device) -> Any:
 
 def _window(base: Any, offset: int, shape: Sequence[int], strides: Sequence[int], name: str) -> Any:
     dtype = getattr(torch, name)
+    if base.dtype is not dtype:
+        if base.dtype is not torch.uint8 or base.ndim != 1:
+            return _reinterpreted(base, offset, shape, strides, dtype)
+        base = base.view(dtype)  # of scratch memory
+    start = base.storage_offset() + offset // dtype.itemsize
+    return torch.as_strided(_without_gradient(base), shape, strides, start)
+
+
+def _reinterpreted(base: Any, offset: int, shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Any:
     start = base.storage_offset() * base.itemsize + offset
     made = torch.empty(0, dtype=dtype, device=base.device)
     return made.set_(base.untyped_storage(), start // dtype.itemsize, tuple(shape), tuple(strides))
+
+
+def _without_gradient(tensor: Any) -> Any:
+    return tensor.detach() if tensor.requires_grad else tensor
 
 
 def _wide(a: Any, b: Any, out: Any) -> None:
@@ -131,6 +145,7 @@ LIBRARY = DeviceLibrary(
     _scratch,
     _upload,
     _window,
+    _without_gradient,
     torch.Tensor.data_ptr,
     torch.Tensor.item,
     _matmul,

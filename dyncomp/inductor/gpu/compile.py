@@ -99,6 +99,9 @@ def build_for_device(
         f"{kernel.name}_variants": Variants(module, kernel, driver, graph.device.index)
         for kernel in wrapper.kernels.values()
     }
+    ready = [kernel for kernel in wrapper.kernels.values() if not kernel.symbols]
+    if len(ready) > 1:
+        driver.prepare([(getattr(module, kernel.name), kernel) for kernel in ready], aligned=True)
     for k, constant in enumerate(planned.plan.constants):
         names[f"constant{k}"] = library.upload(constant, graph.device)
     names |= wrapper.functions
@@ -113,6 +116,7 @@ def build_for_device(
         "full": _full_of(owner, library),
         "scratch": library.scratch,
         "window": library.window,
+        "without_gradient": library.without_gradient,
         "pointer": library.pointer,
         "item": library.item,
         "matmul": library.matmul,

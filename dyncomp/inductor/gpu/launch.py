@@ -79,7 +79,7 @@ class TritonDriver:
         from triton.runtime import driver
 
         target = driver.active.get_current_target()
-        with ThreadPoolExecutor(min(len(jobs), len(os.sched_getaffinity(0)))) as pool:
+        with ThreadPoolExecutor(max(min(len(jobs), len(os.sched_getaffinity(0))), 1)) as pool:
             for function, kernel in jobs:
                 key = (kernel.name, aligned)
                 self.prepared[key] = pool.submit(compile_kernel, function, kernel, aligned, target)

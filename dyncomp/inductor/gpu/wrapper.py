@@ -5,11 +5,13 @@ It is generated, as one module with the kernels, so that it can be read, edited 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from ...dataclass import dataclass, field
 from ...device import Device
+from ...dtypes import DType
 from ...errors import LoweringError
 from ...symint import Dim
 from ..launch import (
@@ -55,6 +57,11 @@ class Wrapper:
     depth: int = 1
     tune: bool = False
     choices: dict[str, Templates] = field(default_factory=dict)
+    # temporaries that are arrays of their own; how memory of a step's own is made, by number; whether a
+    # function of ``run`` is being written
+    adopted: set[int] = field(default_factory=set)
+    private: dict[int, str] = field(default_factory=dict)
+    in_choice: bool = False
 
     # -- text ---------------------------------------------------------------------------------
     def line(self, text: str) -> None:
@@ -141,7 +148,7 @@ class Wrapper:
             self.line(f"arena = scratch(max({self.size(plan.arena_bytes)}, 1), device)")
             self.line("at = pointer(arena)")
         for slot in plan.arena:
-            self.line(f"p{number} = at + {self.size(slot.offset)}")
+            self.line(f"b{number}, p{number} = arena, at + {self.size(slot.offset)}")
             number += 1
         for k, _ in enumerate(plan.constants):
             self.line(f"b{number} = constant{k}")
@@ -175,16 +182,21 @@ class Wrapper:
         self.line("")
         self.line(f"def {function}_plain():")
         self.depth += 1
+        self.in_choice = True
         self.one_by_one(step)
+        self.in_choice = False
         self.depth -= 1
         self.line("")
         places = [f"p{slot}" if offset == "0" else f"p{slot} + {offset}" for slot, offset in pointers(step)]
         self.line(f"{function}({function}_plain, stream, {', '.join(places)})")
 
     def one_by_one(self, step: Alternatives) -> None:
+        made = [_made_by_routine(inner) for inner in step.plain]
         for number, (dtype, size) in enumerate(step.private):
-            self.line(f"own{number} = scratch(max(({size}) * {dtype.itemsize}, 1), device)")
-            self.line(f"o{number} = pointer(own{number})")
+            self.private[number] = f"scratch(max(({size}) * {dtype.itemsize}, 1), device)"
+            if number not in made:
+                self.line(f"own{number} = {self.private[number]}")
+                self.line(f"o{number} = pointer(own{number})")
         for inner in step.plain:
             self.step(inner)
 
@@ -239,21 +251,32 @@ class Wrapper:
         self.line(f"matmul({', '.join(names)})")
 
     def matrix(self, matrix: Matrix, step: CallBlas, rows: Dim, columns: Dim) -> str:
-        shape = self.dims((*step.batch, rows, columns))
-        strides = self.dims((*matrix.batch_strides, matrix.row_stride, matrix.col_stride))
+        shape = (*step.batch, rows, columns)
+        strides = (*matrix.batch_strides, matrix.row_stride, matrix.col_stride)
         dtype = step.dtype if matrix is step.c else step.source or step.dtype
+        if matrix.offset == 0 and self.is_whole(matrix.slot, shape, strides, dtype):
+            return f"b{matrix.slot}"
         offset = f"({matrix.offset}) * {dtype.itemsize}"
-        return self.window(matrix.slot, offset, shape, strides, dtype.name)
+        return self.window(matrix.slot, offset, self.dims(shape), self.dims(strides), dtype.name)
 
     def dims(self, dims: Sequence[Dim]) -> str:
         return "(" + "".join(f"{d}, " for d in dims).rstrip(" ") + ")"
 
     def window(self, slot: int, offset: str, shape: str, strides: str, dtype: str) -> str:
         first, last = self.arena_slots()
-        if first <= slot < last:
-            offset = f"{offset} + p{slot} - at"
-        base = "arena" if first <= slot < last else f"b{slot}" if slot >= 0 else f"own{-1 - slot}"
+        if first <= slot < last and slot not in self.adopted:
+            offset = f"{offset} + {self.size(self.plan.arena[slot - first].offset)}"
+        base = f"b{slot}" if slot >= 0 else f"own{-1 - slot}"
         return f"window({base}, {offset}, {shape}, {strides}, {dtype!r})"
+
+    def is_whole(self, slot: int, shape: Sequence[object], strides: Sequence[object], dtype: DType) -> bool:
+        """Whether a window from the first element on is all of an argument, as it is."""
+        if not 0 <= slot < len(self.plan.inputs):
+            return False
+        given = self.plan.inputs[slot]
+        if given.kind != "array" or given.dtype is not dtype or given.shape is None or given.strides is None:
+            return False
+        return (tuple(shape), tuple(strides)) == (given.shape, given.strides)
 
     def place(self, slot: int) -> str:
         """The address behind a slot."""
@@ -266,6 +289,8 @@ class Wrapper:
     def reference(self, ref: BufferRef) -> str:
         if ref.strides is None:
             raise LoweringError("a buffer without strides")
+        if ref.offset == 0 and self.is_whole(ref.buffer, ref.shape, ref.strides, ref.dtype):
+            return f"without_gradient(b{ref.buffer})"
         offset = f"{self.size(ref.offset)} * {ref.dtype.itemsize}"
         return self.window(ref.buffer, offset, self.shape(ref.shape), self.shape(ref.strides), ref.dtype.name)
 
@@ -275,6 +300,9 @@ class Wrapper:
         self.line(f"made = {name}({', '.join(self.reference(r) for r in step.inputs)})")
         if len(step.outputs) == 1 and step.outputs[0].buffer < 0:
             self.adopt(step.outputs[0])
+            return
+        if len(step.outputs) == 1 and self.fills(step.outputs[0]):
+            self.adopt_for(step.outputs[0])
             return
         if len(step.outputs) == 1:
             self.line(f"{self.reference(step.outputs[0])}.copy_(made)")
@@ -286,10 +314,30 @@ class Wrapper:
         """Take a routine's result for memory of these steps' own, where it is laid out as that is."""
         assert ref.strides is not None
         number = -1 - ref.buffer
-        self.line(f"if made.stride() == {self.shape(ref.strides)}:")
-        self.line(f"    own{number}, o{number} = made, pointer(made)")
-        self.line("else:")
+        self.line(f"own{number} = made")
+        self.line(f"if made.stride() != {self.shape(ref.strides)}:")
+        self.line(f"    own{number} = {self.private[number]}")
         self.line(f"    {self.reference(ref)}.copy_(made)")
+        self.line(f"o{number} = pointer(own{number})")
+
+    def fills(self, ref: BufferRef) -> bool:
+        """Whether a routine's result is all of a temporary of ``run``."""
+        first, last = self.arena_slots()
+        if not first <= ref.buffer < last or ref.offset != 0 or self.in_choice:
+            return False
+        count = math.prod(d if isinstance(d, int) else 0 for d in ref.shape)
+        return count > 0 and count == self.plan.arena[ref.buffer - first].elements
+
+    def adopt_for(self, ref: BufferRef) -> None:
+        """Take a routine's result in the place of a temporary, laid out as that is."""
+        assert ref.strides is not None
+        number, shape, strides = ref.buffer, self.shape(ref.shape), self.shape(ref.strides)
+        self.line(f"b{number} = made")
+        self.line(f"if made.stride() != {strides}:")
+        self.line(f"    b{number} = empty({shape}, {strides}, {ref.dtype.name!r}, device)")
+        self.line(f"    b{number}.copy_(made)")
+        self.line(f"p{number} = pointer(b{number})")
+        self.adopted.add(number)
 
     # -- results ------------------------------------------------------------------------------
     def results(self) -> None:
@@ -312,3 +360,10 @@ class Wrapper:
         base = f"in{result.index}" if result.base == "input" else f"b{first + result.index}"
         shape, strides = self.shape(result.shape), self.shape(result.strides)
         return f"as_strided({base}, {shape}, {strides}, {self.size(result.offset)}, {result.dtype.name!r})"
+
+
+def _made_by_routine(step: Any) -> int | None:
+    """The number of a step's own memory that a routine's one result may take the place of."""
+    if not isinstance(step, PyCallStep) or len(step.outputs) != 1 or step.outputs[0].buffer >= 0:
+        return None
+    return -1 - step.outputs[0].buffer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...symint import Dim
+from ...symint import Dim, hint, product
 from ..epilogue import TILE_NUMBERS
 from ..schedule import MEMORY_ERROR, CallBlas, CallChain, Matrix, TileKernel, Windows
 from . import ctext
@@ -99,7 +99,9 @@ def _pointer(matrix: Matrix, step: CallBlas, symbols: Symbols) -> str:
 def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: bool = False) -> str:
     """The C++ function that runs a kernel on one tile of a product."""
     numbers = {number: number for number in TILE_NUMBERS}
-    body = kernel_body(step.kernel, {**symbols, **numbers}, 0.0, 0.0, False, vector_calls)
+    points = product(axis.size for axis in step.kernel.axes)
+    point_ns = step.work_ns / max(hint(points), 1)
+    body = kernel_body(step.kernel, {**symbols, **numbers}, point_ns, 0.0, False, vector_calls)
     assert body[-1].strip() == "return 0;"
     count = len(step.slots)
     lines = [f"// {step.kernel.name}, on a tile of a matrix product"]

@@ -29,6 +29,37 @@ KeptUse take_packed(const Product<T>& product) {
 }
 
 template <class T>
+struct Mirror {
+  const Product<T>* product;
+  i64 groups; /* of kWidth rows, of one product */
+};
+
+/* What lies right of the diagonal, for some groups of rows. */
+template <class T>
+void mirror_range(void* raw, i64 lo, i64 hi, int) {
+  constexpr i64 kWidth = Lanes<T>::kWidth;
+  const Mirror<T>& mirror = *static_cast<const Mirror<T>*>(raw);
+  const Gemm& g = mirror.product->g;
+  for (i64 number = lo; number < hi; ++number) {
+    T* const c = mirror.product->c_of(number / mirror.groups);
+    const i64 row = number % mirror.groups * kWidth, end = least(g.n, row + kWidth);
+    for (i64 i = row; i < end; ++i)
+      for (i64 j = i + 1; j < end; ++j) c[i * g.c_row + j] = c[j * g.c_row + i];
+    i64 col = end;
+    for (; end - row == kWidth && col + kWidth <= g.n; col += kWidth)
+      turn_block(c + col * g.c_row + row, g.c_row, c + row * g.c_row + col, g.c_row);
+    for (i64 i = row; i < end; ++i)
+      for (i64 j = col; j < g.n; ++j) c[i * g.c_row + j] = c[j * g.c_row + i];
+  }
+}
+
+template <class T>
+void mirror_all(const Product<T>& product, i64 products) {
+  Mirror<T> mirror = {&product, ceil_div(product.g.n, Lanes<T>::kWidth)};
+  parallel_for(mirror_range<T>, &mirror, products * mirror.groups, ceil_div(kPiece, product.g.n * Lanes<T>::kWidth));
+}
+
+template <class T>
 int multiply(const Gemm* gemm) {
   i64 products = 1;
   for (int axis = 0; axis < gemm->axes; ++axis) products *= gemm->batch[axis];
@@ -45,5 +76,6 @@ int multiply(const Gemm* gemm) {
   const i64 work = least(gemm->m, product.rows_per_block) * product.panels_per_block * product.panel * (gemm->k + 1);
   const int failed = run_blocks<T>(product, products * blocks, ceil_div(kPiece, work));
   kept_give_back(kept);
+  if (product.symmetric && !failed) mirror_all(product, products);
   return failed;
 }

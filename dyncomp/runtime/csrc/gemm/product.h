@@ -24,6 +24,8 @@ constexpr i64 kPanelBytes = 768 << 10;
 constexpr i64 kKeptFromRows = 8, kKeptToRows = 768;
 constexpr i64 kKeptBytes = 64 << 10;
 constexpr i64 kKeptBytesInPlace = 4 << 20;
+/* Rows from which on half of a symmetric product is copied. */
+constexpr i64 kSymmetricFrom = 64;
 /* Groups of rows of A that are copied at once: of whole cache lines. */
 constexpr i64 kGroups = 8;
 /* Terms summed in registers before C is written; more are summed in equal blocks. */
@@ -59,6 +61,7 @@ struct Product {
   i64 tile_rows, tile_vectors, panel;
   i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
   bool by_dots, pack_a, pack_b, by_panel;
+  bool symmetric; /* B is A turned: what lies right of the diagonal is copied from what lies below it */
   Tile<T> whole; /* of all rows and vectors */
   const T* packed = nullptr; /* all panels of B, one after the other, where they are kept from call to call */
   i64 tail; /* last rows of B whose vectors would reach beyond the last panel and the end of B */
@@ -71,6 +74,7 @@ struct Product {
     pack_a = g.a_col != 1 && g.m > 1;
     choose_blocks(products);
     find_tail();
+    symmetric = is_symmetric();
   }
 
   /* Columns and rows are shared out evenly among tiles that fill the registers. */
@@ -123,6 +127,28 @@ struct Product {
     if (rows > row_blocks) row_blocks = least(rows, groups);
     const i64 columns = least(ceil_div(wanted, products * row_blocks), panels);
     if (columns > column_blocks) panels_per_block = ceil_div(panels, columns);
+  }
+
+  /* Rows and panels of one product, and where they go. */
+  struct Block {
+    i64 index, row, rows, panel, end;
+    T *b, *a, *edge, *c;
+    i64 c_row;
+    bool hold; /* C is memory for one group of rows, used again for the next */
+  };
+
+  /* Each element is a sum of the same products in the same order as that across the diagonal: the bits are equal. */
+  bool is_symmetric() const {
+    if (g.a != g.b || g.windows || g.done || !g.c || g.m != g.n || g.m < kSymmetricFrom) return false;
+    if (g.a_row != g.b_col || g.a_col != g.b_row) return false;
+    for (int axis = 0; axis < g.axes; ++axis)
+      if (g.a_batch[axis] != g.b_batch[axis]) return false;
+    return true;
+  }
+
+  /* The panels that rows up to `row` need. */
+  i64 needed(const Block& at, i64 row) const {
+    return symmetric ? least(at.end, ceil_div(row, panel)) : at.end;
   }
 
   /* Whether a copy of B may be kept: it is one matrix of some size, whose elements lie close to each other. */
@@ -179,14 +205,6 @@ struct Product {
   }
   i64 held_rows() const { return by_dots ? kDotRows : tile_rows; }
   i64 scratch_size() const { return b_scratch() + a_scratch() + edge_scratch() + c_scratch(); }
-
-  /* Rows and panels of one product, and where they go. */
-  struct Block {
-    i64 index, row, rows, panel, end;
-    T *b, *a, *edge, *c;
-    i64 c_row;
-    bool hold; /* C is memory for one group of rows, used again for the next */
-  };
 
   void block(i64 number, T* scratch) const {
     Block at;
@@ -272,7 +290,7 @@ struct Product {
 
   void terms_of_block(const Block& at, i64 p, i64 count) const {
     const T* const b = b_of(at.index) + p * g.b_row;
-    for (i64 j = at.panel; j < at.end && !packed; ++j) {
+    for (i64 j = at.panel; j < needed(at, at.row + at.rows) && !packed; ++j) {
       const i64 lying = in_place(j, p, count);
       if (lying < count) copy_panel(at, j, b + lying * g.b_row, p + lying, count - lying);
     }
@@ -281,7 +299,7 @@ struct Product {
       const i64 high = least(tile_rows, at.rows - i);
       const T* left = a + i * g.a_row;
       if (pack_a) left = packed_rows(at, i, high, count, left);
-      for (i64 j = at.panel; j < at.end; ++j) {
+      for (i64 j = at.panel; j < needed(at, at.row + i + high); ++j) {
         tile_of_block(at, i, high, j, p, count, left, b + j * panel);
       }
       if (p + count == g.k) finished(at, i, high);
