@@ -353,6 +353,7 @@ static PyMethodDef functions[] = {
      "assemble(instructions, places, first line, merge, tables) -> code, location table, places in code units"},
     {"notices_end", notices_end, METH_O, "notices_end(obj) -> bool"},
     {"has_plain_names", has_plain_names, METH_O, "has_plain_names(dict or class) -> bool"},
+    {"text_of", loop_text_of, METH_O, "text_of(str or bytes) -> size of a character, address, length"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
     {NULL},
 };

@@ -287,7 +287,12 @@ class LoopGate:
     plans: tuple[LoopPlan, ...]
     ticks: Ticks
     fewest: int
+    lead: int
     runs: int
     setbacks: int
     def __new__(cls) -> Any: ...
     def __getitem__(self, values: tuple[Any, ...]) -> tuple[Any, Any, Any]: ...
+
+def text_of(value: str | bytes | bytearray) -> tuple[int, int, int]:
+    """Of what size a string's characters are (1, 2 or 4 bytes; 0: bytes; -1: a bytearray), where and how
+    many."""

@@ -295,6 +295,7 @@ typedef struct {
     long long left;
 } Ticks;
 extern PyTypeObject LoopPlan_Type, LoopGate_Type;
+PyObject *loop_text_of(PyObject *module, PyObject *value);
 /* What replacement code returns may be a call that is still to be made; nobody else ever sees it. */
 static inline bool
 is_tail_call(PyObject *result)

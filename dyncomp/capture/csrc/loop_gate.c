@@ -12,7 +12,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *plans; /* a tuple */
     Ticks *ticks;
-    long long fewest, runs, setbacks;
+    long long fewest, lead, runs, setbacks;
 } LoopGate;
 
 static PyObject *ask_name, *finish_name;
@@ -149,6 +149,7 @@ leave(LoopGate *self, LoopPlan *plan, PyObject *values, const Word *in, const Wo
     }
     advance(plan, values, in, out, left.form);
     self->setbacks = 0;
+    self->ticks->left = self->lead;
     return answer(left.way, payload);
 }
 
@@ -222,6 +223,7 @@ static PyMemberDef gate_members[] = {
     {"plans", T_OBJECT, offsetof(LoopGate, plans), 0, "a tuple of plans, asked one after the other"},
     {"ticks", T_OBJECT, offsetof(LoopGate, ticks), READONLY, "the countdown of steps in plain Python"},
     {"fewest", T_LONGLONG, offsetof(LoopGate, fewest), 0, "ranges with fewer steps left run as plain Python"},
+    {"lead", T_LONGLONG, offsetof(LoopGate, lead), 0, "steps in plain Python after each run, should the next be short"},
     {"runs", T_LONGLONG, offsetof(LoopGate, runs), 0, "how often compiled code was entered"},
     {"setbacks", T_LONGLONG, offsetof(LoopGate, setbacks), 0, "how often it was left early, one after the other"},
     {NULL},

@@ -262,6 +262,55 @@ list_enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
     return at;
 }
 
+/* What a string keeps a character in (1, 2 or 4 bytes; 0: bytes, -1: a bytearray, -2: something else), where and
+ * how many. */
+static int
+text_parts(PyObject *value, int64_t *data, int64_t *length)
+{
+    if (PyUnicode_CheckExact(value)) {
+        if (PyUnicode_READY(value) < 0) {
+            PyErr_Clear();
+            return -2;
+        }
+        *data = (int64_t)(intptr_t)PyUnicode_DATA(value);
+        *length = PyUnicode_GET_LENGTH(value);
+        return (int)PyUnicode_KIND(value);
+    }
+    if (PyBytes_CheckExact(value)) {
+        *data = (int64_t)(intptr_t)PyBytes_AS_STRING(value);
+        *length = PyBytes_GET_SIZE(value);
+        return 0;
+    }
+    if (PyByteArray_CheckExact(value)) {
+        *data = (int64_t)(intptr_t)PyByteArray_AS_STRING(value);
+        *length = PyByteArray_GET_SIZE(value);
+        return -1;
+    }
+    return -2;
+}
+
+PyObject *
+loop_text_of(PyObject *module, PyObject *value)
+{
+    int64_t data = 0, length = 0;
+    int width = text_parts(value, &data, &length);
+    if (width == -2) {
+        PyErr_SetString(PyExc_TypeError, "neither a string nor bytes");
+        return NULL;
+    }
+    return Py_BuildValue("iLL", width, (long long)data, (long long)length);
+}
+
+static Word *
+text_enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
+{
+    if (text_parts(value, &at[0].i, &at[1].i) != in->a) {
+        return NULL;
+    }
+    at[2].i = number;
+    return at + 3;
+}
+
 /* Write the words of a value; where the next one's go, or NULL where it is of another kind. */
 static Word *
 enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
@@ -306,6 +355,7 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
     case 'a': return array_enters(value, in, number, at);
     case 'r': return range_enters(value, in, at);
     case 'l': return list_enters(value, in, number, at);
+    case 't': return text_enters(value, in, number, at);
     default: return NULL;
     }
 }
@@ -411,6 +461,7 @@ boxed(const LoopPlan *plan, const Box *box, PyObject *values, const Word *out)
     case 'b': return PyBool_FromLong(word->i != 0);
     case 'n': return Py_NewRef(Py_None);
     case 's': return scalar_of(*word, box->num);
+    case 'c': return PyUnicode_FromOrdinal((int)word->i);
     case 'g': /* an object that was given */
         if (word->i < 0 || word->i >= plan->num_inputs) {
             return NULL;

@@ -6,8 +6,9 @@ block is compiled once for each state of types that reaches it (Chevalier-Boisve
 effective type check removal through lazy basic block versioning", 2015). What is not the plain case
 leaves the generated code before the instruction has had an effect, and plain Python carries on there.
 
-``native`` is such a loop. ``kinds`` says what values look like in generated code, ``describe`` which
-kinds objects have, ``blocks`` what is known of the code; ``walk`` holds the versions and ``block`` the
-state within one; ``control arithmetic arrays calls`` give instructions their meaning and ``render``
-writes the function.
+``native`` is such a loop; ``plan`` is how C enters it again. ``kinds`` says what values look like in
+generated code, ``describe`` which kinds objects have, ``blocks`` what is known of the code; ``walk`` holds
+the versions and ``block`` the state within one; ``affine`` tells which accesses an innermost loop can check
+before it starts; ``control arithmetic arrays lists texts calls`` give instructions their meaning and
+``render`` writes the function.
 """

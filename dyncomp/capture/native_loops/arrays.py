@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...dataclass import dataclass
-from . import lists
-from .arithmetic import bounds, convert
+from . import lists, texts
+from .arithmetic import convert
 from .block import Block
 from .kinds import (
     BOOL,
@@ -22,6 +22,7 @@ from .kinds import (
     array_kind,
     method_kind,
 )
+from .positions import position
 from .walk import Stop
 
 
@@ -57,6 +58,8 @@ def element(b: Block, value: Value, index: list[Value]) -> Value:
     """``value[index]``: a NumPy scalar, or a view of the axes that are left."""
     if value.kind.family == "list" and len(index) == 1:
         return lists.element(b, value, index[0])
+    if value.kind.family in ("text", "bytes") and len(index) == 1:
+        return texts.element(b, value, index[0])
     if value.kind.family != "array":
         raise Stop(f"an item of {value.kind}")
     detail: ArrayDetail = value.kind.detail
@@ -69,13 +72,13 @@ def element(b: Block, value: Value, index: list[Value]) -> Value:
     return b.new(detail.scalar, f"LOAD({ctype}, {at})")
 
 
-def element_at(b: Block, value: Value, position: Value) -> Value:
+def element_at(b: Block, value: Value, count: Value) -> Value:
     """The item at a position within bounds: a NumPy scalar or a row."""
     parts = parts_of(value)
-    at = f"{parts.data} + {position.text} * {parts.strides[0]}"
+    at = f"{parts.data} + {count.text} * {parts.strides[0]}"
     detail: ArrayDetail = value.kind.detail
     if detail.ndim > 1:
-        return _row(b, value, parts, at, position.text)
+        return _row(b, value, parts, at, count.text)
     return b.new(detail.scalar, f"LOAD({detail.scalar.parts[0][1]}, {at})")
 
 
@@ -93,38 +96,20 @@ def _locate(b: Block, value: Value, index: list[Value]) -> tuple[Parts, str, lis
     if len(index) > value.kind.detail.ndim:
         raise Stop("too many indices")
     taken, terms = [], [parts.data]
-    for axis, position in enumerate(index):
-        text = _position(b, value, parts, axis, position)
+    for axis, at in enumerate(index):
+        text = position(b, value, parts.sizes[axis], axis, at)
         taken.append(text)
         terms.append(f"{text} * {parts.strides[axis]}")
     return parts, " + ".join(terms), taken
-
-
-def _position(b: Block, value: Value, parts: Parts, axis: int, index: Value) -> str:
-    kind = index.kind
-    if kind.family == "numpy" and kind.detail.kind in "iu" and kind.code != "u8":
-        number = Value(INT, (b.temp("i64", index.text),), None, 0 if kind.detail.kind == "u" else None)
-    elif kind == INT:
-        number = index
-    else:
-        raise Stop(f"an index of type {kind}")
-    size = parts.sizes[axis]
-    if b.within_bounds(value, axis, number):
-        return number.text
-    text = number.text
-    low, high = bounds(number)
-    if high < 0:
-        text = b.temp("i64", f"{text} + {size}")
-    elif low < 0:
-        text = b.temp("i64", f"{text} < 0 ? {text} + {size} : {text}")
-    b.check(f"(u64){text} < (u64){size}", "an index out of range")
-    return text
 
 
 def store(b: Block, target: Value, index: list[Value], value: Value) -> None:
     """``target[index] = value`` for one element."""
     if target.kind.family == "list" and len(index) == 1:
         lists.store(b, target, index[0], value)
+        return
+    if target.kind.family == "bytes" and len(index) == 1:
+        texts.store(b, target, index[0], value)
         return
     if target.kind.family != "array":
         raise Stop(f"an item of {target.kind} is assigned")
@@ -213,6 +198,10 @@ def length(b: Block, value: Value) -> Value:
     """``len(value)``."""
     if value.kind.family == "list":
         return lists.length(b, value)
+    if value.kind.family in ("text", "bytes"):
+        return texts.length(b, value)
+    if value.kind.family == "char":
+        return b.walker.constant(1)
     if value.kind.family == "array" and value.kind.detail.ndim:
         return _size(parts_of(value).sizes[0])
     if value.kind.family == "tuple":

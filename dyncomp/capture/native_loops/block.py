@@ -113,7 +113,7 @@ class Block:
             raise Stop(f"{slot} has no value")
         if value.parts and self.changes(slot) and value.parts[0].startswith("v_"):
             value = self.env[slot] = self.copied(value)
-        if value.kind.family == "array":
+        if value.kind.family in HAVE_BOUNDS:
             return Value(value.kind, value.parts, slot)
         return value
 
@@ -272,7 +272,7 @@ class Block:
         probe.version(scope, header, [*stack[:-1], probed], env, leave)
         walk_all(probe)
         stores = {scope.slot(name) for name in inner_stores(scope.code, body)}
-        arrays = {slot for slot, value in self.env.items() if value.kind.family == "array"} - stores
+        arrays = {slot for slot, value in self.env.items() if value.kind.family in HAVE_BOUNDS} - stores
         found = frozenset(access for access in probe.requests if not access[0] or access[0] in arrays)
         return found if any(access[0] for access in found) else frozenset()
 
@@ -333,6 +333,10 @@ class Block:
             return value.text if kind.parts[0][1] == "bool" else f"{value.text} != 0"
         if kind.family == "none":
             return "false"
+        if kind.family in ("text", "bytes"):
+            return f"{value.parts[1]} != 0"
+        if kind.family == "char":
+            return "true"
         if kind.family == "tuple":
             return "true" if kind.detail else "false"
         raise Stop(f"the truth of {kind}")
@@ -364,6 +368,8 @@ def _held(scope: Scope, header: int, depth: int, env: dict[str, Value]) -> dict[
 
 
 PAUSED = "paused"
+HAVE_BOUNDS = ("array", "text", "bytes")
+"""Families whose parts are an address and then sizes."""
 
 
 def _valid(fact: Fact | None, stack: list[Value]) -> Fact | None:

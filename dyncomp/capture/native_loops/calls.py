@@ -12,7 +12,7 @@ import numpy as np
 
 from ..bytecode.instr import CO_NEWLOCALS, CO_OPTIMIZED
 from ..pyver import decode
-from . import arrays, iterators, lists
+from . import arrays, iterators, lists, texts
 from .arithmetic import as_double, as_int, binary, bounds, compare, is_number, result_kind
 from .block import Block
 from .blocks import facts_of
@@ -204,6 +204,20 @@ def _len(b: Block, args: list[Value]) -> Value:
     if len(args) != 1:
         raise Stop("a call of len")
     return arrays.length(b, args[0])
+
+
+@answers(ord)
+def _ord(b: Block, args: list[Value]) -> Value:
+    if len(args) != 1 or not texts.is_text(args[0]):
+        raise Stop("a call of ord")
+    return texts.number(b, args[0])
+
+
+@answers(chr)
+def _chr(b: Block, args: list[Value]) -> Value:
+    if len(args) != 1:
+        raise Stop("a call of chr")
+    return texts.character(b, args[0])
 
 
 @answers(abs)

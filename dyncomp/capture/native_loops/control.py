@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from ..bytecode.instr import Instr
-from . import arithmetic, arrays, calls, iterators
+from . import arithmetic, arrays, calls, iterators, texts
 from .affine import symbol
 from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
 from .kinds import (
@@ -264,7 +264,8 @@ def _binary_op(b: Block, instr: Instr) -> None:
 @handles("COMPARE_OP")
 def _compare_op(b: Block, instr: Instr) -> None:
     right, left = b.pop(), b.pop()
-    b.push(arithmetic.compare(b, instr.arg, left, right))
+    both = texts.is_text(left) and texts.is_text(right)
+    b.push((texts if both else arithmetic).compare(b, instr.arg, left, right))
 
 
 @handles("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
@@ -291,6 +292,9 @@ def _is_op(b: Block, instr: Instr) -> None:
 @handles("CONTAINS_OP")
 def _contains(b: Block, instr: Instr) -> None:
     container, value = b.pop(), b.pop()
+    if texts.is_text(container) and texts.is_text(value):
+        b.push(texts.contains(b, container, value, instr.arg))
+        return
     items = items_of(container) if container.kind.family == "tuple" else []
     plain = (INT, BOOL)
     if value.kind not in plain or not items or any(item.kind not in plain for item in items):

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from .._hook import text_of
 from ..bytecode.loops import UNBOUND
 from .kinds import (
+    BYTES,
     KIND_OF_TYPE,
     LARGEST,
     LARGEST_AXIS,
     MOST_AXES,
     NUMPY,
     OPAQUE,
+    TEXTS,
     UNBOUND_KIND,
     IterDetail,
     Kind,
@@ -120,7 +123,8 @@ def _range_iterator(value: Any, number: int) -> Described:
     return _iter_kind(progress(step, start)), (start, stop, step)
 
 
-_OF_SEQUENCE: tuple[Any, ...] = (type(iter(np.zeros(1))), type(iter(())), type(iter([])))
+_SEQUENCES: tuple[Any, ...] = (np.zeros(1), (), [], "a", "\u0100", b"")
+_OF_SEQUENCE: tuple[Any, ...] = tuple(type(iter(sequence)) for sequence in _SEQUENCES)
 
 
 def _iterator(value: Any, number: int, given: list[Any]) -> Described:
@@ -159,6 +163,8 @@ def _source_of_sequence(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, 
     kind, parts = describe(sequence, given)
     if kind.family == "array" and kind.detail.ndim:
         return source_kind("array", kind), parts, position, len(sequence)
+    if kind.family in ("text", "bytes"):
+        return source_kind(kind.family, kind), parts, position, len(sequence)
     if kind.family == "list" and kind.detail.item is not None:
         return source_kind("list", kind), parts, position, len(sequence)
     if kind.family == "tuple" and len(set(kind.detail)) == 1:
@@ -221,6 +227,16 @@ def _tuple(value: Any, number: int) -> Described:
     return given_tuple_kind([kind for kind, _ in items]), (*parts, number)
 
 
+def _text(value: Any, number: int) -> Described:
+    width, data, length = text_of(value)
+    return TEXTS[width], (data, length, number)
+
+
+def _bytes(value: Any, number: int) -> Described:
+    width, data, length = text_of(value)
+    return BYTES[width < 0], (data, length, number)
+
+
 _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     **{kind_type: _number(kind) for kind_type, kind in KIND_OF_TYPE.items()},
     int: _int,
@@ -232,4 +248,7 @@ _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     RANGE_ITERATOR: _range_iterator,
     tuple: _tuple,
     list: _list,
+    str: _text,
+    bytes: _bytes,
+    bytearray: _bytes,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import arrays, lists
+from . import arrays, lists, texts
 from .block import Block
 from .kinds import (
     INT,
@@ -66,6 +66,8 @@ def source_of(b: Block, value: Value) -> Value:
         return value
     if family == "array" and value.kind.detail.ndim:
         return Value(source_kind("array", value.kind), value.parts)
+    if family in ("text", "bytes"):
+        return Value(source_kind(family, value.kind), value.parts)
     if family == "list" and value.kind.detail.item is not None:
         return Value(source_kind("list", value.kind), value.parts)
     if family == "tuple" and len(set(value.kind.detail)) == 1:
@@ -93,7 +95,7 @@ def zipped(b: Block, values: Sequence[Value]) -> Value:
 def length(b: Block, source: Value) -> str:
     """How many items there are."""
     what, inner = source.kind.detail
-    if what == "array":
+    if what in ("array", "text", "bytes"):
         return source.parts[1]
     if what == "list":
         return b.temp("i64", f"LIST({source.parts[0]})->size")
@@ -124,6 +126,8 @@ def item(b: Block, source: Value, count: Value) -> Value:
     what, inner = source.kind.detail
     if what == "array":
         return arrays.element_at(b, Value(inner[0], source.parts), count)
+    if what in ("text", "bytes"):
+        return texts.item_at(b, Value(inner[0], source.parts), count.text)
     if what == "list":
         return lists.item_at(b, Value(inner[0], source.parts), count.text)
     if what == "items":

@@ -78,6 +78,24 @@ OPAQUE = Kind("opaque", "o", (("_id", "i64"),), _given)
 """An object of the program that generated code only carries around."""
 UNBOUND_KIND = Kind("unbound", "u", (), lambda values, objects: UNBOUND)
 
+CHAR = Kind("char", "ch", (("", "i64"),), lambda values, objects: chr(values[0]))
+"""A string of one character."""
+
+
+def _made_of_given(values: Sequence[Any], objects: Objects) -> Any:
+    return objects.given[values[2]]
+
+
+_BUFFER = (("_data", "char*"), ("_n", "i64"), ("_id", "i64"))
+TEXTS = {width: Kind("text", f"tx{width}", _BUFFER, _made_of_given, width) for width in (1, 2, 4)}
+"""Strings given at entry, by the size of what a character is kept in. Parts: where these are, how many, the
+number of the object."""
+BYTES = {
+    is_array: Kind("bytes", f"by{is_array:d}", _BUFFER, _made_of_given, is_array)
+    for is_array in (False, True)
+}
+"""The same for bytes and bytearrays."""
+
 # NumPy's scalar types: code in kinds, dtype, C type
 _NUMPY = {
     "b1": (np.bool_, "bool"),
@@ -218,7 +236,7 @@ def make_iterator(source: Kind, values: Sequence[Any], position: int, objects: O
     what, inner = source.detail
     if what == "range":
         return iter(inner[0].box(values, objects)[position:])
-    if what in ("array", "items", "list"):
+    if what in ("array", "items", "list", "text", "bytes"):
         made = iter(inner[0].box(values, objects))
         made.__setstate__(position)
         return made

@@ -40,6 +40,8 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
         return NUMBER
     if type(obj) is np.ndarray:
         return ("array", obj.ndim) if obj.ndim and obj.dtype.kind in "biuf" else UNKNOWN
+    if type(obj) in (str, bytes, bytearray):
+        return ("items", NUMBER)  # characters count as numbers
     if type(obj) is range:
         return ("items", NUMBER)
     if type(obj) in (list, tuple) and depth:
@@ -162,7 +164,7 @@ class _Walk:
         local[name] = stack.pop()
 
     def load_const(self, obj: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
-        stack.append(kind_of(obj))
+        stack.append(NUMBER if type(obj) is str and len(obj) == 1 else kind_of(obj))
 
     def load_global(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         missing = getattr(builtins, name, None)
@@ -283,7 +285,7 @@ def _element(owner: Kind, key: Kind) -> Kind:
 
 
 _ATTRIBUTES: dict[str, Kind] = {"shape": ("items", NUMBER), "size": NUMBER, "ndim": NUMBER}
-_CALLED = frozenset({abs, int, float, bool, round, pow, min, max})
+_CALLED = frozenset({ord, chr, abs, int, float, bool, round, pow, min, max})
 # they take numbers, or nothing, and give numbers, or nothing
 _PLAIN = frozenset(
     {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._hook import LoopPlan
 from ..bytecode.loops import UNBOUND
 from .block import PAUSED
-from .kinds import BOOL, FLOAT, INT, NONE, UNBOUND_KIND, Kind
+from .kinds import BOOL, BYTES, FLOAT, INT, NONE, UNBOUND_KIND, Kind
 from .walk import Leave
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def _input(place: int, kind: Kind) -> Input | None:
         return place, "a", None, detail.scalar.detail.num, detail.ndim, detail.writeable, detail.dense
     if kind.family == "iter" and detail.source is None and detail.facts is None:
         return place, "r", None, detail.step, detail.sign, detail.nonnegative, 0
+    if kind.family in ("text", "bytes"):
+        return place, "t", None, -1 if kind == BYTES[True] else kind.detail, 0, 0, 0
     if kind.family == "list" and not detail.depth:
         return place, "l", _levels(kind), 0, 0, 0, 0
     return None
@@ -87,7 +89,9 @@ def _box(kind: Kind, at: int) -> Box:
     if kind.family == "numpy":
         return "s", at, kind.detail.num
     given = kind.family in ("array", "list") and not kind.detail.depth
-    if given or kind.family == "opaque":
+    if kind.family == "char":
+        return "c", at, 0
+    if given or kind.family in ("opaque", "text", "bytes"):
         suffixes = [suffix for suffix, _ in kind.parts]
         return "g", at + suffixes.index("_id"), 0
     return "?", at, 0

@@ -219,7 +219,8 @@ class LoopEntry(LoopGate):
         if plan is not None:
             self.plans = (plan, *self.plans[: _MOST_PLANS - 1])
             many = len(self.entries) > 1 or not self._threshold
-            self.fewest = 0 if many else math.ceil(_ENTER_BY_PLAN / self._step)
+            few = 0 if many else math.ceil(_ENTER_BY_PLAN / self._step)
+            self.fewest, self.lead = (few, 0) if self.facts.loop.kind == "for" else (0, few)
 
     def _declined(self) -> tuple[None, None, tuple[()]]:
         native = self._native
