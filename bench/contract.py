@@ -157,7 +157,7 @@ def _page(tables: dict[int, dict[str, Any]], engines: list[str]) -> str:
         "Milliseconds of the best of many calls, engines called in turn in one process; operands in float32 "
         "unless said. “Against the best” is the fastest peer's time over dyncomp's: more is faster. With one "
         "thread: CPU time of the calling thread; with two: time on the clock, which says little on a shared "
-        "machine.",
+        "machine. Operands are the same at every call, as weights are: dyncomp keeps packed copies of some.",
     ]
     for threads, found in tables.items():
         lines += ["", f"## {threads} thread{'s' if threads > 1 else ''}", "", *_rows(found, engines)]

@@ -38,6 +38,10 @@ def right_turned(a, b):
     return a @ b.T
 
 
+def gram(a):
+    return a @ a.T
+
+
 def _product(m: int, n: int, k: int, dtype: str = "float32", batch: int = 0) -> Case:
     lead = (batch,) if batch else ()
     name = f"{f'{batch} x ' if batch else ''}{m}x{n}x{k}" + (" float64" if dtype == "float64" else "")
@@ -149,6 +153,7 @@ CASES: tuple[Case, ...] = (
     _turned(512, 512, True),
     _turned(512, 512, False),
     _turned(768, 8, False),
+    Case("512x512x512, itself transposed", 2.0 * 512**3, lambda: _random((512, 512)), gram, gram),
     _product(512, 512, 64, batch=12),
     _product(512, 64, 512, batch=12),
     _product(32, 32, 32, batch=64),

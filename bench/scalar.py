@@ -109,7 +109,8 @@ def main() -> None:
     print(lines[-1])
     if given.write:
         head = f"# Loops over single numbers\n\n{machine.processor()}, {machine.versions()}, one thread; "
-        head += f"{datetime.date.today()}. Milliseconds; `python -m bench.scalar --write`.\n\n"
+        head += f"{datetime.date.today()}. Milliseconds; `python -m bench.scalar --write`."
+        head += f" Load average: {os.getloadavg()[0]:.1f}.\n\n"
         (HERE / "SCALAR.md").write_text(head + "\n".join(lines) + ".\n", encoding="utf-8")
 
 

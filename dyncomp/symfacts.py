@@ -70,6 +70,8 @@ def likely(env: Any, expr: Any, relation: str) -> bool:
         raise Unsupported(f"a question about {expr}, which depends on the data", break_id=_BRANCH)
     if relation in ("==", "!="):
         (_, coefficient), *more = expr.terms
+        if more and any(not isinstance(atom, str) for monomial, _ in expr.terms for atom in monomial):
+            return bool((expr.hint == 0) == (relation == "=="))  # of slices: as at the sizes that are guessed
         special = not more and (not expr.constant or expr.constant == -coefficient)
         return special == (relation == "!=")
     if not all(env.symbols[name].unbacked for name in expr.symbols()):

@@ -7,6 +7,7 @@ the int as a size or an index, the graph makes them then: a node defines the sym
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -120,6 +121,28 @@ def _arrays(values: Sequence[Value]) -> Iterator[ArrayValue]:
             yield from _arrays(value.children())
 
 
+# parameters that say how or where: no rule writes to them, or gives them or views of them as its result
+_READ_ONLY = frozenset(
+    (
+        *("shape", "newshape", "reps", "repeats", "axis", "axes", "pad_width", "shift", "dims", "size"),
+        *("index", "indices", "key", "sections", "indices_or_sections", "multi_index", "offset", "num"),
+        *("start", "stop", "step", "k", "obj", "bins", "minlength"),
+    )
+)
+
+
+def _parameters(rule: Callable[..., Any], count: int) -> list[str]:
+    """The names of the first ``count`` parameters behind the context; "" where they cannot be told."""
+    try:
+        taken = list(inspect.signature(rule).parameters.values())[1:]
+    except (TypeError, ValueError):
+        taken = []
+    taken = [p for p in taken if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    names = [p.name for p in taken]
+    rest = names[-1] if taken and taken[-1].kind is inspect.Parameter.VAR_POSITIONAL else ""
+    return (names + [rest] * count)[:count]
+
+
 def call_rule(tracer: Tracer, rule: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A library's rule; where it refuses arrays of integers that are known, by these integers."""
     builder = tracer.builder
@@ -127,8 +150,9 @@ def call_rule(tracer: Tracer, rule: Callable[..., Any], args: list[Any], kwargs:
     try:
         return assuming(tracer, lambda: rule(tracer.tx, *args, **kwargs))
     except Unsupported:
-        known = [with_integers(builder, a) for a in args]
-        named = {k: with_integers(builder, v) for k, v in kwargs.items()}
+        names = _parameters(rule, len(args))
+        known = [with_integers(builder, a) if n in _READ_ONLY else a for n, a in zip(names, args)]
+        named = {k: with_integers(builder, v) if k in _READ_ONLY else v for k, v in kwargs.items()}
         if all(map(operator.is_, (*known, *named.values()), (*args, *kwargs.values()))):
             raise
         del builder.nodes[nodes:]

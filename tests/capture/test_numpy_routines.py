@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from tests.capture.comparing import call, differences
+from tests.capture.comparing import call, check, differences
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.standard_normal((6, 5))
@@ -206,6 +206,30 @@ def test_flat(program):
             assert first[0].base.tolist() == second[0].base.tolist() and first[1] == second[1]
             continue
         assert not differences(expected, found, 1e-12)
+
+
+def written_where_it_does_not_fit(x, m):
+    g = np.arange(3)
+    g += m
+    return g * 2
+
+
+def written_as_out(x, m):
+    g = np.arange(2)
+    np.add(x, m, g)
+    return g
+
+
+def written_by_copying(x, m):
+    g = np.arange(2)
+    np.copyto(g, x)
+    return g
+
+
+@pytest.mark.parametrize("program", [written_where_it_does_not_fit, written_as_out, written_by_copying])
+def test_known_arrays_that_are_written(program):
+    """What an array of integers is known to hold does not stand for the array where it is written to."""
+    check(program, lambda: (np.ones(2), 2.5))
 
 
 def set_where(x, y):

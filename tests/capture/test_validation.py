@@ -149,3 +149,18 @@ def test_both_sides_raise():
     for given in (GOOD, -GOOD):
         expected, found = call(raises, (given,)), call(compiled, (given,))
         assert expected.error == found.error
+
+
+def test_lengths_of_slices_of_a_selection():
+    """That a part of a selection has one element is not what is taken to be usual."""
+
+    def runs(x):
+        places = np.arange(x.size)[np.concatenate([np.ones(1, bool), x[:-1] != x[1:]])]
+        counts = np.diff(places, append=np.asarray([x.size]))
+        return np.repeat(places + (counts - 1) / 2, counts)
+
+    compiled = dyncomp.compile(runs, backend="eager", fullgraph=True)
+    before = dyncomp.stats()["fallbacks"]
+    for given in (GOOD, np.array([1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 4.0, 4.0])):
+        assert np.array_equal(compiled(given), runs(given))
+    assert dyncomp.stats()["fallbacks"] == before
