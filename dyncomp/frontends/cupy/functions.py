@@ -64,7 +64,7 @@ _FUNCTIONS = {
     "repeat": "repeats axis",
     "tile": "reps",
     "broadcast_to": "shape",
-    "diag tril triu": "k",
+    "tril triu": "k",
     "diagonal trace": "offset axis1 axis2",
     "diff": "n axis",
     "rot90": "k axes",
@@ -72,7 +72,7 @@ _FUNCTIONS = {
     "nan_to_num": "",
 }
 # Functions of two arrays.
-_PAIRS = {"dot inner outer vdot": "", "tensordot": "axes", "isclose allclose": "rtol atol equal_nan"}
+_PAIRS = {"dot inner outer vdot": "", "tensordot": "axes", "isclose": "rtol atol equal_nan"}
 _FRESH_LIKE = {"zeros_like ones_like empty_like": "dtype", "full_like": "fill_value dtype", "copy": "order"}
 _JOINED = {"concatenate concat stack": "axis", "vstack hstack dstack column_stack": ""}
 _SPLIT = {"split array_split": "indices_or_sections axis", "vsplit hsplit dsplit": "indices_or_sections"}
