@@ -31,11 +31,11 @@ from .epilogue import (
     written,
 )
 from .fuse import LibraryCall
-from .gpu.softmax import find_softmax
 from .loopir import Axis, Index, Kernel, Stmt
 from .lower_contract import Product
 from .lower_emit import Emitted
 from .lower_values import Storage, place_of
+from .softmax import find_softmax
 
 _ROW_OPS = SIMPLE | {"reduce", "axis"}
 

@@ -25,9 +25,9 @@ from dyncomp.inductor.gpu.products import (
     has_template,
     render_product,
 )
-from dyncomp.inductor.gpu.softmax import find_softmax
 from dyncomp.inductor.loopir import Axis, Buffer, Index, Kernel, Stmt
 from dyncomp.inductor.schedule import CallBlas, CallChain, Matrix, TileKernel
+from dyncomp.inductor.softmax import find_softmax
 from dyncomp.symint import ShapeEnv, SymbolInfo
 from tests.inductor.test_render_triton import COMPILE, INTERPRET, run_script
 

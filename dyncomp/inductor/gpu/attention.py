@@ -21,9 +21,9 @@ from ..render.triton_layout import Group, power_of_two
 from ..render.triton_print import pointer_type
 from ..render.triton_tile import POSITIONS, in_registers, is_known, masks, pointers_of, tile_printer
 from ..schedule import CallChain, TileKernel
+from ..softmax import find_softmax
 from .jit import jit_kernel
 from .products import DESCRIPTOR_BYTES, HALVES, NARROW, Processor, is_wide, starts
-from .softmax import find_softmax
 
 # Heads wider than this leave no registers for a block of keys.
 WIDEST = 256

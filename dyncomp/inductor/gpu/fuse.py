@@ -14,8 +14,8 @@ from ..chain import find_chain
 from ..epilogue import Chained, FusedProduct, Item, find_epilogue
 from ..fuse import LibraryCall
 from ..lower_emit import Emitted
+from ..softmax import is_softmax
 from .convolution import detail_of, is_convolution
-from .softmax import is_softmax
 
 
 @dataclass(eq=False)

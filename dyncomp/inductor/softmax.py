@@ -1,11 +1,11 @@
-"""Kernels of rows that are a softmax: what attention's template puts between its two products."""
+"""Kernels of rows that are a softmax: what attention has between its two products."""
 
 from __future__ import annotations
 
-from ...dataclass import dataclass
-from ...dtypes import float32
-from ..epilogue import Tiled
-from ..loopir import Kernel, Stmt
+from ..dataclass import dataclass
+from ..dtypes import float32
+from .epilogue import Tiled
+from .loopir import Kernel, Stmt
 
 
 @dataclass(frozen=True)
