@@ -142,3 +142,18 @@ def test_a_view_that_stays_breaks_nothing():
     compiled = dyncomp.compile(program, backend="eager", fullgraph=True)
     z = np.arange(12.0).reshape(4, 3) * (1 + 2j)
     np.testing.assert_array_equal(compiled(z), program(z))
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+def test_empty_slices_take_their_step_as_one(dynamic):
+    def program(x):
+        part = x.copy()[1:]
+        turned = part[::-1]
+        return turned, turned.strides, part[::2].strides, part[4:][::3, None].strides
+
+    compiled = dyncomp.compile(program, backend="eager", dynamic=dynamic)
+    for size in (5, 4, 3, 2, 1, 6, 1):
+        x = np.arange(float(size))
+        got, want = compiled(x), program(x)
+        assert got[1:] == want[1:]
+        assert got[0].strides == want[0].strides

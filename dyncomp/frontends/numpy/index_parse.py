@@ -279,8 +279,9 @@ class Basic:
     dims: tuple[int, ...]
 
 
-def apply_basic(tx: TraceContext, x: Var, items: Sequence[Item]) -> Basic:
-    """Apply integers, slices and new axes; dimensions of arrays and masks are kept whole."""
+def apply_basic(tx: TraceContext, x: Var, items: Sequence[Item], keeps_step: bool = False) -> Basic:
+    """Apply integers, slices and new axes; dimensions of arrays and masks are kept whole. ``keeps_step``:
+    empty slices multiply strides by their step (torch's do, NumPy's take it as 1)."""
     starts: list[Dim] = []
     sizes: list[Dim] = []
     steps: list[Dim] = []
@@ -296,7 +297,7 @@ def apply_basic(tx: TraceContext, x: Var, items: Sequence[Item]) -> Basic:
             start, size, step = _extent(item, x.shape[axis])
             starts.append(start)
             sizes.append(size)
-            steps.append(step)
+            steps.append(1 if same(size, 0) and not keeps_step else step)
             if not isinstance(item, IntItem):
                 shape.append(size)
             axis += 1

@@ -47,7 +47,7 @@ def getitem(tx: TraceContext, x: Any, key: Any) -> ArrayRef:
     subscript = _parsed(tx, ref, key)
     if subscript.masks:
         return by_mask(tx, ref.var, _leading_mask(subscript))
-    basic = apply_basic(tx, ref.var, subscript.items)
+    basic = apply_basic(tx, ref.var, subscript.items, keeps_step=True)
     if not subscript.fancy:
         return tensor(basic.var)
     dims, indices = _gathered(tx, subscript, basic.dims)
@@ -90,7 +90,7 @@ def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
     subscript = _parsed(tx, ref, key)
     if subscript.masks:
         raise Unsupported("a boolean mask among other indices")
-    basic = apply_basic(tx, ref.var, subscript.items)
+    basic = apply_basic(tx, ref.var, subscript.items, keeps_step=True)
     target = tensor(basic.var)
     if not subscript.fancy:
         write(tx, target, _fit(tx, ready, target.shape))
