@@ -16,6 +16,7 @@ from ..dtypes import int64
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef
 from ..frontends.known import known_array, with_integers
+from ..graph.ir import GraphBuilder
 from ..symint import SymInt
 from .breaks import BREAKS, Break
 from .values.array import ArrayValue
@@ -151,12 +152,20 @@ def call_rule(tracer: Tracer, rule: Callable[..., Any], args: list[Any], kwargs:
         return assuming(tracer, lambda: rule(tracer.tx, *args, **kwargs))
     except Unsupported:
         names = _parameters(rule, len(args))
-        known = [with_integers(builder, a) if n in _READ_ONLY else a for n, a in zip(names, args)]
-        named = {k: with_integers(builder, v) if k in _READ_ONLY else v for k, v in kwargs.items()}
+        known = [_known(builder, n, a) for n, a in zip(names, args)]
+        named = {k: _known(builder, k, v) for k, v in kwargs.items()}
         if all(map(operator.is_, (*known, *named.values()), (*args, *kwargs.values()))):
             raise
         del builder.nodes[nodes:]
         return assuming(tracer, lambda: rule(tracer.tx, *known, **named))
+
+
+def _known(builder: GraphBuilder, name: str, argument: Any) -> Any:
+    """The argument of a parameter, with integers for arrays of such that are known. (An axis is no array of
+    them, but a tuple.)"""
+    if name not in _READ_ONLY or (name == "axis" and isinstance(argument, ArrayRef) and argument.ndim):
+        return argument
+    return with_integers(builder, argument)
 
 
 def assuming(tracer: Tracer, run: Callable[[], Any]) -> Any:

@@ -363,6 +363,9 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
 static bool
 is_member(PyObject *dict, PyObject *name, PyObject *found, bool or_builtin)
 {
+    if (!names_are_plain(dict) || (or_builtin && !names_are_plain(builtins))) {
+        return false; /* comparing keys would run code */
+    }
     PyObject *value = PyDict_GetItemWithError(dict, name);
     if (value == NULL && or_builtin && !PyErr_Occurred()) {
         value = PyDict_GetItemWithError(builtins, name);
@@ -396,6 +399,11 @@ holds(PyObject *assumption)
 bool
 plan_takes(const LoopPlan *plan, PyObject *values, Word *in)
 {
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(plan->assumptions); k++) {
+        if (!holds(PyTuple_GET_ITEM(plan->assumptions, k))) {
+            return false;
+        }
+    }
     for (Py_ssize_t k = 0; k < plan->num_inputs; k++) {
         const Input *input = &plan->inputs[k];
         if (input->index >= PyTuple_GET_SIZE(values)) {
@@ -403,11 +411,6 @@ plan_takes(const LoopPlan *plan, PyObject *values, Word *in)
         }
         in = enters(PyTuple_GET_ITEM(values, input->index), input, k, in);
         if (in == NULL) {
-            return false;
-        }
-    }
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(plan->assumptions); k++) {
-        if (!holds(PyTuple_GET_ITEM(plan->assumptions, k))) {
             return false;
         }
     }

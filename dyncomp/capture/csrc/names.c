@@ -1,13 +1,13 @@
 /* Dictionaries of names: a key that the program made may run code of its own where a name is looked up. */
 #include "hook.h"
 
-/* Comparing with a key of a class written in Python, or with what may hold one. */
+/* Keys whose comparison with a string runs no code of the program; other types may compare what they hold. */
 static bool
 compares_in_c(PyObject *key)
 {
-    PyTypeObject *type = Py_TYPE(key);
-    bool may_hold = PyTuple_Check(key) || PyAnySet_Check(key);
-    return type == &PyUnicode_Type || !(may_hold || (type->tp_flags & Py_TPFLAGS_HEAPTYPE));
+    return PyUnicode_CheckExact(key) || PyLong_CheckExact(key) || PyBool_Check(key) || PyFloat_CheckExact(key)
+        || PyComplex_CheckExact(key) || PyBytes_CheckExact(key) || key == Py_None || PyType_CheckExact(key)
+        || PyFunction_Check(key) || PyCFunction_CheckExact(key);
 }
 
 bool

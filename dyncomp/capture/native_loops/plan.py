@@ -33,7 +33,7 @@ def make_plan(
     depth = len(program.stack_kinds)
     places = [*range(depth), *(depth + k for k in native.read)]
     kinds = [*program.stack_kinds, *(kind for _, kind in program.rendered.inputs)]
-    inputs = [_input(place, kind) for place, kind in zip(places, kinds)]
+    inputs = [_input(place, kind, place < depth) for place, kind in zip(places, kinds)]
     known = tuple([found for found in inputs if found is not None])
     if len(known) < len(inputs):
         return None
@@ -46,7 +46,9 @@ def make_plan(
     return LoopPlan(program, program.address, words, UNBOUND, known, assumptions, outputs, leaves)
 
 
-def _input(place: int, kind: Kind) -> Input | None:
+def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
+    """``None`` for what C does not know; of iterators it knows that of the loop itself, the first on the
+    stack, which it moves on."""
     detail = kind.detail
     if kind in _PLAIN:
         return place, _PLAIN[kind], None, 0, 0, 0, 0
@@ -56,7 +58,7 @@ def _input(place: int, kind: Kind) -> Input | None:
         return place, "s", detail.type, detail.num, 0, 0, 0
     if kind.family == "array" and not detail.depth:
         return place, "a", None, detail.scalar.detail.num, detail.ndim, detail.writeable, detail.dense
-    if kind.family == "iter" and detail.source is None and detail.facts is None:
+    if kind.family == "iter" and detail.source is None and detail.facts is None and on_stack and place == 0:
         return place, "r", None, detail.step, detail.sign, detail.nonnegative, 0
     if kind.family in ("text", "bytes"):
         return place, "t", None, -1 if kind == BYTES[True] else kind.detail, 0, 0, 0

@@ -20,7 +20,7 @@ from ..uniform import number_of
 from .base import Codegen, NamedMethodValue, Tracer, Value
 from .iterator import ArrayIterator
 from .number import ConstValue
-from .seq import SliceValue
+from .seq import SliceValue, TupleValue
 
 _KINDS = {
     "array": "an array",
@@ -264,7 +264,9 @@ class FlatValue(Value):
         if key.is_const and isinstance(key.const, (bool, np.bool_)):
             raise Break("unsupported-operation", f"index {key.const} of {self.describe()}")
         found = self._row(tracer).getitem(tracer, key)
-        if isinstance(key, SliceValue) or (key.is_const and key.const is Ellipsis):
+        if isinstance(key, (SliceValue, TupleValue)) or (
+            key.is_const and (key.const is Ellipsis or key.const == ())
+        ):
             return found.getattr(tracer, "copy").call(tracer, [], {})
         return found
 

@@ -345,6 +345,9 @@ def choose(tx: TraceContext, a: Any, choices: Any, out: Any = None, mode: str = 
     """``np.choose`` from a list of arrays; for ``mode="raise"``, which checks every index, by NumPy."""
     if out is not None or not isinstance(choices, (list, tuple)):
         raise Unsupported("numpy.choose from one array, or with out=")
+    weak = [isinstance(c, (int, float, complex)) or getattr(c, "kind", "") == "python" for c in choices]
+    if any(weak) and not all(weak):
+        raise Unsupported("numpy.choose among arrays and Python numbers, whose types are weak")
     refs = [as_ref(tx, c) for c in choices]
     if mode == "raise":
         return chosen(tx, as_ref(tx, a), refs)

@@ -137,7 +137,7 @@ def ravel_multi_index(
 
 def chosen(tx: TraceContext, index: ArrayRef, choices: list[ArrayRef]) -> ArrayRef:
     """``np.choose`` that raises where a number is out of range."""
-    if not choices or not index.dtype.is_integer:
+    if not choices or not index.dtype.is_integer or index.dtype is dtypes.uint64:
         raise Unsupported("numpy.choose by numbers that are no integers")
     dtype = promote.from_np(np.result_type(*(ref.dtype.numpy for ref in choices)))
     shape = broadcast_shapes(index.shape, *(ref.shape for ref in choices))

@@ -146,6 +146,15 @@ def _highest(dtype: DType) -> Any:
     return True if dtype.is_bool else np.inf
 
 
+# What an initial value may as well be joined to last.
+_IN_ANY_ORDER = frozenset(
+    (
+        *("add", "multiply", "maximum", "minimum", "fmax", "fmin", "gcd", "lcm"),
+        *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    )
+)
+
+
 def _reduce_with_initial(
     tx: TraceContext, ufunc: np.ufunc, var: Var, axes: tuple[int, ...], initial: Any
 ) -> Var:
@@ -154,6 +163,8 @@ def _reduce_with_initial(
         if empty:
             raise Unsupported("zero-size array to a reduction operation which has no identity")
         return reduce_axes(tx, ufunc, var, axes)
+    if ufunc.__name__ not in _IN_ANY_ORDER:
+        raise Unsupported(f"numpy.{ufunc.__name__}.reduce with initial=, which comes first")
     start = to_var(tx, operand(tx, initial), var.dtype)
     if empty:
         rest = tuple(d for axis, d in enumerate(var.shape) if axis not in axes)

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <unordered_map>
@@ -36,7 +37,7 @@ struct Copy {
 
 void let_go(Copy* copy) {
   if (copy->uses.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-  block_free(copy->data);
+  scratch_free(copy->data);
   delete copy;
 }
 
@@ -86,15 +87,16 @@ class Table {
  public:
   KeptUse take(const KeptKey& key, size_t bytes, FillFunction fill, const void* context) {
     std::unique_lock<std::mutex> hold(mutex_);
-    Matrix* const known = find(key);
-    if (!known) return {nullptr, nullptr};
-    known->last = ++calls_;
-    if (known->state == State::kKept) {
-      if (unchanged(key, *known)) return used(*known);
-      forget(*known);
+    Copy* copy = nullptr;
+    try {
+      Matrix* const known = find(key);
+      if (!known) return {nullptr, nullptr};
+      const KeptUse use = look_up(key, *known);
+      if (use.copy) return use;
+      if (known->state != State::kSeen || ++known->seen < known->wanted) return {nullptr, nullptr};
+      copy = begin(key, *known, bytes);
+    } catch (const std::bad_alloc&) {
     }
-    if (known->state != State::kSeen || ++known->seen < known->wanted) return {nullptr, nullptr};
-    Copy* const copy = begin(key, *known, bytes);
     if (!copy) return {nullptr, nullptr};
     hold.unlock();
     fill(context, copy->data);
@@ -104,7 +106,7 @@ class Table {
 
   KeptCounts counts() {
     std::lock_guard<std::mutex> hold(mutex_);
-    return {copies_, bytes_, hits_, changed_};
+    return {can_watch(), copies_, bytes_, hits_, changed_};
   }
 
   size_t release() {
@@ -115,6 +117,15 @@ class Table {
   }
 
  private:
+  /* The copy of a matrix that is as it was. */
+  KeptUse look_up(const KeptKey& key, Matrix& known) {
+    known.last = ++calls_;
+    if (known.state != State::kKept) return {nullptr, nullptr};
+    if (unchanged(key, known)) return used(known);
+    forget(known);
+    return {nullptr, nullptr};
+  }
+
   /* NULL where too many are known. */
   Matrix* find(const KeptKey& key) {
     const auto found = matrices_.find(key);
@@ -144,20 +155,20 @@ class Table {
     const Extent extent = extent_of(key);
     const Pages pages = pages_in(extent);
     if (pages.from == pages.to || !make_room(bytes)) return nullptr;
-    void* const data = block_allocate(bytes);
-    if (!data) return nullptr;
+    std::unique_ptr<Copy> copy(new Copy{nullptr, bytes, {1}});
     matrix.pages = pages;
     matrix.head.assign(extent.from, reinterpret_cast<const char*>(pages.from));
     matrix.tail.assign(reinterpret_cast<const char*>(pages.to), extent.to);
     if (!watch(pages)) {
       matrix.wanted = kSightingsMost;
-      block_free(data);
       return nullptr;
     }
+    copy->data = scratch_allocate(bytes);
+    if (!copy->data) return nullptr;
     matrix.state = State::kFilling;
     matrix.spoilt = false;
     bytes_ += bytes;
-    return new Copy{data, bytes, {1}};
+    return copy.release();
   }
 
   KeptUse end(const KeptKey& key, Copy* copy) {
@@ -176,7 +187,11 @@ class Table {
   bool watch(Pages pages) {
     std::vector<Pages> written;
     const std::vector<Pages> everything = {pages};
-    const bool done = watch_pages(pages, &written);
+    bool done = false;
+    try {
+      done = watch_pages(pages, &written);
+    } catch (const std::bad_alloc&) {
+    }
     for (auto& item : matrices_)
       if (item.second.state != State::kSeen && touches(item.second.pages, done ? written : everything))
         forget(item.second);

@@ -28,6 +28,7 @@ KeptUse kept_take(const KeptKey& key, size_t bytes, FillFunction fill, const voi
 void kept_give_back(KeptUse use);
 
 struct KeptCounts {
+  bool can_watch;
   size_t copies, bytes, hits, changed;
 };
 KeptCounts kept_counts();

@@ -56,11 +56,11 @@ class Scratch {
   std::vector<T> more_;
 };
 
-/* Other Python threads run while this lives. */
+/* Other Python threads run while this lives. (A thread that outlives the interpreter ends by an unwinding here.) */
 class Unlocked {
  public:
   explicit Unlocked(bool wanted) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
-  ~Unlocked() {
+  ~Unlocked() noexcept(false) {
     if (state_) PyEval_RestoreThread(state_);
   }
   Unlocked(const Unlocked&) = delete;
@@ -289,7 +289,7 @@ bool find_lapack(void* library) {
 PyObject* solve(PyObject*, PyObject* const* args, Py_ssize_t count) {
   const bool fits = count == 2 && is_square(args[0]) && is_double(args[1], 1, 2) &&
                     PyArray_DIM(array_of(args[0]), 0) == PyArray_DIM(array_of(args[1]), 0);
-  return of_matrix(args[0], fits, [args](PyArrayObject* a) { return solve_of(a, array_of(args[1])); });
+  return of_matrix(fits ? args[0] : nullptr, fits, [args](PyArrayObject* a) { return solve_of(a, array_of(args[1])); });
 }
 
 PyObject* inverse(PyObject*, PyObject* matrix) { return of_matrix(matrix, is_square(matrix), inverse_of); }

@@ -220,12 +220,24 @@ PyDataMem_Handler handler = {
 
 }  // namespace
 
-void* block_allocate(size_t bytes) {
+void* scratch_allocate(size_t bytes) {
   const size_t size = class_of(bytes);
   if (!size) return nullptr;
   Cache& c = cache();
   std::lock_guard<std::mutex> hold(c.mutex);
-  void* data = allocate_locked(c, size);
+  return allocate_locked(c, size);
+}
+
+void scratch_free(void* data) {
+  if (!data) return;
+  Cache& c = cache();
+  std::lock_guard<std::mutex> hold(c.mutex);
+  free_locked(c, data);
+}
+
+/* tracemalloc takes the interpreter's lock, whose holder may be waiting for the mutex: told outside of it. */
+void* block_allocate(size_t bytes) {
+  void* data = scratch_allocate(bytes);
   if (data) trace_block(kNumPyTraceDomain, reinterpret_cast<uintptr_t>(data), bytes);
   return data;
 }
@@ -233,9 +245,7 @@ void* block_allocate(size_t bytes) {
 void block_free(void* data) {
   if (!data) return;
   untrace_block(kNumPyTraceDomain, reinterpret_cast<uintptr_t>(data));
-  Cache& c = cache();
-  std::lock_guard<std::mutex> hold(c.mutex);
-  free_locked(c, data);
+  scratch_free(data);
 }
 
 size_t block_size(void* data) {

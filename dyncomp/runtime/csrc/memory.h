@@ -18,6 +18,10 @@ void* block_allocate(size_t bytes);
 /* Back to the free lists, or to the system above the limit. */
 void block_free(void* data);
 
+/* The same for memory that no array shows: tracemalloc is not told, so that any thread may ask, whatever it holds. */
+void* scratch_allocate(size_t bytes);
+void scratch_free(void* data);
+
 /* Bytes usable at `data`, or 0 if it is not a block of ours. */
 size_t block_size(void* data);
 

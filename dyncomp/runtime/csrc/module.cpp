@@ -11,7 +11,6 @@
 #include "memory.h"
 #include "pool.h"
 #include "select.h"
-#include "watch.h"
 
 namespace {
 
@@ -78,7 +77,7 @@ PyObject* release_memory(PyObject*, PyObject*) {
 
 PyObject* kept_copies(PyObject*, PyObject*) {
   const KeptCounts counts = kept_counts();
-  return Py_BuildValue("{s:N,s:n,s:n,s:n,s:n}", "can_watch", PyBool_FromLong(can_watch()), "copies",
+  return Py_BuildValue("{s:N,s:n,s:n,s:n,s:n}", "can_watch", PyBool_FromLong(counts.can_watch), "copies",
                        static_cast<Py_ssize_t>(counts.copies), "bytes", static_cast<Py_ssize_t>(counts.bytes),
                        "hits", static_cast<Py_ssize_t>(counts.hits), "changed",
                        static_cast<Py_ssize_t>(counts.changed));

@@ -15,6 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <string>
+
 #if defined(__linux__)
 #include <linux/userfaultfd.h>
 #endif
@@ -39,8 +42,17 @@ constexpr uint64_t kUnpopulated = 1 << 13, kAsync = 1 << 15;
 constexpr int kUserModeOnly = 1;
 constexpr size_t kRegions = 64;
 
+/* What a descriptor stands for. */
+std::string name_of(int descriptor) {
+  char link[64], target[256];
+  snprintf(link, sizeof(link), "/proc/self/fd/%d", descriptor);
+  const ssize_t length = readlink(link, target, sizeof(target));
+  return std::string(target, length > 0 ? static_cast<size_t>(length) : 0);
+}
+
 struct Kernel {
   int faults = -1, pagemap = -1;
+  std::string faults_name, pagemap_name;
 
   Kernel() {
     faults = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | kUserModeOnly));
@@ -49,12 +61,15 @@ struct Kernel {
     api.api = UFFD_API;
     api.features = kUnpopulated | kAsync;
     if (ioctl(faults, UFFDIO_API, &api) == 0) pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    faults_name = name_of(faults);
+    pagemap_name = name_of(pagemap);
     if (pagemap < 0) close_all();
   }
   bool works() const { return pagemap >= 0; }
+  /* The program may have closed all descriptors, and opened others of these numbers. */
   void close_all() {
-    if (faults >= 0) close(faults);
-    if (pagemap >= 0) close(pagemap);
+    if (faults >= 0 && name_of(faults) == faults_name) close(faults);
+    if (pagemap >= 0 && name_of(pagemap) == pagemap_name) close(pagemap);
     faults = pagemap = -1;
   }
 };

@@ -40,11 +40,11 @@ struct Memory {
   /* False where the system has no memory left. */
   bool reserve(i64 elements) {
     if (elements <= kSmall) return true;
-    data = static_cast<T*>(block_allocate(static_cast<size_t>(elements) * sizeof(T)));
+    data = static_cast<T*>(scratch_allocate(static_cast<size_t>(elements) * sizeof(T)));
     return data != nullptr;
   }
   ~Memory() {
-    if (data && data != small) block_free(data);
+    if (data && data != small) scratch_free(data);
   }
 };
 
