@@ -141,10 +141,13 @@ class Table {
     return {matrix.copy->data, matrix.copy};
   }
 
+  static bool is_same(const char* from, const std::vector<char>& was) {
+    return was.empty() || memcmp(from, was.data(), was.size()) == 0;
+  }
+
   bool unchanged(const KeptKey& key, const Matrix& matrix) const {
     const Extent extent = extent_of(key);
-    return memcmp(extent.from, matrix.head.data(), matrix.head.size()) == 0 &&
-           memcmp(extent.to - matrix.tail.size(), matrix.tail.data(), matrix.tail.size()) == 0 &&
+    return is_same(extent.from, matrix.head) && is_same(extent.to - matrix.tail.size(), matrix.tail) &&
            still_the_same(matrix.pages);
   }
 
