@@ -184,9 +184,9 @@ def names_of_cases() -> None:
 
 
 # -- in the parent ----------------------------------------------------------------------------
-def worker(argument: str, seconds: float, *more: str) -> list[dict[str, Any]]:
-    """What a worker said before its end, or the end of its time."""
-    command = [sys.executable, "-m", "bench.gpu", "--worker", argument, *more]
+def worker(argument: str, seconds: float, *more: str, module: str = "bench.gpu") -> list[dict[str, Any]]:
+    """What a worker of a module said before its end, or the end of its time."""
+    command = [sys.executable, "-m", module, "--worker", argument, *more]
     with subprocess.Popen(
         command, cwd=HERE.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -15,7 +15,6 @@ import math
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +23,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from .gpu import LOCK, alone, say
+from .gpu import LOCK, alone, say, worker
 from .model_cases import cases
 from .models import _difference
 
@@ -105,20 +104,13 @@ def work(name: str, dtype_name: str) -> None:
 
 # -- in the parent ----------------------------------------------------------------------------
 def measured(name: str, dtype: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "bench.gpu_models", "--worker", name, dtype]
-    with subprocess.Popen(
-        command, cwd=REPORT.parent.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            out, errors = process.communicate(timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, errors = process.communicate()
-    said = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    if said:
-        found: dict[str, Any] = said[-1]
-        return found
-    return {"model": name, "dtype": dtype, "failed": errors.strip()[-200:] or "nothing was said"}
+    """What is known of a model last, or why nothing is."""
+    said = worker(name, LIMIT, dtype, module="bench.gpu_models")
+    facts = [fact for fact in said if "model" in fact]
+    if facts:
+        return facts[-1]
+    failed = said[-1]["failed"] if said else "nothing was said"
+    return {"model": name, "dtype": dtype, "failed": failed[-200:]}
 
 
 def report(facts: list[dict[str, Any]]) -> str:
