@@ -35,7 +35,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def environment(cache: str) -> dict[str, str]:
-    """Caches of our own, so that what is called cold is cold; modules compiled, as they are once installed."""
+    """Caches of our own, so that what is called cold is cold; modules are compiled, as once installed."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {
         **inherited,

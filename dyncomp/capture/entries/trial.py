@@ -56,7 +56,9 @@ class BodyTrial(Trial):
         self.config.leave_body_plain(self.code)
 
 
-def trial_of(config: CaptureConfig, code: types.CodeType, broken: bool, nodes: Iterable[Node]) -> Trial | None:
+def trial_of(
+    config: CaptureConfig, code: types.CodeType, broken: bool, nodes: Iterable[Node]
+) -> Trial | None:
     """For an entry of ``code`` with the captured ``nodes``; ``broken``: it ends in a graph break, or at a
     loop."""
     options = config.options

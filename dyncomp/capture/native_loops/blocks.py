@@ -12,8 +12,9 @@ from ..bytecode.loop_find import Loop, find_loops
 @dataclass(frozen=True, eq=False)
 class CodeFacts:
     """``leaders``: targets of jumps. ``loops`` by header. ``unrolled``: headers of loops with few steps, told
-    from their code. ``leaves``: headers of loops over an iterator with no loop inside but those. ``live``: for every instruction of the region the locals that the region may still read
-    (leaving it does not count). ``stored``: the locals it assigns."""
+    from their code. ``leaves``: headers of loops over an iterator with no loop inside but those. ``live``:
+    for every instruction of the region the locals that it may still read (leaving it does not count).
+    ``stored``: the locals it assigns."""
 
     code: CanonicalCode
     region: frozenset[int]
@@ -35,7 +36,9 @@ def facts_of(code: CanonicalCode, header: int = -1, unrolls: bool = True) -> Cod
     loops = {loop.header: loop for loop in find_loops(code)}
     region = loops[header].body if header >= 0 else frozenset(range(len(code.instructions)))
     inside = {key: loop for key, loop in loops.items() if key in region}
-    unrolled = _unrolled(code, {key: loop for key, loop in inside.items() if key != header}) if unrolls else {}
+    unrolled = (
+        _unrolled(code, {key: loop for key, loop in inside.items() if key != header}) if unrolls else {}
+    )
     others = [key for key in inside if key not in unrolled]
     leaves = {
         key

@@ -54,12 +54,11 @@ def _range(b: Block, value: Value) -> tuple[IterDetail, list[str]]:
 
 def _unrolled(b: Block, detail: IterDetail, texts: Sequence[str]) -> IterDetail:
     """Where the loop is to be unrolled its first number and its end are part of the state."""
-    ends = [_number(text) for text in texts[:2]]
-    if b.index + 1 not in b.scope.facts.unrolled or not detail.step or None in ends:
+    start, end = map(_number, texts[:2])
+    if b.index + 1 not in b.scope.facts.unrolled or not detail.step or start is None or end is None:
         return detail
-    start, end = ends
-    count = len(range(start, end, detail.step))  # type: ignore[arg-type]
-    return detail._replace(known=(start, start + count * detail.step))  # type: ignore[operator]
+    count = len(range(start, end, detail.step))
+    return detail._replace(known=(start, start + count * detail.step))
 
 
 def _number(text: str) -> int | None:
