@@ -59,7 +59,7 @@ def _given_out(result: Any, args: tuple[Any, ...], dirty: tuple[Any, ...]) -> An
 
 
 @functools.cache
-def _applied(cls: Any) -> types.FunctionType:
+def _applied(cls: Any) -> Any:
     """``cls.apply`` in Python."""
     forward, setup_context = cls.forward, cls.setup_context
     with_setup = setup_context is not _DEFAULT_SETUP
@@ -78,12 +78,12 @@ def _applied(cls: Any) -> types.FunctionType:
     return apply
 
 
-def implementation(fn: Any) -> types.FunctionType | None:
-    """What can be followed in place of ``fn``, if that is the ``apply`` of an autograd function's C class."""
+def implementation(fn: Any) -> Any:
+    """The function that can be followed in place of ``fn``, if that is the ``apply`` of an autograd function's C class."""
     if type(fn) is not types.BuiltinMethodType or fn.__name__ != "apply" or torch.is_grad_enabled():
         return None
     cls: Any = fn.__self__
-    if not isinstance(cls, type) or not issubclass(cls, Function) or state.problem(state.read_state()):
+    if type(cls) is not type(Function) or not issubclass(cls, Function) or state.problem(state.read_state()):
         return None
     plain = isinstance(cls.forward, types.FunctionType) and isinstance(cls.setup_context, types.FunctionType)
     return _applied(cls) if plain else None
