@@ -1,7 +1,7 @@
 """Memory formats within a graph: stacks of images between convolutions of halves with channels last.
 
-A GPU's library convolves halves with channels last only and converts what it gets and gives otherwise, at every
-call. Here the graph is laid out so: an image is converted where a run of convolutions begins, and what is
+A GPU's library convolves halves with channels last only and converts what it gets and gives otherwise, at
+every call. Here the graph is laid out so: an image is converted where a run of convolutions begins, and what is
 pointwise between them, windows and reductions follow the layout of what they read. Whatever leaves the graph
 is laid out as it was before. Kernels are converted in each call, as the library would: they may be written to
 between calls in ways that leave no trace.
@@ -19,6 +19,7 @@ from ...graph.passes.outputs import own_outputs
 from ...graph.rewrite import Rebuilder, match_type, strides_agree, with_strides
 from ...prims.layout import strides_in_order
 from ...prims.opdef import Contract, Pointwise, Reduce, View
+from ...prims.table import TABLE
 from ...symint import product
 
 HALVES = (float16, bfloat16)
@@ -81,7 +82,6 @@ class _ChannelsLast:
 
     def __init__(self, graph: Graph, table: OpTable) -> None:
         self.graph = graph
-        self.table = table
         self.builder = Rebuilder(graph, table)
         self.suited: dict[str, Var] = {v.name: v for v in graph.input_vars}
         self.exact: dict[str, Var] = dict(self.suited)
@@ -125,7 +125,7 @@ class _ChannelsLast:
             return None
         if node.op in _COPIES and node.out.name not in self.own:
             return self.suited[node.inputs[0].name]
-        follows = isinstance(self.table[node.op].lower, _FOLLOWS) and node.op not in _PLACES
+        follows = isinstance(TABLE[node.op].lower, _FOLLOWS) and node.op not in _PLACES
         return self.following(node) if follows else None
 
     def following(self, node: Node) -> Var | None:
@@ -155,7 +155,7 @@ class _ChannelsLast:
             made = self.with_axes_of_one(suited, var.type)
             if made is not None:
                 return made
-        if not self.table[node.op].is_view:
+        if not TABLE[node.op].is_view:
             made = match_type(self.builder, suited, var.type)
             if made is not None:
                 return made
@@ -164,7 +164,7 @@ class _ChannelsLast:
         return var
 
     def with_axes_of_one(self, var: Var, type: ArrayType) -> Var | None:
-        """A view of ``var`` whose axes of size 1 have the strides of ``type``; ``None`` where there is none."""
+        """A view of ``var`` whose axes of size 1 have ``type``'s strides; ``None`` where there is none."""
         try:
             inner = self.builder.emit("reshape", var, shape=tuple(d for d in type.shape if d != 1))
             made: Var = self.builder.emit("reshape", inner, shape=type.shape)
