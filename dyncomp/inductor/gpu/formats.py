@@ -1,10 +1,10 @@
 """Memory formats within a graph: stacks of images between convolutions of halves with channels last.
 
 A GPU's library convolves halves with channels last only and converts what it gets and gives otherwise, at
-every call. Here the graph is laid out so: an image is converted where a run of convolutions begins, and what is
-pointwise between them, windows and reductions follow the layout of what they read. Whatever leaves the graph
-is laid out as it was before. Kernels are converted in each call, as the library would: they may be written to
-between calls in ways that leave no trace.
+every call. Here the graph is laid out so: an image is converted where a run of convolutions begins, and what
+is pointwise between them, windows and reductions follow the layout of what they read. Whatever leaves the
+graph is laid out as it was before. Kernels are converted in each call, as the library would: they may be
+written to between calls in ways that leave no trace.
 """
 
 from __future__ import annotations
