@@ -181,6 +181,7 @@ def _compile_for_device(
     graph: Graph, options: Options, owner: Any, edit: Callable[[str], str] | None, timed: _Timer
 ) -> CompiledArtifact:
     """The same for arrays on a GPU: Triton kernels, and library calls for products."""
+    from .gpu import formats
     from .gpu.compile import build_for_device, check_devices
     from .gpu.fuse import join_steps
     from .gpu.narrow import narrow_products
@@ -188,7 +189,8 @@ def _compile_for_device(
 
     devices = check_devices(graph, owner)
     table = table_with(devices.routines)
-    graph = timed("narrow", lambda: narrow_products(graph, table))
+    narrow = timed("narrow", lambda: narrow_products(graph, table))
+    graph = timed("formats", lambda: formats.lay_out(narrow, table))
     lowering, items, memory = _lowered(graph, table, join_steps, options, timed)
     tune = options.mode == "max-autotune"
     planned = timed("schedule", lambda: DevicePlanner(lowering, memory, tensor_owner(owner)).run(items))
