@@ -79,7 +79,7 @@ def _applied(cls: Any) -> Any:
 
 
 def implementation(fn: Any) -> Any:
-    """The function that can be followed in place of ``fn``, if that is the ``apply`` of an autograd function's C class."""
+    """What can be followed in place of ``fn``, if that is ``apply`` of an autograd function's C class."""
     if type(fn) is not types.BuiltinMethodType or fn.__name__ != "apply" or torch.is_grad_enabled():
         return None
     cls: Any = fn.__self__
