@@ -51,6 +51,8 @@ struct Gemm {
   const struct Windows* windows;
   i64 kept;
   i64 causal, seen;
+  i64 softmax;
+  double factor;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
