@@ -35,6 +35,14 @@ struct Windows {
   i64 sizes[2], kernel[2], stride[2], dilation[2], padding[2];
   i64 channel, step[2];
 };
+struct Filling {
+  void (*fill)(void* context, const void* to, i64 to_row, i64 product, i64 row, i64 rows, i64 col, i64 cols);
+  void* context;
+  i64 tag, bytes;
+  int sides;
+  const void* side[4];
+  i64 side_bytes[4];
+};
 struct Gemm {
   i64 m, n, k;
   const void* a;
@@ -51,6 +59,8 @@ struct Gemm {
   const struct Windows* windows;
   i64 kept;
   i64 causal, seen;
+  const struct Filling* fill_a;
+  const struct Filling* fill_b;
   i64 softmax;
   double factor;
 };
