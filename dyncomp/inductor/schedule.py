@@ -79,6 +79,8 @@ class Windows:
     padding: tuple[int, int]
     channel: Dim
     step: tuple[Dim, Dim]
+    channels_last: bool = False
+    depthwise: bool = False
 
 
 @dataclass(frozen=True, slots=True)

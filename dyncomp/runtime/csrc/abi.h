@@ -30,7 +30,10 @@
  *          Where `windows` is set b is not a matrix but images (of each batch), and the product is with what the
  *          windows of a kernel see of them: column y * columns + x and row (channel * kernel[0] + i) * kernel[1] + j
  *          is the element at y * stride[0] + i * dilation[0] - padding[0] and likewise, 0 outside of `sizes`.
- *          `channel` and `step` (row, column) are the image's strides, none negative.
+ *          `channel` and `step` (row, column) are the image's strides, none negative. Where `channels_last` is set
+ *          it is the other way round: a is the images, whose channels lie innermost, b the kernels, row (i * kernel[1] + j)
+ *          * channels + channel, and rows of c are places. Where `depthwise` is set channel i of the result is made of
+ *          channel i of the image alone, and k is of one channel.
  *          Where `kept` is set b is often the same at every call, and its packed copy may be kept (kept.h).
  * chain_f32, chain_f64: two products over the same rows and batches. `done` of the first gets tiles of whole rows
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
@@ -40,7 +43,7 @@
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 3
+#define DYNCOMP_ABI_VERSION 4
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -51,6 +54,7 @@ struct Windows {
   i64 columns;
   i64 sizes[2], kernel[2], stride[2], dilation[2], padding[2];
   i64 channel, step[2];
+  i64 channels_last, depthwise;
 };
 struct Gemm {
   i64 m, n, k;
