@@ -6,7 +6,7 @@ finds a :class:`Rule` for a callable, method, attribute or operator, and rules e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from ..dataclass import dataclass, field
@@ -55,18 +55,24 @@ class ArrayFacts:
 class GraphRecorder:
     """How a library records what is launched on a device.
 
-    ``record(index, run)`` calls ``run`` and gives a function that launches all that it launched again, and
-    what it returned, whose memory the recording keeps. ``is_recording()``: whether launches are being
-    recorded now. ``copy(target, source)``, ``clone(array)``, ``fill(array, number)``, ``strides(array)`` (in
-    elements).
+    ``record(index, run, pool)`` calls ``run`` and gives a function that launches all that it launched again,
+    what it returned, and the pool that its memory is of (``None``: a new one), which recordings that are not
+    replayed side by side may share. ``is_recording()``: whether launches are being recorded now.
+    ``copy(targets, sources)`` copies arrays of one dtype; ``clone(array)``, ``fill(array, number)``,
+    ``strides(array)`` (in elements), ``size(array)`` (in bytes). ``given(array)`` is a new array of the same
+    memory; ``holders(array)`` counts those that keep it: the number is the same again when all are gone that
+    the program got by ``given``, and views of them.
     """
 
-    record: Callable[[int, Callable[[], Any]], tuple[Callable[[], None], Any]]
+    record: Callable[[int, Callable[[], Any], Any], tuple[Callable[[], None], Any, Any]]
     is_recording: Callable[[], bool]
-    copy: Callable[[Any, Any], Any]
+    copy: Callable[[Sequence[Any], Sequence[Any]], Any]
     clone: Callable[[Any], Any]
     fill: Callable[[Any, Any], Any]
     strides: Callable[[Any], tuple[int, ...]]
+    size: Callable[[Any], int]
+    given: Callable[[Any], Any]
+    holders: Callable[[Any], int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from .autotune import fastest
 from .chain import fuse_chains
 from .choices import Tuning
 from .codecache import open_cache
-from .epilogue import Chained, FusedProduct, Item, fuse_epilogues, touched
+from .epilogue import Chained, FusedProduct, Item, Prepared, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
 from .launch import LaunchPlan, Library, PyCallStep, TensorOwner, build, load_vector_math
 from .loop_text import kernel_text
@@ -30,6 +30,7 @@ from .lower_emit import ClusterEmitter, Emitted
 from .lower_values import Table
 from .memory import MemoryPlan, plan_memory
 from .plan import Planned, Planner
+from .prologue import fuse_prologues
 from .render.cpp import render_module
 from .schedule import Alternatives, CallBlas, CallChain, LaunchKernel, Module, Step
 from .toolchain import find_toolchain
@@ -95,6 +96,8 @@ def _describe_step(step: Step | PyCallStep) -> str:
     if isinstance(step, CallBlas):
         then = f", each tile finished by {step.epilogue.kernel.name}" if step.epilogue is not None else ""
         what = "matrix product" if step.windows is None else "convolution as a product"
+        for side, fill in (("right", step.fill_b), ("left", step.fill_a)):
+            then = (f", {side} operand made by {fill.tile.kernel.name}" if fill else "") + then
         return f"{step.dtype} {what} {step.m} x {step.k} x {step.n}{then}"
     slots = ", ".join(map(str, step.slots))
     where = f"  # {', '.join(step.kernel.origin)}" if step.kernel.origin else ""
@@ -178,6 +181,7 @@ def _compile_for_device(
     graph: Graph, options: Options, owner: Any, edit: Callable[[str], str] | None, timed: _Timer
 ) -> CompiledArtifact:
     """The same for arrays on a GPU: Triton kernels, and library calls for products."""
+    from .gpu import formats
     from .gpu.compile import build_for_device, check_devices
     from .gpu.fuse import join_steps
     from .gpu.narrow import narrow_products
@@ -185,7 +189,8 @@ def _compile_for_device(
 
     devices = check_devices(graph, owner)
     table = table_with(devices.routines)
-    graph = timed("narrow", lambda: narrow_products(graph, table))
+    narrow = timed("narrow", lambda: narrow_products(graph, table))
+    graph = timed("formats", lambda: formats.lay_out(narrow, table))
     lowering, items, memory = _lowered(graph, table, join_steps, options, timed)
     tune = options.mode == "max-autotune"
     planned = timed("schedule", lambda: DevicePlanner(lowering, memory, tensor_owner(owner)).run(items))
@@ -220,8 +225,12 @@ def _artifact(
     for item in items:
         if isinstance(item, Emitted):
             kernels[item.kernel.name] = item.kernel
-        elif isinstance(item, (FusedProduct, Chained)):
-            kernels[item.tiled.kernel.name] = item.tiled.kernel
+            continue
+        tiled = item.tiled if isinstance(item, (FusedProduct, Chained, Prepared)) else None
+        if tiled is not None:
+            kernels[tiled.kernel.name] = tiled.kernel
+        if isinstance(item, Prepared):
+            kernels.update((fill.kernel.name, fill.kernel) for fill in item.fills)
     return CompiledArtifact(
         call,
         graph,
@@ -236,8 +245,9 @@ def _artifact(
 
 
 def _fuse_products(items: list[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
-    """Products joined to the kernels that read them: chains first, which save the most memory."""
-    return fuse_epilogues(fuse_chains(items, env), env)
+    """Products joined to the kernels that read them, chains first, which save the most memory; then to those
+    that make their operands."""
+    return fuse_prologues(fuse_epilogues(fuse_chains(items, env), env), env)
 
 
 def emit_steps(lowering: Lowering) -> list[Emitted | LibraryCall]:

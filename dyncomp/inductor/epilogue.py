@@ -75,7 +75,53 @@ class Chained:
         return [s for s in found if not any(s is h for h in held)]
 
 
-Item = Emitted | LibraryCall | FusedProduct | Chained
+@dataclass(frozen=True)
+class Filled:
+    """A kernel rewritten to make a block of an operand, which is its buffer ``target`` (see ``prologue``);
+    ``main``: the buffer that the operand is mostly made of, -1 where its packed copy cannot be kept. ``tag``
+    tells what is made of it from other things made of the same place."""
+
+    kernel: Kernel
+    storages: tuple[Storage, ...]
+    target: int
+    main: int
+    tag: int
+
+    @property
+    def sources(self) -> list[Storage]:
+        """What the operand is made of."""
+        return [s for k, s in enumerate(self.storages) if k != self.target]
+
+
+@dataclass(eq=False)
+class Prepared:
+    """A matrix product, maybe with an epilogue, and the kernels that make its operands as it packs them."""
+
+    item: LibraryCall | FusedProduct
+    fill_a: Filled | None = None
+    fill_b: Filled | None = None
+
+    @property
+    def call(self) -> LibraryCall:
+        return self.item.call if isinstance(self.item, FusedProduct) else self.item
+
+    @property
+    def tiled(self) -> Tiled | None:
+        return self.item.tiled if isinstance(self.item, FusedProduct) else None
+
+    @property
+    def fills(self) -> list[Filled]:
+        return [fill for fill in (self.fill_a, self.fill_b) if fill is not None]
+
+    @property
+    def storages(self) -> list[Storage]:
+        """What the step reads or writes."""
+        made = [fill.storages[fill.target] for fill in self.fills]
+        found = [s for s in touched(self.item) if not any(s is m for m in made)]
+        return found + [s for fill in self.fills for s in fill.sources]
+
+
+Item = Emitted | LibraryCall | FusedProduct | Chained | Prepared
 
 
 def fuse_epilogues(items: Sequence[Item], env: ShapeEnv) -> list[Item]:
@@ -184,7 +230,7 @@ def _tile(detail: Product, item: Emitted, target: Storage, private: bool, env: S
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """Axes of a kernel that are together one dimension of the products: (name, size), outermost first."""
 
     axes: tuple[tuple[str, Dim], ...]
@@ -204,7 +250,7 @@ class _Group:
 
 
 # Number of the product, row and column.
-Groups = tuple[_Group, _Group, _Group]
+Groups = tuple[Group, Group, Group]
 
 
 def groups_of(detail: Product, kernel: Kernel, buffer: str) -> Groups | None:
@@ -218,7 +264,7 @@ def groups_of(detail: Product, kernel: Kernel, buffer: str) -> Groups | None:
         return None
     terms = dict(index.terms)
     left = [(axis.name, axis.size) for axis in kernel.axes]
-    found: list[_Group] = []
+    found: list[Group] = []
     reached: Dim = 1
     for extent in (detail.n, detail.m, product(detail.batch)):
         end = reached * extent
@@ -230,7 +276,7 @@ def groups_of(detail: Product, kernel: Kernel, buffer: str) -> Groups | None:
             left.remove(axis)
             taken.insert(0, axis)
             reached = reached * axis[1]
-        found.append(_Group(tuple(taken)))
+        found.append(Group(tuple(taken)))
     column, row, number = found
     return (number, row, column) if not left else None
 
@@ -289,7 +335,7 @@ class Rewriter:
                 terms.append((axis, step))
         return Index(tuple(reversed(terms)), offset)
 
-    def _number(self, group: _Group, index: Index) -> Dim:
+    def _number(self, group: Group, index: Index) -> Dim:
         """Where an index is by the number of the product, each of whose axes steps on its own."""
         terms = dict(index.terms)
         inner: Dim = 1

@@ -36,6 +36,14 @@ struct Windows {
   i64 channel, step[2];
   i64 channels_last, depthwise;
 };
+struct Filling {
+  void (*fill)(void* context, const void* to, i64 to_row, i64 product, i64 row, i64 rows, i64 col, i64 cols);
+  void* context;
+  i64 tag, bytes;
+  int sides;
+  const void* side[4];
+  i64 side_bytes[4];
+};
 struct Gemm {
   i64 m, n, k;
   const void* a;
@@ -52,6 +60,8 @@ struct Gemm {
   const struct Windows* windows;
   i64 kept;
   i64 causal, seen;
+  const struct Filling* fill_a;
+  const struct Filling* fill_b;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);

@@ -84,16 +84,30 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
+class Fill:
+    """An operand of a product that is made by ``tile`` as the product packs it (``Filling`` in
+    ``runtime/csrc/abi.h``). ``tag``, ``bytes`` of the buffer of its matrix and ``sides`` (slots and bytes)
+    say what a packed copy that is kept depends on."""
+
+    tile: TileKernel
+    tag: int = 0
+    bytes: int = 0
+    sides: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CallBlas:
     """``c[b] = a[b] @ b[b]`` for every index of ``batch``; ``a`` is m×k, ``b`` k×n, ``c`` m×n with
     ``col_stride`` 1. ``k`` may be 0 (the result is zero); ``m`` and ``n`` too (nothing happens).
 
     By the runtime's own product where ``own`` (float32 and float64), else by ``cblas_?gemm`` of ``dtype``
     (complex64 and complex128 too). ``epilogue`` (own products only) finishes the tiles; ``c`` is ``None``
-    where only that reads them. ``windows`` (own products only): ``b`` is images, of which the right
-    operand is what the windows of a convolution's kernel see; its strides are those of the batch.
+    where only that reads them. ``windows`` (own products only): ``b`` (``a`` with channels last) is images,
+    of which it is what the windows of a convolution's kernel see; its strides are those of the batch.
     ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves, on a GPU). ``kept``: ``b``
-    may be the same at every call, as weights are; the runtime keeps its packed copy as long as it is."""
+    may be the same at every call, as weights are; the runtime keeps its packed copy as long as it is.
+    ``fill_a``, ``fill_b`` (own products only): the operand is made as it is packed, its matrix says how it
+    would lie in memory, and where that lies what it is mostly made of."""
 
     dtype: DType
     m: Dim
@@ -108,6 +122,8 @@ class CallBlas:
     windows: Windows | None = None
     source: DType | None = None
     kept: bool = False
+    fill_a: Fill | None = None
+    fill_b: Fill | None = None
 
 
 @dataclass(frozen=True, slots=True)

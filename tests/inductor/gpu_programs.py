@@ -430,7 +430,7 @@ def test_a_view_of_an_argument_stays_one_where_launches_are_replayed(monkeypatch
 def test_what_cannot_be_recorded_is_launched(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     monkeypatch.setattr("dyncomp.inductor.gpu.graphs.LEAST_LAUNCHES", 1)
 
-    def refuse(index: int, run: Any) -> Any:
+    def refuse(index: int, run: Any, pool: Any) -> Any:
         raise RuntimeError("operation not permitted when stream is capturing")
 
     owner = TorchFrontend.owner

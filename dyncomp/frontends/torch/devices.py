@@ -113,16 +113,19 @@ def _facts(index: int) -> tuple[str, int, bool]:
     return found.name, found.multi_processor_count, is_nvidia and found.major >= 9
 
 
-def _record(index: int, run: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+def _record(index: int, run: Callable[[], Any], pool: Any) -> tuple[Callable[[], None], Any, Any]:
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.device(index), torch.cuda.graph(graph, capture_error_mode="thread_local"):
+    with torch.cuda.device(index), torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
         made = run()
-    return graph.replay, made
+    return graph.replay, made, graph.pool()
 
 
-def _copy(target: Any, source: Any) -> None:
+def _copy(targets: Sequence[Any], sources: Sequence[Any]) -> None:
     with torch.no_grad():
-        target.copy_(source)
+        if len(targets) == 1:
+            targets[0].copy_(sources[0])
+        else:
+            torch._foreach_copy_(targets, sources)
 
 
 def _clone(array: Any) -> Any:
@@ -135,8 +138,26 @@ def _fill(array: Any, number: Any) -> None:
         array.fill_(number)
 
 
+def _given(array: Any) -> Any:
+    """A tensor of the same memory with a version of its own, as a new one has."""
+    return array.data
+
+
+def _holders(array: Any) -> int:
+    count: int = torch._C._storage_Use_Count(array.untyped_storage()._cdata)
+    return count
+
+
 GRAPHS = GraphRecorder(
-    _record, lambda: torch.cuda.is_current_stream_capturing(), _copy, _clone, _fill, torch.Tensor.stride
+    record=_record,
+    is_recording=lambda: torch.cuda.is_current_stream_capturing(),
+    copy=_copy,
+    clone=_clone,
+    fill=_fill,
+    strides=torch.Tensor.stride,
+    size=lambda array: array.untyped_storage().nbytes(),
+    given=_given,
+    holders=_holders,
 )
 
 LIBRARY = DeviceLibrary(

@@ -152,7 +152,10 @@ def _product(step: CallBlas | CallChain, unit: _Unit) -> list[str]:
         return chain(step, unit.symbols, unit.tile(step.first.epilogue))
     if not step.own:
         return product(step, unit.symbols)
-    return own_product(step, unit.symbols, unit.tile(step.epilogue) if step.epilogue is not None else "")
+    fills = {"a": step.fill_a, "b": step.fill_b}
+    names = {letter: unit.tile(fill.tile) for letter, fill in fills.items() if fill is not None}
+    finish = unit.tile(step.epilogue) if step.epilogue is not None else ""
+    return own_product(step, unit.symbols, finish, names)
 
 
 def _launch(step: LaunchKernel, unit: _Unit) -> list[str]:

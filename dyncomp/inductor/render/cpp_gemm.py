@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from ...symint import Dim, hint, product
 from ..epilogue import TILE_NUMBERS
-from ..schedule import MEMORY_ERROR, CallBlas, CallChain, Matrix, TileKernel, Windows
+from ..schedule import MEMORY_ERROR, CallBlas, CallChain, Fill, Matrix, TileKernel, Windows
 from . import ctext
 from .cpp_kernel import kernel_body
 
@@ -14,11 +15,12 @@ Symbols = Mapping[str, str]
 _SHORT = {"float32": "f32", "float64": "f64"}
 
 
-def own_product(step: CallBlas, symbols: Symbols, tile: str) -> list[str]:
-    """The statements that run a product; ``tile``: the function that finishes its tiles, or ""."""
+def own_product(step: CallBlas, symbols: Symbols, tile: str, fills: Mapping[str, str]) -> list[str]:
+    """The statements that run a product; ``tile``: the function that finishes its tiles, or ""; ``fills``:
+    those that make its operands "a" and "b"."""
     entry = f"gemm_{_SHORT[step.dtype.name]}"
     run = f"    if (rt->{entry}(&gemm)) return {MEMORY_ERROR};"
-    return ["  {", *_filled("gemm", step, symbols, tile), run, "  }"]
+    return ["  {", *_filled("gemm", step, symbols, tile, fills=fills), run, "  }"]
 
 
 def chain(step: CallChain, symbols: Symbols, tile: str) -> list[str]:
@@ -33,7 +35,12 @@ def chain(step: CallChain, symbols: Symbols, tile: str) -> list[str]:
 
 
 def _filled(
-    name: str, step: CallBlas, symbols: Symbols, tile: str, operands: Sequence[str] = ("a", "b")
+    name: str,
+    step: CallBlas,
+    symbols: Symbols,
+    tile: str,
+    operands: Sequence[str] = ("a", "b"),
+    fills: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """The runtime's description of a product."""
 
@@ -67,6 +74,10 @@ def _filled(
         lines.append(f"    {name}.kept = 1;")
     if step.windows is not None:
         lines += _windows(name, step.windows, dim)
+    for letter, fill in (("a", step.fill_a), ("b", step.fill_b)):
+        if fill is not None:
+            lines += _filling(f"{name}_{letter}", fill, fills[letter])
+            lines.append(f"    {name}.fill_{letter} = &{name}_{letter}_filling;")
     if step.epilogue is not None:
         held = (step.epilogue.source, step.epilogue.sink)
         slots = ["0" if k in held else f"buffers[{slot}]" for k, slot in enumerate(step.epilogue.slots)]
@@ -75,6 +86,19 @@ def _filled(
             lines.append(f"    {name}.causal = 1, {name}.seen = {step.epilogue.hidden_after + 1};")
         lines.append(f"    {name}.done = {tile}, {name}.context = (void*)&context;")
     return lines
+
+
+def _filling(name: str, fill: Fill, function: str) -> list[str]:
+    """The runtime's description of how an operand is made."""
+    tile = fill.tile
+    slots = ["0" if k == tile.source else f"buffers[{slot}]" for k, slot in enumerate(tile.slots)]
+    pointers = ", ".join(f"buffers[{slot}]" for slot, _ in fill.sides) or "0"
+    sizes = ", ".join(str(size) for _, size in fill.sides) or "0"
+    fields = f"{function}, (void*)&{name}_context, {fill.tag}, {fill.bytes}, {len(fill.sides)}"
+    return [
+        f"    const TileContext {name}_context = {{{{{', '.join(slots)}}}, s, rt}};",
+        f"    const Filling {name}_filling = {{{fields}, {{{pointers}}}, {{{sizes}}}}};",
+    ]
 
 
 def _windows(name: str, windows: Windows, dim: Callable[[Dim], str]) -> list[str]:

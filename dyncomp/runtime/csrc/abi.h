@@ -34,6 +34,10 @@
  *          it is the other way round: a is the images, whose channels lie innermost, b the kernels, row (i * kernel[1] + j)
  *          * channels + channel, and rows of c are places. Where `depthwise` is set channel i of the result is made of
  *          channel i of the image alone, and k is of one channel.
+ *          Where `fill_a` or `fill_b` is set that operand is nowhere in memory: `fill` writes rows [row, row + rows) and
+ *          columns [col, col + cols) of it at `to`, rows `to_row` elements apart; of an operand whose `row` stride is 1
+ *          and `col` stride is not, "rows" are its columns. `b` is then what it is mostly made of, `bytes` long, and
+ *          `kept` says that this and `side` stay as they are; `tag` tells apart what is made of the same place.
  *          Where `kept` is set b is often the same at every call, and its packed copy may be kept (kept.h).
  * chain_f32, chain_f64: two products over the same rows and batches. `done` of the first gets tiles of whole rows
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
@@ -43,7 +47,7 @@
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 4
+#define DYNCOMP_ABI_VERSION 5
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -55,6 +59,14 @@ struct Windows {
   i64 sizes[2], kernel[2], stride[2], dilation[2], padding[2];
   i64 channel, step[2];
   i64 channels_last, depthwise;
+};
+struct Filling {
+  void (*fill)(void* context, const void* to, i64 to_row, i64 product, i64 row, i64 rows, i64 col, i64 cols);
+  void* context;
+  i64 tag, bytes;
+  int sides;
+  const void* side[4];
+  i64 side_bytes[4];
 };
 struct Gemm {
   i64 m, n, k;
@@ -72,6 +84,8 @@ struct Gemm {
   const struct Windows* windows;
   i64 kept;
   i64 causal, seen;
+  const struct Filling* fill_a;
+  const struct Filling* fill_b;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
@@ -86,6 +100,7 @@ struct Runtime {
 /* END */
 typedef struct Runtime Runtime;
 typedef struct Gemm Gemm;
+typedef struct Filling Filling;
 typedef i64 (*RunFunction)(void** buffers, const i64* syms, const Runtime* rt, i64* error);
 typedef void (*SizesFunction)(const i64* syms, i64* out);
 

@@ -110,7 +110,8 @@ struct Depth {
   /* Of the planes, the rows that are seen; the first of these. */
   i64 turn_planes(const Work& work, const T* planes, i64 lanes) const {
     const i64 top = work.y * w.stride[0] - w.padding[0], wide_row = w.sizes[1];
-    const i64 first = least(most(0, top), w.sizes[0]), end = most(first, least(w.sizes[0], top + rows_seen(work.count)));
+    const i64 first = least(most(0, top), w.sizes[0]);
+    const i64 end = most(first, least(w.sizes[0], top + rows_seen(work.count)));
     if (w.step[1] == 1 && w.step[0] == wide_row) {
       pack_turned(planes + first * wide_row, w.channel, (end - first) * wide_row, lanes, kWidth, work.turned);
       return first;

@@ -278,8 +278,9 @@ template <class T>
 KeptUse take_kernels(const Places<T>& places) {
   if (!places.keeps()) return {nullptr, nullptr};
   const Gemm& g = places.g;
-  const KeptKey key = {g.b, g.k, g.n, g.b_row, g.b_col, sizeof(T), places.panel};
-  return kept_take(key, static_cast<size_t>(places.packed_size()) * sizeof(T), pack_kernels<T>, &places);
+  const KeptKey key = {g.b, g.k, g.n, g.b_row, g.b_col, sizeof(T), places.panel, 0};
+  const size_t bytes = static_cast<size_t>(places.packed_size()) * sizeof(T);
+  return kept_take(key, {0, nullptr, nullptr}, bytes, pack_kernels<T>, &places);
 }
 
 template <class T>
