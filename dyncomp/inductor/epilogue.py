@@ -161,14 +161,15 @@ def target_of(call: LibraryCall) -> Storage:
     return place_of(call.value).storage
 
 
-def touched(item: Item) -> list[Storage]:
-    """The storages that a step reads or writes."""
-    if isinstance(item, LibraryCall):
-        return [place_of(v).storage for v in (*item.operands, *item.results)]
-    return list(item.storages)
+def touched(item: Item) -> Sequence[Storage]:
+    """The storages that a step reads or writes. Asked of all steps behind each product: kept."""
+    if item.storages is None:
+        assert isinstance(item, LibraryCall)
+        item.storages = tuple([place_of(v).storage for v in (*item.operands, *item.results)])
+    return item.storages
 
 
-def written(item: Item) -> list[Storage]:
+def written(item: Item) -> Sequence[Storage]:
     """What a step writes: everything, for a step that does not say."""
     if isinstance(item, Emitted):
         return [s for s, b in zip(item.storages, item.kernel.buffers) if b.mode != "in"]
@@ -194,7 +195,11 @@ def find_reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int 
 def read_later(rest: Sequence[Item | None], target: Storage) -> bool:
     if target.role != "temp":
         return True
-    return any(s is target for item in rest if item is not None for s in touched(item))
+    for item in rest:
+        for storage in () if item is None else touched(item):
+            if storage is target:
+                return True
+    return False
 
 
 # -- the kernel of a tile ---------------------------------------------------------------------

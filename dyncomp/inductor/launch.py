@@ -321,6 +321,13 @@ def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledG
     )
 
 
+def addresses(plan: LaunchPlan, library: Library) -> tuple[int, tuple[int, ...]]:
+    """What ``CompiledGraph.retarget`` takes to run another build of the same kernels: addresses of the
+    function of sizes and of each step (0: none)."""
+    steps = [_address(library, s.symbol) if isinstance(s, KernelStep) else 0 for s in plan.steps]
+    return (_address(library, plan.sizes_symbol) if plan.size_count else 0, tuple(steps))
+
+
 def _address(library: Library | None, name: str) -> int:
     if library is None:
         raise ValueError(f"launch plan: {name!r} is wanted but there is no library")

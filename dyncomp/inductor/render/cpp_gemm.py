@@ -12,6 +12,9 @@ from . import ctext
 from .cpp_kernel import kernel_body
 
 Symbols = Mapping[str, str]
+TILE_PARAMETERS = """\
+(void* raw, const void* tile, i64 tile_row, i64 number, i64 row, i64 rows,
+                   i64 col, i64 cols)"""
 _SHORT = {"float32": "f32", "float64": "f64"}
 
 
@@ -132,8 +135,7 @@ def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: b
     lines = [f"// {step.kernel.name}, on a tile of a matrix product"]
     lines += ctext.origins(step.kernel.origin)
     lines += [
-        f"static void {name}(void* raw, const void* tile, i64 tile_row, i64 number, i64 row, i64 rows,",
-        f"{' ' * len(f'static void {name}(')}i64 col, i64 cols) {{",
+        f"static void {name}{TILE_PARAMETERS} {{",
         "  const TileContext* const context = (const TileContext*)raw;",
         "  const i64* const s = context->s;",
         "  const Runtime* const rt = context->rt;",
