@@ -215,3 +215,15 @@ def test_embedding_bag():
     torch.manual_seed(0)
     bag = nn.EmbeddingBag(20, 4).eval()
     whole(lambda i: bag(i) * 2, torch.randint(0, 20, (3, 5)))
+
+
+def test_hooks_that_are_registered_and_removed_later():
+    torch.manual_seed(0)
+    model, x = Children().eval(), torch.randn(2, 4)
+    compiled = dyncomp.compile(model, backend="eager")
+    with torch.no_grad():
+        same(model(x), compiled(x))
+        handle = model.second.register_forward_hook(lambda module, args, output: output * 2)
+        same(model(x), compiled(x))
+        handle.remove()
+        same(model(x), compiled(x))

@@ -24,6 +24,8 @@ namespace {
 
 #include "multiply.h"
 
+#include "softmax.h"
+
 #include "chain.h"
 
 }  // namespace
