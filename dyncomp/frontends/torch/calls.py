@@ -19,6 +19,7 @@ from ...symint import Dim, SymInt
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
+from .autocast import switched_off
 from .call_names import FUNCTIONS, IN_PLACE, METHODS
 from .facts import FROM_TORCH, TO_TORCH
 from .library import torch
@@ -56,7 +57,7 @@ class _Call:
 
     def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
         """The results as arrays in C order, axes permuted to ``orders``."""
-        with torch.no_grad():
+        with torch.no_grad(), switched_off():
             found = self.on([OWNER.from_numpy(a) for a in arrays], numbers)
         results = _leaves(found)
         return tuple(OWNER.to_numpy(r).transpose(o) for r, o in zip(results, self.orders, strict=True))
@@ -163,7 +164,7 @@ def _tried_on(
     examples = [_example_of(ref, sizes, device) for ref in opening.refs]
     name = call.function.__name__
     try:
-        with torch.no_grad():
+        with torch.no_grad(), switched_off():
             found = call.on(examples, numbers)
     except (NotImplementedError, Unsupported):
         raise

@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from .autocast import switched_off
 from .library import torch
 
 Routine = Callable[..., Any]
+
+
+def _convolve(x: Any, *arguments: Any) -> Any:
+    """What the graph says, whatever mode is on around it: it has its operands in the types it wants."""
+    with switched_off():
+        return torch.convolution(x, *arguments)
 
 
 def _convolution(
@@ -19,7 +26,7 @@ def _convolution(
     if any(low != high for low, high in padding):
         widths = [n for pair in reversed(padding) for n in pair]
         x, pads = torch.nn.functional.pad(x, widths), [0] * len(pads)
-    return torch.convolution(x, w, None, stride, pads, dilation, False, [0] * len(pads), groups)
+    return _convolve(x, w, None, stride, pads, dilation, False, [0] * len(pads), groups)
 
 
 def _convolution_transpose(
@@ -33,7 +40,7 @@ def _convolution_transpose(
     groups: int = 1,
     channels_last: bool = False,
 ) -> Any:
-    return torch.convolution(x, w, None, stride, padding, dilation, True, output_padding, groups)
+    return _convolve(x, w, None, stride, padding, dilation, True, output_padding, groups)
 
 
 def _tensor(array: Any) -> Any:
