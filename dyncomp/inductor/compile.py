@@ -19,7 +19,7 @@ from .autotune import fastest
 from .chain import fuse_chains
 from .choices import Tuning
 from .codecache import open_cache
-from .epilogue import Chained, FusedProduct, Item, fuse_epilogues, touched
+from .epilogue import Chained, FusedProduct, Item, Prepared, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
 from .launch import LaunchPlan, Library, PyCallStep, TensorOwner, build, load_vector_math
 from .loop_text import kernel_text
@@ -30,8 +30,10 @@ from .lower_emit import ClusterEmitter, Emitted
 from .lower_values import Table
 from .memory import MemoryPlan, plan_memory
 from .plan import Planned, Planner
+from .prologue import fuse_prologues
 from .render.cpp import render_module
 from .schedule import Alternatives, CallBlas, CallChain, LaunchKernel, Module, Step
+from .tiers import FirstBuild, Tier, first_build
 from .toolchain import find_toolchain
 
 T = TypeVar("T")
@@ -44,7 +46,8 @@ class CompiledArtifact:
     """What :func:`compile_graph` makes.
 
     ``call(*inputs, *integers)``: the visible outputs (the bare value where there is one). ``kernels``: the
-    distinct kernels. ``source``: the C++ translation unit. ``seconds``: by pass.
+    distinct kernels. ``source``: the C++ translation unit. ``seconds``: by pass. ``tier``: which build runs,
+    where one came first that was built quickly.
     """
 
     call: Callable[..., Any]
@@ -56,12 +59,15 @@ class CompiledArtifact:
     arena_bytes: int = 0
     temp_bytes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    tier: Tier | None = None
 
     def describe(self) -> str:
         """Steps, memory and kernels in words and as Python."""
         lines = [f"{self.graph.name}: {_count(self.module)}"]
         if self.temp_bytes:
             lines.append(f"temporaries: {self.temp_bytes:,} bytes in an arena of {self.arena_bytes:,}")
+        if self.tier is not None:
+            lines.append(self.tier.describe())
         for segment in self.module.segments:
             lines.append(f"{segment.symbol}:")
             for step in segment.steps:
@@ -95,6 +101,8 @@ def _describe_step(step: Step | PyCallStep) -> str:
     if isinstance(step, CallBlas):
         then = f", each tile finished by {step.epilogue.kernel.name}" if step.epilogue is not None else ""
         what = "matrix product" if step.windows is None else "convolution as a product"
+        for side, fill in (("right", step.fill_b), ("left", step.fill_a)):
+            then = (f", {side} operand made by {fill.tile.kernel.name}" if fill else "") + then
         return f"{step.dtype} {what} {step.m} x {step.k} x {step.n}{then}"
     slots = ", ".join(map(str, step.slots))
     where = f"  # {', '.join(step.kernel.origin)}" if step.kernel.origin else ""
@@ -136,6 +144,7 @@ def compile_graph(
     planned = timed("schedule", lambda: planner.run(items))
     source = ""
     library: Library | None = None
+    first: FirstBuild | None = None
     if planned.module.segments or planned.module.sizes:
         toolchain = find_toolchain()
         calls = toolchain.calls_vectors and load_vector_math()
@@ -143,7 +152,9 @@ def compile_graph(
         generated = timed("render", lambda: render_module(planned.module, serial_ns, calls))
         source = generated if edit is None else edit(generated)
         cache = open_cache(None if options.cache else {**os.environ, "DYNCOMP_FORCE_DISABLE_CACHES": "1"})
-        library = timed("build", lambda: cache.load(source, toolchain))
+        fast = options.tier == "fast-first" and options.mode != "max-autotune"
+        first = timed("build", lambda: first_build(source, planned.module, toolchain, cache, fast))
+        library = first.library
     if options.num_threads:
         set_num_threads(options.num_threads)
     if library is not None and options.mode == "max-autotune":
@@ -156,7 +167,11 @@ def compile_graph(
         )
     else:
         call = timed("launch", lambda: build(planned.plan, library))
-    return _artifact(graph, call, planned, memory, source, items, timed.seconds)
+        if first is not None:
+            first.improve(call, planned.plan)
+    artifact = _artifact(graph, call, planned, memory, source, items, timed.seconds)
+    artifact.tier = first.tier if first is not None else None
+    return artifact
 
 
 def _lowered(
@@ -222,8 +237,12 @@ def _artifact(
     for item in items:
         if isinstance(item, Emitted):
             kernels[item.kernel.name] = item.kernel
-        elif isinstance(item, (FusedProduct, Chained)):
-            kernels[item.tiled.kernel.name] = item.tiled.kernel
+            continue
+        tiled = item.tiled if isinstance(item, (FusedProduct, Chained, Prepared)) else None
+        if tiled is not None:
+            kernels[tiled.kernel.name] = tiled.kernel
+        if isinstance(item, Prepared):
+            kernels.update((fill.kernel.name, fill.kernel) for fill in item.fills)
     return CompiledArtifact(
         call,
         graph,
@@ -238,8 +257,9 @@ def _artifact(
 
 
 def _fuse_products(items: list[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
-    """Products joined to the kernels that read them: chains first, which save the most memory."""
-    return fuse_epilogues(fuse_chains(items, env), env)
+    """Products joined to the kernels that read them, chains first, which save the most memory; then to those
+    that make their operands."""
+    return fuse_prologues(fuse_epilogues(fuse_chains(items, env), env), env)
 
 
 def emit_steps(lowering: Lowering) -> list[Emitted | LibraryCall]:

@@ -17,6 +17,7 @@ from .loopir import Axis, Index, Kernel, Stmt
 from .lower_contract import Product
 from .lower_emit import Emitted
 from .lower_values import Storage, place_of
+from .schedule import SoftmaxRows
 
 SIMPLE = frozenset(("const", "load", "cast", "store", *SCALARS))
 # Pointers that the function of a tile gets at most.
@@ -33,7 +34,8 @@ TILE_NUMBERS = {"number": 0, "row": 0, "rows": 6, "col": 0, "cols": 256, "tile_r
 class Tiled:
     """A kernel rewritten to cover a tile; its buffer ``source`` is the tile. ``private``: nothing else reads
     the product, so that it needs no memory. ``sink``: the buffer for what is made of rows (in a chain).
-    ``hidden_after``: what is made of column ``row + hidden_after + 1`` and those behind it is 0."""
+    ``hidden_after``: what is made of column ``row + hidden_after + 1`` and those behind it is 0. ``softmax``:
+    the kernel makes only the scores of a softmax, in place, that the runtime makes."""
 
     kernel: Kernel
     storages: tuple[Storage, ...]
@@ -41,6 +43,7 @@ class Tiled:
     private: bool
     sink: int = -1
     hidden_after: int | None = None
+    softmax: SoftmaxRows | None = None
 
 
 @dataclass(eq=False)
@@ -75,7 +78,53 @@ class Chained:
         return [s for s in found if not any(s is h for h in held)]
 
 
-Item = Emitted | LibraryCall | FusedProduct | Chained
+@dataclass(frozen=True)
+class Filled:
+    """A kernel rewritten to make a block of an operand, which is its buffer ``target`` (see ``prologue``);
+    ``main``: the buffer that the operand is mostly made of, -1 where its packed copy cannot be kept. ``tag``
+    tells what is made of it from other things made of the same place."""
+
+    kernel: Kernel
+    storages: tuple[Storage, ...]
+    target: int
+    main: int
+    tag: int
+
+    @property
+    def sources(self) -> list[Storage]:
+        """What the operand is made of."""
+        return [s for k, s in enumerate(self.storages) if k != self.target]
+
+
+@dataclass(eq=False)
+class Prepared:
+    """A matrix product, maybe with an epilogue, and the kernels that make its operands as it packs them."""
+
+    item: LibraryCall | FusedProduct
+    fill_a: Filled | None = None
+    fill_b: Filled | None = None
+
+    @property
+    def call(self) -> LibraryCall:
+        return self.item.call if isinstance(self.item, FusedProduct) else self.item
+
+    @property
+    def tiled(self) -> Tiled | None:
+        return self.item.tiled if isinstance(self.item, FusedProduct) else None
+
+    @property
+    def fills(self) -> list[Filled]:
+        return [fill for fill in (self.fill_a, self.fill_b) if fill is not None]
+
+    @property
+    def storages(self) -> list[Storage]:
+        """What the step reads or writes."""
+        made = [fill.storages[fill.target] for fill in self.fills]
+        found = [s for s in touched(self.item) if not any(s is m for m in made)]
+        return found + [s for fill in self.fills for s in fill.sources]
+
+
+Item = Emitted | LibraryCall | FusedProduct | Chained | Prepared
 
 
 def fuse_epilogues(items: Sequence[Item], env: ShapeEnv) -> list[Item]:
@@ -115,14 +164,15 @@ def target_of(call: LibraryCall) -> Storage:
     return place_of(call.value).storage
 
 
-def touched(item: Item) -> list[Storage]:
-    """The storages that a step reads or writes."""
-    if isinstance(item, LibraryCall):
-        return [place_of(v).storage for v in (*item.operands, *item.results)]
-    return list(item.storages)
+def touched(item: Item) -> Sequence[Storage]:
+    """The storages that a step reads or writes. Asked of all steps behind each product: kept."""
+    if item.storages is None:
+        assert isinstance(item, LibraryCall)
+        item.storages = tuple([place_of(v).storage for v in (*item.operands, *item.results)])
+    return item.storages
 
 
-def written(item: Item) -> list[Storage]:
+def written(item: Item) -> Sequence[Storage]:
     """What a step writes: everything, for a step that does not say."""
     if isinstance(item, Emitted):
         return [s for s, b in zip(item.storages, item.kernel.buffers) if b.mode != "in"]
@@ -148,7 +198,11 @@ def find_reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int 
 def read_later(rest: Sequence[Item | None], target: Storage) -> bool:
     if target.role != "temp":
         return True
-    return any(s is target for item in rest if item is not None for s in touched(item))
+    for item in rest:
+        for storage in () if item is None else touched(item):
+            if storage is target:
+                return True
+    return False
 
 
 # -- the kernel of a tile ---------------------------------------------------------------------
@@ -184,7 +238,7 @@ def _tile(detail: Product, item: Emitted, target: Storage, private: bool, env: S
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """Axes of a kernel that are together one dimension of the products: (name, size), outermost first."""
 
     axes: tuple[tuple[str, Dim], ...]
@@ -204,7 +258,7 @@ class _Group:
 
 
 # Number of the product, row and column.
-Groups = tuple[_Group, _Group, _Group]
+Groups = tuple[Group, Group, Group]
 
 
 def groups_of(detail: Product, kernel: Kernel, buffer: str) -> Groups | None:
@@ -218,7 +272,7 @@ def groups_of(detail: Product, kernel: Kernel, buffer: str) -> Groups | None:
         return None
     terms = dict(index.terms)
     left = [(axis.name, axis.size) for axis in kernel.axes]
-    found: list[_Group] = []
+    found: list[Group] = []
     reached: Dim = 1
     for extent in (detail.n, detail.m, product(detail.batch)):
         end = reached * extent
@@ -230,7 +284,7 @@ def groups_of(detail: Product, kernel: Kernel, buffer: str) -> Groups | None:
             left.remove(axis)
             taken.insert(0, axis)
             reached = reached * axis[1]
-        found.append(_Group(tuple(taken)))
+        found.append(Group(tuple(taken)))
     column, row, number = found
     return (number, row, column) if not left else None
 
@@ -289,7 +343,7 @@ class Rewriter:
                 terms.append((axis, step))
         return Index(tuple(reversed(terms)), offset)
 
-    def _number(self, group: _Group, index: Index) -> Dim:
+    def _number(self, group: Group, index: Index) -> Dim:
         """Where an index is by the number of the product, each of whose axes steps on its own."""
         terms = dict(index.terms)
         inner: Dim = 1

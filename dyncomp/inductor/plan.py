@@ -12,7 +12,7 @@ from ..errors import LoweringError
 from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
 from ..symint import Dim, SymInt, hint
-from .epilogue import Chained, FusedProduct, Item, Tiled
+from .epilogue import Chained, Filled, FusedProduct, Item, Prepared, Tiled
 from .fuse import LibraryCall
 from .launch import (
     ArenaSlot,
@@ -37,7 +37,7 @@ from .lower_emit import Emitted, work_of
 from .lower_values import Storage, Value, place_of
 from .matrix_routines import matrix_routine
 from .memory import MemoryPlan
-from .schedule import CallBlas, CallChain, LaunchKernel, Matrix, Module, Segment, Step, TileKernel
+from .schedule import CallBlas, CallChain, Fill, LaunchKernel, Matrix, Module, Segment, Step, TileKernel
 
 # Above this much estimated work a call lets other Python threads run.
 RELEASE_GIL_NS = 50_000.0
@@ -111,6 +111,8 @@ class Planner:
             self._launch(item)
         elif isinstance(item, FusedProduct):
             self.current.append(self._blas(item.call, item.tiled))
+        elif isinstance(item, Prepared):
+            self.current.append(self._prepared(item))
         elif isinstance(item, Chained):
             self.current.append(self._chain(item))
         elif item.kind == "blas":
@@ -154,10 +156,37 @@ class Planner:
         assert isinstance(product, Product)
         return self._multiply(call, product, tiled)
 
-    def _multiply(self, call: LibraryCall, product: Product, tiled: Tiled | None) -> CallBlas:
+    def _prepared(self, item: Prepared) -> CallBlas:
+        product = item.call.detail
+        assert isinstance(product, Product)
+        made = self._multiply(item.call, product, item.tiled, item.fill_a, item.fill_b)
+        left = self._fill(item.fill_a, product.m * product.k)
+        return replace(made, fill_a=left, fill_b=self._fill(item.fill_b, product.k * product.n))
+
+    def _fill(self, filled: Filled | None, elements: Dim) -> Fill | None:
+        if filled is None:
+            return None
+        slots = [0 if k == filled.target else self.number(s) for k, s in enumerate(filled.storages)]
+        work_ns = work_of(filled.kernel) * hint(elements)
+        self.work_ns += work_ns
+        tile = TileKernel(filled.kernel, tuple(slots), filled.target, work_ns=work_ns)
+        if filled.main < 0:
+            return Fill(tile)
+        sizes = [hint(s.size) * s.dtype.itemsize for s in filled.storages]
+        beside = [k for k in range(len(slots)) if k not in (filled.target, filled.main)]
+        return Fill(tile, filled.tag, sizes[filled.main], tuple((slots[k], sizes[k]) for k in beside))
+
+    def _multiply(
+        self,
+        call: LibraryCall,
+        product: Product,
+        tiled: Tiled | None,
+        fill_a: Filled | None = None,
+        fill_b: Filled | None = None,
+    ) -> CallBlas:
         self.work_ns += 0.02 * hint(product.m * product.n) * hint(product.k)
         dtype = call.value.dtype
-        a, b = self._matrix(product.a), self._matrix(product.b)
+        a, b = self._matrix(product.a, fill_a), self._matrix(product.b, fill_b)
         c = None if tiled is not None and tiled.private else self._matrix(product.c)
         sizes = (product.m, product.n, product.k)
         kernel = self._tile_kernel(tiled, product)
@@ -173,12 +202,17 @@ class Planner:
             kernel,
             product.windows,
             None if source is dtype else source,
-            product.own and self._may_stay(product.b.value),
+            product.own and self._may_be_kept(product.b, fill_b),
         )
 
-    def _may_stay(self, value: Value) -> bool:
-        """Whether a value may be the same at every call: it comes from outside and is not written to here."""
-        storage = place_of(value).storage
+    def _may_be_kept(self, operand: Operand, filled: Filled | None) -> bool:
+        """Whether an operand may be the same at every call."""
+        if filled is None:
+            return self._may_stay(place_of(operand.value).storage)
+        return filled.main >= 0 and all(map(self._may_stay, filled.sources))
+
+    def _may_stay(self, storage: Storage) -> bool:
+        """Whether it comes from outside and is not written to here."""
         if storage.role == "input":
             return self.keep_packed and storage.number not in self.lowering.mutated
         return self.keep_packed and storage.role == "constant"
@@ -192,7 +226,15 @@ class Planner:
         for extent in product.batch:
             points *= hint(extent)
         work_ns = work_of(tiled.kernel) * points
-        return TileKernel(tiled.kernel, tuple(slots), tiled.source, tiled.sink, tiled.hidden_after, work_ns)
+        return TileKernel(
+            tiled.kernel,
+            tuple(slots),
+            tiled.source,
+            tiled.sink,
+            tiled.hidden_after,
+            tiled.softmax,
+            work_ns,
+        )
 
     def _chain(self, item: Chained) -> CallChain:
         first = self._blas(item.first, item.tiled)
@@ -206,11 +248,16 @@ class Planner:
         second = CallBlas(dtype, *sizes, rows, b, c, product.batch, True)
         return CallChain(first, second if source is dtype else replace(second, source=source))
 
-    def _matrix(self, operand: Operand) -> Matrix:
+    def _matrix(self, operand: Operand, filled: Filled | None = None) -> Matrix:
         place = place_of(operand.value)
+        if filled is None:
+            number, offset = self.number(place.storage), place.offset
+        else:
+            main = filled.storages[filled.main] if filled.main >= 0 else None
+            number, offset = 0 if main is None else self.number(main), 0
         return Matrix(
-            self.number(place.storage),
-            place.offset,
+            number,
+            offset,
             operand.row_stride,
             operand.col_stride,
             operand.batch_strides,

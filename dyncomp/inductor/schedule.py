@@ -52,11 +52,21 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class SoftmaxRows:
+    """The runtime makes ``softmax(factor * scores)`` of rows; ``empty_is_zero``: rows of -inf alone become 0
+    (else NaN)."""
+
+    factor: float
+    empty_is_zero: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TileKernel:
     """Run ``kernel``, which is over the numbers of a tile (``epilogue.TILE_NUMBERS``), on every finished tile
     of a product; its buffer number ``source`` is the tile, the others are the plan's ``slots``. In a
     chain a tile is whole rows, and buffer number ``sink`` is what is made of them; ``hidden_after``: it makes
     zeros of column ``row + hidden_after + 1`` and those behind it, so that tiles may have fewer columns.
+    ``softmax``: the kernel makes scores in place of the product, and the runtime makes a softmax of these.
     ``work_ns``: estimated time for all tiles on one core."""
 
     kernel: Kernel
@@ -64,6 +74,7 @@ class TileKernel:
     source: int
     sink: int = -1
     hidden_after: int | None = None
+    softmax: SoftmaxRows | None = None
     work_ns: float = 0.0
 
 
@@ -82,6 +93,18 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
+class Fill:
+    """An operand of a product that is made by ``tile`` as the product packs it (``Filling`` in
+    ``runtime/csrc/abi.h``). ``tag``, ``bytes`` of the buffer of its matrix and ``sides`` (slots and bytes)
+    say what a packed copy that is kept depends on."""
+
+    tile: TileKernel
+    tag: int = 0
+    bytes: int = 0
+    sides: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CallBlas:
     """``c[b] = a[b] @ b[b]`` for every index of ``batch``; ``a`` is m×k, ``b`` k×n, ``c`` m×n with
     ``col_stride`` 1. ``k`` may be 0 (the result is zero); ``m`` and ``n`` too (nothing happens).
@@ -91,7 +114,9 @@ class CallBlas:
     where only that reads them. ``windows`` (own products only): ``b`` is images, of which the right
     operand is what the windows of a convolution's kernel see; its strides are those of the batch.
     ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves, on a GPU). ``kept``: ``b``
-    may be the same at every call, as weights are; the runtime keeps its packed copy as long as it is."""
+    may be the same at every call, as weights are; the runtime keeps its packed copy as long as it is.
+    ``fill_a``, ``fill_b`` (own products only): the operand is made as it is packed, its matrix says how it
+    would lie in memory, and where that lies what it is mostly made of."""
 
     dtype: DType
     m: Dim
@@ -106,6 +131,8 @@ class CallBlas:
     windows: Windows | None = None
     source: DType | None = None
     kept: bool = False
+    fill_a: Fill | None = None
+    fill_b: Fill | None = None
 
 
 @dataclass(frozen=True, slots=True)

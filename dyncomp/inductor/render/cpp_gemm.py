@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from ...symint import Dim, hint, product
 from ..epilogue import TILE_NUMBERS
-from ..schedule import MEMORY_ERROR, CallBlas, CallChain, Matrix, TileKernel, Windows
+from ..schedule import MEMORY_ERROR, CallBlas, CallChain, Fill, Matrix, TileKernel, Windows
 from . import ctext
 from .cpp_kernel import kernel_body
 
 Symbols = Mapping[str, str]
+TILE_PARAMETERS = """\
+(void* raw, const void* tile, i64 tile_row, i64 number, i64 row, i64 rows,
+                   i64 col, i64 cols)"""
 _SHORT = {"float32": "f32", "float64": "f64"}
 
 
-def own_product(step: CallBlas, symbols: Symbols, tile: str) -> list[str]:
-    """The statements that run a product; ``tile``: the function that finishes its tiles, or ""."""
+def own_product(step: CallBlas, symbols: Symbols, tile: str, fills: Mapping[str, str]) -> list[str]:
+    """The statements that run a product; ``tile``: the function that finishes its tiles, or ""; ``fills``:
+    those that make its operands "a" and "b"."""
     entry = f"gemm_{_SHORT[step.dtype.name]}"
     run = f"    if (rt->{entry}(&gemm)) return {MEMORY_ERROR};"
-    return ["  {", *_filled("gemm", step, symbols, tile), run, "  }"]
+    return ["  {", *_filled("gemm", step, symbols, tile, fills=fills), run, "  }"]
 
 
 def chain(step: CallChain, symbols: Symbols, tile: str) -> list[str]:
@@ -33,7 +38,12 @@ def chain(step: CallChain, symbols: Symbols, tile: str) -> list[str]:
 
 
 def _filled(
-    name: str, step: CallBlas, symbols: Symbols, tile: str, operands: Sequence[str] = ("a", "b")
+    name: str,
+    step: CallBlas,
+    symbols: Symbols,
+    tile: str,
+    operands: Sequence[str] = ("a", "b"),
+    fills: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """The runtime's description of a product."""
 
@@ -67,14 +77,45 @@ def _filled(
         lines.append(f"    {name}.kept = 1;")
     if step.windows is not None:
         lines += _windows(name, step.windows, dim)
+    for letter, fill in (("a", step.fill_a), ("b", step.fill_b)):
+        if fill is not None:
+            lines += _filling(f"{name}_{letter}", fill, fills[letter])
+            lines.append(f"    {name}.fill_{letter} = &{name}_{letter}_filling;")
     if step.epilogue is not None:
         held = (step.epilogue.source, step.epilogue.sink)
         slots = ["0" if k in held else f"buffers[{slot}]" for k, slot in enumerate(step.epilogue.slots)]
         lines.append(f"    const TileContext context = {{{{{', '.join(slots)}}}, s, rt}};")
         if step.epilogue.hidden_after is not None:
             lines.append(f"    {name}.causal = 1, {name}.seen = {step.epilogue.hidden_after + 1};")
-        lines.append(f"    {name}.done = {tile}, {name}.context = (void*)&context;")
+        lines += _softmax(name, step.epilogue)
+        lines.append(f"    {name}.done = {tile or 0}, {name}.context = (void*)&context;")
     return lines
+
+
+def _softmax(name: str, epilogue: TileKernel) -> list[str]:
+    """That the runtime makes a softmax of rows."""
+    softmax = epilogue.softmax
+    if softmax is None:
+        return []
+    return [f"    {name}.softmax = {2 if softmax.empty_is_zero else 1}, {name}.factor = {softmax.factor!r};"]
+
+
+def does_nothing(step: TileKernel) -> bool:
+    """Whether the kernel only stores in place what it loads."""
+    return step.softmax is not None and len(step.kernel.body) == 2
+
+
+def _filling(name: str, fill: Fill, function: str) -> list[str]:
+    """The runtime's description of how an operand is made."""
+    tile = fill.tile
+    slots = ["0" if k == tile.source else f"buffers[{slot}]" for k, slot in enumerate(tile.slots)]
+    pointers = ", ".join(f"buffers[{slot}]" for slot, _ in fill.sides) or "0"
+    sizes = ", ".join(str(size) for _, size in fill.sides) or "0"
+    fields = f"{function}, (void*)&{name}_context, {fill.tag}, {fill.bytes}, {len(fill.sides)}"
+    return [
+        f"    const TileContext {name}_context = {{{{{', '.join(slots)}}}, s, rt}};",
+        f"    const Filling {name}_filling = {{{fields}, {{{pointers}}}, {{{sizes}}}}};",
+    ]
 
 
 def _windows(name: str, windows: Windows, dim: Callable[[Dim], str]) -> list[str]:
@@ -107,8 +148,7 @@ def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: b
     lines = [f"// {step.kernel.name}, on a tile of a matrix product"]
     lines += ctext.origins(step.kernel.origin)
     lines += [
-        f"static void {name}(void* raw, const void* tile, i64 tile_row, i64 number, i64 row, i64 rows,",
-        f"{' ' * len(f'static void {name}(')}i64 col, i64 cols) {{",
+        f"static void {name}{TILE_PARAMETERS} {{",
         "  const TileContext* const context = (const TileContext*)raw;",
         "  const i64* const s = context->s;",
         "  const Runtime* const rt = context->rt;",
@@ -124,8 +164,10 @@ def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: b
 
 
 def _sink(step: TileKernel) -> list[str]:
-    """What is made of whole rows lies behind them."""
+    """What is made of whole rows lies behind them, or in their place."""
     if step.sink < 0:
         return []
+    if step.softmax is not None:
+        return [f"  b[{step.sink}] = (void*)tile;"]
     kind = ctext.memory_type(step.kernel.buffers[step.sink].dtype)
     return [f"  b[{step.sink}] = ({kind}*)tile + tile_row / 2;"]

@@ -31,16 +31,22 @@
  *          windows of a kernel see of them: column y * columns + x and row (channel * kernel[0] + i) * kernel[1] + j
  *          is the element at y * stride[0] + i * dilation[0] - padding[0] and likewise, 0 outside of `sizes`.
  *          `channel` and `step` (row, column) are the image's strides, none negative.
+ *          Where `fill_a` or `fill_b` is set that operand is nowhere in memory: `fill` writes rows [row, row + rows) and
+ *          columns [col, col + cols) of it at `to`, rows `to_row` elements apart; of an operand whose `row` stride is 1
+ *          and `col` stride is not, "rows" are its columns. `b` is then what it is mostly made of, `bytes` long, and
+ *          `kept` says that this and `side` stay as they are; `tag` tells apart what is made of the same place.
  *          Where `kept` is set b is often the same at every call, and its packed copy may be kept (kept.h).
  * chain_f32, chain_f64: two products over the same rows and batches. `done` of the first gets tiles of whole rows
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
  *          c of the first and a of the second are not used, nor is `done` of the second. Where `causal` of the first is
  *          set `done` makes zeros of columns from row + `seen` on: it gets tiles of fewer columns where the second's b
- *          has only finite rows from there on.
+ *          has only finite rows from there on. Where `softmax` of the first is set (float32 only) the rows become
+ *          softmax(factor * scores), rows of -inf alone 0 if it is 2, else NaN; `done` (or NULL) then writes the scores
+ *          in place of the product, all but what is hidden, and makes no zeros.
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 3
+#define DYNCOMP_ABI_VERSION 4
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -51,6 +57,14 @@ struct Windows {
   i64 columns;
   i64 sizes[2], kernel[2], stride[2], dilation[2], padding[2];
   i64 channel, step[2];
+};
+struct Filling {
+  void (*fill)(void* context, const void* to, i64 to_row, i64 product, i64 row, i64 rows, i64 col, i64 cols);
+  void* context;
+  i64 tag, bytes;
+  int sides;
+  const void* side[4];
+  i64 side_bytes[4];
 };
 struct Gemm {
   i64 m, n, k;
@@ -68,6 +82,10 @@ struct Gemm {
   const struct Windows* windows;
   i64 kept;
   i64 causal, seen;
+  const struct Filling* fill_a;
+  const struct Filling* fill_b;
+  i64 softmax;
+  double factor;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
@@ -82,6 +100,7 @@ struct Runtime {
 /* END */
 typedef struct Runtime Runtime;
 typedef struct Gemm Gemm;
+typedef struct Filling Filling;
 typedef i64 (*RunFunction)(void** buffers, const i64* syms, const Runtime* rt, i64* error);
 typedef void (*SizesFunction)(const i64* syms, i64* out);
 

@@ -44,7 +44,7 @@ void let_go(Copy* copy) {
 struct Hash {
   size_t operator()(const KeptKey& key) const {
     size_t value = reinterpret_cast<size_t>(key.data);
-    for (const i64 part : {key.rows, key.cols, key.row_step, key.col_step, key.item, key.panel})
+    for (const i64 part : {key.rows, key.cols, key.row_step, key.col_step, key.item, key.panel, key.tag})
       value = (value ^ static_cast<size_t>(part)) * 0x9E3779B97F4A7C15u;
     return value ^ (value >> 29);
   }
@@ -64,6 +64,7 @@ struct Matrix {
   Copy* copy = nullptr;
   Pages pages = {0, 0};
   std::vector<char> head, tail; /* what lies on pages together with other data */
+  std::vector<char> sides;      /* what else the copy is made of */
 };
 
 struct Extent {
@@ -85,16 +86,16 @@ Pages pages_in(Extent extent) {
 
 class Table {
  public:
-  KeptUse take(const KeptKey& key, size_t bytes, FillFunction fill, const void* context) {
+  KeptUse take(const KeptKey& key, const KeptSides& sides, size_t bytes, FillFunction fill, const void* context) {
     std::unique_lock<std::mutex> hold(mutex_);
     Copy* copy = nullptr;
     try {
       Matrix* const known = find(key);
       if (!known) return {nullptr, nullptr};
-      const KeptUse use = look_up(key, *known);
+      const KeptUse use = look_up(key, sides, *known);
       if (use.copy) return use;
       if (known->state != State::kSeen || ++known->seen < known->wanted) return {nullptr, nullptr};
-      copy = begin(key, *known, bytes);
+      copy = begin(key, sides, *known, bytes);
     } catch (const std::bad_alloc&) {
     }
     if (!copy) return {nullptr, nullptr};
@@ -118,10 +119,10 @@ class Table {
 
  private:
   /* The copy of a matrix that is as it was. */
-  KeptUse look_up(const KeptKey& key, Matrix& known) {
+  KeptUse look_up(const KeptKey& key, const KeptSides& sides, Matrix& known) {
     known.last = ++calls_;
     if (known.state != State::kKept) return {nullptr, nullptr};
-    if (unchanged(key, known)) return used(known);
+    if (unchanged(key, known) && same_sides(sides, known.sides)) return used(known);
     forget(known);
     return {nullptr, nullptr};
   }
@@ -145,6 +146,24 @@ class Table {
     return was.empty() || memcmp(from, was.data(), was.size()) == 0;
   }
 
+  static bool same_sides(const KeptSides& sides, const std::vector<char>& were) {
+    size_t at = 0;
+    for (int k = 0; k < sides.count; ++k) {
+      const size_t bytes = static_cast<size_t>(sides.bytes[k]);
+      if (bytes && memcmp(sides.data[k], were.data() + at, bytes) != 0) return false;
+      at += bytes;
+    }
+    return true;
+  }
+
+  static void keep_sides(const KeptSides& sides, std::vector<char>& to) {
+    to.clear();
+    for (int k = 0; k < sides.count; ++k) {
+      const char* const from = static_cast<const char*>(sides.data[k]);
+      to.insert(to.end(), from, from + sides.bytes[k]);
+    }
+  }
+
   bool unchanged(const KeptKey& key, const Matrix& matrix) const {
     const Extent extent = extent_of(key);
     return is_same(extent.from, matrix.head) && is_same(extent.to - matrix.tail.size(), matrix.tail) &&
@@ -153,7 +172,7 @@ class Table {
 
   /* Watches a matrix; the memory for its copy, or NULL. What lies at its ends is kept as it is before it is copied:
    * it is found changed if it is written to meanwhile. */
-  Copy* begin(const KeptKey& key, Matrix& matrix, size_t bytes) {
+  Copy* begin(const KeptKey& key, const KeptSides& sides, Matrix& matrix, size_t bytes) {
     matrix.seen = 0;
     const Extent extent = extent_of(key);
     const Pages pages = pages_in(extent);
@@ -162,6 +181,7 @@ class Table {
     matrix.pages = pages;
     matrix.head.assign(extent.from, reinterpret_cast<const char*>(pages.from));
     matrix.tail.assign(reinterpret_cast<const char*>(pages.to), extent.to);
+    keep_sides(sides, matrix.sides);
     if (!watch(pages)) {
       matrix.wanted = kSightingsMost;
       return nullptr;
@@ -266,8 +286,8 @@ void after_fork_in_child() {
 
 }  // namespace
 
-KeptUse kept_take(const KeptKey& key, size_t bytes, FillFunction fill, const void* context) {
-  return table->take(key, bytes, fill, context);
+KeptUse kept_take(const KeptKey& key, const KeptSides& sides, size_t bytes, FillFunction fill, const void* context) {
+  return table->take(key, sides, bytes, fill, context);
 }
 
 void kept_give_back(KeptUse use) {

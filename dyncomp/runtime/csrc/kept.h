@@ -11,6 +11,14 @@ namespace dyncomp {
 struct KeptKey {
   const void* data;
   i64 rows, cols, row_step, col_step, item, panel;
+  i64 tag; /* what is copied: 0 for the matrix as it is, else something made of it */
+};
+
+/* What else a copy is made of: a few bytes, which are compared. */
+struct KeptSides {
+  int count;
+  const void* const* data;
+  const i64* bytes;
 };
 
 /* Writes the copy of a matrix. */
@@ -24,7 +32,7 @@ struct KeptUse {
 
 /* The copy (of so many bytes) of what a matrix holds now, made where it has been the same matrix for some calls. Not
  * from within parallel_for. */
-KeptUse kept_take(const KeptKey& key, size_t bytes, FillFunction fill, const void* context);
+KeptUse kept_take(const KeptKey& key, const KeptSides& sides, size_t bytes, FillFunction fill, const void* context);
 void kept_give_back(KeptUse use);
 
 struct KeptCounts {

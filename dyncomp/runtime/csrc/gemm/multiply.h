@@ -24,8 +24,14 @@ template <class T>
 KeptUse take_packed(const Product<T>& product) {
   if (!product.keeps()) return {nullptr, nullptr};
   const Gemm& g = product.g;
-  const KeptKey key = {g.b, g.k, g.n, g.b_row, g.b_col, product.kSize, product.panel};
-  return kept_take(key, static_cast<size_t>(product.packed_size() * product.kSize), pack_all<T>, &product);
+  const size_t bytes = static_cast<size_t>(product.packed_size() * product.kSize);
+  if (!g.fill_b) {
+    const KeptKey key = {g.b, g.k, g.n, g.b_row, g.b_col, product.kSize, product.panel, 0};
+    return kept_take(key, {0, nullptr, nullptr}, bytes, pack_all<T>, &product);
+  }
+  const Filling& filling = *g.fill_b;
+  const KeptKey key = {g.b, 1, filling.bytes, 0, 1, 1, product.panel, filling.tag};
+  return kept_take(key, {filling.sides, filling.side, filling.side_bytes}, bytes, pack_all<T>, &product);
 }
 
 template <class T>

@@ -1,10 +1,10 @@
 /* The loops around the register tiles. Included once per instruction set. */
 
 /* Multiplications that one piece of parallel work should have, pieces that a thread should have, and rows that are
- * worth packing B again for. */
+ * worth packing B again for, or making it again. */
 constexpr i64 kPiece = 300000;
 constexpr i64 kPiecesPerThread = 4;
-constexpr i64 kRowsPerPiece = 64;
+constexpr i64 kRowsPerPiece = 64, kRowsPerFilled = 256;
 /* Bytes of B that a block packs, and of C that it holds where C has no memory: parts of the second-level cache. */
 constexpr i64 kBlockBytes = 512 << 10;
 /* From this many rows on, what a block needs of B is copied into panels first. Below, it is read where it lies:
@@ -21,9 +21,13 @@ constexpr i64 kByPanelFrom = 24, kByPanelTo = 512;
 constexpr i64 kPanelBytes = 768 << 10;
 /* Rows of the result for which packed copies of B are kept, and bytes of B from which on; more where it would be read
  * in place and vectors lie within cache lines. */
-constexpr i64 kKeptFromRows = 8, kKeptToRows = 768;
+constexpr i64 kKeptFromRows = 8, kKeptToRows = 768, kKeptFilledFromRows = 2;
 constexpr i64 kKeptBytes = 64 << 10;
 constexpr i64 kKeptBytesInPlace = 4 << 20;
+/* Terms of B that are made at once where its columns are contiguous and turned then; elements between rows of A that
+ * are made, more than they are long, lest they fall on each other in the cache. */
+constexpr i64 kFilledTerms = 64;
+constexpr i64 kFilledGap = 16;
 /* Rows from which on half of a symmetric product is copied. */
 constexpr i64 kSymmetricFrom = 64;
 /* Groups of rows of A that are copied at once: of whole cache lines. */
@@ -70,8 +74,8 @@ struct Product {
   explicit Product(const Gemm& gemm, i64 products, i64 all_terms = 0) : g(gemm), all(most(all_terms, gemm.k)) {
     choose_tile();
     panels = ceil_div(g.n, panel);
-    by_dots = !g.windows && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
-    pack_a = g.a_col != 1 && g.m > 1;
+    by_dots = !g.windows && !g.fill_b && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
+    pack_a = !g.fill_a && g.a_col != 1 && g.m > 1;
     choose_blocks(products);
     find_tail();
     symmetric = is_symmetric();
@@ -91,7 +95,7 @@ struct Product {
   void choose_blocks(i64 products) {
     const i64 groups = ceil_div(g.m, tile_rows);
     terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
-    pack_b = !by_dots && (g.windows || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
+    pack_b = !by_dots && (g.windows || g.fill_b || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
     if (!by_dots && !pack_b) terms = least(terms, kTermsInPlace);
     if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
     const i64 fitting = kBlockBytes / kSize / terms / panel;
@@ -108,6 +112,15 @@ struct Product {
     column_blocks = ceil_div(panels, panels_per_block);
   }
 
+  /* All rows meet one panel of B, which stays in the first-level cache, then the next. */
+  void panel_by_panel() {
+    if (by_dots) return;
+    panels_per_block = 1;
+    column_blocks = panels;
+    rows_per_block = ceil_div(g.m, tile_rows) * tile_rows;
+    row_blocks = 1;
+  }
+
   bool crosses_lines() const {
     return reinterpret_cast<size_t>(g.b) % kVectorBytes != 0 || (g.k > 1 && g.b_row * kSize % kVectorBytes != 0);
   }
@@ -115,15 +128,15 @@ struct Product {
   /* Whether a block is one panel of B, whose columns lie contiguous, and the next one is fetched meanwhile: few
    * rows make little of a panel, so that waiting for memory would take long. */
   bool goes_by_panel() const {
-    return pack_b && !pack_a && !g.windows && g.b_row == 1 && g.m >= kByPanelFrom && g.m <= kByPanelTo &&
-           all <= kPanelBytes / kSize / panel;
+    return pack_b && !pack_a && !g.windows && !g.fill_a && !g.fill_b && g.b_row == 1 && g.m >= kByPanelFrom &&
+           g.m <= kByPanelTo && all <= kPanelBytes / kSize / panel;
   }
 
   /* More blocks where there are too few for all threads: first of rows, then of columns. The bits are the same. */
   void share_out(i64 products, i64 groups) {
     const i64 wanted = least(num_threads() > 1 ? num_threads() * kPiecesPerThread : 1,
                              ceil_div(products * g.m * g.n * (g.k + 1), kPiece));
-    const i64 rows = least(ceil_div(wanted, products * column_blocks), g.m / kRowsPerPiece);
+    const i64 rows = least(ceil_div(wanted, products * column_blocks), g.m / (g.fill_b ? kRowsPerFilled : kRowsPerPiece));
     if (rows > row_blocks) row_blocks = least(rows, groups);
     const i64 columns = least(ceil_div(wanted, products * row_blocks), panels);
     if (columns > column_blocks) panels_per_block = ceil_div(panels, columns);
@@ -140,6 +153,7 @@ struct Product {
   /* Each element is a sum of the same products in the same order as that across the diagonal: the bits are equal. */
   bool is_symmetric() const {
     if (g.a != g.b || g.windows || g.done || !g.c || g.m != g.n || g.m < kSymmetricFrom) return false;
+    if (g.fill_a || g.fill_b) return false;
     if (g.a_row != g.b_col || g.a_col != g.b_row) return false;
     for (int axis = 0; axis < g.axes; ++axis)
       if (g.a_batch[axis] != g.b_batch[axis]) return false;
@@ -156,6 +170,7 @@ struct Product {
     if (!g.kept || g.windows || by_dots || g.b_row < 1 || g.b_col < 1) return false;
     for (int axis = 0; axis < g.axes; ++axis)
       if (g.batch[axis] > 1 && g.b_batch[axis] != 0) return false;
+    if (g.fill_b) return g.m >= kKeptFilledFromRows && g.m <= kKeptToRows && g.k * g.n * kSize >= kKeptBytes;
     const i64 extent = (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1;
     return g.m >= kKeptFromRows && g.m <= kKeptToRows && extent <= 2 * g.k * g.n &&
            g.k * g.n * kSize >= (pack_b || crosses_lines() ? kKeptBytes : kKeptBytesInPlace);
@@ -173,7 +188,28 @@ struct Product {
 
   void pack_panels(T* to, i64 from, i64 end) const {
     for (i64 j = from; j < end; ++j)
-      pack_panel(b_of(0) + j * panel * g.b_col, g.b_row, g.b_col, g.k, columns(j), width(j), to + j * g.k * panel);
+      if (g.fill_b)
+        fill_panel(0, j, 0, g.k, to + j * g.k * panel);
+      else
+        pack_panel(b_of(0) + j * panel * g.b_col, g.b_row, g.b_col, g.k, columns(j), width(j), to + j * g.k * panel);
+  }
+
+  /* `count` rows of a panel from row p on, made of what they are made of. */
+  void fill_panel(i64 index, i64 j, i64 p, i64 count, T* to) const {
+    const Filling& filling = *g.fill_b;
+    const i64 from = j * panel, cols = columns(j), wide = width(j);
+    if (g.b_row != 1 || g.b_col == 1) {
+      filling.fill(filling.context, to, wide, index, p, count, from, cols);
+      for (i64 q = 0; q < count && cols < wide; ++q)
+        for (i64 c = cols; c < wide; ++c) to[q * wide + c] = 0;
+      return;
+    }
+    T turned[kTileVectors * Lanes<T>::kWidth * kFilledTerms] __attribute__((aligned(64)));
+    for (i64 q = 0; q < count; q += kFilledTerms) {
+      const i64 terms_now = least(kFilledTerms, count - q);
+      filling.fill(filling.context, turned, kFilledTerms, index, from, cols, p + q, terms_now);
+      pack_turned(turned, kFilledTerms, terms_now, cols, wide, to + q * wide);
+    }
   }
 
   i64 columns(i64 number) const { return least(panel, g.n - number * panel); }
@@ -197,7 +233,10 @@ struct Product {
   i64 b_scratch() const {
     return by_dots || packed ? 0 : terms * panel * (pack_b ? panels_per_block : 1) + (g.windows ? kSlack<T> : 0);
   }
-  i64 a_scratch() const { return pack_a ? terms * tile_rows * kGroups : 0; }
+  i64 a_scratch() const {
+    return g.fill_a ? filled_row() * tile_rows : pack_a ? terms * tile_rows * kGroups : 0;
+  }
+  i64 filled_row() const { return ceil_div(terms, kFilledGap) * kFilledGap + kFilledGap; }
   i64 edge_scratch() const { return by_dots ? 0 : tile_rows * panel; }
   i64 c_scratch() const {
     if (g.c) return 0;
@@ -281,7 +320,9 @@ struct Product {
   }
 
   void copy_panel(const Block& at, i64 j, const T* b, i64 p, i64 count) const {
-    if (g.windows)
+    if (g.fill_b)
+      fill_panel(at.index, j, p, count, copy_of(at, j));
+    else if (g.windows)
       pack_windows(*g.windows, b_of(at.index), ceil_div(g.k, g.windows->kernel[0] * g.windows->kernel[1]), p, count,
                    j * panel, columns(j), width(j), copy_of(at, j));
     else
@@ -298,12 +339,20 @@ struct Product {
     for (i64 i = 0; i < at.rows; i += tile_rows) {
       const i64 high = least(tile_rows, at.rows - i);
       const T* left = a + i * g.a_row;
+      if (g.fill_a) left = filled_rows(at, i, high, p, count);
       if (pack_a) left = packed_rows(at, i, high, count, left);
       for (i64 j = at.panel; j < needed(at, at.row + i + high); ++j) {
         tile_of_block(at, i, high, j, p, count, left, b + j * panel);
       }
       if (p + count == g.k) finished(at, i, high);
     }
+  }
+
+  /* A group of rows of A, made of what they are made of. */
+  const T* filled_rows(const Block& at, i64 i, i64 high, i64 p, i64 count) const {
+    const Filling& filling = *g.fill_a;
+    filling.fill(filling.context, at.a, filled_row(), at.index, at.row + i, high, p, count);
+    return at.a;
   }
 
   /* A copy of a group of rows; made of several groups at once where these lie side by side. */
@@ -331,7 +380,8 @@ struct Product {
   }
 
   void tile_of_block(const Block& at, i64 i, i64 high, i64 j, i64 p, i64 count, const T* a, const T* b) const {
-    const i64 a_row = pack_a ? 1 : g.a_row, a_col = pack_a ? high : g.a_col;
+    const i64 a_row = g.fill_a ? filled_row() : pack_a ? 1 : g.a_row;
+    const i64 a_col = g.fill_a ? 1 : pack_a ? high : g.a_col;
     const bool full = high == tile_rows && (j + 1 < panels || vectors(j) == tile_vectors);
     const Tile<T> run = full ? whole : find_tile<T>(high, vectors(j));
     const Ahead<T> next = ahead(at, i);
