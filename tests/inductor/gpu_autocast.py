@@ -57,6 +57,8 @@ CALLS: dict[str, Any] = {
         torch.bmm(x.unsqueeze(0), y.unsqueeze(0)),
     ),
     "addmm": lambda x, y, v, z, t: torch.addmm(x, z, y),
+    "einsum": lambda x, y, v, z, t: torch.einsum("ij,jk->ik", x, y),
+    "losses": lambda x, y, v, z, t: (F.mse_loss(x, z), F.cross_entropy(x, t), x.norm(), F.normalize(x)),
     "convolution": lambda x, y, v, z, t: F.conv2d(x.view(1, 1, *x.shape), y.view(1, 1, *y.shape), padding=4),
     "attention": lambda x, y, v, z, t: F.scaled_dot_product_attention(
         x.unsqueeze(0), y.unsqueeze(0), y.unsqueeze(0)

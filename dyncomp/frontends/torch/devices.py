@@ -10,7 +10,7 @@ from ...device import Device
 from ..base import DeviceLibrary, GraphRecorder
 from .autocast import switched_off
 from .library import torch
-from .routines import ON_TENSORS
+from .routines import ON_DEVICES
 
 
 @functools.lru_cache(maxsize=64)
@@ -178,6 +178,6 @@ LIBRARY = DeviceLibrary(
     _milliseconds,
     _facts,
     torch.are_deterministic_algorithms_enabled,
-    ON_TENSORS,
+    ON_DEVICES,
     GRAPHS,
 )

@@ -60,3 +60,15 @@ ON_TENSORS: tuple[tuple[str, Routine], ...] = (
     ("convolution_transpose", _convolution_transpose),
 )
 ON_ARRAYS: tuple[tuple[str, Routine], ...] = tuple((op, _on_arrays(routine)) for op, routine in ON_TENSORS)
+
+
+def _routine_call(*tensors: Any, callee: Any, numbers: Any, dtypes: Any, shapes: Any) -> Any:
+    """A function of torch on tensors of a device; results of other types or sizes than were found raise."""
+    made = callee.function.on_device(tensors, numbers)
+    for result, dtype, shape in zip(made, dtypes, shapes, strict=True):
+        if result.dtype is not getattr(torch, dtype.name) or tuple(result.shape) != shape:
+            raise TypeError(f"{callee.name} returned {result.dtype}{tuple(result.shape)}, not {dtype}{shape}")
+    return made if len(made) > 1 else made[0]
+
+
+ON_DEVICES: tuple[tuple[str, Routine], ...] = (*ON_TENSORS, ("routine_call", _routine_call))
