@@ -61,6 +61,8 @@ struct Gemm {
   i64 causal, seen;
   const struct Filling* fill_a;
   const struct Filling* fill_b;
+  i64 softmax;
+  double factor;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
