@@ -133,7 +133,8 @@ def _try_to_capture(
     except (GraphBreakError, ConstraintError):
         raise
     except PlainRecursion as error:
-        return _leave_alone(code, config, error.reason)
+        _leave_alone(code, config, error.reason)
+        return None
     except _REFUSALS as error:
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except MemoryError:
