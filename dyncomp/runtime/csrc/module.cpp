@@ -59,6 +59,17 @@ PyObject* set_threads(PyObject*, PyObject* argument) {
   Py_RETURN_NONE;
 }
 
+PyObject* set_team(PyObject*, PyObject* args) {
+  unsigned long long parallel, number, most;
+  if (!PyArg_ParseTuple(args, "KKK", &parallel, &number, &most)) return nullptr;
+  Team with;
+  with.parallel = reinterpret_cast<decltype(with.parallel)>(parallel);
+  with.thread_number = reinterpret_cast<decltype(with.thread_number)>(number);
+  with.most_threads = reinterpret_cast<decltype(with.most_threads)>(most);
+  share_threads(with);
+  Py_RETURN_NONE;
+}
+
 PyObject* get_default_threads(PyObject*, PyObject*) { return PyLong_FromLong(default_num_threads()); }
 
 PyObject* runtime_address(PyObject*, PyObject*) { return PyLong_FromVoidPtr(&runtime_table); }
@@ -167,6 +178,8 @@ PyMethodDef methods[] = {
     {"symbol", symbol, METH_VARARGS, "symbol(handle, name): address of an exported symbol."},
     {"num_threads", get_num_threads, METH_NOARGS, "Threads that parallel_for uses, the caller included."},
     {"set_num_threads", set_threads, METH_O, "Set the number of threads, 1 to 256."},
+    {"share_threads", set_team, METH_VARARGS,
+     "Run work on an OpenMP runtime's threads: addresses of GOMP_parallel, omp_get_thread_num, omp_get_max_threads."},
     {"default_num_threads", get_default_threads, METH_NOARGS, "What environment, affinity and cgroup allow."},
     {"runtime_address", runtime_address, METH_NOARGS, "Address of the process's Runtime struct."},
     {"blas_available", blas_available, METH_NOARGS, "Whether Runtime.blas is filled."},

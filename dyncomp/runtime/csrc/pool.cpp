@@ -96,6 +96,7 @@ struct Pool {
 };
 
 Pool* pool = nullptr;
+Team team = {nullptr, nullptr, nullptr};
 thread_local bool inside_body = false;
 
 void run_share(Pool* p, Share& share, int tid) {
@@ -217,7 +218,8 @@ void wait_for_workers(Pool* p) {
   p->caller_asleep.store(0, std::memory_order_seq_cst);
 }
 
-void run_parallel(Pool* p, BodyFunction body, void* ctx, i64 n, i64 grain, int threads) {
+/* Under `busy`. Divides the work; the number of threads that get some. */
+int prepare(Pool* p, BodyFunction body, void* ctx, i64 n, i64 grain, int threads) {
   const i64 blocks = (n - 1) / grain + 1;
   i64 blocks_per_chunk = blocks / (threads * kChunksPerShare);
   if (blocks_per_chunk < 1) blocks_per_chunk = 1;
@@ -230,6 +232,10 @@ void run_parallel(Pool* p, BodyFunction body, void* ctx, i64 n, i64 grain, int t
   p->chunk = chunk;
   p->participants = threads;
   deal_shares(p, chunks, threads);
+  return threads;
+}
+
+void run_on_workers(Pool* p) {
   /* Opening publishes the job: nothing is active here, so the new value is exact. */
   const uint32_t epoch = p->gate.load(std::memory_order_relaxed) / kEpochStep;
   p->gate.store((epoch + 1) * kEpochStep | kOpen, std::memory_order_seq_cst);
@@ -239,10 +245,17 @@ void run_parallel(Pool* p, BodyFunction body, void* ctx, i64 n, i64 grain, int t
   wait_for_workers(p);
 }
 
+void team_member(void* raw) {
+  Pool* const p = static_cast<Pool*>(raw);
+  const int tid = team.thread_number();
+  if (tid < p->participants) participate(p, tid);
+}
+
 /* The child has only the forking thread: a new pool starts its workers when first used. The old one leaks;
- * its memory may be in any state. */
+ * its memory may be in any state. OpenMP's threads are gone, too, which its runtime does not know. */
 void after_fork_in_child() {
   pool = new (std::nothrow) Pool();
+  team = {nullptr, nullptr, nullptr};
   inside_body = false;
   blas_after_fork_in_child();
 }
@@ -253,18 +266,29 @@ void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
   Pool* const p = pool;
-  const int wanted = runtime_table.num_threads;
+  int wanted = runtime_table.num_threads;
+  if (team.parallel) {
+    const int most = team.most_threads();
+    if (most < wanted) wanted = most;
+  }
   if (n <= grain || wanted <= 1 || inside_body || !p || p->busy.exchange(1, std::memory_order_acquire)) {
     body(ctx, 0, n, 0);
     return;
   }
-  const int threads = ensure_workers(p, wanted);
-  if (threads <= 1)
+  const int threads = team.parallel ? wanted : ensure_workers(p, wanted);
+  if (threads <= 1) {
     body(ctx, 0, n, 0);
-  else
-    run_parallel(p, body, ctx, n, grain, threads);
+  } else {
+    const int taking_part = prepare(p, body, ctx, n, grain, threads);
+    if (team.parallel)
+      team.parallel(team_member, p, taking_part, 0);
+    else
+      run_on_workers(p);
+  }
   p->busy.store(0, std::memory_order_release);
 }
+
+void share_threads(const Team& with) { team = with; }
 
 int num_threads() { return runtime_table.num_threads; }
 

@@ -13,6 +13,17 @@ void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain);
 int num_threads();
 void set_num_threads(int count);
 
+/* An OpenMP runtime's functions; all null where there is none. */
+struct Team {
+  void (*parallel)(void (*member)(void*), void* data, unsigned threads, unsigned flags);
+  int (*thread_number)();
+  int (*most_threads)();
+};
+
+/* From now on work runs on the threads of an OpenMP runtime that another library keeps, and on as many of them
+ * as that is told to use: two pools would take each other's cores while they spin. */
+void share_threads(const Team& with);
+
 /* DYNCOMP_NUM_THREADS, else OMP_NUM_THREADS, capped by the affinity mask and the cgroup's CPU limit. */
 int default_num_threads();
 

@@ -1,0 +1,38 @@
+"""The OpenMP runtime that torch runs on, whose threads compiled code shares."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+from dyncomp.runtime._launch import share_threads
+
+_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_max_threads")
+
+
+def share_threads_of(package: str) -> bool:
+    """Run compiled code on the threads of the OpenMP runtime that comes with an installed package, and on as
+    many as that is told to use; False where it has loaded none that is known."""
+    path = _loaded_runtime(package)
+    if path is None:
+        return False
+    try:
+        library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        functions = [getattr(library, name) for name in _FUNCTIONS]
+    except (OSError, AttributeError):
+        return False
+    share_threads(*(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions))
+    return True
+
+
+def _loaded_runtime(package: str) -> str | None:
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        path = line.partition("/")[2]
+        if f"/{package}" in path and Path(path).name.startswith(("libgomp", "libiomp5", "libomp")):
+            return f"/{path}"
+    return None
