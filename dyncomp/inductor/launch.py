@@ -61,6 +61,8 @@ struct Gemm {
   i64 causal, seen;
   const struct Filling* fill_a;
   const struct Filling* fill_b;
+  i64 softmax;
+  double factor;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
@@ -318,6 +320,13 @@ def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledG
             _owner(plan.owner),
         )
     )
+
+
+def addresses(plan: LaunchPlan, library: Library) -> tuple[int, tuple[int, ...]]:
+    """What ``CompiledGraph.retarget`` takes to run another build of the same kernels: addresses of the
+    function of sizes and of each step (0: none)."""
+    steps = [_address(library, s.symbol) if isinstance(s, KernelStep) else 0 for s in plan.steps]
+    return (_address(library, plan.sizes_symbol) if plan.size_count else 0, tuple(steps))
 
 
 def _address(library: Library | None, name: str) -> int:

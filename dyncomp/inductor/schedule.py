@@ -52,11 +52,21 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class SoftmaxRows:
+    """The runtime makes ``softmax(factor * scores)`` of rows; ``empty_is_zero``: rows of -inf alone become 0
+    (else NaN)."""
+
+    factor: float
+    empty_is_zero: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TileKernel:
     """Run ``kernel``, which is over the numbers of a tile (``epilogue.TILE_NUMBERS``), on every finished tile
     of a product; its buffer number ``source`` is the tile, the others are the plan's ``slots``. In a
     chain a tile is whole rows, and buffer number ``sink`` is what is made of them; ``hidden_after``: it makes
     zeros of column ``row + hidden_after + 1`` and those behind it, so that tiles may have fewer columns.
+    ``softmax``: the kernel makes scores in place of the product, and the runtime makes a softmax of these.
     ``work_ns``: estimated time for all tiles on one core."""
 
     kernel: Kernel
@@ -64,6 +74,7 @@ class TileKernel:
     source: int
     sink: int = -1
     hidden_after: int | None = None
+    softmax: SoftmaxRows | None = None
     work_ns: float = 0.0
 
 

@@ -40,7 +40,9 @@
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
  *          c of the first and a of the second are not used, nor is `done` of the second. Where `causal` of the first is
  *          set `done` makes zeros of columns from row + `seen` on: it gets tiles of fewer columns where the second's b
- *          has only finite rows from there on.
+ *          has only finite rows from there on. Where `softmax` of the first is set (float32 only) the rows become
+ *          softmax(factor * scores), rows of -inf alone 0 if it is 2, else NaN; `done` (or NULL) then writes the scores
+ *          in place of the product, all but what is hidden, and makes no zeros.
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
@@ -82,6 +84,8 @@ struct Gemm {
   i64 causal, seen;
   const struct Filling* fill_a;
   const struct Filling* fill_b;
+  i64 softmax;
+  double factor;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);

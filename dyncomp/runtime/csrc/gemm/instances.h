@@ -20,6 +20,8 @@ namespace {
 
 #include "multiply.h"
 
+#include "softmax.h"
+
 #include "chain.h"
 
 }  // namespace
