@@ -88,6 +88,11 @@ def _linear_gelu(m: int, n: int, k: int) -> Case:
 
 
 # -- convolutions -----------------------------------------------------------------------------
+def _innermost(x: np.ndarray) -> np.ndarray:
+    """With its channels innermost in memory."""
+    return np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
+
+
 def _convolution(
     name: str,
     channels: tuple[int, int],
@@ -108,9 +113,9 @@ def _convolution(
         y = torch.nn.functional.conv2d(x, w, b, stride=stride, padding=pad, groups=groups)
         return torch.relu(y)
 
-    def arguments() -> list[Any]:
+    def arguments() -> tuple[np.ndarray, ...]:
         x, w, b = _random(*shapes)
-        return [np.moveaxis(np.moveaxis(a, 1, -1).copy(), -1, 1) if last else a for a in (x, w)] + [b]
+        return (_innermost(x), _innermost(w), b) if last else (x, w, b)
 
     shapes = ((1, came, size, size), (went, came // groups, kernel, kernel), (went,))
     flops = 2.0 * out * out * went * came // groups * kernel * kernel
