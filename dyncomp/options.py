@@ -12,6 +12,7 @@ from .sizes import DynamicArguments, parse_dynamic
 
 MODES = ("default", "reduce-overhead", "max-autotune")
 PROGRESS = ("auto", "on", "off")
+TIERS = ("best", "fast-first")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class Options:
     ``tuning_seconds``: under ``mode="max-autotune"``, how long the forms of one graph (of one step on a GPU)
     may be measured; ``progress``: whether a bar shows that on standard error: ``"on"``, ``"off"``, or
     ``"auto"``, where that is a terminal.
+    ``tier``: ``"best"``: graphs wait for the compiler to optimise them; ``"fast-first"``: large ones begin
+    with code that is built sooner, and optimised code takes its place when a background build is done
+    (:mod:`dyncomp.inductor.tiers`). Not under ``mode="max-autotune"``, and not on a GPU.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
     """
 
@@ -65,6 +69,7 @@ class Options:
     keep_packed: bool = True
     tuning_seconds: float = 4.0
     progress: str = "auto"
+    tier: str = "best"
     capture_plain: bool = False
     cache: bool = True
 
@@ -88,6 +93,7 @@ _NOT_IN_KEY = frozenset(
         "measure",
         "tuning_seconds",
         "progress",
+        "tier",
     )
 )
 _KNOWN = {f.name: f for f in fields(Options)}
@@ -101,6 +107,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "native_loop_us": int,
     "tuning_seconds": float,
     "progress": str,
+    "tier": str,
     "stop_after": str,
     "dump": str,
     "debug_verify": lambda text: text not in ("", "0"),
@@ -164,3 +171,5 @@ def _check_types(options: Options) -> None:
             raise ValueError(f"{field.name} must not be negative, is {value!r}")
     if options.progress not in PROGRESS:
         raise ValueError(f"progress must be one of {', '.join(PROGRESS)}, is {options.progress!r}")
+    if options.tier not in TIERS:
+        raise ValueError(f"tier must be one of {', '.join(TIERS)}, is {options.tier!r}")

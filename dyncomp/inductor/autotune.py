@@ -7,7 +7,6 @@ contraction and reassociation stay forbidden.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -50,7 +49,7 @@ def fastest(
     default = build(plan, library)
     toolchain = find_toolchain()
     variants = {"default": (sources[0], toolchain)}
-    variants |= {" ".join(extra): (sources[0], _with_flags(toolchain, extra)) for extra in VARIANTS}
+    variants |= {" ".join(extra): (sources[0], toolchain.with_flags(extra)) for extra in VARIANTS}
     variants |= {f"source {n}": (source, toolchain) for n, source in enumerate(sources[1:], 1)}
     names = [*variants]
     choices = choices_in(cache.directory)
@@ -113,14 +112,6 @@ def _built(
         return build(plan, cache.load(*variant))
     except ToolchainError:
         return None
-
-
-def _with_flags(toolchain: Toolchain, extra: tuple[str, ...]) -> Toolchain:
-    return dataclasses.replace(
-        toolchain,
-        flags=(*toolchain.flags, *extra),
-        fingerprint=f"{toolchain.fingerprint} {' '.join(extra)}",
-    )
 
 
 def _arguments(graph: Graph, examples: Sequence[Any]) -> list[Any] | None:

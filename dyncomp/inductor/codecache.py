@@ -24,7 +24,7 @@ from pathlib import Path
 from dyncomp.dataclass import dataclass, field
 from dyncomp.errors import ToolchainError
 from dyncomp.inductor.launch import ABI_VERSION, Library
-from dyncomp.inductor.toolchain import Toolchain, find_toolchain
+from dyncomp.inductor.toolchain import Runner, Toolchain, find_toolchain
 
 log = logging.getLogger("dyncomp.codecache")
 
@@ -58,18 +58,27 @@ class KernelCache:
     stats: CacheStats = field(default_factory=CacheStats)
     _loaded: dict[str, Library] = field(default_factory=dict, repr=False)
 
-    def load(self, source: str, toolchain: Toolchain | None = None) -> Library:
-        """The library of one translation unit, built if need be. :class:`ToolchainError` if it cannot be."""
-        return self.load_many([source], toolchain)[0]
+    def load(self, source: str, toolchain: Toolchain | None = None, runner: Runner | None = None) -> Library:
+        """The library of one translation unit, built if need be (by ``runner``). Raises
+        :class:`ToolchainError` if it cannot be."""
+        found = self.find(source, find_toolchain() if toolchain is None else toolchain)
+        return self.load_many([source], toolchain, runner)[0] if found is None else found
 
-    def load_many(self, sources: Sequence[str], toolchain: Toolchain | None = None) -> list[Library]:
+    def find(self, source: str, toolchain: Toolchain) -> Library | None:
+        """The library of one translation unit, where it is there."""
+        key = kernel_key(source, toolchain)
+        return self._loaded[key] if self._on_hand(key) else None
+
+    def load_many(
+        self, sources: Sequence[str], toolchain: Toolchain | None = None, runner: Runner | None = None
+    ) -> list[Library]:
         """The libraries of several translation units; those missing are compiled at the same time."""
         toolchain = find_toolchain() if toolchain is None else toolchain
         keys = [kernel_key(source, toolchain) for source in sources]
         unique = dict(zip(keys, sources))
         missing = {key: source for key, source in unique.items() if not self._on_hand(key)}
         if missing:
-            self._build_many(missing, toolchain)
+            self._build_many(missing, toolchain, runner)
         return [self._loaded[key] for key in keys]
 
     def path_of(self, key: str) -> Path:
@@ -118,25 +127,25 @@ class KernelCache:
         library = Library(path)
         self._loaded.setdefault(key, library)
 
-    def _build_many(self, missing: Mapping[str, str], toolchain: Toolchain) -> None:
+    def _build_many(self, missing: Mapping[str, str], toolchain: Toolchain, runner: Runner | None) -> None:
         items = list(missing.items())
         if len(items) == 1:
-            self._build(*items[0], toolchain)
+            self._build(*items[0], toolchain, runner)
             return
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(min(len(items), len(os.sched_getaffinity(0)))) as pool:
-            for finished in [pool.submit(self._build, key, text, toolchain) for key, text in items]:
+            for finished in [pool.submit(self._build, key, text, toolchain, runner) for key, text in items]:
                 finished.result()
 
-    def _build(self, key: str, source: str, toolchain: Toolchain) -> None:
+    def _build(self, key: str, source: str, toolchain: Toolchain, runner: Runner | None) -> None:
         path = self.path_of(key)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _build_lock(self.directory / _FORMAT / f"{key[:2]}.lock"):
                 # another process may have built it while this one waited
                 if not self._sound(path):
-                    _compile_into(path, source, toolchain)
+                    _compile_into(path, source, toolchain, runner)
                     self.stats.builds += 1
         except OSError as error:
             raise ToolchainError(f"cannot write compiled code to {path.parent}: {error}") from error
@@ -239,7 +248,7 @@ def _build_lock(path: Path) -> Iterator[None]:
             lock.release()
 
 
-def _compile_into(path: Path, source: str, toolchain: Toolchain) -> None:
+def _compile_into(path: Path, source: str, toolchain: Toolchain, runner: Runner | None) -> None:
     """Compile beside ``path``, append the footer, rename. The source stays beside it, also on failure."""
     text = path.with_suffix(".cpp")
     with tempfile.TemporaryDirectory(prefix=".build-", dir=path.parent) as scratch:
@@ -247,7 +256,7 @@ def _compile_into(path: Path, source: str, toolchain: Toolchain) -> None:
         draft.write_text(source)
         os.replace(draft, text)
         built = Path(scratch) / path.name
-        toolchain.compile(text, built)
+        toolchain.compile(text, built, runner)
         content = built.read_bytes()
         with open(built, "ab") as file:
             file.write(hashlib.sha256(content).digest() + _MAGIC)

@@ -33,6 +33,7 @@ from .plan import Planned, Planner
 from .prologue import fuse_prologues
 from .render.cpp import render_module
 from .schedule import Alternatives, CallBlas, CallChain, LaunchKernel, Module, Step
+from .tiers import FirstBuild, Tier, first_build
 from .toolchain import find_toolchain
 
 T = TypeVar("T")
@@ -45,7 +46,8 @@ class CompiledArtifact:
     """What :func:`compile_graph` makes.
 
     ``call(*inputs, *integers)``: the visible outputs (the bare value where there is one). ``kernels``: the
-    distinct kernels. ``source``: the C++ translation unit. ``seconds``: by pass.
+    distinct kernels. ``source``: the C++ translation unit. ``seconds``: by pass. ``tier``: which build runs,
+    where one came first that was built quickly.
     """
 
     call: Callable[..., Any]
@@ -57,12 +59,15 @@ class CompiledArtifact:
     arena_bytes: int = 0
     temp_bytes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    tier: Tier | None = None
 
     def describe(self) -> str:
         """Steps, memory and kernels in words and as Python."""
         lines = [f"{self.graph.name}: {_count(self.module)}"]
         if self.temp_bytes:
             lines.append(f"temporaries: {self.temp_bytes:,} bytes in an arena of {self.arena_bytes:,}")
+        if self.tier is not None:
+            lines.append(self.tier.describe())
         for segment in self.module.segments:
             lines.append(f"{segment.symbol}:")
             for step in segment.steps:
@@ -139,6 +144,7 @@ def compile_graph(
     planned = timed("schedule", lambda: planner.run(items))
     source = ""
     library: Library | None = None
+    first: FirstBuild | None = None
     if planned.module.segments or planned.module.sizes:
         toolchain = find_toolchain()
         calls = toolchain.calls_vectors and load_vector_math()
@@ -146,7 +152,9 @@ def compile_graph(
         generated = timed("render", lambda: render_module(planned.module, serial_ns, calls))
         source = generated if edit is None else edit(generated)
         cache = open_cache(None if options.cache else {**os.environ, "DYNCOMP_FORCE_DISABLE_CACHES": "1"})
-        library = timed("build", lambda: cache.load(source, toolchain))
+        fast = options.tier == "fast-first" and options.mode != "max-autotune"
+        first = timed("build", lambda: first_build(source, planned.module, toolchain, cache, fast))
+        library = first.library
     if options.num_threads:
         set_num_threads(options.num_threads)
     if library is not None and options.mode == "max-autotune":
@@ -159,7 +167,11 @@ def compile_graph(
         )
     else:
         call = timed("launch", lambda: build(planned.plan, library))
-    return _artifact(graph, call, planned, memory, source, items, timed.seconds)
+        if first is not None:
+            first.improve(call, planned.plan)
+    artifact = _artifact(graph, call, planned, memory, source, items, timed.seconds)
+    artifact.tier = first.tier if first is not None else None
+    return artifact
 
 
 def _lowered(

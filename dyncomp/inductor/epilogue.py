@@ -17,6 +17,7 @@ from .loopir import Axis, Index, Kernel, Stmt
 from .lower_contract import Product
 from .lower_emit import Emitted
 from .lower_values import Storage, place_of
+from .schedule import SoftmaxRows
 
 SIMPLE = frozenset(("const", "load", "cast", "store", *SCALARS))
 # Pointers that the function of a tile gets at most.
@@ -33,7 +34,8 @@ TILE_NUMBERS = {"number": 0, "row": 0, "rows": 6, "col": 0, "cols": 256, "tile_r
 class Tiled:
     """A kernel rewritten to cover a tile; its buffer ``source`` is the tile. ``private``: nothing else reads
     the product, so that it needs no memory. ``sink``: the buffer for what is made of rows (in a chain).
-    ``hidden_after``: what is made of column ``row + hidden_after + 1`` and those behind it is 0."""
+    ``hidden_after``: what is made of column ``row + hidden_after + 1`` and those behind it is 0. ``softmax``:
+    the kernel makes only the scores of a softmax, in place, that the runtime makes."""
 
     kernel: Kernel
     storages: tuple[Storage, ...]
@@ -41,6 +43,7 @@ class Tiled:
     private: bool
     sink: int = -1
     hidden_after: int | None = None
+    softmax: SoftmaxRows | None = None
 
 
 @dataclass(eq=False)
@@ -161,14 +164,15 @@ def target_of(call: LibraryCall) -> Storage:
     return place_of(call.value).storage
 
 
-def touched(item: Item) -> list[Storage]:
-    """The storages that a step reads or writes."""
-    if isinstance(item, LibraryCall):
-        return [place_of(v).storage for v in (*item.operands, *item.results)]
-    return list(item.storages)
+def touched(item: Item) -> Sequence[Storage]:
+    """The storages that a step reads or writes. Asked of all steps behind each product: kept."""
+    if item.storages is None:
+        assert isinstance(item, LibraryCall)
+        item.storages = tuple([place_of(v).storage for v in (*item.operands, *item.results)])
+    return item.storages
 
 
-def written(item: Item) -> list[Storage]:
+def written(item: Item) -> Sequence[Storage]:
     """What a step writes: everything, for a step that does not say."""
     if isinstance(item, Emitted):
         return [s for s, b in zip(item.storages, item.kernel.buffers) if b.mode != "in"]
@@ -194,7 +198,11 @@ def find_reader(left: Sequence[Item | None], at: int, call: LibraryCall) -> int 
 def read_later(rest: Sequence[Item | None], target: Storage) -> bool:
     if target.role != "temp":
         return True
-    return any(s is target for item in rest if item is not None for s in touched(item))
+    for item in rest:
+        for storage in () if item is None else touched(item):
+            if storage is target:
+                return True
+    return False
 
 
 # -- the kernel of a tile ---------------------------------------------------------------------

@@ -100,6 +100,8 @@ class LibraryCall:
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
     detail: Any = None
+    # what it reads or writes, once all places are known (``epilogue.touched``)
+    storages: tuple[Storage, ...] | None = None
 
 
 StepItem = Cluster | LibraryCall

@@ -34,6 +34,7 @@ struct Windows {
   i64 columns;
   i64 sizes[2], kernel[2], stride[2], dilation[2], padding[2];
   i64 channel, step[2];
+  i64 channels_last, depthwise;
 };
 struct Filling {
   void (*fill)(void* context, const void* to, i64 to_row, i64 product, i64 row, i64 rows, i64 col, i64 cols);
@@ -61,6 +62,8 @@ struct Gemm {
   i64 causal, seen;
   const struct Filling* fill_a;
   const struct Filling* fill_b;
+  i64 softmax;
+  double factor;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
@@ -318,6 +321,13 @@ def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledG
             _owner(plan.owner),
         )
     )
+
+
+def addresses(plan: LaunchPlan, library: Library) -> tuple[int, tuple[int, ...]]:
+    """What ``CompiledGraph.retarget`` takes to run another build of the same kernels: addresses of the
+    function of sizes and of each step (0: none)."""
+    steps = [_address(library, s.symbol) if isinstance(s, KernelStep) else 0 for s in plan.steps]
+    return (_address(library, plan.sizes_symbol) if plan.size_count else 0, tuple(steps))
 
 
 def _address(library: Library | None, name: str) -> int:

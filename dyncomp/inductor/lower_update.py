@@ -96,10 +96,13 @@ class Updates:
 
     def _force_pending(self, root: Value, position: int) -> None:
         """Compute now what would read the old contents later, or raise after the overwriting."""
-        for value in list(self.lowering.pending):
-            if not value.inline:
-                self.lowering.pending.remove(value)
-            elif any(u.position > position for u in value.uses) and (root in value.leaves or value.raises):
+        waiting = [value for value in self.lowering.pending if value.inline]
+        self.lowering.pending[:] = waiting
+        for value in waiting:
+            # the cheap question first: there are as many values as operations
+            if not (root in value.leaves or value.raises) or not value.inline:
+                continue
+            if any(u.position > position for u in value.uses):
                 self.lowering.materialise(value)
 
     def _copy_base(self, value: Value, base: Value) -> None:

@@ -6,10 +6,15 @@ import functools
 import hashlib
 import os
 import platform
+import re
 import shutil
+import signal
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dyncomp.dataclass import dataclass
 from dyncomp.errors import ToolchainError
@@ -47,6 +52,70 @@ LIBRARIES: tuple[str, ...] = ("-lgcc",)
 _CANDIDATES = ("g++", "clang++", "c++")
 _COMPILE_SECONDS = 600.0
 _MESSAGE_LINES = 30
+_PART = re.compile(r"^#if DC_PART\((\d+)\)$", re.M)
+
+
+class Runner:
+    """Starts compilers and waits for them. ``background``: at a low priority, in process groups of their own,
+    so that keys typed at a terminal do not reach them; ``stop`` ends them from another thread."""
+
+    def __init__(self, background: bool = False) -> None:
+        self.background = background
+        self.stopped = False
+        self.running: list[subprocess.Popen[bytes]] = []
+        nice = shutil.which("nice") if background else None
+        self.prefix = () if nice is None else (nice, "-n", "10")
+
+    def run(self, commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
+        """Run commands side by side: exit status and output of each. None is left running."""
+        started: list[tuple[subprocess.Popen[bytes], Any]] = []
+        try:
+            for command in commands:
+                started.append(self._start(command))
+            return [(process.wait(_COMPILE_SECONDS), _text(output)) for process, output in started]
+        finally:
+            for process, output in started:
+                self._end(process)
+                process.wait()
+                self.running.remove(process)
+                output.close()
+
+    def stop(self) -> None:
+        self.stopped = True
+        for process in [*self.running]:
+            self._end(process)
+
+    def _start(self, command: Sequence[str]) -> tuple[subprocess.Popen[bytes], Any]:
+        output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by run
+        process = subprocess.Popen(
+            [*self.prefix, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LC_ALL": "C"},
+            start_new_session=self.background,
+        )
+        self.running.append(process)
+        if self.stopped:
+            self._end(process)
+        return process, output
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        if process.poll() is not None:
+            return
+        if not self.background:
+            process.kill()
+            return
+        try:
+            os.killpg(process.pid, signal.SIGKILL)  # with the parts that the compiler started
+        except ProcessLookupError:
+            return
+
+
+def _text(output: Any) -> str:
+    output.seek(0)
+    text: str = output.read().decode(errors="replace")
+    return text
 
 
 @dataclass(frozen=True)
@@ -58,32 +127,55 @@ class Toolchain:
     flags: tuple[str, ...]
     fingerprint: str
 
-    def compile(self, source: Path, output: Path) -> None:
-        """Compile the file ``source`` into the shared library ``output``.
+    def compile(self, source: Path, output: Path, runner: Runner | None = None) -> None:
+        """Compile the file ``source`` into the shared library ``output``; the parts of a large one (see
+        ``render.cpp``) side by side, on as many cores as there are.
 
         Raises :class:`ToolchainError` with the compiler's message and the source's path."""
-        command = [self.compiler, *self.flags, str(source), "-o", str(output), *LIBRARIES]
+        runner = Runner() if runner is None else runner
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=_COMPILE_SECONDS,
-                env={**os.environ, "LC_ALL": "C"},
-                check=False,
+            text = source.read_text(errors="replace")
+        except OSError:
+            text = ""  # the compiler says what is wrong
+        masks = _shares(text, len(os.sched_getaffinity(0)))
+        if len(masks) < 2:
+            self._run([self._command(source, output, *LIBRARIES)], source, runner)
+        else:
+            objects = [output.with_suffix(f".{k}.o") for k in range(len(masks))]
+            parts = [
+                self._command(source, made, "-c", f"-DDC_PARTS={mask}ull")
+                for made, mask in zip(objects, masks)
+            ]
+            self._run(parts, source, runner)
+            self._run(
+                [[self.compiler, *self.flags, *map(str, objects), "-o", str(output), *LIBRARIES]],
+                source,
+                runner,
             )
+        if not output.exists():
+            raise ToolchainError(f"{self.compiler} failed (it made nothing) on {source}")
+
+    def _command(self, source: Path, output: Path, *more: str) -> list[str]:
+        return [self.compiler, *self.flags, str(source), "-o", str(output), *more]
+
+    def _run(self, commands: Sequence[Sequence[str]], source: Path, runner: Runner) -> None:
+        try:
+            found = runner.run(commands)
         except subprocess.TimeoutExpired as error:
             raise ToolchainError(
                 f"{self.compiler} ran for more than {_COMPILE_SECONDS:.0f} s on {source}"
             ) from error
         except OSError as error:
             raise ToolchainError(f"cannot run {self.compiler}: {error}") from error
-        if done.returncode == 0 and output.exists():
-            return
-        lines = done.stdout.decode(errors="replace").splitlines()
-        shown = "\n".join(lines[:_MESSAGE_LINES]) or "no message"
-        raise ToolchainError(f"{self.compiler} failed ({done.returncode}) on {source}:\n{shown}")
+        for status, text in found:
+            if status:
+                shown = "\n".join(text.splitlines()[:_MESSAGE_LINES]) or "no message"
+                raise ToolchainError(f"{self.compiler} failed ({status}) on {source}:\n{shown}")
+
+    def with_flags(self, extra: tuple[str, ...]) -> Toolchain:
+        """The same with more flags, whose code has other addresses in the cache."""
+        fingerprint = f"{self.fingerprint} {' '.join(extra)}"
+        return replace(self, flags=(*self.flags, *extra), fingerprint=fingerprint)
 
     @property
     def calls_vectors(self) -> bool:
@@ -95,6 +187,20 @@ class Toolchain:
     def version(self) -> str:
         """The first line of ``compiler --version`` (runs the compiler: for people, not for keys)."""
         return _version(self.compiler)
+
+
+def _shares(text: str, cores: int) -> list[int]:
+    """Which parts of a source each compiler takes, as bits; nothing for a source in one part."""
+    marks = [*_PART.finditer(text)]
+    sizes = [end.start() - mark.start() for mark, end in zip(marks, marks[1:])]
+    sizes += [len(text) - mark.start() for mark in marks[-1:]]
+    shares = [(0, 0)] * min(cores, len(marks))
+    if len(shares) < 2:
+        return []
+    for size, mark in sorted(zip(sizes, [int(mark[1]) for mark in marks]), reverse=True):
+        least = shares.index(min(shares))
+        shares[least] = (shares[least][0] + size, shares[least][1] | 1 << mark)
+    return [mask for _, mask in shares]
 
 
 def find_toolchain(environ: Mapping[str, str] | None = None) -> Toolchain:

@@ -15,6 +15,9 @@ class CompiledGraph:
     def name(self) -> str: ...
     @property
     def num_inputs(self) -> int: ...
+    def retarget(self, sizes: int, steps: tuple[int, ...]) -> None:
+        """Run other builds of the same functions, given by their addresses (0: none); ValueError if they are
+        not as many as the plan has."""
 
 def load_library(path: str) -> int:
     """dlopen (local, bind now); OSError with the loader's message. Libraries stay loaded."""

@@ -8,7 +8,7 @@ import pytest
 import dyncomp
 import dyncomp.inductor.compile as inductor
 from dyncomp.inductor import launch
-from dyncomp.inductor.render import stream
+from dyncomp.inductor.render import ahead, stream
 from dyncomp.inductor.toolchain import find_toolchain
 
 pytestmark = pytest.mark.skipif(
@@ -131,18 +131,46 @@ def doubled_maximum(x):
     return x.max(axis=1) * 2
 
 
+@pytest.fixture
+def large(monkeypatch):
+    """Arrays and rows of any size are taken to be too large for the caches."""
+    monkeypatch.setattr(ahead, "KEPT_BYTES", 0)
+
+
+def asked(source: str) -> list[str]:
+    return [line for line in source.splitlines() if "__builtin_prefetch" in line]
+
+
 @pytest.mark.parametrize("program", [softmax, layernorm])
 @pytest.mark.parametrize("shape", [(7, 512), (5, 1000), (3, 4095)])
-def test_the_next_row_is_asked_for(sources, program, shape) -> None:
-    """Once for each row, by the second pass over it; its end included, where nothing lies behind."""
+def test_the_next_row_is_asked_for(sources, large, program, shape) -> None:
+    """By every pass over a row, a share each; the last row's included, where nothing lies behind."""
     x = numbers(np.float32, *shape) / 10
     np.testing.assert_allclose(dyncomp.compile(program)(x), program(x), rtol=1e-5, atol=1e-6)
-    asked = [line for line in sources[0].splitlines() if "__builtin_prefetch" in line]
-    assert asked
-    assert all(f"+ {shape[1]} + " in line for line in asked)
+    assert asked(sources[0])
+    assert all(f"+ {shape[1]} + " in line for line in asked(sources[0]))
+    assert f"+ 1 * {shape[1]}) / " in sources[0]
 
 
 @pytest.mark.parametrize("program", [scaled, doubled_maximum])
-def test_rows_read_once_are_not_asked_for(sources, program) -> None:
-    dyncomp.compile(program)(numbers(np.float32, 7, 512))
-    assert "__builtin_prefetch" not in sources[0]
+def test_what_is_read_once_is_asked_for_a_page_ahead(sources, large, program) -> None:
+    x = numbers(np.float32, 7, 512)
+    np.testing.assert_array_equal(dyncomp.compile(program)(x), program(x))
+    assert asked(sources[0])
+    assert all("+ 1024 + " in line for line in asked(sources[0]))
+
+
+def test_of_neighbours_the_first_to_read_a_line_asks_for_it(sources, large) -> None:
+    x = numbers(np.float32, 40, 600)
+    np.testing.assert_allclose(dyncomp.compile(jacobi)(x), jacobi(x), rtol=1e-6)
+    assert len(asked(sources[0])) == 1
+
+
+def affine(x, w):
+    return x * w
+
+
+def test_what_stays_in_the_caches_is_not_asked_for(sources) -> None:
+    x, w = numbers(np.float32, 7, 512), numbers(np.float32, 512)
+    np.testing.assert_array_equal(dyncomp.compile(affine)(x, w), affine(x, w))
+    assert not asked(sources[0])

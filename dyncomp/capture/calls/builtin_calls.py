@@ -38,6 +38,15 @@ def _isinstance(tracer: Tracer, obj: Value, classes: Value) -> Value:
     return ConstValue(instance_checks.is_instance(tracer, obj, tracer.constant_of(classes, "a class")))
 
 
+@_builtin(type.__instancecheck__)
+def _type_instancecheck(tracer: Tracer, cls: Value, obj: Value, /) -> Value:
+    """What metaclasses of the program fall back on."""
+    known = tracer.constant_of(cls, "a class")
+    instance_checks.check_class_attribute(tracer, obj)
+    tracer.rely_on(obj.pytype)
+    return ConstValue(known in obj.pytype.__mro__)
+
+
 @_builtin(issubclass)
 def _issubclass(tracer: Tracer, cls: Value, classes: Value) -> Value:
     return ConstValue(instance_checks.is_subclass(tracer, cls, tracer.constant_of(classes, "a class")))

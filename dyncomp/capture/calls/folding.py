@@ -146,6 +146,11 @@ def _is_plain(constant: Any) -> bool:
     return all(map(_is_plain, constant)) if type(constant) is tuple else type(constant) in _PLAIN
 
 
+def is_library_tuple(tracer: Tracer, value: Value) -> bool:
+    """Whether it is of a class of tuples that an array library has (``torch.Size``)."""
+    return isinstance(value, TupleValue) and any(f.is_constant(value.cls) for f in tracer.config.frontends)
+
+
 def literal(tracer: Tracer, value: Value, what: str, inside: tuple[Value, ...] = ()) -> Any:
     """A real object equal to a value that is constant all through, for a function that only reads it."""
     value = tracer.realize(value)
@@ -156,8 +161,8 @@ def literal(tracer: Tracer, value: Value, what: str, inside: tuple[Value, ...] =
     around = (*inside, value)
     if isinstance(value, ListValue):
         return [literal(tracer, v, what, around) for v in value.contents(tracer)]
-    if isinstance(value, TupleValue) and value.cls is tuple:
-        return tuple(literal(tracer, v, what, around) for v in value.contents(tracer))
+    if isinstance(value, TupleValue) and (value.cls is tuple or is_library_tuple(tracer, value)):
+        return value.cls(literal(tracer, v, what, around) for v in value.contents(tracer))
     if isinstance(value, DictValue) and value.cls is dict:
         return {k: literal(tracer, v, what, around) for k, v in value.contents(tracer).items()}
     if isinstance(value, SetValue):

@@ -19,7 +19,7 @@ from ..values.number import PYTHON_NUMBERS, ConstValue, TextValue
 from ..values.obj import InstanceValue
 from ..values.seq import ListValue, RangeValue, TupleValue
 from ..values.sets import SetValue
-from .folding import is_computed, literal, pure_operand, python_call
+from .folding import is_computed, is_library_tuple, literal, pure_operand, python_call
 
 _PLAIN = (*PYTHON_NUMBERS, str, bytes, type(None), type(Ellipsis), range, slice)
 
@@ -90,7 +90,8 @@ def _is_printable(tracer: Tracer, value: Value) -> bool:
     """Whether the value is constant all through and printing it runs no code of the user's."""
     value = tracer.realize(value)
     if isinstance(value, (ListValue, TupleValue)):
-        return value.pytype in (list, tuple) and all(_is_printable(tracer, v) for v in value.contents(tracer))
+        known = value.pytype in (list, tuple) or is_library_tuple(tracer, value)
+        return known and all(_is_printable(tracer, v) for v in value.contents(tracer))
     if isinstance(value, DictValue):
         entries = value.contents(tracer) if value.cls is dict else {None: value}
         keys = all(_is_printable_constant(tracer, k) for k in entries)

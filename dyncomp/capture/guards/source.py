@@ -15,6 +15,22 @@ from dyncomp.capture.guards.serial import pack_constant, unpack_constant
 from dyncomp.dataclass import dataclass
 
 
+def _hashed_once(cls: type[Any]) -> Any:
+    """A path's hash goes over all of its length, and paths are keys everywhere: it is kept."""
+    of_fields: Any = cls.__hash__
+
+    def __hash__(self: Any) -> int:
+        try:
+            found: int = self._hash
+        except AttributeError:
+            found = of_fields(self)
+            object.__setattr__(self, "_hash", found)
+        return found
+
+    cls.__hash__ = __hash__  # type: ignore[assignment]
+    return cls
+
+
 @dataclass(frozen=True)
 class Source:
     """Base class. ``expr()`` is a Python expression; ``name()`` a short name for generated variables."""
@@ -165,6 +181,7 @@ class ConstSource(Source):
 
 
 # -- steps ------------------------------------------------------------------------------------
+@_hashed_once
 @dataclass(frozen=True)
 class AttrSource(Source):
     """``base.attr`` as Python would read it where that runs no Python code: instance dict, slots, module
@@ -180,6 +197,7 @@ class AttrSource(Source):
         return f"{self.base.expr()}.{self.attr}"
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class TypeAttrSource(Source):
     """The raw entry ``attr`` found along the method resolution order of the type that ``base`` yields,
@@ -195,6 +213,7 @@ class TypeAttrSource(Source):
         return f"{self.base.name()}_{self.attr}"
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class InstanceDictSource(Source):
     """Entry ``attr`` of the object's own ``__dict__``, whatever its type defines."""
@@ -209,6 +228,7 @@ class InstanceDictSource(Source):
         return f"{self.base.name()}_{self.attr}"
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class ItemSource(Source):
     """Stored item: ``key`` is an int for lists and tuples (subclasses too; negative not allowed), or a
@@ -231,6 +251,7 @@ class ItemSource(Source):
         return f"{self.base.expr()}[{self.key!r}]"
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class DictKeySource(Source):
     """Key number ``index`` of a dict in insertion order."""
@@ -242,6 +263,7 @@ class DictKeySource(Source):
         return f"list({self.base.expr()})[{self.index}]"
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class DictValueSource(Source):
     """Value number ``index`` of a dict in insertion order."""
@@ -253,6 +275,7 @@ class DictValueSource(Source):
         return f"list({self.base.expr()}.values())[{self.index}]"
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class TypeSource(Source):
     """``type(base)``."""
@@ -263,6 +286,7 @@ class TypeSource(Source):
         return f"type({self.base.expr()})"
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class CellContentsSource(Source):
     """``base.cell_contents`` of a cell object (an empty cell misses)."""

@@ -34,11 +34,11 @@ def is_instance(tracer: Tracer, obj: Value, given: Any) -> bool:
         return True
     if not isinstance(given, type):
         raise Break("unsupported-call", f"isinstance of {obj.describe()} and {short(given):.40}")
-    _check_class_attribute(tracer, obj)
+    check_class_attribute(tracer, obj)
     return _check(tracer, "__instancecheck__", obj, cls, given)
 
 
-def _check_class_attribute(tracer: Tracer, obj: Value) -> None:
+def check_class_attribute(tracer: Tracer, obj: Value) -> None:
     """``isinstance`` also asks ``obj.__class__``."""
     member = attributes.find_member(tracer, obj.pytype, "__class__")
     if member is None or member.raw is not object.__dict__["__class__"]:

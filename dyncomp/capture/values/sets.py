@@ -1,4 +1,4 @@
-"""Sets and frozensets of constants.
+"""Sets and frozensets of constants, and sets of objects that are told by identity.
 
 The order in which a set gives its elements depends on how it was filled. A set made in the frame is
 mirrored by a real one that goes through the same operations, so that its order is the program's own. One
@@ -8,6 +8,7 @@ from outside is guarded with its order; what is derived from it or done to it le
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,18 +16,25 @@ from ..breaks import Break, Skip
 from ..guards.facts import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import Source
+from ..objects.identity import identical
+from .array import ArrayValue
 from .base import Codegen, Tracer, Value
 from .iterator import IteratorValue, advance
 from .number import ConstValue, SymIntValue
+from .obj import InstanceValue
 from .seq import TupleValue, refuse_large
 
 LARGEST_OUTSIDE = 256  # elements of a set from outside that guards compare
+_MOST_OBJECTS = 48  # in a set: which they are is asked of each two
+_PLAIN = (type(None), bool, int, float, str, bytes)
 
 
 def has_elements_in_order(found: Any, elements: tuple[Any, ...]) -> bool:
     """The guard of a set from outside: its elements by type and value, in the order that it gives them."""
     if len(found) != len(elements):
         return False
+    if all(map(operator.is_, found, elements)):
+        return True
     return all(type(a) is type(b) and a == b for a, b in zip(found, elements))
 
 
@@ -54,6 +62,7 @@ class SetValue(Value):
         self._seed = tuple(mirror) if mirror is not None else ()
         self.mutated = False
         self._symbolic = tuple(symbolic)  # what it was filled with, as long as only their number was asked
+        self._objects: list[Value] = []  # in a set that nothing else was put into; they are told by identity
         self.place = (tracer.frames[-1].raw_code, tracer.frames[-1].current) if tracer.frames else None
 
     @property
@@ -62,6 +71,8 @@ class SetValue(Value):
 
     def elements(self, tracer: Tracer) -> Any:
         """A real set with the elements."""
+        if self._objects:
+            raise Break("unsupported-operation", "what a set of objects does but take and find them")
         if self._symbolic:
             self._fill([self.element_of(tracer, item) for item in self._symbolic])
         if self._mirror is None:
@@ -93,6 +104,10 @@ class SetValue(Value):
 
     # -- operations -----------------------------------------------------------------------------
     def contains(self, tracer: Tracer, item: Value) -> Value:
+        if self._objects:
+            return ConstValue(self._has_object(tracer, item))
+        if self._is_empty_here() and is_told_by_identity(tracer, item):
+            return ConstValue(False)
         return ConstValue(self.element_of(tracer, item) in self.elements(tracer))
 
     def element_of(self, tracer: Tracer, item: Value) -> Any:
@@ -105,9 +120,11 @@ class SetValue(Value):
         return element
 
     def truth(self, tracer: Tracer) -> bool:
-        return bool(self._symbolic) or bool(self.elements(tracer))
+        return bool(self._symbolic or self._objects) or bool(self.elements(tracer))
 
     def length(self, tracer: Tracer) -> Value:
+        if self._objects:
+            return ConstValue(len(self._objects))
         if self._symbolic:
             distinct: list[Value] = []
             for item in self._symbolic:
@@ -123,11 +140,32 @@ class SetValue(Value):
         return SetIterator(tracer, self)
 
     def add(self, tracer: Tracer, item: Value) -> None:
+        if (self._objects or self._is_empty_here()) and is_told_by_identity(tracer, item):
+            self._add_object(tracer, item)
+            return
         if self._stays_symbolic(item):
             tracer.note_mutation(self)
             self._symbolic += (item,)
             return
         self.change(tracer, "add", (self.element_of(tracer, item),))
+
+    def _is_empty_here(self) -> bool:
+        """Whether it was made here and nothing was put into it so far."""
+        return self.source is None and not (self.log or self._symbolic or self._mirror)
+
+    def _has_object(self, tracer: Tracer, item: Value) -> bool:
+        if item.is_const and type(item.const) in _PLAIN:
+            return False
+        if not is_told_by_identity(tracer, item):
+            raise Break("unsupported-operation", f"{item.describe()} in a set of objects")
+        return any(identical(tracer, item, known) for known in self._objects)
+
+    def _add_object(self, tracer: Tracer, item: Value) -> None:
+        if len(self._objects) >= _MOST_OBJECTS:
+            raise Break("unsupported-operation", "a set of many objects")
+        if not self._has_object(tracer, item):
+            tracer.note_mutation(self)
+            self._objects.append(item)
 
     def _stays_symbolic(self, item: Value) -> bool:
         """Whether a set made here holds nothing but sizes so far: how many there are (whether shapes agree)
@@ -151,9 +189,14 @@ class SetValue(Value):
         return tracer.container_method(self, name)
 
     # -- rebuilding -----------------------------------------------------------------------------
+    def children(self) -> tuple[Value, ...]:
+        return tuple(self._objects)
+
     def reconstruct(self, cg: Codegen) -> str:
         if self.source is not None:
             return cg.load(self.source)
+        if self._objects:
+            return f"{cg.constant(set)}(({cg.items(self._objects)},))"
         if self._symbolic:
             self._fill([cg.tracer.constant_of(item, "a set item") for item in self._symbolic])
         order = list(self._mirror)
@@ -190,6 +233,21 @@ class SetValue(Value):
     def replay(self, cg: Codegen) -> list[str]:
         """Statements that do to the outside set what the program did."""
         return self._replayed(cg, cg.value(self))
+
+
+def is_told_by_identity(tracer: Tracer, item: Value) -> bool:
+    """Whether an object is equal to itself alone, and its hash says no more than which it is."""
+    if isinstance(item, ArrayValue):
+        return item.ref.kind == "array" and bool(getattr(tracer.frontend(item.ref), "hashes_identity", False))
+    if not isinstance(item, InstanceValue) or any(id(c) in tracer.states for c in item.pytype.__mro__):
+        return False
+    tracer.rely_on(item.pytype, "__hash__")
+    tracer.rely_on(item.pytype, "__eq__")
+    return all(_is_of_object(item.pytype, name) for name in ("__hash__", "__eq__"))
+
+
+def _is_of_object(cls: type, name: str) -> bool:
+    return next(home for home in cls.__mro__ if name in vars(home)) is object
 
 
 def _of_sizes(item: Value) -> bool:

@@ -11,6 +11,7 @@ from ... import dtypes
 from ...errors import Unsupported
 from ..base import ArrayRef, TraceContext
 from . import promote
+from .creation import full_like as zeros_like
 from .join import concatenate
 from .math_functions import where
 from .operands import (
@@ -28,7 +29,6 @@ from .operands import (
 from .reductions import cumsum, sum_
 from .rules import RuleTable
 from .traced import Traced
-from .ufunc_emit import full_like
 from .views import flatten_view, in_memory_as, slice_axis
 
 TABLE = RuleTable()
@@ -233,10 +233,26 @@ def polyval(tx: TraceContext, p: Any, x: Any) -> ArrayRef:
         raise Unsupported("numpy.polyval of many coefficients")
     point = Traced(tx, x)
     terms = Traced(tx, coefficients)
-    result = Traced(tx, value_of(full_like(tx, point.var, 0)))
+    zeros = zeros_like(tx, point.ref, 0)
+    if not coefficients.shape[0]:
+        return zeros
+    result = Traced(tx, value_of(zeros.var))
     for i in range(int(coefficients.shape[0])):
         result = result * point + terms[i]
     return result.ref
+
+
+def _of_sequence(tx: TraceContext, sequence: Any) -> ArrayRef:
+    """NumPy looks through the argument for arrays of other libraries before anything else; then its own
+    Python implementation says it all."""
+    if not isinstance(sequence, (list, tuple)) and not as_ref(tx, sequence).ndim:
+        text = "dispatcher for __array_function__ did not return an iterable"
+        raise Unsupported(text, break_id="would-raise")
+    raise Unsupported("polynomials and their roots have no rule of their own")
+
+
+TABLE.function("poly")(_of_sequence)
+TABLE.function("roots")(_of_sequence)
 
 
 @TABLE.function("polyder")

@@ -371,7 +371,11 @@ def multi_dot(tx: TraceContext, arrays: Any, *, out: Any = None) -> ArrayRef:
     """Multiplied in the order written."""
     if out is not None or not isinstance(arrays, (list, tuple)) or len(arrays) < 2:
         raise Unsupported("numpy.linalg.multi_dot of fewer than two arrays")
-    result = as_ref(tx, arrays[0])
-    for other in arrays[1:]:
+    refs = [as_ref(tx, array) for array in arrays]
+    ranks = [ref.ndim for ref in refs]
+    if len(refs) > 2 and not (all(rank == 2 for rank in ranks[1:-1]) and {ranks[0], ranks[-1]} <= {1, 2}):
+        raise Unsupported("arrays of numpy.linalg.multi_dot must be two-dimensional", break_id="would-raise")
+    result = refs[0]
+    for other in refs[1:]:
         result = dot(tx, result, other)
     return result

@@ -85,6 +85,8 @@ def nanmean(
         return mean(tx, x, axis, dtype, out, keepdims, where=where)
     if dtype is not None or where is not NO:
         raise Unsupported("numpy.nanmean with dtype= or where=")
+    if any(size == 0 for size in x.shape if isinstance(size, int)):
+        raise Unsupported("numpy.nanmean of nothing, which warns")
     tx.assume("numpy-errstate")
     count = _count_present(tx, x, axis, keepdims)
     total = sum_(tx, _replaced(tx, x, 0.0), axis, keepdims=keepdims)

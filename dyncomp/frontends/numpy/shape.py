@@ -93,6 +93,8 @@ def reshape_method(
     tx: TraceContext, x: ArrayRef, *shape: Any, order: str = "C", copy: Any = None
 ) -> ArrayRef:
     """``x.reshape(2, 3)`` or ``x.reshape((2, 3))``."""
+    if not shape:
+        raise Unsupported("reshape() takes exactly 1 argument (0 given)", break_id="would-raise")
     wanted = shape[0] if len(shape) == 1 else shape
     return reshape(tx, x, wanted, order, copy=copy)
 

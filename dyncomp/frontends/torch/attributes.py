@@ -207,6 +207,10 @@ for _path in (
     TABLE.function(_path)(_constant(False))
 
 
+TABLE.function("_C._len_torch_dispatch_stack")(_state(torch._C._len_torch_dispatch_stack))
+TABLE.function("_C._len_torch_function_stack")(_state(torch._C._len_torch_function_stack))
+
+
 @TABLE.function("_C._get_tracing_state")
 def tracing_state(tx: TraceContext) -> None:
     """``None``: nobody records a trace (a tracer is looked for at capture only)."""

@@ -46,6 +46,7 @@ _ONLY_FUNCTIONS = (
     "hamming_window", "bartlett_window", "blackman_window", "kaiser_window", "tril_indices",
     "triu_indices", "trapezoid", "trapz", "cumulative_trapezoid", "vander", "_weight_norm",
     "_grouped_mm", "celu", "selu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
+    "lstm", "gru", "rnn_tanh", "rnn_relu", "embedding_bag",
     "norm_except_dim", "chain_matmul", "combinations", "_C._linalg.linalg_norm",
     "_C._linalg.linalg_vector_norm", "_C._linalg.linalg_inv", "_C._linalg.linalg_solve",
     "_C._linalg.linalg_cholesky", "_C._linalg.linalg_qr", "_C._linalg.linalg_svdvals",
@@ -79,6 +80,9 @@ _WRITTEN = (
 )
 # fmt: on
 
-FUNCTIONS: tuple[str, ...] = (*_BOTH, *_ONLY_FUNCTIONS, *(f"_C._nn.{name}" for name in _OF_NN))
+# functions in Python whose own rules refuse some arguments
+_IN_PYTHON = ("F.adaptive_avg_pool1d", "F.adaptive_avg_pool2d", "F.avg_pool1d", "F.avg_pool2d")
+
+FUNCTIONS: tuple[str, ...] = (*_BOTH, *_ONLY_FUNCTIONS, *_IN_PYTHON, *(f"_C._nn.{name}" for name in _OF_NN))
 METHODS: tuple[str, ...] = (*_BOTH, *_ONLY_METHODS)
 IN_PLACE: tuple[str, ...] = _WRITTEN

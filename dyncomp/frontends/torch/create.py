@@ -131,10 +131,12 @@ TABLE.function("empty_like")(_like(0))
 
 
 def _new(value: Any) -> Any:
-    def rule(tx: TraceContext, self: Any, *size: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+    def rule(tx: TraceContext, self: Any, *sizes: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+        if not sizes and "size" in keywords:
+            sizes = (keywords.pop("size"),)
         check_placement(tx, keywords)
         wanted = need_tensor(self).dtype if dtype is None else parse_dtype(dtype)
-        return filled(tx, sizes_of(size), value, wanted)
+        return filled(tx, sizes_of(sizes), value, wanted)
 
     return rule
 
@@ -170,7 +172,9 @@ def arange(
         raise Unsupported("arange of something else than numbers known at capture")
     floating = any(isinstance(v, float) for v in (start, end, step))
     wanted = parse_dtype(dtype) if dtype is not None else (default_dtype() if floating else dtypes.int64)
-    if floating:
+    if floating and wanted.is_integer:
+        start, end, step = map(_whole, (start, end, step))
+    elif floating:
         return _float_range(tx, float(start), float(end), float(step), wanted)
     if step == 0 or (step > 0 and end < start) or (step < 0 and end > start):
         raise Unsupported("arange: upper bound and larger bound inconsistent with step sign")
@@ -178,6 +182,16 @@ def arange(
     if not wanted.is_float and not wanted.is_integer:
         raise Unsupported(f"arange of {wanted}")
     return tensor(_ramp(tx, count, start, step, wanted))
+
+
+def _whole(number: Any) -> Dim:
+    """A limit or step of a range of integers."""
+    if isinstance(number, float):
+        if not number.is_integer() or abs(number) > 1 << 53:
+            raise Unsupported("arange of integers with limits or a step that are none")
+        return int(number)
+    found: Dim = number
+    return found
 
 
 def _ramp(tx: TraceContext, count: Dim, start: Dim, step: Dim, wanted: DType) -> Var:
@@ -193,7 +207,7 @@ def _ramp(tx: TraceContext, count: Dim, start: Dim, step: Dim, wanted: DType) ->
 def _float_range(tx: TraceContext, start: float, end: float, step: float, wanted: DType) -> ArrayRef:
     """start + i*step, each rounded once from double."""
     if step == 0 or not math.isfinite(start + end + step) or not wanted.is_float:
-        raise Unsupported("arange of non-finite numbers or to integers")
+        raise Unsupported("arange of non-finite numbers")
     count = math.ceil((end - start) / step)
     if count < 0 or count > 1 << 16:
         raise Unsupported("a floating point range that is empty or very long")
@@ -318,3 +332,15 @@ def _limits(kind: Any) -> Any:
 
 TABLE.functions[torch.finfo] = _limits(torch.finfo)
 TABLE.functions[torch.iinfo] = _limits(torch.iinfo)
+
+
+@TABLE.function("as_tensor")
+def as_tensor(tx: TraceContext, data: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+    """A tensor of the type that is asked for is given back itself."""
+    if not is_tensor(data):
+        return make_tensor(tx, data, dtype=dtype, **keywords)
+    x = need_tensor(data)
+    check_placement(tx, keywords)
+    if dtype is None or parse_dtype(dtype) == x.dtype:
+        return x
+    return tensor(convert(tx, x.var, parse_dtype(dtype)))

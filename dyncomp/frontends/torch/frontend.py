@@ -9,6 +9,7 @@ from typing import Any
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
 from . import facts, state
+from .autograd_functions import implementation
 from .calls import add_routines
 from .library import torch
 from .owner import OWNER
@@ -29,6 +30,8 @@ _MODULES = (
     "convolution",
     "inplace",
     "attributes",
+    "autograd_functions",
+    "transformer",
 )
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
@@ -43,6 +46,7 @@ class TorchFrontend:
     name = "torch"
     array_types: tuple[type, ...] = facts.ARRAY_TYPES
     owner = OWNER
+    hashes_identity = True  # a tensor's hash is its identity's
 
     @cached_property
     def rules(self) -> RuleTable:
@@ -85,7 +89,7 @@ class TorchFrontend:
         return cls is torch.no_grad and not kwargs
 
     def implementation_of(self, fn: Any) -> Any:
-        return None
+        return implementation(fn)
 
     def state_guard(self) -> StateGuard:
         now = state.read_state()

@@ -35,6 +35,20 @@ def _channels(x: ArrayRef, *parameters: Any) -> list[Any]:
     return found
 
 
+def _statistics(tx: TraceContext, x: ArrayRef) -> tuple[ArrayRef, ArrayRef]:
+    """Mean and variance of each channel of the input itself."""
+    axes = (0, *range(2, x.ndim))
+    count = product(x.shape[axis] for axis in axes)
+    if not isinstance(count, int) or count < 2:
+        raise Unsupported("batch_norm of one value per channel, or of unknown sizes")
+    wide = widened(tx, x.var)
+    number = to_var(tx, float(count), wide.dtype)
+    mean = pointwise(tx, "divide", emit(tx, "reduce_sum", wide, axes=axes), number)
+    centred = pointwise(tx, "subtract", wide, per_channel(tx, mean, x.ndim))
+    squares = emit(tx, "reduce_sum", pointwise(tx, "multiply", centred, centred), axes=axes)
+    return tensor(mean), tensor(pointwise(tx, "divide", squares, number))
+
+
 @TABLE.function("F.batch_norm")
 def batch_norm(
     tx: TraceContext,
@@ -49,10 +63,14 @@ def batch_norm(
 ) -> ArrayRef:
     """By the running statistics; in training mode they would be written, which is left to torch."""
     x = real_tensor(input)
-    if training or running_mean is None or running_var is None:
+    if (training or running_mean is None) and (running_mean is not None or running_var is not None):
         raise Unsupported("batch_norm in training mode")
     if x.ndim < 2 or (isinstance(eps, (int, float)) and eps < 0):
         raise Unsupported("batch_norm of this input")
+    if running_mean is None:
+        if not training:
+            raise Unsupported("Expected running_mean and running_var to be defined when training=False")
+        running_mean, running_var = _statistics(tx, x)
     mean, variance, scale, shift = _channels(x, running_mean, running_var, weight, bias)
     spread = widened(tx, variance.var)
     factor = pointwise(tx, "rsqrt", pointwise(tx, "add", spread, to_var(tx, eps, spread.dtype)))

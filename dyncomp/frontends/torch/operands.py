@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ... import dtypes
 from ...device import CPU
 from ...dtypes import DType
@@ -44,6 +46,8 @@ def integer(value: Any) -> Dim:
     """An integer argument known at capture."""
     if isinstance(value, (int, SymInt)):
         return value
+    if isinstance(value, np.integer):  # of a tensor whose number is known
+        return int(value)
     raise Unsupported(f"a {type(value).__name__} where an integer known at capture is needed")
 
 

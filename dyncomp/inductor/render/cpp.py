@@ -13,7 +13,7 @@ from ..loopir import Kernel
 from ..schedule import Alternatives, CallBlas, CallChain, LaunchKernel, Module, Segment, TileKernel
 from . import ctext
 from .cpp_blas import product
-from .cpp_gemm import chain, own_product, tile_function
+from .cpp_gemm import TILE_PARAMETERS, chain, does_nothing, own_product, tile_function
 from .cpp_kernel import check_body, kernel_body
 from .support import needed_support
 
@@ -37,6 +37,19 @@ DC_INLINE i64 dc_block(i64 extent) {
   return ((extent - 1) / parts + 32) / 32 * 32;
 }
 """
+# Code above this length is cut into parts of half of it, at most so many (bits of a mask), which compilers
+# can take side by side: a compiler needs about 6 ms for 1,000 characters, and 15 ms to start.
+SPLIT_FROM = 24_000
+MOST_PARTS = 32
+_PARTS = """\
+#ifdef DC_PARTS  // compile these parts only, by bits
+#define DC_PART(k) (DC_PARTS >> (k) & 1)
+#define DC_SHARED __attribute__((visibility("hidden")))
+#else
+#define DC_PART(k) 1
+#define DC_SHARED static
+#endif
+"""
 
 
 @dataclass
@@ -47,6 +60,7 @@ class _Unit:
     serial_ns: float
     vector_calls: bool
     functions: list[str] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
     names: dict[object, str] = field(default_factory=dict)
 
     def kernel(self, step: LaunchKernel) -> str:
@@ -57,6 +71,7 @@ class _Unit:
             name = f"kernel_{len(self.names)}"
             self.names[key] = name
             self.functions.append(self.function(name, step))
+            self.shared.append(f"i64 {name}{_PARAMETERS}")
         return name
 
     def tile(self, step: TileKernel) -> str:
@@ -67,6 +82,7 @@ class _Unit:
             name = f"tile_{len(self.names)}"
             self.names[key] = name
             self.functions.append(tile_function(name, step, self.symbols, self.vector_calls))
+            self.shared.append(f"void {name}{TILE_PARAMETERS}")
         return name
 
     def function(self, name: str, step: LaunchKernel) -> str:
@@ -75,7 +91,7 @@ class _Unit:
         lines += ctext.origins(kernel.origin)
         if all(s.op == "check" for s in kernel.body if not s.out):
             found = check_body(kernel, self.symbols)
-            return "\n".join([*lines, f"static i64 {name}{_PARAMETERS}", *found, "}"]) + "\n"
+            return "\n".join([*lines, f"static i64 {name}{_PARAMETERS} {{", *found, "}"]) + "\n"
         body = kernel_body(
             kernel, self.symbols, step.point_ns, self.serial_ns, step.parallel, self.vector_calls
         )
@@ -85,7 +101,7 @@ class _Unit:
         if checks:
             found = check_body(kernel, self.symbols)
             text = (
-                f"static __attribute__((noinline)) i64 {name}_check{_PARAMETERS}\n"
+                f"static __attribute__((noinline)) i64 {name}_check{_PARAMETERS} {{\n"
                 + "\n".join(found)
                 + "\n}\n\n"
             )
@@ -95,7 +111,7 @@ class _Unit:
         elif checks:
             body = [line.replace("return 1;", f"return {name}_check(b, s, rt, error);") for line in body]
             body[:0] = self.empty_sources(kernel, name)
-        return text + "\n".join([*lines, f"static i64 {name}{_PARAMETERS}", *body, "}"]) + "\n"
+        return text + "\n".join([*lines, f"static i64 {name}{_PARAMETERS} {{", *body, "}"]) + "\n"
 
     def empty_sources(self, kernel: Kernel, name: str) -> list[str]:
         """From an array without elements not even a wild position may be read."""
@@ -107,7 +123,7 @@ class _Unit:
         return [f"  if ({test}) {{", f"    if ({name}_check(b, s, rt, error)) return 1;", "  }"]
 
 
-_PARAMETERS = "(void* const* b, const i64* s, const Runtime* rt, i64* error) {"
+_PARAMETERS = "(void* const* b, const i64* s, const Runtime* rt, i64* error)"
 
 
 def render_module(module: Module, serial_ns: float = SERIAL_NS, vector_calls: bool = False) -> str:
@@ -122,11 +138,34 @@ def render_module(module: Module, serial_ns: float = SERIAL_NS, vector_calls: bo
     entries = [_segment(unit, segment) for segment in module.segments]
     if module.sizes:
         entries.append(_sizes(module.sizes, symbols))
-    code = "\n".join([*unit.functions, *entries])
+    code = (
+        _in_parts(unit, entries)
+        if sum(map(len, unit.functions)) > SPLIT_FROM
+        else "\n".join([*unit.functions, *entries])
+    )
     support = needed_support(code)
     title = f"// {ctext.comment(module.name)}: written by dyncomp\n"
     prelude = _PRELUDE.replace("TILE_BUFFERS", str(MAX_BUFFERS))
     return "\n".join([title + ABI_DECLARATIONS + prelude, support, code])
+
+
+def _in_parts(unit: _Unit, entries: list[str]) -> str:
+    """The functions cut into parts, then what calls them."""
+    total = sum(map(len, unit.functions))
+    most = max(SPLIT_FROM // 2, total // (MOST_PARTS - 2))
+    parts: list[list[str]] = []
+    length = most
+    for shared, text in zip(unit.shared, unit.functions):
+        if length >= most:
+            parts.append([])
+            length = 0
+        parts[-1].append(text.replace(f"static {shared}", f"DC_SHARED {shared}"))
+        length += len(text)
+    parts.append(entries)
+    lines = [_PARTS + "".join(f"DC_SHARED {shared};\n" for shared in unit.shared)]
+    for number, part in enumerate(parts):
+        lines += [f"#if DC_PART({number})", *part, f"#endif  // part {number}"]
+    return "\n".join(lines) + "\n"
 
 
 def _sizes(sizes: tuple[Dim, ...], symbols: Mapping[str, str]) -> str:
@@ -148,8 +187,9 @@ def _segment(unit: _Unit, segment: Segment) -> str:
 
 def _product(step: CallBlas | CallChain, unit: _Unit) -> list[str]:
     if isinstance(step, CallChain):
-        assert step.first.epilogue is not None
-        return chain(step, unit.symbols, unit.tile(step.first.epilogue))
+        rows = step.first.epilogue
+        assert rows is not None
+        return chain(step, unit.symbols, "" if does_nothing(rows) else unit.tile(rows))
     if not step.own:
         return product(step, unit.symbols)
     fills = {"a": step.fill_a, "b": step.fill_b}

@@ -11,11 +11,11 @@ from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
 from ..loopir import Kernel
 from . import ctext
+from .ahead import LINE_BYTES, AheadPrinter, requests_of
 from .arrange import arrange
-from .cpp_reduce import ReductionPrinter
 from .cpp_values import GUARDED, is_in_runtime, memory, variable
 from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, make_nest
-from .stream import LINE_BYTES, Rereads, leaves_caches, streamed_stores, strip_of
+from .stream import leaves_caches, streamed_stores, strip_of
 from .walk import Compute, Declare, DeclareArray, Done, Item, Loop, Plan, build
 
 # One chunk of a parallel loop should take about this long.
@@ -41,17 +41,15 @@ _EXACT_IN_HALF = frozenset(
 
 
 @dataclass
-class Printer(ReductionPrinter):
+class Printer(AheadPrinter):
     """Prints loops and statements; ``bodies`` counts the parallel loops; ``literals``: values that are
-    written out wherever they are used. ``streams``: stores may go past the caches; ``streamed``: some do.
-    ``strips``: where stores of the current loop go instead; ``rereads``: what passes read again."""
+    written out wherever they are used. ``streamed``: some stores went past the caches. ``strips``: where
+    stores of the current loop go instead."""
 
     bodies: int = 0
     literals: set[str] = field(default_factory=set)
-    streams: bool = False
     streamed: bool = False
     strips: dict[int, str] = field(default_factory=dict)
-    rereads: Rereads = field(default_factory=Rereads)
 
     # -- the tree -----------------------------------------------------------------------------
     def items(self, items: Iterable[Item]) -> None:
@@ -88,6 +86,7 @@ class Printer(ReductionPrinter):
         rows = self.rows_at_once(loop)
         if rows == 1:
             with self.block(f"for (i64 i_{name} = 0; i_{name} < {bound}; ++i_{name})"):
+                self.ask_for_rows(loop, name)
                 self.items(loop.items)
             return
         # several rows for each time that the accumulators are read and written, in the same order
@@ -301,20 +300,6 @@ class Printer(ReductionPrinter):
                 size = self.buffers[store.arg[0]].dtype.itemsize
                 place = f"{memory(store.arg[0])} + {self.at(store.arg[1])}"
                 self.line(f"dcv_stream_copy({place}, out{k}, (part_end - part) * {size});")
-
-    def ask_for_next(self, loop: Loop, name: str, low: str, count: str) -> None:
-        """Where a pass reads a row again, which is in the cache by now, ask for that part of the next row."""
-        for node, step in self.rereads.found(loop, name) if self.streams else ():
-            line = LINE_BYTES // node.dtype.itemsize
-            place = f"{memory(node.arg[0])} + {self.at(node.arg[1])} + {step}"
-            with self.block(""):
-                self.line(f"const i64 i_{name} = {low};")
-                if count.isdigit():
-                    for k in range(0, int(count), line):
-                        self.line(f"__builtin_prefetch({place} + {k});")
-                    continue
-                with self.block(f"for (i64 k = 0; k < {count}; k += {line})"):
-                    self.line(f"__builtin_prefetch({place} + k);")
 
     def end_streams(self) -> None:
         """What was written past the caches is there for other threads."""
@@ -541,7 +526,9 @@ def kernel_body(
     if printer.gathers:
         printer.line("int bad = 0;")
         printer.line("int any_bad = 0;")
-    printer.items(build(nest, plan))
+    items = build(nest, plan)
+    printer.requests = requests_of(items, nest)
+    printer.items(items)
     printer.end_streams()
     if printer.gathers:
         with printer.block("if (any_bad | bad)"):

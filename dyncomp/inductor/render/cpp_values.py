@@ -83,10 +83,11 @@ class ValuePrinter:
         """The number of iterations of a loop, in scope of its outer loops."""
         if axis.block_of is None:
             return self.dim(axis.size)
-        outer, block, total = axis.block_of
-        if isinstance(total, int) and isinstance(block, int) and total % block == 0:
+        starts, block, total = axis.block_of
+        if all(isinstance(total, int) and isinstance(step, int) and total % step == 0 for _, step in starts):
             return self.dim(block)
-        return f"dc_size_min({self.dim(block)}, {self.dim(total)} - i_{outer} * {self.dim(block)})"
+        start = " - ".join(f"i_{outer} * {self.dim(step)}" for outer, step in starts)
+        return f"dc_size_min({self.dim(block)}, {self.dim(total)} - {start})"
 
     def extent(self, axes: Iterable[str]) -> int:
         total = 1

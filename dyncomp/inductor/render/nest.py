@@ -82,12 +82,13 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class LoopAxis:
-    """A loop: ``size`` iterations. ``block_of``: (outer axis, block size, size of the axis that was
-    split): the last block may be shorter. ``most``: a bound that is known when compiling (0: none)."""
+    """A loop: ``size`` iterations. ``block_of``: (where a block starts, as outer axes and factors; block
+    size; size of the axis that was split): the last block may be shorter, or not there (fewer than 0).
+    ``most``: a bound that is known when compiling (0: none)."""
 
     name: str
     size: Dim
-    block_of: tuple[str, Dim, Dim] | None = None
+    block_of: tuple[tuple[tuple[str, Dim], ...], Dim, Dim] | None = None
     most: int = 0
 
     @property
@@ -343,7 +344,7 @@ def split(nest: Nest, name: str, block: Dim) -> tuple[str, str]:
             continue
         count = (axis.size + block - 1) // block
         renamed[outer] = LoopAxis(outer, count)
-        renamed[inner] = LoopAxis(inner, block, (outer, block, axis.size))
+        renamed[inner] = LoopAxis(inner, block, (((outer, block),), block, axis.size))
     nest.axes = renamed
     return outer, inner
 

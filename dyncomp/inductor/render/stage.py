@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...symint import hint
+from ...symint import Dim, hint
 from ..loopir import Index
-from .nest import Nest, Node, Tile, coefficient, index_of, split
+from .nest import LoopAxis, Nest, Node, Tile, coefficient, index_of, map_axes, map_indices, split
 from .walk import Plan
 
 # Bytes along each side of a tile: it stays in the second-level cache; rows are long enough to fetch ahead.
@@ -13,6 +13,9 @@ STAGED_MOST = 3
 # Arrays of at least this many bytes are worth it; small ones where their rows are so far apart that the lines
 # of a tile push each other out of the cache.
 LARGE_BYTES = 1 << 24
+# Tiles below each other that come before those beside them: so many rows of a page each have addresses that
+# are translated at once.
+GROUP = 8
 ALIASING = {4: 1024, 8: 4096}
 
 
@@ -61,12 +64,36 @@ def staged_tiles(nest: Nest, vector: str, crossing: str, outer: list[str]) -> Pl
     rest = tuple(a for a in outer if a != crossing)
     column_block, column = split(nest, crossing, side)
     row_block, row = split(nest, vector, side)
+    row_group = _group(nest, row_block, row)
     nodes: list[Node] = []
     for node in nest.nodes:
         nodes += _through_tile(node, column, row, side) if node.out in loads else [node]
     nest.nodes = nodes
-    parallel = (*rest, column_block, row_block)
+    parallel = (*rest, row_group, column_block, row_block)
     return Plan((*parallel, column, row), parallel, row)
+
+
+def _group(nest: Nest, block: str, inner: str) -> str:
+    """Go through the blocks of an axis in groups; those behind the last one have fewer than 0 iterations."""
+    group = f"{block}g"
+
+    def change(index: Index) -> Index:
+        factor = coefficient(index, block)
+        return index if _is_zero(factor) else Index((*index.terms, (group, factor * GROUP)), index.offset)
+
+    nest.nodes = map_axes(map_indices(nest.nodes, change), block, (group, block))
+    count = nest.axes[block].size
+    block_of = nest.axes[inner].block_of
+    assert block_of is not None
+    ((_, side), *_), size, total = block_of
+    nest.axes[group] = LoopAxis(group, (count + GROUP - 1) // GROUP)
+    nest.axes[block] = LoopAxis(block, GROUP)
+    nest.axes[inner] = LoopAxis(inner, size, (((group, side * GROUP), (block, side)), size, total))
+    return group
+
+
+def _is_zero(value: Dim) -> bool:
+    return isinstance(value, int) and value == 0
 
 
 def _through_tile(node: Node, column: str, row: str, side: int) -> list[Node]:

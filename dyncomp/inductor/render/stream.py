@@ -10,11 +10,10 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from ...dataclass import dataclass, field
 from ...symint import hint
 from ..loopir import Buffer, Kernel
 from .nest import Node, coefficient
-from .walk import Compute, Item, Loop
+from .walk import Compute, Item
 
 # A kernel that touches this much leaves nothing in a shared cache, however large that claims to be: of the
 # last level each core of a large processor has a part (measured: at 32 MB in all plain stores are 1.5 times
@@ -23,9 +22,6 @@ STREAM_BYTES = 48 << 20
 # Bytes of a strip, and of the shortest loop that is worth it.
 STRIP_BYTES = 1024
 SHORT_BYTES = 512
-LINE_BYTES = 64
-# Bytes of a row that the next one is fetched beside.
-ROW_BYTES = 16384
 
 
 @cache
@@ -60,39 +56,6 @@ def streamed_stores(
         if alone and long and isinstance(step, int) and step == 1:
             found.append(node)
     return found
-
-
-@dataclass
-class Rereads:
-    """Which rows the passes of a kernel read again. The first pass waits for memory; the others would leave
-    it idle."""
-
-    passes: dict[tuple[str, str], list[Loop]] = field(default_factory=dict)
-
-    def found(self, loop: Loop, axis: str) -> list[tuple[Node, int]]:
-        """What a pass along ``axis`` is the second to read, and how far the next row is. A pass may be
-        printed in several forms."""
-        found = []
-        for node in (i.node for i in loop.items if isinstance(i, Compute)):
-            step = _next_row(node, axis) if node.op == "load" else 0
-            if not step:
-                continue
-            passes = self.passes.setdefault((node.arg[0], str(node.arg[1])), [])
-            if not any(known is loop for known in passes):
-                passes.append(loop)
-            if len(passes) > 1 and passes[1] is loop:
-                found.append((node, step))
-        return found
-
-
-def _next_row(node: Node, axis: str) -> int:
-    """How many elements the next row is behind one that is read along ``axis``; 0 if that is not known."""
-    others = [factor for name, factor in node.arg[1].terms if name != axis]
-    along = coefficient(node.arg[1], axis)
-    if not isinstance(along, int) or along != 1 or not others:
-        return 0
-    step = min(others, key=hint)
-    return step if isinstance(step, int) and 0 < step * node.dtype.itemsize <= ROW_BYTES else 0
 
 
 def strip_of(stores: Iterable[Node], buffers: Mapping[str, Buffer]) -> int:

@@ -20,6 +20,7 @@ struct CompiledGraph {
   ArenaBlock* idle; /* a small (or very large) arena waiting for the next call; taken and returned under the GIL */
   CompiledGraph* previous;
   CompiledGraph* next;
+  PyObject* weak_references;
   size_t frame_bytes;
 };
 
@@ -237,6 +238,7 @@ PyObject* graph_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->plan = plan;
   self->frame_bytes = frame_bytes(*plan);
   self->idle = nullptr;
+  self->weak_references = nullptr;
   self->previous = nullptr;
   self->next = all_graphs;
   if (all_graphs) all_graphs->previous = self;
@@ -251,6 +253,7 @@ int graph_traverse(PyObject* object, visitproc visit, void* arg) {
 void graph_dealloc(PyObject* object) {
   CompiledGraph* self = reinterpret_cast<CompiledGraph*>(object);
   PyObject_GC_UnTrack(object);
+  if (self->weak_references) PyObject_ClearWeakRefs(object);
   if (self->previous)
     self->previous->next = self->next;
   else
@@ -272,6 +275,44 @@ PyObject* graph_name(PyObject* object, void*) {
 PyObject* graph_num_inputs(PyObject* object, void*) {
   return PyLong_FromSize_t(reinterpret_cast<CompiledGraph*>(object)->plan->inputs.size());
 }
+
+/* Other builds of the same functions. A call in progress goes on with the new ones at its next step: both compute
+ * the same, and a function that runs stays loaded. Under the GIL, as is every read of these addresses. */
+PyObject* graph_retarget(PyObject* object, PyObject* args) {
+  Plan& plan = *reinterpret_cast<CompiledGraph*>(object)->plan;
+  PyObject* sizes;
+  PyObject* steps;
+  if (!PyArg_ParseTuple(args, "O!O!:retarget", &PyLong_Type, &sizes, &PyTuple_Type, &steps)) return nullptr;
+  void* const sizes_address = PyLong_AsVoidPtr(sizes);
+  if (PyErr_Occurred()) return nullptr;
+  bool fits = PyTuple_GET_SIZE(steps) == static_cast<Py_ssize_t>(plan.steps.size()) &&
+              (sizes_address != nullptr) == (plan.sizes != nullptr);
+  for (size_t i = 0; fits && i < plan.steps.size(); ++i) {
+    PyObject* const item = PyTuple_GET_ITEM(steps, static_cast<Py_ssize_t>(i));
+    if (!PyLong_Check(item)) {
+      fits = false;
+      break;
+    }
+    const void* const address = PyLong_AsVoidPtr(item);
+    if (PyErr_Occurred()) return nullptr;
+    fits = (address != nullptr) == (plan.steps[i].run != nullptr);
+  }
+  if (!fits) {
+    PyErr_SetString(PyExc_ValueError, "retarget: other functions than the launch plan has");
+    return nullptr;
+  }
+  plan.sizes = reinterpret_cast<SizesFunction>(sizes_address);
+  for (size_t i = 0; i < plan.steps.size(); ++i)
+    plan.steps[i].run =
+        reinterpret_cast<RunFunction>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(steps, static_cast<Py_ssize_t>(i))));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef graph_methods[] = {
+    {"retarget", graph_retarget, METH_VARARGS,
+     "retarget(sizes, steps): run other builds of the same functions, given by their addresses (0: none)."},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 PyGetSetDef graph_getset[] = {
     {"name", graph_name, nullptr, "The plan's name.", nullptr},
@@ -311,6 +352,8 @@ PyTypeObject make_graph_type() {
   type.tp_call = PyVectorcall_Call;
   type.tp_vectorcall_offset = offsetof(CompiledGraph, vectorcall);
   type.tp_getset = graph_getset;
+  type.tp_methods = graph_methods;
+  type.tp_weaklistoffset = offsetof(CompiledGraph, weak_references);
   return type;
 }
 

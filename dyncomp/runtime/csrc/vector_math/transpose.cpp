@@ -1,7 +1,8 @@
 /* Tiles of transposed arrays, for generated code that reads an array across its rows.
  *
  * dcv_transpose_32 and dcv_transpose_64 (bits of an element) copy from[r * step + c] to to[c * tile + r] for r < rows
- * and c < columns. Blocks of a vector's length are turned in registers; a whole cache line is read at once, once. */
+ * and c < columns. Blocks of a vector's length are turned in registers; a whole cache line is read at once, once.
+ * The rows below are asked for ahead, those of the next tile too. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
@@ -25,8 +26,7 @@ void turn_edge(T* to, const T* from, i64 step, i64 first_row, i64 rows, i64 firs
     for (i64 r = 0; r < whole_rows; r += SIDE)                                                 \
       for (i64 c = 0; c < whole_columns; c += SIDE) {                                          \
         const T* const here = from + r * step + c;                                             \
-        if (r + SIDE < whole_rows)                                                             \
-          for (i64 k = SIDE; k < 2 * SIDE; ++k) __builtin_prefetch(here + k * step, 0, 2);     \
+        for (i64 k = SIDE; k < 2 * SIDE; ++k) __builtin_prefetch(here + k * step, 0, 2);       \
         BLOCK(to + c * tile + r, tile, here, step);                                            \
       }                                                                                        \
     turn_edge(to, from, step, 0, rows, whole_columns, columns, tile);                          \

@@ -1,0 +1,159 @@
+"""The fused functions that ``nn.MultiheadAttention`` and ``nn.TransformerEncoderLayer`` call in eval mode, as
+what they compute."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...dtypes import float32, float64
+from ...errors import Unsupported
+from ..base import ArrayRef, TraceContext
+from ..numpy.operands import emit
+from .functional import gelu, layer_norm, relu
+from .linear import linear, matmul_var, scaled_dot_product_attention
+from .operands import contiguous, need_tensor, pointwise, tensor, to_var
+from .rules import RuleTable
+
+TABLE = RuleTable()
+
+
+def _part(tx: TraceContext, parameter: ArrayRef, number: int, width: int) -> ArrayRef:
+    """The rows of a joint parameter that make queries, keys or values."""
+    rest = parameter.shape[1:]
+    starts = (number * width, *[0] * len(rest))
+    cut = emit(
+        tx, "strided_slice", parameter.var, starts=starts, sizes=(width, *rest), steps=(1,) * (1 + len(rest))
+    )
+    return tensor(cut)
+
+
+def _heads(tx: TraceContext, x: ArrayRef, heads: int) -> ArrayRef:
+    """(batch, length, width) as (batch, heads, length, width of a head)."""
+    batch, length, width = x.shape
+    split = emit(tx, "reshape", contiguous(tx, x.var), shape=(batch, length, heads, width // heads))
+    return tensor(emit(tx, "transpose", split, perm=(0, 2, 1, 3)))
+
+
+def _joined(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    batch, heads, length, width = x.shape
+    swapped = contiguous(tx, emit(tx, "transpose", x.var, perm=(0, 2, 1, 3)))
+    return tensor(emit(tx, "reshape", swapped, shape=(batch, length, heads * width)))
+
+
+def _projected(
+    tx: TraceContext, inputs: tuple[Any, ...], heads: int, weight: Any, bias: Any
+) -> list[ArrayRef]:
+    """Queries, keys and values, by heads."""
+    weights, shifts = need_tensor(weight), need_tensor(bias)
+    width = weights.shape[1]
+    if any(need_tensor(x).ndim != 3 for x in inputs) or weights.ndim != 2 or type(width) is not int:
+        raise Unsupported("attention of inputs without batches, or of unknown width")
+    if type(heads) is not int or heads < 1 or width % heads or weights.shape[0] != 3 * width:
+        raise Unsupported("attention with these heads")
+    found = []
+    for number, x in enumerate(inputs):
+        row = linear(tx, x, _part(tx, weights, number, width), _part(tx, shifts, number, width))
+        found.append(_heads(tx, row, heads))
+    return found
+
+
+def _attended(
+    tx: TraceContext, inputs: tuple[Any, ...], heads: int, weight: Any, bias: Any, *out: Any
+) -> ArrayRef:
+    query, key, value = _projected(tx, inputs, heads, weight, bias)
+    mixed = scaled_dot_product_attention(tx, query, key, value)
+    return linear(tx, _joined(tx, mixed), *out)
+
+
+def _attended_with_weights(
+    tx: TraceContext, projected: list[ArrayRef], averaged: bool, *out: Any
+) -> tuple[ArrayRef, ArrayRef]:
+    """The result, and how much of each value is in it: of each head, or their mean."""
+    query, key, value = projected
+    turned = tensor(emit(tx, "transpose", key.var, perm=(0, 1, 3, 2)))
+    factor = to_var(tx, 1.0 / math.sqrt(int(query.shape[-1])), query.dtype)
+    scaled = tensor(pointwise(tx, "multiply", query.var, factor))
+    weights = emit(tx, "softmax", contiguous(tx, matmul_var(tx, scaled, turned)), axes=(3,))
+    result = linear(tx, _joined(tx, tensor(matmul_var(tx, tensor(weights), value))), *out)
+    if not averaged:
+        return result, tensor(contiguous(tx, weights))
+    heads = to_var(tx, float(query.shape[1]), query.dtype)
+    mean = pointwise(tx, "divide", emit(tx, "reduce_sum", weights, axes=(1,)), heads)
+    return result, tensor(contiguous(tx, mean))
+
+
+@TABLE.function("_native_multi_head_attention")
+def multi_head_attention(
+    tx: TraceContext,
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim: Any,
+    num_head: Any,
+    qkv_weight: Any,
+    qkv_bias: Any,
+    proj_weight: Any,
+    proj_bias: Any,
+    mask: Any = None,
+    need_weights: Any = True,
+    average_attn_weights: Any = True,
+    mask_type: Any = None,
+) -> tuple[Any, ...]:
+    """Without masks."""
+    if mask is not None or need_tensor(query).dtype not in (float32, float64):
+        raise Unsupported("multi-head attention with a mask, or of halves")
+    inputs = (query, key, value)
+    out = (proj_weight, proj_bias)
+    if need_weights:
+        projected = _projected(tx, inputs, num_head, qkv_weight, qkv_bias)
+        return _attended_with_weights(tx, projected, bool(average_attn_weights), *out)
+    return _attended(tx, inputs, num_head, qkv_weight, qkv_bias, *out), None
+
+
+@TABLE.function("_transformer_encoder_layer_fwd")
+def encoder_layer(
+    tx: TraceContext,
+    src: Any,
+    embed_dim: Any,
+    num_heads: Any,
+    qkv_weight: Any,
+    qkv_bias: Any,
+    proj_weight: Any,
+    proj_bias: Any,
+    use_gelu: Any,
+    norm_first: Any,
+    eps: Any,
+    norm_weight_1: Any,
+    norm_bias_1: Any,
+    norm_weight_2: Any,
+    norm_bias_2: Any,
+    ffn_weight_1: Any,
+    ffn_bias_1: Any,
+    ffn_weight_2: Any,
+    ffn_bias_2: Any,
+    mask: Any = None,
+    mask_type: Any = None,
+) -> ArrayRef:
+    """Attention and two linear layers, each added to what it is given, with norms before or behind."""
+    if mask is not None or need_tensor(src).dtype not in (float32, float64):
+        raise Unsupported("an encoder layer with a mask, or of halves")
+    x = need_tensor(src)
+    first, second = (norm_weight_1, norm_bias_1, eps), (norm_weight_2, norm_bias_2, eps)
+    shape = (x.shape[-1],)
+
+    def attended(y: ArrayRef) -> ArrayRef:
+        return _attended(tx, (y, y, y), num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias)
+
+    def fed_forward(y: ArrayRef) -> ArrayRef:
+        hidden = linear(tx, y, ffn_weight_1, ffn_bias_1)
+        return linear(tx, gelu(tx, hidden) if use_gelu else relu(tx, hidden), ffn_weight_2, ffn_bias_2)
+
+    def added(a: ArrayRef, b: ArrayRef) -> ArrayRef:
+        return tensor(pointwise(tx, "add", a.var, b.var))
+
+    if norm_first:
+        x = added(x, attended(layer_norm(tx, x, shape, *first)))
+        return added(x, fed_forward(layer_norm(tx, x, shape, *second)))
+    x = layer_norm(tx, added(x, attended(x)), shape, *first)
+    return layer_norm(tx, added(x, fed_forward(x)), shape, *second)

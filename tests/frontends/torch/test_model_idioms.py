@@ -1,0 +1,229 @@
+"""What models do between their layers: each is one graph, and gives what torch gives."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+import dyncomp  # noqa: E402
+
+
+def same(expected, found):
+    if isinstance(expected, torch.Tensor):
+        assert type(found) is type(expected)
+        assert (found.dtype, found.shape, found.stride()) == (
+            expected.dtype,
+            expected.shape,
+            expected.stride(),
+        )
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    elif isinstance(expected, (tuple, list)):
+        assert type(found) is type(expected) and len(found) == len(expected)
+        for a, b in zip(expected, found):
+            same(a, b)
+    else:
+        assert found == expected
+
+
+def whole(function, *args, backend="eager"):
+    """One graph without breaks, equal to the function; the report."""
+    with torch.no_grad():
+        expected = function(*args)
+        report = dyncomp.explain(function, backend=backend)(*args)
+    assert report.error is None
+    same(expected, report.result)
+    assert [str(b) for b in report.breaks] == [] and report.skipped == []
+    assert len(report.graphs) == 1
+    return report
+
+
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
+        self.again = self.first
+
+
+class Children(Two):
+    def forward(self, x):
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+
+class Parameters(Two):
+    def forward(self, x):
+        total = sum(p.sum() for p in self.parameters())
+        return x * total + len(list(self.modules()))
+
+
+class FirstDtype(Two):
+    def forward(self, x):
+        return x.to(next(self.parameters()).dtype) + next(p for p in self.parameters()).sum()
+
+
+class Keeps(Two):
+    def forward(self, x):
+        self.last = x + 1
+        self.count = 3
+        return self.first(x) + self.last
+
+
+@pytest.mark.parametrize("module", [Children, Parameters, FirstDtype])
+def test_what_a_module_consists_of(module):
+    torch.manual_seed(0)
+    whole(module().eval(), torch.randn(2, 4))
+
+
+def test_children_that_are_one_module_at_another_call():
+    torch.manual_seed(0)
+    model, x = Children().eval(), torch.randn(2, 4)
+    compiled = dyncomp.compile(model, backend="eager")
+    with torch.no_grad():
+        same(model(x), compiled(x))
+        model.second = model.first
+        same(model(x), compiled(x))
+        model.second = nn.Linear(4, 4)
+        same(model(x), compiled(x))
+
+
+def test_attributes_of_modules_are_set():
+    torch.manual_seed(0)
+    module, x = Keeps().eval(), torch.randn(2, 4)
+    whole(module, x)
+    same(x + 1, module.last)
+    assert module.count == 3
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[:1] + torch.arange(4, -4, -2.0, dtype=torch.int64),
+        lambda x: x[:1] + torch.arange(0, 5, 1.0, dtype=torch.long),
+        lambda x: x.view(torch.div(12, 2, rounding_mode="floor"), 2) + 1,
+        lambda x: x.new_ones(size=(2, 3)) + x.new_zeros(size=(3,)) + x[0],
+        lambda x: x[:2] + torch.as_tensor([1.0, 2.0]) + torch.as_tensor(3),
+        lambda x: torch.as_tensor(x, dtype=torch.float64) * 2,
+        lambda x: nn.functional.batch_norm(x.view(1, 6, 2), None, None, training=True, momentum=0.0),
+        lambda x: nn.functional.batch_norm(x.view(3, 2, 2), None, None, x[:2], x[2:4], training=True),
+        lambda x: nn.functional.adaptive_avg_pool2d(x.view(1, 1, 3, 4), (2, 3)) * 2,
+        lambda x: (torch._assert(x.dim() == 1, f"no vector: {x.shape}"), x + 1)[1],
+    ],
+)
+def test_calls(function):
+    torch.manual_seed(0)
+    whole(function, torch.randn(12))
+
+
+def test_as_tensor_gives_back_its_argument():
+    x = torch.randn(3)
+    compiled = dyncomp.compile(lambda x: (x * 2, torch.as_tensor(x)), backend="eager")
+    assert compiled(x)[1] is x
+
+
+# -- autograd functions -----------------------------------------------------------------------
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.k = k
+        return x * k + 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.k, None
+
+
+class WithSetup(torch.autograd.Function):
+    @staticmethod
+    def forward(x, k=3):
+        return x * k, x - k
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.k = inputs[1]
+
+    @staticmethod
+    def backward(ctx, g, h):
+        return g * ctx.k + h, None
+
+
+class Passes(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.mark_dirty(y)
+        y.add_(1)
+        return x, y
+
+    @staticmethod
+    def backward(ctx, g, h):
+        return g, h
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: Scaled.apply(x + 1, 3) * 2, lambda x: [t * 2 for t in WithSetup.apply(x)]]
+)
+def test_autograd_functions_without_gradients(function):
+    torch.manual_seed(0)
+    whole(function, torch.randn(5))
+
+
+def test_autograd_functions_give_back_their_arguments_as_others():
+    def f(x, y):
+        a, b = Passes.apply(x, y)
+        return a, b, a is x, b is y
+
+    x, y = torch.ones(3), torch.zeros(3)
+    with torch.no_grad():
+        expected = f(x.clone(), y.clone())
+        a, b, first, second = dyncomp.compile(f, backend="eager")(x, y)
+    same(expected, (a, b, first, second))
+    assert b is y and a.data_ptr() == x.data_ptr()
+
+
+def test_autograd_functions_with_gradients_are_torchs():
+    x = torch.ones(3, requires_grad=True)
+    dyncomp.compile(lambda x: Scaled.apply(x, 3).sum(), backend="eager")(x).backward()
+    same(torch.full((3,), 3.0), x.grad)
+
+
+# -- attention --------------------------------------------------------------------------------
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("average", [False, True])
+def test_multihead_attention(need_weights, average):
+    torch.manual_seed(0)
+    attention = nn.MultiheadAttention(16, 4, batch_first=True).eval()
+
+    def f(q, k):
+        return attention(q, k, k, need_weights=need_weights, average_attn_weights=average)
+
+    whole(f, torch.randn(2, 5, 16), torch.randn(2, 7, 16))
+
+
+@pytest.mark.parametrize("options", [{}, {"norm_first": True}, {"activation": "gelu"}])
+def test_transformer_encoder(options):
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **options)
+    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    whole(encoder, torch.randn(2, 5, 16), backend="inductor")
+
+
+def test_embedding_bag():
+    torch.manual_seed(0)
+    bag = nn.EmbeddingBag(20, 4).eval()
+    whole(lambda i: bag(i) * 2, torch.randint(0, 20, (3, 5)))
+
+
+def test_hooks_that_are_registered_and_removed_later():
+    torch.manual_seed(0)
+    model, x = Children().eval(), torch.randn(2, 4)
+    compiled = dyncomp.compile(model, backend="eager")
+    with torch.no_grad():
+        same(model(x), compiled(x))
+        handle = model.second.register_forward_hook(lambda module, args, output: output * 2)
+        same(model(x), compiled(x))
+        handle.remove()
+        same(model(x), compiled(x))
