@@ -25,6 +25,7 @@ from .epilogue import (
     Item,
     Prepared,
     Rewriter,
+    RowGroup,
     is_own_product,
     target_of,
     touched,
@@ -120,6 +121,8 @@ def _written(item: Item) -> list[Storage]:
         return [target_of(item)]
     if isinstance(item, Chained):
         return [target_of(item.second)]
+    if isinstance(item, RowGroup):
+        return item.written
     return written(item)
 
 

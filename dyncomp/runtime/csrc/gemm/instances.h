@@ -24,5 +24,7 @@ namespace {
 
 #include "chain.h"
 
+#include "rows.h"
+
 }  // namespace
 }  // namespace dyncomp
