@@ -93,6 +93,8 @@ class Windows:
     padding: tuple[int, int]
     channel: Dim
     step: tuple[Dim, Dim]
+    channels_last: bool = False
+    depthwise: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,8 @@ class CallBlas:
 
     By the runtime's own product where ``own`` (float32 and float64), else by ``cblas_?gemm`` of ``dtype``
     (complex64 and complex128 too). ``epilogue`` (own products only) finishes the tiles; ``c`` is ``None``
-    where only that reads them. ``windows`` (own products only): ``b`` is images, of which the right
-    operand is what the windows of a convolution's kernel see; its strides are those of the batch.
+    where only that reads them. ``windows`` (own products only): ``b`` (``a`` with channels last) is images,
+    of which it is what the windows of a convolution's kernel see; its strides are those of the batch.
     ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves, on a GPU). ``kept``: ``b``
     may be the same at every call, as weights are; the runtime keeps its packed copy as long as it is.
     ``fill_a``, ``fill_b`` (own products only): the operand is made as it is packed, its matrix says how it

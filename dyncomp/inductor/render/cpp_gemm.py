@@ -151,6 +151,7 @@ def _windows(name: str, windows: Windows, dim: Callable[[Dim], str]) -> list[str
 
     pairs = (windows.sizes, windows.kernel, windows.stride, windows.dilation, windows.padding)
     fields = [dim(windows.columns), *map(pair, pairs), dim(windows.channel), pair(windows.step)]
+    fields += [str(int(flag)) for flag in (windows.channels_last, windows.depthwise)]
     return [
         f"    const Windows {name}_windows = {{{', '.join(fields)}}};",
         f"    {name}.windows = &{name}_windows;",

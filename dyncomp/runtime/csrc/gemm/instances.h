@@ -18,6 +18,10 @@ namespace {
 
 #include "shifts.h"
 
+#include "depth.h"
+
+#include "places.h"
+
 #include "multiply.h"
 
 #include "softmax.h"
