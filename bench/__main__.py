@@ -35,9 +35,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def environment(cache: str) -> dict[str, str]:
-    """Caches of our own, so that what is called cold is cold; the rest as the user has it."""
+    """Caches of our own, so that what is called cold is cold; modules are compiled, as once installed."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {
-        **os.environ,
+        **inherited,
         "DYNCOMP_CACHE_DIR": f"{cache}/dyncomp",
         "TORCHINDUCTOR_CACHE_DIR": f"{cache}/torch",
         "JAX_PLATFORMS": "cpu",

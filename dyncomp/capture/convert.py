@@ -256,7 +256,7 @@ def _finish(
         payload=record,
         rank=rank,
         moves=broken,
-        trial=trial_of(tracer.config, code) if broken else None,
+        trial=trial_of(tracer.config, code, broken, tracer.builder.nodes),
     )
     return entry, record
 

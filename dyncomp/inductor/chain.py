@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..dataclass import dataclass
-from ..dtypes import int64
-from ..symint import Dim, ShapeEnv, SymbolInfo, same
+from ..dtypes import float32, int64
+from ..symint import Dim, ShapeEnv, SymbolInfo, hint, same
 from .epilogue import (
     MAX_BUFFERS,
     SIMPLE,
@@ -35,6 +35,7 @@ from .loopir import Axis, Index, Kernel, Stmt
 from .lower_contract import Product
 from .lower_emit import Emitted
 from .lower_values import Storage, place_of
+from .schedule import SoftmaxRows
 from .softmax import find_softmax
 
 _ROW_OPS = SIMPLE | {"reduce", "axis"}
@@ -65,7 +66,8 @@ def fuse_chains(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[I
         second = left[found.second]
         assert isinstance(second, LibraryCall)
         left[at] = left[found.kernel] = None
-        left[found.second] = Chained(first, seen_columns(found.tiled, env), second)
+        tiled = with_softmax(found.tiled, second, env) or seen_columns(found.tiled, env)
+        left[found.second] = Chained(first, tiled, second)
     return [item for item in left if item is not None]
 
 
@@ -184,6 +186,26 @@ def seen_columns(tiled: Tiled, env: ShapeEnv) -> Tiled:
     size = ShapeEnv({**env.symbols, **own}).symbol("cols")
     axes = (rows, Axis("c", size, "reduce", columns.size))
     return replace(tiled, kernel=replace(tiled.kernel, axes=axes))
+
+
+def with_softmax(tiled: Tiled, second: LibraryCall, env: ShapeEnv) -> Tiled | None:
+    """The kernel of what a softmax takes, where the runtime makes that."""
+    softmax = find_softmax(tiled.kernel, tiled.sink)
+    if softmax is None or second.value.dtype is not float32:
+        return None
+    kernel = tiled.kernel
+    rows, columns = kernel.axes
+    size = columns.size
+    own = {"cols": SymbolInfo("cols", hint(size), 0)}
+    axes = (
+        Axis("r", rows.size),
+        Axis("c", ShapeEnv({**env.symbols, **own}).symbol("cols"), most=size if isinstance(size, int) else 0),
+    )
+    store = next(s for s in kernel.body if not s.out)
+    effect = Stmt("", "store", (softmax.scores,), ("r", "c"), store.arg, float32)
+    before = replace(kernel, axes=axes, body=(*softmax.before, effect))
+    rows_made = SoftmaxRows(softmax.factor, softmax.empty_is_zero)
+    return replace(tiled, kernel=before, softmax=rows_made)
 
 
 def _by_rows(kernel: Kernel, groups: Groups) -> bool:

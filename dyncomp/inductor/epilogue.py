@@ -17,6 +17,7 @@ from .loopir import Axis, Index, Kernel, Stmt
 from .lower_contract import Product
 from .lower_emit import Emitted
 from .lower_values import Storage, place_of
+from .schedule import SoftmaxRows
 
 SIMPLE = frozenset(("const", "load", "cast", "store", *SCALARS))
 # Pointers that the function of a tile gets at most.
@@ -33,7 +34,8 @@ TILE_NUMBERS = {"number": 0, "row": 0, "rows": 6, "col": 0, "cols": 256, "tile_r
 class Tiled:
     """A kernel rewritten to cover a tile; its buffer ``source`` is the tile. ``private``: nothing else reads
     the product, so that it needs no memory. ``sink``: the buffer for what is made of rows (in a chain).
-    ``hidden_after``: what is made of column ``row + hidden_after + 1`` and those behind it is 0."""
+    ``hidden_after``: what is made of column ``row + hidden_after + 1`` and those behind it is 0. ``softmax``:
+    the kernel makes only the scores of a softmax, in place, that the runtime makes."""
 
     kernel: Kernel
     storages: tuple[Storage, ...]
@@ -41,6 +43,7 @@ class Tiled:
     private: bool
     sink: int = -1
     hidden_after: int | None = None
+    softmax: SoftmaxRows | None = None
 
 
 @dataclass(eq=False)

@@ -34,6 +34,7 @@ struct Windows {
   i64 columns;
   i64 sizes[2], kernel[2], stride[2], dilation[2], padding[2];
   i64 channel, step[2];
+  i64 channels_last, depthwise;
 };
 struct Filling {
   void (*fill)(void* context, const void* to, i64 to_row, i64 product, i64 row, i64 rows, i64 col, i64 cols);
@@ -61,6 +62,8 @@ struct Gemm {
   i64 causal, seen;
   const struct Filling* fill_a;
   const struct Filling* fill_b;
+  i64 softmax;
+  double factor;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);

@@ -226,7 +226,15 @@ class Planner:
         for extent in product.batch:
             points *= hint(extent)
         work_ns = work_of(tiled.kernel) * points
-        return TileKernel(tiled.kernel, tuple(slots), tiled.source, tiled.sink, tiled.hidden_after, work_ns)
+        return TileKernel(
+            tiled.kernel,
+            tuple(slots),
+            tiled.source,
+            tiled.sink,
+            tiled.hidden_after,
+            tiled.softmax,
+            work_ns,
+        )
 
     def _chain(self, item: Chained) -> CallChain:
         first = self._blas(item.first, item.tiled)

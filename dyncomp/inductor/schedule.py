@@ -52,11 +52,21 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class SoftmaxRows:
+    """The runtime makes ``softmax(factor * scores)`` of rows; ``empty_is_zero``: rows of -inf alone become 0
+    (else NaN)."""
+
+    factor: float
+    empty_is_zero: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TileKernel:
     """Run ``kernel``, which is over the numbers of a tile (``epilogue.TILE_NUMBERS``), on every finished tile
     of a product; its buffer number ``source`` is the tile, the others are the plan's ``slots``. In a
     chain a tile is whole rows, and buffer number ``sink`` is what is made of them; ``hidden_after``: it makes
     zeros of column ``row + hidden_after + 1`` and those behind it, so that tiles may have fewer columns.
+    ``softmax``: the kernel makes scores in place of the product, and the runtime makes a softmax of these.
     ``work_ns``: estimated time for all tiles on one core."""
 
     kernel: Kernel
@@ -64,6 +74,7 @@ class TileKernel:
     source: int
     sink: int = -1
     hidden_after: int | None = None
+    softmax: SoftmaxRows | None = None
     work_ns: float = 0.0
 
 
@@ -79,6 +90,8 @@ class Windows:
     padding: tuple[int, int]
     channel: Dim
     step: tuple[Dim, Dim]
+    channels_last: bool = False
+    depthwise: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +113,8 @@ class CallBlas:
 
     By the runtime's own product where ``own`` (float32 and float64), else by ``cblas_?gemm`` of ``dtype``
     (complex64 and complex128 too). ``epilogue`` (own products only) finishes the tiles; ``c`` is ``None``
-    where only that reads them. ``windows`` (own products only): ``b`` is images, of which the right
-    operand is what the windows of a convolution's kernel see; its strides are those of the batch.
+    where only that reads them. ``windows`` (own products only): ``b`` (``a`` with channels last) is images,
+    of which it is what the windows of a convolution's kernel see; its strides are those of the batch.
     ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves, on a GPU). ``kept``: ``b``
     may be the same at every call, as weights are; the runtime keeps its packed copy as long as it is.
     ``fill_a``, ``fill_b`` (own products only): the operand is made as it is packed, its matrix says how it

@@ -207,7 +207,8 @@ class Writer:
         self.loops += 1
         if self.rng.random() < 0.7:
             bounds = self.pick(
-                "n", "2, n", "n, 0, -1", f"{_ROWS}", "len(a)", "m.shape[0]", "i % 9", "0", "1, n, 2"
+                *("n", "2, n", "n, 0, -1", f"{_ROWS}", "len(a)", "m.shape[0]", "i % 9", "0", "1, n, 2"),
+                *("3", "-1, 2", "4, -3, -2"),
             )
             self.line(f"for {self.pick('i', 'j', 'k')} in range({bounds}):")
             start = len(self.lines)

@@ -12,6 +12,7 @@ import pytest
 
 import dyncomp
 from dyncomp.capture import _hook
+from dyncomp.capture.entries.trial import trial_of
 
 ENOUGH = 40  # calls after which it is settled
 
@@ -221,3 +222,75 @@ def test_explain_tells():
     records = compiled.config.records
     records.add_quicker("primes", records.entries[0].loc, "measured")
     assert any("measured" in reason for _, _, reason in dyncomp.explain(compiled)(100).skipped)
+
+
+# -- bodies of loops ------------------------------------------------------------------------------
+def runge_kutta(times, h):
+    def slope(t, y):
+        return -2 * y + float(np.sin(t))
+
+    y = 1.0
+    found = []
+    for t in times:
+        k1 = slope(t, y)
+        k2 = slope(t + h / 2, y + h / 2 * k1)
+        k3 = slope(t + h / 2, y + h / 2 * k2)
+        k4 = slope(t + h, y + h * k3)
+        y += h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        found.append(y)
+    return found
+
+
+def counts(keys):
+    found = {}
+    for key in keys:
+        if key in found:
+            found[key] += 1
+        else:
+            found[key] = 1
+    return found
+
+
+def test_iterations_that_are_quicker_as_they_are():
+    keys = [n * n % 23 for n in range(400)]
+    compiled = dyncomp.compile(counts)
+    for _ in range(4):
+        assert list(compiled(keys).items()) == list(counts(keys).items())
+    steps = np.linspace(0, 1, 200)
+    compiled = dyncomp.compile(runge_kutta)
+    for _ in range(4):
+        np.testing.assert_allclose(compiled(steps, 0.01), runge_kutta(steps, 0.01), rtol=1e-14)
+
+
+def bodies_of(compiled):
+    return [
+        made.code for made in compiled.config.stand_ins.values() if compiled.config.is_loop_body(made.code)
+    ]
+
+
+def test_a_loop_that_is_left_plain_is_captured_anew():
+    compiled = dyncomp.compile(runge_kutta)
+    steps = np.linspace(0, 1, 60)
+    compiled(steps, 0.01)
+    (body,) = bodies_of(compiled)
+    trial_of(compiled.config, body, False, ()).decided(2000, 1000)
+    np.testing.assert_allclose(compiled(steps, 0.01), runge_kutta(steps, 0.01), rtol=1e-14)
+    reasons = [reason for _, _, reason in compiled.config.records.skipped]
+    assert "no array operation in a loop nor after it" in reasons
+    assert any("measured to be quicker as it is" in reason for reason in reasons)
+
+
+def large(x, steps):
+    total = np.zeros_like(x)
+    for step in steps:
+        total = total + x * step
+    return total
+
+
+@pytest.mark.parametrize(("size", "tried"), [(10, True), (100_000, False)])
+def test_bodies_with_large_arrays_are_not_tried(size, tried):
+    compiled = dyncomp.compile(large)
+    compiled(np.ones(size), np.linspace(0, 1, 40))
+    (body,) = bodies_of(compiled)
+    nodes = [node for entry in compiled.config.records.entries if entry.graph for node in entry.graph.nodes]
+    assert (trial_of(compiled.config, body, False, nodes) is not None) == tried

@@ -116,17 +116,52 @@ class Reference:
     def _blas(self, step: CallBlas) -> None:
         m, n, k = (self.dim(d) for d in (step.m, step.n, step.k))
         batch = tuple(map(self.dim, step.batch))
-        a = self._matrix(step.a, step.dtype, m, k, batch)
         seen = step.windows
-        b = (
-            self._matrix(step.b, step.dtype, k, n, batch)
-            if seen is None
-            else self._seen(step, seen, k, n, batch)
-        )
-        self._matrix(step.c, step.dtype, m, n, batch)[...] = a @ b
+        if seen is not None and seen.channels_last:
+            b = self._matrix(step.b, step.dtype, k, n, batch)
+            found = self._places(step, seen, k, n, m, batch, b)
+        elif seen is not None and seen.depthwise:
+            a = self._matrix(step.a, step.dtype, m, k, batch)
+            found = np.stack(
+                [a[..., [i], :] @ self._seen(step, step.b, seen, k, n, batch, i) for i in range(m)], -3
+            )
+            found = found[..., 0, :]
+        else:
+            a = self._matrix(step.a, step.dtype, m, k, batch)
+            plain = seen is None
+            found = a @ (
+                self._matrix(step.b, step.dtype, k, n, batch)
+                if plain
+                else self._seen(step, step.b, seen, k, n, batch)
+            )
+        self._matrix(step.c, step.dtype, m, n, batch)[...] = found
 
-    def _seen(self, step: CallBlas, windows: Windows, k: int, n: int, batch: tuple[int, ...]) -> Any:
-        """What the windows of a kernel see, as a matrix."""
+    def _places(
+        self, step: CallBlas, windows: Windows, k: int, n: int, m: int, batch: tuple[int, ...], b: Any
+    ) -> Any:
+        """A convolution with channels last: rows are places, and terms have their channels innermost."""
+        taps = self.dim(windows.kernel[0]) * self.dim(windows.kernel[1])
+        if windows.depthwise:
+            columns = [
+                self._seen(step, step.a, windows, k, m, batch, i).swapaxes(-1, -2) @ b[..., [i]]
+                for i in range(n)
+            ]
+            return np.concatenate(columns, -1)
+        seen = self._seen(step, step.a, windows, k, m, batch)
+        split = seen.reshape(*batch, k // taps, taps, m).swapaxes(-2, -3)
+        return split.reshape(*batch, k, m).swapaxes(-1, -2) @ b
+
+    def _seen(
+        self,
+        step: CallBlas,
+        image: Matrix,
+        windows: Windows,
+        k: int,
+        n: int,
+        batch: tuple[int, ...],
+        first: int = 0,
+    ) -> Any:
+        """What the windows of a kernel see, as a matrix; from channel ``first`` on."""
         pairs = (
             windows.sizes,
             windows.kernel,
@@ -137,19 +172,19 @@ class Reference:
         )
         sizes, kernel, stride, dilation, padding, step_of = (tuple(map(self.dim, p)) for p in pairs)
         columns, channel = self.dim(windows.columns), self.dim(windows.channel)
-        memory = self._typed(step.b.slot, step.dtype)
+        memory = self._typed(image.slot, step.dtype)
         found = np.zeros((*batch, k, n), step.dtype.numpy)
-        strides = tuple(map(self.dim, step.b.batch_strides))
+        strides = tuple(map(self.dim, image.batch_strides))
         for row, col in np.ndindex(k, n):
             places = (col // columns, col % columns)
             inner = (row // kernel[1] % kernel[0], row % kernel[1])
             y, x = (places[a] * stride[a] + inner[a] * dilation[a] - padding[a] for a in range(2))
             if not (0 <= y < sizes[0] and 0 <= x < sizes[1]):
                 continue
-            start = row // (kernel[0] * kernel[1]) * channel + y * step_of[0] + x * step_of[1]
+            start = (first + row // (kernel[0] * kernel[1])) * channel + y * step_of[0] + x * step_of[1]
             for at in np.ndindex(*batch):
                 offset = start + sum(i * s for i, s in zip(at, strides))
-                found[(*at, row, col)] = memory.data[memory.origin + self.dim(step.b.offset) + offset]
+                found[(*at, row, col)] = memory.data[memory.origin + self.dim(image.offset) + offset]
         return found
 
     def _window(self, ref: BufferRef) -> Any:

@@ -40,7 +40,7 @@ def convolve(name: str | None, case: Case, x: np.ndarray, w: np.ndarray, turned:
     ``turned``: the kernels are columns of a matrix in memory."""
     rows, columns = case.result
     steps = [s // x.itemsize for s in x.strides]
-    windows = (columns, *case.sizes, *case.kernel, *case.stride, *case.dilation, *case.padding, *steps)
+    windows = (columns, *case.sizes, *case.kernel, *case.stride, *case.dilation, *case.padding, *steps, 0, 0)
     terms = w[0].size
     around = np.full(case.kernels * rows * columns + 2 * MARGIN, 7, x.dtype)
     out = around[MARGIN:-MARGIN]

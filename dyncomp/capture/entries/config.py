@@ -102,6 +102,7 @@ class CaptureConfig(_hook.HookConfig):
         # by identity (code objects compare by value), with the body so that its id stays its own
         self._body_owners: dict[int, tuple[types.CodeType, list[types.CodeType]]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
+        self._quicker_bodies: set[int] = set()
         # bodies and functions in which work worth a call was found; the functions that bodies go on in
         self._array_bodies: set[int] = set()
         self._array_functions: set[types.CodeType] = set()
@@ -163,6 +164,7 @@ class CaptureConfig(_hook.HookConfig):
         self._varying.clear()
         self._body_owners.clear()
         self._plain_bodies.clear()
+        self._quicker_bodies.clear()
         self._array_bodies.clear()
         self._array_functions.clear()
         self._called_in.clear()
@@ -229,8 +231,18 @@ class CaptureConfig(_hook.HookConfig):
             for owner in self._body_owners[id(body)][1]:
                 _hook.clear(owner, self)
 
+    def leave_body_plain(self, body: types.CodeType) -> None:
+        """Iterations of a loop were measured to be quicker as they are: have it captured anew, to run so."""
+        self._plain_bodies[id(body)] = body
+        self._quicker_bodies.add(id(body))
+        for owner in self._body_owners[id(body)][1]:
+            _hook.clear(owner, self)
+
     def is_plain_body(self, body: types.CodeType) -> bool:
-        """Whether whole iterations of a loop were captured, and nothing worth compiling was found in any."""
+        """Whether whole iterations of a loop were captured, and nothing worth compiling was found in any, or
+        they were quicker as they are."""
+        if id(body) in self._quicker_bodies:
+            return True
         if id(body) not in self._plain_bodies or id(body) in self._array_bodies:
             return False
         return self._array_functions.isdisjoint(self._called_in.get(id(body), ()))

@@ -3,20 +3,28 @@
 Between the pieces is plain Python, and each piece costs guards and a call: where a program's own steps are
 small (objects that hold numbers, loops with a short step) that can take longer than they do. What each costs
 is not known beforehand, so early calls, after the first few, are made both ways in turn (``csrc/trial.c``).
-What is captured whole, has work on a GPU, or must not break is not compared.
+The same is done with early iterations of a loop whose body has only small arrays and numbers: where these are
+quicker in plain Python, the loop goes on so, and is captured anew to run as it is from the next call on.
+What else is captured whole, has work on a GPU, or must not break is not compared.
 """
 
 from __future__ import annotations
 
+import math
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from ...device import CPU
+from ...graph.ir import Node, Var
 from .. import _hook
 from ..native_loops.choice import gated_original
 from ..regions import breaks_are_errors
 from .config import CaptureConfig
 from .recompile import location
+
+_SMALL = 1024  # elements of an array
+_SMALL_IN_ALL = 1 << 16
 
 
 class Trial:
@@ -40,10 +48,34 @@ class Trial:
         self.config.records.add_quicker(self.code.co_qualname, location(self.code), reason)
 
 
-def trial_of(config: CaptureConfig, code: types.CodeType) -> Trial | None:
-    """For an entry of ``code`` that ends in a graph break, or at a loop."""
+class BodyTrial(Trial):
+    """The comparison of one entry of a loop's body with the body as it is."""
+
+    def decided(self, compiled: int, plain: int) -> None:
+        super().decided(compiled, plain)
+        self.config.leave_body_plain(self.code)
+
+
+def trial_of(
+    config: CaptureConfig, code: types.CodeType, broken: bool, nodes: Iterable[Node]
+) -> Trial | None:
+    """For an entry of ``code`` with the captured ``nodes``; ``broken``: it ends in a graph break, or at a
+    loop."""
     options = config.options
     if not options.measure or options.backend != "inductor" or options.fullgraph or options.capture_plain:
         return None
-    is_piece = config.function_of(code) is not code or config.is_loop_body(code)
-    return None if is_piece or breaks_are_errors() else Trial(config, code)
+    if breaks_are_errors():
+        return None
+    if config.is_loop_body(code):
+        return BodyTrial(config, code) if _is_small(nodes) else None
+    return Trial(config, code) if broken and config.function_of(code) is code else None
+
+
+def _is_small(nodes: Iterable[Node]) -> bool:
+    """Whether all that is computed takes about as long in plain Python as calls of NumPy do."""
+    sizes = [_size(var) for node in nodes for var in (*node.inputs, *node.outputs)]
+    return max(sizes, default=0) <= _SMALL and sum(sizes) <= _SMALL_IN_ALL
+
+
+def _size(var: Var) -> int:
+    return math.prod(size if isinstance(size, int) else size.hint for size in var.shape)

@@ -196,7 +196,8 @@ class Block:
             for name, text in zip(walker.stack_value(depth, value).parts, value.parts):
                 if name != text:
                     lines.append(f"{name} = {text};")
-        back = scope is self.scope and index <= self.at
+        unrolled = opens and stack[-1].kind.detail.known is not None
+        back = scope is self.scope and index <= self.at and not unrolled
         leaf = opens and is_leaf(scope, index, stack[-1].kind)
         if back and not leaf:
             lines.append(self._paused(scope, index, stack))

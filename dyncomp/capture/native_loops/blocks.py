@@ -11,29 +11,39 @@ from ..bytecode.loop_find import Loop, find_loops
 
 @dataclass(frozen=True, eq=False)
 class CodeFacts:
-    """``leaders``: targets of jumps. ``loops`` by header. ``leaves``: headers of loops over an iterator with
-    no loop inside. ``live``: for every instruction of the region the locals that the region may still read
-    (leaving it does not count). ``stored``: the locals it assigns."""
+    """``leaders``: targets of jumps. ``loops`` by header. ``unrolled``: headers of loops with few steps, told
+    from their code. ``leaves``: headers of loops over an iterator with no loop inside but those. ``live``:
+    for every instruction of the region the locals that it may still read (leaving it does not count).
+    ``stored``: the locals it assigns."""
 
     code: CanonicalCode
     region: frozenset[int]
     leaders: frozenset[int]
     loops: dict[int, Loop]
     leaves: frozenset[int]
+    unrolled: frozenset[int]
     live: dict[int, frozenset[str]]
     stored: frozenset[str]
 
 
+_MOST_STEPS = 8
+_MOST_INSTRUCTIONS = 600
+
+
 @remembered
-def facts_of(code: CanonicalCode, header: int = -1) -> CodeFacts:
+def facts_of(code: CanonicalCode, header: int = -1, unrolls: bool = True) -> CodeFacts:
     """Facts of the loop with ``header``; of the whole code for -1."""
     loops = {loop.header: loop for loop in find_loops(code)}
     region = loops[header].body if header >= 0 else frozenset(range(len(code.instructions)))
     inside = {key: loop for key, loop in loops.items() if key in region}
+    unrolled = (
+        _unrolled(code, {key: loop for key, loop in inside.items() if key != header}) if unrolls else {}
+    )
+    others = [key for key in inside if key not in unrolled]
     leaves = {
         key
-        for key, loop in inside.items()
-        if loop.kind == "for" and not any(other in loop.body for other in inside if other != key)
+        for key in others
+        if inside[key].kind == "for" and not any(o in inside[key].body for o in others if o != key)
     }
     leaders = frozenset(i.arg for i in code.instructions if i.op in JUMPS)
     stored = {
@@ -41,7 +51,50 @@ def facts_of(code: CanonicalCode, header: int = -1) -> CodeFacts:
         for index in region
         if code.instructions[index].op in ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR")
     }
-    return CodeFacts(code, region, leaders, inside, frozenset(leaves), _live(code, region), frozenset(stored))
+    return CodeFacts(
+        code,
+        region,
+        leaders,
+        inside,
+        frozenset(leaves),
+        frozenset(unrolled),
+        _live(code, region),
+        frozenset(stored),
+    )
+
+
+def _unrolled(code: CanonicalCode, loops: dict[int, Loop]) -> dict[int, int]:
+    """Loops over a few constants, with none inside but such, and the instructions of all of their steps."""
+    found: dict[int, int] = {}
+    for header, loop in sorted(loops.items(), key=lambda entry: len(entry[1].body)):
+        inner = [key for key in loops if key in loop.body and key != header]
+        steps = _constant_steps(code, header) if loop.kind == "for" else 0
+        if not 0 < steps <= _MOST_STEPS or any(key not in found for key in inner):
+            continue
+        nested = [key for key in inner if not any(key in loops[o].body for o in inner if o != key)]
+        more = sum(found[key] - len(loops[key].body) for key in nested)
+        size = steps * (len(loop.body) + more)
+        if size <= _MOST_INSTRUCTIONS:
+            found[header] = size
+    return found
+
+
+def _constant_steps(code: CanonicalCode, header: int) -> int:
+    """How many items a loop goes over: constants, or a range of constants; 0 where that is not told."""
+    before = code.instructions[max(header - 6, 0) : header]
+    if len(before) < 2 or before[-1].op != "GET_ITER":
+        return 0
+    if before[-2].op == "LOAD_CONST" and type(before[-2].arg) is tuple:
+        return len(before[-2].arg)
+    count, names = before[-2].arg if before[-2].op == "CALL" else (0, ())
+    given = before[-2 - count : -2]
+    if not count or names or len(given) != count or len(before) < 3 + count:
+        return 0
+    called = before[-3 - count]
+    numbers = [i.arg for i in given if i.op == "LOAD_CONST" and type(i.arg) is int]
+    if called.op != "LOAD_GLOBAL" or called.arg != "range" or len(numbers) != count or 0 in numbers[2:]:
+        return 0
+    return len(range(*numbers)) if all(abs(number) < 2**31 for number in numbers) else 0
 
 
 def _live(code: CanonicalCode, region: frozenset[int]) -> dict[int, frozenset[str]]:

@@ -125,7 +125,7 @@ def _scope_of(b: Block, function: types.FunctionType, base: int) -> Scope:
     parent, return_at = b.scope, b.index + 1
 
     def make(number: int) -> Scope:
-        facts = facts_of(canonical)
+        facts = facts_of(canonical, -1, b.walker.subject.unrolls)
         return Scope(number, canonical, facts, function.__globals__, parent, return_at, base)
 
     return b.walker.new_scope((parent.number, b.index, code), make)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..bytecode.instr import Instr
 from . import arithmetic, arrays, calls, iterators, texts
-from .affine import symbol
+from .affine import Form, symbol
 from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
 from .kinds import (
     BOOL,
@@ -20,8 +20,9 @@ from .kinds import (
     TupleValue,
     Value,
     items_of,
+    iter_kind,
 )
-from .walk import TAG_UNBOUND, Stop, Version, Walker, clean
+from .walk import TAG_UNBOUND, Stop, Version, Walker, clean, int_literal
 
 
 @handles("NOP", "RESUME")
@@ -160,6 +161,9 @@ def _for_iter(b: Block, instr: Instr) -> None:
         raise Stop(f"iteration over {value.kind}")
     depth = len(b.stack) - 1
     detail: IterDetail = value.kind.detail
+    if detail.known is not None:
+        _next_known(b, instr, value)
+        return
     current, end, step = value.parts[:3]
     order = {0: "!=", 1: "<", -1: ">"}[detail.sign]
     after = b.goto(instr.arg, b.stack[:-1])
@@ -175,6 +179,24 @@ def _for_iter(b: Block, instr: Instr) -> None:
     if detail.source is not None:
         number = iterators.item(b, Value(detail.source, value.parts[3:]), number)
     b.line(advance)
+    b.push(number)
+    b.effect()
+
+
+def _next_known(b: Block, instr: Instr, value: Value) -> None:
+    """A step of a loop that is unrolled, or its end."""
+    detail: IterDetail = value.kind.detail
+    at, end = detail.known  # type: ignore[misc]
+    if at == end:
+        b.done = True
+        b.line(b.goto(instr.arg, b.stack[:-1]))
+        return
+    number = Value(INT, (int_literal(at),), Form((), at), at, at)
+    if detail.source is not None:
+        number = iterators.item(b, Value(detail.source, value.parts[3:]), number)
+    after = at + detail.step
+    b.line(f"{value.parts[0]} = {int_literal(after)};")
+    b.stack[-1] = Value(iter_kind(detail._replace(known=(after, end))), value.parts)
     b.push(number)
     b.effect()
 

@@ -33,6 +33,7 @@ def held_iterator(b: Block, value: Value) -> Value:
         source = source_of(b, value)
         detail = UP._replace(source=source.kind)
         texts = ["0LL", length(b, source), "1LL", *source.parts]
+    detail = _unrolled(b, detail, texts)
     held = b.walker.stack_value(len(b.stack), Value(iter_kind(detail), ()))
     # the parts of the source may be variables of a slot that is written here
     copies = (
@@ -49,6 +50,21 @@ def _range(b: Block, value: Value) -> tuple[IterDetail, list[str]]:
     _check_small(b, (start, stop, step))
     end = stop if detail.step == 1 else f"range_end({start}, {stop}, {detail.step or step})"
     return detail, [start, end, step]
+
+
+def _unrolled(b: Block, detail: IterDetail, texts: Sequence[str]) -> IterDetail:
+    """Where the loop is to be unrolled its first number and its end are part of the state."""
+    start, end = map(_number, texts[:2])
+    if b.index + 1 not in b.scope.facts.unrolled or not detail.step or start is None or end is None:
+        return detail
+    count = len(range(start, end, detail.step))
+    return detail._replace(known=(start, start + count * detail.step))
+
+
+def _number(text: str) -> int | None:
+    """What a literal says."""
+    digits = text.removesuffix("LL")
+    return int(digits) if digits != text and digits.lstrip("-").isdecimal() else None
 
 
 def _check_small(b: Block, texts: Sequence[str]) -> None:

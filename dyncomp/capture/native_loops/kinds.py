@@ -192,13 +192,14 @@ class IterDetail(NamedTuple):
     """``step``: 0 for one known only at run time; ``sign``: its sign, 0 if unknown. ``nonnegative``: no
     number of it is below 0. ``facts``: the accesses that were found to be within bounds for all of its
     numbers; None: not looked at yet. ``source``: what gives the items where they are not the
-    numbers themselves."""
+    numbers themselves. ``known``: the next number and the end of a loop that is unrolled."""
 
     step: int
     sign: int
     nonnegative: bool
     facts: frozenset[Access] | None
     source: Kind | None = None
+    known: tuple[int, int] | None = None
 
 
 def iter_kind(detail: IterDetail) -> Kind:
@@ -206,7 +207,8 @@ def iter_kind(detail: IterDetail) -> Kind:
     facts = detail.facts
     shown = "" if facts is None else f"k{sorted(facts)}"
     source = detail.source
-    name = f"r{_progress(detail)}{shown}{source.code if source else ''}"
+    known = "u{}_{}".format(*detail.known) if detail.known is not None else ""
+    name = f"r{_progress(detail)}{known}{shown}{source.code if source else ''}"
     parts = (("_cur", "i64"), ("_end", "i64"), ("_step", "i64"), *(source.parts if source else ()))
 
     def box(values: Sequence[Any], objects: Objects) -> Any:
@@ -343,6 +345,12 @@ class Value:
     def constant(self) -> int | None:
         """The value of an integer that is known at compile time."""
         return self.low if self.low is not None and self.low == self.high else None
+
+
+def held(kind: Kind, parts: tuple[str, ...], fact: Fact | None) -> Value:
+    """A value found in variables: an int that is known to be one number still is."""
+    known = fact.offset if isinstance(fact, Form) and not fact.terms else None
+    return Value(kind, parts, fact, known, known)
 
 
 UNBOUND_VALUE = Value(UNBOUND_KIND, ())

@@ -217,6 +217,15 @@ class NativeLoop:
         made = self._compile(key)
         return made, words, given
 
+    def _rendered(self, place: int, stack: tuple[Kind, ...], local: dict[str, Kind]) -> Rendered:
+        try:
+            return render(self.subject, place, stack, local, self._symbol, self.title)
+        except TooLarge:
+            if not self.subject.unrolls:
+                raise
+        self.subject.unrolls = False
+        return render(self.subject, place, stack, local, self._symbol, self.title)
+
     def _compile(self, key: Key) -> Program | None:
         place, stack, kinds = key
         programs = self._programs[key]
@@ -226,7 +235,7 @@ class NativeLoop:
         start = time.perf_counter()
         local = {self.names[k]: kind for k, kind in zip(self.read, kinds)}
         try:
-            rendered = render(self.subject, place, stack, local, self._symbol, self.title)
+            rendered = self._rendered(place, stack, local)
         except TooLarge:
             return self._refuse(key, "it has too many blocks")
         if not rendered.goes_round:

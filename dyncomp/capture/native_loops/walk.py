@@ -11,7 +11,7 @@ from ...dataclass import dataclass, field
 from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
 from .blocks import CodeFacts, facts_of
-from .kinds import BOOL, FLOAT, INT, NONE_VALUE, Access, Kind, Value, constant_kind, tuple_kind
+from .kinds import BOOL, FLOAT, INT, NONE_VALUE, Access, Kind, Value, constant_kind, held, tuple_kind
 
 MOST_VERSIONS = 8
 _MOST_OF_FACTS = 2
@@ -74,13 +74,14 @@ class Leave:
 
 @dataclass(eq=False)
 class Subject:
-    """What is compiled. ``constants`` grows."""
+    """What is compiled. ``constants`` grows. ``unrolls``: short inner loops are unrolled."""
 
     code: CanonicalCode
     loop: Loop
     namespace: dict[str, Any]
     constants: list[Any] = field(default_factory=list)
     decoded: dict[types.CodeType, CanonicalCode] = field(default_factory=dict)
+    unrolls: bool = True
 
     def constant(self, value: Any) -> Kind:
         for number, known in enumerate(self.constants):
@@ -108,11 +109,12 @@ class Walker:
         self.subject = subject
         self.probing = probing
         loop = subject.loop
-        self.root = Scope(0, subject.code, facts_of(subject.code, loop.header), subject.namespace)
+        facts = facts_of(subject.code, loop.header, subject.unrolls)
+        self.root = Scope(0, subject.code, facts, subject.namespace)
         self.scopes: dict[Any, Scope] = {}
         self.limit: tuple[Scope, frozenset[int]] | None = None
         self.versions: dict[Any, Version] = {}
-        self.counts: dict[tuple[int, int, bool], int] = {}
+        self.counts: dict[tuple[Any, ...], int] = {}
         self.merges: dict[Any, int] = {}
         """How many versions there are for a place and kinds."""
         self.work: list[Version] = []
@@ -147,7 +149,7 @@ class Walker:
             found = self._variables(f"it{depth}", kind)
         else:
             found = self._variables(f"st{depth}_{kind.code}", kind)
-        return Value(kind, found.parts, value.fact)
+        return held(kind, found.parts, value.fact)
 
     def kept_value(self, depth: int, kind: Kind) -> Value:
         """The variables that keep what was on the stack where a statement began."""
@@ -196,7 +198,8 @@ class Walker:
         kept = {slot: env[slot] for slot in sorted(_live_slots(scope, index)) if slot in env}
         left = None if leave is None else (leave[0], tuple(v.kind for v in leave[1]))
         unchecked = any(value.kind.family == "iter" and value.kind.detail.facts for value in stack)
-        place = (scope.number, index, unchecked)
+        steps = tuple(v.kind.detail.known for v in stack if v.kind.family == "iter" and v.kind.detail.known)
+        place = (scope.number, index, unchecked, steps)
         kinds = (
             *place,
             tuple(value.kind for value in stack),
@@ -218,15 +221,15 @@ class Walker:
             if len(self.versions) >= MOST_BLOCKS:
                 raise TooLarge
             own = {s: self.at_rest(s, value) for s, value in kept.items()}
-            held = tuple(self.stack_value(depth, value) for depth, value in enumerate(stack))
-            found = Version(len(self.versions), scope, index, held, own, leave)
+            slots = tuple(self.stack_value(depth, value) for depth, value in enumerate(stack))
+            found = Version(len(self.versions), scope, index, slots, own, leave)
             self.versions[key] = found
             self.work.append(found)
         return found
 
     def at_rest(self, slot: str, value: Value) -> Value:
         """A local as it is found at the start of a block: in its variables."""
-        return Value(value.kind, self.slot_value(slot, value.kind).parts, value.fact)
+        return held(value.kind, self.slot_value(slot, value.kind).parts, value.fact)
 
     def leave(self, leave: Leave, stack: Sequence[Value]) -> str:
         """The label of a way out with these values on the stack."""

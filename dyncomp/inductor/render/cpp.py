@@ -13,7 +13,7 @@ from ..loopir import Kernel
 from ..schedule import Alternatives, CallBlas, CallChain, LaunchKernel, Module, Segment, TileKernel
 from . import ctext
 from .cpp_blas import product
-from .cpp_gemm import TILE_PARAMETERS, chain, own_product, tile_function
+from .cpp_gemm import TILE_PARAMETERS, chain, does_nothing, own_product, tile_function
 from .cpp_kernel import check_body, kernel_body
 from .support import needed_support
 
@@ -187,8 +187,9 @@ def _segment(unit: _Unit, segment: Segment) -> str:
 
 def _product(step: CallBlas | CallChain, unit: _Unit) -> list[str]:
     if isinstance(step, CallChain):
-        assert step.first.epilogue is not None
-        return chain(step, unit.symbols, unit.tile(step.first.epilogue))
+        rows = step.first.epilogue
+        assert rows is not None
+        return chain(step, unit.symbols, "" if does_nothing(rows) else unit.tile(rows))
     if not step.own:
         return product(step, unit.symbols)
     fills = {"a": step.fill_a, "b": step.fill_b}

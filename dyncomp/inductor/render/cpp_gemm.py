@@ -87,8 +87,22 @@ def _filled(
         lines.append(f"    const TileContext context = {{{{{', '.join(slots)}}}, s, rt}};")
         if step.epilogue.hidden_after is not None:
             lines.append(f"    {name}.causal = 1, {name}.seen = {step.epilogue.hidden_after + 1};")
-        lines.append(f"    {name}.done = {tile}, {name}.context = (void*)&context;")
+        lines += _softmax(name, step.epilogue)
+        lines.append(f"    {name}.done = {tile or 0}, {name}.context = (void*)&context;")
     return lines
+
+
+def _softmax(name: str, epilogue: TileKernel) -> list[str]:
+    """That the runtime makes a softmax of rows."""
+    softmax = epilogue.softmax
+    if softmax is None:
+        return []
+    return [f"    {name}.softmax = {2 if softmax.empty_is_zero else 1}, {name}.factor = {softmax.factor!r};"]
+
+
+def does_nothing(step: TileKernel) -> bool:
+    """Whether the kernel only stores in place what it loads."""
+    return step.softmax is not None and len(step.kernel.body) == 2
 
 
 def _filling(name: str, fill: Fill, function: str) -> list[str]:
@@ -112,6 +126,7 @@ def _windows(name: str, windows: Windows, dim: Callable[[Dim], str]) -> list[str
 
     pairs = (windows.sizes, windows.kernel, windows.stride, windows.dilation, windows.padding)
     fields = [dim(windows.columns), *map(pair, pairs), dim(windows.channel), pair(windows.step)]
+    fields += [str(int(flag)) for flag in (windows.channels_last, windows.depthwise)]
     return [
         f"    const Windows {name}_windows = {{{', '.join(fields)}}};",
         f"    {name}.windows = &{name}_windows;",
@@ -150,8 +165,10 @@ def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: b
 
 
 def _sink(step: TileKernel) -> list[str]:
-    """What is made of whole rows lies behind them."""
+    """What is made of whole rows lies behind them, or in their place."""
     if step.sink < 0:
         return []
+    if step.softmax is not None:
+        return [f"  b[{step.sink}] = (void*)tile;"]
     kind = ctext.memory_type(step.kernel.buffers[step.sink].dtype)
     return [f"  b[{step.sink}] = ({kind}*)tile + tile_row / 2;"]

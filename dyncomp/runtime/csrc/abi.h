@@ -30,7 +30,10 @@
  *          Where `windows` is set b is not a matrix but images (of each batch), and the product is with what the
  *          windows of a kernel see of them: column y * columns + x and row (channel * kernel[0] + i) * kernel[1] + j
  *          is the element at y * stride[0] + i * dilation[0] - padding[0] and likewise, 0 outside of `sizes`.
- *          `channel` and `step` (row, column) are the image's strides, none negative.
+ *          `channel` and `step` (row, column) are the image's strides, none negative. Where `channels_last` is set
+ *          it is the other way round: a is the images, whose channels lie innermost, b the kernels, row (i * kernel[1] + j)
+ *          * channels + channel, and rows of c are places. Where `depthwise` is set channel i of the result is made of
+ *          channel i of the image alone, and k is of one channel.
  *          Where `fill_a` or `fill_b` is set that operand is nowhere in memory: `fill` writes rows [row, row + rows) and
  *          columns [col, col + cols) of it at `to`, rows `to_row` elements apart; of an operand whose `row` stride is 1
  *          and `col` stride is not, "rows" are its columns. `b` is then what it is mostly made of, `bytes` long, and
@@ -40,11 +43,13 @@
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
  *          c of the first and a of the second are not used, nor is `done` of the second. Where `causal` of the first is
  *          set `done` makes zeros of columns from row + `seen` on: it gets tiles of fewer columns where the second's b
- *          has only finite rows from there on.
+ *          has only finite rows from there on. Where `softmax` of the first is set (float32 only) the rows become
+ *          softmax(factor * scores), rows of -inf alone 0 if it is 2, else NaN; `done` (or NULL) then writes the scores
+ *          in place of the product, all but what is hidden, and makes no zeros.
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 4
+#define DYNCOMP_ABI_VERSION 5
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -55,6 +60,7 @@ struct Windows {
   i64 columns;
   i64 sizes[2], kernel[2], stride[2], dilation[2], padding[2];
   i64 channel, step[2];
+  i64 channels_last, depthwise;
 };
 struct Filling {
   void (*fill)(void* context, const void* to, i64 to_row, i64 product, i64 row, i64 rows, i64 col, i64 cols);
@@ -82,6 +88,8 @@ struct Gemm {
   i64 causal, seen;
   const struct Filling* fill_a;
   const struct Filling* fill_b;
+  i64 softmax;
+  double factor;
 };
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);

@@ -134,18 +134,18 @@ PyObject* python_parallel_for(PyObject*, PyObject* args) {
 }
 
 /* matrix_product(set, letter, m, n, k, a, a_row, a_col, b, b_row, b_col, c, c_row, windows=zeros, kept=0): on addresses,
- * for tests and measurements. `windows`: the numbers of a Windows, in order; b is an image then. */
+ * for tests and measurements. `windows`: the numbers of a Windows, in order; an operand is an image then. */
 PyObject* matrix_product(PyObject*, PyObject* args) {
   const char* name;
   const char* letter;
   Gemm gemm = {};
   long long a, b, c;
   Windows w = {};
-  if (!PyArg_ParseTuple(args, "zsLLLLLLLLLLL|(LLLLLLLLLLLLLL)L:matrix_product", &name, &letter, &gemm.m, &gemm.n,
+  if (!PyArg_ParseTuple(args, "zsLLLLLLLLLLL|(LLLLLLLLLLLLLLLL)L:matrix_product", &name, &letter, &gemm.m, &gemm.n,
                         &gemm.k, &a, &gemm.a_row, &gemm.a_col, &b, &gemm.b_row, &gemm.b_col, &c, &gemm.c_row,
                         &w.columns, &w.sizes[0], &w.sizes[1], &w.kernel[0], &w.kernel[1], &w.stride[0], &w.stride[1],
                         &w.dilation[0], &w.dilation[1], &w.padding[0], &w.padding[1], &w.channel, &w.step[0],
-                        &w.step[1], &gemm.kept))
+                        &w.step[1], &w.channels_last, &w.depthwise, &gemm.kept))
     return nullptr;
   if (w.columns > 0) gemm.windows = &w;
   const GemmSet* const set = gemm_set(name);

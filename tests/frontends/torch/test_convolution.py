@@ -145,6 +145,37 @@ def test_images_larger_than_the_cache(stride: int, groups: int) -> None:
         check(function, x, w, b, residual, backend="inductor", tolerance=1e-5)
 
 
+@pytest.mark.parametrize("formats", [(True, True), (False, True), (True, False)], ids=str)
+@pytest.mark.parametrize(
+    ("channels", "kernels", "size", "groups", "stride"),
+    [
+        (20, 70, 3, 1, 1),
+        (3, 33, 5, 1, 2),
+        (24, 40, 1, 1, 1),
+        (40, 34, 3, 2, 1),
+        (21, 21, 3, 21, 2),
+        (9, 18, 3, 9, 1),
+    ],
+)
+def test_channels_last(
+    channels: int, kernels: int, size: int, groups: int, stride: int, formats: tuple[bool, bool]
+) -> None:
+    """Finished tiles, views of images and several of them, dense and in groups."""
+    x, w = randn(3, channels, 13, 18), randn(kernels, channels // groups, size, size) / size
+    x, w = (last(t) if f else t for t, f in zip((x, w), formats))
+    b = randn(kernels)
+
+    def finished(x: Any, w: Any, b: Any) -> Any:
+        y = F.conv2d(x, w, b, stride=stride, padding=size // 2, groups=groups)
+        return F.silu(y * 2) + y.mean((2, 3), keepdim=True)
+
+    def of_a_view(x: Any, w: Any, b: Any) -> Any:
+        return F.relu(F.conv2d(x[1:, :, 2:, ::2], w, b, stride=stride, padding=1, groups=groups))
+
+    for function in (finished, of_a_view):
+        check(function, x, w, b, backend="inductor", tolerance=1e-5)
+
+
 @pytest.mark.parametrize("mode", ["zeros"])
 def test_modules_with_padding_modes(mode: str) -> None:
     model = nn.Sequential(

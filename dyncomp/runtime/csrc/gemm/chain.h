@@ -2,13 +2,18 @@
  *
  * A block of rows of the first product, what is made of them and the rows of the second product stay in the
  * second-level cache: this is attention without the matrix of scores in memory. Columns of the scores that a causal
- * mask hides from all rows of a block are left out, unless a zero times what they stand for were no zero.
+ * mask hides from all rows of a block are left out, unless a zero times what they stand for were no zero. A softmax is
+ * made in place, and its rows are divided by their sums after the second product.
  */
 
 /* Rows of a block, and bytes that they and what is made of them should take at most. */
 constexpr i64 kChainRows = 96;
 constexpr i64 kChainBytes = 1 << 20;
 constexpr i64 kChainRowsStep = 12;
+/* Rows that go through what is before a softmax, and through it, while they are in the first-level cache. */
+constexpr i64 kSoftRows = 6;
+/* Rows up to which the first product's B is read where it lies, though its columns are contiguous. */
+constexpr i64 kTurnedFromRows = 5;
 
 template <class T>
 struct Chain {
@@ -16,6 +21,7 @@ struct Chain {
   const Gemm& second;
   i64 products, rows_per_block, row_blocks;
   i64 half;         /* elements between a row and what is made of it */
+  i64 row_step;     /* elements from row to row */
   i64 turned_width; /* elements of a row of the copy of the first product's B; 0 for no copy */
   int failed = 0;
 
@@ -23,20 +29,22 @@ struct Chain {
     constexpr i64 kWidth = Lanes<T>::kWidth;
     /* an odd number of vectors, lest rows fall on each other in the cache */
     half = (ceil_div(first.n, kWidth) | 1) * kWidth;
-    turned_width = first.b_row == 1 && first.b_col != 1 && first.m > 1 ? half : 0;
-    const i64 fitting = kChainBytes / static_cast<i64>(sizeof(T)) / (2 * half);
+    row_step = first.softmax ? half : 2 * half;
+    turned_width = first.b_row == 1 && first.b_col != 1 && first.m >= kTurnedFromRows ? half : 0;
+    const i64 fitting = kChainBytes / static_cast<i64>(sizeof(T)) / row_step;
     const i64 shared = ceil_div(products * first.m, num_threads() > 1 ? num_threads() * kPiecesPerThread : 1);
     const i64 rows = least(kChainRows, least(fitting, shared)) / kChainRowsStep * kChainRowsStep;
     rows_per_block = least(first.m, rows < kChainRowsStep ? kChainRowsStep : rows);
     row_blocks = ceil_div(first.m, rows_per_block);
   }
 
-  i64 rows_size() const { return rows_per_block * 2 * half; }
+  i64 rows_size() const { return rows_per_block * row_step; }
   i64 turned_size() const { return turned_width * first.k; }
 
   /* One product, by this thread alone. */
   bool run(const Gemm& part, i64 all_terms) const {
-    const Product<T> product(part, 1, all_terms);
+    Product<T> product(part, 1, all_terms);
+    product.panel_by_panel();
     Scratch<T> scratch;
     if (!scratch.reserve(product.scratch_size())) return false;
     for (i64 at = 0; at < product.row_blocks * product.column_blocks; ++at) product.block(at, scratch.data);
@@ -46,20 +54,8 @@ struct Chain {
   /* The row of the second product's B from which on all elements are finite. */
   i64 finite_from(const T* b) const {
     i64 p = second.k;
-    while (p > 0 && finite_row(b + (p - 1) * second.b_row)) --p;
+    while (p > 0 && all_finite(b + (p - 1) * second.b_row, second.b_col, second.n)) --p;
     return p;
-  }
-
-  bool finite_row(const T* row) const {
-    using Unaligned = typename Lanes<T>::Unaligned;
-    constexpr i64 kWidth = Lanes<T>::kWidth;
-    typename Lanes<T>::Vector zeros = {};
-    T zero = 0;
-    i64 j = 0;
-    if (second.b_col == 1)
-      for (; j + kWidth <= second.n; j += kWidth) zeros += *reinterpret_cast<const Unaligned*>(row + j) * T(0);
-    for (; j < second.n; ++j) zero += row[j * second.b_col] * T(0);
-    return lane_sum<T>(zeros) + zero == 0;
   }
 
   /* Columns of the scores that some row of a block may see; `finite`: those behind them may be left out. */
@@ -80,20 +76,53 @@ struct Chain {
     if (turned_width) part.b_row = turned_width, part.b_col = 1;
     part.n = columns_of(row, part.m, finite);
     part.c = rows;
-    part.c_row = 2 * half;
+    part.c_row = row_step;
     part.done = nullptr;
     if (!run(part, part.k)) return false;
-    first.done(first.context, rows, 2 * half, index, row, part.m, 0, part.n);
+    T after[kChainRows];
+    if (first.softmax)
+      soften_block(index, row, part.m, part.n, rows, after);
+    else
+      first.done(first.context, rows, row_step, index, row, part.m, 0, part.n);
     Gemm last = second;
     last.axes = 0;
     last.m = part.m;
     last.k = part.n;
-    last.a = rows + half;
-    last.a_row = 2 * half;
+    last.a = first.softmax ? rows : rows + half;
+    last.a_row = row_step;
     last.a_col = 1;
     last.b = two.b_of(index);
     last.c = two.c_of(index) + row * second.c_row;
-    return run(last, second.k);
+    if (!run(last, second.k)) return false;
+    return !first.softmax || divide(last, rows, after);
+  }
+
+  /* Rows of the first product as weights, and what the rows of the second are to be multiplied by. */
+  void soften_block(i64 index, i64 row, i64 count, i64 columns, T* rows, T* after) const {
+    const bool empty_is_zero = first.softmax == 2;
+    for (i64 i = 0; i < count; i += kSoftRows) {
+      const i64 high = least(kSoftRows, count - i);
+      T* const now = rows + i * row_step;
+      if (first.done) first.done(first.context, now, row_step, index, row + i, high, 0, columns);
+      for (i64 k = 0; k < high; ++k) {
+        const i64 seen = first.causal ? least(columns, most(0, row + i + k + first.seen)) : columns;
+        after[i + k] = soften(now + k * row_step, columns, seen, static_cast<T>(first.factor), empty_is_zero);
+      }
+    }
+  }
+
+  /* Divides the rows of the second product by the sums of their weights; where a sum of products is too large for
+   * the type, the weights are divided instead. */
+  bool divide(const Gemm& last, T* rows, const T* after) const {
+    T* const c = static_cast<T*>(last.c);
+    bool finite = true;
+    for (i64 i = 0; i < last.m; ++i) finite &= all_finite(c + i * last.c_row, 1, last.n);
+    if (!finite) {
+      for (i64 i = 0; i < last.m; ++i) scale_row(rows + i * row_step, last.k, after[i]);
+      return run(last, second.k);
+    }
+    for (i64 i = 0; i < last.m; ++i) scale_row(c + i * last.c_row, last.n, after[i]);
+    return true;
   }
 
   bool blocks(i64 lo, i64 hi) const {

@@ -18,7 +18,13 @@ namespace {
 
 #include "shifts.h"
 
+#include "depth.h"
+
+#include "places.h"
+
 #include "multiply.h"
+
+#include "softmax.h"
 
 #include "chain.h"
 

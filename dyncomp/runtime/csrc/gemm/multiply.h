@@ -71,7 +71,9 @@ int multiply(const Gemm* gemm) {
   for (int axis = 0; axis < gemm->axes; ++axis) products *= gemm->batch[axis];
   if (products == 0 || gemm->m == 0 || gemm->n == 0) return 0;
   Product<T> product(*gemm, products);
-  if (is_depthwise(*gemm)) return convolve_planes(product, products);
+  if (gemm->windows && gemm->windows->depthwise)
+    return pays_in_depth<T>(*gemm) ? convolve_depth(product, products) : convolve_planes(product, products);
+  if (gemm->windows && gemm->windows->channels_last) return convolve_places(product, products);
   if (gemm->windows && gemm->k > 0) {
     const Shifts<T> shifts(product, products);
     if (shifts.pays()) return convolve_shifted(shifts, products);

@@ -124,26 +124,22 @@ struct Planes {
     T* const copy = scratch;
     T* const held = copy + copy_size();
     T* const kernel = held + strip_size();
-    const T* const a = product.a_of(index);
+    const i64 image = index / g.m, channel = index % g.m;
+    const T* const a = product.a_of(image) + channel * g.a_row;
     for (i64 p = 0; p < g.k; ++p) kernel[p] = a[p * g.a_col];
-    copy_plane(product.b_of(index), copy);
+    copy_plane(product.b_of(image) + channel * w.channel, copy);
     for (i64 y = 0; y < result_rows(); y += strip) {
       const i64 count = least(strip, result_rows() - y), from = y * w.columns;
-      T* const to = g.c ? product.c_of(index) + from : held;
+      T* const to = g.c ? product.c_of(image) + channel * g.c_row + from : held;
       some_rows(copy + y * w.stride[0] * row_size, kernel, to, count);
-      if (g.done) g.done(g.context, to, g.n, index, 0, 1, from, count * w.columns);
+      if (g.done) g.done(g.context, to, g.n, image, channel, 1, from, count * w.columns);
     }
   }
 };
-
-/* Whether a product is a depthwise convolution: one channel in, one channel out. */
-bool is_depthwise(const Gemm& g) {
-  return g.windows && g.m == 1 && g.k == g.windows->kernel[0] * g.windows->kernel[1];
-}
 
 template <class T>
 int convolve_planes(const Product<T>& product, i64 count) {
   const Planes<T> planes(product);
   const i64 work = product.g.n * (product.g.k + 8);
-  return run_blocks<T>(planes, count, ceil_div(kPiece, work));
+  return run_blocks<T>(planes, count * product.g.m, ceil_div(kPiece, work));
 }

@@ -112,6 +112,15 @@ struct Product {
     column_blocks = ceil_div(panels, panels_per_block);
   }
 
+  /* All rows meet one panel of B, which stays in the first-level cache, then the next. */
+  void panel_by_panel() {
+    if (by_dots) return;
+    panels_per_block = 1;
+    column_blocks = panels;
+    rows_per_block = ceil_div(g.m, tile_rows) * tile_rows;
+    row_blocks = 1;
+  }
+
   bool crosses_lines() const {
     return reinterpret_cast<size_t>(g.b) % kVectorBytes != 0 || (g.k > 1 && g.b_row * kSize % kVectorBytes != 0);
   }

@@ -1,0 +1,302 @@
+/* Convolutions of images whose channels lie innermost. Included once per instruction set.
+ *
+ * Rows of C are places of the result, columns are kernels; the kernels, packed into panels, are B. What a place sees
+ * lies in runs of all channels, one for each element of the kernel: the rows of a tile are read there, each by a
+ * pointer of its own, and what lies outside of the image is a run of zeros. Runs of few channels are copied into rows
+ * first. */
+
+/* Channels from which on they are read where they lie. */
+constexpr i64 kRunFrom = 16;
+/* Tiles whose places are looked up at once, and elements that their rows have at most where they are copied. */
+constexpr i64 kTilesAtOnce = 8;
+constexpr i64 kCopiedMost = 24 << 10;
+/* Places up to which the packed kernels are kept from call to call. */
+constexpr i64 kKeptToPlaces = 4096;
+/* Bytes of packed kernels that a block goes over. */
+constexpr i64 kKernelBytes = 1 << 20;
+
+/* c[kRows][kVectors * width] = sum over runs of what the rows' pointers show times the rows of b. */
+template <class T, int kRows, int kVectors>
+__attribute__((noinline)) void tile_of_runs(i64 runs, i64 count, const T* const* seen, const T* b, T* c, i64 c_row) {
+  using Vector = typename Lanes<T>::Vector;
+  using Unaligned = typename Lanes<T>::Unaligned;
+  constexpr int kWidth = Lanes<T>::kWidth;
+  Vector sums[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kVectors; ++j) sums[i][j] = Vector{};
+  }
+  for (i64 run = 0; run < runs; ++run) {
+    const T* rows[kRows];
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) rows[i] = *seen++;
+    for (i64 p = 0; p < count; ++p) {
+      Vector right[kVectors];
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) {
+        right[j] = *reinterpret_cast<const Unaligned*>(b + j * kWidth);
+        __builtin_prefetch(b + kAhead * kVectors * kWidth + j * kWidth);
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) {
+        const Vector left = rows[i][p] - Vector{};
+#pragma GCC unroll 16
+        for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
+      }
+      step(b, kVectors * kWidth);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kVectors; ++j) *reinterpret_cast<Unaligned*>(c + i * c_row + j * kWidth) = sums[i][j];
+  }
+}
+
+template <class T>
+using RunTile = void (*)(i64, i64, const T* const*, const T*, T*, i64);
+
+template <class T, int kVectors, int kRows>
+RunTile<T> run_tile_of_rows(i64 rows) {
+  if constexpr (kRows == 1)
+    return tile_of_runs<T, 1, kVectors>;
+  else
+    return rows == kRows ? tile_of_runs<T, kRows, kVectors> : run_tile_of_rows<T, kVectors, kRows - 1>(rows);
+}
+
+/* The kernel for a tile of `rows` rows, at most most_rows(vectors), and `vectors` vectors. */
+template <class T, int kVectors = kTileVectors>
+RunTile<T> find_run_tile(i64 rows, i64 vectors) {
+  if constexpr (kVectors > 1)
+    if (vectors < kVectors) return find_run_tile<T, kVectors - 1>(rows, vectors);
+  return run_tile_of_rows<T, kVectors, most_rows(kVectors)>(rows);
+}
+
+template <class T>
+struct Places {
+  static constexpr i64 kWidth = Lanes<T>::kWidth;
+  static constexpr i64 kPointer = sizeof(T*) / sizeof(T);
+
+  const Product<T>& product;
+  const Gemm& g;
+  const Windows& w;
+  i64 taps, channels, groups; /* elements of a kernel's plane, channels of a group, groups */
+  i64 tile_rows, tile_vectors, panel, panels;
+  i64 rows_at_once, rows_per_block, row_blocks, panels_per_block, column_blocks;
+  bool copies; /* what tiles see is copied into rows */
+  const T* packed = nullptr;
+
+  Places(const Product<T>& of, i64 products) : product(of), g(of.g), w(*of.g.windows) {
+    taps = w.kernel[0] * w.kernel[1];
+    channels = taps ? g.k / taps : 0;
+    groups = 1;
+    for (int axis = 0; axis < g.axes; ++axis)
+      if (g.b_batch[axis] != 0) groups *= g.batch[axis];
+    copies = channels < kRunFrom && g.k <= kCopiedMost / kTilesAtOnce;
+    choose_tile();
+    choose_blocks(products);
+  }
+
+  void choose_tile() {
+    const i64 vectors = ceil_div(g.n, kWidth);
+    tile_vectors = ceil_div(vectors, ceil_div(vectors, kTileVectors));
+    panel = tile_vectors * kWidth;
+    panels = ceil_div(g.n, panel);
+    tile_rows = ceil_div(g.m, ceil_div(g.m, most_rows(tile_vectors)));
+    rows_at_once = tile_rows * kTilesAtOnce;
+    if (copies) rows_at_once = most(1, least(kTilesAtOnce, kCopiedMost / (g.k * tile_rows + 1))) * tile_rows;
+  }
+
+  void choose_blocks(i64 products) {
+    const i64 fitting = kKernelBytes / static_cast<i64>(sizeof(T)) / (g.k * panel + 1);
+    column_blocks = ceil_div(panels, least(panels, fitting < 1 ? 1 : fitting));
+    const i64 wanted = num_threads() > 1 ? ceil_div(num_threads() * kPiecesPerThread, products) : 1;
+    const i64 worth = ceil_div(products * g.m * g.n * (g.k + 1), products * kPiece);
+    const i64 chunks = ceil_div(g.m, rows_at_once);
+    row_blocks = least(chunks, ceil_div(least(wanted, worth), column_blocks));
+    if (row_blocks * column_blocks < least(wanted, worth))
+      column_blocks = least(panels, ceil_div(least(wanted, worth), row_blocks));
+    rows_per_block = ceil_div(chunks, row_blocks) * rows_at_once;
+    row_blocks = ceil_div(g.m, rows_per_block);
+    panels_per_block = ceil_div(panels, column_blocks);
+    column_blocks = ceil_div(panels, panels_per_block);
+  }
+
+  i64 vectors(i64 number) const { return ceil_div(least(panel, g.n - number * panel), kWidth); }
+  i64 group_size() const { return g.k * ((panels - 1) * panel + vectors(panels - 1) * kWidth); }
+  i64 packed_size() const { return groups * group_size() + kAhead * panel; }
+
+  /* Panels [from, end) of those of all groups. */
+  void pack_panels(T* to, i64 from, i64 end) const {
+    for (i64 number = from; number < end; ++number) {
+      const i64 group = number / panels, j = number % panels;
+      pack_panel(product.b_of(group) + j * panel * g.b_col, g.b_row, g.b_col, g.k, least(panel, g.n - j * panel),
+                 vectors(j) * kWidth, to + group * group_size() + j * g.k * panel);
+    }
+  }
+
+  bool keeps() const {
+    const i64 extent = (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1;
+    return g.kept && groups == 1 && g.b_row >= 1 && g.b_col >= 1 && g.m <= kKeptToPlaces && extent <= 2 * g.k * g.n &&
+           g.k * g.n * static_cast<i64>(sizeof(T)) >= kKeptBytes;
+  }
+
+  i64 table_size() const { return taps * rows_at_once * kPointer; }
+  i64 rows_size() const { return copies ? rows_at_once * g.k : channels; }
+  i64 edge_size() const { return tile_rows * panel; }
+  i64 held_row() const { return panels_per_block * panel; }
+  i64 held_size() const { return g.c ? 0 : rows_at_once * held_row(); }
+  i64 scratch_size() const { return table_size() + edge_size() + held_size() + rows_size() + kSlack<T>; }
+
+  struct Work {
+    const T* image;
+    const T* kernels;
+    const T** seen;      /* for each tile, run and row of it, where the run lies */
+    T *edge, *held, *rows; /* `rows`: copied ones, or a run of zeros */
+  };
+
+  void block(i64 number, T* scratch) const {
+    const i64 blocks = row_blocks * column_blocks, index = number / blocks;
+    const i64 from = number % row_blocks * rows_per_block, end = least(g.m, from + rows_per_block);
+    const i64 first = number / row_blocks % column_blocks * panels_per_block;
+    const i64 last = least(panels, first + panels_per_block);
+    Work work;
+    work.image = product.a_of(index);
+    work.kernels = packed + index % groups * group_size();
+    work.seen = reinterpret_cast<const T**>(scratch);
+    work.edge = scratch + table_size();
+    work.held = work.edge + edge_size();
+    work.rows = work.held + held_size();
+    if (!copies) fill_zeros(work.rows, channels);
+    for (i64 row = from; row < end; row += rows_at_once)
+      some_rows(work, index, row, least(rows_at_once, end - row), first, last);
+  }
+
+  /* Rows [row, row + count) of the result, of panels [first, last). */
+  void some_rows(const Work& work, i64 index, i64 row, i64 count, i64 first, i64 last) const {
+    if (copies)
+      copy_rows(work, row, count);
+    else
+      find_runs(work, row, count);
+    T* const to = g.c ? product.c_of(index) + row * g.c_row + first * panel : work.held;
+    const i64 to_row = g.c ? g.c_row : held_row();
+    for (i64 j = first; j < last; ++j)
+      for (i64 i = 0; i < count; i += tile_rows)
+        one_tile(work, i, least(tile_rows, count - i), j, to + i * to_row + (j - first) * panel, to_row);
+    const i64 end = least(g.n, last * panel);
+    if (g.done) g.done(g.context, to, to_row, index, row, count, first * panel, end - first * panel);
+  }
+
+  void one_tile(const Work& work, i64 i, i64 high, i64 j, T* to, i64 to_row) const {
+    const i64 wide = vectors(j), cols = least(panel, g.n - j * panel);
+    const RunTile<T> run = find_run_tile<T>(high, wide);
+    const bool beside = cols < wide * kWidth && g.c;
+    T* const target = beside ? work.edge : to;
+    const i64 target_row = beside ? panel : to_row;
+    const T* const b = work.kernels + j * g.k * panel;
+    if (copies)
+      run(1, g.k, work.seen + i, b, target, target_row);
+    else
+      run(taps, channels, work.seen + i * taps, b, target, target_row);
+    if (!beside) return;
+    for (i64 r = 0; r < high; ++r) copy_row(work.edge + r * panel, cols, to + r * to_row);
+  }
+
+  /* Where the runs of the rows lie: those of a tile's rows side by side. */
+  void find_runs(const Work& work, i64 row, i64 count) const {
+    i64 y = row / w.columns, x = row % w.columns;
+    for (i64 i = 0; i < count; ++i) {
+      const i64 start = i / tile_rows * tile_rows, high = least(tile_rows, count - start);
+      const T** at = work.seen + start * taps + (i - start);
+      const i64 top = y * w.stride[0] - w.padding[0], left = x * w.stride[1] - w.padding[1];
+      for (i64 ky = 0; ky < w.kernel[0]; ++ky) {
+        const i64 sees_y = top + ky * w.dilation[0];
+        const bool inside = sees_y >= 0 && sees_y < w.sizes[0];
+        for (i64 kx = 0; kx < w.kernel[1]; ++kx, at += high) {
+          const i64 sees_x = left + kx * w.dilation[1];
+          *at = inside && sees_x >= 0 && sees_x < w.sizes[1] ? work.image + sees_y * w.step[0] + sees_x * w.step[1]
+                                                                : work.rows;
+        }
+      }
+      if (++x == w.columns) x = 0, ++y;
+    }
+  }
+
+  void copy_rows(const Work& work, i64 row, i64 count) const {
+    const bool joined = w.dilation[1] == 1 && w.step[1] == channels;
+    const T* const end = image_end(w, work.image, channels);
+    i64 y = row / w.columns, x = row % w.columns;
+    for (i64 i = 0; i < count; ++i) {
+      T* to = work.rows + i * g.k;
+      work.seen[i] = to;
+      const i64 top = y * w.stride[0] - w.padding[0], left = x * w.stride[1] - w.padding[1];
+      for (i64 ky = 0; ky < w.kernel[0]; ++ky, to += w.kernel[1] * channels) {
+        const i64 sees_y = top + ky * w.dilation[0];
+        if (sees_y < 0 || sees_y >= w.sizes[0])
+          for (i64 t = 0; t < w.kernel[1] * channels; ++t) to[t] = 0;
+        else if (joined && left >= 0 && left + w.kernel[1] <= w.sizes[1])
+          copy_steps(work.image + sees_y * w.step[0] + left * w.step[1], 1, w.kernel[1] * channels, end, to);
+        else
+          copy_line(work.image + sees_y * w.step[0], left, to);
+      }
+      if (++x == w.columns) x = 0, ++y;
+    }
+  }
+
+  void copy_line(const T* line, i64 left, T* to) const {
+    for (i64 kx = 0; kx < w.kernel[1]; ++kx, to += channels) {
+      const i64 x = left + kx * w.dilation[1];
+      const bool inside = x >= 0 && x < w.sizes[1];
+      for (i64 t = 0; t < channels; ++t) to[t] = inside ? line[x * w.step[1] + t] : 0;
+    }
+  }
+};
+
+template <class T>
+struct PackingKernels {
+  const Places<T>* places;
+  T* to;
+};
+
+template <class T>
+void packing_kernels(void* raw, i64 lo, i64 hi, int) {
+  const PackingKernels<T>& packing = *static_cast<const PackingKernels<T>*>(raw);
+  packing.places->pack_panels(packing.to, lo, hi);
+}
+
+template <class T>
+void pack_kernels(const void* raw, void* to) {
+  const Places<T>& places = *static_cast<const Places<T>*>(raw);
+  PackingKernels<T> packing = {&places, static_cast<T*>(to)};
+  parallel_for(packing_kernels<T>, &packing, places.groups * places.panels,
+               ceil_div(kPiece, places.g.k * places.panel + 1));
+}
+
+/* A kept copy of the kernels. */
+template <class T>
+KeptUse take_kernels(const Places<T>& places) {
+  if (!places.keeps()) return {nullptr, nullptr};
+  const Gemm& g = places.g;
+  const KeptKey key = {g.b, g.k, g.n, g.b_row, g.b_col, sizeof(T), places.panel, 0};
+  const size_t bytes = static_cast<size_t>(places.packed_size()) * sizeof(T);
+  return kept_take(key, {0, nullptr, nullptr}, bytes, pack_kernels<T>, &places);
+}
+
+template <class T>
+int convolve_places(const Product<T>& product, i64 products) {
+  Places<T> places(product, products);
+  const KeptUse kept = take_kernels(places);
+  Scratch<T> packed;
+  places.packed = static_cast<const T*>(kept.data);
+  if (!places.packed) {
+    if (!packed.reserve(places.packed_size())) return 1;
+    pack_kernels<T>(&places, packed.data);
+    places.packed = packed.data;
+  }
+  const i64 blocks = places.row_blocks * places.column_blocks;
+  const i64 work = places.rows_per_block * places.panels_per_block * places.panel * (product.g.k + 1);
+  const int failed = run_blocks<T>(places, products * blocks, ceil_div(kPiece, work));
+  kept_give_back(kept);
+  return failed;
+}
