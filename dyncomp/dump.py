@@ -3,22 +3,30 @@
 Each graph gets a folder named after the user's function, with a digest that is the same from run to run:
 ``00-captured.py``, then the graph after each pass, ``…-kernels.cpp``, ``…-loops.py`` (loop IR) and
 ``…-schedule.txt`` (launches, buffers, products). A file ``edited.cpp`` in that folder is built instead of the
-generated code: copy, edit and run the program again. On a GPU both are ``.py``.
+generated code: copy, edit and run the program again. On a GPU both are ``.py``. ``run.py`` does without the
+program: ``python run.py`` builds the kernels as they are in the folder, calls them with inputs as seen at
+capture (``inputs.npz``), compares with the graph's reference and times them (:mod:`dyncomp.rerun`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .device import CPU
 from .graph.ir import Graph
 from .graph.text import print_graph
+from .options import Options
 
 log = logging.getLogger("dyncomp.pipeline")
+
+# Options that change the generated code or its plan.
+_CHOSEN = ("serial_threshold_us", "keep_packed", "num_threads")
 
 
 class Dump:
@@ -28,6 +36,7 @@ class Dump:
         self.folder: Path | None = None
         self.suffix = "cpp" if graph.device == CPU else "py"
         self._count = 0
+        self._last_graph = self._kernels = ""
         if directory:
             self.folder = Path(directory) / _folder_name(graph)
             self.graph("captured", graph)
@@ -35,22 +44,44 @@ class Dump:
     def graph(self, stage: str, graph: Graph) -> None:
         """A graph as Python."""
         if self.folder is not None:
-            self._write(f"{stage}.py", print_graph(graph))
+            self._last_graph = self._write(f"{stage}.py", print_graph(graph))
 
-    def artifact(self, artifact: Any) -> None:
-        """What the inductor made (a ``CompiledArtifact``)."""
+    def artifact(self, artifact: Any, options: Options, owner: Any, examples: Sequence[Any]) -> None:
+        """What the inductor made (a ``CompiledArtifact``) with ``options``, and how to run it by hand on
+        ``examples``."""
         if self.folder is None:
             return
         from .inductor.loop_text import kernel_text
 
         self._write("loops.py", "\n\n".join(kernel_text(kernel) for kernel in artifact.kernels))
         self._write("schedule.txt", artifact.describe())
+        if self._kernels:
+            self._script(artifact.graph, options, owner, examples)
+
+    def _script(self, graph: Graph, options: Options, owner: Any, examples: Sequence[Any]) -> None:
+        from .rerun import SCRIPT, save_inputs
+
+        assert self.folder is not None
+        library = "" if owner is None else owner.type.__module__.partition(".")[0]
+        chosen = {name: getattr(options, name) for name in _CHOSEN}
+        text = SCRIPT.format(
+            graph=self._last_graph,
+            kernels=self._kernels,
+            suffix=f".{self.suffix}",
+            library=library,
+            options=json.dumps(chosen),
+        )
+        try:
+            (self.folder / "run.py").write_text(text)
+            save_inputs(self.folder / "inputs.npz", graph, examples, owner)
+        except OSError as error:
+            log.warning("cannot write %s: %s", self.folder / "run.py", error)
 
     def source(self, text: str) -> str:
         """Write generated code down; what to build: the user's edited form where there is one."""
         if self.folder is None:
             return text
-        self._write(f"kernels.{self.suffix}", text)
+        self._kernels = self._write(f"kernels.{self.suffix}", text)
         edited = self.folder / f"edited.{self.suffix}"
         try:
             found = edited.read_text()
@@ -62,7 +93,8 @@ class Dump:
         log.warning("%s is built instead of the generated code", edited)
         return found
 
-    def _write(self, name: str, text: str) -> None:
+    def _write(self, name: str, text: str) -> str:
+        """Write a file, numbered; its name."""
         assert self.folder is not None
         path = self.folder / f"{self._count:02}-{name}"
         self._count += 1
@@ -71,6 +103,7 @@ class Dump:
             path.write_text(text.rstrip("\n") + "\n")
         except OSError as error:
             log.warning("cannot write %s: %s", path, error)
+        return path.name
 
 
 def _folder_name(graph: Graph) -> str:

@@ -166,7 +166,7 @@ def _inductor(
     compiled.artifact = _timed(
         compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples, dump.source)
     )
-    dump.artifact(compiled.artifact)
+    dump.artifact(compiled.artifact, options, owner, examples)
     compiled.call = compiled.artifact.call
 
 
@@ -184,7 +184,7 @@ def _staged(
         if options.stop_after in {step.name for step in PASSES}:
             return _on_numpy(as_callable(final, table), owner)
         artifact = compile_graph(final, options, owner, examples, dump.source)
-        dump.artifact(artifact)
+        dump.artifact(artifact, options, owner, examples)
         parts.artifacts.append(artifact)
         return artifact.call
 

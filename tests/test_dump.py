@@ -39,7 +39,9 @@ def test_every_stage_is_written(tmp_path):
         "schedule.txt",
     ]
     assert sorted(path.name for path in folder.iterdir()) == [
-        f"{k:02}-{name}" for k, name in enumerate(stages)
+        *(f"{k:02}-{name}" for k, name in enumerate(stages)),
+        "inputs.npz",
+        "run.py",
     ]
     assert "def scaled" in (folder / "00-captured.py").read_text()
     (loops,) = folder.glob("*-loops.py")

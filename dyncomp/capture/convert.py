@@ -58,6 +58,10 @@ _REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainErr
 assert handlers.data, "importing the package registers the handlers"
 
 
+class PlainRecursion(Skip):
+    """A function that calls itself and works on no arrays."""
+
+
 class _Attempt:
     """The newest tracer of a capture, so that its guards outlive a refusal."""
 
@@ -128,6 +132,8 @@ def _try_to_capture(
         entry, record = _capture(function, args, config, attempt)
     except (GraphBreakError, ConstraintError):
         raise
+    except PlainRecursion as error:
+        return _leave_alone(code, config, error.reason)
     except _REFUSALS as error:
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except MemoryError:
@@ -148,6 +154,13 @@ def _try_to_capture(
     make_room(config, record.bytes)
     records.add_entry(record)
     return entry
+
+
+def _leave_alone(code: types.CodeType, config: CaptureConfig, reason: str) -> None:
+    """From now on all calls of a function run the original, without a look at guards."""
+    config.records.add_skip(code.co_qualname, location(code), reason)
+    _hook.clear(code, config)
+    _hook.mark(code, "skip", config)
 
 
 def _run_original(
@@ -205,6 +218,8 @@ def _finish(
     _guard_aliasing(tracer, mutated)
     _refuse_error_modes(tracer)
     useful = bool(tracer.builder.nodes)
+    if _is_plain_recursion(tracer, end, function, args):
+        raise PlainRecursion("a recursive function, in two forms of which there was no array operation")
     _limit_empty_continuations(tracer, end, useful)
     cg = Codegen(tracer, code)
     emit_end(cg, end)
@@ -284,6 +299,23 @@ def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
     if not _has_array_prospect(end):
         reason = end.problem.reason if isinstance(end, BreakEnd) else end.reason
         raise Skip(f"no array operation before or after the graph break: {reason}")
+
+
+def _is_plain_recursion(tracer: Tracer, end: Any, function: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a function of numbers calls itself for the second form at least, with no array work in any of
+    them: what is between its calls takes longer in pieces than as it is."""
+    config = tracer.config
+    code = tracer.code
+    if (
+        not isinstance(end, BreakEnd)
+        or end.problem.break_id != "inline-refused"
+        or config.options.capture_plain
+    ):
+        return False
+    calls_itself = sum(frame.raw_code is code for frame in end.frames) > 1
+    state = config.state_of(code)
+    alone = calls_itself and not tracer.builder.nodes and not state.graphs and state.captures > 1
+    return alone and fruitless.works_on_numbers(function, args, config)
 
 
 _PROSPECTS = frozenset({"CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER"})

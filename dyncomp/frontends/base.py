@@ -232,12 +232,14 @@ class TraceContext:
     """What a rule may use: the builder (``tx.ops.add(x, y)`` emits), the symbols, and notes about the
     run-time state that it relied upon (``tx.assume("numpy-errstate")`` makes capture guard it).
     ``states``: more of that, by name, which is guarded whether or not the rule's nodes stay.
-    ``memo``: what a frontend remembers of this capture; nodes that it tells of may have been rolled back."""
+    ``memo``: what a frontend remembers of this capture; nodes that it tells of may have been rolled back.
+    ``modes``: what blocks of the captured code that it is in have set (``Frontend.mode_of``)."""
 
     builder: GraphBuilder
     assumptions: set[str] = field(default_factory=set)
     states: dict[str, StateGuard] = field(default_factory=dict)
     memo: dict[Any, Any] = field(default_factory=dict)
+    modes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def ops(self) -> Ops:
@@ -310,6 +312,17 @@ class Frontend(Protocol):
 
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         """Whether ``with cls(**kwargs)`` changes nothing for graphs (``np.errstate(all="ignore")``)."""
+        ...
+
+    def mode_of(
+        self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[str, str, Any] | None:
+        """What a block ``with cls(*args, **kwargs)`` sets for the captured code in it: the name of a mode
+        (``TraceContext.modes``), a key, and the value; ``None`` where it is no such class."""
+        ...
+
+    def mode_attributes(self, cls: type) -> tuple[str, ...]:
+        """Attributes of objects of such a class that are arguments which would make them, else none."""
         ...
 
     def implementation_of(self, fn: Any) -> Any:

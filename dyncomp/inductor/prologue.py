@@ -107,11 +107,11 @@ def _maker(left: Sequence[Item | None], at: int, target: Storage) -> int | None:
     return places[0] if len(places) == 1 and places[0] < at else None
 
 
-def touched_by(item: Item | None) -> list[Storage]:
+def touched_by(item: Item | None) -> Sequence[Storage]:
     return [] if item is None else touched(item)
 
 
-def _written(item: Item) -> list[Storage]:
+def _written(item: Item) -> Sequence[Storage]:
     """What a step writes."""
     if isinstance(item, (FusedProduct, Prepared)):
         found = [] if item.tiled is None else _outputs(item.tiled.kernel, item.tiled.storages)

@@ -189,6 +189,12 @@ class Toolchain:
         return _version(self.compiler)
 
 
+def flags_for(march: str) -> tuple[str, ...]:
+    """:data:`FLAGS` for an instruction set. A compiler for another processor takes the same source, where
+    that calls no vectors: ``-march=armv8-a`` has NEON."""
+    return tuple([f"-march={march}" if flag == "-march=native" else flag for flag in FLAGS])
+
+
 def _shares(text: str, cores: int) -> list[int]:
     """Which parts of a source each compiler takes, as bits; nothing for a source in one part."""
     marks = [*_PART.finditer(text)]
@@ -204,15 +210,21 @@ def _shares(text: str, cores: int) -> list[int]:
 
 
 def find_toolchain(environ: Mapping[str, str] | None = None) -> Toolchain:
-    """The compiler named by ``DYNCOMP_CXX`` or ``CXX``, else the first of g++, clang++, c++ on ``PATH``.
+    """The compiler named by ``DYNCOMP_CXX`` or ``CXX``, else the first of g++, clang++, c++ on ``PATH``;
+    for the processor at hand, or the instruction set that ``DYNCOMP_MARCH`` names (``x86-64-v3``: AVX2).
 
     Raises :class:`ToolchainError` if there is none. Cheap after the first call; no process is started."""
     environ = os.environ if environ is None else environ
-    return _find(environ.get("DYNCOMP_CXX", ""), environ.get("CXX", ""), environ.get("PATH", os.defpath))
+    return _find(
+        environ.get("DYNCOMP_CXX", ""),
+        environ.get("CXX", ""),
+        environ.get("PATH", os.defpath),
+        environ.get("DYNCOMP_MARCH", ""),
+    )
 
 
 @functools.lru_cache(maxsize=16)
-def _find(own: str, cxx: str, path: str) -> Toolchain:
+def _find(own: str, cxx: str, path: str, march: str) -> Toolchain:
     chosen = own or cxx
     # CXX may carry arguments, as build tools allow ("ccache g++ -m64")
     words = chosen.split() if chosen and shutil.which(chosen, path=path) is None else [chosen]
@@ -220,7 +232,7 @@ def _find(own: str, cxx: str, path: str) -> Toolchain:
     for name in names:
         found = shutil.which(name, path=path)
         if found is not None:
-            flags = (*words[1:], *FLAGS)
+            flags = (*words[1:], *flags_for(march or "native"))
             return Toolchain(found, flags, _fingerprint(found, flags))
     if chosen:
         variable = "DYNCOMP_CXX" if own else "CXX"

@@ -89,7 +89,8 @@ def routine_meta(
     dtypes: tuple[DType, ...],
     shapes: tuple[tuple[Dim, ...], ...],
 ) -> Any:
-    made = tuple(array_type(dtype, shape, CPU) for dtype, shape in zip(dtypes, shapes, strict=True))
+    device = types[0].device if types else CPU
+    made = tuple(array_type(dtype, shape, device) for dtype, shape in zip(dtypes, shapes, strict=True))
     return made if len(made) > 1 else made[0]
 
 

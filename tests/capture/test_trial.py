@@ -294,3 +294,31 @@ def test_bodies_with_large_arrays_are_not_tried(size, tried):
     (body,) = bodies_of(compiled)
     nodes = [node for entry in compiled.config.records.entries if entry.graph for node in entry.graph.nodes]
     assert (trial_of(compiled.config, body, False, nodes) is not None) == tried
+
+
+# -- recursion over numbers -----------------------------------------------------------------------
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def halves(x, low, high):
+    if high - low < 8:
+        return np.sin(x[low:high]).sum()
+    middle = (low + high) // 2
+    return halves(x, low, middle) + halves(x, middle, high)
+
+
+def test_recursion_over_numbers_is_left_alone():
+    compiled = dyncomp.compile(fibonacci)
+    assert [compiled(n) for n in (15, 15, 12, 9)] == [fibonacci(n) for n in (15, 15, 12, 9)]
+    reasons = [reason for _, _, reason in compiled.config.records.skipped]
+    assert "a recursive function, in two forms of which there was no array operation" in reasons
+    assert not _hook.cache_entries(fibonacci.__code__, compiled.config)
+
+
+def test_recursion_that_comes_upon_arrays_is_captured():
+    compiled = dyncomp.compile(halves)
+    x = np.linspace(0, 1, 100)
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(x, 0, 100), halves(x, 0, 100), rtol=1e-12)
+    assert any(entry.graph is not None for entry in compiled.config.records.entries)

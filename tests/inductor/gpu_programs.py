@@ -458,3 +458,26 @@ def test_the_original_runs_where_algorithms_must_be_deterministic() -> None:
     finally:
         torch.use_deterministic_algorithms(False)
     torch.testing.assert_close(compiled(*arguments), added(*arguments))
+
+
+def test_a_dumped_graph_is_run_by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+    from dyncomp.frontends.torch import owner
+    from dyncomp.rerun import main
+
+    x, y = r(6, 5), r(6, 5, seed=1)
+    dyncomp.compile(chain, options={"dump": str(tmp_path / "dump")})(x, y)
+    (folder,) = (tmp_path / "dump").iterdir()
+    monkeypatch.setattr(owner, "OWNER", TorchFrontend.owner)
+    monkeypatch.setattr("sys.argv", ["run.py", "--calls", "2"])
+    monkeypatch.setattr("sys.exit", lambda status: None)
+    script = (folder / "run.py").read_text()
+    assert "-kernels.py" in script
+    exec(compile(script, str(folder / "run.py"), "exec"), {"__file__": str(folder / "run.py")})
+    printed = capsys.readouterr().out
+    assert "of the largest value\n" in printed
+    assert "WRONG" not in printed
+    (kernels,) = folder.glob("*-kernels.py")
+    (folder / "edited.py").write_text(kernels.read_text().replace("tl.load(", "2 * tl.load("))
+    facts = {"graph": next(folder.glob("*-own.py")).name, "kernels": kernels.name, "library": "torch"}
+    assert main(str(folder / "run.py"), **facts) == 1
+    assert "as generated" in capsys.readouterr().out

@@ -43,7 +43,7 @@ from ..values.number import ConstValue, NumberValue
 from ..values.seq import ListValue, TupleValue, spread
 from ..values.states import state_of, write_state
 from ..wrap import pinned
-from . import builtin_calls
+from . import builtin_calls, modes
 from .constant_calls import constant_result
 from .dispatch import overrides_numpy, overriding
 from .float_calls import math_call
@@ -398,13 +398,16 @@ def _plain_argument(value: Value) -> bool:
 
 def inert_context(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     """A library's context manager that changes nothing for graphs, ``None`` where it is not one."""
-    if args or not all(v.is_const for v in kwargs.values()):
+    if not all(v.is_const for v in (*args, *kwargs.values())):
         return None
     constants = {k: v.const for k, v in kwargs.items()}
     for frontend in tracer.config.frontends:
-        if frontend.is_inert_context(cls, constants):
+        if not args and frontend.is_inert_context(cls, constants):
             tracer.take_direct()
             return InertContextValue(cls, constants)
+        mode = modes.block_of_class(tracer, frontend, cls, [v.const for v in args], constants)
+        if mode is not None:
+            return mode
     return None
 
 

@@ -48,6 +48,17 @@ def plain_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig, ran
     return _hook.Entry(program, gated_original(config, function), needs_hook=needs_hook, rank=rank)
 
 
+def works_on_numbers(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> bool:
+    """Whether a function can come upon no array: it is given none, and calls itself and builtins only."""
+    code = function.__code__
+    given = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+    given += [function.__globals__[name] for name in code.co_names if name in function.__globals__]
+    plain = (int, float, str, bool, type(None), types.BuiltinFunctionType)
+    own = [obj for obj in given if getattr(obj, "__code__", None) is code]
+    known = len(own) + sum(type(obj) in plain for obj in given)
+    return known == len(given) and not any(_brings_array(arg, config) for arg in args)
+
+
 def reason(config: CaptureConfig, code: types.CodeType) -> str:
     count = config.state_of(config.function_of(code)).fruitless
     return f"no array operation in {count} forms of it: for other arguments of these types the original runs"

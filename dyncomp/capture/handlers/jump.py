@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import ends, generators
 from ..breaks import Break
+from ..calls.modes import block_of_object
 from ..guards.guard import Kind
 from ..validation import truth_at_jump
 from ..values.base import OpaqueValue
@@ -163,9 +164,11 @@ def return_value(tracer: Any, frame: Any, arg: Any) -> None:
 @handles("BEFORE_WITH")
 def before_with(tracer: Any, frame: Any, arg: Any) -> None:
     manager = frame.pop()
+    if isinstance(manager, InstanceValue):
+        manager = block_of_object(tracer, manager) or manager
     if isinstance(manager, InertContextValue):
         frame.push(manager.enter(tracer))
-        frame.push(ConstValue(None))
+        frame.push(manager.given())
         return
     if not isinstance(manager, InstanceValue):
         raise Break("with-block", f"with {manager.describe()}")

@@ -26,6 +26,10 @@ class InertContextValue(Value):
         """Begin the block; the value of the manager's bound ``__exit__``."""
         return InertExitValue(self)
 
+    def given(self) -> Value:
+        """What ``__enter__`` returns."""
+        return ConstValue(None)
+
     def reconstruct(self, cg: Codegen) -> str:
         inner = ", ".join(f"{k}={cg.constant(v)}" for k, v in self.kwargs.items())
         return f"{cg.constant(self.cls)}({inner})"

@@ -71,6 +71,12 @@ class CupyFrontend:
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         return False
 
+    def mode_of(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        return None
+
+    def mode_attributes(self, cls: type) -> tuple[str, ...]:
+        return ()
+
     def implementation_of(self, fn: Any) -> Any:
         return None
 

@@ -121,6 +121,12 @@ class NumpyFrontend:
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         return cls is np.errstate and all(mode in ("ignore", "warn") for mode in kwargs.values())
 
+    def mode_of(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        return None
+
+    def mode_attributes(self, cls: type) -> tuple[str, ...]:
+        return ()
+
     def implementation_of(self, fn: Any) -> Any:
         inner = getattr(fn, "_implementation", None)
         return inner if isinstance(inner, FunctionType) else None

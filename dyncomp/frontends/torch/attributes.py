@@ -9,7 +9,7 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...symint import Dim, SymInt, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple
-from . import state
+from . import autocast, state
 from .facts import TO_TORCH
 from .library import torch
 from .operands import axis_of, convert, need_tensor
@@ -161,8 +161,25 @@ def _constant(answer: Any) -> Callable[..., Any]:
     return rule
 
 
-for _path in ("is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype", "is_autocast_enabled"):
+for _path in ("is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype"):
     TABLE.function(_path)(_state(resolve(_path)))
+
+
+@TABLE.function("is_autocast_enabled")
+def is_autocast_enabled(tx: TraceContext, device_type: str = "cuda") -> bool:
+    tx.assume("torch-state")
+    if device_type not in autocast.KINDS:
+        raise Unsupported(f"autocast on {device_type}")
+    return autocast.dtype_on(tx, device_type) is not None
+
+
+@TABLE.function("get_autocast_dtype")
+def get_autocast_dtype(tx: TraceContext, device_type: str) -> Any:
+    tx.assume("torch-state")
+    found = autocast.dtype_on(tx, device_type) if device_type in autocast.KINDS else None
+    if found is None:
+        raise Unsupported("the type of autocast where it is off")
+    return TO_TORCH[found]
 
 
 @TABLE.function("promote_types")

@@ -19,6 +19,7 @@ from ...symint import Dim, SymInt
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
+from .autocast import switched_off
 from .call_names import FUNCTIONS, IN_PLACE, METHODS
 from .facts import FROM_TORCH, TO_TORCH
 from .library import torch
@@ -54,9 +55,18 @@ class _Call:
         kwargs = {k: _filled(v, tensors, numbers) for k, v in self.kwargs.items()}
         return self.function(*args, **kwargs)
 
+    def on_device(self, tensors: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
+        """The results as they are, axes permuted to ``orders``; raises where they lie otherwise."""
+        with torch.no_grad(), switched_off():
+            found = self.on(tensors, numbers)
+        results = tuple(r.permute(o) for r, o in zip(_leaves(found), self.orders, strict=True))
+        if not all(result.is_contiguous() for result in results):
+            raise TypeError(f"{self.function.__name__} gives tensors in another order than was found")
+        return results
+
     def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
         """The results as arrays in C order, axes permuted to ``orders``."""
-        with torch.no_grad():
+        with torch.no_grad(), switched_off():
             found = self.on([OWNER.from_numpy(a) for a in arrays], numbers)
         results = _leaves(found)
         return tuple(OWNER.to_numpy(r).transpose(o) for r, o in zip(results, self.orders, strict=True))
@@ -84,6 +94,7 @@ class _Opening:
     def __init__(self) -> None:
         self.refs: list[ArrayRef] = []
         self.numbers: list[SymInt] = []
+        self.names_cpu = False  # whether it is said to be on the CPU
 
     def of(self, value: Any) -> Any:
         if isinstance(value, ArrayRef):
@@ -101,6 +112,7 @@ class _Opening:
         if type(value) is torch.Size:
             return tuple(self.of(part) for part in value)
         if isinstance(value, torch.device) and value.type == "cpu":
+            self.names_cpu = True
             return value
         if type(value) not in _CONSTANTS:
             raise Unsupported(f"a {type(value).__name__} in a call of torch")
@@ -163,7 +175,7 @@ def _tried_on(
     examples = [_example_of(ref, sizes, device) for ref in opening.refs]
     name = call.function.__name__
     try:
-        with torch.no_grad():
+        with torch.no_grad(), switched_off():
             found = call.on(examples, numbers)
     except (NotImplementedError, Unsupported):
         raise
@@ -297,6 +309,7 @@ def called(
         return _constant(tx, call)
     if not any(ref.kind == "array" for ref in opening.refs):
         raise Unsupported("a call of torch without tensors")
+    _check_places(opening)
     found = _try(call, opening, tx.env.hints)
     shapes = _shapes(call, opening, found, tx.env)
     call.orders = found.orders
@@ -315,8 +328,17 @@ def called(
     return found, [tensor(_put_back(tx, v, order)) for v, order in zip(variables, found.orders)]
 
 
+def _check_places(opening: _Opening) -> None:
+    """A number's tensor is read in Python, which waits for a GPU."""
+    on_gpu = any(ref.type.device != CPU for ref in opening.refs)
+    if on_gpu and (opening.names_cpu or any(ref.kind != "array" for ref in opening.refs)):
+        raise Unsupported("a call of torch with numbers or a device beside tensors on a GPU")
+
+
 def _constant(tx: TraceContext, call: _Call) -> tuple[_Found, list[ArrayRef]]:
     """A call without tensors is made at capture."""
+    if tx.builder.device not in (None, CPU):
+        raise Unsupported(f"a tensor on the CPU among those on {tx.builder.device}")
     found = _tried_on(call, _Opening(), {}, [], "cpu")
     made = [OWNER.to_numpy(result) for result in _leaves(call.on((), ()))]
     if sum(array.size for array in made) > _LARGEST_CONSTANT:

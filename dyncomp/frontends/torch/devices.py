@@ -8,8 +8,9 @@ from typing import Any
 
 from ...device import Device
 from ..base import DeviceLibrary, GraphRecorder
+from .autocast import switched_off
 from .library import torch
-from .routines import ON_TENSORS
+from .routines import ON_DEVICES
 
 
 @functools.lru_cache(maxsize=64)
@@ -80,7 +81,8 @@ def _matmul(a: Any, b: Any, out: Any) -> None:
         elif a.ndim == 3:
             torch.bmm(a, b, out=out)
         else:
-            torch.matmul(a, b, out=out)
+            with switched_off():
+                torch.matmul(a, b, out=out)
 
 
 def _stream(index: int) -> int:
@@ -176,6 +178,6 @@ LIBRARY = DeviceLibrary(
     _milliseconds,
     _facts,
     torch.are_deterministic_algorithms_enabled,
-    ON_TENSORS,
+    ON_DEVICES,
     GRAPHS,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import facts, state
+from . import autocast, facts, state
 from .autograd_functions import implementation
 from .calls import add_routines
 from .library import torch
@@ -62,18 +62,21 @@ class TorchFrontend:
 
     def find_function(self, fn: Any) -> Rule | None:
         try:
-            return self.rules.functions.get(fn)
+            rule = self.rules.functions.get(fn)
         except TypeError:  # unhashable
             return None
+        return None if rule is None else autocast.under_autocast(rule, getattr(fn, "__name__", ""))
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
-        return self.rules.methods.get(name)
+        rule = self.rules.methods.get(name)
+        return None if rule is None else autocast.under_autocast(rule, name)
 
     def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
         return self.rules.attributes.get(name)
 
     def find_operator(self, name: str) -> Rule | None:
-        return self.rules.operators.get(name)
+        rule = self.rules.operators.get(name)
+        return None if rule is None else autocast.under_autocast(rule, name)
 
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, torch.Tensor)
@@ -87,6 +90,14 @@ class TorchFrontend:
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         """With grad mode on nothing captured requires grad; with it off, ``no_grad`` changes nothing."""
         return cls is torch.no_grad and not kwargs
+
+    def mode_of(
+        self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[str, str, Any] | None:
+        return autocast.mode_of(cls, args, kwargs)
+
+    def mode_attributes(self, cls: type) -> tuple[str, ...]:
+        return ("device", "fast_dtype", "_enabled", "_cache_enabled") if cls in autocast.CLASSES else ()
 
     def implementation_of(self, fn: Any) -> Any:
         return implementation(fn)

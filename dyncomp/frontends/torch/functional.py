@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
+from ...device import CPU
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import dims_equal
@@ -159,10 +160,19 @@ def layer_norm(
     x = real_tensor(input)
     axes = _normalized(x, normalized_shape)
     flags = {"weight": weight is not None, "bias": bias is not None}
-    out = emit(
-        tx, "layer_norm", x.var, *_parameters(x, axes, weight, bias), axes=axes, eps=float(eps), **flags
-    )
+    wide = x
+    if _has_wide_parameters(x, weight, bias):
+        wide = tensor(convert(tx, x.var, dtypes.float32))
+    rest = _parameters(wide, axes, weight, bias)
+    out = convert(tx, emit(tx, "layer_norm", wide.var, *rest, axes=axes, eps=float(eps), **flags), x.dtype)
     return tensor(contiguous(tx, out))
+
+
+def _has_wide_parameters(x: ArrayRef, *values: Any) -> bool:
+    """Halves with parameters in float32, which torch takes on a CPU."""
+    if x.type.device != CPU or x.dtype not in (dtypes.float16, dtypes.bfloat16):
+        return False
+    return any(v is not None and need_tensor(v).dtype == dtypes.float32 for v in values)
 
 
 @TABLE.function("F.rms_norm")

@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from .autocast import switched_off
 from .library import torch
 
 Routine = Callable[..., Any]
+
+
+def _convolve(x: Any, *arguments: Any) -> Any:
+    """What the graph says, whatever mode is on around it: it has its operands in the types it wants."""
+    with switched_off():
+        return torch.convolution(x, *arguments)
 
 
 def _convolution(
@@ -19,7 +26,7 @@ def _convolution(
     if any(low != high for low, high in padding):
         widths = [n for pair in reversed(padding) for n in pair]
         x, pads = torch.nn.functional.pad(x, widths), [0] * len(pads)
-    return torch.convolution(x, w, None, stride, pads, dilation, False, [0] * len(pads), groups)
+    return _convolve(x, w, None, stride, pads, dilation, False, [0] * len(pads), groups)
 
 
 def _convolution_transpose(
@@ -33,7 +40,7 @@ def _convolution_transpose(
     groups: int = 1,
     channels_last: bool = False,
 ) -> Any:
-    return torch.convolution(x, w, None, stride, padding, dilation, True, output_padding, groups)
+    return _convolve(x, w, None, stride, padding, dilation, True, output_padding, groups)
 
 
 def _tensor(array: Any) -> Any:
@@ -53,3 +60,15 @@ ON_TENSORS: tuple[tuple[str, Routine], ...] = (
     ("convolution_transpose", _convolution_transpose),
 )
 ON_ARRAYS: tuple[tuple[str, Routine], ...] = tuple((op, _on_arrays(routine)) for op, routine in ON_TENSORS)
+
+
+def _routine_call(*tensors: Any, callee: Any, numbers: Any, dtypes: Any, shapes: Any) -> Any:
+    """A function of torch on tensors of a device; results of other types or sizes than were found raise."""
+    made = callee.function.on_device(tensors, numbers)
+    for result, dtype, shape in zip(made, dtypes, shapes, strict=True):
+        if result.dtype is not getattr(torch, dtype.name) or tuple(result.shape) != shape:
+            raise TypeError(f"{callee.name} returned {result.dtype}{tuple(result.shape)}, not {dtype}{shape}")
+    return made if len(made) > 1 else made[0]
+
+
+ON_DEVICES: tuple[tuple[str, Routine], ...] = (*ON_TENSORS, ("routine_call", _routine_call))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,17 +16,25 @@ _inference = torch.is_inference_mode_enabled
 
 _deterministic = torch._C._get_deterministic_algorithms
 
-State = tuple[bool, bool, bool, int, int, Any, bool]
+Autocast = tuple[Any, ...] | None
+State = tuple[bool, bool, Autocast, int, int, Any, bool]
+
+_autocast_dtype = torch.get_autocast_dtype
 
 
-def _on_any_device() -> bool:
-    return _autocast("cpu") or _autocast("cuda")
+def _on_cpu() -> Autocast:
+    return (_autocast_dtype("cpu"),) if _autocast("cpu") else None
+
+
+def _on_any_device() -> Autocast:
+    """The types of autocast by device, ``None`` for those where it is off; ``None`` if all are."""
+    if not _autocast("cpu") and not _autocast("cuda"):
+        return None
+    return tuple(_autocast_dtype(d) if _autocast(d) else None for d in ("cpu", "cuda"))
 
 
 # Tensors of other devices exist only where torch was built for them. (Asked at every call.)
-_autocasts: Callable[[], bool] = (
-    functools.partial(_autocast, "cpu") if torch.version.cuda is None else _on_any_device
-)
+_autocasts: Callable[[], Autocast] = _on_cpu if torch.version.cuda is None else _on_any_device
 
 
 def read_state() -> State:
@@ -53,7 +60,7 @@ def holds(_: Any, expected: State) -> bool:
         and _function_modes() == function_modes
         and _dispatch_modes() == dispatch_modes
         and _default_dtype() is default
-        and _autocasts() is autocast
+        and _autocasts() == autocast
         and _deterministic() is deterministic
     )
 
@@ -67,7 +74,7 @@ def describe_state(state: State) -> str:
     if deterministic:
         words.append("deterministic algorithms")
     if autocast:
-        words.append("autocast")
+        words.append(f"autocast to {' and '.join(str(dtype) for dtype in autocast)}")
     if function_modes or dispatch_modes:
         words.append(f"{function_modes + dispatch_modes} modes")
     return "torch: " + ", ".join(words)
@@ -80,9 +87,7 @@ def capturing_is(_: Any, expected: bool) -> bool:
 
 def problem(state: State) -> str:
     """Why nothing is captured in this state; empty where it is."""
-    _, _, autocast, function_modes, dispatch_modes, _, _ = state
-    if autocast:
-        return "autocast is enabled"
+    _, _, _, function_modes, dispatch_modes, _, _ = state
     if function_modes or dispatch_modes:
         return "a torch function mode or dispatch mode is active"
     return ""

@@ -1,0 +1,48 @@
+"""Blocks of a library's context managers that set a mode for the captured code in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import Unsupported
+from ..breaks import Break
+from ..values.base import Tracer
+from ..values.mode import ModeContextValue, ModeObjectValue
+from ..values.obj import InstanceValue
+
+
+def block_of_class(
+    tracer: Tracer, frontend: Any, cls: type, args: list[Any], kwargs: dict[str, Any]
+) -> ModeContextValue | None:
+    """``cls(*args, **kwargs)``, ``None`` where the library has no such manager."""
+    setting = _setting(frontend, cls, args, kwargs)
+    if setting is None:
+        return None
+    tracer.take_direct()
+    tracer.assume_state(frontend)
+    return ModeContextValue(cls, args, kwargs, setting)
+
+
+def block_of_object(tracer: Tracer, manager: InstanceValue) -> ModeObjectValue | None:
+    """A manager that was made outside of captured code, ``None`` where the library has no such manager."""
+    if manager.source is None or manager.mutated:
+        return None
+    for frontend in tracer.config.frontends:
+        names = frontend.mode_attributes(manager.cls)
+        values = [manager.getattr(tracer, name) for name in names]
+        if names and all(value.is_const for value in values):
+            setting = _setting(frontend, manager.cls, [value.const for value in values], {})
+            if setting is not None:
+                tracer.assume_state(frontend)
+                return ModeObjectValue(manager, setting)
+    return None
+
+
+def _setting(
+    frontend: Any, cls: type, args: list[Any], kwargs: dict[str, Any]
+) -> tuple[str, str, Any] | None:
+    try:
+        found: tuple[str, str, Any] | None = frontend.mode_of(cls, tuple(args), kwargs)
+    except Unsupported as problem:
+        raise Break(problem.break_id, problem.reason) from None
+    return found
