@@ -141,10 +141,42 @@ def causal_torch(q, k, v):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-def _attention(name: str, numpy: Callable[..., Any] | None, torch: Callable[..., Any]) -> Case:
+def backward_numpy(q, k, v, do):
+    """Gradients of ``attention_numpy``; its weights are computed again."""
+    s = q @ k.swapaxes(-1, -2) * 0.125
+    e = np.exp(s - np.max(s, axis=-1, keepdims=True))
+    p = e / np.sum(e, axis=-1, keepdims=True)
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * (dp - np.sum(dp * p, axis=-1, keepdims=True))
+    return ds @ k * 0.125, ds.swapaxes(-1, -2) @ q * 0.125, p.swapaxes(-1, -2) @ do
+
+
+def backward_torch(q, k, v, do):
+    """Forward, too: torch's backward needs what that keeps."""
+    import torch
+
+    with torch.enable_grad():
+        inputs = [x.detach().requires_grad_() for x in (q, k, v)]
+        return torch.autograd.grad(attention_torch(*inputs), inputs, do)
+
+
+def _attention(
+    name: str,
+    numpy: Callable[..., Any] | None,
+    torch: Callable[..., Any],
+    length: int = 512,
+    queries: int = 0,
+) -> Case:
+    heads, width, queries = 12, 64, queries or length
+    shapes = ((1, heads, queries, width), (1, heads, length, width), (1, heads, length, width))
+    return Case(name, 4.0 * heads * queries * length * width, lambda: _random(*shapes), numpy, torch)
+
+
+def _attention_backward() -> Case:
     heads, length, width = 12, 512, 64
-    shapes = ((1, heads, length, width),) * 3
-    return Case(name, 4.0 * heads * length * length * width, lambda: _random(*shapes), numpy, torch)
+    shapes = ((1, heads, length, width),) * 4
+    flops = 10.0 * heads * length * length * width
+    return Case("attention, backward", flops, lambda: _random(*shapes), backward_numpy, backward_torch)
 
 
 CASES: tuple[Case, ...] = (
@@ -200,4 +232,9 @@ CASES: tuple[Case, ...] = (
     _attention("attention, NumPy's form", attention_numpy, attention_torch),
     _attention("attention", None, attention_torch),
     _attention("attention, causal", None, causal_torch),
+    _attention("attention of 128", None, attention_torch, 128),
+    _attention("attention of 2048", None, attention_torch, 2048),
+    _attention("attention, causal of 2048", None, causal_torch, 2048),
+    _attention("attention, one query of 2048", None, attention_torch, 2048, 1),
+    _attention_backward(),
 )

@@ -25,6 +25,7 @@ from .epilogue import (
     Item,
     Prepared,
     Rewriter,
+    RowGroup,
     is_own_product,
     target_of,
     touched,
@@ -122,6 +123,8 @@ def _written(item: Item) -> Sequence[Storage]:
         return [target_of(item)]
     if isinstance(item, Chained):
         return [target_of(item.second)]
+    if isinstance(item, RowGroup):
+        return item.written
     return written(item)
 
 

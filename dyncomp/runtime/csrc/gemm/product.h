@@ -70,6 +70,7 @@ struct Product {
   i64 tile_rows, tile_vectors, panel;
   i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
   bool by_dots, pack_a, pack_b, by_panel;
+  bool adds = false; /* the sums are added to what is in C */
   bool symmetric; /* B is A turned: what lies right of the diagonal is copied from what lies below it */
   Tile<T> whole; /* of all rows and vectors */
   const T* packed = nullptr; /* all panels of B, one after the other, where they are kept from call to call */
@@ -418,12 +419,12 @@ struct Product {
     T* const held = c_at(at, i) + (j - at.panel) * panel;
     T* const to = beside ? at.edge : held;
     const i64 to_row = beside ? panel : at.c_row;
-    const Into into = p > 0 && !beside ? Into::kAdd : Into::kNothing;
+    const Into into = (p > 0 || adds) && !beside ? Into::kAdd : Into::kNothing;
     if (lying > 0) run(lying, a, a_row, a_col, b, g.b_row, nullptr, to, to_row, into, next);
     if (lying < count || count == 0)
       run(count - lying, a + lying * a_col, a_row, a_col, copied(at, j, p), width(j), nullptr, to, to_row,
           lying > 0 ? Into::kGoOn : into, next);
-    if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, p > 0);
+    if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, p > 0 || adds);
   }
 
   /* A tile that reaches over the last column was computed beside C. */
