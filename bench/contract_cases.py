@@ -88,10 +88,21 @@ def _linear_gelu(m: int, n: int, k: int) -> Case:
 
 
 # -- convolutions -----------------------------------------------------------------------------
+def _innermost(x: np.ndarray) -> np.ndarray:
+    """With its channels innermost in memory."""
+    return np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
+
+
 def _convolution(
-    name: str, channels: tuple[int, int], size: int, kernel: int, stride: int, groups: int = 1
+    name: str,
+    channels: tuple[int, int],
+    size: int,
+    kernel: int,
+    stride: int,
+    groups: int = 1,
+    last: bool = False,
 ) -> Case:
-    """A 2-d convolution of one image with "same" padding, then a bias and relu."""
+    """A 2-d convolution of one image with "same" padding, then a bias and relu; channels last if asked."""
     came, went = channels
     pad = kernel // 2
     out = (size + 2 * pad - kernel) // stride + 1
@@ -102,9 +113,13 @@ def _convolution(
         y = torch.nn.functional.conv2d(x, w, b, stride=stride, padding=pad, groups=groups)
         return torch.relu(y)
 
+    def arguments() -> tuple[np.ndarray, ...]:
+        x, w, b = _random(*shapes)
+        return (_innermost(x), _innermost(w), b) if last else (x, w, b)
+
     shapes = ((1, came, size, size), (went, came // groups, kernel, kernel), (went,))
     flops = 2.0 * out * out * went * came // groups * kernel * kernel
-    return Case(f"conv {name}", flops, lambda: _random(*shapes), None, run)
+    return Case(f"conv {name}", flops, arguments, None, run)
 
 
 # -- attention --------------------------------------------------------------------------------
@@ -126,10 +141,42 @@ def causal_torch(q, k, v):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-def _attention(name: str, numpy: Callable[..., Any] | None, torch: Callable[..., Any]) -> Case:
+def backward_numpy(q, k, v, do):
+    """Gradients of ``attention_numpy``; its weights are computed again."""
+    s = q @ k.swapaxes(-1, -2) * 0.125
+    e = np.exp(s - np.max(s, axis=-1, keepdims=True))
+    p = e / np.sum(e, axis=-1, keepdims=True)
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * (dp - np.sum(dp * p, axis=-1, keepdims=True))
+    return ds @ k * 0.125, ds.swapaxes(-1, -2) @ q * 0.125, p.swapaxes(-1, -2) @ do
+
+
+def backward_torch(q, k, v, do):
+    """Forward, too: torch's backward needs what that keeps."""
+    import torch
+
+    with torch.enable_grad():
+        inputs = [x.detach().requires_grad_() for x in (q, k, v)]
+        return torch.autograd.grad(attention_torch(*inputs), inputs, do)
+
+
+def _attention(
+    name: str,
+    numpy: Callable[..., Any] | None,
+    torch: Callable[..., Any],
+    length: int = 512,
+    queries: int = 0,
+) -> Case:
+    heads, width, queries = 12, 64, queries or length
+    shapes = ((1, heads, queries, width), (1, heads, length, width), (1, heads, length, width))
+    return Case(name, 4.0 * heads * queries * length * width, lambda: _random(*shapes), numpy, torch)
+
+
+def _attention_backward() -> Case:
     heads, length, width = 12, 512, 64
-    shapes = ((1, heads, length, width),) * 3
-    return Case(name, 4.0 * heads * length * length * width, lambda: _random(*shapes), numpy, torch)
+    shapes = ((1, heads, length, width),) * 4
+    flops = 10.0 * heads * length * length * width
+    return Case("attention, backward", flops, lambda: _random(*shapes), backward_numpy, backward_torch)
 
 
 CASES: tuple[Case, ...] = (
@@ -174,7 +221,20 @@ CASES: tuple[Case, ...] = (
     _convolution("1x1 256-256 at 56", (256, 256), 56, 1, 1),
     _convolution("depthwise 3x3 144 at 56", (144, 144), 56, 3, 1, groups=144),
     _convolution("depthwise 3x3/2 144 at 56", (144, 144), 56, 3, 2, groups=144),
+    _convolution("depthwise 5x5 672 at 14", (672, 672), 14, 5, 1, groups=672),
+    _convolution("depthwise 7x7 96 at 56", (96, 96), 56, 7, 1, groups=96),
+    _convolution("channels last 7x7/2 3-64 at 224", (3, 64), 224, 7, 2, last=True),
+    _convolution("channels last 3x3 64-64 at 56", (64, 64), 56, 3, 1, last=True),
+    _convolution("channels last 3x3 128-128 at 28", (128, 128), 28, 3, 1, last=True),
+    _convolution("channels last 3x3 512-512 at 7", (512, 512), 7, 3, 1, last=True),
+    _convolution("channels last 1x1 64-256 at 56", (64, 256), 56, 1, 1, last=True),
+    _convolution("channels last depthwise 3x3 144 at 56", (144, 144), 56, 3, 1, groups=144, last=True),
     _attention("attention, NumPy's form", attention_numpy, attention_torch),
     _attention("attention", None, attention_torch),
     _attention("attention, causal", None, causal_torch),
+    _attention("attention of 128", None, attention_torch, 128),
+    _attention("attention of 2048", None, attention_torch, 2048),
+    _attention("attention, causal of 2048", None, causal_torch, 2048),
+    _attention("attention, one query of 2048", None, attention_torch, 2048, 1),
+    _attention_backward(),
 )

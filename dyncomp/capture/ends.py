@@ -230,7 +230,8 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
     (see ``handlers.jump``): its body cannot be made a function of its own."""
     loop = frame.info.loop_at(target)
     if target in frame.layers:
-        return len(tracer.builder.nodes) <= _most_nodes(tracer)
+        few = trips <= LAYERS * tracer.config.options.unroll_limit
+        return few and len(tracer.builder.nodes) <= _most_nodes(tracer)
     if loop is None or not (loop.suspends or target in frame.unrolled):
         return False
     limit = 4 * tracer.config.options.unroll_ops

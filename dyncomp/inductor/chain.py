@@ -38,7 +38,7 @@ from .lower_values import Storage, place_of
 from .schedule import SoftmaxRows
 from .softmax import find_softmax
 
-_ROW_OPS = SIMPLE | {"reduce", "axis"}
+ROW_OPS = SIMPLE | {"reduce", "axis"}
 
 
 IsProduct = Callable[[Item | None], bool]
@@ -147,7 +147,7 @@ def _rows(detail: Product, item: Emitted, scores: Storage, weights: Storage, env
     kernel = item.kernel
     if len(item.storages) > MAX_BUFFERS or item.raises or item.ordered:
         return None
-    if any(s.op not in _ROW_OPS or (s.op == "store" and len(s.axes) < len(kernel.axes)) for s in kernel.body):
+    if any(s.op not in ROW_OPS or (s.op == "store" and len(s.axes) < len(kernel.axes)) for s in kernel.body):
         return None
     source = next(k for k, s in enumerate(item.storages) if s is scores)
     sink = next(k for k, s in enumerate(item.storages) if s is weights)
@@ -159,7 +159,7 @@ def _rows(detail: Product, item: Emitted, scores: Storage, weights: Storage, env
     names = (kernel.buffers[source].name, kernel.buffers[sink].name)
     if not _written_like(detail, kernel, groups, names[1]):
         return None
-    rewriter = _RowRewriter(groups, env, *names)
+    rewriter = RowRewriter(groups, env, *names)
     body: list[Stmt] = []
     for stmt in kernel.body:
         made = rewriter.statements(stmt)
@@ -230,7 +230,7 @@ def _written_like(detail: Product, kernel: Kernel, groups: Groups, sink: str) ->
     return True
 
 
-class _RowRewriter(Rewriter):
+class RowRewriter(Rewriter):
     """Statements over a kernel's axes as statements over a block of rows."""
 
     def __init__(self, groups: Groups, env: ShapeEnv, source: str, sink: str) -> None:

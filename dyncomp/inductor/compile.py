@@ -19,7 +19,7 @@ from .autotune import fastest
 from .chain import fuse_chains
 from .choices import Tuning
 from .codecache import open_cache
-from .epilogue import Chained, FusedProduct, Item, Prepared, fuse_epilogues, touched
+from .epilogue import Chained, FusedProduct, Item, Prepared, RowGroup, fuse_epilogues, touched
 from .fuse import Cluster, LibraryCall, StepItem
 from .launch import LaunchPlan, Library, PyCallStep, TensorOwner, build, load_vector_math
 from .loop_text import kernel_text
@@ -32,7 +32,8 @@ from .memory import MemoryPlan, plan_memory
 from .plan import Planned, Planner
 from .prologue import fuse_prologues
 from .render.cpp import render_module
-from .schedule import Alternatives, CallBlas, CallChain, LaunchKernel, Module, Step
+from .row_groups import fuse_row_groups
+from .schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Step
 from .tiers import FirstBuild, Tier, first_build
 from .toolchain import find_toolchain
 
@@ -84,6 +85,9 @@ def _count(module: Module) -> str:
     kernels = sum(isinstance(s, LaunchKernel) for s in steps)
     steps = [s for s in steps if not isinstance(s, PyCallStep)]
     products = len(steps) - kernels + sum(isinstance(s, CallChain) for s in steps)
+    for step in steps:
+        if isinstance(step, CallRows):
+            products += sum(s.product is not None for s in step.steps) - 1
     return f"{kernels} kernels, {products} matrix products"
 
 
@@ -93,6 +97,9 @@ def _describe_step(step: Step | PyCallStep) -> str:
     if isinstance(step, Alternatives):
         each = "; ".join(map(_describe_step, step.plain))
         return f"one kernel, or {each}" if len(step.plain) > 1 else each
+    if isinstance(step, CallRows):
+        names = [s.kernel.kernel.name if s.kernel is not None else s.kind for s in step.steps]
+        return f"{step.dtype} products and kernels of rows together: {', '.join(names)}"
     if isinstance(step, CallChain):
         first, second = step.first, step.second
         assert first.epilogue is not None
@@ -238,6 +245,9 @@ def _artifact(
         if isinstance(item, Emitted):
             kernels[item.kernel.name] = item.kernel
             continue
+        if isinstance(item, RowGroup):
+            found = [m.item.kernel for m in item.members if isinstance(m.item, Emitted)]
+            kernels.update((kernel.name, kernel) for kernel in found)
         tiled = item.tiled if isinstance(item, (FusedProduct, Chained, Prepared)) else None
         if tiled is not None:
             kernels[tiled.kernel.name] = tiled.kernel
@@ -259,7 +269,7 @@ def _artifact(
 def _fuse_products(items: list[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
     """Products joined to the kernels that read them, chains first, which save the most memory; then to those
     that make their operands."""
-    return fuse_prologues(fuse_epilogues(fuse_chains(items, env), env), env)
+    return fuse_prologues(fuse_epilogues(fuse_row_groups(fuse_chains(items, env), env), env), env)
 
 
 def emit_steps(lowering: Lowering) -> list[Emitted | LibraryCall]:

@@ -124,7 +124,39 @@ class Prepared:
         return found + [s for fill in self.fills for s in fill.sources]
 
 
-Item = Emitted | LibraryCall | FusedProduct | Chained | Prepared
+@dataclass(frozen=True)
+class RowMember:
+    """A step of a group (see ``row_groups``): its kind, and the number of the matrix that a product makes or
+    has on its left (-1: it is in memory). ``held``: which buffers of a kernel are which matrices."""
+
+    kind: str
+    item: Emitted | LibraryCall
+    matrix: int
+    held: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(eq=False)
+class RowGroup:
+    """Steps over the rows of ``matrices``, which have no memory."""
+
+    members: tuple[RowMember, ...]
+    matrices: tuple[Storage, ...]
+
+    @property
+    def storages(self) -> list[Storage]:
+        """What the step reads or writes."""
+        found = [s for member in self.members for s in touched(member.item)]
+        return [s for s in found if not any(s is m for m in self.matrices)]
+
+    @property
+    def written(self) -> list[Storage]:
+        """What the step writes."""
+        items = [member.item for member in self.members]
+        found = [s for i in items for s in ([target_of(i)] if isinstance(i, LibraryCall) else written(i))]
+        return [s for s in found if not any(s is m for m in self.matrices)]
+
+
+Item = Emitted | LibraryCall | FusedProduct | Chained | Prepared | RowGroup
 
 
 def fuse_epilogues(items: Sequence[Item], env: ShapeEnv) -> list[Item]:

@@ -65,6 +65,13 @@ struct Gemm {
   i64 softmax;
   double factor;
 };
+struct RowStep {
+  i64 kind, matrix;
+  const struct Gemm* gemm;
+  void (*kernel)(void* context, const void* rows, i64 row_step, i64 product, i64 row, i64 count, i64 col,
+                 i64 cols);
+  void* context;
+};
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
   int num_threads;
@@ -74,6 +81,8 @@ struct Runtime {
   int (*gemm_f64)(const struct Gemm*);
   int (*chain_f32)(const struct Gemm* first, const struct Gemm* second);
   int (*chain_f64)(const struct Gemm* first, const struct Gemm* second);
+  int (*rows_f32)(const struct RowStep* steps, i64 count, i64 matrices);
+  int (*rows_f64)(const struct RowStep* steps, i64 count, i64 matrices);
 };
 """
 

@@ -12,7 +12,7 @@ from ..errors import LoweringError
 from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
 from ..symint import Dim, SymInt, hint
-from .epilogue import Chained, Filled, FusedProduct, Item, Prepared, Tiled
+from .epilogue import Chained, Filled, FusedProduct, Item, Prepared, RowGroup, RowMember, Tiled
 from .fuse import LibraryCall
 from .launch import (
     ArenaSlot,
@@ -37,7 +37,19 @@ from .lower_emit import Emitted, work_of
 from .lower_values import Storage, Value, place_of
 from .matrix_routines import matrix_routine
 from .memory import MemoryPlan
-from .schedule import CallBlas, CallChain, Fill, LaunchKernel, Matrix, Module, Segment, Step, TileKernel
+from .schedule import (
+    CallBlas,
+    CallChain,
+    CallRows,
+    Fill,
+    LaunchKernel,
+    Matrix,
+    Module,
+    RowCall,
+    Segment,
+    Step,
+    TileKernel,
+)
 
 # Above this much estimated work a call lets other Python threads run.
 RELEASE_GIL_NS = 50_000.0
@@ -113,6 +125,8 @@ class Planner:
             self.current.append(self._blas(item.call, item.tiled))
         elif isinstance(item, Prepared):
             self.current.append(self._prepared(item))
+        elif isinstance(item, RowGroup):
+            self.current.append(self._row_group(item))
         elif isinstance(item, Chained):
             self.current.append(self._chain(item))
         elif item.kind == "blas":
@@ -247,6 +261,34 @@ class Planner:
         dtype, source = item.second.value.dtype, product.b.value.dtype
         second = CallBlas(dtype, *sizes, rows, b, c, product.batch, True)
         return CallChain(first, second if source is dtype else replace(second, source=source))
+
+    def _row_group(self, group: RowGroup) -> CallRows:
+        dtype = next(m.item.value.dtype for m in group.members if isinstance(m.item, LibraryCall))
+        steps = []
+        for member in group.members:
+            if isinstance(member.item, Emitted):
+                kernel = self._row_kernel(member.item, member.held, len(group.matrices))
+                steps.append(RowCall("kernel", -1, None, kernel))
+            else:
+                steps.append(RowCall(member.kind, member.matrix, self._row_product(member, member.item)))
+        return CallRows(dtype, tuple(steps), len(group.matrices))
+
+    def _row_kernel(self, item: Emitted, held: tuple[tuple[int, int], ...], matrices: int) -> TileKernel:
+        without = {k for k, _ in held}
+        slots = tuple(0 if k in without else self.number(s) for k, s in enumerate(item.storages))
+        work_ns = work_of(item.kernel) * hint(item.points)
+        self.work_ns += work_ns
+        return TileKernel(item.kernel, slots, -1, work_ns=work_ns, held=held, matrices=matrices)
+
+    def _row_product(self, member: RowMember, call: LibraryCall) -> CallBlas:
+        product: Product = call.detail
+        self.work_ns += 0.02 * hint(product.m * product.n) * hint(product.k)
+        held = member.matrix >= 0 and member.kind != "scores"
+        steps = (product.a.row_stride, product.a.col_stride, product.a.batch_strides)
+        a = Matrix(0, 0, *steps) if held else self._matrix(product.a)
+        c = None if member.kind == "scores" else self._matrix(product.c)
+        sizes = (product.m, product.n, product.k)
+        return CallBlas(call.value.dtype, *sizes, a, self._matrix(product.b), c, product.batch, True)
 
     def _matrix(self, operand: Operand, filled: Filled | None = None) -> Matrix:
         place = place_of(operand.value)

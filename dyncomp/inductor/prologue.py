@@ -25,6 +25,7 @@ from .epilogue import (
     Item,
     Prepared,
     Rewriter,
+    RowGroup,
     is_own_product,
     target_of,
     touched,
@@ -41,6 +42,8 @@ from .lower_values import Storage, place_of
 # worth a call of a function for each few rows.
 CHEAP_NS = 0.6
 LARGE_LEFT = 1 << 19
+# Rows shorter than this are no vectors: a kernel of its own goes through many at a time.
+SHORT_ROW = 32
 # What the runtime packs of the right operand at once (``kBlockBytes``, ``kTerms``).
 BLOCK_BYTES = 512 << 10
 BLOCK_TERMS = 512
@@ -120,6 +123,8 @@ def _written(item: Item) -> Sequence[Storage]:
         return [target_of(item)]
     if isinstance(item, Chained):
         return [target_of(item.second)]
+    if isinstance(item, RowGroup):
+        return item.written
     return written(item)
 
 
@@ -247,6 +252,8 @@ def _take(
 # -- whether it is worth it -------------------------------------------------------------------
 def _pays(filled: Filled, detail: Product, operand: Operand, letter: str) -> bool:
     """A right operand is made about once, a left one for each block of columns."""
+    if hint(detail.k if letter == "a" else detail.n) < SHORT_ROW:
+        return False
     size = operand.value.dtype.itemsize
     cost = work_of(filled.kernel) * 4 / size
     if letter == "b":

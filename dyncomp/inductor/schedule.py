@@ -67,6 +67,7 @@ class TileKernel:
     chain a tile is whole rows, and buffer number ``sink`` is what is made of them; ``hidden_after``: it makes
     zeros of column ``row + hidden_after + 1`` and those behind it, so that tiles may have fewer columns.
     ``softmax``: the kernel makes scores in place of the product, and the runtime makes a softmax of these.
+    ``held``: in a ``CallRows`` of so many ``matrices``, which buffers are which of them.
     ``work_ns``: estimated time for all tiles on one core."""
 
     kernel: Kernel
@@ -76,6 +77,8 @@ class TileKernel:
     hidden_after: int | None = None
     softmax: SoftmaxRows | None = None
     work_ns: float = 0.0
+    held: tuple[tuple[int, int], ...] = ()
+    matrices: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,28 @@ class Alternatives:
     private: tuple[tuple[DType, Dim], ...] = ()
 
 
-Step = LaunchKernel | CallBlas | CallChain | Alternatives
+@dataclass(frozen=True, slots=True)
+class RowCall:
+    """A step of a :class:`CallRows`: a ``kernel`` on rows of matrices without memory, or a ``product``:
+    ``kind`` ``"scores"`` makes rows of the matrix number ``matrix``, ``"out"`` multiplies them, ``"sum"``
+    multiplies the transposed ones and sums over all rows; -1: the matrix is ``a``, in memory."""
+
+    kind: str
+    matrix: int
+    product: CallBlas | None = None
+    kernel: TileKernel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallRows:
+    """Steps that run together for some rows of ``matrices`` matrices after the other."""
+
+    dtype: DType
+    steps: tuple[RowCall, ...]
+    matrices: int
+
+
+Step = LaunchKernel | CallBlas | CallChain | CallRows | Alternatives
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,23 @@ def for_iter(tracer: Any, frame: Any, target: int) -> None:
         frame.pop()
         frame.jump(target)
         return
+    if not isinstance(iterator, IteratorValue) or iterator.remaining(tracer) is None:
+        _note_layer(tracer, frame, item)
     frame.push(item)
+
+
+def _note_layer(tracer: Any, frame: Any, item: Any) -> None:
+    """An item of an iterator that does not tell how many there are: layers of a network, as long as each can
+    be called."""
+    loop = frame.info.loop_at(frame.current)
+    if loop is None:
+        return
+    trips = frame.trips.get(loop.header, 0)
+    callable_item = any("__call__" in vars(cls) for cls in tracer.realize(item).pytype.__mro__)
+    if callable_item and (not trips or loop.header in frame.layers):
+        frame.layers.add(loop.header)
+    else:
+        frame.layers.discard(loop.header)
 
 
 def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:

@@ -269,6 +269,49 @@ def narrow(tx: TraceContext, input: Any, dim: Any, start: Any, length: Any) -> A
     return piece(tx, x.var, axis, first, size)
 
 
+def _overlapping(tx: TraceContext, x: ArrayRef, shape: tuple[Dim, ...], strides: tuple[Dim, ...]) -> ArrayRef:
+    """A view some of whose elements may be the same; it is not written to in captured code."""
+    view = emit(tx, "as_strided", x.var, shape=shape, strides=strides, offset=0)
+    return ArrayRef(view, "array", "torch", readonly=True, writeable_outside=True)
+
+
+@TABLE.method("unfold")
+def unfold(tx: TraceContext, self: Any, dimension: Any, size: Any, step: Any) -> ArrayRef:
+    """All windows along a dimension; places in the window come last."""
+    x = need_tensor(self)
+    if not x.ndim:
+        raise Unsupported("unfold of a tensor without dimensions")
+    axis, length, stride = axis_of(dimension, x.ndim), int(integer(size)), int(integer(step))
+    if length < 1 or stride < 1 or length > x.shape[axis]:
+        raise Unsupported("unfold: windows of this size or step")
+    count = (x.shape[axis] - length) // stride + 1
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], length)
+    strides = (*x.strides[:axis], x.strides[axis] * stride, *x.strides[axis + 1 :], x.strides[axis])
+    return _overlapping(tx, x, shape, strides)
+
+
+@TABLE.both("as_strided")
+def as_strided(tx: TraceContext, input: Any, size: Any, stride: Any, storage_offset: Any = None) -> ArrayRef:
+    """Within the memory of the tensor itself."""
+    x = need_tensor(input)
+    shape, strides = tuple(map(integer, size)), tuple(map(integer, stride))
+    numbers = (*shape, *strides, *x.shape, *x.strides)
+    if storage_offset is not None or len(shape) != len(strides) or not all(type(n) is int for n in numbers):
+        raise Unsupported("as_strided from a given place, or of unknown sizes")
+    if (
+        min(numbers, default=1) < 0
+        or 0 in (*shape, *x.shape)
+        or _reach(shape, strides) > _reach(x.shape, x.strides)
+    ):
+        raise Unsupported("as_strided that reaches outside of the tensor")
+    return _overlapping(tx, x, shape, strides)
+
+
+def _reach(shape: Sequence[Any], strides: Sequence[Any]) -> int:
+    """How far behind its first element the last one of a tensor lies."""
+    return sum((n - 1) * step for n, step in zip(shape, strides))
+
+
 @TABLE.both("select")
 def select(tx: TraceContext, input: Any, dim: Any, index: Any) -> ArrayRef:
     x = need_tensor(input)

@@ -10,10 +10,10 @@ from ...symint import Dim
 from ..epilogue import MAX_BUFFERS
 from ..launch import ABI_DECLARATIONS
 from ..loopir import Kernel
-from ..schedule import Alternatives, CallBlas, CallChain, LaunchKernel, Module, Segment, TileKernel
+from ..schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Segment, TileKernel
 from . import ctext
 from .cpp_blas import product
-from .cpp_gemm import TILE_PARAMETERS, chain, does_nothing, own_product, tile_function
+from .cpp_gemm import TILE_PARAMETERS, chain, does_nothing, own_product, row_program, tile_function
 from .cpp_kernel import check_body, kernel_body
 from .support import needed_support
 
@@ -76,7 +76,8 @@ class _Unit:
 
     def tile(self, step: TileKernel) -> str:
         """The name of the function that finishes tiles, writing it if it is new."""
-        key = (replace(step.kernel, name="", origin=()), step.source, step.sink)
+        places = (step.source, step.sink, step.softmax is None, step.held, step.matrices)
+        key = (replace(step.kernel, name="", origin=()), *places)
         name = self.names.get(key)
         if name is None:
             name = f"tile_{len(self.names)}"
@@ -185,7 +186,10 @@ def _segment(unit: _Unit, segment: Segment) -> str:
     return "\n".join([*lines, "  return 0;", "}"]) + "\n"
 
 
-def _product(step: CallBlas | CallChain, unit: _Unit) -> list[str]:
+def _product(step: CallBlas | CallChain | CallRows, unit: _Unit) -> list[str]:
+    if isinstance(step, CallRows):
+        kernels = [unit.tile(s.kernel) if s.kernel is not None else "" for s in step.steps]
+        return row_program(step, unit.symbols, kernels)
     if isinstance(step, CallChain):
         rows = step.first.epilogue
         assert rows is not None

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from ...symint import Dim, hint, product
 from ..epilogue import TILE_NUMBERS
-from ..schedule import MEMORY_ERROR, CallBlas, CallChain, Fill, Matrix, TileKernel, Windows
+from ..schedule import MEMORY_ERROR, CallBlas, CallChain, CallRows, Fill, Matrix, TileKernel, Windows
 from . import ctext
 from .cpp_kernel import kernel_body
 
@@ -35,6 +35,31 @@ def chain(step: CallChain, symbols: Symbols, tile: str) -> list[str]:
         *_filled("second", step.second, symbols, "", ("b",)),
     ]
     return ["  {", *filled, run, "  }"]
+
+
+_ROW_KINDS = {"kernel": 0, "scores": 1, "out": 2, "sum": 3}
+
+
+def row_program(step: CallRows, symbols: Symbols, kernels: Sequence[str]) -> list[str]:
+    """The statements that run steps over rows together; ``kernels``: their functions, "" for products."""
+    lines = []
+    table = []
+    for number, (part, function) in enumerate(zip(step.steps, kernels)):
+        kind = _ROW_KINDS[part.kind]
+        if part.kernel is not None:
+            held = {k for k, _ in part.kernel.held}
+            slots = ["0" if k in held else f"buffers[{slot}]" for k, slot in enumerate(part.kernel.slots)]
+            lines.append(f"    const TileContext rows{number} = {{{{{', '.join(slots)}}}, s, rt}};")
+            table.append(f"{{{kind}, 0, 0, {function}, (void*)&rows{number}}}")
+            continue
+        assert part.product is not None
+        operands = ("b",) if part.matrix >= 0 and part.kind != "scores" else ("a", "b")
+        lines += _filled(f"product{number}", part.product, symbols, "", operands)
+        table.append(f"{{{kind}, {part.matrix}, &product{number}, 0, 0}}")
+    entry = f"rows_{_SHORT[step.dtype.name]}"
+    lines.append(f"    const RowStep steps[] = {{{', '.join(table)}}};")
+    lines.append(f"    if (rt->{entry}(steps, {len(table)}, {step.matrices})) return {MEMORY_ERROR};")
+    return ["  {", *lines, "  }"]
 
 
 def _filled(
@@ -156,7 +181,7 @@ def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: b
         "  (void)s, (void)rt, (void)number, (void)row, (void)col, (void)tile_row;",
         f"  void* b[{count}];",
         f"  for (int k = 0; k < {count}; ++k) b[k] = context->buffers[k];",
-        f"  b[{step.source}] = (void*)tile;",
+        *([f"  b[{step.source}] = (void*)tile;"] if step.source >= 0 else []),
         *_sink(step),
         *body[:-1],
         "}",
@@ -165,7 +190,10 @@ def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: b
 
 
 def _sink(step: TileKernel) -> list[str]:
-    """What is made of whole rows lies behind them, or in their place."""
+    """What is made of whole rows lies behind them, or in their place; several matrices beside each other."""
+    if step.held:
+        kinds = {k: ctext.memory_type(step.kernel.buffers[k].dtype) for k, _ in step.held}
+        return [f"  b[{k}] = ({kinds[k]}*)tile + tile_row / {step.matrices} * {m};" for k, m in step.held]
     if step.sink < 0:
         return []
     if step.softmax is not None:

@@ -46,6 +46,11 @@
  *          has only finite rows from there on. Where `softmax` of the first is set (float32 only) the rows become
  *          softmax(factor * scores), rows of -inf alone 0 if it is 2, else NaN; `done` (or NULL) then writes the scores
  *          in place of the product, all but what is hidden, and makes no zeros.
+ * rows_f32, rows_f64: steps for the same rows of several `matrices`, which have no memory, block of rows by block of
+ *          rows (RowStep.kind): 0, a function makes rows of some of them from rows of others (matrix number k is at
+ *          `rows` + k * `row_step` / matrices); 1, matrix = a b; 2, c = matrix b; 3, c = transposed matrix times b,
+ *          summed over all rows. Without a `matrix` (-1) 2 and 3 read a. Some step is a 1: all matrices have the sizes
+ *          and batches of its result. Neither `done` nor what is made or left out of operands is looked at.
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
@@ -91,6 +96,13 @@ struct Gemm {
   i64 softmax;
   double factor;
 };
+struct RowStep {
+  i64 kind, matrix;
+  const struct Gemm* gemm;
+  void (*kernel)(void* context, const void* rows, i64 row_step, i64 product, i64 row, i64 count, i64 col,
+                 i64 cols);
+  void* context;
+};
 struct Runtime {
   void (*parallel_for)(BodyFunction body, void* ctx, i64 n, i64 grain);
   int num_threads;
@@ -100,10 +112,17 @@ struct Runtime {
   int (*gemm_f64)(const struct Gemm*);
   int (*chain_f32)(const struct Gemm* first, const struct Gemm* second);
   int (*chain_f64)(const struct Gemm* first, const struct Gemm* second);
+  int (*rows_f32)(const struct RowStep* steps, i64 count, i64 matrices);
+  int (*rows_f64)(const struct RowStep* steps, i64 count, i64 matrices);
 };
 /* END */
 typedef struct Runtime Runtime;
 typedef struct Gemm Gemm;
+typedef struct RowStep RowStep;
+
+/* Kinds of a RowStep. */
+enum { kRowKernel = 0, kRowScores = 1, kRowOut = 2, kRowSum = 3 };
+
 typedef struct Filling Filling;
 typedef i64 (*RunFunction)(void** buffers, const i64* syms, const Runtime* rt, i64* error);
 typedef void (*SizesFunction)(const i64* syms, i64* out);

@@ -304,6 +304,8 @@ void initialize_pool() {
   runtime_table.gemm_f64 = gemm->f64;
   runtime_table.chain_f32 = gemm->chain_f32;
   runtime_table.chain_f64 = gemm->chain_f64;
+  runtime_table.rows_f32 = gemm->rows_f32;
+  runtime_table.rows_f64 = gemm->rows_f64;
 }
 
 }  // namespace dyncomp

@@ -227,3 +227,72 @@ def test_hooks_that_are_registered_and_removed_later():
         same(model(x), compiled(x))
         handle.remove()
         same(model(x), compiled(x))
+
+
+# -- windows ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x + 1).unfold(2, 3, 2) * 2,
+        lambda x: (x.unfold(1, 2, 1), x.unfold(2, 4, 4).sum(-1)),
+        lambda x: x.unfold(2, 3, 2).unfold(1, 3, 1).reshape(2, -1) + 1,
+        lambda x: x.as_strided((2, 3), (1, 2)) * 2 + torch.as_strided(x, (2,), (3,)).sum(),
+        lambda x: x.transpose(0, 2).as_strided((4, 3), (5, 2)) * 2,
+    ],
+)
+def test_windows(function, backend):
+    torch.manual_seed(0)
+    whole(function, torch.randn(2, 3, 8), backend=backend)
+
+
+def test_windows_of_what_is_written_to_are_seen_to_change():
+    def f(x):
+        windows = x.unfold(0, 2, 1)
+        x.mul_(2)
+        return windows + 1, windows
+
+    x = torch.randn(6)
+    mine, theirs = x.clone(), x.clone()
+    with torch.no_grad():
+        same(f(theirs), dyncomp.compile(f, backend="eager")(mine))
+    same(theirs, mine)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.as_strided((2, 3), (1, 2), 1) * 2,
+        lambda x: x[2:].as_strided((2,), (1,)) * 2,
+        lambda x: x[:2].as_strided((4,), (1,)) * 2,
+        lambda x: x.as_strided((7,), (1,)) * 2,
+        lambda x: x.unfold(0, 9, 1),
+    ],
+)
+def test_windows_that_are_left_to_torch(function):
+    x = torch.arange(6.0)
+
+    def outcome(g):
+        try:
+            return g(x)
+        except RuntimeError as error:
+            return str(error)
+
+    same(outcome(function), outcome(dyncomp.compile(function)))
+
+
+class Stage(nn.Module):
+    def __init__(self, count):
+        super().__init__()
+        for number in range(count):
+            self.add_module(f"b{number}", nn.Linear(4, 4))
+
+    def forward(self, x):
+        for block in self.children():
+            x = block(x).relu()
+        return x
+
+
+def test_many_layers_from_a_generator():
+    torch.manual_seed(0)
+    whole(Stage(15).eval(), torch.randn(2, 4))

@@ -21,6 +21,6 @@ constexpr int kTileRowsMost = 6;
 
 namespace dyncomp {
 const GemmSet gemm_avx2 = {"avx2", multiply<float>, multiply<double>,
-                         multiply_chain<float>, multiply_chain<double>};
+                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>};
 }  // namespace dyncomp
 #endif

@@ -21,6 +21,6 @@ constexpr int kTileRowsMost = 12;
 
 namespace dyncomp {
 const GemmSet gemm_avx512 = {"avx512", multiply<float>, multiply<double>,
-                         multiply_chain<float>, multiply_chain<double>};
+                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>};
 }  // namespace dyncomp
 #endif

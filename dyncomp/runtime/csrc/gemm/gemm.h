@@ -21,6 +21,8 @@ struct GemmSet {
   int (*f64)(const Gemm*);
   int (*chain_f32)(const Gemm*, const Gemm*);
   int (*chain_f64)(const Gemm*, const Gemm*);
+  int (*rows_f32)(const RowStep*, i64, i64);
+  int (*rows_f64)(const RowStep*, i64, i64);
 };
 
 extern const GemmSet gemm_avx512;

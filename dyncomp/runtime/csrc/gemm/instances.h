@@ -28,5 +28,7 @@ namespace {
 
 #include "chain.h"
 
+#include "rows.h"
+
 }  // namespace
 }  // namespace dyncomp

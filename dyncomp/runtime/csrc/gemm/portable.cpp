@@ -19,5 +19,5 @@ constexpr int kTileRowsMost = 6;
 
 namespace dyncomp {
 const GemmSet gemm_portable = {"portable", multiply<float>, multiply<double>,
-                         multiply_chain<float>, multiply_chain<double>};
+                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>};
 }  // namespace dyncomp

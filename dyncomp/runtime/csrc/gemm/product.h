@@ -15,15 +15,20 @@ constexpr i64 kPackCrossingFromRows = 96;
 constexpr i64 kTermsInPlace = 128;
 constexpr i64 kPanelsInPlace = 8;
 /* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
-constexpr i64 kDotRowsMost = 32;
+constexpr i64 kDotRowsMost = 20;
 /* Rows for which a block is one panel of B, of so many bytes at most. */
 constexpr i64 kByPanelFrom = 24, kByPanelTo = 512;
 constexpr i64 kPanelBytes = 768 << 10;
 /* Rows of the result for which packed copies of B are kept, and bytes of B from which on; more where it would be read
  * in place and vectors lie within cache lines. */
-constexpr i64 kKeptFromRows = 8, kKeptToRows = 768, kKeptFilledFromRows = 2;
+constexpr i64 kKeptFromRows = 8, kKeptToRows = 2048, kKeptFilledFromRows = 2;
 constexpr i64 kKeptBytes = 64 << 10;
 constexpr i64 kKeptBytesInPlace = 4 << 20;
+/* Bytes of a copy from which on its next block is asked for ahead. */
+constexpr i64 kAheadBytes = 1 << 20;
+/* Vectors of a tall tile, rows of the result for which there are any, columns and terms from which on. */
+constexpr i64 kTallVectors = kTileRowsMost >= 12 ? 2 : kTileVectors;
+constexpr i64 kTallFromRows = 48, kTallToRows = 768, kTallFrom = 256;
 /* Terms of B that are made at once where its columns are contiguous and turned then; elements between rows of A that
  * are made, more than they are long, lest they fall on each other in the cache. */
 constexpr i64 kFilledTerms = 64;
@@ -65,6 +70,7 @@ struct Product {
   i64 tile_rows, tile_vectors, panel;
   i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
   bool by_dots, pack_a, pack_b, by_panel;
+  bool adds = false; /* the sums are added to what is in C */
   bool symmetric; /* B is A turned: what lies right of the diagonal is copied from what lies below it */
   Tile<T> whole; /* of all rows and vectors */
   const T* packed = nullptr; /* all panels of B, one after the other, where they are kept from call to call */
@@ -84,12 +90,21 @@ struct Product {
   /* Columns and rows are shared out evenly among tiles that fill the registers. */
   void choose_tile() {
     const i64 wide = ceil_div(g.n, Lanes<T>::kWidth);
-    tile_vectors = ceil_div(wide, ceil_div(wide, kTileVectors));
+    const i64 widest = goes_by_tall_tiles(wide) ? kTallVectors : kTileVectors;
+    tile_vectors = ceil_div(wide, ceil_div(wide, widest));
     while (tile_vectors > 2 && g.m > most_rows(tile_vectors) && g.m <= most_rows(tile_vectors - 1)) --tile_vectors;
     const i64 most = most_rows(tile_vectors);
     tile_rows = ceil_div(g.m, ceil_div(g.m, most));
     panel = tile_vectors * Lanes<T>::kWidth;
     whole = find_tile<T>(tile_rows, tile_vectors);
+  }
+
+  /* Whether tiles have more rows and fewer columns: where B is long and read from the second-level cache for not so
+   * many rows, half as much of it for each multiplication makes up for more reading of A. */
+  bool goes_by_tall_tiles(i64 wide) const {
+    if (kTallVectors == kTileVectors || g.windows || (g.a_col != 1 && !g.fill_a)) return false;
+    return g.m >= kTallFromRows && g.m <= kTallToRows && g.n >= kTallFrom && all >= kTallFrom &&
+           wide % kTallVectors == 0;
   }
 
   void choose_blocks(i64 products) {
@@ -370,13 +385,27 @@ struct Product {
     return to;
   }
 
-  /* The lines of the next panel's columns, one for each term of a tile: so many columns as a line has elements. */
-  Ahead<T> ahead(const Block& at, i64 i) const {
+  /* Lines of memory that the next block needs, one for each term of a tile: of the next panel's columns (so many
+   * columns as a line has elements), or of a copy that is too large to stay in the cache. */
+  Ahead<T> ahead(const Block& at, i64 i, i64 j, i64 p, i64 count) const {
     constexpr i64 kLine = 64 / kSize;
+    const Ahead<T> none = {at.b, 0};
+    if (packed) return packed_size() * kSize > kAheadBytes ? packed_ahead(at, i, j, p, count) : none;
     const i64 line = i / tile_rows * kLine, column = at.end * panel + line;
-    if (!by_panel || line >= panel || column >= g.n) return {at.b, 0};
-    if (packed) return {packed + at.end * g.k * panel + line, width(at.end)};
+    if (!by_panel || line >= panel || column >= g.n) return none;
     return {b_of(at.index) + column * g.b_col, kLine};
+  }
+
+  /* The tiles of a block ask for the next one's panels in turn. */
+  Ahead<T> packed_ahead(const Block& at, i64 i, i64 j, i64 p, i64 count) const {
+    constexpr i64 kLine = 64 / kSize;
+    const bool last = p + count >= g.k; /* terms; then come other columns */
+    const i64 wide = at.end - at.panel, tiles = ceil_div(panel, kLine); /* that ask for one panel */
+    const i64 number = i / tile_rows * wide + j - at.panel;
+    const i64 which = (last ? at.end : at.panel) + number / tiles;
+    if (number >= wide * tiles || which >= panels) return {at.b, 0};
+    const i64 row = last ? 0 : p + count;
+    return {packed + which * g.k * panel + row * width(which) + number % tiles * count * kLine, kLine};
   }
 
   void tile_of_block(const Block& at, i64 i, i64 high, i64 j, i64 p, i64 count, const T* a, const T* b) const {
@@ -384,18 +413,18 @@ struct Product {
     const i64 a_col = g.fill_a ? 1 : pack_a ? high : g.a_col;
     const bool full = high == tile_rows && (j + 1 < panels || vectors(j) == tile_vectors);
     const Tile<T> run = full ? whole : find_tile<T>(high, vectors(j));
-    const Ahead<T> next = ahead(at, i);
+    const Ahead<T> next = ahead(at, i, j, p, count);
     const i64 lying = in_place(j, p, count);
     const bool beside = partial(j) && (g.c || p > 0);
     T* const held = c_at(at, i) + (j - at.panel) * panel;
     T* const to = beside ? at.edge : held;
     const i64 to_row = beside ? panel : at.c_row;
-    const Into into = p > 0 && !beside ? Into::kAdd : Into::kNothing;
+    const Into into = (p > 0 || adds) && !beside ? Into::kAdd : Into::kNothing;
     if (lying > 0) run(lying, a, a_row, a_col, b, g.b_row, nullptr, to, to_row, into, next);
     if (lying < count || count == 0)
       run(count - lying, a + lying * a_col, a_row, a_col, copied(at, j, p), width(j), nullptr, to, to_row,
           lying > 0 ? Into::kGoOn : into, next);
-    if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, p > 0);
+    if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, p > 0 || adds);
   }
 
   /* A tile that reaches over the last column was computed beside C. */
