@@ -121,7 +121,8 @@ class ArrayOwner:
     ``from_numpy`` share memory (values that are not arrays pass ``to_numpy`` as they are).
     ``wrote(arrays)`` is called after a graph has written into its inputs. ``routines``: names of ops with the
     library's own function on NumPy arrays, which is called instead of the op's reference. ``devices``: how
-    arrays that are not in the computer's own memory are dealt with, if they can be.
+    arrays that are not in the computer's own memory are dealt with, if they can be. ``threads``: the installed
+    package whose OpenMP runtime the library works on, so that compiled code takes its threads, too.
     """
 
     type: type
@@ -133,6 +134,7 @@ class ArrayOwner:
     wrote: Callable[[Any], None]
     routines: tuple[tuple[str, Callable[..., Any]], ...] = ()
     devices: DeviceLibrary | None = None
+    threads: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import table_with
 from ..runtime import set_num_threads
+from ..runtime.openmp import share_threads_of
 from ..symint import ShapeEnv, hint
 from .autotune import fastest
 from .chain import fuse_chains
@@ -164,6 +165,8 @@ def compile_graph(
         library = first.library
     if options.num_threads:
         set_num_threads(options.num_threads)
+    if owner is not None and owner.threads:
+        share_threads_of(owner.threads)
     if library is not None and options.mode == "max-autotune":
         tuned, tuning = library, Tuning.of(options)
         sources = {source: None}  # an ordered set

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 from pathlib import Path
 
 from dyncomp.runtime._launch import share_threads
 
+_ENVIRONMENT = "DYNCOMP_OWN_THREADS"  # set: the pool's own workers only
 _FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_max_threads")
 
 
+@functools.cache
 def share_threads_of(package: str) -> bool:
     """Run compiled code on the threads of the OpenMP runtime that comes with an installed package, and on as
     many as that is told to use; False where it has loaded none that is known."""
-    path = _loaded_runtime(package)
+    path = None if os.environ.get(_ENVIRONMENT) else _loaded_runtime(package)
     if path is None:
         return False
     try:

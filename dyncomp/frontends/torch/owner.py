@@ -68,4 +68,5 @@ OWNER = ArrayOwner(
     _wrote,
     routines=ON_ARRAYS,
     devices=LIBRARY,
+    threads="torch",
 )

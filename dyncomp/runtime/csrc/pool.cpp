@@ -32,6 +32,9 @@ namespace {
 
 constexpr i64 kSpinNanoseconds = 30000;
 constexpr i64 kChunksPerShare = 4;
+/* A team whose members come so late has lost its cores to others; the pool's own workers are not waited for. */
+constexpr i64 kTeamLateNanoseconds = 300000;
+constexpr i64 kTeamPauseNanoseconds = 100000000;
 constexpr size_t kWorkerStackBytes = 8u << 20;
 
 void cpu_relax() {
@@ -97,6 +100,8 @@ struct Pool {
 
 Pool* pool = nullptr;
 Team team = {nullptr, nullptr, nullptr};
+i64 team_pause_ends = 0; /* under `busy` */
+i64 team_caller_done = 0;
 thread_local bool inside_body = false;
 
 void run_share(Pool* p, Share& share, int tid) {
@@ -218,8 +223,8 @@ void wait_for_workers(Pool* p) {
   p->caller_asleep.store(0, std::memory_order_seq_cst);
 }
 
-/* Under `busy`. Divides the work; the number of threads that get some. */
-int prepare(Pool* p, BodyFunction body, void* ctx, i64 n, i64 grain, int threads) {
+/* Under `busy`. Divides the work. */
+void prepare(Pool* p, BodyFunction body, void* ctx, i64 n, i64 grain, int threads) {
   const i64 blocks = (n - 1) / grain + 1;
   i64 blocks_per_chunk = blocks / (threads * kChunksPerShare);
   if (blocks_per_chunk < 1) blocks_per_chunk = 1;
@@ -232,7 +237,6 @@ int prepare(Pool* p, BodyFunction body, void* ctx, i64 n, i64 grain, int threads
   p->chunk = chunk;
   p->participants = threads;
   deal_shares(p, chunks, threads);
-  return threads;
 }
 
 void run_on_workers(Pool* p) {
@@ -249,7 +253,18 @@ void team_member(void* raw) {
   Pool* const p = static_cast<Pool*>(raw);
   const int tid = team.thread_number();
   if (tid < p->participants) participate(p, tid);
+  if (tid == 0) team_caller_done = now_nanoseconds();
 }
+
+/* Under `busy`. An OpenMP region ends when all of its threads have come, though the others have done the work. */
+void run_on_team(Pool* p) {
+  team.parallel(team_member, p, p->participants, 0);
+  const i64 end = now_nanoseconds();
+  if (end - team_caller_done > kTeamLateNanoseconds) team_pause_ends = end + kTeamPauseNanoseconds;
+}
+
+/* Under `busy`. */
+bool takes_team() { return team.parallel && (!team_pause_ends || now_nanoseconds() > team_pause_ends); }
 
 /* The child has only the forking thread: a new pool starts its workers when first used. The old one leaks;
  * its memory may be in any state. OpenMP's threads are gone, too, which its runtime does not know. */
@@ -275,13 +290,14 @@ void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain) {
     body(ctx, 0, n, 0);
     return;
   }
-  const int threads = team.parallel ? wanted : ensure_workers(p, wanted);
+  const bool on_team = takes_team();
+  const int threads = on_team ? wanted : ensure_workers(p, wanted);
   if (threads <= 1) {
     body(ctx, 0, n, 0);
   } else {
-    const int taking_part = prepare(p, body, ctx, n, grain, threads);
-    if (team.parallel)
-      team.parallel(team_member, p, taking_part, 0);
+    prepare(p, body, ctx, n, grain, threads);
+    if (on_team)
+      run_on_team(p);
     else
       run_on_workers(p);
   }
