@@ -121,8 +121,9 @@ class ArrayOwner:
     ``from_numpy`` share memory (values that are not arrays pass ``to_numpy`` as they are).
     ``wrote(arrays)`` is called after a graph has written into its inputs. ``routines``: names of ops with the
     library's own function on NumPy arrays, which is called instead of the op's reference. ``devices``: how
-    arrays that are not in the computer's own memory are dealt with, if they can be. ``threads``: the installed
-    package whose OpenMP runtime the library works on, so that compiled code takes its threads, too.
+    arrays that are not in the computer's own memory are dealt with, if they can be.
+    ``threads``: the installed package on whose OpenMP runtime the library works: compiled code takes its
+    threads, too.
     """
 
     type: type
