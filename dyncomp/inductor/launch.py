@@ -23,7 +23,12 @@ from dyncomp.dataclass import dataclass
 from dyncomp.dtypes import DType, int64
 from dyncomp.runtime import _launch
 
-ABI_VERSION: int = _launch.ABI_VERSION
+ABI_VERSION = 6
+if ABI_VERSION != _launch.ABI_VERSION:
+    raise ImportError(
+        f"{_launch.__file__} was built from other sources than {__file__} (interface {_launch.ABI_VERSION}, "
+        f"not {ABI_VERSION}): build dyncomp again, for example by `pip install -e .`"
+    )
 ARENA_ALIGNMENT = 64
 
 # Copied into every generated translation unit; equal to the marked part of runtime/csrc/abi.h.

@@ -1,5 +1,5 @@
-/* The ABI between generated code and the launcher. Frozen: structs grow only at their end, and any
- * other change raises DYNCOMP_ABI_VERSION (part of every kernel's cache key).
+/* The ABI between generated code and the launcher. Any change raises
+ * DYNCOMP_ABI_VERSION (part of every kernel's cache key), in inductor/launch.py too.
  *
  * The part between BEGIN and END is copied as text into every generated translation unit
  * (ABI_DECLARATIONS in dyncomp/inductor/launch.py; a test holds the two equal), so it includes
@@ -54,7 +54,7 @@
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 5
+#define DYNCOMP_ABI_VERSION 6
 #ifdef __cplusplus
 extern "C" {
 #endif
