@@ -130,6 +130,17 @@ EXACT: dict[str, tuple[Callable[[Build, Var], Any], list[str]]] = {
     "x ** 2": (lambda b, x: b.emit("power", x, b.spread(2.0)), ["multiply", "abs"]),
     "- -x": (lambda b, x: b.emit("negative", b.emit("negative", x)), ["abs"]),
     "abs(abs(x))": (lambda b, x: b.emit("abs", x), ["abs"]),
+    "abs(-x)": (lambda b, x: b.emit("negative", x), ["abs"]),
+    "-x * -x": (
+        lambda b, x: b.emit("multiply", b.emit("negative", x), b.emit("negative", x)),
+        ["multiply", "abs"],
+    ),
+    "-x * 3 * -x": (
+        lambda b, x: b.emit(
+            "multiply", b.emit("multiply", b.emit("negative", x), b.spread(3.0)), b.emit("negative", x)
+        ),
+        ["full", "broadcast_in_dim", "multiply", "multiply", "abs"],
+    ),
     "max(x, x)": (lambda b, x: b.emit("maximum", x, x), ["abs"]),
     "where(c, x, x)": (lambda b, x: b.emit("where", b.emit("isnan", x), x, x), ["abs"]),
     "where(True, x, y)": (

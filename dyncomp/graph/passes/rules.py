@@ -167,6 +167,22 @@ def multiply_by_one(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str,
     return _keep(y) if _is(rewrite.constant(x), 1) else None
 
 
+@RULES.on("multiply")
+def multiply_negated(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    """Signs move out of products, where they cancel and what is left may be computed already: even functions
+    of ``x`` and ``-x`` are one."""
+    x, y = inputs
+    if not (x.dtype.is_integer or x.dtype.is_float):
+        return None
+    first, second = rewrite.made_by(x, "negative"), rewrite.made_by(y, "negative")
+    if first is None and second is None:
+        return None
+    product = (x if first is None else first.inputs[0], y if second is None else second.inputs[0])
+    if first is not None and second is not None:
+        return Call("multiply", product, {})
+    return Call("negative", (rewrite.builder.emit("multiply", *product),), {})
+
+
 @RULES.on("divide")
 def divide_by_constant(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
     """``x / 1`` is ``x``; dividing by a power of two is multiplying by its inverse, exactly."""
@@ -230,6 +246,12 @@ def _undone_by_itself(op: str) -> None:
 
 for _op in ("negative", "logical_not", "invert", "conj"):
     _undone_by_itself(_op)
+
+
+@RULES.on("abs")
+def abs_of_negated(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    inner = rewrite.made_by(inputs[0], "negative")
+    return None if inner is None or inputs[0].dtype.is_complex else Call("abs", inner.inputs, params)
 
 
 @RULES.on("abs")

@@ -1,5 +1,5 @@
 """Algebraic simplification by rules that are exact: equal results to the last bit, NaNs, infinities and
-signed zeros included (a signalling NaN may become a quiet one).
+signed zeros included (a signalling NaN may become a quiet one, and a NaN's sign another).
 
 A rule is a function ``rule(rewrite, inputs, params)`` registered for an op; it returns ``None`` (does not
 apply), a value to use instead, or a :class:`Call` to go on with. A result of another type (dtype, shape
