@@ -16,7 +16,7 @@ from tests.runtime.test_gemm import LETTERS, SETS, matrix
 
 CAN_WATCH = _launch.kept_copies()["can_watch"]
 pytestmark = pytest.mark.skipif(not CAN_WATCH, reason="this system does not tell of writes to memory")
-NO_WINDOWS = (0,) * 14
+NO_WINDOWS = (0,) * 16
 ENOUGH = 4
 
 
