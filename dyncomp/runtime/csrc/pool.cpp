@@ -304,7 +304,10 @@ void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain) {
   p->busy.store(0, std::memory_order_release);
 }
 
-void share_threads(const Team& with) { team = with; }
+void share_threads(const Team& with) {
+  team = with;
+  team_pause_ends = 0;
+}
 
 int num_threads() { return runtime_table.num_threads; }
 
