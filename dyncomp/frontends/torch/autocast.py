@@ -127,6 +127,7 @@ def switched_off() -> AbstractContextManager[Any]:
 def under_autocast(rule: Rule, name: str) -> Rule:
     """``rule`` for the function ``name``, with operands as autocast gives them."""
 
+    @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
     def cast(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
         if not is_on(tx):
             return rule(tx, *args, **kwargs)
