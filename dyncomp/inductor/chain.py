@@ -57,8 +57,8 @@ def fuse_chains(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[I
     """The steps, with products that only a kernel of rows and another product lie between made one step."""
     left: list[Item | None] = list(items)
     for at, first in enumerate(items):
-        if not is_own_product(first):
-            continue
+        if left[at] is not first or not is_own_product(first):
+            continue  # or it ends another chain
         assert isinstance(first, LibraryCall)
         found = find_chain(left, at, first, env, is_own_product)
         if found is None:

@@ -202,7 +202,10 @@ def _filled(
         return None
     axes = (Axis("r", inner.symbol("rows")), Axis("c", inner.symbol("cols")))
     made = Kernel(kernel.name, axes, kernel.buffers, tuple(s for s in body if s is not None), kernel.origin)
-    main = _main(kernel, item.storages, slot)
+    known = isinstance(detail.k, int) and isinstance(
+        detail.n, int
+    )  # else copies of other sizes look the same
+    main = _main(kernel, item.storages, slot) if known else -1
     return Filled(made, item.storages, slot, main, _tag(made, detail, turned))
 
 

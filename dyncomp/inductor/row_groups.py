@@ -150,13 +150,20 @@ class _Group:
 
     # -- order --------------------------------------------------------------------------------
     def adopt(self, at: int, member: _Member, made: list[Storage]) -> bool:
-        """Take a step in if all members can still run at one place."""
+        """Take a step in if all members can still run at one place, and it reads nothing that others of them
+        finish only with their last block of rows."""
+        if _share(_inputs(self.left[at]), self.finished_last()):
+            return False
         self.members.append(member)
         if self.place() is None:
             self.members.pop()
             return False
         self.matrices += [s for s in made if s.role == "temp"]
         return True
+
+    def finished_last(self) -> list[Storage]:
+        """What members write for all rows together: not their matrices, of which each works on its own rows."""
+        return [s for m in self.members for s in _outputs(self.item(m)) if not self.is_matrix(s)]
 
     def own(self, at: int) -> bool:
         return any(m.at == at for m in self.members)

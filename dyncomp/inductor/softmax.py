@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..dataclass import dataclass
 from ..dtypes import float32
 from .epilogue import Tiled
@@ -87,11 +89,15 @@ class _Matcher:
         return name, 1.0
 
     def behind_casts(self, name: str) -> Stmt:
-        """What a value was converted from, or is."""
+        """What a value was converted from, with nothing lost, or is."""
         stmt = self.by_name[name]
-        while stmt.op == "cast":
+        while stmt.op == "cast" and self.is_lossless(stmt):
             stmt = self.by_name[stmt.args[0]]
         return stmt
+
+    def is_lossless(self, cast: Stmt) -> bool:
+        source, target = self.by_name[cast.args[0]].dtype, cast.dtype
+        return bool(source.is_float and target.is_float and np.can_cast(source.numpy, target.numpy))
 
     def reduces(self, stmt: Stmt, combiner: str, source: str) -> bool:
         return stmt.op == "reduce" and stmt.arg[0] == combiner and stmt.args == (source,)

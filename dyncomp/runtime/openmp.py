@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dyncomp.runtime._launch import share_threads
 
+_PROCESS = os.getpid()  # a child of it has none of an OpenMP runtime's threads, of which that does not know
 _ENVIRONMENT = "DYNCOMP_OWN_THREADS"  # set: the pool's own workers only
 _FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_max_threads")
 
@@ -17,7 +18,8 @@ _FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_max_threads")
 def share_threads_of(package: str) -> bool:
     """Run compiled code on the threads of the OpenMP runtime that comes with an installed package, and on as
     many as that is told to use; False where it has loaded none that is known."""
-    path = None if os.environ.get(_ENVIRONMENT) else _loaded_runtime(package)
+    alone = os.getpid() != _PROCESS or os.environ.get(_ENVIRONMENT)
+    path = None if alone else _loaded_runtime(package)
     if path is None:
         return False
     try:
@@ -36,6 +38,7 @@ def _loaded_runtime(package: str) -> str | None:
         return None
     for line in lines:
         path = line.partition("/")[2]
-        if f"/{package}" in path and Path(path).name.startswith(("libgomp", "libiomp5", "libomp")):
+        folders = {package, f"{package}.libs"}
+        if folders & {*path.split("/")} and Path(path).name.startswith(("libgomp", "libiomp5", "libomp")):
             return f"/{path}"
     return None

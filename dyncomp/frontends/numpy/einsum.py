@@ -56,8 +56,10 @@ def einsum(
     smallest result first. The result's memory order may differ from NumPy's (which also varies)."""
     if operands and isinstance(operands[0], ArrayRef):
         operands = _with_subscripts(operands)
-    if not operands or not isinstance(operands[0], str) or order not in ("K", "C", "A"):
+    if not operands or not isinstance(operands[0], str) or order != "K":
         raise Unsupported("numpy.einsum with subscripts that are not a string, or with order=")
+    if optimize is not False and len(operands) > 2:
+        raise Unsupported("numpy.einsum with optimize=: the memory order is that of its steps")
     refs = [as_ref(tx, x) for x in operands[1:]]
     inputs, output = parse_subscripts(operands[0], [r.ndim for r in refs])
     natural = promote.from_np(np.result_type(*(r.dtype.numpy for r in refs)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import types
 from typing import Any
 
@@ -58,19 +57,16 @@ def _given_out(result: Any, args: tuple[Any, ...], dirty: tuple[Any, ...]) -> An
     return result
 
 
-@functools.cache
 def _applied(cls: Any) -> Any:
-    """``cls.apply`` in Python."""
-    forward, setup_context = cls.forward, cls.setup_context
-    with_setup = setup_context is not _DEFAULT_SETUP
+    """``cls.apply`` in Python, which looks its methods up each time, as that does."""
 
     def apply(*args: Any, **kwargs: Any) -> Any:
         context = Context(args)
-        if with_setup:
-            found = forward(*args, **kwargs)
-            setup_context(context, args, found)
+        if cls.setup_context is _DEFAULT_SETUP:
+            found = cls.forward(context, *args, **kwargs)
         else:
-            found = forward(context, *args, **kwargs)
+            found = cls.forward(*args, **kwargs)
+            cls.setup_context(context, args, found)
         if type(found) is tuple:
             return tuple([_given_out(result, args, context.dirty_tensors) for result in found])
         return _given_out(found, args, context.dirty_tensors)

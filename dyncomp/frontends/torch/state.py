@@ -22,15 +22,20 @@ State = tuple[bool, bool, Autocast, int, int, Any, bool]
 _autocast_dtype = torch.get_autocast_dtype
 
 
+_USUAL = (torch.bfloat16, torch.float16)
+
+
 def _on_cpu() -> Autocast:
-    return (_autocast_dtype("cpu"),) if _autocast("cpu") else None
+    """Whether autocast is on and its type; ``None`` where it is off and has its usual one."""
+    is_on, dtype = _autocast("cpu"), _autocast_dtype("cpu")
+    return (is_on, dtype) if is_on or dtype is not torch.bfloat16 else None
 
 
 def _on_any_device() -> Autocast:
-    """The types of autocast by device, ``None`` for those where it is off; ``None`` if all are."""
-    if not _autocast("cpu") and not _autocast("cuda"):
-        return None
-    return tuple(_autocast_dtype(d) if _autocast(d) else None for d in ("cpu", "cuda"))
+    """The same for each kind of device."""
+    is_on = (_autocast("cpu"), _autocast("cuda"))
+    types = (_autocast_dtype("cpu"), _autocast_dtype("cuda"))
+    return (is_on, types) if any(is_on) or types != _USUAL else None
 
 
 # Tensors of other devices exist only where torch was built for them. (Asked at every call.)

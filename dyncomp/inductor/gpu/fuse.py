@@ -41,7 +41,7 @@ def join_steps(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[It
     """The steps with those that can be one kernel joined: chains first, which save the most memory."""
     left: list[Item | None] = list(items)
     for at, item in enumerate(items):
-        if _is_product(item):
+        if left[at] is item and _is_product(item):
             assert isinstance(item, LibraryCall)
             _join_chain(left, at, item, env)
     for at, still in enumerate(items):

@@ -45,6 +45,7 @@ struct Chain {
   bool run(const Gemm& part, i64 all_terms) const {
     Product<T> product(part, 1, all_terms);
     product.panel_by_panel();
+    product.symmetric = false; /* what is computed of one half is not mirrored here */
     Scratch<T> scratch;
     if (!scratch.reserve(product.scratch_size())) return false;
     for (i64 at = 0; at < product.row_blocks * product.column_blocks; ++at) product.block(at, scratch.data);

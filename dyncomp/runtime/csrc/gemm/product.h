@@ -70,17 +70,18 @@ struct Product {
   i64 tile_rows, tile_vectors, panel;
   i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
   bool by_dots, pack_a, pack_b, by_panel;
-  bool adds = false; /* the sums are added to what is in C */
+  bool adds; /* the sums are added to what is in C */
   bool symmetric; /* B is A turned: what lies right of the diagonal is copied from what lies below it */
   Tile<T> whole; /* of all rows and vectors */
   const T* packed = nullptr; /* all panels of B, one after the other, where they are kept from call to call */
   i64 tail; /* last rows of B whose vectors would reach beyond the last panel and the end of B */
 
   /* `all_terms`: of a product of which this one leaves out the last terms, since they are zeros: the bits are its. */
-  explicit Product(const Gemm& gemm, i64 products, i64 all_terms = 0) : g(gemm), all(most(all_terms, gemm.k)) {
+  explicit Product(const Gemm& gemm, i64 products, i64 all_terms = 0, bool onto = false)
+      : g(gemm), all(most(all_terms, gemm.k)), adds(onto) {
     choose_tile();
     panels = ceil_div(g.n, panel);
-    by_dots = !g.windows && !g.fill_b && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
+    by_dots = !adds && !g.windows && !g.fill_b && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
     pack_a = !g.fill_a && g.a_col != 1 && g.m > 1;
     choose_blocks(products);
     find_tail();

@@ -49,9 +49,9 @@ struct RowProgram {
   i64 extra_sums() const { return sum_size == 0 ? 0 : products * (pieces - 1) * sum_size; }
 
   bool run(const Gemm& part, bool adds) const {
-    Product<T> product(part, 1);
+    Product<T> product(part, 1, 0, adds);
     product.panel_by_panel();
-    product.adds = adds;
+    product.symmetric = false; /* what is computed of one half is not mirrored here */
     Scratch<T> scratch;
     if (!scratch.reserve(product.scratch_size())) return false;
     for (i64 at = 0; at < product.row_blocks * product.column_blocks; ++at) product.block(at, scratch.data);

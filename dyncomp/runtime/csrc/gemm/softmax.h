@@ -53,19 +53,20 @@ inline float soften(float* row, i64 count, i64 seen, float factor, bool empty_is
     for (j = 0; j < end; ++j) row[j] = 0;
     return empty_is_zero && is_number ? 1.0f : __builtin_nanf("");
   }
-  const Vector scale = Vector{} + factor, near = Vector{} + top * factor;
+  /* the difference first: that of products loses all of its digits where scores are large */
+  const Vector scale = Vector{} + factor, near = Vector{} + top;
   Vector sums[2] = {Vector{}, Vector{}};
   for (j = 0; j + 2 * kWidth <= end; j += 2 * kWidth)
 #pragma GCC unroll 2
     for (int k = 0; k < 2; ++k) {
       Unaligned* const at = reinterpret_cast<Unaligned*>(row + j + k * kWidth);
-      const Vector weights = exp_below(*at * scale - near);
+      const Vector weights = exp_below((*at - near) * scale);
       *at = weights;
       sums[k] += weights;
     }
   for (; j < end; j += kWidth) {
     Unaligned* const at = reinterpret_cast<Unaligned*>(row + j);
-    const Vector weights = exp_below(*at * scale - near);
+    const Vector weights = exp_below((*at - near) * scale);
     *at = weights;
     sums[0] += weights;
   }
