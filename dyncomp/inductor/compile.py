@@ -13,7 +13,8 @@ from ..errors import LoweringError, VerifyError
 from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import table_with
-from ..runtime import set_num_threads, share_threads_of
+from ..runtime import set_num_threads
+from ..runtime.openmp import share_threads_of
 from ..symint import ShapeEnv, hint
 from .autotune import fastest
 from .chain import fuse_chains

@@ -152,9 +152,10 @@ class _Group:
     def adopt(self, at: int, member: _Member, made: list[Storage]) -> bool:
         """Take a step in if all members can still run at one place, and it reads nothing that others of them
         finish only with their last block of rows."""
-        if _share(_inputs(self.left[at]), self.finished_last()):
-            return False
         self.members.append(member)
+        if _share(_inputs(self.item(member)), self.finished_last()):
+            self.members.pop()
+            return False
         if self.place() is None:
             self.members.pop()
             return False
@@ -162,8 +163,8 @@ class _Group:
         return True
 
     def finished_last(self) -> list[Storage]:
-        """What members write for all rows together: not their matrices, of which each works on its own rows."""
-        return [s for m in self.members for s in _outputs(self.item(m)) if not self.is_matrix(s)]
+        """What members but the last write, except for their matrices, of whose rows each reads its own."""
+        return [s for m in self.members[:-1] for s in _outputs(self.item(m)) if not self.is_matrix(s)]
 
     def own(self, at: int) -> bool:
         return any(m.at == at for m in self.members)

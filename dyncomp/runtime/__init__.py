@@ -8,7 +8,6 @@ from dyncomp.runtime._launch import (
     set_cache_limit,
     set_num_threads,
 )
-from dyncomp.runtime.openmp import share_threads_of
 
 __all__ = [
     "cached_bytes",
@@ -17,5 +16,4 @@ __all__ = [
     "release_memory",
     "set_cache_limit",
     "set_num_threads",
-    "share_threads_of",
 ]

@@ -31,7 +31,7 @@ def symbol(handle: int, name: str) -> int:
 def num_threads() -> int:
     """Threads that parallel_for uses, the caller included."""
 
-def share_threads(parallel: int, thread_number: int, most_threads: int, /) -> None: ...
+def share_threads(parallel: int, thread_number: int, most_threads: int, /) -> bool: ...
 def set_num_threads(count: int) -> None:
     """ValueError unless 1 <= count <= 256."""
 

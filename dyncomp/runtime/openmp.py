@@ -9,7 +9,6 @@ from pathlib import Path
 
 from dyncomp.runtime._launch import share_threads
 
-_PROCESS = os.getpid()  # a child of it has none of an OpenMP runtime's threads, of which that does not know
 _ENVIRONMENT = "DYNCOMP_OWN_THREADS"  # set: the pool's own workers only
 _FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_max_threads")
 
@@ -17,9 +16,9 @@ _FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_max_threads")
 @functools.cache
 def share_threads_of(package: str) -> bool:
     """Run compiled code on the threads of the OpenMP runtime that comes with an installed package, and on as
-    many as that is told to use; False where it has loaded none that is known."""
-    alone = os.getpid() != _PROCESS or os.environ.get(_ENVIRONMENT)
-    path = None if alone else _loaded_runtime(package)
+    many as that is told to use; False where it has loaded none that is known, or this process
+    was forked from one that may have used it: its threads are not here, which it does not know."""
+    path = None if os.environ.get(_ENVIRONMENT) else _loaded_runtime(package)
     if path is None:
         return False
     try:
@@ -27,8 +26,7 @@ def share_threads_of(package: str) -> bool:
         functions = [getattr(library, name) for name in _FUNCTIONS]
     except (OSError, AttributeError):
         return False
-    share_threads(*(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions))
-    return True
+    return share_threads(*(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions))
 
 
 def _loaded_runtime(package: str) -> str | None:

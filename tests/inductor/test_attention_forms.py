@@ -75,4 +75,5 @@ def test_one_chain(artifacts: list, program: Callable[..., Any], arguments: tupl
     torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance, equal_nan=True)
     (artifact,) = artifacts
     assert "rows between them by" in artifact.describe()
-    assert ".softmax = " in artifact.source
+    # weights that are rounded to bfloat16 are no softmax in float32
+    assert (".softmax = " in artifact.source) == (want.dtype == torch.float32)

@@ -66,8 +66,7 @@ PyObject* set_team(PyObject*, PyObject* args) {
   with.parallel = reinterpret_cast<decltype(with.parallel)>(parallel);
   with.thread_number = reinterpret_cast<decltype(with.thread_number)>(number);
   with.most_threads = reinterpret_cast<decltype(with.most_threads)>(most);
-  share_threads(with);
-  Py_RETURN_NONE;
+  return PyBool_FromLong(share_threads(with));
 }
 
 PyObject* get_default_threads(PyObject*, PyObject*) { return PyLong_FromLong(default_num_threads()); }

@@ -102,6 +102,7 @@ Pool* pool = nullptr;
 Team team = {nullptr, nullptr, nullptr};
 i64 team_pause_ends = 0; /* under `busy` */
 i64 team_caller_done = 0;
+bool is_child = false;
 thread_local bool inside_body = false;
 
 void run_share(Pool* p, Share& share, int tid) {
@@ -267,10 +268,11 @@ void run_on_team(Pool* p) {
 bool takes_team() { return team.parallel && (!team_pause_ends || now_nanoseconds() > team_pause_ends); }
 
 /* The child has only the forking thread: a new pool starts its workers when first used. The old one leaks;
- * its memory may be in any state. OpenMP's threads are gone, too, which its runtime does not know. */
+ * its memory may be in any state. OpenMP's threads are gone, too. */
 void after_fork_in_child() {
   pool = new (std::nothrow) Pool();
   team = {nullptr, nullptr, nullptr};
+  is_child = true;
   inside_body = false;
   blas_after_fork_in_child();
 }
@@ -304,9 +306,11 @@ void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain) {
   p->busy.store(0, std::memory_order_release);
 }
 
-void share_threads(const Team& with) {
+bool share_threads(const Team& with) {
+  if (is_child) return false;
   team = with;
   team_pause_ends = 0;
+  return true;
 }
 
 int num_threads() { return runtime_table.num_threads; }

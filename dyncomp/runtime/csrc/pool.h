@@ -21,8 +21,9 @@ struct Team {
 };
 
 /* From now on work runs on the threads of an OpenMP runtime that another library keeps, and on as many of them
- * as that is told to use: two pools would take each other's cores while they spin. */
-void share_threads(const Team& with);
+ * as that is told to use: two pools would take each other's cores while they spin. False in a forked child: the
+ * runtime's threads are gone there, which it does not know. */
+bool share_threads(const Team& with);
 
 /* DYNCOMP_NUM_THREADS, else OMP_NUM_THREADS, capped by the affinity mask and the cgroup's CPU limit. */
 int default_num_threads();
