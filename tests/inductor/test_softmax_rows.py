@@ -75,7 +75,7 @@ def test_masks(artifacts: list) -> None:
 
 
 def test_a_scale_after_the_product(artifacts: list) -> None:
-    arguments = tuple(4 * a for a in three(3, m=50, n=60))
+    arguments = tuple(2 * a for a in three(3, m=50, n=60))
     close_to_float64(found(artifacts, attention, arguments), attention, arguments)
     assert "first.factor = 0.3" in artifacts[-1].source
 
