@@ -190,7 +190,7 @@ def seen_columns(tiled: Tiled, env: ShapeEnv) -> Tiled:
 
 def with_softmax(tiled: Tiled, second: LibraryCall, env: ShapeEnv) -> Tiled | None:
     """The kernel of what a softmax takes, where the runtime makes that."""
-    softmax = find_softmax(tiled.kernel, tiled.sink)
+    softmax = find_softmax(tiled.kernel, tiled.sink, exact=True)
     if softmax is None or second.value.dtype is not float32:
         return None
     kernel = tiled.kernel

@@ -28,12 +28,13 @@ def is_softmax(tiled: Tiled) -> bool:
     return find_softmax(tiled.kernel, tiled.sink) is not None
 
 
-def find_softmax(kernel: Kernel, sink: int) -> Softmax | None:
-    """The softmax that a kernel of rows computes into its buffer ``sink``, if it does nothing else."""
+def find_softmax(kernel: Kernel, sink: int, exact: bool = False) -> Softmax | None:
+    """The softmax that a kernel of rows computes into its buffer ``sink``, if it does nothing else.
+    ``exact``: weights that are rounded to halves are none (products of halves round them anyway)."""
     effects = [s for s in kernel.body if not s.out]
     if len(effects) != 1 or effects[0].op != "store" or effects[0].arg[0] != kernel.buffers[sink].name:
         return None
-    return _Matcher(kernel).match(effects[0].args[0])
+    return _Matcher(kernel, exact).match(effects[0].args[0])
 
 
 _OPPOSITE = {
@@ -45,7 +46,8 @@ _OPPOSITE = {
 
 
 class _Matcher:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, exact: bool) -> None:
+        self.exact = exact
         self.by_name = {s.out: s for s in kernel.body if s.out}
         self.body = kernel.body
 
@@ -89,15 +91,16 @@ class _Matcher:
         return name, 1.0
 
     def behind_casts(self, name: str) -> Stmt:
-        """What a value was converted from, with nothing lost, or is."""
+        """What a value was converted from, between floats, or is."""
         stmt = self.by_name[name]
-        while stmt.op == "cast" and self.is_lossless(stmt):
+        while stmt.op == "cast" and self.is_followed(stmt):
             stmt = self.by_name[stmt.args[0]]
         return stmt
 
-    def is_lossless(self, cast: Stmt) -> bool:
+    def is_followed(self, cast: Stmt) -> bool:
         source, target = self.by_name[cast.args[0]].dtype, cast.dtype
-        return bool(source.is_float and target.is_float and np.can_cast(source.numpy, target.numpy))
+        between = source.is_float and target.is_float
+        return bool(between and (not self.exact or np.can_cast(source.numpy, target.numpy)))
 
     def reduces(self, stmt: Stmt, combiner: str, source: str) -> bool:
         return stmt.op == "reduce" and stmt.arg[0] == combiner and stmt.args == (source,)

@@ -234,7 +234,7 @@ ROWS: tuple[OpDef, ...] = (
         samples=convolution_samples,
         dtypes=DTYPES,
         # sums in another order of the terms, which are far larger than some sums
-        tolerance=Tolerance(64.0, 512.0),
+        tolerance=Tolerance(1024.0, 1024.0),
         doc="Convolution over the last dimensions; `padding` has the zeros before and after each of them.",
     ),
     OpDef(
