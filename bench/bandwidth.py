@@ -26,6 +26,7 @@ import numpy as np
 
 from . import machine
 from .bandwidth_cases import CASES, Case
+from .turns import measure_in_turn
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Bytes that a call reads and writes.
@@ -70,28 +71,6 @@ def _calls(case: Case, arguments: tuple[Any, ...], with_compile: bool) -> dict[s
     return found
 
 
-def _seconds(call: Callable[[], Any], clock: Callable[[], float], times: int) -> float:
-    start = clock()
-    for _ in range(times):
-        call()
-    return (clock() - start) / times
-
-
-def _measure(calls: dict[str, Callable[[], Any]], clock: Callable[[], float]) -> dict[str, float]:
-    """The best seconds per call of each engine, called in turn."""
-    times = {}
-    for name, call in calls.items():
-        call()
-        times[name] = max(1, min(1000, int(0.002 / max(_seconds(call, time.perf_counter, 2), 1e-9))))
-    best = dict.fromkeys(calls, math.inf)
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            while time.perf_counter() - begin < ROUND:
-                best[name] = min(best[name], _seconds(call, clock, times[name]))
-    return best
-
-
 def _right(case: Case, arguments: tuple[Any, ...], calls: dict[str, Callable[[], Any]]) -> bool:
     expected, found = case.function(*arguments), calls["dyncomp"]()
     pairs = zip(*(r if isinstance(r, tuple) else (r,) for r in (expected, found)), strict=True)
@@ -112,7 +91,7 @@ def _work(names: list[str], sizes: list[str], threads: int, with_compile: bool) 
             arguments = case.arguments(SIZES[size])
             calls = _calls(case, arguments, with_compile)
             right = _right(case, arguments, calls)
-            seconds = _measure({**copies, **calls}, clock)
+            seconds = measure_in_turn({**copies, **calls}, clock, ROUNDS, ROUND)
             moved = {n: case.bytes_moved(arguments) if n in calls else SIZES[size] for n in seconds}
             rates = {name: moved[name] / s / 1e9 for name, s in seconds.items()}
             print(json.dumps([case.name, size, right, rates]), flush=True)

@@ -24,6 +24,7 @@ import numpy as np
 
 from . import contract_cases as cases
 from . import machine
+from .turns import measure_in_turn
 
 HERE = pathlib.Path(__file__).resolve().parent
 ENGINES = ("numpy", "torch", "torch.compile", "dyncomp")
@@ -60,28 +61,6 @@ def _calls(case: cases.Case, with_compile: bool) -> dict[str, Callable[[], Any]]
     return found
 
 
-def _seconds(call: Callable[[], Any], clock: Callable[[], float], times: int) -> float:
-    start = clock()
-    for _ in range(times):
-        call()
-    return (clock() - start) / times
-
-
-def _measure(calls: dict[str, Callable[[], Any]], clock: Callable[[], float]) -> dict[str, float]:
-    """The best seconds per call of each engine, called in turn."""
-    times = {}
-    for name, call in calls.items():
-        call()
-        times[name] = max(1, min(1000, int(0.002 / max(_seconds(call, time.perf_counter, 2), 1e-9))))
-    best = dict.fromkeys(calls, math.inf)
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            while time.perf_counter() - begin < ROUND:
-                best[name] = min(best[name], _seconds(call, clock, times[name]))
-    return best
-
-
 def _right(calls: dict[str, Callable[[], Any]]) -> bool:
     """Whether all engines agree to what float32 allows."""
     results = [np.asarray(call()) for call in calls.values()]
@@ -101,7 +80,7 @@ def _work(names: list[str], threads: int, with_compile: bool) -> None:
         if case.name in names:
             calls = _calls(case, with_compile)
             right = _right(calls)
-            print(json.dumps([case.name, right, _measure(calls, clock)]), flush=True)
+            print(json.dumps([case.name, right, measure_in_turn(calls, clock, ROUNDS, ROUND)]), flush=True)
 
 
 # -- the page ---------------------------------------------------------------------------------

@@ -214,20 +214,22 @@ def _by_rows(kernel: Kernel, groups: Groups) -> bool:
     return len(reduced) == 1 and [name for name, _ in groups[2].axes] == reduced
 
 
+def is_own_place(detail: Product, groups: Groups, index: Index) -> bool:
+    """Whether elements of a matrix that lies as a product's results do are met at their own places."""
+    if not same(index.offset, 0):
+        return False
+    steps: tuple[Dim, ...] = (detail.m * detail.n, detail.n, 1)
+    for group, step in zip(groups, steps):
+        found = group.step(index)
+        if found is None or (group.axes and not same(found, step)):
+            return False
+    return True
+
+
 def _written_like(detail: Product, kernel: Kernel, groups: Groups, sink: str) -> bool:
     """Whether the result lies in memory as the products do, and nothing is read back from it."""
-    steps: tuple[Dim, ...] = (detail.m * detail.n, detail.n, 1)
-    for stmt in kernel.body:
-        if stmt.op not in ("load", "store") or stmt.arg[0] != sink:
-            continue
-        index = stmt.arg[1]
-        if stmt.op == "load" or not same(index.offset, 0):
-            return False
-        for group, step in zip(groups, steps):
-            found = group.step(index)
-            if found is None or (group.axes and not same(found, step)):
-                return False
-    return True
+    touching = [s for s in kernel.body if s.op in ("load", "store") and s.arg[0] == sink]
+    return all(s.op == "store" and is_own_place(detail, groups, s.arg[1]) for s in touching)
 
 
 class RowRewriter(Rewriter):

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..dataclass import dataclass, field
-from ..symint import Dim, ShapeEnv, SymbolInfo, SymInt, hint, product, same
-from .chain import ROW_OPS, RowRewriter
+from ..symint import ShapeEnv, SymbolInfo, SymInt, hint, product, same
+from .chain import ROW_OPS, RowRewriter, is_own_place
 from .epilogue import (
     MAX_BUFFERS,
     TILE_NUMBERS,
@@ -338,18 +338,8 @@ def rows_of(
 
 def _in_place(space: Product, kernel: Kernel, groups: Groups, buffer: str) -> bool:
     """Whether a buffer is read and written at a row's own place alone, and lies as the matrices do."""
-    steps: tuple[Dim, ...] = (space.m * space.n, space.n, 1)
-    for stmt in kernel.body:
-        if stmt.op not in ("load", "store") or stmt.arg[0] != buffer:
-            continue
-        index = stmt.arg[1]
-        if not same(index.offset, 0):
-            return False
-        for group, step in zip(groups, steps):
-            found = group.step(index)
-            if found is None or (group.axes and not same(found, step)):
-                return False
-    return True
+    touching = [s for s in kernel.body if s.op in ("load", "store") and s.arg[0] == buffer]
+    return all(is_own_place(space, groups, s.arg[1]) for s in touching)
 
 
 def _held_kernel(kernel: Kernel, item: Emitted, private: Sequence[Storage]) -> Kernel:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.runtime import num_threads, set_num_threads
 from tests.inductor.test_chain import RNG, softmax, three
+from tests.inductor.threads import by_threads
 
 
 def looking_back(ahead: int):
@@ -75,14 +75,7 @@ def test_strided_values(artifacts: list) -> None:
 def test_the_bits_do_not_depend_on_threads() -> None:
     arguments = three(1, m=1300, n=1300, e=16, f=16)
     compiled = dyncomp.compile(looking_back(0))
-    before = num_threads()
-    found = []
-    try:
-        for threads in (1, 2, 3, 7):
-            set_num_threads(threads)
-            found.append(compiled(*arguments))
-    finally:
-        set_num_threads(before)
+    found = by_threads(lambda: compiled(*arguments))
     assert all(np.array_equal(found[0], other) for other in found)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.runtime import num_threads, set_num_threads
+from tests.inductor.threads import by_threads
 
 RNG = np.random.default_rng(0)
 
@@ -166,14 +166,7 @@ def test_the_bits_do_not_depend_on_threads(sizes: tuple[int, int, int]) -> None:
     count, m, n = sizes
     arguments = three(count, m=m, n=n, e=32, f=48)
     compiled = dyncomp.compile(causal if m == n else attention)
-    before = num_threads()
-    found = []
-    try:
-        for threads in (1, 2, 3, 7):
-            set_num_threads(threads)
-            found.append(compiled(*arguments))
-    finally:
-        set_num_threads(before)
+    found = by_threads(lambda: compiled(*arguments))
     assert all(np.array_equal(found[0], other) for other in found)
 
 

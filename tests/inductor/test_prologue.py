@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.runtime import _launch, num_threads, set_num_threads
+from dyncomp.runtime import _launch
+from tests.inductor.threads import by_threads
 
 RNG = np.random.default_rng(0)
 CAN_WATCH = _launch.kept_copies()["can_watch"]
@@ -241,13 +242,6 @@ def test_other_things_made_of_the_same(nothing_kept: None) -> None:
 def test_bits_do_not_depend_on_threads(program: Callable[..., Any]) -> None:
     arguments = (data(3000, 130), data(130, 70), data(130, 70))[: program.__code__.co_argcount]
     fast = dyncomp.compile(program)
-    before = num_threads()
-    found = []
-    try:
-        for threads in (1, 2, 5):
-            set_num_threads(threads)
-            found += [fast(*arguments) for _ in range(5)]
-    finally:
-        set_num_threads(before)
+    found = by_threads(lambda: fast(*arguments), (1, 2, 5), times=5)
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)

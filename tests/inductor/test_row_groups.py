@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.runtime import num_threads, set_num_threads
 from tests.inductor.test_chain import data, softmax
+from tests.inductor.threads import by_threads
 
 
 def turned(x):
@@ -183,14 +183,7 @@ def test_the_bits_do_not_depend_on_threads(artifacts: list, sizes: tuple[int, in
     count, m, n = sizes
     arguments = four(count, m=m, n=n)
     compiled = dyncomp.compile(backward)
-    before = num_threads()
-    found = []
-    try:
-        for threads in (1, 2, 3, 7):
-            set_num_threads(threads)
-            found.append(compiled(*arguments))
-    finally:
-        set_num_threads(before)
+    found = by_threads(lambda: compiled(*arguments))
     for other in found:
         assert all(np.array_equal(x, y) for x, y in zip(found[0], other))
     check(backward, arguments, artifacts)
