@@ -13,6 +13,7 @@ from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
 from ..symint import Dim, SymInt, hint
 from .epilogue import Chained, Filled, FusedProduct, Item, Prepared, RowGroup, RowMember, Tiled
+from .fourier_routines import fourier_routine
 from .fuse import LibraryCall
 from .launch import (
     ArenaSlot,
@@ -216,8 +217,14 @@ class Planner:
             kernel,
             product.windows,
             None if source is dtype else source,
-            product.own and self._may_be_kept(product.b, fill_b),
+            product.own and self._has_weights(product, fill_b),
         )
+
+    def _has_weights(self, product: Product, fill_b: Filled | None) -> bool:
+        """Whether the operand of which the runtime may keep a copy may be the same at every call."""
+        if product.windows is not None and not product.windows.channels_last:
+            return self._may_be_kept(product.a, None)
+        return self._may_be_kept(product.b, fill_b)
 
     def _may_be_kept(self, operand: Operand, filled: Filled | None) -> bool:
         """Whether an operand may be the same at every call."""
@@ -315,6 +322,8 @@ class Planner:
         if has_symbols(tuple(value.params.values())):
             raise LoweringError(f"{value.row.name} with symbolic parameters")
         function = matrix_routine(value.row, value.params, call.operands)
+        if function is None:
+            function = fourier_routine(value.row, value.params, call.operands)
         if function is None:
             function = functools.partial(value.row.ref, **value.params)
         inputs = tuple(self._reference(v) for v in call.operands)

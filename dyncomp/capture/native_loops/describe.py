@@ -13,10 +13,12 @@ from .._hook import text_of
 from ..bytecode.loops import UNBOUND
 from .kinds import (
     BYTES,
+    COMPLEX,
     KIND_OF_TYPE,
     LARGEST,
     LARGEST_AXIS,
     MOST_AXES,
+    NP_COMPLEX,
     NUMPY,
     OPAQUE,
     TEXTS,
@@ -30,6 +32,7 @@ from .kinds import (
     progress,
     range_kind,
     source_kind,
+    tuple_kind,
 )
 
 Described = tuple[Kind, tuple[Any, ...]]
@@ -69,6 +72,13 @@ def _int(value: Any, number: int) -> Described:
 
 def _truth(value: Any, number: int) -> Described:
     return KIND_OF_TYPE[np.bool_], (bool(value),)
+
+
+def _complex(kind: Kind) -> Callable[[Any, int], Described]:
+    def found(value: Any, number: int) -> Described:
+        return kind, (float(value.real), float(value.imag))
+
+    return found
 
 
 def _none(value: Any, number: int) -> Described:
@@ -192,7 +202,8 @@ def advance(iterator: Any, steps: int) -> None:
 CAN_ADVANCE = (RANGE_ITERATOR, *_OF_SEQUENCE)
 
 
-_ITEMS = {int: KIND_OF_TYPE[int], float: KIND_OF_TYPE[float], bool: KIND_OF_TYPE[bool]}
+_NOT_ITEMS = (np.bool_, np.complex128, type(None))
+_ITEMS = {found: kind for found, kind in KIND_OF_TYPE.items() if found not in _NOT_ITEMS}
 _DEEPEST = 3
 
 
@@ -204,12 +215,20 @@ def _list_kind(item: Kind | None) -> Kind:
 def _kind_of_list(value: list[Any], depth: int) -> Kind | None:
     if not value:
         return _list_kind(None)
-    first = value[0]
-    if type(first) is list:
-        item = _kind_of_list(first, depth + 1) if depth < _DEEPEST else None
+    last = value[-1]
+    if type(last) is list:
+        item = _kind_of_list(last, depth + 1) if depth < _DEEPEST else None
+    elif type(last) is tuple:
+        item = _kind_of_tuple(last)
     else:
-        item = _ITEMS.get(type(first))
+        item = _ITEMS.get(type(last))
     return None if item is None else _list_kind(item)
+
+
+def _kind_of_tuple(value: tuple[Any, ...]) -> Kind | None:
+    kinds = [_ITEMS.get(type(item)) for item in value[: _MOST_ITEMS + 1]]
+    known = [kind for kind in kinds if kind is not None]
+    return tuple_kind(known) if 0 < len(known) == len(value) else None
 
 
 def _list(value: Any, number: int) -> Described:
@@ -221,7 +240,7 @@ def _tuple(value: Any, number: int) -> Described:
     if len(value) > _MOST_ITEMS:
         return OPAQUE, (number,)
     items = [describe(item, []) for item in value]
-    if any(kind.family not in ("int", "float", "bool", "none", "numpy") for kind, _ in items):
+    if any(kind.family not in ("int", "float", "bool", "complex", "none", "numpy") for kind, _ in items):
         return OPAQUE, (number,)
     parts = (part for _, parts in items for part in parts)
     return given_tuple_kind([kind for kind, _ in items]), (*parts, number)
@@ -241,6 +260,8 @@ _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     **{kind_type: _number(kind) for kind_type, kind in KIND_OF_TYPE.items()},
     int: _int,
     np.bool_: _truth,
+    complex: _complex(COMPLEX),
+    np.complex128: _complex(NP_COMPLEX),
     type(None): _none,
     type(UNBOUND): _unbound,
     np.ndarray: _array,

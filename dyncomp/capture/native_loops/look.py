@@ -8,6 +8,7 @@ captured as any other. A mistake costs time alone.
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from ..pyver import decode
 NUMBER: tuple[Any, ...] = ("number",)
 UNKNOWN: tuple[Any, ...] = ("unknown",)
 Kind = tuple[Any, ...]
-_SCALARS = (int, float, bool, type(None), np.generic)
+_SCALARS = (int, float, bool, complex, type(None), np.generic)
 _LOOKED_AT = 8  # items of a list or tuple
 _DEEPEST = 3  # functions called by functions
 _FEW_STEPS = 20_000  # instructions looked at
@@ -39,7 +40,7 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
     if isinstance(obj, _SCALARS):
         return NUMBER
     if type(obj) is np.ndarray:
-        return ("array", obj.ndim) if obj.ndim and obj.dtype.kind in "biuf" else UNKNOWN
+        return ("array", obj.ndim) if obj.ndim and obj.dtype.kind in "biufc" else UNKNOWN
     if type(obj) in (str, bytes, bytearray):
         return ("items", NUMBER)  # characters count as numbers
     if type(obj) is range:
@@ -182,6 +183,12 @@ class _Walk:
             if name not in _ATTRIBUTES:
                 raise NotScalar
             stack.append(_ATTRIBUTES[name])
+        elif owner[0] == "items" and name in ("append", "pop"):
+            stack.append(("method", name, owner[1]))
+        elif owner == NUMBER and name in ("real", "imag"):
+            stack.append(NUMBER)
+        elif owner == NUMBER and name == "conjugate":
+            stack.append(("object", complex))  # called without arguments it gives a number, too
         elif owner[0] == "object" and isinstance(owner[1], types.ModuleType):
             stack.append(kind_of(getattr(owner[1], name, None)))
         else:
@@ -231,6 +238,9 @@ class _Walk:
         args = stack[len(stack) - count :]
         del stack[len(stack) - count :]
         callee = stack.pop()
+        if callee[0] == "method":
+            stack.append(_changed(callee, args))
+            return
         if callee[0] != "object":
             raise NotScalar
         stack.append(self._called(callee[1], args, names))
@@ -263,8 +273,22 @@ class _Walk:
         return walk.run(0, dict(zip(raw.co_varnames, args)), [])
 
 
+def _changed(method: Kind, args: list[Kind]) -> Kind:
+    """What ``append`` or ``pop`` of a list gives."""
+    _, name, item = method
+    if name == "append":
+        flat = args[0][1:] if args and args[0][0] == "tuple" else args
+        if len(args) != 1 or any(kind != NUMBER for kind in flat):
+            raise NotScalar
+        return NUMBER
+    if args and args != [NUMBER]:
+        raise NotScalar
+    found: Kind = item
+    return found
+
+
 def _is_math(function: Any) -> bool:
-    return getattr(function, "__self__", None) is math
+    return getattr(function, "__self__", None) in (math, cmath)
 
 
 def _element(owner: Kind, key: Kind) -> Kind:
@@ -285,7 +309,7 @@ def _element(owner: Kind, key: Kind) -> Kind:
 
 
 _ATTRIBUTES: dict[str, Kind] = {"shape": ("items", NUMBER), "size": NUMBER, "ndim": NUMBER}
-_CALLED = frozenset({ord, chr, abs, int, float, bool, round, pow, min, max})
+_CALLED = frozenset({ord, chr, abs, int, float, bool, complex, round, pow, min, max})
 # they take numbers, or nothing, and give numbers, or nothing
 _PLAIN = frozenset(
     {
