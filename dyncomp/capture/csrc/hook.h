@@ -123,6 +123,7 @@ typedef struct Entry {
     struct Entry *plain; /* runs that; NULL before the first comparison */
     bool plain_won;
     uint8_t samples, late, trials;
+    uint64_t rest; /* hits before the next comparison, from the first hit on */
     int64_t best[2]; /* nanoseconds: compiled, plain */
 } Entry;
 

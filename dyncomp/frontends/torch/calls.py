@@ -64,6 +64,15 @@ class _Call:
             raise TypeError(f"{self.function.__name__} gives tensors in another order than was found")
         return results
 
+    def to_tensors(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
+        """The results as tensors, axes permuted to ``orders``."""
+        with torch.no_grad(), switched_off():
+            found = self.on([OWNER.from_numpy(a) for a in arrays], numbers)
+            return tuple(
+                r if o == tuple(range(len(o))) else r.permute(o)
+                for r, o in zip(_leaves(found), self.orders, strict=True)
+            )
+
     def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
         """The results as arrays in C order, axes permuted to ``orders``."""
         with torch.no_grad(), switched_off():
