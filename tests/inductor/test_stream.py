@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(
 def sources(monkeypatch):
     """The C++ of what is compiled, which takes everything to be large."""
     monkeypatch.setattr(stream, "STREAM_BYTES", -1)
+    monkeypatch.setattr(stream, "STREAM_TILES_BYTES", -1)
     found: list[str] = []
     render = inductor.render_module
     monkeypatch.setattr(inductor, "render_module", lambda *a: found.append(render(*a)) or found[-1])
