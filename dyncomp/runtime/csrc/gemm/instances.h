@@ -22,6 +22,8 @@ namespace {
 
 #include "places.h"
 
+#include "vector.h"
+
 #include "multiply.h"
 
 #include "softmax.h"
