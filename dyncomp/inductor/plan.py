@@ -216,8 +216,14 @@ class Planner:
             kernel,
             product.windows,
             None if source is dtype else source,
-            product.own and self._may_be_kept(product.b, fill_b),
+            product.own and self._has_weights(product, fill_b),
         )
+
+    def _has_weights(self, product: Product, fill_b: Filled | None) -> bool:
+        """Whether the operand of which the runtime may keep a copy may be the same at every call."""
+        if product.windows is not None and not product.windows.channels_last:
+            return self._may_be_kept(product.a, None)
+        return self._may_be_kept(product.b, fill_b)
 
     def _may_be_kept(self, operand: Operand, filled: Filled | None) -> bool:
         """Whether an operand may be the same at every call."""

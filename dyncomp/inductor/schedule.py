@@ -119,7 +119,8 @@ class CallBlas:
     where only that reads them. ``windows`` (own products only): ``b`` (``a`` with channels last) is images,
     of which it is what the windows of a convolution's kernel see; its strides are those of the batch.
     ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves, on a GPU). ``kept``: ``b``
-    may be the same at every call, as weights are; the runtime keeps its packed copy as long as it is.
+    (``a`` where ``b`` is images) may be the same at every call, as weights are; the runtime keeps its packed
+    copy as long as it is.
     ``fill_a``, ``fill_b`` (own products only): the operand is made as it is packed, its matrix says how it
     would lie in memory, and where that lies what it is mostly made of."""
 

@@ -12,6 +12,7 @@ import numpy as np
 ARRAYS = {
     "a": ("float64", 1), "b": ("int64", 1), "c": ("float32", 1), "d": ("uint8", 1), "e": ("bool", 1),
     "f": ("int32", 1), "m": ("float64", 2), "p": ("int64", 2), "q": ("int16", 1), "u": ("uint64", 1),
+    "g": ("complex128", 1),
 }  # fmt: skip
 NUMBERS = ("i", "j", "k", "x", "y", "z")
 _SIZE = 12
@@ -50,6 +51,8 @@ def _array(rng: Any, dtype: str, ndim: int) -> Any:
     shape = (_SIZE,) if ndim == 1 else (_ROWS, _SIZE)
     if dtype == "bool":
         return rng.random(shape) < 0.5
+    if dtype == "complex128":
+        return np.round(rng.normal(size=shape) * 2, 1) + 1j * np.round(rng.normal(size=shape) * 2, 1)
     if dtype.startswith("float"):
         return np.round(rng.normal(size=shape) * 4, 1).astype(dtype)
     low = 0 if dtype.startswith("u") else -6
@@ -69,6 +72,7 @@ class Writer:
     loops: int = 0
     counters: int = 0
     helper: str = ""
+    with_complex: bool = False
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
@@ -82,8 +86,9 @@ class Writer:
             return self.atom()
         kind = self.rng.random()
         if kind < 0.5:
+            plain = ("+", "-", "*", "+", "-", "*", "/")
             operator = self.pick(
-                "+", "-", "*", "+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**"
+                *plain, *(("//", "%", "&", "|", "^", "<<", ">>", "**")[self.with_complex * 7 :])
             )
             right = self.pick("2", "3", "1") if operator in ("**", "<<", ">>") else self.expression(depth - 1)
             return f"({self.expression(depth - 1)} {operator} {right})"
@@ -102,6 +107,9 @@ class Writer:
         if self.helper and self.rng.random() < 0.3:
             return f"{self.helper}({inner}, {self.atom()})"
         choice = self.rng.random()
+        if self.with_complex and choice < 0.2:
+            atom = self.atom()
+            return self.pick(f"complex({atom})", f"abs({atom})", f"{self.element()}.real", f"({inner} * 1j)")
         if choice < 0.35:
             return f"{self.pick('abs', 'int', 'float', 'bool', 'round')}({inner})"
         if choice < 0.6:
@@ -126,6 +134,8 @@ class Writer:
 
     def element(self) -> str:
         name = self.pick(*ARRAYS)
+        if name == "g" and not self.with_complex:
+            name = "a"
         return f"{name}[{self.index(name)}]"
 
     def index(self, name: str) -> str:
@@ -243,12 +253,14 @@ def make_program(seed: int) -> Program:
     rng = random.Random(seed)
     writer = Writer(rng)
     names = ("n", "t", *ARRAYS)
+    writer.with_complex = seed % 4 == 3
     head = ""
     if rng.random() < 0.3:
         head = rng.choice(_HELPERS)
         writer.helper = "helper"
     writer.line("i = j = k = 0")
-    writer.line(f"x, y, z = {rng.choice(('0.0', '0', 't'))}, {rng.choice(('1', '1.0', 'n'))}, 2")
+    first = "1j" if writer.with_complex else rng.choice(("0.0", "0", "t"))
+    writer.line(f"x, y, z = {first}, {rng.choice(('1', '1.0', 'n'))}, 2")
     writer.line("try:" if rng.random() < 0.15 else "if True:")
     caught = writer.lines[-1].endswith("try:")
     writer.indent += 1
@@ -258,6 +270,6 @@ def make_program(seed: int) -> Program:
     if caught:
         writer.line("except (IndexError, ZeroDivisionError, OverflowError, ValueError) as error:")
         writer.line("    return str(error), i, j, k, x, y, z")
-    writer.line("return i, j, k, x, y, z, a, b, c")
+    writer.line("return i, j, k, x, y, z, a, b, c, g")
     text = f"{head}def program({', '.join(names)}):\n" + "\n".join(writer.lines) + "\n"
     return Program(seed, text, names)

@@ -170,6 +170,22 @@ def test_the_bits_do_not_depend_on_threads(sizes: tuple[int, int, int]) -> None:
     assert all(np.array_equal(found[0], other) for other in found)
 
 
+@pytest.mark.parametrize("keys", [300, 700])
+@pytest.mark.parametrize("rows", [3, 14, 150])
+def test_the_bits_of_turned_values_do_not_depend_on_threads(rows: int, keys: int) -> None:
+    """Values whose columns are contiguous, and rows of which some are too large, or no numbers, undivided."""
+    q, k = data(2, rows, 32), data(2, keys, 32)
+    v = data(2, 24, keys).swapaxes(1, 2)
+    large = 4e37 * np.abs(v)
+    broken = q.copy()
+    broken[0, rows // 2] = np.nan
+    for arguments in [(q, k, v), (q, k, large), (broken, k, v)]:
+        compiled = dyncomp.compile(attention)
+        found = by_threads(lambda compiled=compiled, arguments=arguments: compiled(*arguments))
+        np.testing.assert_allclose(found[0], attention(*arguments), rtol=1e-4, atol=1e-5)
+        assert len({result.tobytes() for result in found}) == 1
+
+
 def test_an_operand_written_before_the_second_product() -> None:
     def program(q, k, v):
         s = q @ k.T

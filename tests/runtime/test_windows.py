@@ -115,6 +115,9 @@ LARGE = [
     Case(20, 50, (70, 70), (7, 7), stride=(3, 3), padding=(1, 2)),
     Case(3, 40, (64, 64), (16, 16), stride=(16, 16)),
     Case(1, 1, (130, 150), (5, 5), stride=(2, 1), padding=(2, 2)),
+    Case(64, 48, (29, 31), (3, 3), padding=(2, 0)),
+    Case(16, 100, (13, 90), (3, 3), padding=(0, 3)),
+    Case(150, 17, (12, 12), (3, 3), padding=(1, 1)),
     Case(1, 1, (1, 5000), (1, 9), dilation=(1, 3), padding=(0, 12)),
 ]
 
@@ -136,3 +139,55 @@ def test_the_bits_do_not_depend_on_threads(case: Case) -> None:
     finally:
         set_num_threads(before)
     assert all(np.array_equal(found[0], other) for other in found)
+
+
+@pytest.mark.parametrize("dtype", sorted(LETTERS))
+@pytest.mark.parametrize("name", SETS)
+def test_what_is_not_finite_goes_no_further_than_it_is_seen(name: str, dtype: str) -> None:
+    case = Case(20, 18, (17, 39), (3, 3), padding=(1, 1))
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((20, 17, 39)).astype(dtype)
+    w = rng.standard_normal((18, 20, 3, 3)).astype(dtype)
+    w[3] = 0
+    plain = convolve(name, case, x, w)
+    large = np.finfo(dtype).max
+    for place, value in (
+        ((0, 0, 0), np.inf),
+        ((5, 8, 8), -np.inf),
+        ((7, 3, 21), np.nan),
+        ((9, 12, 30), large / 16),
+    ):
+        x[place] = value
+    x[3, 14:, 5] = np.inf
+    x[4, 14:, 5] = -np.inf
+    w[5, 2, 1, 1] = np.nan
+    w[6, 2] = large / 64
+    found = convolve(name, case, x, w)
+    with np.errstate(all="ignore"):
+        params = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1)}
+        wanted = convolution_ref(x[None], w, **params)[0]
+        most = convolution_ref(abs(x[None]), abs(w), **params)[0]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    np.testing.assert_array_equal(found[np.isinf(wanted)], wanted[np.isinf(wanted)])
+    finite = np.isfinite(wanted) & np.isfinite(most)
+    error = abs(found[finite].astype(np.longdouble) - wanted[finite])
+    assert (error <= most[finite].astype(np.longdouble) * (w[0].size + 1) * np.finfo(dtype).eps).all()
+    unseen = np.ones((17, 39), bool)
+    for y, column in ((0, 0), (8, 8), (3, 21), (12, 30), *((y, 5) for y in range(14, 17))):
+        unseen[max(y - 1, 0) : y + 2, max(column - 1, 0) : column + 2] = False
+    others = [k for k in range(18) if k not in (5, 6)]
+    np.testing.assert_array_equal(found[others][:, unseen], plain[others][:, unseen])
+
+
+def test_an_element_changes_only_what_sees_it() -> None:
+    case = Case(16, 16, (12, 12), (3, 3), padding=(1, 1))
+    x = np.zeros((16, 12, 12), np.float32)
+    x[2, 5, 6] = 1e30
+    x[3, 9, 1] = 1e-3
+    w = np.random.default_rng(0).standard_normal((16, 16, 3, 3)).astype(np.float32)
+    found = convolve(None, case, x, w)
+    nothing = np.ones((12, 12), bool)
+    nothing[4:7, 5:8] = nothing[8:11, 0:3] = False
+    assert (found[:, nothing] == 0).all()
+    exact = np.flip(w[:, 3], (1, 2)).astype(np.float64) * np.float32(1e-3)
+    np.testing.assert_allclose(found[:, 8:11, 0:3], exact, rtol=0, atol=1e-3 * np.abs(w).max() * 1e-6)

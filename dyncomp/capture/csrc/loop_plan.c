@@ -185,7 +185,7 @@ array_enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
     }
     const npy_intp *dims = PyArray_DIMS(array), *strides = PyArray_STRIDES(array);
     bool dense = n > 0 && strides[n - 1] == PyArray_ITEMSIZE(array);
-    if (dense != (in->d != 0)) {
+    if (dense != (in->d & 1) || (in->d > 1 && dims[n - 1] != (in->d >> 1) - 1)) {
         return NULL;
     }
     (at++)->i = (int64_t)(intptr_t)PyArray_DATA(array);
@@ -231,7 +231,25 @@ range_enters(PyObject *value, const Input *in, Word *at)
     return at;
 }
 
-/* Whether a list is one of lists (an l each) of ints, floats or bools; e: an empty one. */
+static bool is_list_of(PyObject *value, const char *levels);
+
+/* Whether a tuple has items of these kinds; a parenthesis ends them. */
+static bool
+is_tuple_of(PyObject *value, const char *kinds)
+{
+    if (!PyTuple_CheckExact(value)) {
+        return false;
+    }
+    Py_ssize_t size = PyTuple_GET_SIZE(value);
+    for (Py_ssize_t k = 0; k < size; k++) {
+        if (kinds[k] == ')' || !is_list_of(PyTuple_GET_ITEM(value, k), kinds + k)) {
+            return false;
+        }
+    }
+    return kinds[size] == ')';
+}
+
+/* Whether a list is one of lists (an l each) of numbers or tuples of numbers; e: an empty one. */
 static bool
 is_list_of(PyObject *value, const char *levels)
 {
@@ -239,6 +257,8 @@ is_list_of(PyObject *value, const char *levels)
     case 'i': return PyLong_CheckExact(value);
     case 'f': return PyFloat_CheckExact(value);
     case 'b': return PyBool_Check(value);
+    case 'z': return PyComplex_CheckExact(value);
+    case '(': return is_tuple_of(value, levels + 1);
     case 'l': break;
     default: return false;
     }
@@ -352,6 +372,21 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
         word_of(&data, in->a, at);
         return at + 1;
     }
+    case 'z': {
+        double parts[2];
+        if ((PyObject *)Py_TYPE(value) != in->object) {
+            return NULL;
+        }
+        if (in->a) {
+            PyArray_ScalarAsCtype(value, parts);
+        } else {
+            parts[0] = PyComplex_RealAsDouble(value);
+            parts[1] = PyComplex_ImagAsDouble(value);
+        }
+        (at++)->d = parts[0];
+        (at++)->d = parts[1];
+        return at;
+    }
     case 'a': return array_enters(value, in, number, at);
     case 'r': return range_enters(value, in, at);
     case 'l': return list_enters(value, in, number, at);
@@ -453,6 +488,19 @@ scalar_of(Word word, int num)
     return made;
 }
 
+static PyObject *
+complex_of(double real, double imaginary, bool is_numpy)
+{
+    if (!is_numpy) {
+        return PyComplex_FromDoubles(real, imaginary);
+    }
+    double parts[2] = {real, imaginary};
+    PyArray_Descr *descr = PyArray_DescrFromType(NPY_CDOUBLE);
+    PyObject *made = descr == NULL ? NULL : PyArray_Scalar(parts, descr, NULL);
+    Py_XDECREF(descr);
+    return made;
+}
+
 /* New reference; NULL without an exception where it takes Python to make it. */
 static PyObject *
 boxed(const LoopPlan *plan, const Box *box, PyObject *values, const Word *out)
@@ -464,6 +512,7 @@ boxed(const LoopPlan *plan, const Box *box, PyObject *values, const Word *out)
     case 'b': return PyBool_FromLong(word->i != 0);
     case 'n': return Py_NewRef(Py_None);
     case 's': return scalar_of(*word, box->num);
+    case 'z': return complex_of(word[0].d, word[1].d, box->num);
     case 'c': return PyUnicode_FromOrdinal((int)word->i);
     case 'g': /* an object that was given */
         if (word->i < 0 || word->i >= plan->num_inputs) {

@@ -16,10 +16,10 @@ import numpy as np
 
 from .affine import Form, combine
 from .block import Block
-from .kinds import BOOL, FLOAT, INT, KIND_OF_TYPE, NP_BOOL, Kind, Value
+from .kinds import BOOL, COMPLEX, FLOAT, INT, KIND_OF_TYPE, NP_BOOL, Kind, Value
 from .walk import Stop
 
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
     "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
     "|": operator.or_, "^": operator.xor,
@@ -162,11 +162,11 @@ def _int_true_divide(b: Block, op: str, x: Value, y: Value) -> Value:
     if bounds(y)[0] <= 0 <= bounds(y)[1]:
         b.check(f"{y.text} != 0", "a division by zero")
     for value in (x, y):
-        _check_exact(b, value)
+        check_exact(b, value)
     return b.new(FLOAT, f"(double){x.text} / (double){y.text}")
 
 
-def _check_exact(b: Block, value: Value) -> None:
+def check_exact(b: Block, value: Value) -> None:
     low, high = bounds(value)
     if low < -_EXACT or high > _EXACT:
         b.check(f"{value.text} >= -{_EXACT}LL && {value.text} <= {_EXACT}LL", "an int that is no double")
@@ -223,8 +223,10 @@ _INT_BINARY: dict[str, Callable[[Block, str, Value, Value], Value]] = {
 # -- floats -------------------------------------------------------------------------------------------------
 def _float_binary(b: Block, op: str, x: str, y: str, kind: Kind) -> Value:
     """Doubles, or single floats for + - * /."""
-    if op in ("+", "-", "*"):
+    if op in ("+", "-"):
         return b.new(kind, f"{x} {op} {y}")
+    if op == "*":
+        return b.new(kind, f"PRODUCT({x}, {y})")
     if op in ("/", "//", "%"):
         b.check(f"{y} != 0", "a division by zero")
     if op == "/":
@@ -242,7 +244,7 @@ def _float_binary(b: Block, op: str, x: str, y: str, kind: Kind) -> Value:
 # -- NumPy's scalars ----------------------------------------------------------------------------------------
 def sample(kind: Kind) -> Any:
     """A one of the kind."""
-    types = {INT: 1, FLOAT: 1.0, BOOL: True}
+    types = {INT: 1, FLOAT: 1.0, BOOL: True, COMPLEX: 1j}
     return types[kind] if kind in types else kind.detail.type(1)
 
 
@@ -260,7 +262,7 @@ def result_kind(function: Callable[..., Any], *kinds: Kind) -> Kind:
 
 
 def _numpy_binary(b: Block, op: str, left: Value, right: Value) -> Value:
-    kind = result_kind(_OPERATORS[op], left.kind, right.kind)
+    kind = result_kind(OPERATORS[op], left.kind, right.kind)
     if kind.family != "numpy":
         raise Stop(f"{left.kind} {op} {right.kind}")
     x, y = convert(b, left, kind), convert(b, right, kind)
@@ -325,7 +327,7 @@ def compare(b: Block, op: str, left: Value, right: Value) -> Value:
     if kind == BOOL:
         for value in (left, right):
             if value.kind == INT:
-                _check_exact(b, value)
+                check_exact(b, value)
         return b.new(BOOL, f"{as_double(b, left)} {op} {as_double(b, right)}")
     common = result_kind(operator.add, left.kind, right.kind)
     return b.new(NP_BOOL, f"{convert(b, left, common)} {op} {convert(b, right, common)}")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...dataclass import dataclass
-from . import lists, texts
+from . import complexes, lists, texts
 from .arithmetic import convert
 from .block import Block
 from .kinds import (
@@ -68,8 +68,13 @@ def element(b: Block, value: Value, index: list[Value]) -> Value:
         if len(index) != 1:
             raise Stop("a view of an array")
         return _row(b, value, parts, at, taken[0])
-    ctype = detail.scalar.parts[0][1]
-    return b.new(detail.scalar, f"LOAD({ctype}, {at})")
+    return _loaded(b, detail.scalar, at)
+
+
+def _loaded(b: Block, scalar: Kind, at: str) -> Value:
+    if scalar.family == "complex":
+        return complexes.load(b, at)
+    return b.new(scalar, f"LOAD({scalar.parts[0][1]}, {at})")
 
 
 def element_at(b: Block, value: Value, count: Value) -> Value:
@@ -79,7 +84,7 @@ def element_at(b: Block, value: Value, count: Value) -> Value:
     detail: ArrayDetail = value.kind.detail
     if detail.ndim > 1:
         return _row(b, value, parts, at, count.text)
-    return b.new(detail.scalar, f"LOAD({detail.scalar.parts[0][1]}, {at})")
+    return _loaded(b, detail.scalar, at)
 
 
 def _row(b: Block, value: Value, parts: Parts, at: str, index: str) -> Value:
@@ -119,6 +124,9 @@ def store(b: Block, target: Value, index: list[Value], value: Value) -> None:
     if len(index) < detail.ndim:
         raise Stop("a part of an array is assigned")
     _, at, _ = _locate(b, target, index)
+    if detail.scalar.family == "complex":
+        complexes.store(b, at, value)
+        return
     text = _cast(b, value, detail.scalar)
     b.line(f"STORE({detail.scalar.parts[0][1]}, {at}, {text});")
 
@@ -179,6 +187,8 @@ def attribute(b: Block, value: Value, name: str) -> Value:
     """``value.name``."""
     if value.kind.family == "list":
         return lists.attribute(b, value, name)
+    if value.kind.family == "complex":
+        return complexes.attribute(b, value, name)
     if value.kind.family != "array":
         raise Stop(f"the attribute {name} of {value.kind}")
     detail: ArrayDetail = value.kind.detail

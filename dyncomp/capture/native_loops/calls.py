@@ -12,7 +12,7 @@ import numpy as np
 
 from ..bytecode.instr import CO_NEWLOCALS, CO_OPTIMIZED
 from ..pyver import decode
-from . import arrays, iterators, lists, texts
+from . import arrays, complexes, iterators, lists, texts
 from .arithmetic import as_double, as_int, binary, bounds, compare, is_number, result_kind
 from .block import Block
 from .blocks import facts_of
@@ -41,9 +41,8 @@ _PLAIN_FLAGS = CO_OPTIMIZED | CO_NEWLOCALS | 0x10 | ~0xFFFF  # nested; of __futu
 def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], taken: int) -> Value | None:
     """What a call gives; None where control went elsewhere. ``taken``: stack slots of function and
     arguments."""
-    if function.kind.family == "method" and function.kind.detail[1] == "append" and len(args) == 1:
-        lists.append(b, Value(function.kind.detail[0], function.parts), args[0])
-        return NONE_VALUE
+    if function.kind.family == "method":
+        return _method(b, function, args)
     if function.kind.family != "constant":
         raise Stop(f"a call of {function.kind}")
     found = function.kind.detail
@@ -59,6 +58,17 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
     if answer is None:
         raise Stop(f"a call of {getattr(found, '__name__', found)}")
     return answer(b, args)
+
+
+def _method(b: Block, function: Value, args: list[Value]) -> Value:
+    kind, name = function.kind.detail
+    owner = Value(kind, function.parts)
+    if name == "append" and len(args) == 1:
+        lists.append(b, owner, args[0])
+        return NONE_VALUE
+    if complexes.is_complex(owner) and not args:
+        return complexes.conjugate(b, owner)
+    raise Stop(f"a call of the method {name}")
 
 
 def _inline(
@@ -222,6 +232,8 @@ def _chr(b: Block, args: list[Value]) -> Value:
 
 @answers(abs)
 def _abs(b: Block, args: list[Value]) -> Value:
+    if len(args) == 1 and complexes.is_complex(args[0]):
+        return complexes.magnitude(b, args[0])
     _numbers(args, 1)
     value = args[0]
     if value.kind in (INT, BOOL):
@@ -290,6 +302,11 @@ def whole(b: Block, text: str, function: str) -> Value:
     found = b.walker.temp("i64")
     b.check(f"as_int({number}, &{found})", "a float that is no int")
     return Value(INT, (found,))
+
+
+_FUNCTIONS[complex] = complexes.make
+_FUNCTIONS[np.complex128] = complexes.make_numpy
+_FUNCTIONS.update(complexes.FUNCTIONS)
 
 
 @answers(float)

@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from ..bytecode.instr import Instr
-from . import arithmetic, arrays, calls, iterators, texts
+from . import arithmetic, arrays, calls, complexes, iterators, texts
 from .affine import Form, symbol
 from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
 from .kinds import (
@@ -280,19 +280,26 @@ def _store_subscr(b: Block, instr: Instr) -> None:
 @handles("BINARY_OP")
 def _binary_op(b: Block, instr: Instr) -> None:
     right, left = b.pop(), b.pop()
-    b.push(arithmetic.binary(b, instr.arg.removesuffix("="), left, right))
+    b.push(_meaning(left, right).binary(b, instr.arg.removesuffix("="), left, right))
+
+
+def _meaning(*values: Value) -> Any:
+    """The module that knows operators on these values."""
+    if any(map(complexes.is_complex, values)):
+        return complexes
+    return texts if all(map(texts.is_text, values)) else arithmetic
 
 
 @handles("COMPARE_OP")
 def _compare_op(b: Block, instr: Instr) -> None:
     right, left = b.pop(), b.pop()
-    both = texts.is_text(left) and texts.is_text(right)
-    b.push((texts if both else arithmetic).compare(b, instr.arg, left, right))
+    b.push(_meaning(left, right).compare(b, instr.arg, left, right))
 
 
 @handles("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
 def _unary(b: Block, instr: Instr) -> None:
-    b.push(arithmetic.unary(b, instr.op, b.pop()))
+    value = b.pop()
+    b.push((complexes if complexes.is_complex(value) else arithmetic).unary(b, instr.op, value))
 
 
 @handles("UNARY_NOT", "TO_BOOL")

@@ -13,10 +13,12 @@ from .._hook import text_of
 from ..bytecode.loops import UNBOUND
 from .kinds import (
     BYTES,
+    COMPLEX,
     KIND_OF_TYPE,
     LARGEST,
     LARGEST_AXIS,
     MOST_AXES,
+    NP_COMPLEX,
     NUMPY,
     OPAQUE,
     TEXTS,
@@ -69,6 +71,13 @@ def _int(value: Any, number: int) -> Described:
 
 def _truth(value: Any, number: int) -> Described:
     return KIND_OF_TYPE[np.bool_], (bool(value),)
+
+
+def _complex(kind: Kind) -> Callable[[Any, int], Described]:
+    def found(value: Any, number: int) -> Described:
+        return kind, (float(value.real), float(value.imag))
+
+    return found
 
 
 def _none(value: Any, number: int) -> Described:
@@ -192,7 +201,7 @@ def advance(iterator: Any, steps: int) -> None:
 CAN_ADVANCE = (RANGE_ITERATOR, *_OF_SEQUENCE)
 
 
-_ITEMS = {int: KIND_OF_TYPE[int], float: KIND_OF_TYPE[float], bool: KIND_OF_TYPE[bool]}
+_ITEMS = {kind: KIND_OF_TYPE[kind] for kind in (int, float, bool, complex)}
 _DEEPEST = 3
 
 
@@ -221,7 +230,7 @@ def _tuple(value: Any, number: int) -> Described:
     if len(value) > _MOST_ITEMS:
         return OPAQUE, (number,)
     items = [describe(item, []) for item in value]
-    if any(kind.family not in ("int", "float", "bool", "none", "numpy") for kind, _ in items):
+    if any(kind.family not in ("int", "float", "bool", "complex", "none", "numpy") for kind, _ in items):
         return OPAQUE, (number,)
     parts = (part for _, parts in items for part in parts)
     return given_tuple_kind([kind for kind, _ in items]), (*parts, number)
@@ -241,6 +250,8 @@ _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     **{kind_type: _number(kind) for kind_type, kind in KIND_OF_TYPE.items()},
     int: _int,
     np.bool_: _truth,
+    complex: _complex(COMPLEX),
+    np.complex128: _complex(NP_COMPLEX),
     type(None): _none,
     type(UNBOUND): _unbound,
     np.ndarray: _array,

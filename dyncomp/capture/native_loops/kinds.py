@@ -119,7 +119,20 @@ def _make_scalar(code: str) -> Kind:
 
 NUMPY = {code: _make_scalar(code) for code in _NUMPY}
 NP_BOOL, NP_FLOAT = NUMPY["b1"], NUMPY["f8"]
-KIND_OF_TYPE: dict[type, Kind] = {int: INT, float: FLOAT, bool: BOOL, type(None): NONE}
+
+_COMPLEX = (("_re", "double"), ("_im", "double"))
+COMPLEX = Kind("complex", "c", _COMPLEX, lambda values, objects: complex(*values))
+NP_COMPLEX = Kind(
+    "complex",
+    "c16",
+    _COMPLEX,
+    lambda values, objects: np.complex128(complex(*values)),
+    np.dtype(np.complex128),
+)
+NUMPY["c16"] = NP_COMPLEX
+KIND_OF_TYPE: dict[type, Kind] = {
+    int: INT, float: FLOAT, bool: BOOL, complex: COMPLEX, np.complex128: NP_COMPLEX, type(None): NONE,
+}  # fmt: skip
 KIND_OF_TYPE.update({scalar: NUMPY[code] for code, (scalar, _) in _NUMPY.items()})
 """The kinds of numbers by their exact types."""
 

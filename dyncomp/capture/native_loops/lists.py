@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from .arithmetic import bounds
 from .block import Block
-from .kinds import BOOL, FLOAT, INT, LARGEST_AXIS, ListDetail, Value, list_kind, method_kind
+from .kinds import BOOL, COMPLEX, FLOAT, INT, LARGEST_AXIS, ListDetail, Value, list_kind, method_kind
 from .walk import Stop
 
-_MADE = {INT: "PyLong_FromLongLong", FLOAT: "PyFloat_FromDouble", BOOL: "PyBool_FromLong"}
+_MADE = {
+    INT: "PyLong_FromLongLong", FLOAT: "PyFloat_FromDouble", BOOL: "PyBool_FromLong",
+    COMPLEX: "PyComplex_FromDoubles",
+}  # fmt: skip
 
 
 def length(b: Block, value: Value) -> Value:
@@ -34,9 +37,10 @@ def item_at(b: Block, value: Value, position: str) -> Value:
         b.check(f"TYPE({item}) == &PyList_Type", "an item of another type")
         inner = list_kind(kind.detail.item, detail.depth + 1)
         return Value(inner, (item, *value.parts[1:], position))
-    name = b.walker.temp(kind.parts[0][1])
-    b.check(f"item_{kind.family}({item}, &{name})", "an item of another type")
-    return Value(kind, (name,))
+    names = tuple(b.walker.temp(ctype) for _, ctype in kind.parts)
+    places = ", ".join(f"&{name}" for name in names)
+    b.check(f"item_{kind.family}({item}, {places})", "an item of another type")
+    return Value(kind, names)
 
 
 def _position(b: Block, value: Value, index: Value) -> str:
@@ -59,7 +63,7 @@ def store(b: Block, target: Value, index: Value, value: Value) -> None:
     position = _position(b, target, index)
     old = b.temp("char*", f"LIST({target.parts[0]})->items[{position}]")
     b.check(f"is_plain_number({old})", "an item of another type is replaced")
-    made = b.temp("char*", f"{_MADE[value.kind]}({value.text})")
+    made = b.temp("char*", f"{_MADE[value.kind]}({', '.join(value.parts)})")
     b.check(f"{made} != 0", "no memory")
     b.line(f"LIST({target.parts[0]})->items[{position}] = {made};")
     b.line(f"Py_DecRef({old});")
@@ -78,7 +82,7 @@ def append(b: Block, target: Value, value: Value) -> None:
     for held in b.stack:
         if held.kind.family == "iter" and held.kind.detail.source is not None and "list" in held.kind.code:
             raise Stop("a list grows in a loop over a list")
-    made = b.temp("char*", f"{_MADE[value.kind]}({value.text})")
+    made = b.temp("char*", f"{_MADE[value.kind]}({', '.join(value.parts)})")
     b.check(f"{made} != 0", "no memory")
     b.line(f"if (unlikely(PyList_Append({target.parts[0]}, {made}))) {{ PyErr_Clear(); Py_DecRef({made});")
     b.line(f"goto {b.leave_label('no memory')}; }}")

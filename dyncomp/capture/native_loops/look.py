@@ -8,6 +8,7 @@ captured as any other. A mistake costs time alone.
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from ..pyver import decode
 NUMBER: tuple[Any, ...] = ("number",)
 UNKNOWN: tuple[Any, ...] = ("unknown",)
 Kind = tuple[Any, ...]
-_SCALARS = (int, float, bool, type(None), np.generic)
+_SCALARS = (int, float, bool, complex, type(None), np.generic)
 _LOOKED_AT = 8  # items of a list or tuple
 _DEEPEST = 3  # functions called by functions
 _FEW_STEPS = 20_000  # instructions looked at
@@ -39,7 +40,7 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
     if isinstance(obj, _SCALARS):
         return NUMBER
     if type(obj) is np.ndarray:
-        return ("array", obj.ndim) if obj.ndim and obj.dtype.kind in "biuf" else UNKNOWN
+        return ("array", obj.ndim) if obj.ndim and obj.dtype.kind in "biufc" else UNKNOWN
     if type(obj) in (str, bytes, bytearray):
         return ("items", NUMBER)  # characters count as numbers
     if type(obj) is range:
@@ -182,6 +183,10 @@ class _Walk:
             if name not in _ATTRIBUTES:
                 raise NotScalar
             stack.append(_ATTRIBUTES[name])
+        elif owner == NUMBER and name in ("real", "imag"):
+            stack.append(NUMBER)
+        elif owner == NUMBER and name == "conjugate":
+            stack.append(("object", complex))  # called without arguments it gives a number, too
         elif owner[0] == "object" and isinstance(owner[1], types.ModuleType):
             stack.append(kind_of(getattr(owner[1], name, None)))
         else:
@@ -264,7 +269,7 @@ class _Walk:
 
 
 def _is_math(function: Any) -> bool:
-    return getattr(function, "__self__", None) is math
+    return getattr(function, "__self__", None) in (math, cmath)
 
 
 def _element(owner: Kind, key: Kind) -> Kind:
@@ -285,7 +290,7 @@ def _element(owner: Kind, key: Kind) -> Kind:
 
 
 _ATTRIBUTES: dict[str, Kind] = {"shape": ("items", NUMBER), "size": NUMBER, "ndim": NUMBER}
-_CALLED = frozenset({ord, chr, abs, int, float, bool, round, pow, min, max})
+_CALLED = frozenset({ord, chr, abs, int, float, bool, complex, round, pow, min, max})
 # they take numbers, or nothing, and give numbers, or nothing
 _PLAIN = frozenset(
     {

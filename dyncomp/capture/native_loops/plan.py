@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._hook import LoopPlan
 from ..bytecode.loops import UNBOUND
 from .block import PAUSED
-from .kinds import BOOL, BYTES, FLOAT, INT, NONE, UNBOUND_KIND, Kind
+from .kinds import BOOL, BYTES, COMPLEX, FLOAT, INT, NONE, NP_COMPLEX, UNBOUND_KIND, Kind
 from .walk import Leave
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
         return place, _PLAIN[kind], None, 0, 0, 0, 0
     if kind == UNBOUND_KIND:
         return place, "u", UNBOUND, 0, 0, 0, 0
+    if kind.family == "complex":
+        is_numpy = kind == NP_COMPLEX
+        return place, "z", detail.type if is_numpy else complex, int(is_numpy), 0, 0, 0
     if kind.family == "numpy":
         return place, "s", detail.type, detail.num, 0, 0, 0
     if kind.family == "array" and not detail.depth:
@@ -72,6 +75,8 @@ def _levels(kind: Kind) -> str:
     item = kind.detail.item
     if item is None:
         return "le"
+    if item == COMPLEX:
+        return "lz"
     return "l" + (_PLAIN[item] if item in _PLAIN else _levels(item))
 
 
@@ -91,6 +96,8 @@ def _box(kind: Kind, at: int) -> Box:
     if kind.family == "numpy":
         return "s", at, kind.detail.num
     given = kind.family in ("array", "list") and not kind.detail.depth
+    if kind.family == "complex":
+        return "z", at, int(kind == NP_COMPLEX)
     if kind.family == "char":
         return "c", at, 0
     if given or kind.family in ("opaque", "text", "bytes"):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ...dataclass import dataclass
 from ..pyver.tables import INTS_HAVE_TAGS
-from . import arrays, control
+from . import arrays, complexes, control
 from .block import HARD_BUDGET, SOFT_BUDGET, walk_all
 from .kinds import LARGEST_AXIS, Kind, Value
 from .walk import FIRST_TAG, Assumption, Leave, Subject, Version, Walker, clean, put
@@ -23,19 +23,26 @@ template <typename T> struct Unaligned { T value; } __attribute__((packed, may_a
 #define STORE(T, p, v) (((Unaligned<T>*)(p))->value = (v))
 #define unlikely(c) __builtin_expect(!!(c), 0)
 #define is_finite(x) __builtin_isfinite(x)
+/* gcc 12 joins products to sums and differences in turn (vfmaddsub), whatever -ffp-contract says. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define PRODUCT(x, y) __builtin_assoc_barrier((x) * (y))
+#else
+#define PRODUCT(x, y) ((x) * (y))
+#endif
 extern "C" {
 double sin(double); double cos(double); double tan(double); double asin(double); double acos(double);
 double atan(double); double sinh(double); double cosh(double); double tanh(double); double asinh(double);
 double exp(double); double expm1(double); double log(double); double log1p(double); double log2(double);
 double log10(double); double erf(double); double erfc(double); double cbrt(double);
-double atan2(double, double);
+double atan2(double, double); double hypot(double, double);
 double fmod(double, double);
 double libm_pow(double, double) __asm__("pow"); /* not a builtin: that of 2.0 would be x * x */
 }
 struct List { i64 references; void* type; i64 size; char** items; };
 extern "C" {
-extern char PyLong_Type, PyFloat_Type, PyBool_Type, PyList_Type;
+extern char PyLong_Type, PyFloat_Type, PyBool_Type, PyList_Type, PyComplex_Type;
 char* PyLong_FromLongLong(i64); char* PyFloat_FromDouble(double); char* PyBool_FromLong(long);
+char* PyComplex_FromDoubles(double, double);
 int PyList_Append(char*, char*); void PyErr_Clear(); void Py_DecRef(char*);
 }
 #define LIST(p) ((volatile List*)(p))
@@ -61,9 +68,15 @@ static inline bool item_bool(char* item, bool* value) {
   *value = TAGGED ? head >> 3 && LOAD(u32, item + 24) : head != 0;
   return true;
 }
+static inline bool item_complex(char* item, double* real, double* imaginary) {
+  if (TYPE(item) != &PyComplex_Type) return false;
+  *real = LOAD(double, item + 16);
+  *imaginary = LOAD(double, item + 24);
+  return true;
+}
 static inline bool is_plain_number(char* item) {
   char* type = TYPE(item);
-  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type;
+  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyComplex_Type;
 }
 /* The whole part of a double, and whether it fits; the processor marks what does not by the least number. */
 static inline bool as_int(double x, i64* result) {
@@ -186,6 +199,8 @@ def render(
         text.append(f"leave{number}: /* at {leave.place}: {_comment(leave.reason)} */")
         text += [f"  {line}" for line in lines]
         text.append(f"  left = {number}; goto leave;")
+    if any(name in line for line in text[2:] for name in complexes.DEFINED):
+        text[1] += complexes.PRELUDE
     text += ["leave:", "  out[0].i = left + 1;", *(f"  {line}" for line in writes), "  return left;", "}", ""]
     return Rendered(
         source="\n".join(text),

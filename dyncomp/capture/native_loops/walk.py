@@ -11,7 +11,7 @@ from ...dataclass import dataclass, field
 from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
 from .blocks import CodeFacts, facts_of
-from .kinds import BOOL, FLOAT, INT, NONE_VALUE, Access, Kind, Value, constant_kind, held, tuple_kind
+from .kinds import BOOL, COMPLEX, FLOAT, INT, NONE_VALUE, Access, Kind, Value, constant_kind, held, tuple_kind
 
 MOST_VERSIONS = 8
 _MOST_OF_FACTS = 2
@@ -176,6 +176,8 @@ class Walker:
             return Value(INT, (int_literal(value),), None, value, value)
         if type(value) is float:
             return Value(FLOAT, (float_literal(value),))
+        if type(value) is complex:
+            return Value(COMPLEX, (float_literal(value.real), float_literal(value.imag)))
         if type(value) is tuple:
             items = [self.constant(item) for item in value]
             return Value(tuple_kind([i.kind for i in items]), tuple(p for i in items for p in i.parts))

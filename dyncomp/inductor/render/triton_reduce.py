@@ -181,14 +181,13 @@ class Reductions:
             return
         value = p.literal(REDUCERS[node.arg[0]].identity(node.dtype), node.dtype)
         shape = f"({p.layout.groups[0].name.upper()}BLOCK, 1)"
-        p.line(f"{accumulator(node.out)} = tl.full({shape}, {value}, {register_type(node.dtype)})")
+        kind = "tl.int32" if node.dtype.is_bool else register_type(node.dtype)
+        p.line(f"{accumulator(node.out)} = tl.full({shape}, {value}, {kind})")
 
     def scan(self, node: Node) -> str:
         p = self.printer
         combiner = node.arg[0]
-        if node.dtype.is_bool:
-            raise LoweringError("Triton: a scan of booleans")
-        kind = register_type(node.dtype)
+        kind = "tl.int32" if node.dtype.is_bool else register_type(node.dtype)
         name = f"v_{node.out}"
         identity = p.literal(REDUCERS[combiner].identity(node.dtype), node.dtype)
         value = p.env[node.args[0]]
@@ -206,7 +205,7 @@ class Reductions:
             self.carry(node, name, kind)
         if node.dtype.name in _HALVES:
             return f"{name}.to(tl.{node.dtype.name}).to(tl.float32)"
-        return name
+        return f"({name} != 0)" if node.dtype.is_bool else name
 
     def carry(self, node: Node, name: str, kind: str) -> None:
         """Join a block to what came before it."""

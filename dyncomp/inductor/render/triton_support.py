@@ -86,13 +86,69 @@ def dc_fmod_int(x, y):
     safe = tl.where(y == 0, y + 1, y)
     return tl.where(y == 0, x * 0, x % safe).to(x.dtype)
 """,
+    "dc_remainder_float": """
+@triton.jit
+def dc_remainder_float(x, y):
+    mod = dc_libdevice.fmod(x, y)
+    moved = tl.where((y < 0) != (mod < 0), mod + y, mod)
+    return tl.where(mod != 0, moved, dc_zero_like(y))
+""",
+    # NumPy's: the quotient is rounded from (x - mod) / y
+    "dc_floordiv_float": """
+@triton.jit
+def dc_floordiv_float(x, y):
+    mod = dc_libdevice.fmod(x, y)
+    shift = ((mod != 0) & ((y < 0) != (mod < 0))).to(mod.dtype)
+    quotient = dc_divide(x, y)
+    near = dc_divide(x - mod, y) - shift
+    down = tl.floor(near)
+    whole = tl.where(near - down > 0.5, down + 1, down)
+    return tl.where(y == 0, quotient, tl.where(near != 0, whole, dc_zero_like(quotient)))
+""",
+    "dc_zero_like": """
+@triton.jit
+def dc_zero_like(x):
+    return tl.where(dc_signbit(x), -0.0, 0.0).to(x.dtype)
+""",
+    "dc_size": """
+@triton.jit
+def dc_size(x):
+    if x.dtype.is_int_signed():
+        wide = x.to(tl.int64)
+        r = tl.where(wide < 0, -wide, wide).to(tl.uint64)
+    else:
+        r = x.to(tl.uint64)
+    return r
+""",
+    # Euclid's algorithm, until all numbers of the block are done
+    "dc_gcd": """
+@triton.jit
+def dc_gcd(x, y):
+    a = dc_size(x) + dc_size(y) * 0
+    b = dc_size(y) + dc_size(x) * 0
+    while tl.max((a != 0).to(tl.int32)) != 0:
+        rest = tl.where(a == 0, b, b % tl.where(a == 0, a + 1, a))
+        b = tl.where(a == 0, b, a)
+        a = tl.where(a == 0, a, rest)
+    return b.to(x.dtype)
+""",
+    "dc_lcm": """
+@triton.jit
+def dc_lcm(x, y):
+    a = dc_size(x) + dc_size(y) * 0
+    b = dc_size(y) + dc_size(x) * 0
+    common = dc_gcd(x, y).to(x.dtype)
+    part = dc_size(common)
+    return tl.where(part == 0, part, a // tl.where(part == 0, part + 1, part) * b).to(x.dtype)
+""",
     "dc_power_int": """
 @triton.jit
 def dc_power_int(x, y):
     left = tl.where(y < 0, y * 0, y).to(x.dtype)
     base = x
     r = x * 0 + 1
-    for _ in tl.static_range(x.dtype.primitive_bitwidth):
+    bits: tl.constexpr = x.dtype.primitive_bitwidth
+    for _ in tl.static_range(bits):
         r = tl.where((left & 1) != 0, r * base, r).to(x.dtype)
         base = (base * base).to(x.dtype)
         left = left >> 1
@@ -147,7 +203,13 @@ def dc_min_of(x, y):
 
 
 def prelude(body: str) -> str:
-    """Imports and the helpers that ``body`` uses."""
-    used = [text for name, text in HELPERS.items() if re.search(rf"\b{name}\b", body)]
-    imports = IMPORTS + (LIBDEVICE if "dc_libdevice" in body else "")
-    return imports + "\n".join(used)
+    """Imports and the helpers that ``body`` uses, and that these use."""
+    used = {name for name in HELPERS if re.search(rf"\b{name}\b", body)}
+    todo = list(used)
+    while todo:
+        text = HELPERS[todo.pop()]
+        more = {name for name in HELPERS if name not in used and re.search(rf"\b{name}\b", text)}
+        used |= more
+        todo += more
+    helpers = "\n".join(text for name, text in HELPERS.items() if name in used)
+    return IMPORTS + (LIBDEVICE if "dc_libdevice" in body + helpers else "") + helpers

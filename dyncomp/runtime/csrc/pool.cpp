@@ -93,13 +93,14 @@ struct Pool {
   void* ctx = nullptr;
   i64 n = 0;
   i64 chunk = 0;
+  const Team* team = nullptr; /* of the job that runs on one */
   int participants = 0;
   int started = 0; /* workers created so far; workers have ids 1..started */
   Share shares[kMaxThreads];
 };
 
 Pool* pool = nullptr;
-Team team = {nullptr, nullptr, nullptr};
+std::atomic<const Team*> shared_team{nullptr}; /* never freed: a kernel may be asking it for its threads */
 i64 team_pause_ends = 0; /* under `busy` */
 i64 team_caller_done = 0;
 bool is_child = false;
@@ -252,26 +253,27 @@ void run_on_workers(Pool* p) {
 
 void team_member(void* raw) {
   Pool* const p = static_cast<Pool*>(raw);
-  const int tid = team.thread_number();
+  const int tid = p->team->thread_number();
   if (tid < p->participants) participate(p, tid);
   if (tid == 0) team_caller_done = now_nanoseconds();
 }
 
 /* Under `busy`. An OpenMP region ends when all of its threads have come, though the others have done the work. */
-void run_on_team(Pool* p) {
-  team.parallel(team_member, p, p->participants, 0);
+void run_on_team(Pool* p, const Team* team) {
+  p->team = team;
+  team->parallel(team_member, p, p->participants, 0);
   const i64 end = now_nanoseconds();
   if (end - team_caller_done > kTeamLateNanoseconds) team_pause_ends = end + kTeamPauseNanoseconds;
 }
 
 /* Under `busy`. */
-bool takes_team() { return team.parallel && (!team_pause_ends || now_nanoseconds() > team_pause_ends); }
+bool is_team_late() { return team_pause_ends && now_nanoseconds() <= team_pause_ends; }
 
 /* The child has only the forking thread: a new pool starts its workers when first used. The old one leaks;
  * its memory may be in any state. OpenMP's threads are gone, too. */
 void after_fork_in_child() {
   pool = new (std::nothrow) Pool();
-  team = {nullptr, nullptr, nullptr};
+  shared_team.store(nullptr, std::memory_order_relaxed);
   is_child = true;
   inside_body = false;
   blas_after_fork_in_child();
@@ -284,22 +286,23 @@ void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain) {
   if (grain < 1) grain = 1;
   Pool* const p = pool;
   int wanted = runtime_table.num_threads;
-  if (team.parallel) {
-    const int most = team.most_threads();
+  const Team* const team = shared_team.load(std::memory_order_acquire);
+  if (team) {
+    const int most = team->most_threads();
     if (most < wanted) wanted = most;
   }
   if (n <= grain || wanted <= 1 || inside_body || !p || p->busy.exchange(1, std::memory_order_acquire)) {
     body(ctx, 0, n, 0);
     return;
   }
-  const bool on_team = takes_team();
+  const bool on_team = team && !is_team_late();
   const int threads = on_team ? wanted : ensure_workers(p, wanted);
   if (threads <= 1) {
     body(ctx, 0, n, 0);
   } else {
     prepare(p, body, ctx, n, grain, threads);
     if (on_team)
-      run_on_team(p);
+      run_on_team(p, team);
     else
       run_on_workers(p);
   }
@@ -308,9 +311,9 @@ void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain) {
 
 bool share_threads(const Team& with) {
   if (is_child) return false;
-  team = with;
-  team_pause_ends = 0;
-  return true;
+  const Team* const team = with.parallel ? new (std::nothrow) Team(with) : nullptr;
+  shared_team.store(team, std::memory_order_release);
+  return team || !with.parallel;
 }
 
 int num_threads() { return runtime_table.num_threads; }

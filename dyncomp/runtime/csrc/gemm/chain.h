@@ -12,7 +12,7 @@ constexpr i64 kChainBytes = 1 << 20;
 constexpr i64 kChainRowsStep = 12;
 /* Rows that go through what is before a softmax, and through it, while they are in the first-level cache. */
 constexpr i64 kSoftRows = 6;
-/* Rows up to which the first product's B is read where it lies, though its columns are contiguous. */
+/* Rows from which on a B whose columns are contiguous is copied. */
 constexpr i64 kTurnedFromRows = 5;
 
 template <class T>
@@ -22,7 +22,9 @@ struct Chain {
   i64 products, rows_per_block, row_blocks;
   i64 half;         /* elements between a row and what is made of it */
   i64 row_step;     /* elements from row to row */
-  i64 turned_width; /* elements of a row of the copy of the first product's B; 0 for no copy */
+  /* Elements of a row of the copy of each product's B, 0 for no copy. How a B whose columns are contiguous is read
+   * where it lies depends on the rows of a block, and so would the bits. */
+  i64 first_width, second_width;
   int failed = 0;
 
   Chain(const Gemm& one, const Gemm& two, i64 count) : first(one), second(two), products(count) {
@@ -30,7 +32,8 @@ struct Chain {
     /* an odd number of vectors, lest rows fall on each other in the cache */
     half = (ceil_div(first.n, kWidth) | 1) * kWidth;
     row_step = first.softmax ? half : 2 * half;
-    turned_width = first.b_row == 1 && first.b_col != 1 && first.m >= kTurnedFromRows ? half : 0;
+    first_width = is_turned(first) ? half : 0;
+    second_width = is_turned(second) ? (ceil_div(second.n, kWidth) | 1) * kWidth : 0;
     const i64 fitting = kChainBytes / static_cast<i64>(sizeof(T)) / row_step;
     const i64 shared = ceil_div(products * first.m, num_threads() > 1 ? num_threads() * kPiecesPerThread : 1);
     const i64 rows = least(kChainRows, least(fitting, shared)) / kChainRowsStep * kChainRowsStep;
@@ -39,7 +42,24 @@ struct Chain {
   }
 
   i64 rows_size() const { return rows_per_block * row_step; }
-  i64 turned_size() const { return turned_width * first.k; }
+  i64 turned_size() const { return first_width * first.k + second_width * second.k; }
+
+  static bool is_turned(const Gemm& g) { return g.b_row == 1 && g.b_col != 1 && g.m >= kTurnedFromRows; }
+
+  void turn(i64 index, T* turned) const {
+    turn_one(first, index, first_width, turned);
+    turn_one(second, index, second_width, turned + first_width * first.k);
+  }
+
+  void turn_one(const Gemm& g, i64 index, i64 width, T* to) const {
+    if (width) pack_panel(Product<T>(g, products).b_of(index), g.b_row, g.b_col, g.k, g.n, width, to);
+  }
+
+  /* The B of a product, or the copy of it. */
+  static void read_b(Gemm& part, const T* lying, i64 width, const T* turned) {
+    part.b = width ? turned : lying;
+    if (width) part.b_row = width, part.b_col = 1;
+  }
 
   /* One product, by this thread alone. */
   bool run(const Gemm& part, i64 all_terms) const {
@@ -73,8 +93,7 @@ struct Chain {
     part.axes = 0;
     part.m = least(rows_per_block, first.m - row);
     part.a = one.a_of(index) + row * first.a_row;
-    part.b = turned_width ? turned : one.b_of(index);
-    if (turned_width) part.b_row = turned_width, part.b_col = 1;
+    read_b(part, one.b_of(index), first_width, turned);
     part.n = columns_of(row, part.m, finite);
     part.c = rows;
     part.c_row = row_step;
@@ -92,7 +111,7 @@ struct Chain {
     last.a = first.softmax ? rows : rows + half;
     last.a_row = row_step;
     last.a_col = 1;
-    last.b = two.b_of(index);
+    read_b(last, two.b_of(index), second_width, turned + first_width * first.k);
     last.c = two.c_of(index) + row * second.c_row;
     if (!run(last, second.k)) return false;
     return !first.softmax || divide(last, rows, after);
@@ -113,28 +132,34 @@ struct Chain {
   }
 
   /* Divides the rows of the second product by the sums of their weights; where a sum of products is too large for
-   * the type, the weights are divided instead. */
+   * the type, the weights of that row are divided instead. */
   bool divide(const Gemm& last, T* rows, const T* after) const {
     T* const c = static_cast<T*>(last.c);
-    bool finite = true;
-    for (i64 i = 0; i < last.m; ++i) finite &= all_finite(c + i * last.c_row, 1, last.n);
-    if (!finite) {
-      for (i64 i = 0; i < last.m; ++i) scale_row(rows + i * row_step, last.k, after[i]);
-      return run(last, second.k);
+    for (i64 i = 0; i < last.m; ++i) {
+      T* const row = c + i * last.c_row;
+      if (all_finite(row, 1, last.n)) {
+        scale_row(row, last.n, after[i]);
+        continue;
+      }
+      T* const weights = rows + i * row_step;
+      scale_row(weights, last.k, after[i]);
+      Gemm single = last;
+      single.m = 1;
+      single.a = weights;
+      single.c = row;
+      if (!run(single, second.k)) return false;
     }
-    for (i64 i = 0; i < last.m; ++i) scale_row(c + i * last.c_row, last.n, after[i]);
     return true;
   }
 
   bool blocks(i64 lo, i64 hi) const {
     Scratch<T> rows, turned;
     if (!rows.reserve(rows_size()) || !turned.reserve(turned_size())) return false;
-    const Product<T> one(first, products), two(second, products);
+    const Product<T> two(second, products);
     i64 copied = -1, finite = 0;
     for (i64 at = lo; at < hi; ++at) {
       const i64 index = at / row_blocks;
-      if (turned_width && copied != index)
-        pack_panel(one.b_of(index), first.b_row, first.b_col, first.k, first.n, turned_width, turned.data);
+      if (copied != index) turn(index, turned.data);
       if (first.causal && copied != index) finite = finite_from(two.b_of(index));
       copied = index;
       if (!block(index, at % row_blocks * rows_per_block, rows.data, turned.data, finite)) return false;

@@ -75,6 +75,8 @@ int multiply(const Gemm* gemm) {
     return pays_in_depth<T>(*gemm) ? convolve_depth(product, products) : convolve_planes(product, products);
   if (gemm->windows && gemm->windows->channels_last) return convolve_places(product, products);
   if (gemm->windows && gemm->k > 0) {
+    Winograd<T> winograd(product, products);
+    if (winograd.pays()) return convolve_winograd(winograd, products);
     const Shifts<T> shifts(product, products);
     if (shifts.pays()) return convolve_shifted(shifts, products);
   }
