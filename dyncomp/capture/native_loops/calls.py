@@ -20,7 +20,6 @@ from .kinds import (
     BOOL,
     FLOAT,
     INT,
-    NONE_VALUE,
     NP_BOOL,
     NP_FLOAT,
     IterDetail,
@@ -63,9 +62,8 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
 def _method(b: Block, function: Value, args: list[Value]) -> Value:
     kind, name = function.kind.detail
     owner = Value(kind, function.parts)
-    if name == "append" and len(args) == 1:
-        lists.append(b, owner, args[0])
-        return NONE_VALUE
+    if kind.family == "list":
+        return lists.call(b, owner, name, args)
     if complexes.is_complex(owner) and not args:
         return complexes.conjugate(b, owner)
     raise Stop(f"a call of the method {name}")

@@ -142,6 +142,9 @@ def _kind(value: Value) -> Kind:
         return ("items", NUMBER)
     if isinstance(value, TupleValue):
         return ("tuple", *map(_kind, value.children()))
+    if isinstance(value, ListValue) and value.obj is None:
+        found = set(map(_kind, value.children()))
+        return ("items", found.pop() if found else NUMBER) if len(found) <= 1 else UNKNOWN
     if isinstance(value, (ListValue, SequenceIterator)):
         kinds = {_kind(item) for item in value.sequence} if isinstance(value, SequenceIterator) else set()
         obj = getattr(value, "obj", None)

@@ -183,6 +183,8 @@ class _Walk:
             if name not in _ATTRIBUTES:
                 raise NotScalar
             stack.append(_ATTRIBUTES[name])
+        elif owner[0] == "items" and name in ("append", "pop"):
+            stack.append(("method", name, owner[1]))
         elif owner == NUMBER and name in ("real", "imag"):
             stack.append(NUMBER)
         elif owner == NUMBER and name == "conjugate":
@@ -236,6 +238,9 @@ class _Walk:
         args = stack[len(stack) - count :]
         del stack[len(stack) - count :]
         callee = stack.pop()
+        if callee[0] == "method":
+            stack.append(_changed(callee, args))
+            return
         if callee[0] != "object":
             raise NotScalar
         stack.append(self._called(callee[1], args, names))
@@ -266,6 +271,20 @@ class _Walk:
             raise NotScalar
         walk = _Walk(decode(raw), function.__globals__, None, self.depth + 1, self.budget)
         return walk.run(0, dict(zip(raw.co_varnames, args)), [])
+
+
+def _changed(method: Kind, args: list[Kind]) -> Kind:
+    """What ``append`` or ``pop`` of a list gives."""
+    _, name, item = method
+    if name == "append":
+        flat = args[0][1:] if args and args[0][0] == "tuple" else args
+        if len(args) != 1 or any(kind != NUMBER for kind in flat):
+            raise NotScalar
+        return NUMBER
+    if args and args != [NUMBER]:
+        raise NotScalar
+    found: Kind = item
+    return found
 
 
 def _is_math(function: Any) -> bool:

@@ -75,9 +75,16 @@ def _levels(kind: Kind) -> str:
     item = kind.detail.item
     if item is None:
         return "le"
-    if item == COMPLEX:
-        return "lz"
-    return "l" + (_PLAIN[item] if item in _PLAIN else _levels(item))
+    if item.family == "tuple":
+        return f"l({''.join(map(_level, item.detail))})"
+    return "l" + (_levels(item) if item.family == "list" else _level(item))
+
+
+def _level(kind: Kind) -> str:
+    """A number; of NumPy's by its type's number, from A."""
+    if kind.family == "numpy":
+        return chr(ord("A") + kind.detail.num)
+    return "z" if kind == COMPLEX else _PLAIN[kind]
 
 
 def _output(native: NativeLoop, program: Program, name: str, depth: int) -> tuple[int, int, tuple[Box, ...]]:
