@@ -116,6 +116,8 @@ struct TensorApi {
   PyObject* describe = nullptr;
   PyObject* empty = nullptr;
   PyObject* as_strided = nullptr;
+  PyObject* to_numpy = nullptr; /* None: no step returns arrays of the type */
+  PyObject* is_alone = nullptr;
   const DLPackExchangeAPI* table = nullptr;
 };
 
@@ -287,16 +289,19 @@ bool pointer_of(const TensorApi& api, PyObject* tensor, void** data) {
 
 }  // namespace
 
-/* (type, describe, empty, as_strided, use table) */
+/* (type, describe, empty, as_strided, use table, to numpy, is alone) */
 TensorApi* make_tensor_api(PyObject* spec) {
   PyObject* type;
   PyObject* describe;
   PyObject* empty;
   PyObject* as_strided;
+  PyObject* to_numpy;
+  PyObject* is_alone;
   int use_table;
   if (!PyTuple_Check(spec) ||
-      !PyArg_ParseTuple(spec, "O!OOOp", &PyType_Type, &type, &describe, &empty, &as_strided, &use_table)) {
-    PyErr_SetString(PyExc_ValueError, "launch plan: owner is not (type, describe, empty, as_strided, use_table)");
+      !PyArg_ParseTuple(spec, "O!OOOpOO", &PyType_Type, &type, &describe, &empty, &as_strided, &use_table, &to_numpy,
+                        &is_alone)) {
+    PyErr_SetString(PyExc_ValueError, "launch plan: owner is not (type, describe, empty, as_strided, use_table, to_numpy, is_alone)");
     return nullptr;
   }
   TensorApi* api = new (std::nothrow) TensorApi();
@@ -308,6 +313,8 @@ TensorApi* make_tensor_api(PyObject* spec) {
   api->describe = Py_NewRef(describe);
   api->empty = Py_NewRef(empty);
   api->as_strided = Py_NewRef(as_strided);
+  api->to_numpy = Py_NewRef(to_numpy);
+  api->is_alone = Py_NewRef(is_alone);
   if (use_table) api->table = exchange_table(type);
   return api;
 }
@@ -318,6 +325,8 @@ void free_tensor_api(TensorApi* api) {
   Py_CLEAR(api->describe);
   Py_CLEAR(api->empty);
   Py_CLEAR(api->as_strided);
+  Py_CLEAR(api->to_numpy);
+  Py_CLEAR(api->is_alone);
   delete api;
 }
 
@@ -327,6 +336,8 @@ int traverse_tensor_api(TensorApi* api, visitproc visit, void* arg) {
   Py_VISIT(api->describe);
   Py_VISIT(api->empty);
   Py_VISIT(api->as_strided);
+  Py_VISIT(api->to_numpy);
+  Py_VISIT(api->is_alone);
   return 0;
 }
 
@@ -363,6 +374,42 @@ PyObject* make_tensor_view(const Plan& plan, PyObject* base, const Layout& layou
   Extents extents;
   if (!resolve(layout, sizes, &extents)) return nullptr;
   return call_with_layout(plan.tensors->as_strided, base, layout, extents, offset);
+}
+
+bool is_tensor(const Plan& plan, PyObject* value) {
+  return plan.tensors && PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(plan.tensors->type));
+}
+
+PyObject* tensor_to_numpy(const Plan& plan, PyObject* tensor) {
+  if (plan.tensors->to_numpy != Py_None) return PyObject_CallOneArg(plan.tensors->to_numpy, tensor);
+  PyErr_SetString(PyExc_TypeError, "compiled graph: a library call returned a tensor");
+  return nullptr;
+}
+
+void* tensor_alone(const Plan& plan, PyObject* tensor, const Layout& layout, const Extents& extents) {
+  const TensorApi& api = *plan.tensors;
+  DLTensor facts;
+  if (!api.table || api.is_alone == Py_None || Py_TYPE(tensor) != reinterpret_cast<PyTypeObject*>(api.type)) return nullptr;
+  if (api.table->dltensor_from_py_object_no_sync(tensor, &facts) != 0) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  const DLDataType want = dlpack_dtype(layout.descr);
+  if (facts.device.device_type != kCpu || facts.ndim != layout.ndim || facts.dtype.code != want.code ||
+      facts.dtype.bits != want.bits || facts.dtype.lanes != 1)
+    return nullptr;
+  npy_intp step = layout.item;
+  for (int d = layout.ndim - 1; d >= 0; --d) {
+    if (facts.shape[d] != extents.shape[d]) return nullptr;
+    const npy_intp stride = facts.strides ? facts.strides[d] * layout.item : step;
+    if (extents.shape[d] > 1 && stride != extents.strides[d]) return nullptr;
+    step *= extents.shape[d];
+  }
+  PyObject* alone = PyObject_CallOneArg(api.is_alone, tensor);
+  const bool yes = alone == Py_True;
+  Py_XDECREF(alone);
+  if (!alone) PyErr_Clear();
+  return yes ? static_cast<char*>(facts.data) + facts.byte_offset : nullptr;
 }
 
 }  // namespace dyncomp
