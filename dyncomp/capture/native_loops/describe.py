@@ -21,6 +21,7 @@ from .kinds import (
     NP_COMPLEX,
     NUMPY,
     OPAQUE,
+    SHORT,
     TEXTS,
     UNBOUND_KIND,
     IterDetail,
@@ -98,7 +99,8 @@ def _array(value: Any, number: int) -> Described:
     if ndim > MOST_AXES or (shape and max(shape) > LARGEST_AXIS):
         return OPAQUE, (number,)
     dense = ndim > 0 and strides[-1] == value.itemsize
-    kind = _array_kind(code, ndim, value.flags.writeable, dense)
+    last = shape[-1] if ndim and 0 < shape[-1] <= SHORT else 0
+    kind = _array_kind(code, ndim, value.flags.writeable, dense, 0, last)
     return kind, (value.__array_interface__["data"][0], *shape, *(strides[:-1] if dense else strides), number)
 
 

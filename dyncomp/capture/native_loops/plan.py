@@ -60,7 +60,16 @@ def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
     if kind.family == "numpy":
         return place, "s", detail.type, detail.num, 0, 0, 0
     if kind.family == "array" and not detail.depth:
-        return place, "a", None, detail.scalar.detail.num, detail.ndim, detail.writeable, detail.dense
+        length = (detail.last + 1) << 1 if detail.last else 0
+        return (
+            place,
+            "a",
+            None,
+            detail.scalar.detail.num,
+            detail.ndim,
+            detail.writeable,
+            length | detail.dense,
+        )
     if kind.family == "iter" and detail.source is None and detail.facts is None and on_stack and place == 0:
         return place, "r", None, detail.step, detail.sign, detail.nonnegative, 0
     if kind.family in ("text", "bytes"):
