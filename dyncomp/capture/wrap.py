@@ -56,6 +56,7 @@ from .values.partial import PartialValue
 from .values.region import RegionContextValue
 from .values.seq import ListValue, RangeValue, SliceValue, TupleValue, refuse_large
 from .values.sets import LARGEST_OUTSIDE, SetValue
+from .values.weak import WeakReferenceValue
 
 _BY_IDENTITY = (
     types.BuiltinFunctionType,
@@ -462,6 +463,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
     types.MethodType: _wrap_method,
     functools.partial: _wrap_partial,
     types.CellType: _wrap_cell,
+    weakref.ref: WeakReferenceValue.outside,
     types.CodeType: _wrap_same,
     **dict.fromkeys(KNOWN, _wrap_frozen),
     types.UnionType: _wrap_union,

@@ -146,7 +146,7 @@ def compile_graph(
     timed = _Timer()
     if graph.device != CPU:
         return _compile_for_device(graph, options, owner, edit, timed)
-    table = table_with(() if owner is None else owner.routines)
+    table = table_with(() if owner is None else (*owner.routines, *owner.own_routines))
     lowering, items, memory = _lowered(graph, table, _fuse_products, options, timed)
     planner = Planner(lowering, memory, tensor_owner(owner), options.keep_packed)
     planned = timed("schedule", lambda: planner.run(items))
@@ -231,7 +231,8 @@ def tensor_owner(owner: Any) -> TensorOwner | None:
     """The launcher's form of a frontend's ``ArrayOwner``."""
     if owner is None:
         return None
-    return TensorOwner(owner.type, owner.describe, owner.empty, owner.as_strided)
+    functions = (owner.describe, owner.empty, owner.as_strided)
+    return TensorOwner(owner.type, *functions, to_numpy=owner.to_numpy, taken=owner.taken)
 
 
 def _artifact(

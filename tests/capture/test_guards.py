@@ -7,6 +7,7 @@ import collections
 import enum
 import math
 import struct
+import weakref
 
 import numpy as np
 import pytest
@@ -38,6 +39,7 @@ from dyncomp.capture.guards.source import (
     LocalSource,
     ModuleDictSource,
     ModuleSource,
+    ReferentSource,
     TypeAttrSource,
     TypeSource,
 )
@@ -393,6 +395,8 @@ def test_sources():
     assert value_of(CellSource("free", 5), closure=closure) is None
     assert value_of(CellSource("free", 0)) is None
     assert value_of(CellContentsSource(ItemSource(AttrSource(X, "__closure__"), 0)), f) == 42
+    assert value_of(ReferentSource(X), weakref.ref(f)) is f
+    assert value_of(ReferentSource(X), f) is None
     assert value_of(AttrSource(X, "__code__"), f) is f.__code__
     assert value_of(AttrSource(X, "__kwdefaults__"), f) == {"b": 2}
     assert value_of(AttrSource(X, "__globals__"), f) is globals()

@@ -29,6 +29,7 @@ from dyncomp.capture.guards.source import (
     ItemSource,
     LocalSource,
     ModuleDictSource,
+    ReferentSource,
     TypeAttrSource,
     TypeSource,
     source_from_tuple,
@@ -60,6 +61,7 @@ SOURCES = [
     DictKeySource(X, 3),
     TypeAttrSource(TypeSource(X), "method"),
     CellContentsSource(ItemSource(AttrSource(X, "__closure__"), 0)),
+    ReferentSource(AttrSource(X, "owner")),
     ItemSource(ModuleDictSource("math"), "pi"),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import importlib
 import sys
 import threading
 
@@ -117,3 +118,53 @@ def test_each_thread_has_its_own():
     thread.start()
     thread.join()
     np.testing.assert_equal([*found, compiled(x)], [x - 1, x * 5, x * 2])
+
+
+# -- packages that answer for names that they do not have -----------------------------------------
+def from_package(x):
+    from dyncomp_test_package import part
+
+    return x + part.VALUE
+
+
+def from_its_getattr(x):
+    from dyncomp_test_package import made
+
+    return x * made
+
+
+@pytest.mark.parametrize("function", (from_package, from_its_getattr))
+def test_a_submodule_is_imported_where_getattr_has_no_answer(function, tmp_path, monkeypatch):
+    package = tmp_path / "dyncomp_test_package"
+    package.mkdir()
+    text = "def __getattr__(name):\n    if name != 'made':\n        raise AttributeError(name)\n"
+    text += "    return 3\n"
+    (package / "__init__.py").write_text(text)
+    (package / "part.py").write_text("VALUE = 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("dyncomp_test_package")
+    try:
+        compiled = dyncomp.compile(function, backend="eager")
+        expected = np.arange(3) + 2 if function is from_package else np.arange(3) * 3
+        for _ in range(3):
+            np.testing.assert_array_equal(compiled(np.arange(3)), expected)
+    finally:
+        for name in ("dyncomp_test_package", "dyncomp_test_package.part"):
+            sys.modules.pop(name, None)
+
+
+def behind_a_break(x):
+    first = np.rec.fromarrays([x], names="a").a
+    from numpy.lib import recfunctions
+
+    return first, recfunctions.structured_to_unstructured(np.zeros(2, [("a", float)]))
+
+
+def test_a_submodule_of_a_library_is_imported(monkeypatch):
+    monkeypatch.delitem(sys.modules, "numpy.lib.recfunctions", raising=False)
+    monkeypatch.delattr(np.lib, "recfunctions", raising=False)
+    compiled = dyncomp.compile(behind_a_break, backend="eager")
+    for _ in range(3):
+        first, second = compiled(np.arange(3))
+        np.testing.assert_array_equal(first, np.arange(3))
+        np.testing.assert_array_equal(second, np.zeros((2, 1)))

@@ -62,9 +62,9 @@ class Ways:
 def test_the_quicker_way_wins():
     ways = Ways(0.008, 0.001)
     log = ways.run()
-    assert log[:17] == ["compiled"] * 17
-    assert log[17:25] == ["plain", "compiled"] * 4
-    assert log[25:] == ["plain"] * (ENOUGH - 25)
+    assert log[:5] == ["compiled"] * 5
+    assert log[5:9] == ["plain", "compiled"] * 2
+    assert log[9:] == ["plain"] * (ENOUGH - 9)
     assert ways.entry.plain_won
     ((compiled, plain),) = ways.decisions
     assert compiled > plain
@@ -79,8 +79,19 @@ def test_compiled_code_stays_where_it_is_quicker():
 
 
 def test_long_calls_are_not_tried():
-    ways = Ways(0.03, 0.0)
-    assert ways.run(22).count("plain") == 0
+    ways = Ways(0.11, 0.0)
+    assert ways.run(7).count("plain") == 0
+
+
+def test_what_compiled_code_won_closely_is_tried_once_more():
+    ways = Ways(0.004, 0.006)
+    assert ways.run(30)[-10:] == ["compiled"] * 10
+    ways.lengths["plain"] = 0.0005
+    assert ways.run(60)[-1] == "plain"
+    ways = Ways(0.002, 0.012)
+    ways.run(30)
+    ways.lengths["plain"] = 0.0
+    assert ways.run(60).count("plain") == 0
 
 
 def test_a_way_that_becomes_slow_is_tried_again():

@@ -564,3 +564,18 @@ dict_is(PyObject *spec, uint64_t *known)
 {
     return unchanged(spec, dict_version(PyTuple_GET_ITEM(spec, 2)), known);
 }
+
+/* What a weak reference refers to, None where that is gone. */
+PyObject *
+access_referent(PyObject *reference)
+{
+    if (reference == NULL || !PyWeakref_CheckRefExact(reference)) {
+        return NULL;
+    }
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *found = NULL;
+    return PyWeakref_GetRef(reference, &found) > 0 ? found : Py_NewRef(Py_None);
+#else
+    return Py_NewRef(PyWeakref_GET_OBJECT(reference));
+#endif
+}

@@ -21,6 +21,7 @@ bool access_lacks_in_instance(PyObject *obj, PyObject *name);
 PyObject *access_type_attr(PyObject *type, PyObject *name);
 PyObject *access_item(PyObject *obj, PyObject *key, Py_ssize_t index);
 PyObject *access_dict_nth(PyObject *dict, Py_ssize_t index, bool want_value);
+PyObject *access_referent(PyObject *reference);
 /* 1 present, 0 absent, -1 cannot tell. */
 int access_has_attr(PyObject *obj, PyObject *name);
 bool python_check(PyObject *pair, PyObject *value);
@@ -122,6 +123,7 @@ typedef struct Entry {
     struct Entry *plain; /* runs that; NULL before the first comparison */
     bool plain_won;
     uint8_t samples, late, trials;
+    uint64_t rest; /* hits before the next comparison, from the first hit on */
     int64_t best[2]; /* nanoseconds: compiled, plain */
 } Entry;
 

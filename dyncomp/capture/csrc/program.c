@@ -16,7 +16,7 @@ struct Instr {
 /* name, reads register `reg` (checks) or `a` (loads): see INSTRUCTIONS in guard_program.py */
 #define LOADS(X) \
     X(LOAD_ARG) X(LOAD_CELL) X(LOAD_FREE_CELL) X(LOAD_GLOBAL) X(LOAD_BUILTIN) X(LOAD_GLOBALS) X(LOAD_CONST) \
-    X(ATTR) X(TYPE_ATTR) X(INSTANCE_ATTR) X(ITEM) X(DICT_KEY) X(DICT_VALUE) X(TYPE) X(CELL_CONTENTS)
+    X(ATTR) X(TYPE_ATTR) X(INSTANCE_ATTR) X(ITEM) X(DICT_KEY) X(DICT_VALUE) X(TYPE) X(CELL_CONTENTS) X(REFERENT)
 #define CHECKS(X) \
     X(IS) X(IS_NOT) X(TYPE_IS) X(EQUALS) X(LEN) X(DICT_KEYS) X(DICT_HAS) X(DICT_LACKS) X(HASATTR) X(NOATTR) \
     X(INSTANCE_HAS) X(INSTANCE_LACKS) X(CODE_IS) X(ARRAY) X(TENSOR) X(INT64) X(SAME) X(NOT_SAME) X(PYCHECK) \
@@ -218,6 +218,7 @@ load(const Instr *i, const GuardEnv *env, PyObject **regs)
     case OP_DICT_VALUE: return access_dict_nth(regs[i->a], i->b, true);
     case OP_TYPE: return Py_NewRef((PyObject *)Py_TYPE(regs[i->a]));
     case OP_CELL_CONTENTS: return cell_contents(regs[i->a]);
+    case OP_REFERENT: return access_referent(regs[i->a]);
     default: return NULL;
     }
 }

@@ -7,9 +7,13 @@
 
 #include <time.h>
 
-#define WARM_UP 16              /* hits before the first call that is timed */
-#define SAMPLES 5               /* calls each way */
-#define LONGEST_NS 20000000     /* what takes longer compiled is not tried */
+#define WARM_UP 4               /* hits before the first call that is timed */
+#define CLEAR_SAMPLES 6         /* calls in all after which a difference of half is believed, */
+#define FEW_SAMPLES 10          /* after which one of a fifth is, */
+#define MANY_SAMPLES 40         /* and after which the quicker way is taken */
+#define LONGEST_NS 100000000    /* what takes longer compiled is not tried */
+#define CHANCES 2               /* comparisons that compiled code wins closely before it stays */
+#define REST 50                 /* hits between these */
 #define MUCH_LONGER 4           /* times what a call took on trial */
 #define MANY_LATE 8             /* such calls in a row: a busy machine delays some */
 #define SLACK_NS 100000
@@ -30,7 +34,7 @@ entry_is_on_trial(const Entry *entry, const ThreadState *ts)
     if (entry->trial == NULL || ts->active != NULL) {
         return false;
     }
-    return entry->plain_won || (entry->hits >= WARM_UP && !ts->on_trial);
+    return entry->plain_won || (entry->hits >= WARM_UP + entry->rest && !ts->on_trial);
 }
 
 static void
@@ -85,6 +89,26 @@ start_trial(Entry *entry, PyFunctionObject *func)
 }
 
 static void
+begin_anew(Entry *entry, int most)
+{
+    entry->late = 0;
+    entry->samples = 0;
+    entry->best[0] = entry->best[1] = INT64_MAX;
+    if (++entry->trials >= most) {
+        end_trial(entry);
+    }
+}
+
+/* Compiled code won. Where it was not by far, and plain code has not had its second chance, it gets one later. */
+static void
+keep_compiled(Entry *entry)
+{
+    bool is_close = entry->best[0] <= LONGEST_NS && entry->best[1] / 2 <= entry->best[0];
+    entry->rest = entry->hits + REST;
+    begin_anew(entry, is_close ? CHANCES : 0);
+}
+
+static void
 watch_winner(Entry *entry, int64_t took)
 {
     if (took / MUCH_LONGER <= entry->best[1] + SLACK_NS / MUCH_LONGER) {
@@ -92,13 +116,31 @@ watch_winner(Entry *entry, int64_t took)
     }
     else if (++entry->late >= MANY_LATE) {
         entry->plain_won = false;
-        entry->late = 0;
-        entry->samples = 0;
-        entry->best[0] = entry->best[1] = INT64_MAX;
-        if (++entry->trials >= MOST_TRIALS) {
-            end_trial(entry);
-        }
+        begin_anew(entry, MOST_TRIALS);
     }
+}
+
+enum verdict { OPEN, PLAIN_WINS, COMPILED_WINS };
+
+/* What the best times so far say. A machine that does other work, too, makes few of them unsure: the closer they
+ * are, the more calls are made. What is equal stays compiled. */
+static enum verdict
+judge(const Entry *entry, bool plain, int64_t took)
+{
+    double compiled = (double)entry->best[0];
+    double original = (double)entry->best[1];
+    if (entry->best[0] > LONGEST_NS || (plain && original > compiled && took - entry->best[0] > HOPELESS_NS)) {
+        return COMPILED_WINS;
+    }
+    if (!plain || entry->samples < CLEAR_SAMPLES) {
+        return OPEN;
+    }
+    bool few = entry->samples < FEW_SAMPLES;
+    bool many = entry->samples >= MANY_SAMPLES;
+    if (original < compiled * (few ? 0.5 : many ? 0.95 : 0.8)) {
+        return PLAIN_WINS;
+    }
+    return many || original > compiled * (few ? 2 : 1.1) ? COMPILED_WINS : OPEN;
 }
 
 /* -1 with an exception set */
@@ -116,15 +158,11 @@ count_sample(Entry *entry, bool plain, int64_t took)
     if (took < entry->best[plain]) {
         entry->best[plain] = took;
     }
-    bool slower = plain && entry->best[1] > entry->best[0];
-    bool lost = (slower && (entry->samples >= 6 || took - entry->best[0] > HOPELESS_NS))
-        || entry->best[0] > LONGEST_NS;
-    bool over = entry->samples >= 2 * SAMPLES;
-    if (lost || (over && entry->best[1] > entry->best[0] / 5 * 4)) {
-        end_trial(entry);
-        return 0;
+    enum verdict verdict = judge(entry, plain, took);
+    if (verdict == COMPILED_WINS) {
+        keep_compiled(entry);
     }
-    if (!over) {
+    if (verdict != PLAIN_WINS) {
         return 0;
     }
     entry->plain_won = true;

@@ -183,6 +183,7 @@ _LOADS: dict[type[src.Source], Callable[[Lowering, Any], tuple[str, int, int, An
     src.DictValueSource: _nth("DICT_VALUE"),
     src.TypeSource: _step("TYPE"),
     src.CellContentsSource: _step("CELL_CONTENTS"),
+    src.ReferentSource: _step("REFERENT"),
 }
 
 

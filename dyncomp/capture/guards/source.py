@@ -297,6 +297,17 @@ class CellContentsSource(Source):
         return f"{self.base.expr()}.cell_contents"
 
 
+@_hashed_once
+@dataclass(frozen=True)
+class ReferentSource(Source):
+    """``base()`` of a weak reference (``None`` of one whose object is gone)."""
+
+    base: Source
+
+    def expr(self) -> str:
+        return f"{self.base.expr()}()"
+
+
 _KINDS: dict[str, type[Source]] = {
     "local": LocalSource,
     "cell": CellSource,
@@ -314,6 +325,7 @@ _KINDS: dict[str, type[Source]] = {
     "dictvalue": DictValueSource,
     "type": TypeSource,
     "cellcontents": CellContentsSource,
+    "referent": ReferentSource,
 }
 _NAMES: dict[type[Source], str] = {kind: name for name, kind in _KINDS.items()}
 

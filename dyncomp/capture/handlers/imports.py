@@ -27,7 +27,7 @@ def import_name(tracer: Any, frame: Any, name: str) -> None:
     module_name = full
     if wanted:
         for entry in wanted:
-            if entry == "*" or not _has(module, entry):
+            if entry == "*" or not _has(module, entry) or _may_import(module, entry):
                 raise Break("import", f"{entry} is imported from {full}")
     elif not name.partition(".")[2]:
         pass
@@ -69,6 +69,12 @@ def _source_of(tracer: Any, name: str) -> Source | None:
 
 def _has(module: types.ModuleType, name: str) -> bool:
     return name in vars(module) or "__getattr__" in vars(module)
+
+
+def _may_import(module: types.ModuleType, name: str) -> bool:
+    """Whether the name is no member yet: the import asks a package's ``__getattr__``, and imports a submodule
+    where that has none."""
+    return name not in vars(module) and "__path__" in vars(module)
 
 
 @handles("IMPORT_FROM")

@@ -42,6 +42,7 @@ from ..guards.source import (
     LocalSource,
     ModuleDictSource,
     ModuleSource,
+    ReferentSource,
     Source,
     TypeAttrSource,
     TypeSource,
@@ -379,6 +380,8 @@ class Codegen:
             return f"{self.constant(type)}({base})"
         if isinstance(source, CellContentsSource):
             return f"{base}.cell_contents"
+        if isinstance(source, ReferentSource):
+            return f"{base}()"
         if isinstance(source, (DictKeySource, DictValueSource)):
             which = "" if isinstance(source, DictKeySource) else ".values()"
             return f"{self.constant(list)}({base}{which})[{source.index}]"

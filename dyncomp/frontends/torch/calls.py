@@ -20,8 +20,9 @@ from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
 from .autocast import switched_off
-from .call_names import FUNCTIONS, IN_PLACE, METHODS
+from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT
 from .facts import FROM_TORCH, TO_TORCH
+from .formats import is_channels_last
 from .library import torch
 from .operands import need_tensor, tensor, write
 from .owner import OWNER
@@ -63,6 +64,15 @@ class _Call:
         if not all(result.is_contiguous() for result in results):
             raise TypeError(f"{self.function.__name__} gives tensors in another order than was found")
         return results
+
+    def to_tensors(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
+        """The results as tensors, axes permuted to ``orders``."""
+        with torch.no_grad(), switched_off():
+            found = self.on([OWNER.from_numpy(a) for a in arrays], numbers)
+            return tuple(
+                r if o == tuple(range(len(o))) else r.permute(o).detach()
+                for r, o in zip(_leaves(found), self.orders, strict=True)
+            )
 
     def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
         """The results as arrays in C order, axes permuted to ``orders``."""
@@ -156,9 +166,20 @@ def _size(dim: Dim, sizes: dict[str, int]) -> int:
     return dim.evaluate(sizes) if isinstance(dim, SymInt) else dim
 
 
+def _has_channels_last(ref: ArrayRef) -> bool:
+    known = ref.type.device == CPU and all(type(n) is int for n in (*ref.shape, *ref.strides))
+    return known and is_channels_last(ref.var)
+
+
 def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
-    """What the call gives at these sizes. Some routines refuse without memory what they take with it."""
+    """What the call gives at these sizes. Some routines refuse without memory what they take with it; some
+    give results of channels last without memory in another order than with it."""
     numbers = [_size(n, sizes) for n in opening.numbers]
+    if any(map(_has_channels_last, opening.refs)):
+        try:
+            return _tried_on(call, opening, sizes, numbers, "cpu")
+        except (NotImplementedError, Unsupported):
+            pass  # such as for tensors that are too large
     try:
         return _tried_on(call, opening, sizes, numbers, "meta")
     except NotImplementedError:
@@ -282,6 +303,11 @@ def _candidates(
             yield env.symbol(name) * slope + (size - slope * hints[name])
 
 
+def _drops(args: tuple[Any, ...]) -> bool:
+    """Whether a recurrent layer draws random numbers: its one float says how much, ``train`` follows it."""
+    return any(type(a) is float and a > 0 and train is True for a, train in zip(args, args[1:]))
+
+
 # -- rules --------------------------------------------------------------------------------------------------
 def routine(function: Any) -> Rule:
     """The rule of a function of tensors that gives new tensors and changes nothing."""
@@ -290,6 +316,8 @@ def routine(function: Any) -> Rule:
         trouble = state.problem(state.read_state())
         if trouble or kwargs.get("out") is not None:
             raise Unsupported(trouble or "out=")
+        if function.__name__ in RECURRENT and _drops(args):
+            raise Unsupported(f"torch.{function.__name__} with dropout")
         found, results = called(tx, function, args, kwargs)
         if found.structure is None:
             return results[0]

@@ -11,7 +11,7 @@ from ... import dtypes
 from ..base import ArrayOwner
 from .devices import LIBRARY
 from .library import torch
-from .routines import ON_ARRAYS
+from .routines import ON_ARRAYS, TO_TENSORS
 
 
 def _describe(tensor: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], str]:
@@ -51,6 +51,31 @@ def _from_numpy(array: Any) -> Any:
     return torch.from_numpy(array)
 
 
+def _taken(tensor: Any, shape: Sequence[int], strides: Sequence[int], offset: int, name: str) -> Any:
+    """The tensor in this layout, if nothing else sees its memory, which it fills."""
+    if not _is_alone(tensor):
+        return None
+    if tuple(tensor.shape) == tuple(shape) and tensor.stride() == tuple(strides):
+        return tensor
+    return tensor.as_strided(shape, strides, offset).detach()
+
+
+def _is_alone(tensor: Any) -> bool:
+    """Whether nothing else sees the tensor's memory, which it fills; nobody holds it but the caller."""
+    storage = tensor.untyped_storage()
+    return bool(
+        type(tensor) is torch.Tensor
+        and tensor._use_count() == 1
+        and _storage_uses(storage._cdata) == 2  # by the tensor and by the name `storage`
+        and storage.resizable()  # no other library's memory
+        and storage.nbytes() == tensor.nbytes
+        and not (tensor.requires_grad or tensor.is_conj() or tensor.is_neg())
+    )
+
+
+_storage_uses = getattr(torch._C, "_storage_Use_Count", lambda _: 0)
+
+
 def _wrote(tensors: Sequence[Any]) -> None:
     """Tell autograd that compiled code has written into tensors (their version counters)."""
     for tensor in tensors:
@@ -67,6 +92,8 @@ OWNER = ArrayOwner(
     _from_numpy,
     _wrote,
     routines=ON_ARRAYS,
+    own_routines=TO_TENSORS,
+    taken=_taken,
     devices=LIBRARY,
     threads="torch",
 )

@@ -13,7 +13,7 @@ from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
-from .formats import in_suggested_format
+from .formats import in_suggested_format, is_channels_last
 from .functional import real_tensor
 from .operands import contiguous, convert, pointwise, tensor, to_var
 from .reductions import widened
@@ -74,35 +74,49 @@ def _input(value: Any, rank: int) -> ArrayRef:
     return x
 
 
-def _points(tx: TraceContext, x: Var, windows: _Windows, fill: float) -> list[Var]:
-    """For each place in a window the tensor of what the windows have there."""
+def _points(tx: TraceContext, x: Var, windows: _Windows, fill: float, lead: int) -> list[Var]:
+    """For each place in a window the tensor of what the windows over the axes from ``lead`` on have there."""
     rank = len(windows.kernel)
-    lead = x.ndim - rank
     counts = [windows.count(a, int(x.shape[lead + a])) for a in range(rank)]
     if min(counts) < 1:
         raise Unsupported("pooling: the output would be too small")
-    x = _padded(tx, x, windows, counts, fill)
-    sizes = (*x.shape[:lead], *counts)
-    steps = (*(1,) * lead, *windows.stride)
+    x = _padded(tx, x, windows, counts, fill, lead)
+    behind = x.ndim - lead - rank
+    sizes = (*x.shape[:lead], *counts, *x.shape[lead + rank :])
+    steps = (*(1,) * lead, *windows.stride, *(1,) * behind)
     found = []
     for place in itertools.product(*map(range, windows.kernel)):
-        starts = (*(0,) * lead, *(p * d for p, d in zip(place, windows.dilation)))
+        starts = (*(0,) * lead, *(p * d for p, d in zip(place, windows.dilation)), *(0,) * behind)
         found.append(emit(tx, "strided_slice", x, starts=starts, sizes=sizes, steps=steps))
     return found
 
 
-def _padded(tx: TraceContext, x: Var, windows: _Windows, counts: Sequence[int], fill: float) -> Var:
+def _padded(
+    tx: TraceContext, x: Var, windows: _Windows, counts: Sequence[int], fill: float, lead: int
+) -> Var:
     """The input with what its windows see outside of it."""
-    lead = x.ndim - len(counts)
     widths: list[tuple[int, int]] = [(0, 0)] * lead
     for axis, count in enumerate(counts):
         size, low = int(x.shape[lead + axis]), windows.padding[axis]
         reach = (count - 1) * windows.stride[axis] + windows.dilation[axis] * (windows.kernel[axis] - 1) + 1
         widths.append((low, max(0, reach - size - low)))
+    widths += [(0, 0)] * (x.ndim - len(widths))
     if not any(low or high for low, high in widths):
         return x
     found: Var = emit(tx, "pad", x, widths=tuple(widths), value=fill)
     return found
+
+
+def _pooled(tx: TraceContext, op: str, x: Var, wide: Var, windows: _Windows, fill: float) -> Var:
+    """What is in each window combined, in the memory format suggested for ``x``: ``wide`` is ``x`` in another
+    dtype, perhaps."""
+    rank = len(windows.kernel)
+    if rank != 2 or is_c_contiguous(x.shape, x.type.strides) or not is_channels_last(x):
+        return contiguous(tx, _combined(tx, op, _points(tx, wide, windows, fill, x.ndim - rank)))
+    turned = emit(tx, "transpose", wide, perm=(0, 2, 3, 1))
+    made = contiguous(tx, _combined(tx, op, _points(tx, turned, windows, fill, 1)))
+    back: Var = emit(tx, "transpose", made, perm=(0, 3, 1, 2))
+    return back
 
 
 def _combined(tx: TraceContext, op: str, points: Sequence[Var]) -> Var:
@@ -124,8 +138,7 @@ def max_pool(
 ) -> ArrayRef:
     x = _input(input, rank)
     windows = _windows(rank, kernel_size, stride, padding, dilation, ceil_mode)
-    points = _points(tx, x.var, windows, float("-inf"))
-    return tensor(in_suggested_format(tx, x.var, _combined(tx, "maximum", points)))
+    return tensor(_pooled(tx, "maximum", x.var, x.var, windows, float("-inf")))
 
 
 TABLE.function("max_pool1d")(of_rank(max_pool, 1))
@@ -151,7 +164,7 @@ def avg_pool(
     if type(divisor) is not int or divisor == 0:
         raise Unsupported("average pooling with this divisor")
     wide = widened(tx, x.var)
-    total = _combined(tx, "add", _points(tx, wide, windows, 0.0))
+    total = _pooled(tx, "add", x.var, wide, windows, 0.0)
     out = pointwise(tx, "divide", total, to_var(tx, float(divisor), wide.dtype))
     return tensor(in_suggested_format(tx, x.var, convert(tx, out, x.dtype)))
 

@@ -62,12 +62,33 @@ ON_TENSORS: tuple[tuple[str, Routine], ...] = (
 ON_ARRAYS: tuple[tuple[str, Routine], ...] = tuple((op, _on_arrays(routine)) for op, routine in ON_TENSORS)
 
 
+def _to_tensors(routine: Routine) -> Routine:
+    return lambda *arrays, **params: routine(*map(_tensor, arrays), **params)
+
+
+def _routine_call_on_host(*arrays: Any, callee: Any, numbers: Any, dtypes: Any, shapes: Any) -> Any:
+    """A function of torch on NumPy arrays; results of other types or sizes than were found raise."""
+    made = callee.function.to_tensors(arrays, numbers)
+    _check(made, callee.name, dtypes, shapes)
+    return made if len(made) > 1 else made[0]
+
+
+TO_TENSORS: tuple[tuple[str, Routine], ...] = (
+    *((op, _to_tensors(routine)) for op, routine in ON_TENSORS),
+    ("routine_call", _routine_call_on_host),
+)
+
+
+def _check(made: Any, name: str, dtypes: Any, shapes: Any) -> None:
+    for result, dtype, shape in zip(made, dtypes, shapes, strict=True):
+        if result.dtype is not getattr(torch, dtype.name) or tuple(result.shape) != shape:
+            raise TypeError(f"{name} returned {result.dtype}{tuple(result.shape)}, not {dtype}{shape}")
+
+
 def _routine_call(*tensors: Any, callee: Any, numbers: Any, dtypes: Any, shapes: Any) -> Any:
     """A function of torch on tensors of a device; results of other types or sizes than were found raise."""
     made = callee.function.on_device(tensors, numbers)
-    for result, dtype, shape in zip(made, dtypes, shapes, strict=True):
-        if result.dtype is not getattr(torch, dtype.name) or tuple(result.shape) != shape:
-            raise TypeError(f"{callee.name} returned {result.dtype}{tuple(result.shape)}, not {dtype}{shape}")
+    _check(made, callee.name, dtypes, shapes)
     return made if len(made) > 1 else made[0]
 
 

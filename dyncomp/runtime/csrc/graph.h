@@ -190,6 +190,11 @@ int traverse_tensor_api(TensorApi* api, visitproc visit, void* arg);
 bool read_tensor(Frame& frame, int index);
 bool tensor_symbol(const Frame& frame, const Symbol& symbol, i64* out);
 PyObject* make_fresh_tensor(const Plan& plan, const Layout& layout, const i64* sizes, void** data);
+bool is_tensor(const Plan& plan, PyObject* value);
+PyObject* tensor_to_numpy(const Plan& plan, PyObject* tensor);
+/* A tensor of a layout whose memory nothing else sees, laid out as wanted; NULL, without an exception, if it is none. */
+PyObject* take_tensor(const Plan& plan, PyObject* tensor, const Layout& layout, const Extents& extents,
+                      const Layout& wanted, const Extents& wanted_extents, void** data);
 PyObject* make_tensor_view(const Plan& plan, PyObject* base, const Layout& layout, const i64* sizes, i64 offset);
 
 extern PyTypeObject CompiledGraphType;

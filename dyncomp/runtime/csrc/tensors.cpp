@@ -116,6 +116,8 @@ struct TensorApi {
   PyObject* describe = nullptr;
   PyObject* empty = nullptr;
   PyObject* as_strided = nullptr;
+  PyObject* to_numpy = nullptr; /* None: no step returns arrays of the type */
+  PyObject* taken = nullptr;
   const DLPackExchangeAPI* table = nullptr;
 };
 
@@ -287,16 +289,19 @@ bool pointer_of(const TensorApi& api, PyObject* tensor, void** data) {
 
 }  // namespace
 
-/* (type, describe, empty, as_strided, use table) */
+/* (type, describe, empty, as_strided, use table, to numpy, taken) */
 TensorApi* make_tensor_api(PyObject* spec) {
   PyObject* type;
   PyObject* describe;
   PyObject* empty;
   PyObject* as_strided;
+  PyObject* to_numpy;
+  PyObject* taken;
   int use_table;
   if (!PyTuple_Check(spec) ||
-      !PyArg_ParseTuple(spec, "O!OOOp", &PyType_Type, &type, &describe, &empty, &as_strided, &use_table)) {
-    PyErr_SetString(PyExc_ValueError, "launch plan: owner is not (type, describe, empty, as_strided, use_table)");
+      !PyArg_ParseTuple(spec, "O!OOOpOO", &PyType_Type, &type, &describe, &empty, &as_strided, &use_table, &to_numpy,
+                        &taken)) {
+    PyErr_SetString(PyExc_ValueError, "launch plan: owner is not (type, describe, empty, as_strided, use_table, to_numpy, taken)");
     return nullptr;
   }
   TensorApi* api = new (std::nothrow) TensorApi();
@@ -308,6 +313,8 @@ TensorApi* make_tensor_api(PyObject* spec) {
   api->describe = Py_NewRef(describe);
   api->empty = Py_NewRef(empty);
   api->as_strided = Py_NewRef(as_strided);
+  api->to_numpy = Py_NewRef(to_numpy);
+  api->taken = Py_NewRef(taken);
   if (use_table) api->table = exchange_table(type);
   return api;
 }
@@ -318,6 +325,8 @@ void free_tensor_api(TensorApi* api) {
   Py_CLEAR(api->describe);
   Py_CLEAR(api->empty);
   Py_CLEAR(api->as_strided);
+  Py_CLEAR(api->to_numpy);
+  Py_CLEAR(api->taken);
   delete api;
 }
 
@@ -327,6 +336,8 @@ int traverse_tensor_api(TensorApi* api, visitproc visit, void* arg) {
   Py_VISIT(api->describe);
   Py_VISIT(api->empty);
   Py_VISIT(api->as_strided);
+  Py_VISIT(api->to_numpy);
+  Py_VISIT(api->taken);
   return 0;
 }
 
@@ -363,6 +374,44 @@ PyObject* make_tensor_view(const Plan& plan, PyObject* base, const Layout& layou
   Extents extents;
   if (!resolve(layout, sizes, &extents)) return nullptr;
   return call_with_layout(plan.tensors->as_strided, base, layout, extents, offset);
+}
+
+bool is_tensor(const Plan& plan, PyObject* value) {
+  return plan.tensors && PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(plan.tensors->type));
+}
+
+PyObject* tensor_to_numpy(const Plan& plan, PyObject* tensor) {
+  if (plan.tensors->to_numpy != Py_None) return PyObject_CallOneArg(plan.tensors->to_numpy, tensor);
+  PyErr_SetString(PyExc_TypeError, "compiled graph: a library call returned a tensor");
+  return nullptr;
+}
+
+PyObject* take_tensor(const Plan& plan, PyObject* tensor, const Layout& layout, const Extents& extents,
+                      const Layout& wanted, const Extents& wanted_extents, void** data) {
+  const TensorApi& api = *plan.tensors;
+  DLTensor facts;
+  if (!api.table || api.taken == Py_None || Py_TYPE(tensor) != reinterpret_cast<PyTypeObject*>(api.type)) return nullptr;
+  if (api.table->dltensor_from_py_object_no_sync(tensor, &facts) != 0) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  const DLDataType want = dlpack_dtype(layout.descr);
+  if (facts.device.device_type != kCpu || facts.ndim != layout.ndim || facts.dtype.code != want.code ||
+      facts.dtype.bits != want.bits || facts.dtype.lanes != 1)
+    return nullptr;
+  npy_intp step = layout.item;
+  for (int d = layout.ndim - 1; d >= 0; --d) {
+    if (facts.shape[d] != extents.shape[d]) return nullptr;
+    const npy_intp stride = facts.strides ? facts.strides[d] * layout.item : step;
+    if (extents.shape[d] > 1 && stride != extents.strides[d]) return nullptr;
+    step *= extents.shape[d];
+  }
+  *data = static_cast<char*>(facts.data) + facts.byte_offset;
+  PyObject* taken = call_with_layout(api.taken, tensor, wanted, wanted_extents, 0);
+  if (taken && taken != Py_None) return taken;
+  Py_XDECREF(taken);
+  PyErr_Clear();
+  return nullptr;
 }
 
 }  // namespace dyncomp
