@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...dataclass import dataclass
 from ...errors import Unsupported
-from ...graph.ir import Var
+from ...graph.ir import Literal, Var
 from ...prims.layout import is_c_contiguous
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
@@ -42,6 +45,14 @@ class _Windows:
             found -= 1
         return found
 
+    def seen(self, axis: int, size: int, padding: bool) -> list[int]:
+        """How many elements each window of an axis has, with those of the padding or without."""
+        k, s, p = self.kernel[axis], self.stride[axis], self.padding[axis]
+        starts = [s * number - p for number in range(self.count(axis, size))]
+        if padding:
+            return [min(start + k, size + p) - start for start in starts]
+        return [min(start + k, size) - max(start, 0) for start in starts]
+
 
 def _sizes(value: Any, rank: int, name: str) -> tuple[int, ...]:
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
@@ -69,8 +80,10 @@ def _input(value: Any, rank: int) -> ArrayRef:
     x = real_tensor(value)
     if x.ndim not in (rank + 1, rank + 2) or not all(type(d) is int and d > 0 for d in x.shape):
         raise Unsupported("pooling of a tensor of this shape")
-    if rank == 1 and not is_c_contiguous(x.shape, x.strides):
-        raise Unsupported("pooling over one dimension of a tensor that is not contiguous")
+    if rank == 3 and x.dtype.itemsize < 4:
+        raise Unsupported("pooling of halves over three dimensions")
+    if rank != 2 and not is_c_contiguous(x.shape, x.strides):
+        raise Unsupported("pooling over one or three dimensions of a tensor that is not contiguous")
     return x
 
 
@@ -143,6 +156,7 @@ def max_pool(
 
 TABLE.function("max_pool1d")(of_rank(max_pool, 1))
 TABLE.function("max_pool2d")(of_rank(max_pool, 2))
+TABLE.function("max_pool3d")(of_rank(max_pool, 3))
 
 
 def avg_pool(
@@ -158,19 +172,36 @@ def avg_pool(
 ) -> ArrayRef:
     x = _input(input, rank)
     windows = _windows(rank, kernel_size, stride, padding, 1, ceil_mode)
-    if ceil_mode or (any(windows.padding) and not count_include_pad):
-        raise Unsupported("average pooling over windows of different sizes")
-    divisor = divisor_override if divisor_override is not None else math.prod(windows.kernel)
-    if type(divisor) is not int or divisor == 0:
+    if divisor_override is not None and (type(divisor_override) is not int or divisor_override == 0):
         raise Unsupported("average pooling with this divisor")
     wide = widened(tx, x.var)
     total = _pooled(tx, "add", x.var, wide, windows, 0.0)
-    out = pointwise(tx, "divide", total, to_var(tx, float(divisor), wide.dtype))
+    divisor = _divisor(tx, windows, total, x, bool(count_include_pad), divisor_override)
+    out = pointwise(tx, "divide", total, divisor)
     return tensor(in_suggested_format(tx, x.var, convert(tx, out, x.dtype)))
+
+
+def _divisor(
+    tx: TraceContext, windows: _Windows, total: Var, x: ArrayRef, include_pad: bool, given: int | None
+) -> Var:
+    """By what the sum of each window is divided (``avg_pool2d`` of ATen/native/cpu/AvgPoolKernel.cpp)."""
+    if given is not None:
+        return to_var(tx, float(given), total.dtype)
+    rank = len(windows.kernel)
+    lead = x.ndim - rank
+    counts = [windows.seen(axis, int(x.shape[lead + axis]), include_pad) for axis in range(rank)]
+    if all(len(set(count)) == 1 for count in counts):
+        return to_var(tx, float(math.prod(count[0] for count in counts)), total.dtype)
+    found = functools.reduce(np.multiply.outer, (np.array(count) for count in counts))
+    literal = Literal.of(found.astype(total.dtype.numpy), total.dtype)
+    numbers = emit(tx, "constant", literal=literal)
+    spread: Var = emit(tx, "broadcast_in_dim", numbers, shape=total.shape, dims=tuple(range(lead, x.ndim)))
+    return spread
 
 
 TABLE.function("avg_pool1d", "F.avg_pool1d")(of_rank(avg_pool, 1))
 TABLE.function("F.avg_pool2d", "_C._nn.avg_pool2d")(of_rank(avg_pool, 2))
+TABLE.function("_C._nn.avg_pool3d")(of_rank(avg_pool, 3))
 
 
 def adaptive_avg_pool(tx: TraceContext, rank: int, input: Any, output_size: Any) -> ArrayRef:
@@ -194,3 +225,4 @@ def adaptive_avg_pool(tx: TraceContext, rank: int, input: Any, output_size: Any)
 
 TABLE.function("adaptive_avg_pool1d", "F.adaptive_avg_pool1d")(of_rank(adaptive_avg_pool, 1))
 TABLE.function("F.adaptive_avg_pool2d", "_C._nn.adaptive_avg_pool2d")(of_rank(adaptive_avg_pool, 2))
+TABLE.function("_C._nn.adaptive_avg_pool3d")(of_rank(adaptive_avg_pool, 3))

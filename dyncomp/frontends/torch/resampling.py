@@ -27,7 +27,7 @@ def _image(value: Any, least: int) -> ArrayRef:
 
 
 def _is_turned(x: ArrayRef) -> bool:
-    """Whether an image has its channels innermost in memory: then so have results, and loops go along them."""
+    """Whether an image has its channels innermost in memory: then so have results, and loops follow."""
     return x.ndim == 4 and not is_c_contiguous(x.shape, x.strides) and is_channels_last(x.var)
 
 
