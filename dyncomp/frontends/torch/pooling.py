@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,6 +46,16 @@ class _Windows:
             found -= 1
         return found
 
+    def share(self) -> bool:
+        """Whether windows overlap, or reach beyond the edges, over several axes."""
+        spans = ((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation))
+        return len(self.kernel) > 1 and (any(map(operator.gt, spans, self.stride)) or any(self.padding))
+
+    def along(self, axis: int) -> _Windows:
+        """Those over one axis."""
+        one = slice(axis, axis + 1)
+        return _Windows(self.kernel[one], self.stride[one], self.padding[one], self.dilation[one], self.ceil)
+
     def seen(self, axis: int, size: int, padding: bool) -> list[int]:
         """How many elements each window of an axis has, with those of the padding or without."""
         k, s, p = self.kernel[axis], self.stride[axis], self.padding[axis]
@@ -64,14 +75,15 @@ def _sizes(value: Any, rank: int, name: str) -> tuple[int, ...]:
 
 
 def _windows(
-    rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any
+    rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any, apart: bool
 ) -> _Windows:
+    """``apart``: each axis is gone over by itself where there are many elements."""
     kernel = _sizes(kernel_size, rank, "kernel_size")
     step = kernel if stride is None or stride in ([], ()) else _sizes(stride, rank, "stride")
     pad, gap = _sizes(padding, rank, "padding"), _sizes(dilation, rank, "dilation")
     if min(*kernel, *step, *gap, 1) < 1 or any(not 0 <= p <= k // 2 for p, k in zip(pad, kernel)):
         raise Unsupported("pooling with these sizes of windows, steps or padding")
-    if math.prod(kernel) > _MOST_POINTS:
+    if (max(kernel) if apart else math.prod(kernel)) > _MOST_POINTS:
         raise Unsupported(f"pooling over windows of more than {_MOST_POINTS} elements")
     return _Windows(kernel, step, pad, gap, bool(ceil_mode))
 
@@ -125,11 +137,22 @@ def _pooled(tx: TraceContext, op: str, x: Var, wide: Var, windows: _Windows, fil
     dtype, perhaps."""
     rank = len(windows.kernel)
     if rank != 2 or is_c_contiguous(x.shape, x.type.strides) or not is_channels_last(x):
-        return contiguous(tx, _combined(tx, op, _points(tx, wide, windows, fill, x.ndim - rank)))
+        return contiguous(tx, _over_axes(tx, op, wide, windows, fill, x.ndim - rank))
     turned = emit(tx, "transpose", wide, perm=(0, 2, 3, 1))
-    made = contiguous(tx, _combined(tx, op, _points(tx, turned, windows, fill, 1)))
+    made = contiguous(tx, _over_axes(tx, op, turned, windows, fill, 1))
     back: Var = emit(tx, "transpose", made, perm=(0, 3, 1, 2))
     return back
+
+
+def _over_axes(tx: TraceContext, op: str, x: Var, windows: _Windows, fill: float, lead: int) -> Var:
+    """Windows over the axes from ``lead`` on. A maximum is that of maxima along one axis, which windows that
+    overlap share; sums are made in one go, in the order of the elements."""
+    joint = math.prod(windows.kernel) <= _MOST_POINTS and not windows.share()
+    if op != "maximum" or joint:
+        return _combined(tx, op, _points(tx, x, windows, fill, lead))
+    for axis in range(len(windows.kernel)):
+        x = _combined(tx, op, _points(tx, x, windows.along(axis), fill, lead + axis))
+    return x
 
 
 def _combined(tx: TraceContext, op: str, points: Sequence[Var]) -> Var:
@@ -150,7 +173,7 @@ def max_pool(
     ceil_mode: Any = False,
 ) -> ArrayRef:
     x = _input(input, rank)
-    windows = _windows(rank, kernel_size, stride, padding, dilation, ceil_mode)
+    windows = _windows(rank, kernel_size, stride, padding, dilation, ceil_mode, True)
     return tensor(_pooled(tx, "maximum", x.var, x.var, windows, float("-inf")))
 
 
@@ -171,7 +194,7 @@ def avg_pool(
     divisor_override: Any = None,
 ) -> ArrayRef:
     x = _input(input, rank)
-    windows = _windows(rank, kernel_size, stride, padding, 1, ceil_mode)
+    windows = _windows(rank, kernel_size, stride, padding, 1, ceil_mode, False)
     if divisor_override is not None and (type(divisor_override) is not int or divisor_override == 0):
         raise Unsupported("average pooling with this divisor")
     wide = widened(tx, x.var)

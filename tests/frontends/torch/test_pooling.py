@@ -54,11 +54,19 @@ def test_windows(rank: int, last: bool) -> None:
     for options in ONLY_AVERAGES:
         compare(lambda x, options=options: average(x, **options), x)
     compare(lambda x: highest(x, 2, dilation=2), x)
+    compare(lambda x: highest(x, 3, 1, 1, 1), x)
     if rank > 1:
         compare(lambda x: average(x, 2, divisor_override=7), x[0])
     if rank < 3:  # torch has no such for halves
         compare(lambda x: average(x, 3, 2, 1, True, False), x.bfloat16(), 1e-2)
     compare(lambda x: average(x, 3, 2, 1, True), x.double())
+
+
+def test_large_windows() -> None:
+    x = image(2)
+    compare(lambda x: F.max_pool2d(x, 9, 1, 4), x)
+    compare(lambda x: F.max_pool2d(x, (11, 7), (1, 2), (5, 3)), x.to(memory_format=torch.channels_last))
+    compare(lambda x: F.max_pool2d(x, (11, 9)), x)
 
 
 def test_adaptive() -> None:
