@@ -127,12 +127,14 @@ class Prepared:
 @dataclass(frozen=True)
 class RowMember:
     """A step of a group (see ``row_groups``): its kind, and the number of the matrix that a product makes or
-    has on its left (-1: it is in memory). ``held``: which buffers of a kernel are which matrices."""
+    has on its left (-1: it is in memory). ``held``: which buffers of a kernel are which matrices; ``whole``:
+    that kernel over all rows."""
 
     kind: str
     item: Emitted | LibraryCall
     matrix: int
     held: tuple[tuple[int, int], ...] = ()
+    whole: Emitted | None = None
 
 
 @dataclass(eq=False)

@@ -13,6 +13,7 @@ from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
 from ..symint import Dim, SymInt, hint
 from .epilogue import Chained, Filled, FusedProduct, Item, Prepared, RowGroup, RowMember, Tiled
+from .fourier_routines import fourier_routine
 from .fuse import LibraryCall
 from .launch import (
     ArenaSlot,
@@ -321,6 +322,8 @@ class Planner:
         if has_symbols(tuple(value.params.values())):
             raise LoweringError(f"{value.row.name} with symbolic parameters")
         function = matrix_routine(value.row, value.params, call.operands)
+        if function is None:
+            function = fourier_routine(value.row, value.params, call.operands)
         if function is None:
             function = functools.partial(value.row.ref, **value.params)
         inputs = tuple(self._reference(v) for v in call.operands)

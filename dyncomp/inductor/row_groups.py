@@ -8,7 +8,7 @@ left, and products with the transposed matrix, whose sums over all rows grow blo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ..dataclass import dataclass, field
@@ -40,17 +40,28 @@ REACH = 40
 WIDEST = 256
 
 
-def fuse_row_groups(items: Sequence[Item], env: ShapeEnv) -> list[Item]:
-    """The steps, with those that go over rows of the same matrices made one."""
+IsProduct = Callable[[Item | None], bool]
+Accepts = Callable[[RowGroup], bool]
+
+
+def fuse_row_groups(
+    items: Sequence[Item],
+    env: ShapeEnv,
+    is_product: IsProduct = is_own_product,
+    accepts: Accepts | None = None,
+) -> list[Item]:
+    """The steps, with those that go over rows of the same matrices made one. ``is_product``: which steps are
+    products that can be joined; ``accepts``: which groups there is a form for that takes several element
+    types (by default all of one type)."""
     left: list[Item | None] = list(items)
     at = -1
     while at + 1 < len(left):
         at += 1
         first = left[at]
-        if not is_own_product(first):
+        if not is_product(first):
             continue
         assert isinstance(first, LibraryCall)
-        group = _Group(left, at, first.detail, env)
+        group = _Group(left, at, first.detail, env, is_product, accepts)
         if not group.starts():
             continue
         group.grow()
@@ -75,6 +86,8 @@ class _Group:
     first: int
     space: Product
     env: ShapeEnv
+    is_product: IsProduct
+    accepts: Accepts | None
     members: list[_Member] = field(default_factory=list)
     matrices: list[Storage] = field(default_factory=list)
 
@@ -88,7 +101,7 @@ class _Group:
             item = self.left[at]
             if isinstance(item, Emitted):
                 self.take_kernel(at, item)
-            elif is_own_product(item):
+            elif self.is_product(item):
                 self.take_product(at)
 
     def call(self, at: int) -> LibraryCall:
@@ -100,7 +113,7 @@ class _Group:
     def take_product(self, at: int) -> None:
         call = self.call(at)
         detail = call.detail
-        if call.value.dtype is not self.call(self.first).value.dtype:
+        if self.accepts is None and call.value.dtype is not self.call(self.first).value.dtype:
             return
         place = place_of(detail.a.value)
         if self.is_matrix(place.storage) and same(place.offset, 0) and self.same_batch(detail):
@@ -254,6 +267,18 @@ class _Group:
     def replace_steps(self) -> None:
         place = self.place()
         assert place is not None
+        group = self.made()
+        if self.accepts is not None and not self.accepts(group):
+            return
+        for member in self.members:
+            self.left[member.at] = None
+        if self.left[place] is None:
+            self.left[place] = group
+        else:
+            # behind a step that stays: what it writes is read here
+            self.left.insert(place + 1, group)
+
+    def made(self) -> RowGroup:
         private = self.private()
         steps = []
         for member in self.members:
@@ -264,20 +289,13 @@ class _Group:
                 held = tuple(
                     (k, _number(private, s)) for k, s in enumerate(item.storages) if _share(private, [s])
                 )
-                steps.append(RowMember("kernel", replace(item, kernel=kernel), -1, held))
+                steps.append(RowMember("kernel", replace(item, kernel=kernel), -1, held, item))
                 continue
             assert isinstance(item, LibraryCall)
             matrix = target_of(item) if member.kind == "scores" else member.matrix
             assert matrix is not None
             steps.append(RowMember(member.kind, item, _number(private, matrix)))
-        for member in self.members:
-            self.left[member.at] = None
-        group = RowGroup(tuple(steps), tuple(private))
-        if self.left[place] is None:
-            self.left[place] = group
-        else:
-            # behind a step that stays: what it writes is read here
-            self.left.insert(place + 1, group)
+        return RowGroup(tuple(steps), tuple(private))
 
 
 def _number(storages: Sequence[Storage], storage: Storage) -> int:

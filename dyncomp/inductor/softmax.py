@@ -37,6 +37,11 @@ def find_softmax(kernel: Kernel, sink: int, exact: bool = False) -> Softmax | No
     return _Matcher(kernel, exact).match(effects[0].args[0])
 
 
+def hidden_columns(kernel: Kernel, name: str) -> int | None:
+    """Where a value is ``where(column - row <= constant, …, -inf)``, the constant."""
+    return _Matcher(kernel, False).hidden(name)[1]
+
+
 _OPPOSITE = {
     "less": "greater_equal",
     "less_equal": "greater",

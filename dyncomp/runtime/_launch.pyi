@@ -84,5 +84,9 @@ def eigh(matrix: Any) -> Any:
 def eigvalsh(matrix: Any) -> Any:
     """``np.linalg.eigvalsh`` of a matrix of float64."""
 
+def transform_rows(ufunc: Any, x: Any, factor: float, out: Any, axis: int) -> None:
+    """``ufunc(x, factor, axes=[axis, (), axis], out=out)`` for the ufuncs of ``np.fft`` and arrays of two or
+    more dimensions, the rows on the thread pool. Raises ``TypeError`` for other arguments."""
+
 def parallel_for(body: Callable[[int, int, int], None], n: int, grain: int) -> None:
     """For tests: run a Python body(lo, hi, tid) over the pool."""

@@ -102,3 +102,83 @@ def nest(it, g, s):
 def test_nest():
     check(nest, [[1, 2], [3, 4], [5, 6.5]], 1, 0, left=True)
     check(nest, [[1, 2], [3, 4], [5, 6]], 1, 0, left=False)
+
+
+def stack_of_ints(it, stack, total):
+    for i in it:
+        stack.append(i * i)
+        stack.append(-i)
+        if i % 3:
+            total += stack.pop() * 2
+        if i % 7 == 6:
+            while stack:
+                total -= stack.pop(-1)
+    return stack, total
+
+
+def test_stack():
+    check(stack_of_ints, range(40), [7, 8], 0, left=False)
+    check(stack_of_ints, range(40), [], 0, left=True)
+    check(stack_of_ints, range(40), [1.5, "a", 7], 0, left=True)
+    check(stack_of_ints, range(4000), [7, 8], 0, left=False)
+
+
+def pops_all(it, stack, total):
+    for _ in it:
+        total += stack.pop()
+    return total
+
+
+def test_pop_from_an_empty_list():
+    check(pops_all, range(40), list(range(30)), 0, left=True)
+    check(pops_all, range(3), [[1], [2], 3, 4, 5], 0, left=False)
+    check(pops_all, range(4), [[1], [2], 3, 4, 5], 0, left=True)
+
+
+def stack_of_tuples(it, stack, seen, n):
+    while stack:
+        y, x, w = stack.pop()
+        n += 1
+        for dy, dx in ((0, 1), (1, 0), (0, -1), (-1, 0)):
+            v, u = y + dy, x + dx
+            if 0 <= v < len(seen) and 0 <= u < len(seen[0]) and not seen[v][u]:
+                seen[v][u] = True
+                stack.append((v, u, w + 0.5))
+    return n, stack, seen
+
+
+def test_stack_of_tuples():
+    seen = (R.random((9, 9)) < 0.3).tolist()
+    check(stack_of_tuples, 0, [(4, 4, 1.0)], seen, 0, left=False)
+    check(stack_of_tuples, 0, [(4, 4), (4, 4, 1.0)], seen, 0, left=True)
+
+
+def replaced(it, items):
+    for i in it:
+        y, x = items[i]
+        items[i] = (x, y + i)
+    return items
+
+
+def test_items_that_are_tuples():
+    check(replaced, range(3), [(1, 2), (3, 4), (5, 6)], left=False)
+    check(replaced, range(3), [(1, 2), [3, 4], (5, 6)], left=True)
+    check(replaced, range(3), [(1, 2), (3, 4, 5), (5, 6)], left=True)
+
+
+def of_arrays(it, a, queue, out, s):
+    for i in it:
+        queue.append(a[i])
+        if len(queue) > 4:
+            v = queue.pop()
+            s = s + v
+            queue[0] = v
+            out[i] = queue[1]
+    return queue, out, s
+
+
+def test_numpy_numbers():
+    for dtype in ("int64", "float64", "uint8", "float32", "int16"):
+        a = R.integers(0, 9, 30).astype(dtype)
+        check(of_arrays, range(30), a, [a[0], a[1]], np.zeros(30), 0, left=False)
+        check(of_arrays, range(30), a, [1, 2, 3.5], np.zeros(30), 0, left=True)

@@ -233,6 +233,15 @@ range_enters(PyObject *value, const Input *in, Word *at)
 
 static bool is_list_of(PyObject *value, const char *levels);
 
+static bool
+is_scalar(PyObject *value, int num)
+{
+    PyObject *type = PyArray_TypeObjectFromType(num);
+    bool found = (PyObject *)Py_TYPE(value) == type;
+    Py_XDECREF(type);
+    return found;
+}
+
 /* Whether a tuple has items of these kinds; a parenthesis ends them. */
 static bool
 is_tuple_of(PyObject *value, const char *kinds)
@@ -260,7 +269,7 @@ is_list_of(PyObject *value, const char *levels)
     case 'z': return PyComplex_CheckExact(value);
     case '(': return is_tuple_of(value, levels + 1);
     case 'l': break;
-    default: return false;
+    default: return *levels >= 'A' && *levels <= 'A' + NPY_DOUBLE && is_scalar(value, *levels - 'A');
     }
     if (!PyList_CheckExact(value)) {
         return false;
@@ -268,7 +277,7 @@ is_list_of(PyObject *value, const char *levels)
     if (PyList_GET_SIZE(value) == 0) {
         return levels[1] == 'e';
     }
-    return is_list_of(PyList_GET_ITEM(value, 0), levels + 1);
+    return is_list_of(PyList_GET_ITEM(value, PyList_GET_SIZE(value) - 1), levels + 1);
 }
 
 static Word *

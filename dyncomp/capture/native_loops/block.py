@@ -334,6 +334,8 @@ class Block:
             return value.text if kind.parts[0][1] == "bool" else f"{value.text} != 0"
         if kind.family == "none":
             return "false"
+        if kind.family == "list":
+            return f"LIST({value.parts[0]})->size != 0"
         if kind.family == "complex":
             return f"({value.parts[0]} != 0 || {value.parts[1]} != 0)"
         if kind.family in ("text", "bytes"):

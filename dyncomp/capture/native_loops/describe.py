@@ -21,6 +21,7 @@ from .kinds import (
     NP_COMPLEX,
     NUMPY,
     OPAQUE,
+    SHORT,
     TEXTS,
     UNBOUND_KIND,
     IterDetail,
@@ -32,6 +33,7 @@ from .kinds import (
     progress,
     range_kind,
     source_kind,
+    tuple_kind,
 )
 
 Described = tuple[Kind, tuple[Any, ...]]
@@ -97,7 +99,8 @@ def _array(value: Any, number: int) -> Described:
     if ndim > MOST_AXES or (shape and max(shape) > LARGEST_AXIS):
         return OPAQUE, (number,)
     dense = ndim > 0 and strides[-1] == value.itemsize
-    kind = _array_kind(code, ndim, value.flags.writeable, dense)
+    last = shape[-1] if ndim and 0 < shape[-1] <= SHORT else 0
+    kind = _array_kind(code, ndim, value.flags.writeable, dense, 0, last)
     return kind, (value.__array_interface__["data"][0], *shape, *(strides[:-1] if dense else strides), number)
 
 
@@ -201,7 +204,8 @@ def advance(iterator: Any, steps: int) -> None:
 CAN_ADVANCE = (RANGE_ITERATOR, *_OF_SEQUENCE)
 
 
-_ITEMS = {kind: KIND_OF_TYPE[kind] for kind in (int, float, bool, complex)}
+_NOT_ITEMS = (np.bool_, np.complex128, type(None))
+_ITEMS = {found: kind for found, kind in KIND_OF_TYPE.items() if found not in _NOT_ITEMS}
 _DEEPEST = 3
 
 
@@ -213,12 +217,20 @@ def _list_kind(item: Kind | None) -> Kind:
 def _kind_of_list(value: list[Any], depth: int) -> Kind | None:
     if not value:
         return _list_kind(None)
-    first = value[0]
-    if type(first) is list:
-        item = _kind_of_list(first, depth + 1) if depth < _DEEPEST else None
+    last = value[-1]
+    if type(last) is list:
+        item = _kind_of_list(last, depth + 1) if depth < _DEEPEST else None
+    elif type(last) is tuple:
+        item = _kind_of_tuple(last)
     else:
-        item = _ITEMS.get(type(first))
+        item = _ITEMS.get(type(last))
     return None if item is None else _list_kind(item)
+
+
+def _kind_of_tuple(value: tuple[Any, ...]) -> Kind | None:
+    kinds = [_ITEMS.get(type(item)) for item in value[: _MOST_ITEMS + 1]]
+    known = [kind for kind in kinds if kind is not None]
+    return tuple_kind(known) if 0 < len(known) == len(value) else None
 
 
 def _list(value: Any, number: int) -> Described:

@@ -143,22 +143,29 @@ _LONGEST_STEP = 2**20
 MOST_AXES = 6
 
 
+SHORT = 4
+"""Up to this length the last axis of an array is part of its kind."""
+
+
 class ArrayDetail(NamedTuple):
-    """``depth``: how many single indices lead from the array given at entry to this view of it."""
+    """``depth``: how many single indices lead from the array given at entry to this view of it. ``last``: the
+    length of the last axis where it is short, else 0."""
 
     scalar: Kind
     ndim: int
     writeable: bool
     dense: bool
     depth: int
+    last: int
 
 
-def array_kind(code: str, ndim: int, writeable: bool, dense: bool, depth: int = 0) -> Kind:
+def array_kind(code: str, ndim: int, writeable: bool, dense: bool, depth: int = 0, last: int = 0) -> Kind:
     """Arrays of NumPy scalars ``code``; ``dense``: the last axis is contiguous. Parts: data, sizes,
     strides in
     bytes (of a dense array without the last), the number of the object, and the indices that lead to a
     view."""
     name = f"a{ndim}{code}{'w' if writeable else 'r'}{'c' if dense else 's'}{depth or ''}"
+    name += f"l{last}" if last else ""
     sizes = [(f"_n{k}", "i64") for k in range(ndim)]
     strides = [(f"_s{k}", "i64") for k in range(ndim - dense)]
     path = [(f"_x{k}", "i64") for k in range(depth)]
@@ -171,7 +178,31 @@ def array_kind(code: str, ndim: int, writeable: bool, dense: bool, depth: int = 
             found = found[index]
         return found
 
-    return Kind("array", name, parts, box, ArrayDetail(NUMPY[code], ndim, writeable, dense, depth))
+    return Kind("array", name, parts, box, ArrayDetail(NUMPY[code], ndim, writeable, dense, depth, last))
+
+
+class VectorDetail(NamedTuple):
+    """``slot``: the local that holds it, None of one that was just made."""
+
+    scalar: Kind
+    size: int
+    slot: str | None = None
+
+
+def vector_kind(detail: VectorDetail) -> Kind:
+    """Short arrays made in the loop: their elements."""
+    scalar, slot = detail.scalar, detail.slot
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        return np.array(values, scalar.detail)
+
+    parts = tuple((f"_{k}", scalar.parts[0][1]) for k in range(detail.size))
+    held = (
+        ""
+        if slot is None
+        else "h" + "".join(c if c.isalnum() and c.isascii() else f"_{ord(c):x}" for c in slot)
+    )
+    return Kind("vector", f"v{detail.size}{scalar.code}{held}", parts, box, detail)
 
 
 class ListDetail(NamedTuple):

@@ -1,14 +1,28 @@
-"""Lists of numbers, and lists of such lists, in generated code: CPython's own objects, read and
-written in place.
+"""Lists of numbers or of tuples of numbers, and lists of such lists, in generated code: CPython's own
+objects, read and written in place.
 
-Of which type the items are is guessed from the first one; where an item is of another, generated code leaves.
+Of which type the items are is guessed from the last one; where an item is of another, generated code leaves.
 """
 
 from __future__ import annotations
 
 from .arithmetic import bounds
 from .block import Block
-from .kinds import BOOL, COMPLEX, FLOAT, INT, LARGEST_AXIS, ListDetail, Value, list_kind, method_kind
+from .kinds import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    LARGEST_AXIS,
+    NONE_VALUE,
+    Kind,
+    ListDetail,
+    TupleValue,
+    Value,
+    items_of,
+    list_kind,
+    method_kind,
+)
 from .walk import Stop
 
 _MADE = {
@@ -37,10 +51,55 @@ def item_at(b: Block, value: Value, position: str) -> Value:
         b.check(f"TYPE({item}) == &PyList_Type", "an item of another type")
         inner = list_kind(kind.detail.item, detail.depth + 1)
         return Value(inner, (item, *value.parts[1:], position))
+    return _read(b, item, kind)
+
+
+def _read(b: Block, item: str, kind: Kind) -> Value:
+    """What a number, or a tuple of numbers, is; generated code leaves where it is something else."""
+    if kind.family == "tuple":
+        size = len(kind.detail)
+        b.check(f"TYPE({item}) == &PyTuple_Type && LIST({item})->size == {size}", "an item of another type")
+        inner = [b.temp("char*", f"LOAD(char*, {item} + {24 + 8 * k})") for k in range(size)]
+        return TupleValue([_read(b, text, found) for text, found in zip(inner, kind.detail)])
+    if kind.family == "numpy":
+        b.check(f"TYPE({item}) == {_numpy_type(b, kind)}", "an item of another type")
+        return b.new(kind, f"LOAD({kind.parts[0][1]}, {item} + 16)")
     names = tuple(b.walker.temp(ctype) for _, ctype in kind.parts)
     places = ", ".join(f"&{name}" for name in names)
     b.check(f"item_{kind.family}({item}, {places})", "an item of another type")
     return Value(kind, names)
+
+
+def _numpy_type(b: Block, kind: Kind) -> str:
+    """The C variable with the address of a scalar type of NumPy."""
+    if kind.code == "b1":
+        raise Stop("NumPy's bools in a list")
+    return b.walker.numpy_type(kind)
+
+
+def _make(b: Block, value: Value) -> str:
+    """A new object, a number or a tuple of numbers; where there is no memory generated code leaves."""
+    kind = value.kind
+    if kind.family == "tuple":
+        if not kind.detail:
+            raise Stop("an empty tuple in a list")
+        items = [_make(b, item) for item in items_of(value)]
+        made = b.temp("char*", f"PyTuple_New({len(items)})")
+        b.check(f"{made} != 0", "no memory")
+        for k, item in enumerate(items):
+            b.line(f"STORE(char*, {made} + {24 + 8 * k}, {item});")
+        return made
+    if kind.family == "numpy":
+        found = _numpy_type(b, kind)
+        made = b.temp("char*", f"new_scalar({found})")
+        b.check(f"{made} != 0", "no memory")
+        b.line(f"STORE({kind.parts[0][1]}, {made} + 16, {value.text});")
+        return made
+    if kind not in _MADE:
+        raise Stop(f"{kind} is put into a list")
+    made = b.temp("char*", f"{_MADE[kind]}({', '.join(value.parts)})")
+    b.check(f"{made} != 0", "no memory")
+    return made
 
 
 def _position(b: Block, value: Value, index: Value) -> str:
@@ -57,33 +116,60 @@ def _position(b: Block, value: Value, index: Value) -> str:
 
 
 def store(b: Block, target: Value, index: Value, value: Value) -> None:
-    """``target[index] = value`` where what was there is a number, too."""
-    if value.kind not in _MADE:
-        raise Stop(f"{value.kind} is put into a list")
+    """``target[index] = value`` where what was there is a number, too, or a tuple as it is."""
+    item = target.kind.detail.item
     position = _position(b, target, index)
     old = b.temp("char*", f"LIST({target.parts[0]})->items[{position}]")
-    b.check(f"is_plain_number({old})", "an item of another type is replaced")
-    made = b.temp("char*", f"{_MADE[value.kind]}({', '.join(value.parts)})")
-    b.check(f"{made} != 0", "no memory")
-    b.line(f"LIST({target.parts[0]})->items[{position}] = {made};")
+    if item is not None and item.family in ("tuple", "numpy"):
+        _read(b, old, item)
+    else:
+        b.check(f"is_plain_number({old})", "an item of another type is replaced")
+    made = _make(b, value)
+    place = f"LIST({target.parts[0]})->items[{position}]"
+    if value.kind.family == "tuple":  # garbage may have been collected meanwhile, and run code of the program
+        again = f"{position} < LIST({target.parts[0]})->size && {place} == {old}"
+        leave = b.leave_label("a list that changed meanwhile")
+        b.line(f"if (unlikely(!({again}))) {{ Py_DecRef({made}); goto {leave}; }}")
+    b.line(f"{place} = {made};")
     b.line(f"Py_DecRef({old});")
 
 
 def attribute(b: Block, value: Value, name: str) -> Value:
-    if name != "append":
+    if name not in ("append", "pop"):
         raise Stop(f"the attribute {name} of a list")
     return Value(method_kind(value.kind, name), value.parts)
 
 
-def append(b: Block, target: Value, value: Value) -> None:
-    """``target.append(value)``. No loop goes over a list meanwhile."""
-    if value.kind not in _MADE or b.scope.parent is not None:
-        raise Stop(f"{value.kind} is appended to a list")
+def call(b: Block, target: Value, name: str, args: list[Value]) -> Value:
+    """A method. No loop goes over a list meanwhile."""
+    if b.scope.parent is not None:
+        raise Stop("a function that changes a list")
     for held in b.stack:
         if held.kind.family == "iter" and held.kind.detail.source is not None and "list" in held.kind.code:
-            raise Stop("a list grows in a loop over a list")
-    made = b.temp("char*", f"{_MADE[value.kind]}({', '.join(value.parts)})")
-    b.check(f"{made} != 0", "no memory")
+            raise Stop("a list changes its size in a loop over a list")
+    if name == "append" and len(args) == 1:
+        return _append(b, target, args[0])
+    if name == "pop" and (not args or (len(args) == 1 and args[0].constant == -1)):
+        return _pop(b, target)
+    raise Stop(f"a call of the method {name} of a list")
+
+
+def _append(b: Block, target: Value, value: Value) -> Value:
+    made = _make(b, value)
     b.line(f"if (unlikely(PyList_Append({target.parts[0]}, {made}))) {{ PyErr_Clear(); Py_DecRef({made});")
     b.line(f"goto {b.leave_label('no memory')}; }}")
     b.line(f"Py_DecRef({made});")
+    return NONE_VALUE
+
+
+def _pop(b: Block, target: Value) -> Value:
+    """The last item. Where CPython gives memory back, it is asked to."""
+    item = target.kind.detail.item
+    if item is None or item.family == "list":
+        raise Stop("pop of a list of lists")
+    size = b.temp("i64", f"LIST({target.parts[0]})->size - 1")
+    b.check(f"{size} >= 0", "pop from an empty list")
+    held = b.temp("char*", f"LIST({target.parts[0]})->items[{size}]")
+    value = _read(b, held, item)
+    b.check(f"list_shrink({target.parts[0]}, {size}, {held})", "no memory")
+    return value

@@ -20,6 +20,7 @@ from ..bytecode.flow import successors
 from ..bytecode.instr import JUMPS, CanonicalCode, Instr, pops_pushes
 from ..bytecode.loop_find import Loop
 from ..pyver import decode
+from .kinds import SHORT
 
 NUMBER: tuple[Any, ...] = ("number",)
 UNKNOWN: tuple[Any, ...] = ("unknown",)
@@ -40,7 +41,7 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
     if isinstance(obj, _SCALARS):
         return NUMBER
     if type(obj) is np.ndarray:
-        return ("array", obj.ndim) if obj.ndim and obj.dtype.kind in "biufc" else UNKNOWN
+        return array_kind(obj.shape) if obj.ndim and obj.dtype.kind in "biufc" else UNKNOWN
     if type(obj) in (str, bytes, bytearray):
         return ("items", NUMBER)  # characters count as numbers
     if type(obj) is range:
@@ -48,6 +49,16 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
     if type(obj) in (list, tuple) and depth:
         return _of_items([kind_of(item, depth - 1) for item in obj[:_LOOKED_AT]])
     return ("object", obj)
+
+
+def array_kind(shape: Sequence[Any]) -> Kind:
+    """Arrays by their number of dimensions, and the length of the last one where that is short."""
+    last = shape[-1]
+    return ("array", len(shape), last if type(last) is int and 0 < last <= SHORT else 0)
+
+
+def _is_row(kind: Kind) -> bool:
+    return kind[0] == "array" and kind[1] == 1 and bool(kind[2])
 
 
 def _of_items(kinds: Sequence[Kind]) -> Kind:
@@ -147,9 +158,13 @@ class _Walk:
             return
         if instr.op in _ON_NUMBERS:
             count = 1 if instr.op.startswith("UNARY") else 2
-            if any(stack.pop() != NUMBER for _ in range(count)):
+            taken = [stack.pop() for _ in range(count)]
+            rows = [kind for kind in taken if kind != NUMBER]
+            if any(not _is_row(kind) or kind != rows[0] for kind in rows):
                 raise NotScalar
-            stack.append(NUMBER)
+            if rows and instr.op == "COMPARE_OP":
+                raise NotScalar
+            stack.append(rows[0] if rows else NUMBER)
             return
         if instr.op not in _PLAIN:
             raise NotScalar
@@ -180,9 +195,14 @@ class _Walk:
     def load_attr(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         owner = stack.pop()
         if owner[0] == "array":
+            if name == "sum" and _is_row(owner):
+                stack.append(("object", complex))  # called it gives a number
+                return
             if name not in _ATTRIBUTES:
                 raise NotScalar
             stack.append(_ATTRIBUTES[name])
+        elif owner[0] == "items" and name in ("append", "pop"):
+            stack.append(("method", name, owner[1]))
         elif owner == NUMBER and name in ("real", "imag"):
             stack.append(NUMBER)
         elif owner == NUMBER and name == "conjugate":
@@ -198,7 +218,8 @@ class _Walk:
 
     def store_subscr(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         key, owner, value = stack.pop(), stack.pop(), stack.pop()
-        if _element(owner, key) != NUMBER or value != NUMBER:
+        place = _element(owner, key)
+        if not (place == NUMBER or _is_row(place)) or value not in (NUMBER, place):
             raise NotScalar
 
     def build_tuple(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
@@ -212,6 +233,8 @@ class _Walk:
             stack += reversed(owner[1:])
         elif owner[0] == "items":
             stack += [owner[1]] * count
+        elif _is_row(owner):
+            stack += [NUMBER] * count
         else:
             raise NotScalar
 
@@ -236,6 +259,9 @@ class _Walk:
         args = stack[len(stack) - count :]
         del stack[len(stack) - count :]
         callee = stack.pop()
+        if callee[0] == "method":
+            stack.append(_changed(callee, args))
+            return
         if callee[0] != "object":
             raise NotScalar
         stack.append(self._called(callee[1], args, names))
@@ -253,6 +279,10 @@ class _Walk:
         if function in (enumerate, zip) and args:
             items = [_element(kind, NUMBER) for kind in args]
             return ("items", ("tuple", *([NUMBER] if function is enumerate else []), *items))
+        if function in (np.dot, np.linalg.norm, np.sum) and args and all(map(_is_row, args)):
+            return NUMBER
+        if function is np.zeros and args == [NUMBER]:
+            return _ROW
         gives_number = isinstance(function, np.ufunc) or function in _CALLED or _is_math(function)
         gives_number = gives_number or (isinstance(function, type) and issubclass(function, np.generic))
         if not gives_number or not numbers:
@@ -268,6 +298,20 @@ class _Walk:
         return walk.run(0, dict(zip(raw.co_varnames, args)), [])
 
 
+def _changed(method: Kind, args: list[Kind]) -> Kind:
+    """What ``append`` or ``pop`` of a list gives."""
+    _, name, item = method
+    if name == "append":
+        flat = args[0][1:] if args and args[0][0] == "tuple" else args
+        if len(args) != 1 or any(kind != NUMBER for kind in flat):
+            raise NotScalar
+        return NUMBER
+    if args and args != [NUMBER]:
+        raise NotScalar
+    found: Kind = item
+    return found
+
+
 def _is_math(function: Any) -> bool:
     return getattr(function, "__self__", None) in (math, cmath)
 
@@ -278,7 +322,7 @@ def _element(owner: Kind, key: Kind) -> Kind:
         keys = key[1:] if key[0] == "tuple" else (key,)
         if any(part != NUMBER for part in keys) or len(keys) > owner[1]:
             raise NotScalar
-        return NUMBER if len(keys) == owner[1] else ("array", owner[1] - len(keys))
+        return NUMBER if len(keys) == owner[1] else ("array", owner[1] - len(keys), owner[2])
     if key != NUMBER:
         raise NotScalar
     if owner[0] == "items":
@@ -289,6 +333,7 @@ def _element(owner: Kind, key: Kind) -> Kind:
     raise NotScalar
 
 
+_ROW = ("array", 1, 3)
 _ATTRIBUTES: dict[str, Kind] = {"shape": ("items", NUMBER), "size": NUMBER, "ndim": NUMBER}
 _CALLED = frozenset({ord, chr, abs, int, float, bool, complex, round, pow, min, max})
 # they take numbers, or nothing, and give numbers, or nothing

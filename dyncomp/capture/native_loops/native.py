@@ -96,6 +96,9 @@ class Run:
                 local[place_of[output.slot]] = UNBOUND
             at += output.words
         stack = _boxed(leave.stack, parts, objects)
+        for depth, kind in enumerate(leave.stack):
+            if kind.family == "vector" and kind.detail.slot is not None:
+                stack[depth] = local[place_of[kind.detail.slot]]
         self._advance(stack, parts)
         return leave.place, stack, local
 

@@ -60,7 +60,16 @@ def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
     if kind.family == "numpy":
         return place, "s", detail.type, detail.num, 0, 0, 0
     if kind.family == "array" and not detail.depth:
-        return place, "a", None, detail.scalar.detail.num, detail.ndim, detail.writeable, detail.dense
+        length = (detail.last + 1) << 1 if detail.last else 0
+        return (
+            place,
+            "a",
+            None,
+            detail.scalar.detail.num,
+            detail.ndim,
+            detail.writeable,
+            length | detail.dense,
+        )
     if kind.family == "iter" and detail.source is None and detail.facts is None and on_stack and place == 0:
         return place, "r", None, detail.step, detail.sign, detail.nonnegative, 0
     if kind.family in ("text", "bytes"):
@@ -75,9 +84,16 @@ def _levels(kind: Kind) -> str:
     item = kind.detail.item
     if item is None:
         return "le"
-    if item == COMPLEX:
-        return "lz"
-    return "l" + (_PLAIN[item] if item in _PLAIN else _levels(item))
+    if item.family == "tuple":
+        return f"l({''.join(map(_level, item.detail))})"
+    return "l" + (_levels(item) if item.family == "list" else _level(item))
+
+
+def _level(kind: Kind) -> str:
+    """A number; of NumPy's by its type's number, from A."""
+    if kind.family == "numpy":
+        return chr(ord("A") + kind.detail.num)
+    return "z" if kind == COMPLEX else _PLAIN[kind]
 
 
 def _output(native: NativeLoop, program: Program, name: str, depth: int) -> tuple[int, int, tuple[Box, ...]]:

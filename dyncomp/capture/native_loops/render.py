@@ -38,12 +38,15 @@ double atan2(double, double); double hypot(double, double);
 double fmod(double, double);
 double libm_pow(double, double) __asm__("pow"); /* not a builtin: that of 2.0 would be x * x */
 }
-struct List { i64 references; void* type; i64 size; char** items; };
+struct List { i64 references; void* type; i64 size; char** items; i64 allocated; };
 extern "C" {
-extern char PyLong_Type, PyFloat_Type, PyBool_Type, PyList_Type, PyComplex_Type;
+extern char PyLong_Type, PyFloat_Type, PyBool_Type, PyList_Type, PyComplex_Type, PyTuple_Type;
 char* PyLong_FromLongLong(i64); char* PyFloat_FromDouble(double); char* PyBool_FromLong(long);
 char* PyComplex_FromDoubles(double, double);
-int PyList_Append(char*, char*); void PyErr_Clear(); void Py_DecRef(char*);
+char* PyTuple_New(i64); char* PyImport_ImportModule(const char*);
+char* PyObject_GetAttrString(char*, const char*); void* PyType_GetSlot(char*, int);
+int PyList_SetSlice(char*, i64, i64, char*); int PyList_Append(char*, char*);
+void PyErr_Clear(); void Py_DecRef(char*);
 }
 #define LIST(p) ((volatile List*)(p))
 #define TYPE(p) (((char**)(p))[1])
@@ -77,6 +80,29 @@ static inline bool item_complex(char* item, double* real, double* imaginary) {
 static inline bool is_plain_number(char* item) {
   char* type = TYPE(item);
   return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyComplex_Type;
+}
+static char* numpy_type(const char* name) {
+  char *module = PyImport_ImportModule("numpy"), *found = module ? PyObject_GetAttrString(module, name) : 0;
+  if (!found) PyErr_Clear();
+  if (module) Py_DecRef(module);
+  return found;
+}
+static char* new_scalar(char* type) {
+  char* (*allocate)(char*, i64) = (char* (*)(char*, i64))PyType_GetSlot(type, 47); /* tp_alloc */
+  char* made = allocate(type, 0);
+  if (!made) PyErr_Clear();
+  return made;
+}
+/* Take off the last item: as list_resize does. */
+static inline bool list_shrink(char* list, i64 size, char* item) {
+  if (size < LIST(list)->allocated >> 1) {
+    if (!PyList_SetSlice(list, size, size + 1, 0)) return true;
+    PyErr_Clear();
+    return false;
+  }
+  LIST(list)->size = size;
+  Py_DecRef(item);
+  return true;
 }
 /* The whole part of a double, and whether it fits; the processor marks what does not by the least number. */
 static inline bool as_int(double x, i64* result) {
@@ -183,13 +209,16 @@ def render(
     reads = [f"{name} = ({ctype})in[{k}].{form};" for k, (name, ctype, form) in enumerate(entry)]
     stack_words = max([1 + sum(len(k.parts) for k in leave.stack) for leave in walker.leaves], default=1)
     outputs, writes, words = _outputs(walker, stack_words)
-    text = [f"/* {title} */", PRELUDE, f'extern "C" i64 {symbol}(const Word* in, Word* out) {{']
+    text = [f"/* {title} */", PRELUDE]
+    text += [f"static char* type_{code};" for code in walker.numpy_types]
+    text += [f'extern "C" i64 {symbol}(const Word* in, Word* out) {{']
     text += [f"  {line}" for line in _declarations(walker)]
     sizes = [size for value in env.values() if value.kind.family == "array" for size in arrays.sizes(value)]
     known = [f"if ((u64){size} > {LARGEST_AXIS}) __builtin_unreachable();" for size in sizes]
     text += [
         f"  i64 budget = {SOFT_BUDGET + HARD_BUDGET}, left;",
         *(f"  {line}" for line in (*reads, *known)),
+        *(f"  {_found_type(code, name)}" for code, name in walker.numpy_types.items()),
         f"  {first}",
     ]
     for version in walker.versions.values():
@@ -213,6 +242,10 @@ def render(
         assumptions=tuple(walker.assumptions),
         goes_round=walker.goes_round,
     )
+
+
+def _found_type(code: str, name: str) -> str:
+    return f'if (!type_{code} && !(type_{code} = numpy_type("{name}"))) __builtin_trap();'
 
 
 def _comment(text: str) -> str:

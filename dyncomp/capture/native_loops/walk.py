@@ -127,12 +127,18 @@ class Walker:
         self.inputs: dict[str, tuple[Any, Any]] = {}
         self.requests: set[Access] = set()
         self.goes_round = False
+        self.numpy_types: dict[str, str] = {}
         self.temps = 0
 
     # -- variables --------------------------------------------------------------------------------------
     def variable(self, name: str, ctype: str) -> str:
         self.variables[name] = ctype
         return name
+
+    def numpy_type(self, kind: Kind) -> str:
+        """The variable with the address of a scalar type of NumPy."""
+        self.numpy_types[kind.code] = kind.detail.type.__name__
+        return f"type_{kind.code}"
 
     def temp(self, ctype: str) -> str:
         self.temps += 1

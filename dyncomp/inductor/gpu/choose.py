@@ -45,7 +45,7 @@ class Device:
         import triton
 
         texts = [self.library.facts(self.index)[0], triton.__version__, plain]
-        for kernel in kernels:
+        for kernel in (part for whole in kernels for part in whole.all):
             texts += [kernel.source, str((kernel.programs, kernel.num_warps, kernel.num_stages))]
         return key_of(texts)
 
@@ -73,7 +73,7 @@ class Choice:
         self.tuned = device.tuning is not None and repeatable
         self.key = device.key(kernels, plain)
         self.needs_alignment = list(needs_alignment)
-        self.variants: list[Variants | None] = [None] * len(self.kernels)
+        self.variants: list[list[Variants]] = [[] for _ in self.kernels]
         self.works: set[tuple[int, bool]] = set()
         self.best: int | None = None if self.tuned else usual
 
@@ -102,15 +102,17 @@ class Choice:
         return True
 
     def _launch(self, number: int, aligned: bool, stream: int, places: Sequence[int]) -> None:
-        self._variants(number).get(aligned)(self.kernels[number].grid(), stream, *places)
+        for variants in self._variants(number):
+            variants.get(aligned)(variants.kernel.grid(), stream, *places)
 
-    def _variants(self, number: int) -> Variants:
-        variants = self.variants[number]
-        if variants is None:
-            kernel = self.kernels[number]
-            module = load_module(kernel.name, kernel.source)
-            variants = self.variants[number] = Variants(module, kernel, self.device.driver, self.device.index)
-        return variants
+    def _variants(self, number: int) -> list[Variants]:
+        """Of a candidate's kernels, in order."""
+        found = self.variants[number]
+        if not found:
+            for kernel in self.kernels[number].all:
+                module = load_module(kernel.name, kernel.source)
+                found.append(Variants(module, kernel, self.device.driver, self.device.index))
+        return found
 
     # -- measuring ----------------------------------------------------------------------------
     def _find(self, plain: Callable[[], None], stream: int, places: Sequence[int]) -> int:
@@ -120,7 +122,7 @@ class Choice:
             return known + PLAIN
         aligned = _are_aligned(places)
         able = [k for k in range(len(self.kernels)) if aligned or not self.needs_alignment[k]]
-        jobs = [(self._variants(k).function, self.kernels[k]) for k in able]
+        jobs = [(v.function, v.kernel) for k in able for v in self._variants(k)]
         self.device.driver.prepare(jobs, aligned)
         tuning = self.device.tuning or Tuning()
         left = tuning.seconds * 1e3

@@ -6,16 +6,22 @@ faster, or the template does not compile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...dataclass import dataclass
 from ...symint import ShapeEnv
 from ..chain import find_chain
-from ..epilogue import Chained, FusedProduct, Item, find_epilogue
+from ..epilogue import Chained, FusedProduct, Item, RowGroup, find_epilogue
 from ..fuse import LibraryCall
+from ..lower_contract import Operand, Product
 from ..lower_emit import Emitted
+from ..lower_values import Storage, place_of
+from ..row_groups import fuse_row_groups
+from ..schedule import CallBlas, CallRows, Matrix, RowCall, TileKernel
 from ..softmax import is_softmax
 from .convolution import detail_of, is_convolution
+from .rows import merged_of
 
 
 @dataclass(eq=False)
@@ -44,7 +50,10 @@ def join_steps(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[It
         if left[at] is item and _is_product(item):
             assert isinstance(item, LibraryCall)
             _join_chain(left, at, item, env)
-    for at, still in enumerate(items):
+    joined = [item for item in left if item is not None]
+    grouped = fuse_row_groups(joined, env, _is_product, _is_rows)
+    left = list(grouped)
+    for at, still in enumerate(grouped):
         if left[at] is still and _is_product(still):
             assert isinstance(still, LibraryCall)
             _join_epilogue(left, at, still, env)
@@ -55,6 +64,47 @@ def join_steps(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[It
 
 def _is_product(item: Item | None) -> bool:
     return isinstance(item, LibraryCall) and item.kind == "blas"
+
+
+# -- groups of rows ---------------------------------------------------------------------------
+def _is_rows(group: RowGroup) -> bool:
+    """Whether there is a template for a group."""
+    return merged_of(rows_of(group, id)) is not None
+
+
+def rows_of(group: RowGroup, number: Callable[[Storage], int]) -> CallRows:
+    """A group as a step; ``number`` gives the slots of storages."""
+    steps = []
+    for member in group.members:
+        item = member.item
+        if isinstance(item, LibraryCall):
+            steps.append(
+                RowCall(member.kind, member.matrix, _product(member.kind, member.matrix, item, number))
+            )
+            continue
+        held = {k for k, _ in member.held}
+        slots = tuple(0 if k in held else number(s) for k, s in enumerate(item.storages))
+        tile = TileKernel(item.kernel, slots, -1, held=member.held, matrices=len(group.matrices))
+        steps.append(RowCall("kernel", -1, None, tile))
+    dtype = next(s.product.dtype for s in steps if s.product is not None)
+    return CallRows(dtype, tuple(steps), len(group.matrices))
+
+
+def _product(kind: str, matrix: int, call: LibraryCall, number: Callable[[Storage], int]) -> CallBlas:
+    detail: Product = call.detail
+
+    def place(operand: Operand) -> Matrix:
+        at = place_of(operand.value)
+        steps = (operand.row_stride, operand.col_stride, operand.batch_strides)
+        return Matrix(number(at.storage), at.offset, *steps)
+
+    a = detail.a
+    held = matrix >= 0 and kind != "scores"
+    left = Matrix(0, 0, a.row_stride, a.col_stride, a.batch_strides) if held else place(a)
+    target = None if kind == "scores" else place(detail.c)
+    dtype, source = call.value.dtype, detail.b.value.dtype
+    made = CallBlas(dtype, detail.m, detail.n, detail.k, left, place(detail.b), target, detail.batch)
+    return made if source is dtype else replace(made, source=source)
 
 
 def _join_chain(left: list[Item | None], at: int, first: LibraryCall, env: ShapeEnv) -> None:

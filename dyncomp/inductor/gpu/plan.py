@@ -7,14 +7,14 @@ from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims.table import TABLE
 from ...symint import Dim
-from ..epilogue import Item, target_of
+from ..epilogue import Item, RowGroup, target_of
 from ..fuse import LibraryCall
 from ..launch import PyCallStep
 from ..lower_values import Storage
 from ..plan import Planner
-from ..schedule import Alternatives
+from ..schedule import Alternatives, Step
 from .convolution import convolved, detail_of
-from .fuse import JoinedChain, JoinedConvolution, JoinedProduct
+from .fuse import JoinedChain, JoinedConvolution, JoinedProduct, rows_of
 
 
 @dataclass
@@ -35,6 +35,8 @@ class DevicePlanner(Planner):
             self._product(item)
         elif isinstance(item, JoinedChain):
             self._attention(item)
+        elif isinstance(item, RowGroup):
+            self._rows(item)
         elif isinstance(item, LibraryCall) and item.kind == "blas":
             product = self._blas(item)
             self.current.append(Alternatives(product, (product,)))
@@ -61,6 +63,19 @@ class DevicePlanner(Planner):
         private = self._keep_private(held)
         plain = (self._blas(item.first), self._kernel(item.whole), self._blas(item.second))
         self.current.append(Alternatives(fused, plain, private))
+        self.private.clear()
+
+    def _rows(self, item: RowGroup) -> None:
+        fused = rows_of(item, self.number)
+        private = self._keep_private(list(item.matrices))
+        plain: list[Step] = []
+        for member in item.members:
+            if isinstance(member.item, LibraryCall):
+                plain.append(self._blas(member.item))
+            else:
+                assert member.whole is not None
+                plain.append(self._kernel(member.whole))
+        self.current.append(Alternatives(fused, tuple(plain), private))
         self.private.clear()
 
     def _keep_private(self, storages: list[Storage]) -> tuple[tuple[DType, Dim], ...]:

@@ -8,8 +8,8 @@ from ...dataclass import dataclass
 from ...errors import LoweringError
 from ...symint import Dim, hint
 from ..render.triton import TritonKernel
-from ..schedule import Alternatives, CallBlas, CallChain, Matrix, TileKernel
-from . import attention, convolution, products
+from ..schedule import Alternatives, CallBlas, CallChain, CallRows, Matrix, TileKernel
+from . import attention, convolution, products, rows
 from .choose import PLAIN
 from .convolution import Convolved
 from .products import Processor
@@ -28,13 +28,15 @@ LARGE_SCORES = 1 << 28
 @dataclass(frozen=True)
 class Templates:
     """``kernels``: the candidates; ``plain``: what the steps one by one are, as text; ``usual``: the
-    candidate that is taken unmeasured, or ``PLAIN``; see ``choose.Choice`` for the others."""
+    candidate that is taken unmeasured, or ``PLAIN``; ``space``: bytes that the kernels share; see
+    ``choose.Choice`` for the others."""
 
     kernels: tuple[TritonKernel, ...]
     plain: str
     usual: int
     repeatable: bool
     needs_alignment: tuple[bool, ...]
+    space: int = 0
 
 
 def templates_of(step: Alternatives, processor: Processor, tune: bool) -> Templates | None:
@@ -51,7 +53,8 @@ def templates_of(step: Alternatives, processor: Processor, tune: bool) -> Templa
         kernels, usual = [kernels[usual]], 0
     needs = tuple("make_tensor_descriptor" in kernel.body for kernel in kernels)
     plain = " ".join(type(inner).__name__ for inner in step.plain)
-    return Templates(tuple(kernels), plain, usual, is_repeatable(step), needs)
+    space = rows.workspace(step.fused) if isinstance(step.fused, CallRows) else 0
+    return Templates(tuple(kernels), plain, usual, is_repeatable(step), needs, space)
 
 
 def _candidates(step: Alternatives, processor: Processor, tune: bool) -> tuple[list[TritonKernel], int]:
@@ -61,6 +64,9 @@ def _candidates(step: Alternatives, processor: Processor, tune: bool) -> tuple[l
             return [], PLAIN
         usual = PLAIN if _is_small_float(fused) else 0
         return attention.candidates(fused, processor), usual
+    if isinstance(fused, CallRows):
+        usual = PLAIN if _is_small_float(fused) else 0
+        return rows.candidates(fused), usual
     if isinstance(fused, Convolved):
         if not tune or not convolution.has_template(fused):
             return [], PLAIN
@@ -80,9 +86,9 @@ def _is_plain(step: CallBlas) -> bool:
     return step.epilogue is None or source not in products.HALVES or hint(step.k) > FUSED_DEPTH
 
 
-def _is_small_float(step: CallChain) -> bool:
+def _is_small_float(step: CallChain | CallRows) -> bool:
     """Whether a library multiplies float32 and the scores are no burden on memory."""
-    first = step.first
+    first = step.first if isinstance(step, CallChain) else _product_of(step)
     if (first.source or first.dtype) in products.HALVES:
         return False
     scores = hint(first.m) * hint(first.n) * first.dtype.itemsize
@@ -101,6 +107,8 @@ def work_of(step: CallBlas) -> int:
 
 def is_repeatable(step: Alternatives) -> bool:
     """Whether nothing that the step writes is read by it."""
+    if isinstance(step.fused, CallRows):
+        return True  # of what a group writes nothing is read by it
     fused = _product_of(step.fused)
     tiled: TileKernel | None = fused.epilogue
     return tiled is None or all(b.mode != "inout" for b in tiled.kernel.buffers)
@@ -109,6 +117,8 @@ def is_repeatable(step: Alternatives) -> bool:
 def _product_of(fused: Any) -> CallBlas:
     if isinstance(fused, CallChain):
         return fused.first
+    if isinstance(fused, CallRows):
+        return next(s.product for s in fused.steps if s.product is not None)
     if isinstance(fused, Convolved):
         return fused.product
     assert isinstance(fused, CallBlas)
@@ -125,12 +135,32 @@ def pointers(step: Alternatives) -> list[tuple[int, str]]:
         found = [_at(first.a, size), _at(first.b, size)]
         found.append(_at(second.b, (second.source or second.dtype).itemsize))
         return [*found, _at(second.c, second.dtype.itemsize), *_of_tile(first.epilogue)]
+    if isinstance(fused, CallRows):
+        return _of_rows(fused)
     fused = _product_of(fused)
     size = (fused.source or fused.dtype).itemsize
     found = [_at(fused.a, size), _at(fused.b, size)]
     if fused.c is not None:
         found.append(_at(fused.c, fused.dtype.itemsize))
     return [*found, *_of_tile(fused.epilogue)]
+
+
+def _of_rows(step: CallRows) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    for inner in step.steps:
+        product = inner.product
+        if product is None:
+            assert inner.kernel is not None
+            held = {k for k, _ in inner.kernel.held}
+            found += [(slot, "0") for k, slot in enumerate(inner.kernel.slots) if k not in held]
+            continue
+        size = products.source_of(product).itemsize
+        if inner.kind == "scores":
+            found.append(_at(product.a, size))
+        found.append(_at(product.b, size))
+        if product.c is not None:
+            found.append(_at(product.c, product.dtype.itemsize))
+    return found
 
 
 def _at(matrix: Matrix, size: int) -> tuple[int, str]:

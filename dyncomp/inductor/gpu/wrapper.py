@@ -188,6 +188,9 @@ class Wrapper:
         self.depth -= 1
         self.line("")
         places = [f"p{slot}" if offset == "0" else f"p{slot} + {offset}" for slot, offset in pointers(step)]
+        if templates.space:
+            self.line(f"space = scratch({templates.space}, device)")
+            places.append("pointer(space)")
         self.line(f"{function}({function}_plain, stream, {', '.join(places)})")
 
     def one_by_one(self, step: Alternatives) -> None:

@@ -31,7 +31,8 @@ class TritonKernel:
     buffer of the kernel, or -1 - k for workspace k. ``programs``: how many there are. ``asserts``: positions
     are checked by ``tl.device_assert``, which is compiled in with ``debug=True``. ``index``: "i32" or "i64",
     the type of the symbols. ``num_stages``: how many steps of a loop are in flight; ``fuses_multiply_add``:
-    products may be rounded together with the sums that take them."""
+    products may be rounded together with the sums that take them; ``after``: what is launched next with the
+    same pointers."""
 
     name: str
     body: str
@@ -45,6 +46,12 @@ class TritonKernel:
     index: str = "i32"
     num_stages: int = 3
     fuses_multiply_add: bool = False
+    after: TritonKernel | None = None
+
+    @property
+    def all(self) -> list[TritonKernel]:
+        """This one, and what comes after it."""
+        return [self] if self.after is None else [self, *self.after.all]
 
     @property
     def source(self) -> str:

@@ -5,6 +5,7 @@
 
 #include "blas.h"
 #include "gemm/gemm.h"
+#include "fourier.h"
 #include "graph.h"
 #include "kept.h"
 #include "linalg.h"
@@ -199,6 +200,8 @@ PyMethodDef methods[] = {
     {"reduced_qr", reduced_qr, METH_O, "np.linalg.qr of a matrix of float64."},
     {"eigh", eigh, METH_O, "np.linalg.eigh of a matrix of float64, as a tuple."},
     {"eigvalsh", eigvalsh, METH_O, "np.linalg.eigvalsh of a matrix of float64."},
+    {"transform_rows", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(transform_rows)), METH_FASTCALL,
+     "transform_rows(ufunc, x, factor, out, axis): one of NumPy's Fourier transforms along an axis, into out."},
     {nullptr, nullptr, 0, nullptr},
 };
 
