@@ -272,3 +272,17 @@ def test_transposed_whose_kernels_are_apart(backend: str, bias: bool) -> None:
             check(run, given, w, b, backend=backend)
             if rank == 2:
                 check(run, given, last(w), b, backend=backend)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_enough_channels_for_fewer_multiplications(groups: int) -> None:
+    x, w, b, r = randn(2, 32, 20, 17), randn(48, 32 // groups, 3, 3), randn(48), randn(2, 48, 20, 17)
+
+    def block(x: Any, w: Any, b: Any, r: Any) -> Any:
+        return torch.relu(F.conv2d(x, w, b, padding=1, groups=groups) + r), x + 1
+
+    compiled = dyncomp.compile(block, fullgraph=True)
+    for value in (1.0, float("inf"), float("nan")):
+        x[1, 3, 5, 6] = value
+        wanted, got = block(x, w, b, r)[0], compiled(x, w, b, r)[0]
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4, equal_nan=True)
