@@ -163,7 +163,7 @@ class Wrapper:
         sizes = [d for d in shape if isinstance(d, int)]
         if len(sizes) < len(shape):
             return "None"
-        return self.shape(contiguous_strides(tuple(sizes)))
+        return self.dims(contiguous_strides(tuple(sizes)))
 
     def address(self, number: int, exists: bool) -> None:
         self.line(f"p{number} = pointer(b{number})" if exists else f"p{number} = 0")
