@@ -6,8 +6,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...dataclass import dataclass
 from ...dtypes import float32, float64
 from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.layout import shapes_equal
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from .functional import gelu, layer_norm, relu
@@ -58,23 +61,57 @@ def _projected(
     return found
 
 
+@dataclass(frozen=True)
+class _Masked:
+    """A mask as these functions take it: what is not zero hides a key. ``kind``: of queries and keys (0), of
+    the keys of each batch (1), of all four axes (2)."""
+
+    mask: Any
+    kind: Any
+
+    def hide(self, tx: TraceContext, scores: Var) -> Var:
+        """Scores of (batch, head, query, key), -inf where they are hidden, whatever they are."""
+        if self.mask is None:
+            return scores
+        mask = need_tensor(self.mask)
+        batch, heads, length, keys = scores.type.shape
+        shapes = {0: (length, keys), 1: (batch, keys), 2: (batch, heads, length, keys)}
+        shape = shapes.get(self.kind) if type(self.kind) is int else None
+        if shape is None or not shapes_equal(mask.shape, shape):
+            raise Unsupported("attention with a mask of this shape")
+        hides = mask.var
+        if not mask.dtype.is_bool:
+            hides = pointwise(tx, "not_equal", hides, to_var(tx, 0, mask.dtype))
+        dims = (0, 3) if self.kind == 1 else tuple(range(4 - mask.ndim, 4))
+        spread = emit(tx, "broadcast_in_dim", hides, shape=(batch, heads, length, keys), dims=dims)
+        return pointwise(tx, "where", spread, to_var(tx, float("-inf"), scores.dtype), scores)
+
+
 def _attended(
-    tx: TraceContext, inputs: tuple[Any, ...], heads: int, weight: Any, bias: Any, *out: Any
+    tx: TraceContext,
+    inputs: tuple[Any, ...],
+    masked: _Masked,
+    heads: int,
+    weight: Any,
+    bias: Any,
+    *out: Any,
 ) -> ArrayRef:
-    query, key, value = _projected(tx, inputs, heads, weight, bias)
-    mixed = scaled_dot_product_attention(tx, query, key, value)
-    return linear(tx, _joined(tx, mixed), *out)
+    projected = _projected(tx, inputs, heads, weight, bias)
+    if masked.mask is not None:
+        return _attended_with_weights(tx, projected, masked, True, *out)[0]
+    return linear(tx, _joined(tx, scaled_dot_product_attention(tx, *projected)), *out)
 
 
 def _attended_with_weights(
-    tx: TraceContext, projected: list[ArrayRef], averaged: bool, *out: Any
+    tx: TraceContext, projected: list[ArrayRef], masked: _Masked, averaged: bool, *out: Any
 ) -> tuple[ArrayRef, ArrayRef]:
     """The result, and how much of each value is in it: of each head, or their mean."""
     query, key, value = projected
     turned = tensor(emit(tx, "transpose", key.var, perm=(0, 1, 3, 2)))
     factor = to_var(tx, 1.0 / math.sqrt(int(query.shape[-1])), query.dtype)
     scaled = tensor(pointwise(tx, "multiply", query.var, factor))
-    weights = emit(tx, "softmax", contiguous(tx, matmul_var(tx, scaled, turned)), axes=(3,))
+    scores = masked.hide(tx, contiguous(tx, matmul_var(tx, scaled, turned)))
+    weights = emit(tx, "softmax", scores, axes=(3,))
     result = linear(tx, _joined(tx, tensor(matmul_var(tx, tensor(weights), value))), *out)
     if not averaged:
         return result, tensor(contiguous(tx, weights))
@@ -100,15 +137,15 @@ def multi_head_attention(
     average_attn_weights: Any = True,
     mask_type: Any = None,
 ) -> tuple[Any, ...]:
-    """Without masks."""
-    if mask is not None or need_tensor(query).dtype not in (float32, float64):
-        raise Unsupported("multi-head attention with a mask, or of halves")
-    inputs = (query, key, value)
+    """What a query that sees no key gives is NaN."""
+    if need_tensor(query).dtype not in (float32, float64):
+        raise Unsupported("multi-head attention of halves")
+    inputs, masked = (query, key, value), _Masked(mask, mask_type)
     out = (proj_weight, proj_bias)
     if need_weights:
         projected = _projected(tx, inputs, num_head, qkv_weight, qkv_bias)
-        return _attended_with_weights(tx, projected, bool(average_attn_weights), *out)
-    return _attended(tx, inputs, num_head, qkv_weight, qkv_bias, *out), None
+        return _attended_with_weights(tx, projected, masked, bool(average_attn_weights), *out)
+    return _attended(tx, inputs, masked, num_head, qkv_weight, qkv_bias, *out), None
 
 
 @TABLE.function("_transformer_encoder_layer_fwd")
@@ -136,14 +173,14 @@ def encoder_layer(
     mask_type: Any = None,
 ) -> ArrayRef:
     """Attention and two linear layers, each added to what it is given, with norms before or behind."""
-    if mask is not None or need_tensor(src).dtype not in (float32, float64):
-        raise Unsupported("an encoder layer with a mask, or of halves")
+    if need_tensor(src).dtype not in (float32, float64):
+        raise Unsupported("an encoder layer of halves")
     x = need_tensor(src)
     first, second = (norm_weight_1, norm_bias_1, eps), (norm_weight_2, norm_bias_2, eps)
-    shape = (x.shape[-1],)
+    shape, masked = (x.shape[-1],), _Masked(mask, mask_type)
 
     def attended(y: ArrayRef) -> ArrayRef:
-        return _attended(tx, (y, y, y), num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias)
+        return _attended(tx, (y, y, y), masked, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias)
 
     def fed_forward(y: ArrayRef) -> ArrayRef:
         hidden = linear(tx, y, ffn_weight_1, ffn_bias_1)

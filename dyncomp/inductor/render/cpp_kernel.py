@@ -518,7 +518,8 @@ def kernel_body(
         plan = Plan(plan.order, (), plan.vector)
     calls = vector_calls and not _inlines(nest, point_ns)
     printer = Printer(nest, plan, symbols, point_ns, serial_ns, vector_calls=calls)
-    printer.streams = vector_calls and leaves_caches(kernel)
+    in_tiles = any(node.op == "staged" for node in nest.nodes)
+    printer.streams = vector_calls and leaves_caches(kernel, in_tiles)
     for array in nest.arrays:
         kind = ctext.array_type(array.dtype)
         printer.line(f"{kind} stack_{memory(array.name)}[{printer.extent(array.axes)}];")

@@ -18,7 +18,7 @@ def same(expected, found):
             expected.shape,
             expected.stride(),
         )
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
     elif isinstance(expected, (tuple, list)):
         assert type(found) is type(expected) and len(found) == len(expected)
         for a, b in zip(expected, found):
@@ -201,6 +201,59 @@ def test_multihead_attention(need_weights, average):
         return attention(q, k, k, need_weights=need_weights, average_attn_weights=average)
 
     whole(f, torch.randn(2, 5, 16), torch.randn(2, 7, 16))
+
+
+PADDING = torch.arange(5) >= torch.tensor([[5], [3]])
+HIDDEN = torch.triu(torch.ones(5, 5, dtype=torch.bool), 1)
+MASKS = {
+    "padding": (PADDING, None),
+    "queries": (None, HIDDEN),
+    "both": (PADDING, HIDDEN),
+    "numbers": (None, nn.Transformer.generate_square_subsequent_mask(5)),
+    "nothing is seen": (PADDING | torch.tensor([[True], [False]]), HIDDEN | (torch.arange(5) == 2)[:, None]),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_multihead_attention_with_masks(name, need_weights):
+    torch.manual_seed(0)
+    attention = nn.MultiheadAttention(16, 4, batch_first=True).eval()
+    padding, hidden = MASKS[name]
+
+    def f(x):
+        x = x + 0.0
+        return attention(x, x, x, key_padding_mask=padding, attn_mask=hidden, need_weights=need_weights)
+
+    whole(f, torch.randn(2, 5, 16))
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_transformer_encoder_with_masks(name):
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    padding, hidden = MASKS[name]
+
+    def f(x):
+        return encoder(x * 2, mask=hidden, src_key_padding_mask=padding)
+
+    whole(f, torch.randn(2, 5, 16), backend="inductor")
+
+
+def test_hidden_scores_that_are_no_numbers_and_wrong_masks():
+    torch.manual_seed(0)
+    attention = nn.MultiheadAttention(16, 4, batch_first=True).eval()
+
+    def f(x, padding):
+        return attention(x, x, x, key_padding_mask=padding, need_weights=True)
+
+    x = torch.randn(2, 5, 16)
+    x[1, 4] = float("inf")
+    with torch.no_grad():
+        torch.testing.assert_close(dyncomp.compile(f)(x, PADDING), f(x, PADDING), equal_nan=True)
+        with pytest.raises((RuntimeError, AssertionError)):
+            dyncomp.compile(f)(x, PADDING[:, :4])
 
 
 @pytest.mark.parametrize("options", [{}, {"norm_first": True}, {"activation": "gelu"}])
