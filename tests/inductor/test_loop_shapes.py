@@ -236,3 +236,19 @@ def test_values_of_earlier_passes_are_not_kept(sources: list[str]) -> None:
 def test_values_kept_between_three_passes(shape: tuple[int, ...]) -> None:
     check(scaled, normal(*shape), normal(*shape), rtol=1e-9)
     check(powers, normal(*shape), rtol=1e-9)
+
+
+def turned(points: Any, out: Any) -> Any:
+    moved = out + points[:, None]
+    x, y = moved[:, 0], moved[:, 1]
+    out[:, 0] = x * 0.7 - y * 0.3
+    out[:, 1] = y * 0.7 + x * 0.3
+    return out
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_are_not_joined_to_sums_and_differences_in_turn(dtype: Any) -> None:
+    """gcc 12 makes fused operations of them in vectors, and none in what is left of a loop."""
+    points, out = normal(1001, dtype=dtype), normal(1001, 2, dtype=dtype)
+    expected = turned(points, out.copy())
+    np.testing.assert_array_equal(dyncomp.compile(turned)(points, out.copy()), expected)

@@ -444,6 +444,8 @@ class Printer(AheadPrinter):
             return ctext.loaded(element, node.dtype)
         principal = self.dtype_of[node.args[1 if node.op == "where" else 0]]
         text = self.spell(node.op, principal, tuple(self.env[a] for a in node.args))
+        if node.out in self.apart:
+            text = f"dc_apart_{ctext.short_name(principal)}({text})"
         if node.dtype.name in ctext.HALVES and node.op not in _EXACT_IN_HALF:
             return f"dc_round_{ctext.HALVES[node.dtype.name]}({text})"
         return text

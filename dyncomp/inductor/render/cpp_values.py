@@ -56,6 +56,7 @@ class ValuePrinter:
             if node.out:
                 self.dtype_of[node.out] = node.dtype
         self.buffers: dict[str, Buffer] = {b.name: b for b in self.nest.kernel.buffers}
+        self.apart = products_apart(self.nest.nodes)
         self.gathers = any(n.op in ("gather", "scatter") for n in self.nest.nodes)
 
     # -- text ---------------------------------------------------------------------------------
@@ -205,6 +206,13 @@ class ValuePrinter:
         for array in self.nest.arrays:
             kind = ctext.array_type(array.dtype)
             self.line(f"{kind}* const {memory(array.name)} = stack_{memory(array.name)};")
+
+
+def products_apart(nodes: Iterable[Node]) -> frozenset[str]:
+    """Float products in sums or differences, in kernels that have both: the compiler may join them."""
+    products = {node.out for node in nodes if node.op == "multiply" and node.dtype.is_float}
+    terms = {op: {a for n in nodes if n.op == op for a in n.args} & products for op in ("add", "subtract")}
+    return frozenset().union(*terms.values()) if all(terms.values()) else frozenset()
 
 
 def in_runtime(template: str, short: str) -> str:

@@ -118,6 +118,16 @@ DC_INLINE TYPE dc_whole_SUFFIX(TYPE x) {
   return x;
 #endif
 }
+// A product that no sum is to be joined with. Where sums and differences of products go to memory in turn, gcc 12 makes
+// fused operations of them, whatever -ffp-contract says, in vectors alone: the bits would be those of the place.
+// @ dc_apart_[f32 f64]
+DC_INLINE TYPE dc_apart_SUFFIX(TYPE x) {
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+  return __builtin_assoc_barrier(x);
+#else
+  return x;
+#endif
+}
 // As the processor's conversion to signed integers does it: beyond 2^63 relative to that.
 // @ dc_to_u64
 DC_INLINE u64 dc_to_u64(double x) {
