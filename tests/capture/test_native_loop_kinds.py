@@ -1,4 +1,4 @@
-"""What a loop's variables hold is told by identity: neither ``==`` nor ``hash`` of the program's objects run."""
+"""What a loop's variables hold is told by identity: no ``==`` or ``hash`` of the program runs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ class Asked:
 
 def stepped(items, n, x):
     total = 0.0
+    kept = []
     for item in iter(items):
+        kept.append(item)
         for k in range(n):
             total += k * 0.5
-    return x + total, item
+    return x + total, kept
 
 
 def listed(items, n, x):
