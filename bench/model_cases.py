@@ -1,4 +1,4 @@
-"""Models of transformers (small configurations, some real sizes), timm and torchvision (real sizes), with random weights."""
+"""Models of transformers (small configurations, some of real sizes), timm and torchvision, random weights."""
 
 from __future__ import annotations
 
