@@ -121,8 +121,9 @@ class ArrayOwner:
     ``from_numpy`` share memory (values that are not arrays pass ``to_numpy`` as they are).
     ``wrote(arrays)`` is called after a graph has written into its inputs. ``routines``: names of ops with the
     library's own function on NumPy arrays, which is called instead of the op's reference. ``own_routines``:
-    the same, but they give the library's arrays, which compiled graphs take over where ``is_alone(array)``:
-    nothing else sees the memory, and nobody holds it but the caller. ``devices``: how
+    the same, but they give the library's arrays, which compiled graphs take over: ``taken(array, shape,
+    strides, offset, dtype name)`` is the array in this layout if nothing else sees the memory, and nobody
+    holds it but the caller, else ``None``. ``devices``: how
     arrays that are not in the computer's own memory are dealt with, if they can be.
     ``threads``: the installed package on whose OpenMP runtime the library works: compiled code takes its
     threads, too.
@@ -137,7 +138,7 @@ class ArrayOwner:
     wrote: Callable[[Any], None]
     routines: tuple[tuple[str, Callable[..., Any]], ...] = ()
     own_routines: tuple[tuple[str, Callable[..., Any]], ...] = ()
-    is_alone: Callable[[Any], bool] | None = None
+    taken: Callable[..., Any] | None = None
     devices: DeviceLibrary | None = None
     threads: str = ""
 

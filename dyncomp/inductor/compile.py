@@ -232,7 +232,7 @@ def tensor_owner(owner: Any) -> TensorOwner | None:
     if owner is None:
         return None
     functions = (owner.describe, owner.empty, owner.as_strided)
-    return TensorOwner(owner.type, *functions, to_numpy=owner.to_numpy, is_alone=owner.is_alone)
+    return TensorOwner(owner.type, *functions, to_numpy=owner.to_numpy, taken=owner.taken)
 
 
 def _artifact(

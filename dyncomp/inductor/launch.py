@@ -23,7 +23,7 @@ from dyncomp.dataclass import dataclass
 from dyncomp.dtypes import DType, int64
 from dyncomp.runtime import _launch
 
-ABI_VERSION = 7
+ABI_VERSION = 8
 if ABI_VERSION != _launch.ABI_VERSION:
     raise ImportError(
         f"{_launch.__file__} was built from other sources than {__file__} (interface {_launch.ABI_VERSION}, "
@@ -235,8 +235,8 @@ class TensorOwner:
     ``empty(shape, strides, dtype name) -> array``;
     ``as_strided(base, shape, strides, offset from the base's own first element, dtype name) -> array``,
     used with the table too. ``use_table=False`` ignores the table. Steps may return such arrays, which are
-    NumPy's by ``to_numpy(array)``, and taken over where ``is_alone(array)``: nothing else sees their memory,
-    nor holds them but the caller.
+    NumPy's by ``to_numpy(array)``, and taken over where ``taken(array, shape, strides, offset, dtype name)``
+    gives them in this layout: nothing else sees their memory, nor holds them but the caller; else ``None``.
     """
 
     type: type
@@ -245,7 +245,7 @@ class TensorOwner:
     as_strided: Callable[..., Any]
     use_table: bool = True
     to_numpy: Callable[[Any], Any] | None = None
-    is_alone: Callable[[Any], bool] | None = None
+    taken: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,7 +414,7 @@ def _owner(owner: TensorOwner | None) -> tuple[Any, ...] | None:
     if owner is None:
         return None
     functions = (owner.describe, owner.empty, owner.as_strided)
-    return (owner.type, *functions, owner.use_table, owner.to_numpy, owner.is_alone)
+    return (owner.type, *functions, owner.use_table, owner.to_numpy, owner.taken)
 
 
 def resolve_name(name: str) -> Callable[..., Any]:

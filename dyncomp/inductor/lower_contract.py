@@ -22,6 +22,9 @@ DEVICE_DTYPES = (float16, bfloat16, float32, float64)
 # A product with fewer multiplications, with a vector, or with a tiny result is a loop nest that fuses.
 SMALL_PRODUCT = 4096
 TINY = 4
+# Bytes of a matrix, and of its rows, from which on a vector times it is worth a routine (``vector.h``).
+LONG_MATRIX = 64 << 10
+LONG_ROW = 1 << 10
 # What ``Gemm`` of the runtime has room for.
 MAX_BATCH_AXES = 8
 
@@ -66,7 +69,20 @@ def _wants_blas(value: Value, dims: Dims) -> bool:
         return False
     m = product(x.shape[k] for k in dims.x_free)
     n = product(y.shape[k] for k in dims.y_free)
-    return is_large(m, n, product(x.shape[k] for k in dims.x_contract))
+    k = product(x.shape[k] for k in dims.x_contract)
+    return is_large(m, n, k) or _is_long_vector(value, dims, m, n, k)
+
+
+def _is_long_vector(value: Value, dims: Dims, m: Dim, n: Dim, k: Dim) -> bool:
+    """Whether a large matrix in memory is multiplied from the left, by one vector, along its contiguous rows: the
+    routine reads several rows at once. A matrix that is made on the way is made in the loop nest."""
+    x, y = value.inputs
+    if hint(m) != 1 or value.dtype not in OWN_DTYPES or value.type.device != CPU or y.kind != "memory":
+        return False
+    if hint(n) * hint(k) * value.dtype.itemsize < LONG_MATRIX or hint(n) * value.dtype.itemsize < LONG_ROW:
+        return False
+    assert y.place is not None
+    return same(flat_stride(y, y.place, dims.y_free) or 0, 1)
 
 
 def is_large(m: Dim, n: Dim, k: Dim) -> bool:

@@ -137,7 +137,8 @@ def from_its_getattr(x):
 def test_a_submodule_is_imported_where_getattr_has_no_answer(function, tmp_path, monkeypatch):
     package = tmp_path / "dyncomp_test_package"
     package.mkdir()
-    text = "def __getattr__(name):\n    if name != 'made':\n        raise AttributeError(name)\n    return 3\n"
+    text = "def __getattr__(name):\n    if name != 'made':\n        raise AttributeError(name)\n"
+    text += "    return 3\n"
     (package / "__init__.py").write_text(text)
     (package / "part.py").write_text("VALUE = 2\n")
     monkeypatch.syspath_prepend(str(tmp_path))

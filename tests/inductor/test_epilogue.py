@@ -81,6 +81,8 @@ FUSED = [
     (operand_needed_later, (data(50, 60), data(60, 70))),
     (turned_result, (data(50, 60), data(60, 70))),
     (linear, (data(10, 5000), data(5000, 70), data(70))),
+    (linear, (data(1, 700), data(700, 5003), data(5003))),
+    (residual, (data(3, 1, 80), data(3, 80, 400), data(3, 1, 400))),
     (linear, (data(7, 60).T.copy().T, data(70, 60).T, data(70))),
 ]
 

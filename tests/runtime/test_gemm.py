@@ -94,7 +94,7 @@ def test_any_layout(
 @pytest.mark.parametrize("dtype", sorted(LETTERS))
 @pytest.mark.parametrize("layouts", [("rows", "rows"), ("rows", "columns"), ("columns", "rows")])
 @pytest.mark.parametrize(
-    "sizes", [(3, 70, 5000), (150, 70, 5000), (700, 130, 40), (40, 1000, 130), (49, 200, 900)]
+    "sizes", [(3, 70, 5000), (150, 70, 5000), (700, 130, 40), (40, 1000, 130), (49, 200, 900), (1, 9001, 700)]
 )
 def test_more_than_a_block(
     name: str, dtype: str, layouts: tuple[str, str], sizes: tuple[int, int, int]
@@ -105,7 +105,8 @@ def test_more_than_a_block(
 
 
 @pytest.mark.parametrize(
-    "sizes", [(200, 300, 400), (8, 2000, 300), (16, 3000, 100), (50, 900, 200), (2000, 70, 30)]
+    "sizes",
+    [(200, 300, 400), (8, 2000, 300), (16, 3000, 100), (50, 900, 200), (2000, 70, 30), (1, 258, 30000)],
 )
 @pytest.mark.parametrize("layout", ["rows", "columns"])
 def test_the_bits_do_not_depend_on_threads(sizes: tuple[int, int, int], layout: str) -> None:
@@ -137,7 +138,7 @@ def before_a_gap(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize(
-    "sizes", [(20, 20, 300), (9, 3, 40), (7, 1, 50), (50, 70, 33), (200, 37, 20), (2, 5, 1)]
+    "sizes", [(20, 20, 300), (9, 3, 40), (7, 1, 50), (50, 70, 33), (200, 37, 20), (2, 5, 1), (1, 259, 19)]
 )
 def test_nothing_behind_the_operands_is_read(name: str, sizes: tuple[int, int, int]) -> None:
     m, n, k = sizes

@@ -72,8 +72,8 @@ def _has(module: types.ModuleType, name: str) -> bool:
 
 
 def _may_import(module: types.ModuleType, name: str) -> bool:
-    """Whether the name is no member yet: the import asks a package's ``__getattr__``, and imports a submodule where
-    that has none."""
+    """Whether the name is no member yet: the import asks a package's ``__getattr__``, and imports a submodule
+    where that has none."""
     return name not in vars(module) and "__path__" in vars(module)
 
 

@@ -44,9 +44,10 @@ def parts_of(array: Value) -> Parts:
     if detail.dense:
         strides = (*strides, str(detail.scalar.detail.itemsize))
     place = 1 + 2 * n - detail.dense
-    return Parts(
-        array.parts[0], array.parts[1 : 1 + n], strides, array.parts[place], array.parts[place + 1 :]
-    )
+    sizes = array.parts[1 : 1 + n]
+    if detail.last:
+        sizes = (*sizes[:-1], f"{detail.last}LL")
+    return Parts(array.parts[0], sizes, strides, array.parts[place], array.parts[place + 1 :])
 
 
 def sizes(array: Value) -> tuple[str, ...]:
@@ -89,7 +90,8 @@ def element_at(b: Block, value: Value, count: Value) -> Value:
 
 def _row(b: Block, value: Value, parts: Parts, at: str, index: str) -> Value:
     detail: ArrayDetail = value.kind.detail
-    kind = array_kind(detail.scalar.code, detail.ndim - 1, detail.writeable, detail.dense, detail.depth + 1)
+    code, ndim = detail.scalar.code, detail.ndim - 1
+    kind = array_kind(code, ndim, detail.writeable, detail.dense, detail.path + "i", detail.last)
     strides = parts.strides[1 : detail.ndim - detail.dense]
     held = (b.temp("char*", at), *parts.sizes[1:], *strides, parts.object, *parts.path, index)
     return Value(kind, held)
@@ -127,11 +129,11 @@ def store(b: Block, target: Value, index: list[Value], value: Value) -> None:
     if detail.scalar.family == "complex":
         complexes.store(b, at, value)
         return
-    text = _cast(b, value, detail.scalar)
+    text = cast(b, value, detail.scalar)
     b.line(f"STORE({detail.scalar.parts[0][1]}, {at}, {text});")
 
 
-def _cast(b: Block, value: Value, scalar: Kind) -> str:
+def cast(b: Block, value: Value, scalar: Kind) -> str:
     """A number as NumPy puts it into an array."""
     ctype, dtype, kind = scalar.parts[0][1], scalar.detail, value.kind
     if kind.family not in ("int", "float", "bool", "numpy"):
@@ -189,6 +191,8 @@ def attribute(b: Block, value: Value, name: str) -> Value:
         return lists.attribute(b, value, name)
     if value.kind.family == "complex":
         return complexes.attribute(b, value, name)
+    if value.kind.family == "vector" and name == "sum":
+        return Value(method_kind(value.kind, name), value.parts)
     if value.kind.family != "array":
         raise Stop(f"the attribute {name} of {value.kind}")
     detail: ArrayDetail = value.kind.detail
@@ -210,6 +214,8 @@ def length(b: Block, value: Value) -> Value:
         return lists.length(b, value)
     if value.kind.family in ("text", "bytes"):
         return texts.length(b, value)
+    if value.kind.family == "vector":
+        return b.walker.constant(len(value.parts))
     if value.kind.family == "char":
         return b.walker.constant(1)
     if value.kind.family == "array" and value.kind.detail.ndim:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..bytecode.instr import CO_NEWLOCALS, CO_OPTIMIZED
 from ..pyver import decode
-from . import arrays, complexes, iterators, lists, texts
+from . import arrays, complexes, iterators, lists, rows, slices, texts
 from .arithmetic import as_double, as_int, binary, bounds, compare, is_number, result_kind
 from .block import Block
 from .blocks import facts_of
@@ -64,9 +64,15 @@ def _method(b: Block, function: Value, args: list[Value]) -> Value:
     owner = Value(kind, function.parts)
     if kind.family == "list":
         return lists.call(b, owner, name, args)
+    if name == "sum" and not args:
+        return _total(b, owner)
     if complexes.is_complex(owner) and not args:
         return complexes.conjugate(b, owner)
     raise Stop(f"a call of the method {name}")
+
+
+def _total(b: Block, value: Value) -> Value:
+    return rows.total(b, value) if rows.is_row(value) else slices.total(b, value)
 
 
 def _inline(
@@ -146,6 +152,8 @@ def give_back(b: Block) -> None:
     result = b.pop()
     if result.kind.family in ("iter", "source"):
         raise Stop("an iterator as a result")
+    if result.kind.family == "vector":
+        result = rows.returned(b, result)
     b.done = True
     b.line(b.goto(scope.return_at, [*b.stack[: scope.base], result], scope.parent))
 
@@ -501,6 +509,30 @@ def _numpy_abs(b: Block, args: list[Value]) -> Value:
     if kind.family != "numpy":
         raise Stop("np.abs")
     return _magnitude(b, args[0], kind)
+
+
+@answers(np.dot)
+def _dot(b: Block, args: list[Value]) -> Value:
+    if len(args) != 2:
+        raise Stop("a call of dot")
+    return rows.dot(b, *args)
+
+
+@answers(np.linalg.norm)
+def _norm(b: Block, args: list[Value]) -> Value:
+    if len(args) != 1:
+        raise Stop("a call of norm")
+    return rows.norm(b, args[0])
+
+
+@answers(np.sum)
+def _sum(b: Block, args: list[Value]) -> Value:
+    if len(args) != 1:
+        raise Stop("a call of sum")
+    return _total(b, args[0])
+
+
+_FUNCTIONS[np.zeros] = rows.zeros
 
 
 @answers(np.isnan)

@@ -20,7 +20,7 @@ from ..values.base import LazyValue, OpaqueValue, Value
 from ..values.iterator import RangeIterator, SequenceIterator
 from ..values.number import ConstValue, NumberValue, SymIntValue
 from ..values.seq import ListValue, TupleValue
-from .look import NUMBER, UNKNOWN, Kind, is_scalar_loop, kind_of, of_items
+from .look import NUMBER, UNKNOWN, Kind, array_kind, is_scalar_loop, kind_of, of_items
 from .policy import LoopEntry
 from .record import NativeLoopRecord
 
@@ -158,4 +158,4 @@ def _array_kind(value: ArrayValue) -> Kind:
         return UNKNOWN
     if value.ref.kind != "array":
         return NUMBER
-    return ("array", value.ref.ndim) if value.ref.ndim else UNKNOWN
+    return array_kind(value.ref.shape) if value.ref.ndim else UNKNOWN

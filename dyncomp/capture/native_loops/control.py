@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from ..bytecode.instr import Instr
-from . import arithmetic, arrays, calls, complexes, iterators, texts
+from . import arithmetic, arrays, calls, complexes, iterators, rows, slices, texts
 from .affine import Form, symbol
 from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
 from .kinds import (
@@ -38,8 +38,8 @@ def _pop_top(b: Block, instr: Instr) -> None:
 @handles("COPY")
 def _copy(b: Block, instr: Instr) -> None:
     value = b.stack[-instr.arg]
-    if value.kind.family == "iter":
-        raise Stop("two references to an iterator")
+    if value.kind.family == "iter" or (value.kind.family == "vector" and value.kind.detail.slot is None):
+        raise Stop("two references to an iterator or a vector")
     b.push(value)
 
 
@@ -66,7 +66,12 @@ def _load_deref(b: Block, instr: Instr) -> None:
 
 @handles("STORE_FAST")
 def _store_fast(b: Block, instr: Instr) -> None:
-    b.store(b.scope.slot(instr.arg), b.pop())
+    slot, value = b.scope.slot(instr.arg), b.pop()
+    if value.kind.family == "vector":
+        value = rows.to_store(b, slot, value)
+    elif rows.is_on_stack(b, slot):
+        raise Stop("a vector whose name goes to another value")
+    b.store(slot, value)
     b.effect()
 
 
@@ -234,9 +239,16 @@ def _count_in_advance(b: Block, value: Value, order: str, after: str) -> None:
 def _build_tuple(b: Block, instr: Instr) -> None:
     items = b.stack[len(b.stack) - instr.arg :]
     del b.stack[len(b.stack) - instr.arg :]
-    if any(value.kind.family in ("iter", "source") for value in items):
-        raise Stop("an iterator in a tuple")
+    if any(value.kind.family in ("iter", "source", "vector") for value in items):
+        raise Stop("an iterator or a vector in a tuple")
     b.push(TupleValue(items))
+
+
+@handles("BUILD_SLICE")
+def _build_slice(b: Block, instr: Instr) -> None:
+    items = b.stack[len(b.stack) - instr.arg :]
+    del b.stack[len(b.stack) - instr.arg :]
+    b.push(slices.build(b, items))
 
 
 @handles("UNPACK_SEQUENCE")
@@ -244,6 +256,10 @@ def _unpack(b: Block, instr: Instr) -> None:
     value = b.pop()
     if value.kind.family == "tuple" and len(value.kind.detail) == instr.arg:
         items = items_of(value)
+    elif rows.is_row(value):
+        items = rows.elements(b, value)
+        if len(items) != instr.arg:
+            raise Stop("unpacking")
     elif value.kind.family == "array" and value.kind.detail.ndim == 1:
         b.check(f"{value.parts[1]} == {instr.arg}", "unpacking")
         items = [arrays.element(b, value, [b.walker.constant(k)]) for k in range(instr.arg)]
@@ -261,7 +277,11 @@ def _binary_subscr(b: Block, instr: Instr) -> None:
         if -len(items) <= index.constant < len(items):
             b.push(items[index.constant])
             return
-    b.push(arrays.element(b, value, _positions(index)))
+    if slices.is_slice(index):
+        b.push(slices.view(b, value, index))
+        return
+    place = rows if value.kind.family == "vector" else arrays
+    b.push(place.element(b, value, _positions(index)))
 
 
 def _positions(index: Value) -> list[Value]:
@@ -273,13 +293,23 @@ def _store_subscr(b: Block, instr: Instr) -> None:
     if b.scope.parent is not None:
         raise Stop("a function that writes to arrays")
     index, target, value = b.pop(), b.pop(), b.pop()
-    arrays.store(b, target, _positions(index), value)
+    if slices.is_slice(index):
+        slices.store(b, target, index, value)
+        b.effect()
+        return
+    place = arrays if target.kind.family != "vector" and not rows.is_row_of(target, index) else rows
+    place.store(b, target, _positions(index), value)
     b.effect()
 
 
 @handles("BINARY_OP")
 def _binary_op(b: Block, instr: Instr) -> None:
     right, left = b.pop(), b.pop()
+    if rows.is_row(left) or rows.is_row(right):
+        b.push(rows.binary(b, instr.arg, left, right))
+        if instr.arg.endswith("=") and rows.is_row(left):
+            b.effect()
+        return
     b.push(_meaning(left, right).binary(b, instr.arg.removesuffix("="), left, right))
 
 
@@ -299,6 +329,9 @@ def _compare_op(b: Block, instr: Instr) -> None:
 @handles("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
 def _unary(b: Block, instr: Instr) -> None:
     value = b.pop()
+    if rows.is_row(value):
+        b.push(rows.unary(b, instr.op, value))
+        return
     b.push((complexes if complexes.is_complex(value) else arithmetic).unary(b, instr.op, value))
 
 

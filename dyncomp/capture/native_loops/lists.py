@@ -1,6 +1,7 @@
 """Lists of numbers or of tuples of numbers, and lists of such lists, in generated code: CPython's own
 objects, read and written in place.
 
+Of which type the items are is guessed from the last one; where an item is of another, generated code leaves.
 """
 
 from __future__ import annotations

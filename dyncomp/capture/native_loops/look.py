@@ -20,6 +20,7 @@ from ..bytecode.flow import successors
 from ..bytecode.instr import JUMPS, CanonicalCode, Instr, pops_pushes
 from ..bytecode.loop_find import Loop
 from ..pyver import decode
+from .kinds import SHORT
 
 NUMBER: tuple[Any, ...] = ("number",)
 UNKNOWN: tuple[Any, ...] = ("unknown",)
@@ -27,6 +28,9 @@ Kind = tuple[Any, ...]
 _SCALARS = (int, float, bool, complex, type(None), np.generic)
 _LOOKED_AT = 8  # items of a list or tuple
 _DEEPEST = 3  # functions called by functions
+_FAR = 1 << 62  # a length that is not known
+_SHORT_SUM = 256  # longer rows are worth compiling as arrays
+_SLICE: tuple[Any, ...] = ("slice",)
 _FEW_STEPS = 20_000  # instructions looked at
 _ON_NUMBERS = frozenset({"BINARY_OP", "COMPARE_OP", "UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT"})
 
@@ -40,7 +44,7 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
     if isinstance(obj, _SCALARS):
         return NUMBER
     if type(obj) is np.ndarray:
-        return ("array", obj.ndim) if obj.ndim and obj.dtype.kind in "biufc" else UNKNOWN
+        return array_kind(obj.shape) if obj.ndim and obj.dtype.kind in "biufc" else UNKNOWN
     if type(obj) in (str, bytes, bytearray):
         return ("items", NUMBER)  # characters count as numbers
     if type(obj) is range:
@@ -48,6 +52,16 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
     if type(obj) in (list, tuple) and depth:
         return of_items([kind_of(item, depth - 1) for item in obj[:_LOOKED_AT]])
     return ("object", obj)
+
+
+def array_kind(shape: Sequence[Any]) -> Kind:
+    """Arrays by their number of dimensions, and the length of the last one where that is short."""
+    last = shape[-1]
+    return ("array", len(shape), last if type(last) is int else _FAR)
+
+
+def _is_row(kind: Kind) -> bool:
+    return kind[0] == "array" and kind[1] == 1 and 0 < kind[2] <= SHORT
 
 
 def of_items(kinds: Sequence[Kind]) -> Kind:
@@ -155,9 +169,13 @@ class _Walk:
             return
         if instr.op in _ON_NUMBERS:
             count = 1 if instr.op.startswith("UNARY") else 2
-            if any(stack.pop() != NUMBER for _ in range(count)):
+            taken = [stack.pop() for _ in range(count)]
+            rows = [kind for kind in taken if kind != NUMBER]
+            if any(not _is_row(kind) or kind != rows[0] for kind in rows):
                 raise NotScalar
-            stack.append(NUMBER)
+            if rows and instr.op == "COMPARE_OP":
+                raise NotScalar
+            stack.append(rows[0] if rows else NUMBER)
             return
         if instr.op not in _PLAIN:
             raise NotScalar
@@ -188,6 +206,9 @@ class _Walk:
     def load_attr(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         owner = stack.pop()
         if owner[0] == "array":
+            if name == "sum" and owner[1] == 1 and owner[2] <= _SHORT_SUM:
+                stack.append(("object", complex))  # called it gives a number
+                return
             if name not in _ATTRIBUTES:
                 raise NotScalar
             stack.append(_ATTRIBUTES[name])
@@ -208,7 +229,10 @@ class _Walk:
 
     def store_subscr(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         key, owner, value = stack.pop(), stack.pop(), stack.pop()
-        if _element(owner, key) != NUMBER or value != NUMBER:
+        place = _element(owner, key)
+        if key == _SLICE and owner[0] == "array" and owner[1] == 1 and value == NUMBER:
+            return
+        if not (place == NUMBER or _is_row(place)) or value not in (NUMBER, place):
             raise NotScalar
 
     def build_tuple(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
@@ -216,12 +240,19 @@ class _Walk:
         del stack[len(stack) - count :]
         stack.append(("tuple", *items))
 
+    def build_slice(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        if any(stack.pop() != NUMBER for _ in range(count)):
+            raise NotScalar
+        stack.append(_SLICE)
+
     def unpack_sequence(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         owner = stack.pop()
         if owner[0] == "tuple" and len(owner) == count + 1:
             stack += reversed(owner[1:])
         elif owner[0] == "items":
             stack += [owner[1]] * count
+        elif _is_row(owner):
+            stack += [NUMBER] * count
         else:
             raise NotScalar
 
@@ -266,6 +297,10 @@ class _Walk:
         if function in (enumerate, zip) and args:
             items = [_element(kind, NUMBER) for kind in args]
             return ("items", ("tuple", *([NUMBER] if function is enumerate else []), *items))
+        if function in (np.dot, np.linalg.norm, np.sum) and args and all(map(_is_row, args)):
+            return NUMBER
+        if function is np.zeros and args == [NUMBER]:
+            return _ROW
         gives_number = isinstance(function, np.ufunc) or function in _CALLED or _is_math(function)
         gives_number = gives_number or (isinstance(function, type) and issubclass(function, np.generic))
         if not gives_number or not numbers:
@@ -303,9 +338,13 @@ def _element(owner: Kind, key: Kind) -> Kind:
     """The kind of ``owner[key]``."""
     if owner[0] == "array":
         keys = key[1:] if key[0] == "tuple" else (key,)
+        if _SLICE in keys[1:]:
+            keys = keys[: keys.index(_SLICE, 1)]
+        if keys == (_SLICE,):
+            return ("array", owner[1], owner[2] if owner[1] > 1 else 0)
         if any(part != NUMBER for part in keys) or len(keys) > owner[1]:
             raise NotScalar
-        return NUMBER if len(keys) == owner[1] else ("array", owner[1] - len(keys))
+        return NUMBER if len(keys) == owner[1] else ("array", owner[1] - len(keys), owner[2])
     if key != NUMBER:
         raise NotScalar
     if owner[0] == "items":
@@ -316,6 +355,7 @@ def _element(owner: Kind, key: Kind) -> Kind:
     raise NotScalar
 
 
+_ROW = ("array", 1, 3)
 _ATTRIBUTES: dict[str, Kind] = {"shape": ("items", NUMBER), "size": NUMBER, "ndim": NUMBER}
 _CALLED = frozenset({ord, chr, abs, int, float, bool, complex, round, pow, min, max})
 # they take numbers, or nothing, and give numbers, or nothing
@@ -350,6 +390,7 @@ _HANDLERS: dict[str, _Handler] = {
     "BINARY_SUBSCR": _Walk.binary_subscr,
     "STORE_SUBSCR": _Walk.store_subscr,
     "BUILD_TUPLE": _Walk.build_tuple,
+    "BUILD_SLICE": _Walk.build_slice,
     "UNPACK_SEQUENCE": _Walk.unpack_sequence,
     "GET_ITER": _Walk.get_iter,
     "FOR_ITER": _Walk.for_iter,

@@ -22,6 +22,7 @@ from . import state
 from .autocast import switched_off
 from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT
 from .facts import FROM_TORCH, TO_TORCH
+from .formats import is_channels_last
 from .library import torch
 from .operands import need_tensor, tensor, write
 from .owner import OWNER
@@ -69,7 +70,7 @@ class _Call:
         with torch.no_grad(), switched_off():
             found = self.on([OWNER.from_numpy(a) for a in arrays], numbers)
             return tuple(
-                r if o == tuple(range(len(o))) else r.permute(o)
+                r if o == tuple(range(len(o))) else r.permute(o).detach()
                 for r, o in zip(_leaves(found), self.orders, strict=True)
             )
 
@@ -165,9 +166,20 @@ def _size(dim: Dim, sizes: dict[str, int]) -> int:
     return dim.evaluate(sizes) if isinstance(dim, SymInt) else dim
 
 
+def _has_channels_last(ref: ArrayRef) -> bool:
+    known = ref.type.device == CPU and all(type(n) is int for n in (*ref.shape, *ref.strides))
+    return known and is_channels_last(ref.var)
+
+
 def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
-    """What the call gives at these sizes. Some routines refuse without memory what they take with it."""
+    """What the call gives at these sizes. Some routines refuse without memory what they take with it; some
+    give results of channels last without memory in another order than with it."""
     numbers = [_size(n, sizes) for n in opening.numbers]
+    if any(map(_has_channels_last, opening.refs)):
+        try:
+            return _tried_on(call, opening, sizes, numbers, "cpu")
+        except (NotImplementedError, Unsupported):
+            pass  # such as for tensors that are too large
     try:
         return _tried_on(call, opening, sizes, numbers, "meta")
     except NotImplementedError:

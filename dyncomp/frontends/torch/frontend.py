@@ -27,6 +27,7 @@ _MODULES = (
     "activations",
     "normalization",
     "pooling",
+    "resampling",
     "convolution",
     "inplace",
     "attributes",

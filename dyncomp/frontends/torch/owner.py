@@ -51,6 +51,15 @@ def _from_numpy(array: Any) -> Any:
     return torch.from_numpy(array)
 
 
+def _taken(tensor: Any, shape: Sequence[int], strides: Sequence[int], offset: int, name: str) -> Any:
+    """The tensor in this layout, if nothing else sees its memory, which it fills."""
+    if not _is_alone(tensor):
+        return None
+    if tuple(tensor.shape) == tuple(shape) and tensor.stride() == tuple(strides):
+        return tensor
+    return tensor.as_strided(shape, strides, offset).detach()
+
+
 def _is_alone(tensor: Any) -> bool:
     """Whether nothing else sees the tensor's memory, which it fills; nobody holds it but the caller."""
     storage = tensor.untyped_storage()
@@ -84,7 +93,7 @@ OWNER = ArrayOwner(
     _wrote,
     routines=ON_ARRAYS,
     own_routines=TO_TENSORS,
-    is_alone=_is_alone,
+    taken=_taken,
     devices=LIBRARY,
     threads="torch",
 )

@@ -54,7 +54,7 @@
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 7
+#define DYNCOMP_ABI_VERSION 8
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -192,8 +192,9 @@ bool tensor_symbol(const Frame& frame, const Symbol& symbol, i64* out);
 PyObject* make_fresh_tensor(const Plan& plan, const Layout& layout, const i64* sizes, void** data);
 bool is_tensor(const Plan& plan, PyObject* value);
 PyObject* tensor_to_numpy(const Plan& plan, PyObject* tensor);
-/* The memory of a tensor of this layout that nothing else sees; NULL, without an exception, if it is none. */
-void* tensor_alone(const Plan& plan, PyObject* tensor, const Layout& layout, const Extents& extents);
+/* A tensor of a layout whose memory nothing else sees, laid out as wanted; NULL, without an exception, if it is none. */
+PyObject* take_tensor(const Plan& plan, PyObject* tensor, const Layout& layout, const Extents& extents,
+                      const Layout& wanted, const Extents& wanted_extents, void** data);
 PyObject* make_tensor_view(const Plan& plan, PyObject* base, const Layout& layout, const i64* sizes, i64 offset);
 
 extern PyTypeObject CompiledGraphType;

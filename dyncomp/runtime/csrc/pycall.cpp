@@ -146,45 +146,37 @@ bool adopt_result(Frame& frame, const BufferView& view, PyObject* value) {
   return true;
 }
 
-bool same_extents(const Layout& a, const Extents& of_a, const Layout& b, const Extents& of_b) {
-  if (a.ndim != b.ndim || !PyArray_EquivTypes(a.descr, b.descr)) return false;
-  for (int d = 0; d < a.ndim; ++d)
-    if (of_a.shape[d] != of_b.shape[d] || (of_a.shape[d] > 1 && of_a.strides[d] != of_b.strides[d])) return false;
-  return true;
-}
-
 /* The same with a tensor: in place of an arena slot an array over its memory. */
 bool adopt_tensor(Frame& frame, const BufferView& view, PyObject* tensor) {
   const Plan& plan = *frame.plan;
   const Region region = region_of(plan, view.buffer);
   const bool output = region == Region::Output;
   if ((!output && region != Region::Arena) || Py_REFCNT(tensor) != 1 || view.offset.get(frame.sizes) != 0) return false;
-  Extents extents, whole;
-  if (!resolve(view.layout, frame.sizes, &extents)) return false;
-  if (extents.bytes < kAdoptFrom) return false;
   const Output* const planned = output ? &plan.outputs[view.buffer - plan.first_output()] : nullptr;
-  if (output) {
-    if (planned->kind != OutputKind::Array || !resolve(planned->layout, frame.sizes, &whole)) return false;
-    if (!same_extents(planned->layout, whole, view.layout, extents)) return false;
-  }
-  void* const data = tensor_alone(plan, tensor, view.layout, extents);
-  if (!data) return false;
-  PyObject* kept = Py_NewRef(tensor);
+  if (output && planned->kind != OutputKind::Array) return false;
+  const Layout& wanted = output ? planned->layout : view.layout;
+  Extents extents, whole;
+  if (!resolve(view.layout, frame.sizes, &extents) || !resolve(wanted, frame.sizes, &whole)) return false;
+  if (extents.bytes < kAdoptFrom || extents.bytes != whole.bytes) return false;
+  if (!PyArray_EquivTypes(wanted.descr, view.layout.descr)) return false;
+  void* data;
+  PyObject* taken = take_tensor(plan, tensor, view.layout, extents, wanted, whole, &data);
+  if (!taken) return false;
   if (!output) {
     Py_INCREF(view.layout.descr);
-    kept = PyArray_NewFromDescr(&PyArray_Type, view.layout.descr, view.layout.ndim, extents.shape, extents.strides, data,
-                                NPY_ARRAY_WRITEABLE, nullptr);
-    if (!kept || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(kept), Py_NewRef(tensor)) < 0) {
-      Py_XDECREF(kept);
-      Py_DECREF(tensor);
+    PyObject* array = PyArray_NewFromDescr(&PyArray_Type, view.layout.descr, view.layout.ndim, extents.shape,
+                                           extents.strides, data, NPY_ARRAY_WRITEABLE, nullptr);
+    if (!array || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), taken) < 0) {
+      if (!array) Py_DECREF(taken);
+      Py_XDECREF(array);
       return false;
     }
-    Py_DECREF(tensor);
+    taken = array;
   }
   PyObject** place =
       output ? &frame.outputs[view.buffer - plan.first_output()] : &frame.lent[view.buffer - plan.first_arena()];
   PyObject* before = *place;
-  *place = kept;
+  *place = taken;
   Py_XDECREF(before);
   frame.buffers[view.buffer] = data;
   return true;
@@ -192,8 +184,8 @@ bool adopt_tensor(Frame& frame, const BufferView& view, PyObject* tensor) {
 
 bool copy_result(Frame& frame, const BufferView& view, PyObject* value);
 
-/* What is no array of ours is copied as NumPy's. */
-bool take_tensor(Frame& frame, const BufferView& view, PyObject* tensor) {
+/* A tensor is taken over, else copied as an array of NumPy's. */
+bool copy_tensor(Frame& frame, const BufferView& view, PyObject* tensor) {
   if (adopt_tensor(frame, view, tensor)) return true;
   if (PyErr_Occurred()) return false;
   PyObject* array = tensor_to_numpy(*frame.plan, tensor);
@@ -204,7 +196,7 @@ bool take_tensor(Frame& frame, const BufferView& view, PyObject* tensor) {
 
 /* The target is never seen by Python code, so it needs no keeper. */
 bool copy_result(Frame& frame, const BufferView& view, PyObject* value) {
-  if (is_tensor(*frame.plan, value)) return take_tensor(frame, view, value);
+  if (is_tensor(*frame.plan, value)) return copy_tensor(frame, view, value);
   if (adopt_result(frame, view, value)) return true;
   PyObject* result = PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr);
   if (!result) return false;

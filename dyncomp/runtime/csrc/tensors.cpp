@@ -117,7 +117,7 @@ struct TensorApi {
   PyObject* empty = nullptr;
   PyObject* as_strided = nullptr;
   PyObject* to_numpy = nullptr; /* None: no step returns arrays of the type */
-  PyObject* is_alone = nullptr;
+  PyObject* taken = nullptr;
   const DLPackExchangeAPI* table = nullptr;
 };
 
@@ -289,19 +289,19 @@ bool pointer_of(const TensorApi& api, PyObject* tensor, void** data) {
 
 }  // namespace
 
-/* (type, describe, empty, as_strided, use table, to numpy, is alone) */
+/* (type, describe, empty, as_strided, use table, to numpy, taken) */
 TensorApi* make_tensor_api(PyObject* spec) {
   PyObject* type;
   PyObject* describe;
   PyObject* empty;
   PyObject* as_strided;
   PyObject* to_numpy;
-  PyObject* is_alone;
+  PyObject* taken;
   int use_table;
   if (!PyTuple_Check(spec) ||
       !PyArg_ParseTuple(spec, "O!OOOpOO", &PyType_Type, &type, &describe, &empty, &as_strided, &use_table, &to_numpy,
-                        &is_alone)) {
-    PyErr_SetString(PyExc_ValueError, "launch plan: owner is not (type, describe, empty, as_strided, use_table, to_numpy, is_alone)");
+                        &taken)) {
+    PyErr_SetString(PyExc_ValueError, "launch plan: owner is not (type, describe, empty, as_strided, use_table, to_numpy, taken)");
     return nullptr;
   }
   TensorApi* api = new (std::nothrow) TensorApi();
@@ -314,7 +314,7 @@ TensorApi* make_tensor_api(PyObject* spec) {
   api->empty = Py_NewRef(empty);
   api->as_strided = Py_NewRef(as_strided);
   api->to_numpy = Py_NewRef(to_numpy);
-  api->is_alone = Py_NewRef(is_alone);
+  api->taken = Py_NewRef(taken);
   if (use_table) api->table = exchange_table(type);
   return api;
 }
@@ -326,7 +326,7 @@ void free_tensor_api(TensorApi* api) {
   Py_CLEAR(api->empty);
   Py_CLEAR(api->as_strided);
   Py_CLEAR(api->to_numpy);
-  Py_CLEAR(api->is_alone);
+  Py_CLEAR(api->taken);
   delete api;
 }
 
@@ -337,7 +337,7 @@ int traverse_tensor_api(TensorApi* api, visitproc visit, void* arg) {
   Py_VISIT(api->empty);
   Py_VISIT(api->as_strided);
   Py_VISIT(api->to_numpy);
-  Py_VISIT(api->is_alone);
+  Py_VISIT(api->taken);
   return 0;
 }
 
@@ -386,10 +386,11 @@ PyObject* tensor_to_numpy(const Plan& plan, PyObject* tensor) {
   return nullptr;
 }
 
-void* tensor_alone(const Plan& plan, PyObject* tensor, const Layout& layout, const Extents& extents) {
+PyObject* take_tensor(const Plan& plan, PyObject* tensor, const Layout& layout, const Extents& extents,
+                      const Layout& wanted, const Extents& wanted_extents, void** data) {
   const TensorApi& api = *plan.tensors;
   DLTensor facts;
-  if (!api.table || api.is_alone == Py_None || Py_TYPE(tensor) != reinterpret_cast<PyTypeObject*>(api.type)) return nullptr;
+  if (!api.table || api.taken == Py_None || Py_TYPE(tensor) != reinterpret_cast<PyTypeObject*>(api.type)) return nullptr;
   if (api.table->dltensor_from_py_object_no_sync(tensor, &facts) != 0) {
     PyErr_Clear();
     return nullptr;
@@ -405,11 +406,12 @@ void* tensor_alone(const Plan& plan, PyObject* tensor, const Layout& layout, con
     if (extents.shape[d] > 1 && stride != extents.strides[d]) return nullptr;
     step *= extents.shape[d];
   }
-  PyObject* alone = PyObject_CallOneArg(api.is_alone, tensor);
-  const bool yes = alone == Py_True;
-  Py_XDECREF(alone);
-  if (!alone) PyErr_Clear();
-  return yes ? static_cast<char*>(facts.data) + facts.byte_offset : nullptr;
+  *data = static_cast<char*>(facts.data) + facts.byte_offset;
+  PyObject* taken = call_with_layout(api.taken, tensor, wanted, wanted_extents, 0);
+  if (taken && taken != Py_None) return taken;
+  Py_XDECREF(taken);
+  PyErr_Clear();
+  return nullptr;
 }
 
 }  // namespace dyncomp

@@ -32,5 +32,8 @@ extern const GemmSet gemm_portable;
 /* The best set that this processor runs, or the one called `name`; NULL if it cannot run that. */
 const GemmSet* gemm_set(const char* name);
 
+/* Whether this processor runs operations of 512 bits in two halves, as it says of itself. */
+bool gemm_halves_vectors();
+
 }  // namespace dyncomp
 #endif

@@ -24,6 +24,8 @@ namespace {
 
 #include "places.h"
 
+#include "vector.h"
+
 #include "multiply.h"
 
 #include "softmax.h"

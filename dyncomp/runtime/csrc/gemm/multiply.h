@@ -80,6 +80,7 @@ int multiply(const Gemm* gemm) {
     const Shifts<T> shifts(product, products);
     if (shifts.pays()) return convolve_shifted(shifts, products);
   }
+  if (goes_by_vector<T>(*gemm)) return multiply_vector(product, products);
   const KeptUse kept = take_packed(product);
   product.read_packed(static_cast<const T*>(kept.data));
   const i64 blocks = product.row_blocks * product.column_blocks;

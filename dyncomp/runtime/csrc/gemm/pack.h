@@ -91,6 +91,22 @@ void pack_panel(const T* b, i64 b_row, i64 b_col, i64 k, i64 cols, i64 width, T*
   }
 }
 
+/* Whole panels of B, `gap` elements apart, whose columns lie side by side. */
+template <class T>
+void pack_beside(const T* b, i64 b_row, i64 k, i64 panels, i64 width, i64 gap, T* to) {
+  using Unaligned = typename Lanes<T>::Unaligned;
+  constexpr i64 kWidth = Lanes<T>::kWidth;
+  for (i64 p = 0; p < k; ++p) {
+    const T* const from = b + p * b_row;
+    for (i64 j = 0; j < panels; ++j)
+      for (i64 x = 0; x < width; x += kWidth) {
+        const T* const now = from + j * width + x;
+        __builtin_prefetch(now + kAhead * b_row);
+        *reinterpret_cast<Unaligned*>(to + j * gap + p * width + x) = *reinterpret_cast<const Unaligned*>(now);
+      }
+  }
+}
+
 /* Rows of the tallest tile of whole width. */
 constexpr i64 kFullRows = most_rows(kTileVectors);
 

@@ -101,9 +101,10 @@ struct Product {
   }
 
   /* Whether tiles have more rows and fewer columns: where B is long and read from the second-level cache for not so
-   * many rows, half as much of it for each multiplication makes up for more reading of A. */
+   * many rows, half as much of it for each multiplication makes up for more reading of A. Not where multiplications
+   * take twice as long as they might: their rows crowd each other out of the cache (12 rows 4 KiB apart: 0.9x). */
   bool goes_by_tall_tiles(i64 wide) const {
-    if (kTallVectors == kTileVectors || g.windows || (g.a_col != 1 && !g.fill_a)) return false;
+    if (kTallVectors == kTileVectors || gemm_halves_vectors() || g.windows || (g.a_col != 1 && !g.fill_a)) return false;
     return g.m >= kTallFromRows && g.m <= kTallToRows && g.n >= kTallFrom && all >= kTallFrom &&
            wide % kTallVectors == 0;
   }
@@ -345,12 +346,25 @@ struct Product {
       pack_panel(b + j * panel * g.b_col, g.b_row, g.b_col, count, columns(j), width(j), copy_of(at, j));
   }
 
-  void terms_of_block(const Block& at, i64 p, i64 count) const {
-    const T* const b = b_of(at.index) + p * g.b_row;
-    for (i64 j = at.panel; j < needed(at, at.row + at.rows) && !packed; ++j) {
+  /* What a block needs of B and does not read where it lies. */
+  void copy_block(const Block& at, i64 p, i64 count, const T* b) const {
+    const i64 end = needed(at, at.row + at.rows);
+    i64 j = at.panel;
+    if (pack_b && g.b_col == 1 && !g.fill_b && !g.windows) {
+      const bool whole = end < panels || (!partial(panels - 1) && vectors(panels - 1) == tile_vectors);
+      const i64 beside = most(0, end - j - !whole);
+      pack_beside(b + j * panel, g.b_row, count, beside, panel, terms * panel, at.b);
+      j += beside;
+    }
+    for (; j < end; ++j) {
       const i64 lying = in_place(j, p, count);
       if (lying < count) copy_panel(at, j, b + lying * g.b_row, p + lying, count - lying);
     }
+  }
+
+  void terms_of_block(const Block& at, i64 p, i64 count) const {
+    const T* const b = b_of(at.index) + p * g.b_row;
+    if (!packed) copy_block(at, p, count, b);
     const T* const a = a_of(at.index) + at.row * g.a_row + p * g.a_col;
     for (i64 i = 0; i < at.rows; i += tile_rows) {
       const i64 high = least(tile_rows, at.rows - i);
@@ -386,15 +400,26 @@ struct Product {
     return to;
   }
 
-  /* Lines of memory that the next block needs, one for each term of a tile: of the next panel's columns (so many
-   * columns as a line has elements), or of a copy that is too large to stay in the cache. */
+  /* Lines of memory that come next, one for each term of a tile: of the next block's panel (so many of its columns as
+   * a line has elements), of a copy that is too large to stay in the cache, or of the next rows of A. */
   Ahead<T> ahead(const Block& at, i64 i, i64 j, i64 p, i64 count) const {
     constexpr i64 kLine = 64 / kSize;
     const Ahead<T> none = {at.b, 0};
-    if (packed) return packed_size() * kSize > kAheadBytes ? packed_ahead(at, i, j, p, count) : none;
+    if (packed && packed_size() * kSize > kAheadBytes) return packed_ahead(at, i, j, p, count);
+    if (!by_panel || packed) return pack_b && !g.fill_a && g.a_col == 1 ? rows_ahead(at, i, j, p, count) : none;
     const i64 line = i / tile_rows * kLine, column = at.end * panel + line;
-    if (!by_panel || line >= panel || column >= g.n) return none;
+    if (line >= panel || column >= g.n) return none;
     return {b_of(at.index) + column * g.b_col, kLine};
+  }
+
+  /* The tiles of a group of rows ask for the next group, each for some whole rows. */
+  Ahead<T> rows_ahead(const Block& at, i64 i, i64 j, i64 p, i64 count) const {
+    const i64 after = i + tile_rows, high = least(tile_rows, at.rows - after);
+    const i64 each = ceil_div(most(high, 0), at.end - at.panel), row = (j - at.panel) * each;
+    const i64 run = row < high ? count / least(each, high - row) : 0; /* terms for a row */
+    if (run == 0) return {at.b, 0};
+    const i64 step = ceil_div(count, run);
+    return {a_of(at.index) + (at.row + after + row) * g.a_row + p, step, run, g.a_row - run * step};
   }
 
   /* The tiles of a block ask for the next one's panels in turn. */

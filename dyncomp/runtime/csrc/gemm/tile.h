@@ -46,11 +46,12 @@ __attribute__((always_inline)) inline void step(const T*& at, i64 count) {
   asm("" : "+r"(at));
 }
 
-/* What will be needed after a tile: an element for each term, asked for while the sums are made. */
+/* What will be needed after a tile: an element for each term, asked for while the sums are made; after `run` terms
+ * (0: never) the place moves on by `jump` elements more. */
 template <class T>
 struct Ahead {
   const T* from;
-  i64 step;
+  i64 step, run = 0, jump = 0;
 };
 
 /* The rows of B in turn, where they lie evenly. */
@@ -110,25 +111,30 @@ __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, con
   const T* rows[(kRows + 2) / 3]; /* every third: with one stride that is all that addresses need */
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; i += 3) rows[i / 3] = a + i * a_row;
-  for (i64 p = 0; p < k; ++p) {
-    const T *const now = b.now(), *const ahead = b.ahead();
-    Vector right[kVectors];
+  const i64 run = next.run > 0 ? next.run : k;
+  for (i64 p = 0; p < k;) {
+    const i64 end = least(k, p + run);
+    for (; p < end; ++p) {
+      const T *const now = b.now(), *const ahead = b.ahead();
+      Vector right[kVectors];
 #pragma GCC unroll 16
-    for (int j = 0; j < kVectors; ++j) {
-      right[j] = *reinterpret_cast<const Unaligned*>(now + j * kWidth);
-      __builtin_prefetch(ahead + j * kWidth);
+      for (int j = 0; j < kVectors; ++j) {
+        right[j] = *reinterpret_cast<const Unaligned*>(now + j * kWidth);
+        __builtin_prefetch(ahead + j * kWidth);
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) {
+        const Vector left = rows[i / 3][i % 3 * a_row] - Vector{}; /* a broadcast: x - 0 is x, whatever x */
+#pragma GCC unroll 16
+        for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
+      }
+      __builtin_prefetch(next.from, 0, 2);
+      step(next.from, next.step);
+      b.next();
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; i += 3) step(rows[i / 3], a_col);
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      const Vector left = rows[i / 3][i % 3 * a_row] - Vector{}; /* a broadcast: x - 0 is x, whatever x */
-#pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
-    }
-    __builtin_prefetch(next.from, 0, 2);
-    step(next.from, next.step);
-    b.next();
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; i += 3) step(rows[i / 3], a_col);
+    next.from += next.jump;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {

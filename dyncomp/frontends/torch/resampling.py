@@ -1,0 +1,160 @@
+"""Tensors with zeros around them, and images whose places are repeated or made of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import Unsupported
+from ...graph.ir import Var
+from ...prims.layout import is_c_contiguous
+from ..base import ArrayRef, TraceContext
+from ..numpy.operands import emit
+from .formats import in_suggested_format, is_channels_last
+from .operands import contiguous, need_tensor, tensor
+from .rules import RuleTable, of_rank
+
+TABLE = RuleTable()
+# Factors of which the inverse is exact: torch multiplies with it.
+_FACTORS = (1, 2, 4, 8, 16)
+
+
+def _image(value: Any, least: int) -> ArrayRef:
+    x = need_tensor(value)
+    if x.ndim < least or not all(type(d) is int and d > 0 for d in x.shape):
+        raise Unsupported("a tensor of this shape as an image")
+    return x
+
+
+def _is_turned(x: ArrayRef) -> bool:
+    """Whether an image has its channels innermost in memory: then so have results, and loops follow."""
+    return x.ndim == 4 and not is_c_contiguous(x.shape, x.strides) and is_channels_last(x.var)
+
+
+def _turned(tx: TraceContext, x: ArrayRef) -> Var:
+    found: Var = emit(tx, "transpose", x.var, perm=(0, 2, 3, 1))
+    return contiguous(tx, found)
+
+
+def _turned_back(tx: TraceContext, x: Var) -> ArrayRef:
+    return tensor(emit(tx, "transpose", contiguous(tx, x), perm=(0, 3, 1, 2)))
+
+
+def _copied(tx: TraceContext, x: Var) -> Var:
+    """In C order, and another array where it was already: results share no memory with images."""
+    found: Var = emit(tx, "contiguous", x)
+    return found
+
+
+def _regrouped(
+    tx: TraceContext, x: Var, split: Sequence[int], perm: Sequence[int], shape: Sequence[int]
+) -> Var:
+    """Split into axes, which are permuted and joined."""
+    parts = emit(tx, "reshape", contiguous(tx, x), shape=tuple(split))
+    moved = _copied(tx, emit(tx, "transpose", parts, perm=tuple(perm)))
+    joined: Var = emit(tx, "reshape", moved, shape=tuple(shape))
+    return joined
+
+
+def pad(tx: TraceContext, input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> ArrayRef:
+    """With a constant (``constant_pad_nd`` of ATen/native/PadNd.cpp)."""
+    x = _image(input, 1)
+    fill = 0.0 if value is None else value
+    if mode != "constant" or not x.dtype.is_float or type(fill) not in (int, float):
+        raise Unsupported("padding of this mode, or with this value")
+    if float(fill) != 0 and x.dtype.itemsize < 4:
+        raise Unsupported("padding of halves with a value that may have to be rounded")
+    given = tuple(pad)
+    if len(given) % 2 or len(given) > 2 * x.ndim or not all(type(n) is int and n >= 0 for n in given):
+        raise Unsupported("padding by these widths")
+    if not any(given):
+        raise Unsupported("padding by nothing")
+    pairs = [(given[k], given[k + 1]) for k in range(0, len(given), 2)]
+    widths = (*[(0, 0)] * (x.ndim - len(pairs)), *reversed(pairs))
+    if _is_turned(x):
+        inner = tuple(widths[axis] for axis in (0, 2, 3, 1))
+        return _turned_back(tx, emit(tx, "pad", _turned(tx, x), widths=inner, value=float(fill)))
+    out = emit(tx, "pad", x.var, widths=widths, value=float(fill))
+    return tensor(in_suggested_format(tx, x.var, out))
+
+
+TABLE.function("_C._nn.pad")(pad)
+
+
+def pixel_shuffle(tx: TraceContext, input: Any, upscale_factor: Any) -> ArrayRef:
+    x, r = _image(input, 3), upscale_factor
+    if type(r) is not int or r < 1:
+        raise Unsupported("pixel_shuffle by this factor")
+    *lead, channels, high, wide = x.shape
+    if channels % (r * r):
+        raise Unsupported("pixel_shuffle: the channels do not fit the factor")
+    made, n = channels // (r * r), len(lead)
+    if _is_turned(x):
+        split, shape = (*lead, high, wide, made, r, r), (*lead, high * r, wide * r, made)
+        return _turned_back(tx, _regrouped(tx, _turned(tx, x), split, (0, 1, 4, 2, 5, 3), shape))
+    split, shape = (*lead, made, r, r, high, wide), (*lead, made, high * r, wide * r)
+    perm = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)
+    return tensor(_regrouped(tx, x.var, split, perm, shape))
+
+
+TABLE.function("pixel_shuffle")(pixel_shuffle)
+
+
+def pixel_unshuffle(tx: TraceContext, input: Any, downscale_factor: Any) -> ArrayRef:
+    x, r = _image(input, 3), downscale_factor
+    if type(r) is not int or r < 1:
+        raise Unsupported("pixel_unshuffle by this factor")
+    *lead, channels, high, wide = x.shape
+    if high % r or wide % r:
+        raise Unsupported("pixel_unshuffle: the sizes do not fit the factor")
+    (rows, columns), n = (high // r, wide // r), len(lead)
+    if _is_turned(x):
+        split, shape = (*lead, rows, r, columns, r, channels), (*lead, rows, columns, channels * r * r)
+        return _turned_back(tx, _regrouped(tx, _turned(tx, x), split, (0, 1, 3, 5, 2, 4), shape))
+    split, shape = (*lead, channels, rows, r, columns, r), (*lead, channels * r * r, rows, columns)
+    perm = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)
+    return tensor(_regrouped(tx, x.var, split, perm, shape))
+
+
+TABLE.function("pixel_unshuffle")(pixel_unshuffle)
+
+
+def _factors(sizes: Sequence[int], output_size: Any, scales: Any) -> tuple[int, ...]:
+    """How often each place is repeated along each axis."""
+    rank = len(sizes)
+    if output_size is not None:
+        wanted = tuple(output_size)
+        if len(wanted) != rank or any(type(n) is not int or n % d for n, d in zip(wanted, sizes)):
+            raise Unsupported("nearest places of sizes that are no multiples")
+        found = tuple(n // d for n, d in zip(wanted, sizes))
+    else:
+        given = tuple(scales)
+        if len(given) != rank or any(s not in _FACTORS for s in given):
+            raise Unsupported("nearest places by other factors")
+        found = tuple(int(s) for s in given)
+    if any(f not in _FACTORS for f in found):
+        raise Unsupported("nearest places by these factors")
+    return found
+
+
+def nearest(tx: TraceContext, rank: int, input: Any, output_size: Any, scale_factors: Any = None) -> ArrayRef:
+    """Each place is repeated; all other scales are the library's."""
+    x = _image(input, rank + 2)
+    if x.ndim != rank + 2 or not x.dtype.is_float or (output_size is None) == (scale_factors is None):
+        raise Unsupported("nearest places of a tensor of this kind")
+    sizes = [int(d) for d in x.shape[2:]]
+    factors = _factors(sizes, output_size, scale_factors)
+    pairs = [n for pair in zip(sizes, factors) for n in pair]
+    made = [d * f for d, f in zip(sizes, factors)]
+    if _is_turned(x):
+        shape = (x.shape[0], *pairs, x.shape[1])
+        out: Var = emit(tx, "broadcast_in_dim", _turned(tx, x), shape=shape, dims=(0, 1, 3, 5))
+        shape = (x.shape[0], *made, x.shape[1])
+        return _turned_back(tx, emit(tx, "reshape", _copied(tx, out), shape=shape))
+    dims = (0, 1, *(2 + 2 * axis for axis in range(rank)))
+    out = emit(tx, "broadcast_in_dim", x.var, shape=(*x.shape[:2], *pairs), dims=dims)
+    return tensor(emit(tx, "reshape", _copied(tx, out), shape=(*x.shape[:2], *made)))
+
+
+for _rank in (1, 2, 3):
+    TABLE.function(f"_C._nn.upsample_nearest{_rank}d")(of_rank(nearest, _rank))
