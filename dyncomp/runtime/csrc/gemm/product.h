@@ -83,7 +83,7 @@ struct Product {
     panels = ceil_div(g.n, panel);
     by_dots = !adds && !g.windows && !g.fill_b && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
     pack_a = !g.fill_a && g.a_col != 1 && g.m > 1;
-    choose_blocks(products);
+    choose_blocks(products, all_terms > 0);
     find_tail();
     symmetric = is_symmetric();
   }
@@ -109,11 +109,12 @@ struct Product {
            wide % kTallVectors == 0;
   }
 
-  void choose_blocks(i64 products) {
+  /* `is_part`: products with other numbers of columns sum up the same terms, and alike. */
+  void choose_blocks(i64 products, bool is_part) {
     const i64 groups = ceil_div(g.m, tile_rows);
     terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
     pack_b = !by_dots && (g.windows || g.fill_b || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
-    if (!by_dots && !pack_b) terms = least(terms, kTermsInPlace);
+    if (!by_dots && !pack_b && (panels > 1 || is_part)) terms = least(terms, kTermsInPlace);
     if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
     const i64 fitting = kBlockBytes / kSize / terms / panel;
     panels_per_block = least(panels, !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
