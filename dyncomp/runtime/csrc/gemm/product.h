@@ -235,11 +235,11 @@ struct Product {
 
   i64 offset(i64 index, const i64* strides) const {
     i64 total = 0;
-    for (int axis = g.axes - 1; axis >= 0; --axis) {
+    for (int axis = g.axes - 1; axis > 0; --axis) {
       total += index % g.batch[axis] * strides[axis];
       index /= g.batch[axis];
     }
-    return total;
+    return g.axes > 0 ? total + index * strides[0] : 0;
   }
 
   const T* a_of(i64 index) const { return static_cast<const T*>(g.a) + offset(index, g.a_batch); }
@@ -265,10 +265,11 @@ struct Product {
 
   void block(i64 number, T* scratch) const {
     Block at;
-    at.index = number / (row_blocks * column_blocks);
-    at.row = number % row_blocks * rows_per_block;
+    at.index = number;
+    at.row = at.panel = 0;
+    if (row_blocks > 1) at.row = at.index % row_blocks * rows_per_block, at.index /= row_blocks;
+    if (column_blocks > 1) at.panel = at.index % column_blocks * panels_per_block, at.index /= column_blocks;
     at.rows = least(rows_per_block, g.m - at.row);
-    at.panel = number / row_blocks % column_blocks * panels_per_block;
     at.end = least(panels, at.panel + panels_per_block);
     at.b = scratch;
     at.a = at.b + b_scratch();
@@ -372,11 +373,27 @@ struct Product {
       const T* left = a + i * g.a_row;
       if (g.fill_a) left = filled_rows(at, i, high, p, count);
       if (pack_a) left = packed_rows(at, i, high, count, left);
-      for (i64 j = at.panel; j < needed(at, at.row + i + high); ++j) {
+      i64 j = at.panel;
+      const i64 end = needed(at, at.row + i + high);
+      if (!pack_b && !packed && high == tile_rows) j = plain_tiles(at, i, end, p, count, left, b);
+      for (; j < end; ++j) {
         tile_of_block(at, i, high, j, p, count, left, b + j * panel);
       }
       if (p + count == g.k) finished(at, i, high);
     }
+  }
+
+  /* The tiles of a group that are whole and read B where it lies; the first panel that is left. */
+  i64 plain_tiles(const Block& at, i64 i, i64 end, i64 p, i64 count, const T* left, const T* b) const {
+    const i64 a_row = g.fill_a ? filled_row() : pack_a ? 1 : g.a_row;
+    const i64 a_col = g.fill_a ? 1 : pack_a ? tile_rows : g.a_col;
+    const Into into = p > 0 || adds ? Into::kAdd : Into::kNothing;
+    const bool whole_end = end < panels || (!partial(panels - 1) && vectors(panels - 1) == tile_vectors);
+    T* to = c_at(at, i);
+    i64 j = at.panel;
+    for (; j < end - !whole_end; ++j, to += panel)
+      whole(count, left, a_row, a_col, b + j * panel, g.b_row, nullptr, to, at.c_row, into, {at.b, 0});
+    return j;
   }
 
   /* A group of rows of A, made of what they are made of. */
