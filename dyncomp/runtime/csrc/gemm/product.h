@@ -24,6 +24,8 @@ constexpr i64 kPanelBytes = 768 << 10;
 constexpr i64 kKeptFromRows = 8, kKeptToRows = 2048, kKeptFilledFromRows = 2;
 constexpr i64 kKeptBytes = 64 << 10;
 constexpr i64 kKeptBytesInPlace = 4 << 20;
+/* The same where vectors lie across cache lines: to ask whether a copy still holds takes some microseconds. */
+constexpr i64 kKeptBytesCrossing = 512 << 10;
 /* Bytes of a copy from which on its next block is asked for ahead. */
 constexpr i64 kAheadBytes = 1 << 20;
 /* Vectors of a tall tile, rows of the result for which there are any, columns and terms from which on. */
@@ -191,7 +193,7 @@ struct Product {
     if (g.fill_b) return g.m >= kKeptFilledFromRows && g.m <= kKeptToRows && g.k * g.n * kSize >= kKeptBytes;
     const i64 extent = (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1;
     return g.m >= kKeptFromRows && g.m <= kKeptToRows && extent <= 2 * g.k * g.n &&
-           g.k * g.n * kSize >= (pack_b || crosses_lines() ? kKeptBytes : kKeptBytesInPlace);
+           g.k * g.n * kSize >= (pack_b ? kKeptBytes : crosses_lines() ? kKeptBytesCrossing : kKeptBytesInPlace);
   }
 
   /* Reads B from such a copy. It lies panel by panel; the terms are summed as they would be without it. */
