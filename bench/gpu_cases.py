@@ -94,6 +94,14 @@ def causal(q: Any, k: Any, v: Any) -> Any:
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+def attention_backward(q: Any, k: Any, v: Any, do: Any) -> Any:
+    """By hand: gradients of attention, whose weights are computed again."""
+    p = torch.softmax(q @ k.transpose(-1, -2) * 0.125, -1)
+    dp = do @ v.transpose(-1, -2)
+    ds = p * (dp - (dp * p).sum(-1, keepdim=True)) * 0.125
+    return ds @ k, ds.transpose(-1, -2) @ q, p.transpose(-1, -2) @ do
+
+
 def convolution(x: Any, w: Any, y: Any) -> Any:
     return F.relu(F.conv2d(x, w, padding=1) + y)
 
@@ -217,6 +225,14 @@ CASES: tuple[Case, ...] = (
         causal,
         lambda: tuple(_random(4, 16, 4096, 128, dtype=BF16, seed=k) for k in range(3)),
         flops=2.0 * 4 * 16 * 4096 * 4096 * 128,
+        tuned="max-autotune",
+        tolerance=3e-2,
+    ),
+    Case(
+        "attention by hand, backward, 4 x 16 x 2048 x 64, bfloat16",
+        attention_backward,
+        lambda: tuple(_random(4, 16, 2048, 64, dtype=BF16, seed=k) for k in range(4)),
+        flops=10.0 * 4 * 16 * 2048 * 2048 * 64,
         tuned="max-autotune",
         tolerance=3e-2,
     ),

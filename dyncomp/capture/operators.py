@@ -127,6 +127,9 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     if formatted is not None:
         return formatted
     if isinstance(a, ArrayValue) or isinstance(b, ArrayValue):
+        if isinstance(b, ArrayValue) and b.ref.kind == "scalar" and a.pytype is complex:
+            # CPython takes a float64 for the float that it is: its own complex number, no complex128
+            raise Break("unsupported-operation", f"{op} of {a.describe()} and a NumPy number")
         return _with_array(tracer, op, plain, a, b)
     if number_operand(a) and number_operand(b) and not (a.is_const and b.is_const):
         return binary_number(tracer, plain, a, b)

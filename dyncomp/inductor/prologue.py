@@ -50,11 +50,16 @@ BLOCK_TERMS = 512
 # Bytes beside the largest source of an operand that is kept: they are compared at each call. How many arrays.
 SIDE_BYTES = 1 << 16
 MOST_SIDES = 4
+# By the identity of a storage: the places of steps that touch it, or did.
+Uses = dict[int, list[int]]
 
 
 def fuse_prologues(items: Sequence[Item], env: ShapeEnv) -> list[Item]:
     """The steps, with the kernels that only make operands of products joined to these."""
     left: list[Item | None] = list(items)
+    uses: Uses = {}
+    for at, item in enumerate(items):
+        _note(uses, at, item)
     for at, item in enumerate(items):
         if not isinstance(item, (LibraryCall, FusedProduct)):
             continue
@@ -62,11 +67,12 @@ def fuse_prologues(items: Sequence[Item], env: ShapeEnv) -> list[Item]:
         if not is_own_product(call) or call.detail.windows is not None:
             continue
         for letter in ("b", "a"):
-            found = _find(left, at, call.detail, letter, env)
+            found = _find(left, uses, at, call.detail, letter, env)
             if found is not None:
                 maker, filled, rest = found
                 left[maker] = rest
                 left[at] = _with_filled(left[at], letter, filled)
+                _note(uses, at, left[at])
     return [item for item in left if item is not None]
 
 
@@ -79,12 +85,12 @@ def _with_filled(item: Item | None, letter: str, filled: Filled) -> Prepared:
 
 
 def _find(
-    left: Sequence[Item | None], at: int, detail: Product, letter: str, env: ShapeEnv
+    left: Sequence[Item | None], uses: Uses, at: int, detail: Product, letter: str, env: ShapeEnv
 ) -> tuple[int, Filled, Emitted | None] | None:
     """Where the kernel is that makes an operand, the kernel for a block of it, what is left of the former."""
     operand: Operand = getattr(detail, letter)
     target = place_of(operand.value).storage
-    maker = _maker(left, at, target)
+    maker = _maker(left, uses, at, target)
     item = left[maker] if maker is not None else None
     if maker is None or not isinstance(item, Emitted):
         return None
@@ -102,11 +108,19 @@ def _find(
     return maker, filled, rest
 
 
-def _maker(left: Sequence[Item | None], at: int, target: Storage) -> int | None:
+def _note(uses: Uses, at: int, item: Item | None) -> None:
+    """Note the storages that the step at ``at`` touches (now)."""
+    for storage in touched_by(item):
+        places = uses.setdefault(id(storage), [])
+        if at not in places[-1:]:
+            places.append(at)
+
+
+def _maker(left: Sequence[Item | None], uses: Uses, at: int, target: Storage) -> int | None:
     """The one step that touches ``target`` besides the product at ``at``, which reads it once."""
     if target.role != "temp" or sum(s is target for s in touched_by(left[at])) != 1:
         return None
-    places = [k for k, item in enumerate(left) if k != at and any(s is target for s in touched_by(item))]
+    places = [k for k in {*uses[id(target)]} if k != at and any(s is target for s in touched_by(left[k]))]
     return places[0] if len(places) == 1 and places[0] < at else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,9 @@ def arguments(program: Program, variant: int) -> tuple[Any, ...]:
     made: dict[str, Any] = {"n": int(rng.integers(3, _SIZE)), "t": float(np.round(rng.normal() * 3, 2))}
     for name, (dtype, ndim) in ARRAYS.items():
         made[name] = _array(rng, dtype, ndim)
+    made["r"] = np.round(rng.normal(size=(_SIZE, int(rng.choice((2, 3, 3, 4, 6))))), 1)
+    made["l"] = rng.integers(-5, 9, _SIZE).tolist()
+    made["h"] = [(int(k), float(k) / 2) for k in rng.integers(-5, 9, 4)]
     if variant % 3 == 2:
         made["a"] = made["m"][:, 1] if rng.random() < 0.5 else made["a"][::-1]
         made["b"] = made["p"].reshape(-1)[:_SIZE]
@@ -73,6 +77,7 @@ class Writer:
     counters: int = 0
     helper: str = ""
     with_complex: bool = False
+    extra: Callable[[Writer], str] | None = None
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
@@ -174,6 +179,9 @@ class Writer:
         self.indent -= 1
 
     def statement(self) -> None:
+        if self.extra is not None and self.rng.random() < 0.4:
+            self.line(self.extra(self))
+            return
         kind = self.rng.random()
         if kind < 0.3:
             self.line(f"{self.pick(*NUMBERS)} = {self.expression()}")
@@ -241,6 +249,42 @@ class Writer:
             self.block(1)
 
 
+def _with_rows(w: Writer) -> str:
+    """A statement with short rows of ``r``, vectors and slices."""
+    i, j = w.single_index(_SIZE), w.pick("i % 12", "j % 12", "0", "-1")
+    row, other = w.pick("v", "o", f"r[{i}]", f"r[{j}, :]"), w.pick("v", "o", f"r[{j}]", "t", "2", "k")
+    operator = w.pick("+", "-", "*", "*")
+    return w.pick(
+        f"v = {row} {operator} {other}",
+        f"o = {other} {operator} {row}",
+        f"r[{i}] {operator}= {other}",
+        f"v {operator}= {other}",
+        f"v[{w.pick(0, 1, -1, 2)}] = {w.expression(1)}",
+        f"o = -{row}",
+        f"o = {w.pick('r', 'a')}[{j}]" if w.rng.random() < 0.3 else f"r[{i}] = {row}",
+        f"x = {row}[{w.pick(0, 1, -1)}]",
+        f"a[{i} : {j}] = {w.atom()}",
+        f"y = a[{i} : {j} : {w.pick(1, 2, 5)}][0]",
+        f"a[1:] = m[{w.pick(0, 1)}, :-1]",
+        "v, o = o, v",
+    )
+
+
+def _with_lists(w: Writer) -> str:
+    """A statement with ``l``, a list of ints, or ``h``, one of tuples."""
+    return w.pick(
+        f"l.append({w.pick('i', 'k', 'j * 2', w.expression(1), 'b[i % 12]')})",
+        "x = l.pop() if l else 0",
+        "y = l.pop()",
+        f"l[{w.single_index(_SIZE)}] = {w.pick('i', 'k', 'x', 'b[1]')}",
+        f"x = l[{w.single_index(_SIZE)}]",
+        f"h.append(({w.pick('i', 'k')}, {w.pick('t', 'x', 'y')}))",
+        "j, x = h.pop()",
+        f"h[{w.pick(0, 'i % 3')}] = (j, {w.pick('t', 'x')})",
+        "y = h[-1][1] + len(l) + len(h)",
+    )
+
+
 _HELPERS = (
     "def helper(v, w):\n    if v > w:\n        return v - w\n    return w + 1\n",
     "def helper(v, w):\n    s = 0\n    for r in range(3):\n        s += v * r\n    return s + w\n",
@@ -252,13 +296,15 @@ def make_program(seed: int) -> Program:
     """The program of a seed."""
     rng = random.Random(seed)
     writer = Writer(rng)
-    names = ("n", "t", *ARRAYS)
+    names = ("n", "t", *ARRAYS, "r", "l", "h")
     writer.with_complex = seed % 4 == 3
+    writer.extra = {1: _with_rows, 2: _with_lists}.get(seed % 4)
     head = ""
     if rng.random() < 0.3:
         head = rng.choice(_HELPERS)
         writer.helper = "helper"
     writer.line("i = j = k = 0")
+    writer.line("v, o = r[0] * 2.0, r[1]")
     first = "1j" if writer.with_complex else rng.choice(("0.0", "0", "t"))
     writer.line(f"x, y, z = {first}, {rng.choice(('1', '1.0', 'n'))}, 2")
     writer.line("try:" if rng.random() < 0.15 else "if True:")
@@ -270,6 +316,6 @@ def make_program(seed: int) -> Program:
     if caught:
         writer.line("except (IndexError, ZeroDivisionError, OverflowError, ValueError) as error:")
         writer.line("    return str(error), i, j, k, x, y, z")
-    writer.line("return i, j, k, x, y, z, a, b, c, g")
+    writer.line("return i, j, k, x, y, z, a, b, c, g, r, v, o, v is o, l, h")
     text = f"{head}def program({', '.join(names)}):\n" + "\n".join(writer.lines) + "\n"
     return Program(seed, text, names)

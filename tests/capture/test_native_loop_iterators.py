@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import dyncomp
 from tests.capture.native_loop_runs import Run, check, shown
 from tests.capture.test_native_loops import life
 
@@ -131,7 +132,7 @@ def s3(it, s):
 
 
 def test_s3():
-    check(s3, list(enumerate(RANDOM.random(5))), 0, native=False)
+    check(s3, list(enumerate(RANDOM.random(5))), 0, left=False)
 
 
 def s4(it, a, s):
@@ -192,3 +193,47 @@ def test_an_iterator_that_the_program_holds_is_left_where_the_loop_left_it(make)
     run = Run(held)
     assert shown(held(make(), 0)) == shown(run(make(), 0))
     assert run.is_native
+
+
+def held_enumerate(a, b, stop):
+    e = enumerate(a)
+    s = 0
+    for i, v in e:
+        s += v
+        if i == stop:
+            break
+    return s, next(e, None)
+
+
+def held_zip(a, b, stop):
+    e = zip(a, b)
+    s = n = 0
+    for v, w in e:
+        s += v * w
+        n += 2
+        if n == 2 * stop:
+            break
+    return s, next(e, None), next(e, None)
+
+
+def fresh(a, b, stop):
+    s = 0
+    for i, v in enumerate(a):
+        s += i * v
+        if i == stop:
+            break
+    for v, w in zip(a[1:], b):
+        s += v - w
+        if w == stop:
+            break
+    return s
+
+
+@pytest.mark.parametrize("function", [held_enumerate, held_zip, fresh])
+def test_iterators_that_the_program_holds(function):
+    compiled = dyncomp.compile(function, options={"native_loop_us": 0, "unroll_limit": 0})
+    for a in (np.arange(40), np.arange(40).tolist()):
+        for stop in (5, 38, 39, 40, 100):
+            for _ in range(2):
+                assert compiled(a, a[3:], stop) == function(a, a[3:], stop)
+    assert any(record.runs for record in compiled.config.records.native_loops)

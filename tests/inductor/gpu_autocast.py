@@ -14,19 +14,15 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
-from tests.inductor.gpu_simulator import InterpretedDriver, install, pretend  # noqa: E402
+from tests.inductor.gpu_simulator import on_a_pretended_gpu  # noqa: E402
 
 F = torch.nn.functional
 HALF, BRAIN = torch.float16, torch.bfloat16
 
 
 @pytest.fixture(autouse=True)
-def on_a_pretended_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
-    install()
-    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path))
-    pretend(monkeypatch)
-    InterpretedDriver.launched = []
-    with torch.no_grad():
+def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
+    with on_a_pretended_gpu(monkeypatch, tmp_path):
         yield
 
 

@@ -13,20 +13,16 @@ torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
 from dyncomp.inductor.gpu import formats  # noqa: E402
-from tests.inductor.gpu_simulator import InterpretedDriver, install, pretend  # noqa: E402
+from tests.inductor.gpu_simulator import InterpretedDriver, on_a_pretended_gpu  # noqa: E402
 
-install()
 F = torch.nn.functional
 HALF = torch.float16
 
 
 @pytest.fixture(autouse=True)
-def on_a_pretended_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
-    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path))
+def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
     monkeypatch.setattr(formats, "FEW_CHANNELS", 0)
-    pretend(monkeypatch)
-    InterpretedDriver.launched = []
-    with torch.no_grad():
+    with on_a_pretended_gpu(monkeypatch, tmp_path):
         yield
 
 

@@ -17,16 +17,12 @@ import torch.nn.functional as F
 import dyncomp
 from dyncomp.frontends.torch.frontend import TorchFrontend
 from dyncomp.inductor.gpu import convolution, products, templates
-from tests.inductor.gpu_simulator import RECORDED, InterpretedDriver, install, pretend
+from tests.inductor.gpu_simulator import RECORDED, InterpretedDriver, on_a_pretended_gpu
 
 
 @pytest.fixture(autouse=True)
 def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path / "cache"))
-    install()
-    pretend(monkeypatch)
-    InterpretedDriver.launched.clear()
-    with torch.no_grad():
+    with on_a_pretended_gpu(monkeypatch, tmp_path):
         yield
 
 

@@ -16,17 +16,13 @@ torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
 from dyncomp.inductor.gpu import graphs  # noqa: E402
-from tests.inductor.gpu_simulator import RECORDED, install, pretend  # noqa: E402
+from tests.inductor.gpu_simulator import on_a_pretended_gpu  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def on_a_pretended_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
-    install()
-    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path))
+def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
     monkeypatch.setattr(graphs, "LEAST_LAUNCHES", 1)
-    pretend(monkeypatch)
-    RECORDED.clear()
-    with torch.no_grad():
+    with on_a_pretended_gpu(monkeypatch, tmp_path):
         yield
 
 

@@ -13,23 +13,19 @@ torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
 from dyncomp.inductor.gpu import rows, templates  # noqa: E402
-from tests.inductor.gpu_simulator import InterpretedDriver, install, pretend  # noqa: E402
+from tests.inductor.gpu_simulator import InterpretedDriver, on_a_pretended_gpu  # noqa: E402
 
 HALF, BRAIN = torch.float16, torch.bfloat16
 CLOSE = {HALF: 2e-2, BRAIN: 2e-1, torch.float32: 2e-5}
 
 
 @pytest.fixture(autouse=True)
-def on_a_pretended_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
-    install()
-    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path))
-    pretend(monkeypatch)
+def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
     monkeypatch.setattr(templates, "LARGE_SCORES", 0)
     small = ((rows.Block(16, 32, 4, 1), rows.Block(32, 16, 4, 1)),)
     for name in ("NARROW_BLOCKS", "WIDE_BLOCKS", "FLOAT_BLOCKS"):
         monkeypatch.setattr(rows, name, small)
-    InterpretedDriver.launched = []
-    with torch.no_grad():
+    with on_a_pretended_gpu(monkeypatch, tmp_path):
         yield
 
 

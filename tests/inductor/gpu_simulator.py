@@ -6,9 +6,11 @@ For processes with ``TRITON_INTERPRET=1``. :func:`install` mends the interpreter
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -165,6 +167,21 @@ def record(index: int, run: Any, pool: Any) -> Any:
             old.copy_(new)
 
     return replay, made, pool or object()
+
+
+@contextlib.contextmanager
+def on_a_pretended_gpu(monkeypatch: Any, folder: Any) -> Iterator[None]:
+    """What the tests' fixtures have in common: a fresh cache in ``folder``, no gradients."""
+    import torch
+
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        install()
+    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(folder / "cache"))
+    pretend(monkeypatch)
+    InterpretedDriver.launched.clear()
+    RECORDED.clear()
+    with torch.no_grad():
+        yield
 
 
 def pretend(monkeypatch: Any) -> None:

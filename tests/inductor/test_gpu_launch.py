@@ -30,7 +30,7 @@ driver.set_active(Stub())
 """
 SCRIPT = """
 from dyncomp.dtypes import float32
-from dyncomp.inductor.gpu.launch import TritonDriver, Variants, load_module
+from dyncomp.inductor.gpu.launch import TritonDriver, Variants, compile_kernel, direct_launch, load_module
 from dyncomp.inductor.render.triton import render_triton
 from dyncomp.symint import ShapeEnv
 from tests.inductor.render_util import pointwise
@@ -39,6 +39,7 @@ size = ShapeEnv().new_symbol(100_000, low=0)
 (kernel,) = render_triton(pointwise("add", [float32, float32], float32, size)).kernels
 module = load_module(kernel.name, kernel.source)
 variants = Variants(module, kernel, TritonDriver(), 0)
+assert direct_launch(compile_kernel(variants.function, kernel, True, driver.active.get_current_target()), ())
 variants.get(True)(kernel.grid({str(size): 5000}), 77, 1024, 2048, 4096, 5000)
 variants.get(False)(kernel.grid({str(size): 90}), 0, 1028, 2048, 4096, 90)
 assert variants.get(True) is variants.get(True)

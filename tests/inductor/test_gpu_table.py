@@ -40,6 +40,8 @@ _NAMES = (
 )
 COMPLEX = frozenset(_NAMES.split())
 LIBRARY = ("convolution", "convolution_transpose")
+# Functions that Triton's library for a kind of device has not.
+WITHOUT = {"hip": ("cbrt",)}
 # Without an atomic instruction for some types and combiners.
 ATOMIC = frozenset(("index_put",))
 
@@ -102,6 +104,8 @@ def test_every_row_compiles(target: Any, tmp_path: Path) -> None:
     kernels: list[Any] = []
     for row in rows("prim"):
         kinds = set()
+        if row.name in WITHOUT.get(target[0], ()):
+            continue
         for types, params in combinations(row):
             kind = tuple(t.dtype.kind for t in types)
             if kind in kinds:
@@ -120,7 +124,8 @@ def test_every_row_compiles(target: Any, tmp_path: Path) -> None:
     for name, _, size, shared, used in report:
         assert size > 500
         assert shared <= 65536, name
-        assert not used.get("STACK"), f"{name} spills registers"
+        # Triton 3.6 has a table of digits of pi there
+        assert used.get("STACK", 0) <= 32, f"{name} spills registers"
 
 
 def renamed(kernel: TritonKernel, name: str) -> TritonKernel:

@@ -8,7 +8,7 @@ import pytest
 import dyncomp
 import dyncomp.inductor.compile as inductor
 from dyncomp.inductor import launch
-from dyncomp.inductor.render import ahead, stream
+from dyncomp.inductor.render import ahead, cpp_kernel, stream
 from dyncomp.inductor.toolchain import find_toolchain
 
 pytestmark = pytest.mark.skipif(
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(
 def sources(monkeypatch):
     """The C++ of what is compiled, which takes everything to be large."""
     monkeypatch.setattr(stream, "STREAM_BYTES", -1)
+    monkeypatch.setattr(stream, "STREAM_TILES_BYTES", -1)
     found: list[str] = []
     render = inductor.render_module
     monkeypatch.setattr(inductor, "render_module", lambda *a: found.append(render(*a)) or found[-1])
@@ -174,3 +175,22 @@ def test_what_stays_in_the_caches_is_not_asked_for(sources) -> None:
     x, w = numbers(np.float32, 7, 512), numbers(np.float32, 512)
     np.testing.assert_array_equal(dyncomp.compile(affine)(x, w), affine(x, w))
     assert not asked(sources[0])
+
+
+@pytest.mark.parametrize("rows", [65, 72, 203])
+def test_more_rows_at_once_have_the_same_bits(rows, sources, monkeypatch):
+    """Sums and maxima of columns in kernels that touch much go through eight rows at a time."""
+    x = np.random.default_rng(rows).standard_normal((rows, 260)).astype(np.float32)
+    x[rows // 2, 3] = np.nan
+
+    def columns(x):
+        return x.sum(axis=0), (x * 2 + 1).max(axis=0)
+
+    found = []
+    for most in (1 << 30, -1):
+        monkeypatch.setattr(cpp_kernel, "STREAM_TILES_BYTES", most)
+        found.append(dyncomp.compile(lambda x: columns(x))(x))
+    assert ["row + 8 <= rows" in source for source in sources] == [False, True]
+    for near, far, expected in zip(*found, columns(x), strict=True):
+        assert near.tobytes() == far.tobytes()
+        np.testing.assert_allclose(far, expected, rtol=1e-4, atol=1e-4)

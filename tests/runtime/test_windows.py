@@ -35,9 +35,11 @@ class Case:
         return rows, columns
 
 
-def convolve(name: str | None, case: Case, x: np.ndarray, w: np.ndarray, turned: bool = False) -> np.ndarray:
+def convolve(
+    name: str | None, case: Case, x: np.ndarray, w: np.ndarray, turned: bool = False, kept: bool = False
+) -> np.ndarray:
     """The convolution of an image in memory of any strides; nothing around the result may be written.
-    ``turned``: the kernels are columns of a matrix in memory."""
+    ``turned``: the kernels are columns of a matrix in memory. ``kept``: they may be kept."""
     rows, columns = case.result
     steps = [s // x.itemsize for s in x.strides]
     windows = (columns, *case.sizes, *case.kernel, *case.stride, *case.dilation, *case.padding, *steps, 0, 0)
@@ -48,7 +50,7 @@ def convolve(name: str | None, case: Case, x: np.ndarray, w: np.ndarray, turned:
     steps_of_kernels = (1, case.kernels) if turned else (terms, 1)
     places = (kernels.ctypes.data, *steps_of_kernels, x.ctypes.data, 0, 1, out.ctypes.data, rows * columns)
     sizes = (case.kernels, rows * columns, terms)
-    _launch.matrix_product(name, LETTERS[x.dtype.name], *sizes, *places, windows)
+    _launch.matrix_product(name, LETTERS[x.dtype.name], *sizes, *places, windows, int(kept))
     assert (around[:MARGIN] == 7).all()
     assert (around[-MARGIN:] == 7).all()
     return out.reshape(case.kernels, rows, columns)
@@ -191,3 +193,18 @@ def test_an_element_changes_only_what_sees_it() -> None:
     assert (found[:, nothing] == 0).all()
     exact = np.flip(w[:, 3], (1, 2)).astype(np.float64) * np.float32(1e-3)
     np.testing.assert_allclose(found[:, 8:11, 0:3], exact, rtol=0, atol=1e-3 * np.abs(w).max() * 1e-6)
+
+
+@pytest.mark.parametrize("sizes", [(7, 7), (6, 9), (20, 20)])
+def test_sums_of_kernels_that_are_kept(sizes: Pair) -> None:
+    case = Case(48, 80, sizes, (3, 3), padding=(1, 1))
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((48, *sizes)).astype(np.float32)
+    w = rng.standard_normal((80, 48, 3, 3)).astype(np.float32)
+    params = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1)}
+    for change in (0.0, 1.0, -3.0):
+        w[7:9] += np.float32(change)
+        found = [convolve(None, case, x, w, kept=True) for _ in range(20)]
+        assert all(np.array_equal(found[0], other) for other in found)
+        exact = convolution_ref(x[None].astype(np.float64), w.astype(np.float64), **params)[0]
+        np.testing.assert_allclose(found[0], exact, rtol=0, atol=1e-5 * abs(exact).max())

@@ -91,7 +91,7 @@ def element_at(b: Block, value: Value, count: Value) -> Value:
 def _row(b: Block, value: Value, parts: Parts, at: str, index: str) -> Value:
     detail: ArrayDetail = value.kind.detail
     code, ndim = detail.scalar.code, detail.ndim - 1
-    kind = array_kind(code, ndim, detail.writeable, detail.dense, detail.depth + 1, detail.last)
+    kind = array_kind(code, ndim, detail.writeable, detail.dense, detail.path + "i", detail.last)
     strides = parts.strides[1 : detail.ndim - detail.dense]
     held = (b.temp("char*", at), *parts.sizes[1:], *strides, parts.object, *parts.path, index)
     return Value(kind, held)

@@ -3,9 +3,12 @@ reads."""
 
 from __future__ import annotations
 
+import builtins
+from typing import Any
+
 from ...dataclass import dataclass
 from ..bytecode.flow import remembered, successors
-from ..bytecode.instr import JUMPS, CanonicalCode
+from ..bytecode.instr import JUMPS, CanonicalCode, pops_pushes
 from ..bytecode.loop_find import Loop, find_loops
 
 
@@ -95,6 +98,26 @@ def _constant_steps(code: CanonicalCode, header: int) -> int:
     if called.op != "LOAD_GLOBAL" or called.arg != "range" or len(numbers) != count or 0 in numbers[2:]:
         return 0
     return len(range(*numbers)) if all(abs(number) < 2**31 for number in numbers) else 0
+
+
+def makes_iterator(code: CanonicalCode, header: int, namespace: dict[str, Any]) -> bool:
+    """Whether the loop is over what a call of ``enumerate`` or ``zip`` just gave: no variable holds that."""
+    if header < 2 or code.instructions[header - 1].op != "GET_ITER":
+        return False
+    called = code.instructions[header - 2]
+    if called.op != "CALL" or called.arg[1]:
+        return False
+    wanted, index = called.arg[0], header - 2
+    while wanted > 0:
+        index -= 1
+        instr = code.instructions[index]
+        if index < 1 or instr.op in JUMPS or any(i.op in JUMPS and i.arg == index for i in code.instructions):
+            return False
+        pops, pushes = pops_pushes(instr.op, instr.arg, False)
+        wanted += pops - pushes
+    instr = code.instructions[index - 1]
+    found = namespace.get(instr.arg, vars(builtins).get(instr.arg)) if instr.op == "LOAD_GLOBAL" else None
+    return wanted == 0 and (found is enumerate or found is zip)
 
 
 def _live(code: CanonicalCode, region: frozenset[int]) -> dict[int, frozenset[str]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..bytecode.instr import CO_NEWLOCALS, CO_OPTIMIZED
 from ..pyver import decode
-from . import arrays, complexes, iterators, lists, rows, texts
+from . import arrays, complexes, iterators, lists, rows, slices, texts
 from .arithmetic import as_double, as_int, binary, bounds, compare, is_number, result_kind
 from .block import Block
 from .blocks import facts_of
@@ -64,11 +64,15 @@ def _method(b: Block, function: Value, args: list[Value]) -> Value:
     owner = Value(kind, function.parts)
     if kind.family == "list":
         return lists.call(b, owner, name, args)
-    if name == "sum" and rows.is_row(owner) and not args:
-        return rows.total(b, owner)
+    if name == "sum" and not args:
+        return _total(b, owner)
     if complexes.is_complex(owner) and not args:
         return complexes.conjugate(b, owner)
     raise Stop(f"a call of the method {name}")
+
+
+def _total(b: Block, value: Value) -> Value:
+    return rows.total(b, value) if rows.is_row(value) else slices.total(b, value)
 
 
 def _inline(
@@ -523,9 +527,9 @@ def _norm(b: Block, args: list[Value]) -> Value:
 
 @answers(np.sum)
 def _sum(b: Block, args: list[Value]) -> Value:
-    if len(args) != 1 or not rows.is_row(args[0]):
+    if len(args) != 1:
         raise Stop("a call of sum")
-    return rows.total(b, args[0])
+    return _total(b, args[0])
 
 
 _FUNCTIONS[np.zeros] = rows.zeros

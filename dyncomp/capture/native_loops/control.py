@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from ..bytecode.instr import Instr
-from . import arithmetic, arrays, calls, complexes, iterators, rows, texts
+from . import arithmetic, arrays, calls, complexes, iterators, rows, slices, texts
 from .affine import Form, symbol
 from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
 from .kinds import (
@@ -244,6 +244,13 @@ def _build_tuple(b: Block, instr: Instr) -> None:
     b.push(TupleValue(items))
 
 
+@handles("BUILD_SLICE")
+def _build_slice(b: Block, instr: Instr) -> None:
+    items = b.stack[len(b.stack) - instr.arg :]
+    del b.stack[len(b.stack) - instr.arg :]
+    b.push(slices.build(b, items))
+
+
 @handles("UNPACK_SEQUENCE")
 def _unpack(b: Block, instr: Instr) -> None:
     value = b.pop()
@@ -270,6 +277,9 @@ def _binary_subscr(b: Block, instr: Instr) -> None:
         if -len(items) <= index.constant < len(items):
             b.push(items[index.constant])
             return
+    if slices.is_slice(index):
+        b.push(slices.view(b, value, index))
+        return
     place = rows if value.kind.family == "vector" else arrays
     b.push(place.element(b, value, _positions(index)))
 
@@ -283,6 +293,10 @@ def _store_subscr(b: Block, instr: Instr) -> None:
     if b.scope.parent is not None:
         raise Stop("a function that writes to arrays")
     index, target, value = b.pop(), b.pop(), b.pop()
+    if slices.is_slice(index):
+        slices.store(b, target, index, value)
+        b.effect()
+        return
     place = arrays if target.kind.family != "vector" and not rows.is_row_of(target, index) else rows
     place.store(b, target, _positions(index), value)
     b.effect()

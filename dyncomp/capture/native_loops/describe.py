@@ -51,7 +51,7 @@ def describe(value: Any, given: list[Any]) -> Described:
 
 def describe_iterator(value: Any, given: list[Any]) -> Described:
     """The same for an iterator; what it iterates over becomes one of the objects, too."""
-    if type(value) not in (*_OF_SEQUENCE, enumerate):
+    if type(value) not in (*_OF_SEQUENCE, enumerate, zip):
         return describe(value, given)
     number = len(given)
     given.append(value)
@@ -100,7 +100,7 @@ def _array(value: Any, number: int) -> Described:
         return OPAQUE, (number,)
     dense = ndim > 0 and strides[-1] == value.itemsize
     last = shape[-1] if ndim and 0 < shape[-1] <= SHORT else 0
-    kind = _array_kind(code, ndim, value.flags.writeable, dense, 0, last)
+    kind = _array_kind(code, ndim, value.flags.writeable, dense, "", last)
     return kind, (value.__array_interface__["data"][0], *shape, *(strides[:-1] if dense else strides), number)
 
 
@@ -164,7 +164,27 @@ def _source(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, i
         first = count - position
         what = "enumerate" if first else "enumerate0"
         return source_kind(what, kind), (first, *parts), position, end
+    if type(value) is zip:
+        return _source_of_zip(value, given)
     return None
+
+
+def _source_of_zip(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, int] | None:
+    reduced: Any = value.__reduce__()
+    iterators = reduced[1]
+    if len(reduced) != 2 or not iterators:
+        return None  # a strict one
+    found = []
+    for k in range(len(iterators)):
+        if sys.getrefcount(iterators[k]) != _UNSHARED_IN_ZIP:
+            return None
+        found.append(_source(iterators[k], given))
+    sources = [source for source in found if source is not None]
+    if len(sources) < len(found) or len({position for _, _, position, _ in sources}) > 1:
+        return None
+    kind = source_kind("zip", *(kind for kind, _, _, _ in sources))
+    parts = tuple(part for _, parts, _, _ in sources for part in parts)
+    return kind, parts, sources[0][2], min(end for _, _, _, end in sources)
 
 
 def _source_of_sequence(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, int] | None:
@@ -193,6 +213,15 @@ def _unshared() -> int:
 
 _UNSHARED = _unshared()
 """References to an iterator, as they are counted above, that only an ``enumerate`` object holds."""
+
+
+def _unshared_in_zip() -> int:
+    value: Any = zip(())
+    iterators = value.__reduce__()[1]
+    return sys.getrefcount(iterators[0])
+
+
+_UNSHARED_IN_ZIP = _unshared_in_zip()
 
 
 def advance(iterator: Any, steps: int) -> None:

@@ -148,37 +148,42 @@ SHORT = 4
 
 
 class ArrayDetail(NamedTuple):
-    """``depth``: how many single indices lead from the array given at entry to this view of it. ``last``: the
-    length of the last axis where it is short, else 0."""
+    """``path``: the indices (i) and slices (s) that lead from the array given at entry to this view.
+    ``last``: the length of the last axis where it is short, else 0."""
 
     scalar: Kind
     ndim: int
     writeable: bool
     dense: bool
-    depth: int
+    path: str
     last: int
 
 
-def array_kind(code: str, ndim: int, writeable: bool, dense: bool, depth: int = 0, last: int = 0) -> Kind:
+_WORDS = {"i": 1, "s": 3}
+
+
+def array_kind(code: str, ndim: int, writeable: bool, dense: bool, path: str = "", last: int = 0) -> Kind:
     """Arrays of NumPy scalars ``code``; ``dense``: the last axis is contiguous. Parts: data, sizes,
     strides in
     bytes (of a dense array without the last), the number of the object, and the indices that lead to a
     view."""
-    name = f"a{ndim}{code}{'w' if writeable else 'r'}{'c' if dense else 's'}{depth or ''}"
+    name = f"a{ndim}{code}{'w' if writeable else 'r'}{'c' if dense else 's'}{path}"
     name += f"l{last}" if last else ""
     sizes = [(f"_n{k}", "i64") for k in range(ndim)]
     strides = [(f"_s{k}", "i64") for k in range(ndim - dense)]
-    path = [(f"_x{k}", "i64") for k in range(depth)]
-    parts = (("_data", "char*"), *sizes, *strides, ("_id", "i64"), *path)
+    indices = [(f"_x{k}", "i64") for k in range(sum(_WORDS[step] for step in path))]
+    parts = (("_data", "char*"), *sizes, *strides, ("_id", "i64"), *indices)
 
     def box(values: Sequence[Any], objects: Objects) -> Any:
-        place = len(values) - depth
-        found = objects.given[values[place - 1]]
-        for index in values[place:]:
-            found = found[index]
+        at = len(values) - len(indices)
+        found = objects.given[values[at - 1]]
+        for step in path:
+            taken = values[at : at + _WORDS[step]]
+            found = found[slice(*taken) if step == "s" else taken[0]]
+            at += len(taken)
         return found
 
-    return Kind("array", name, parts, box, ArrayDetail(NUMPY[code], ndim, writeable, dense, depth, last))
+    return Kind("array", name, parts, box, ArrayDetail(NUMPY[code], ndim, writeable, dense, path, last))
 
 
 class VectorDetail(NamedTuple):
@@ -339,6 +344,16 @@ def given_tuple_kind(items: Sequence[Kind]) -> Kind:
         return objects.given[values[-1]]
 
     return Kind("tuple", "T" + plain.code[1:], (*plain.parts, ("_id", "i64")), box, plain.detail)
+
+
+def slice_kind(items: Sequence[Kind], step: int) -> Kind:
+    """Slices of bounds (ints or None) with a known step."""
+    plain = tuple_kind(items)
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        return slice(*plain.box(values, objects))
+
+    return Kind("slice", f"s{step}{plain.code}", plain.parts, box, (tuple(items), step))
 
 
 def constant_kind(number: int, value: Any) -> Kind:

@@ -28,6 +28,9 @@ Kind = tuple[Any, ...]
 _SCALARS = (int, float, bool, complex, type(None), np.generic)
 _LOOKED_AT = 8  # items of a list or tuple
 _DEEPEST = 3  # functions called by functions
+_FAR = 1 << 62  # a length that is not known
+_SHORT_SUM = 256  # longer rows are worth compiling as arrays
+_SLICE: tuple[Any, ...] = ("slice",)
 _FEW_STEPS = 20_000  # instructions looked at
 _ON_NUMBERS = frozenset({"BINARY_OP", "COMPARE_OP", "UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT"})
 
@@ -54,11 +57,11 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
 def array_kind(shape: Sequence[Any]) -> Kind:
     """Arrays by their number of dimensions, and the length of the last one where that is short."""
     last = shape[-1]
-    return ("array", len(shape), last if type(last) is int and 0 < last <= SHORT else 0)
+    return ("array", len(shape), last if type(last) is int else _FAR)
 
 
 def _is_row(kind: Kind) -> bool:
-    return kind[0] == "array" and kind[1] == 1 and bool(kind[2])
+    return kind[0] == "array" and kind[1] == 1 and 0 < kind[2] <= SHORT
 
 
 def _of_items(kinds: Sequence[Kind]) -> Kind:
@@ -195,7 +198,7 @@ class _Walk:
     def load_attr(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         owner = stack.pop()
         if owner[0] == "array":
-            if name == "sum" and _is_row(owner):
+            if name == "sum" and owner[1] == 1 and owner[2] <= _SHORT_SUM:
                 stack.append(("object", complex))  # called it gives a number
                 return
             if name not in _ATTRIBUTES:
@@ -219,6 +222,8 @@ class _Walk:
     def store_subscr(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         key, owner, value = stack.pop(), stack.pop(), stack.pop()
         place = _element(owner, key)
+        if key == _SLICE and owner[0] == "array" and owner[1] == 1 and value == NUMBER:
+            return
         if not (place == NUMBER or _is_row(place)) or value not in (NUMBER, place):
             raise NotScalar
 
@@ -226,6 +231,11 @@ class _Walk:
         items = stack[len(stack) - count :]
         del stack[len(stack) - count :]
         stack.append(("tuple", *items))
+
+    def build_slice(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        if any(stack.pop() != NUMBER for _ in range(count)):
+            raise NotScalar
+        stack.append(_SLICE)
 
     def unpack_sequence(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         owner = stack.pop()
@@ -320,6 +330,10 @@ def _element(owner: Kind, key: Kind) -> Kind:
     """The kind of ``owner[key]``."""
     if owner[0] == "array":
         keys = key[1:] if key[0] == "tuple" else (key,)
+        if _SLICE in keys[1:]:
+            keys = keys[: keys.index(_SLICE, 1)]
+        if keys == (_SLICE,):
+            return ("array", owner[1], owner[2] if owner[1] > 1 else 0)
         if any(part != NUMBER for part in keys) or len(keys) > owner[1]:
             raise NotScalar
         return NUMBER if len(keys) == owner[1] else ("array", owner[1] - len(keys), owner[2])
@@ -368,6 +382,7 @@ _HANDLERS: dict[str, _Handler] = {
     "BINARY_SUBSCR": _Walk.binary_subscr,
     "STORE_SUBSCR": _Walk.store_subscr,
     "BUILD_TUPLE": _Walk.build_tuple,
+    "BUILD_SLICE": _Walk.build_slice,
     "UNPACK_SEQUENCE": _Walk.unpack_sequence,
     "GET_ITER": _Walk.get_iter,
     "FOR_ITER": _Walk.for_iter,

@@ -7,14 +7,16 @@ import ctypes
 import struct
 import time
 import types
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
 from ..bytecode.loops import UNBOUND
 from .block import PAUSED
-from .blocks import facts_of
+from .blocks import facts_of, makes_iterator
 from .describe import CAN_ADVANCE, advance, describe, describe_iterator
 from .kinds import Kind, Objects
 from .render import Rendered, render
@@ -56,7 +58,10 @@ class Run:
     """One call of a program: its input, and behind that what it writes (the number of the leave plus 1 first,
     so that it is known whether it ran even where a signal handler raised as it came back)."""
 
-    def __init__(self, program: Program, buffer: Any, given: list[Any], local: list[Any]) -> None:
+    def __init__(
+        self, program: Program, buffer: Any, given: list[Any], local: list[Any], is_fresh: bool = True
+    ) -> None:
+        self.is_fresh = is_fresh
         self.program = program
         self.buffer = buffer
         self.given = given
@@ -105,9 +110,18 @@ class Run:
     def _advance(self, stack: list[Any], parts: Sequence[Any]) -> None:
         """The iterator of the loop itself, which the program may hold, is left where the loop left it."""
         given: Any = self.given[0] if self.given else None
-        if not self.program.stack_kinds or type(given) not in CAN_ADVANCE:
+        if not self.program.stack_kinds:
             return
         current, end, step = self.buffer[0], self.buffer[1], self.buffer[2]
+        if type(given) in (enumerate, zip) and not self.is_fresh:
+            steps = parts[0] - current if stack else end - current
+            deque(islice(given, steps), maxlen=0)
+            if stack:
+                stack[0] = given
+            else:
+                next(given, None)
+        if type(given) not in CAN_ADVANCE:
+            return
         if stack:
             advance(given, (parts[0] - current) // step)
             stack[0] = given
@@ -159,6 +173,7 @@ class NativeLoop:
         read = set().union(*facts_of(code, loop.header).live.values())
         self.read = tuple(k for k, name in enumerate(names) if name in read)
         self._place_of = {name: k for k, name in enumerate(names)}
+        self._is_fresh = makes_iterator(code, loop.header, namespace)
         line = code.instructions[loop.header].loc.line
         self.title = f"{code.qualname}, line {line} of {code.filename}"
         self._symbol = "".join(c if c.isascii() and c.isalnum() else "_" for c in code.name) + f"_{line}"
@@ -173,14 +188,14 @@ class NativeLoop:
             return None
         buffer = program.buffer_type()
         program.pack(buffer, 0, *words)
-        return Run(program, buffer, given, local)
+        return Run(program, buffer, given, local, self._is_fresh)
 
     def made(self, program: Program, words: bytes, values: Sequence[Any]) -> Run:
         """The run that a plan has made: its ``words`` and what it was given."""
         depth = len(program.stack_kinds)
         local = list(values[depth:])
         given = [*values[:depth], *(local[k] for k in self.read)]
-        return Run(program, program.buffer_type.from_buffer_copy(words), given, local)
+        return Run(program, program.buffer_type.from_buffer_copy(words), given, local, self._is_fresh)
 
     def execute(self, run: Run) -> None:
         run.call()

@@ -59,7 +59,7 @@ def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
         return place, "z", detail.type if is_numpy else complex, int(is_numpy), 0, 0, 0
     if kind.family == "numpy":
         return place, "s", detail.type, detail.num, 0, 0, 0
-    if kind.family == "array" and not detail.depth:
+    if kind.family == "array" and not detail.path:
         length = (detail.last + 1) << 1 if detail.last else 0
         return (
             place,
@@ -111,7 +111,9 @@ def _box(kind: Kind, at: int) -> Box:
         return _PLAIN[kind], at, 0
     if kind.family == "numpy":
         return "s", at, kind.detail.num
-    given = kind.family in ("array", "list") and not kind.detail.depth
+    given = (kind.family == "array" and not kind.detail.path) or (
+        kind.family == "list" and not kind.detail.depth
+    )
     if kind.family == "complex":
         return "z", at, int(kind == NP_COMPLEX)
     if kind.family == "char":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ...dataclass import dataclass
 from ..pyver.tables import INTS_HAVE_TAGS
-from . import arrays, complexes, control
+from . import arrays, complexes, control, slices
 from .block import HARD_BUDGET, SOFT_BUDGET, walk_all
 from .kinds import LARGEST_AXIS, Kind, Value
 from .walk import FIRST_TAG, Assumption, Leave, Subject, Version, Walker, clean, put
@@ -228,8 +228,9 @@ def render(
         text.append(f"leave{number}: /* at {leave.place}: {_comment(leave.reason)} */")
         text += [f"  {line}" for line in lines]
         text.append(f"  left = {number}; goto leave;")
-    if any(name in line for line in text[2:] for name in complexes.DEFINED):
-        text[1] += complexes.PRELUDE
+    for module in (complexes, slices):
+        if any(name in line for line in text[2:] for name in module.DEFINED):
+            text[1] += module.PRELUDE
     text += ["leave:", "  out[0].i = left + 1;", *(f"  {line}" for line in writes), "  return left;", "}", ""]
     return Rendered(
         source="\n".join(text),

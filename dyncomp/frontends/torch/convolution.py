@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from ...device import CPU
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import dims_equal, is_c_contiguous
@@ -159,6 +161,10 @@ def transposed(
         reach = gaps[axis] * (int(w.shape[2 + axis]) - 1) + extra[axis] + 1
         if (image.shape[2 + axis] - 1) * steps[axis] - 2 * pads[axis] + reach < 1:
             raise Unsupported("a transposed convolution without a result")
+    last = _is_channels_last(rank, x.var, w.var)
+    if groups == 1 and not any((*pads, *extra)) and _are_apart(image, kernels, steps, last):
+        blocks = _blocks_last(tx, image, kernels) if last else _blocks(tx, image, kernels)
+        return _finished(tx, blocks, b, x, batched)
     out = emit(
         tx,
         "convolution_transpose",
@@ -169,9 +175,57 @@ def transposed(
         output_padding=extra,
         dilation=gaps,
         groups=groups,
-        channels_last=_is_channels_last(rank, x.var, w.var),
+        channels_last=last,
     )
     return _finished(tx, out, b, x, batched)
+
+
+def _are_apart(image: Var, kernels: Var, steps: Sizes, last: bool) -> bool:
+    """Whether each place of the image makes a block of the result of its own, on a CPU."""
+    rank = len(steps)
+    if image.type.device != CPU or (last and rank != 2) or math.prod(steps) == 1:
+        return False
+    known = all(type(d) is int for d in (*image.shape, *kernels.shape))
+    return known and steps == tuple(kernels.shape[2:])
+
+
+def _product(tx: TraceContext, image: Var, kernels: Var, last: bool) -> Var:
+    """The convolution with kernels of one element."""
+    rank = kernels.ndim - 2
+    ones, zeros = (1,) * rank, ((0, 0),) * rank
+    params = {"stride": ones, "padding": zeros, "dilation": ones, "groups": 1, "channels_last": last}
+    found: Var = emit(tx, "convolution", image, kernels, **params)
+    return found
+
+
+def _blocks(tx: TraceContext, image: Var, kernels: Var) -> Var:
+    """A product with the kernels' elements as kernels, whose results are moved to their places."""
+    batch, channels, *sizes = (int(d) for d in image.shape)
+    _, count, *steps = (int(d) for d in kernels.shape)
+    rank, places, elements = len(steps), math.prod(sizes), math.prod(steps)
+    line = emit(tx, "reshape", contiguous(tx, image), shape=(batch, channels, places))
+    columns = emit(tx, "reshape", contiguous(tx, kernels), shape=(channels, count * elements, 1))
+    made = _product(tx, line, emit(tx, "transpose", columns, perm=(1, 0, 2)), False)
+    parts = emit(tx, "reshape", made, shape=(batch, count, *steps, *sizes))
+    order = (axis for k in range(rank) for axis in (2 + rank + k, 2 + k))
+    moved = contiguous(tx, emit(tx, "transpose", parts, perm=(0, 1, *order)))
+    whole = tuple(n * step for n, step in zip(sizes, steps))
+    found: Var = emit(tx, "reshape", moved, shape=(batch, count, *whole))
+    return found
+
+
+def _blocks_last(tx: TraceContext, image: Var, kernels: Var) -> Var:
+    """The same with channels innermost, over two dimensions."""
+    batch, channels, high, wide = (int(d) for d in image.shape)
+    _, count, down, right = (int(d) for d in kernels.shape)
+    turned = contiguous(tx, emit(tx, "transpose", kernels, perm=(2, 3, 1, 0)))
+    rows = emit(tx, "reshape", turned, shape=(down * right * count, channels, 1, 1))
+    made = emit(tx, "transpose", _product(tx, image, rows, True), perm=(0, 2, 3, 1))
+    parts = emit(tx, "reshape", made, shape=(batch, high, wide, down, right, count))
+    moved = contiguous(tx, emit(tx, "transpose", parts, perm=(0, 1, 3, 2, 4, 5)))
+    whole = emit(tx, "reshape", moved, shape=(batch, high * down, wide * right, count))
+    found: Var = emit(tx, "transpose", whole, perm=(0, 3, 1, 2))
+    return found
 
 
 TABLE.function("conv_transpose1d")(of_rank(transposed, 1))

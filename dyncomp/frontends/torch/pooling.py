@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...dataclass import dataclass
 from ...errors import Unsupported
-from ...graph.ir import Var
+from ...graph.ir import Literal, Var
 from ...prims.layout import is_c_contiguous
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
@@ -42,6 +46,24 @@ class _Windows:
             found -= 1
         return found
 
+    def share(self) -> bool:
+        """Whether windows overlap, or reach beyond the edges, over several axes."""
+        spans = ((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation))
+        return len(self.kernel) > 1 and (any(map(operator.gt, spans, self.stride)) or any(self.padding))
+
+    def along(self, axis: int) -> _Windows:
+        """Those over one axis."""
+        one = slice(axis, axis + 1)
+        return _Windows(self.kernel[one], self.stride[one], self.padding[one], self.dilation[one], self.ceil)
+
+    def seen(self, axis: int, size: int, padding: bool) -> list[int]:
+        """How many elements each window of an axis has, with those of the padding or without."""
+        k, s, p = self.kernel[axis], self.stride[axis], self.padding[axis]
+        starts = [s * number - p for number in range(self.count(axis, size))]
+        if padding:
+            return [min(start + k, size + p) - start for start in starts]
+        return [min(start + k, size) - max(start, 0) for start in starts]
+
 
 def _sizes(value: Any, rank: int, name: str) -> tuple[int, ...]:
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
@@ -53,14 +75,15 @@ def _sizes(value: Any, rank: int, name: str) -> tuple[int, ...]:
 
 
 def _windows(
-    rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any
+    rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any, apart: bool
 ) -> _Windows:
+    """``apart``: each axis is gone over by itself where there are many elements."""
     kernel = _sizes(kernel_size, rank, "kernel_size")
     step = kernel if stride is None or stride in ([], ()) else _sizes(stride, rank, "stride")
     pad, gap = _sizes(padding, rank, "padding"), _sizes(dilation, rank, "dilation")
     if min(*kernel, *step, *gap, 1) < 1 or any(not 0 <= p <= k // 2 for p, k in zip(pad, kernel)):
         raise Unsupported("pooling with these sizes of windows, steps or padding")
-    if math.prod(kernel) > _MOST_POINTS:
+    if (max(kernel) if apart else math.prod(kernel)) > _MOST_POINTS:
         raise Unsupported(f"pooling over windows of more than {_MOST_POINTS} elements")
     return _Windows(kernel, step, pad, gap, bool(ceil_mode))
 
@@ -69,8 +92,10 @@ def _input(value: Any, rank: int) -> ArrayRef:
     x = real_tensor(value)
     if x.ndim not in (rank + 1, rank + 2) or not all(type(d) is int and d > 0 for d in x.shape):
         raise Unsupported("pooling of a tensor of this shape")
-    if rank == 1 and not is_c_contiguous(x.shape, x.strides):
-        raise Unsupported("pooling over one dimension of a tensor that is not contiguous")
+    if rank == 3 and x.dtype.itemsize < 4:
+        raise Unsupported("pooling of halves over three dimensions")
+    if rank != 2 and not is_c_contiguous(x.shape, x.strides):
+        raise Unsupported("pooling over one or three dimensions of a tensor that is not contiguous")
     return x
 
 
@@ -112,11 +137,22 @@ def _pooled(tx: TraceContext, op: str, x: Var, wide: Var, windows: _Windows, fil
     dtype, perhaps."""
     rank = len(windows.kernel)
     if rank != 2 or is_c_contiguous(x.shape, x.type.strides) or not is_channels_last(x):
-        return contiguous(tx, _combined(tx, op, _points(tx, wide, windows, fill, x.ndim - rank)))
+        return contiguous(tx, _over_axes(tx, op, wide, windows, fill, x.ndim - rank))
     turned = emit(tx, "transpose", wide, perm=(0, 2, 3, 1))
-    made = contiguous(tx, _combined(tx, op, _points(tx, turned, windows, fill, 1)))
+    made = contiguous(tx, _over_axes(tx, op, turned, windows, fill, 1))
     back: Var = emit(tx, "transpose", made, perm=(0, 3, 1, 2))
     return back
+
+
+def _over_axes(tx: TraceContext, op: str, x: Var, windows: _Windows, fill: float, lead: int) -> Var:
+    """Windows over the axes from ``lead`` on. A maximum is that of maxima along one axis, which windows that
+    overlap share; sums are made in one go, in the order of the elements."""
+    joint = math.prod(windows.kernel) <= _MOST_POINTS and not windows.share()
+    if op != "maximum" or joint:
+        return _combined(tx, op, _points(tx, x, windows, fill, lead))
+    for axis in range(len(windows.kernel)):
+        x = _combined(tx, op, _points(tx, x, windows.along(axis), fill, lead + axis))
+    return x
 
 
 def _combined(tx: TraceContext, op: str, points: Sequence[Var]) -> Var:
@@ -137,12 +173,13 @@ def max_pool(
     ceil_mode: Any = False,
 ) -> ArrayRef:
     x = _input(input, rank)
-    windows = _windows(rank, kernel_size, stride, padding, dilation, ceil_mode)
+    windows = _windows(rank, kernel_size, stride, padding, dilation, ceil_mode, True)
     return tensor(_pooled(tx, "maximum", x.var, x.var, windows, float("-inf")))
 
 
 TABLE.function("max_pool1d")(of_rank(max_pool, 1))
 TABLE.function("max_pool2d")(of_rank(max_pool, 2))
+TABLE.function("max_pool3d")(of_rank(max_pool, 3))
 
 
 def avg_pool(
@@ -157,20 +194,37 @@ def avg_pool(
     divisor_override: Any = None,
 ) -> ArrayRef:
     x = _input(input, rank)
-    windows = _windows(rank, kernel_size, stride, padding, 1, ceil_mode)
-    if ceil_mode or (any(windows.padding) and not count_include_pad):
-        raise Unsupported("average pooling over windows of different sizes")
-    divisor = divisor_override if divisor_override is not None else math.prod(windows.kernel)
-    if type(divisor) is not int or divisor == 0:
+    windows = _windows(rank, kernel_size, stride, padding, 1, ceil_mode, False)
+    if divisor_override is not None and (type(divisor_override) is not int or divisor_override == 0):
         raise Unsupported("average pooling with this divisor")
     wide = widened(tx, x.var)
     total = _pooled(tx, "add", x.var, wide, windows, 0.0)
-    out = pointwise(tx, "divide", total, to_var(tx, float(divisor), wide.dtype))
+    divisor = _divisor(tx, windows, total, x, bool(count_include_pad), divisor_override)
+    out = pointwise(tx, "divide", total, divisor)
     return tensor(in_suggested_format(tx, x.var, convert(tx, out, x.dtype)))
+
+
+def _divisor(
+    tx: TraceContext, windows: _Windows, total: Var, x: ArrayRef, include_pad: bool, given: int | None
+) -> Var:
+    """By what the sum of each window is divided (``avg_pool2d`` of ATen/native/cpu/AvgPoolKernel.cpp)."""
+    if given is not None:
+        return to_var(tx, float(given), total.dtype)
+    rank = len(windows.kernel)
+    lead = x.ndim - rank
+    counts = [windows.seen(axis, int(x.shape[lead + axis]), include_pad) for axis in range(rank)]
+    if all(len(set(count)) == 1 for count in counts):
+        return to_var(tx, float(math.prod(count[0] for count in counts)), total.dtype)
+    found = functools.reduce(np.multiply.outer, (np.array(count) for count in counts))
+    literal = Literal.of(found.astype(total.dtype.numpy), total.dtype)
+    numbers = emit(tx, "constant", literal=literal)
+    spread: Var = emit(tx, "broadcast_in_dim", numbers, shape=total.shape, dims=tuple(range(lead, x.ndim)))
+    return spread
 
 
 TABLE.function("avg_pool1d", "F.avg_pool1d")(of_rank(avg_pool, 1))
 TABLE.function("F.avg_pool2d", "_C._nn.avg_pool2d")(of_rank(avg_pool, 2))
+TABLE.function("_C._nn.avg_pool3d")(of_rank(avg_pool, 3))
 
 
 def adaptive_avg_pool(tx: TraceContext, rank: int, input: Any, output_size: Any) -> ArrayRef:
@@ -194,3 +248,4 @@ def adaptive_avg_pool(tx: TraceContext, rank: int, input: Any, output_size: Any)
 
 TABLE.function("adaptive_avg_pool1d", "F.adaptive_avg_pool1d")(of_rank(adaptive_avg_pool, 1))
 TABLE.function("F.adaptive_avg_pool2d", "_C._nn.adaptive_avg_pool2d")(of_rank(adaptive_avg_pool, 2))
+TABLE.function("_C._nn.adaptive_avg_pool3d")(of_rank(adaptive_avg_pool, 3))

@@ -27,7 +27,7 @@ def _image(value: Any, least: int) -> ArrayRef:
 
 
 def _is_turned(x: ArrayRef) -> bool:
-    """Whether an image has its channels innermost in memory: then so have results, and loops go along them."""
+    """Whether an image has its channels innermost in memory: then so have results, and loops follow."""
     return x.ndim == 4 and not is_c_contiguous(x.shape, x.strides) and is_channels_last(x.var)
 
 
@@ -129,8 +129,8 @@ def _factors(sizes: Sequence[int], output_size: Any, scales: Any) -> tuple[int, 
         found = tuple(n // d for n, d in zip(wanted, sizes))
     else:
         given = tuple(scales)
-        if len(given) != rank or any(type(s) not in (int, float) or s != int(s) for s in given):
-            raise Unsupported("nearest places by factors that are no integers")
+        if len(given) != rank or any(s not in _FACTORS for s in given):
+            raise Unsupported("nearest places by other factors")
         found = tuple(int(s) for s in given)
     if any(f not in _FACTORS for f in found):
         raise Unsupported("nearest places by these factors")

@@ -92,9 +92,12 @@ class TritonDriver:
             compiled = ahead.result()
         else:
             compiled = compile_kernel(function, kernel, aligned, driver.active.get_current_target())
+        constants = tuple(kernel.blocks.values())
+        direct = direct_launch(compiled, constants)
+        if direct is not None:
+            return direct
         run, handle = compiled.run, compiled.function
         packed = compiled.packed_metadata
-        constants = tuple(kernel.blocks.values())
 
         def launch(programs: int, stream: int, *arguments: int) -> None:
             run(programs, 1, 1, stream, handle, packed, None, None, None, *arguments, *constants)
@@ -102,6 +105,41 @@ class TritonDriver:
         if not getattr(compiled.metadata, "global_scratch_size", 0) or self.scratch is None:
             return launch
         return _with_scratch(launch, self.scratch, device)
+
+
+def direct_launch(compiled: Any, constants: tuple[int, ...]) -> Launch | None:
+    """Triton's C function without the Python around it, which allocates what these kernels do not ask for
+    (1.4 to 2 microseconds become 0.6); ``None`` where its arguments are not known, or there is more to do."""
+    import triton
+
+    run = compiled.run
+    version = tuple(triton.__version__.split(".")[:2])
+    if type(run).__name__ != "CudaLauncher" or version not in (("3", "6"), ("3", "9")):
+        return None
+    if run.global_scratch_size or run.profile_scratch_size or getattr(run, "gsan_enabled", False):
+        return None
+    begin, handle, packed = run.launch, compiled.function, compiled.packed_metadata
+    together, dependent = run.launch_cooperative_grid, run.launch_pdl
+
+    if version == ("3", "6"):
+
+        def launch(programs: int, stream: int, *arguments: int) -> None:
+            begin(
+                *(programs, 1, 1, stream, handle, together, dependent, None, None, packed),
+                *(None, None, None, *arguments, *constants),
+            )
+
+        return launch
+    kinds, signature = run.arg_annotations, run.kernel_signature
+
+    def launch_annotated(programs: int, stream: int, *arguments: int) -> None:
+        given = (*arguments, *constants)
+        begin(
+            *(programs, 1, 1, stream, handle, together, dependent, packed, None, None, None),
+            *(None, None, kinds, signature, given),
+        )
+
+    return launch_annotated
 
 
 def _with_scratch(launch: Launch, scratch: Callable[[int, int], Any], device: int) -> Launch:

@@ -13,6 +13,7 @@ from ...dataclass import dataclass, field
 from ...device import Device
 from ...dtypes import DType
 from ...errors import LoweringError
+from ...graph.ir import contiguous_strides
 from ...symint import Dim
 from ..launch import (
     BufferRef,
@@ -140,7 +141,7 @@ class Wrapper:
             self.address(number, inp.kind not in ("symint", "object"))
             number += 1
         for out in plan.outputs:
-            strides = "None" if out.strides is None else self.shape(out.strides)
+            strides = self.strides(out.shape, out.strides)
             self.line(f"b{number} = empty({self.shape(out.shape)}, {strides}, {out.dtype.name!r}, device)")
             self.address(number, True)
             number += 1
@@ -154,6 +155,15 @@ class Wrapper:
             self.line(f"b{number} = constant{k}")
             self.address(number, True)
             number += 1
+
+    def strides(self, shape: Sequence[Size], strides: Sequence[Size] | None) -> str:
+        """Of a fresh array, in C order where none are given: libraries are faster told so."""
+        if strides is not None:
+            return self.shape(strides)
+        sizes = [d for d in shape if isinstance(d, int)]
+        if len(sizes) < len(shape):
+            return "None"
+        return self.dims(contiguous_strides(tuple(sizes)))
 
     def address(self, number: int, exists: bool) -> None:
         self.line(f"p{number} = pointer(b{number})" if exists else f"p{number} = 0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...symint import Dim, hint
 from ..loopir import Index
 from .nest import LoopAxis, Nest, Node, Tile, coefficient, index_of, map_axes, map_indices, split
+from .stream import touched_bytes
 from .walk import Plan
 
 # Bytes along each side of a tile: it stays in the second-level cache; rows are long enough to fetch ahead.
@@ -46,8 +47,8 @@ def _is_slow(nest: Nest, node: Node, vector: str, crossing: str) -> bool:
     itemsize = node.dtype.itemsize
     size = nest.axes[vector].hint * nest.axes[crossing].hint * itemsize
     step = abs(hint(coefficient(node.arg[1], vector))) * itemsize
-    touched = sum(hint(b.size) * b.dtype.itemsize for b in nest.kernel.buffers)
-    return (size >= LARGE_BYTES and touched >= TOUCHED_BYTES) or step % ALIASING[itemsize] == 0
+    large = size >= LARGE_BYTES and touched_bytes(nest.kernel) >= TOUCHED_BYTES
+    return large or step % ALIASING[itemsize] == 0
 
 
 def _crosses(nest: Nest, node: Node, vector: str, crossing: str) -> bool:

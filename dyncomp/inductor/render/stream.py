@@ -39,7 +39,12 @@ def last_level_bytes() -> int:
 def leaves_caches(kernel: Kernel, in_tiles: bool = False) -> bool:
     """Whether a kernel touches more memory than the caches hold; ``in_tiles``: it transposes tiles."""
     most = min(last_level_bytes() or STREAM_BYTES, STREAM_TILES_BYTES if in_tiles else STREAM_BYTES)
-    return sum(hint(b.size) * b.dtype.itemsize for b in kernel.buffers) > most
+    return touched_bytes(kernel) > most
+
+
+def touched_bytes(kernel: Kernel) -> int:
+    """Bytes of all arrays of a kernel."""
+    return sum(hint(b.size) * b.dtype.itemsize for b in kernel.buffers)
 
 
 def streamed_stores(

@@ -254,3 +254,35 @@ def test_kernels_larger_than_the_input() -> None:
         assert torch.equal(compiled(x, w), function(x, w)) or torch.allclose(compiled(x, w), function(x, w))
     with pytest.raises(RuntimeError, match="Kernel size can't be greater"):
         compiled(randn(1, 6, 2, 2), w)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_transposed_whose_kernels_are_apart(backend: str, bias: bool) -> None:
+    for rank, steps in ((1, (3,)), (2, (2, 2)), (2, (1, 3)), (3, (2, 1, 2))):
+        back = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
+        x, w, b = randn(2, 5, *(4, 6, 3)[:rank]), randn(5, 7, *steps), randn(7) if bias else None
+        for given in (x, last(x) if rank == 2 else x.transpose(0, 1).contiguous().transpose(0, 1), x[0]):
+            if rank == 3 and not given.is_contiguous():
+                continue
+
+            def run(x: Any, w: Any, b: Any, stride: Any = steps, back: Any = back) -> Any:
+                return torch.relu(back(x, w, b, stride=stride)) + 1
+
+            check(run, given, w, b, backend=backend)
+            if rank == 2:
+                check(run, given, last(w), b, backend=backend)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_enough_channels_for_fewer_multiplications(groups: int) -> None:
+    x, w, b, r = randn(2, 32, 20, 17), randn(48, 32 // groups, 3, 3), randn(48), randn(2, 48, 20, 17)
+
+    def block(x: Any, w: Any, b: Any, r: Any) -> Any:
+        return torch.relu(F.conv2d(x, w, b, padding=1, groups=groups) + r), x + 1
+
+    compiled = dyncomp.compile(block, fullgraph=True)
+    for value in (1.0, float("inf"), float("nan")):
+        x[1, 3, 5, 6] = value
+        wanted, got = block(x, w, b, r)[0], compiled(x, w, b, r)[0]
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4, equal_nan=True)

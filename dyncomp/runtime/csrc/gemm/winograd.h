@@ -15,8 +15,9 @@
 /* Sums over a tile, and bytes of those of a strip. */
 constexpr i64 kSums = 16;
 constexpr i64 kSumsBytes = 768 << 10;
-/* Channels, kernels and places from which on the method pays, and tiles of a strip where there are more. */
-constexpr i64 kWinogradChannels = 16, kWinogradKernels = 16, kWinogradPlaces = 144;
+/* Channels, kernels and places from which on the method pays (fewer where sums of the kernels are kept), and tiles of a
+ * strip where there are more. */
+constexpr i64 kWinogradChannels = 16, kWinogradKernels = 16, kWinogradPlaces = 144, kWinogradPlacesKept = 36;
 constexpr i64 kTilesOfStrip = 48;
 /* Channels whose kernels are read at once, and terms that are made at once where places are computed again. */
 constexpr i64 kChannelsAtOnce = 8, kAgainTerms = 128;
@@ -69,7 +70,8 @@ struct Winograd {
   bool pays() const {
     for (int axis = 0; axis < 2; ++axis)
       if (w.kernel[axis] != 3 || w.stride[axis] != 1 || w.dilation[axis] != 1) return false;
-    return channels >= kWinogradChannels && g.m >= kWinogradKernels && g.n >= kWinogradPlaces &&
+    if (g.n < kWinogradPlaces && (g.n < kWinogradPlacesKept || !keeps() || !kept_counts().can_watch)) return false;
+    return channels >= kWinogradChannels && g.m >= kWinogradKernels &&
            channels * kSums * kWidth * static_cast<i64>(sizeof(T)) * ceil_div(tiles_across, kWidth) <= kSumsBytes;
   }
 
