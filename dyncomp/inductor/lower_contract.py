@@ -74,8 +74,8 @@ def _wants_blas(value: Value, dims: Dims) -> bool:
 
 
 def _is_long_vector(value: Value, dims: Dims, m: Dim, n: Dim, k: Dim) -> bool:
-    """Whether a large matrix in memory is multiplied from the left, by one vector, along its contiguous rows: the
-    routine reads several rows at once. A matrix that is made on the way is made in the loop nest."""
+    """Whether a large matrix in memory is multiplied from the left, by one vector, along its contiguous rows:
+    the routine reads several rows at once. A matrix that is made on the way is made in the loop nest."""
     x, y = value.inputs
     if hint(m) != 1 or value.dtype not in OWN_DTYPES or value.type.device != CPU or y.kind != "memory":
         return False
