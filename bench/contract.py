@@ -100,8 +100,9 @@ def _run(names: list[str], threads: int, with_compile: bool) -> dict[str, Any]:
     return found
 
 
-def _rows(found: dict[str, Any], engines: list[str]) -> list[str]:
-    head = ["", *[f"{TITLES[e]} ms" for e in engines], "GFLOP/s", "against the best"]
+def _rows(found: dict[str, Any], engines: list[str], peak: float | None) -> list[str]:
+    """The table; ``peak``: GFLOP/s of float32 that the threads could reach together."""
+    head = ["", *[f"{TITLES[e]} ms" for e in engines], "GFLOP/s", "of peak", "against the best"]
     lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     ratios = []
     for case in cases.CASES:
@@ -113,7 +114,9 @@ def _rows(found: dict[str, Any], engines: list[str]) -> list[str]:
         against = min(peers) / mine if peers else math.nan
         ratios.append(against)
         cells = [case.name, *[f"{seconds[e] * 1e3:.4g}" if e in seconds else "–" for e in engines]]
-        cells += [f"{case.flops / mine / 1e9:.1f}", f"{against:.2f}x" if right else "wrong"]
+        share = case.flops / mine / 1e9 / (peak / 2 if "float64" in case.name else peak) if peak else math.nan
+        cells += [f"{case.flops / mine / 1e9:.1f}", f"{share:.0%}" if peak else "–"]
+        cells.append(f"{against:.2f}x" if right else "wrong")
         lines.append("| " + " | ".join(cells) + " |")
     good = [r for r in ratios if r > 0]
     mean = math.exp(sum(map(math.log, good)) / len(good)) if good else math.nan
@@ -125,7 +128,7 @@ def _rows(found: dict[str, Any], engines: list[str]) -> list[str]:
     ]
 
 
-def _page(tables: dict[int, dict[str, Any]], engines: list[str]) -> str:
+def _page(tables: dict[int, dict[str, Any]], engines: list[str], peak: float | None) -> str:
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     lines = [
         "# Contractions, measured",
@@ -137,9 +140,17 @@ def _page(tables: dict[int, dict[str, Any]], engines: list[str]) -> str:
         "unless said. “Against the best” is the fastest peer's time over dyncomp's: more is faster. With one "
         "thread: CPU time of the calling thread; with two: time on the clock, which says little on a shared "
         "machine. Operands are the same at every call, as weights are: dyncomp keeps packed copies of some.",
+        "",
+        "“Of peak” is dyncomp's share of what nothing but multiplications in registers reaches"
+        + (f": {peak:.1f} GFLOP/s of float32 on one core here, half of it of float64." if peak else "."),
     ]
     for threads, found in tables.items():
-        lines += ["", f"## {threads} thread{'s' if threads > 1 else ''}", "", *_rows(found, engines)]
+        lines += [
+            "",
+            f"## {threads} thread{'s' if threads > 1 else ''}",
+            "",
+            *_rows(found, engines, peak and peak * threads),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -158,7 +169,7 @@ def main() -> None:
     names = [case.name for case in cases.CASES if given.only in case.name]
     tables = {threads: _run(names, threads, given.torch_compile) for threads in given.threads}
     engines = [e for e in ENGINES if any(e in s for found in tables.values() for _, s in found.values())]
-    page = _page(tables, engines)
+    page = _page(tables, engines, machine.peak_gflops())
     if not given.only:
         pathlib.Path(given.output).write_text(page, encoding="utf-8")
     print(page)

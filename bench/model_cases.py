@@ -1,4 +1,4 @@
-"""Models of transformers (small configurations), timm and torchvision (real sizes), with random weights."""
+"""Models of transformers (small configurations, some of real sizes), timm and torchvision, random weights."""
 
 from __future__ import annotations
 
@@ -64,6 +64,21 @@ TRANSFORMERS: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
     "vit": ("ViTModel", "ViTConfig", _PICTURE, ("pixel_values",)),
     "clip": ("CLIPVisionModel", "CLIPVisionConfig", _PICTURE, ("pixel_values",)),
 }
+_LLAMA = {
+    "hidden_size": 512,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "intermediate_size": 1376,
+    "vocab_size": 8000,
+}
+# real sizes: name -> class, its configuration's class and arguments, shape of the tokens
+REAL: dict[str, tuple[str, str, dict[str, Any], tuple[int, int]]] = {
+    "bert-base 1x128": ("BertModel", "BertConfig", {}, (1, 128)),
+    "bert-base 8x128": ("BertModel", "BertConfig", {}, (8, 128)),
+    "gpt2-small 1x128": ("GPT2LMHeadModel", "GPT2Config", {}, (1, 128)),
+    "llama 8x512 1x128": ("LlamaForCausalLM", "LlamaConfig", _LLAMA, (1, 128)),
+}
 TIMM = (
     "resnet18",
     "mobilenetv3_small_100",
@@ -97,6 +112,16 @@ def _of_transformers(name: str) -> Made:
     return made, (), _inputs(names)
 
 
+def _of_real_size(name: str) -> Made:
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    model, config, arguments, shape = REAL[name]
+    made = getattr(transformers, model)(getattr(transformers, config)(**arguments))
+    return made, (), {"input_ids": torch.randint(5, 8000, shape)}
+
+
 def _of_timm(name: str) -> Made:
     import timm
     import torch
@@ -117,6 +142,7 @@ def cases() -> dict[str, Callable[[], Made]]:
     """What makes each model and the arguments of its forward pass, by name."""
     families = (
         ("", TRANSFORMERS, _of_transformers),
+        ("", REAL, _of_real_size),
         ("timm:", TIMM, _of_timm),
         ("tv:", TORCHVISION, _of_torchvision),
     )

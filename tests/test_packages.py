@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dyncomp
+from tests.packages.examples import body_of, compare, compare_module, function_of
 
 RNG = np.random.default_rng(0)
 VECTOR, OTHER = RNG.random(300), RNG.random(300)
@@ -115,3 +116,44 @@ def test_whole_algorithms(backend: str) -> None:
         compiled = dyncomp.compile(run, backend=backend)
         assert np.allclose(expected, compiled(), rtol=1e-4)
         assert np.allclose(expected, compiled(), rtol=1e-4)
+
+
+# -- the examples of documentation ----------------------------------------------------------------
+@pytest.mark.parametrize(("module", "step"), [("numpy", 30), ("numpy.ma", 20), ("numpy.linalg", 4)])
+def test_examples_of_docstrings(module, step):
+    report = compare_module(module, step=step)
+    assert report.compared >= 5
+    assert not report.found
+
+
+def test_examples_become_functions():
+    text = """Twice.
+
+    >>> a = np.arange(3)
+    >>> a * 2
+    array([0, 2, 4])
+    >>> for i in range(2):
+    ...     a += i
+    """
+    body = body_of(text)
+    assert body == "a = np.arange(3)\nvalue1 = (a * 2)\nfor i in range(2):\n    a += i"
+    result = function_of("twice", body, "numpy")()
+    assert result["a"].tolist() == [1, 2, 3] and result["value1"].tolist() == [0, 2, 4]
+    assert body_of("no examples") is None
+    assert body_of(">>> def") is None
+    assert body_of(">>> plt.plot(x)") is None
+
+
+def test_differences_in_examples_are_found():
+    calls = []
+
+    def changes_its_mind():
+        calls.append(None)
+        return {"a": len(calls) > 2}
+
+    def never_the_same():
+        calls.append(None)
+        return {"a": len(calls)}
+
+    assert compare(changes_its_mind, "eager")
+    assert compare(never_the_same, "eager") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import Unsupported
+from ...frontends.base import StateGuard
 from ..breaks import Break
 from ..values.base import Tracer
 from ..values.mode import ModeContextValue, ModeObjectValue
@@ -20,6 +21,8 @@ def block_of_class(
         return None
     tracer.take_direct()
     tracer.assume_state(frontend)
+    if isinstance(setting[2], StateGuard):
+        tracer.tx.states[setting[0]] = setting[2]
     return ModeContextValue(cls, args, kwargs, setting)
 
 

@@ -20,7 +20,7 @@ from ..values.base import LazyValue, OpaqueValue, Value
 from ..values.iterator import RangeIterator, SequenceIterator
 from ..values.number import ConstValue, NumberValue, SymIntValue
 from ..values.seq import ListValue, TupleValue
-from .look import NUMBER, UNKNOWN, Kind, array_kind, is_scalar_loop, kind_of
+from .look import NUMBER, UNKNOWN, Kind, array_kind, is_scalar_loop, kind_of, of_items
 from .policy import LoopEntry
 from .record import NativeLoopRecord
 
@@ -143,14 +143,12 @@ def _kind(value: Value) -> Kind:
     if isinstance(value, TupleValue):
         return ("tuple", *map(_kind, value.children()))
     if isinstance(value, ListValue) and value.obj is None:
-        found = set(map(_kind, value.children()))
-        return ("items", found.pop() if found else NUMBER) if len(found) <= 1 else UNKNOWN
+        return of_items([_kind(item) for item in value.children()] or [NUMBER])
     if isinstance(value, (ListValue, SequenceIterator)):
-        kinds = {_kind(item) for item in value.sequence} if isinstance(value, SequenceIterator) else set()
         obj = getattr(value, "obj", None)
         if obj is not None:
             return kind_of(obj)
-        return ("items", kinds.pop()) if len(kinds) == 1 else UNKNOWN
+        return of_items([_kind(item) for item in getattr(value, "sequence", ())])
     obj = getattr(value, "obj", None)
     return UNKNOWN if obj is None else kind_of(obj)
 

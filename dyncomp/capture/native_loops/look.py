@@ -50,7 +50,7 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
     if type(obj) is range:
         return ("items", NUMBER)
     if type(obj) in (list, tuple) and depth:
-        return _of_items([kind_of(item, depth - 1) for item in obj[:_LOOKED_AT]])
+        return of_items([kind_of(item, depth - 1) for item in obj[:_LOOKED_AT]])
     return ("object", obj)
 
 
@@ -64,10 +64,20 @@ def _is_row(kind: Kind) -> bool:
     return kind[0] == "array" and kind[1] == 1 and 0 < kind[2] <= SHORT
 
 
-def _of_items(kinds: Sequence[Kind]) -> Kind:
+def of_items(kinds: Sequence[Kind]) -> Kind:
+    """The kind of a sequence of items of these kinds."""
     if not kinds:
         return UNKNOWN
-    return ("items", kinds[0]) if all(kind == kinds[0] for kind in kinds) else UNKNOWN
+    return ("items", kinds[0]) if all(same_kind(kind, kinds[0]) for kind in kinds) else UNKNOWN
+
+
+def same_kind(a: Kind, b: Kind) -> bool:
+    """Whether two kinds are equal; objects are by identity (their ``==`` is the program's)."""
+    if a is b or a[0] == b[0] == "object":
+        return a is b or a[1] is b[1]
+    if a[0] != b[0] or len(a) != len(b):
+        return False
+    return all(same_kind(x, y) if type(x) is tuple else x == y for x, y in zip(a[1:], b[1:]))
 
 
 def is_scalar_loop(
@@ -92,9 +102,7 @@ _STEPS = frozenset({"BINARY_OP", "BINARY_SUBSCR", "STORE_SUBSCR", "COMPARE_OP", 
 
 
 def _join(a: Kind, b: Kind) -> Kind:
-    if a == b or (a[0] == "object" and b[0] == "object" and a[1] is b[1]):
-        return a
-    return UNKNOWN
+    return a if same_kind(a, b) else UNKNOWN
 
 
 class _Walk:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, facts, state
+from . import autocast, facts, profiling, state
 from .autograd_functions import implementation
 from .calls import add_routines
 from .library import torch
@@ -95,7 +95,7 @@ class TorchFrontend:
     def mode_of(
         self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[str, str, Any] | None:
-        return autocast.mode_of(cls, args, kwargs)
+        return profiling.mode_of(cls, args, kwargs) or autocast.mode_of(cls, args, kwargs)
 
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
         return ("device", "fast_dtype", "_enabled", "_cache_enabled") if cls in autocast.CLASSES else ()

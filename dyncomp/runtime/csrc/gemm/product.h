@@ -24,6 +24,8 @@ constexpr i64 kPanelBytes = 768 << 10;
 constexpr i64 kKeptFromRows = 8, kKeptToRows = 2048, kKeptFilledFromRows = 2;
 constexpr i64 kKeptBytes = 64 << 10;
 constexpr i64 kKeptBytesInPlace = 4 << 20;
+/* The same where vectors lie across cache lines: to ask whether a copy still holds takes some microseconds. */
+constexpr i64 kKeptBytesCrossing = 512 << 10;
 /* Bytes of a copy from which on its next block is asked for ahead. */
 constexpr i64 kAheadBytes = 1 << 20;
 /* Vectors of a tall tile, rows of the result for which there are any, columns and terms from which on. */
@@ -83,7 +85,7 @@ struct Product {
     panels = ceil_div(g.n, panel);
     by_dots = !adds && !g.windows && !g.fill_b && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
     pack_a = !g.fill_a && g.a_col != 1 && g.m > 1;
-    choose_blocks(products);
+    choose_blocks(products, all_terms > 0);
     find_tail();
     symmetric = is_symmetric();
   }
@@ -109,11 +111,12 @@ struct Product {
            wide % kTallVectors == 0;
   }
 
-  void choose_blocks(i64 products) {
+  /* `is_part`: products with other numbers of columns sum up the same terms, and alike. */
+  void choose_blocks(i64 products, bool is_part) {
     const i64 groups = ceil_div(g.m, tile_rows);
     terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
     pack_b = !by_dots && (g.windows || g.fill_b || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
-    if (!by_dots && !pack_b) terms = least(terms, kTermsInPlace);
+    if (!by_dots && !pack_b && (panels > 1 || is_part)) terms = least(terms, kTermsInPlace);
     if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
     const i64 fitting = kBlockBytes / kSize / terms / panel;
     panels_per_block = least(panels, !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
@@ -190,7 +193,7 @@ struct Product {
     if (g.fill_b) return g.m >= kKeptFilledFromRows && g.m <= kKeptToRows && g.k * g.n * kSize >= kKeptBytes;
     const i64 extent = (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1;
     return g.m >= kKeptFromRows && g.m <= kKeptToRows && extent <= 2 * g.k * g.n &&
-           g.k * g.n * kSize >= (pack_b || crosses_lines() ? kKeptBytes : kKeptBytesInPlace);
+           g.k * g.n * kSize >= (pack_b ? kKeptBytes : crosses_lines() ? kKeptBytesCrossing : kKeptBytesInPlace);
   }
 
   /* Reads B from such a copy. It lies panel by panel; the terms are summed as they would be without it. */
@@ -234,11 +237,11 @@ struct Product {
 
   i64 offset(i64 index, const i64* strides) const {
     i64 total = 0;
-    for (int axis = g.axes - 1; axis >= 0; --axis) {
+    for (int axis = g.axes - 1; axis > 0; --axis) {
       total += index % g.batch[axis] * strides[axis];
       index /= g.batch[axis];
     }
-    return total;
+    return g.axes > 0 ? total + index * strides[0] : 0;
   }
 
   const T* a_of(i64 index) const { return static_cast<const T*>(g.a) + offset(index, g.a_batch); }
@@ -264,10 +267,11 @@ struct Product {
 
   void block(i64 number, T* scratch) const {
     Block at;
-    at.index = number / (row_blocks * column_blocks);
-    at.row = number % row_blocks * rows_per_block;
+    at.index = number;
+    at.row = at.panel = 0;
+    if (row_blocks > 1) at.row = at.index % row_blocks * rows_per_block, at.index /= row_blocks;
+    if (column_blocks > 1) at.panel = at.index % column_blocks * panels_per_block, at.index /= column_blocks;
     at.rows = least(rows_per_block, g.m - at.row);
-    at.panel = number / row_blocks % column_blocks * panels_per_block;
     at.end = least(panels, at.panel + panels_per_block);
     at.b = scratch;
     at.a = at.b + b_scratch();
@@ -371,11 +375,27 @@ struct Product {
       const T* left = a + i * g.a_row;
       if (g.fill_a) left = filled_rows(at, i, high, p, count);
       if (pack_a) left = packed_rows(at, i, high, count, left);
-      for (i64 j = at.panel; j < needed(at, at.row + i + high); ++j) {
+      i64 j = at.panel;
+      const i64 end = needed(at, at.row + i + high);
+      if (!pack_b && !packed && high == tile_rows) j = plain_tiles(at, i, end, p, count, left, b);
+      for (; j < end; ++j) {
         tile_of_block(at, i, high, j, p, count, left, b + j * panel);
       }
       if (p + count == g.k) finished(at, i, high);
     }
+  }
+
+  /* The tiles of a group that are whole and read B where it lies; the first panel that is left. */
+  i64 plain_tiles(const Block& at, i64 i, i64 end, i64 p, i64 count, const T* left, const T* b) const {
+    const i64 a_row = g.fill_a ? filled_row() : pack_a ? 1 : g.a_row;
+    const i64 a_col = g.fill_a ? 1 : pack_a ? tile_rows : g.a_col;
+    const Into into = p > 0 || adds ? Into::kAdd : Into::kNothing;
+    const bool whole_end = end < panels || (!partial(panels - 1) && vectors(panels - 1) == tile_vectors);
+    T* to = c_at(at, i);
+    i64 j = at.panel;
+    for (; j < end - !whole_end; ++j, to += panel)
+      whole(count, left, a_row, a_col, b + j * panel, g.b_row, nullptr, to, at.c_row, into, {at.b, 0});
+    return j;
   }
 
   /* A group of rows of A, made of what they are made of. */
