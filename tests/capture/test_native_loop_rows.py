@@ -163,3 +163,64 @@ def test_lengths_are_part_of_the_kind():
         given = (range(4), R.normal(size=(4, size)), R.normal(size=(4, size)))
         assert outcome(run, given) == outcome(other_lengths, given)
         assert run.is_native == (size <= 4)
+
+
+def second_name(it, x):
+    for i in it:
+        r = x[i]
+        s = r
+        s[0] += 1
+    return s is r
+
+
+def named_at_once(it, x):
+    for i in it:
+        s = r = x[i]
+        s[0] += 1
+    return s is r
+
+
+def named_amid(it, x, k):
+    for i in it:
+        r = x[i, 1:]
+        k, s = i, r
+        s[0] += k
+    return s is r
+
+
+def named_in_a_tuple(it, x):
+    for i in it:
+        r = x[i]
+        t = (r, i)
+        r[0] += 1
+    return t[0] is r
+
+
+def chosen_name(it, x, q):
+    for i in it:
+        r, q = x[i], x[0]
+        s = r if i % 2 else q
+        s[0] += 1
+    return s is r, s is q
+
+
+def one_name(it, x):
+    for i in it:
+        r = x[i]
+        r += 1 if i % 2 else 3
+        r[0] *= 2
+        x[i][1] += 3
+    return r
+
+
+def test_names_of_views():
+    x = np.arange(12.0).reshape(4, 3)
+    for function, args in (
+        (second_name, (x,)),
+        (named_at_once, (x,)),
+        (named_amid, (x, 0)),
+        (named_in_a_tuple, (x,)),
+        (chosen_name, (x, 0)),
+    ):
+        assert outcome(Run(function), (range(4), *args)) == outcome(function, (range(4), *args))
+    check(one_name, range(4), x, left=False)

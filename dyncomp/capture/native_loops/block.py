@@ -17,6 +17,7 @@ from .kinds import (
     IterDetail,
     Kind,
     Value,
+    is_named_view,
     iter_kind,
 )
 from .walk import Leave, Scope, Stop, Version, Walker, clean
@@ -184,7 +185,7 @@ class Block:
         lines: list[str] = []
         opens = _opens(scope, index, stack)
         inside = stack[:-1] if opens else stack
-        stack = [Value(v.kind, v.parts, _valid(v.fact, inside)) for v in stack]
+        stack = [Value(v.kind, v.parts, _fact_on_stack(v, inside)) for v in stack]
         env = {slot: Value(v.kind, v.parts, _valid(v.fact, inside)) for slot, v in self.env.items()}
         if opens and (stack[-1].kind.detail.facts or walker.probing == len(inside)):
             env = _held(scope, index, len(inside), env)
@@ -383,6 +384,14 @@ def _valid(fact: Fact | None, stack: list[Value]) -> Fact | None:
         return None
     depths = [found[-1] for found in fact.symbols]
     return fact if all(d < len(stack) and stack[d].kind.family == "iter" for d in depths) else None
+
+
+def _fact_on_stack(value: Value, stack: list[Value]) -> Fact | None:
+    return _SOME_NAME if is_named_view(value) else _valid(value.fact, stack)
+
+
+_SOME_NAME = "(a local)"
+"""The fact of a view on the stack that a local held in the block before: no local has that name."""
 
 
 def walk_all(walker: Walker) -> None:

@@ -20,6 +20,8 @@ from .kinds import (
     TupleValue,
     Value,
     has_tuple,
+    is_named_view,
+    is_view,
     items_of,
     iter_kind,
     named,
@@ -42,6 +44,8 @@ def _copy(b: Block, instr: Instr) -> None:
     value = b.stack[-instr.arg]
     if value.kind.family == "iter" or (value.kind.family == "vector" and value.kind.detail.slot is None):
         raise Stop("two references to an iterator or a vector")
+    if instr.arg == 1 and is_view(value):
+        raise Stop("two names for a view")
     b.stack[-instr.arg] = value = named(value)
     b.push(value)
 
@@ -73,6 +77,8 @@ def _store_fast(b: Block, instr: Instr) -> None:
     _check_names(b)
     if value.kind.family == "tuple":
         value = _named_tuple(b, value)
+    if is_named_view(value) and value.fact != slot:
+        raise Stop("a second name for a view")
     if value.kind.family == "vector":
         value = rows.to_store(b, slot, value)
     elif rows.is_on_stack(b, slot):
@@ -94,8 +100,8 @@ def _named_tuple(b: Block, value: Value) -> Value:
 
 def _check_names(b: Block) -> None:
     """Before an effect: who leaves behind it finds what is on the stack, which is to be no second object."""
-    if any(has_tuple(value.kind, "h") for value in b.stack):
-        raise Stop("a tuple that has a name in the midst of a statement")
+    if any(has_tuple(value.kind, "h") or is_named_view(value) for value in b.stack):
+        raise Stop("a tuple or a view that has a name in the midst of a statement")
 
 
 @handles("DELETE_FAST")
@@ -265,8 +271,8 @@ def _build_tuple(b: Block, instr: Instr) -> None:
     del b.stack[len(b.stack) - instr.arg :]
     if any(value.kind.family in ("iter", "source", "vector") for value in items):
         raise Stop("an iterator or a vector in a tuple")
-    if any(has_tuple(value.kind, "h") for value in items):
-        raise Stop("a tuple that has a name in another")
+    if any(has_tuple(value.kind, "h") or is_named_view(value) for value in items):
+        raise Stop("a tuple or a view that has a name in a tuple")
     b.push(TupleValue(items))
 
 
@@ -333,7 +339,8 @@ def _store_subscr(b: Block, instr: Instr) -> None:
 def _binary_op(b: Block, instr: Instr) -> None:
     right, left = b.pop(), b.pop()
     if rows.is_row(left) or rows.is_row(right):
-        b.push(rows.binary(b, instr.arg, left, right))
+        found = rows.binary(b, instr.arg, left, right)
+        b.push(Value(found.kind, found.parts))  # in place it goes to the name that it has
         if instr.arg.endswith("=") and rows.is_row(left):
             b.effect()
         return

@@ -477,3 +477,13 @@ def named(value: Value) -> Value:
         return value
     items = [named(item) for item in items_of(value)]
     return TupleValue(items, named_tuple_kind([item.kind for item in items]))
+
+
+def is_view(value: Value) -> bool:
+    """Whether it is an array that indices lead to: outside each of its values becomes an array of its own."""
+    return value.kind.family == "array" and bool(value.kind.detail.path)
+
+
+def is_named_view(value: Value) -> bool:
+    """Whether it is a view that a local holds."""
+    return is_view(value) and isinstance(value.fact, str)
