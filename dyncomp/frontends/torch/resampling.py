@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
-from .formats import in_suggested_format, is_channels_last
+from .formats import in_suggested_format, is_channels_last, is_channels_last_3d
 from .operands import contiguous, need_tensor, tensor
 from .rules import RuleTable, of_rank
 
@@ -23,6 +27,8 @@ def _image(value: Any, least: int) -> ArrayRef:
     x = need_tensor(value)
     if x.ndim < least or not all(type(d) is int and d > 0 for d in x.shape):
         raise Unsupported("a tensor of this shape as an image")
+    if not is_c_contiguous(x.shape, x.strides) and is_channels_last_3d(x.var):
+        raise Unsupported("volumes of channels last as images")
     return x
 
 
@@ -56,14 +62,24 @@ def _regrouped(
     return joined
 
 
+def _overflows(fill: float, dtype: DType) -> bool:
+    """Whether a fill is finite and none of the dtype's numbers, which torch refuses (``overflows`` of
+    c10/util/TypeCast.h)."""
+    if isinstance(fill, float) and not math.isfinite(fill):
+        return False
+    return abs(fill) > float(np.finfo(dtype.numpy).max)
+
+
 def pad(tx: TraceContext, input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> ArrayRef:
     """With a constant (``constant_pad_nd`` of ATen/native/PadNd.cpp)."""
     x = _image(input, 1)
     fill = 0.0 if value is None else value
     if mode != "constant" or not x.dtype.is_float or type(fill) not in (int, float):
         raise Unsupported("padding of this mode, or with this value")
-    if float(fill) != 0 and x.dtype.itemsize < 4:
+    if fill != 0 and x.dtype.itemsize < 4:
         raise Unsupported("padding of halves with a value that may have to be rounded")
+    if fill != 0 and _overflows(fill, x.dtype):
+        raise Unsupported("padding with a value that overflows the dtype", break_id="would-raise")
     given = tuple(pad)
     if len(given) % 2 or len(given) > 2 * x.ndim or not all(type(n) is int and n >= 0 for n in given):
         raise Unsupported("padding by these widths")
