@@ -1,10 +1,10 @@
 """Objects live as long as in plain Python: what goes on behind a graph break holds what the variables held.
 
-A continuation is given the locals that may still be read, and those others whose objects are at hand: that
-an object goes can be seen (weak references, ``__del__``, memory). What exists only as a value of the graph,
-and a number or a text, is not made for that. A generator that nobody reads any more is closed when the frame
-lets go of it, in plain Python when its variable is assigned or the function returns: its variable is handed
-on too.
+A continuation is given the locals that may still be read, and those others whose objects are at hand, or
+that hold what the captured part takes away from where it was found: that an object goes can be seen (weak
+references, ``__del__``, memory). What exists only as a value of the graph, and a number or a text, is not
+made for that. A generator that nobody reads any more is closed when the frame lets go of it, in plain Python
+when its variable is assigned or the function returns: its variable is handed on too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..frames import Frame, code_info
 from ..values.base import OpaqueValue, Tracer, UnboundValue, Value
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue
+from ..values.leaving import leaves_place
 from .codegen import Codegen
 
 _MAY_STEP_GENERATORS = (zip, map, filter, enumerate)
@@ -39,7 +40,27 @@ def locals_needed(
 def _is_kept(cg: Codegen, value: Value | None) -> bool:
     if value is None or isinstance(value, UnboundValue):
         return False
-    return (cg.exists(value) and value.pytype not in _UNSEEN) or _is_closed_when_dropped(cg.tracer, value)
+    if value.pytype not in _UNSEEN and (cg.exists(value) or _holds_what_leaves(cg.tracer, value)):
+        return True
+    return _is_closed_when_dropped(cg.tracer, value)
+
+
+def _holds_what_leaves(tracer: Tracer, value: Value) -> bool:
+    """Whether ``value``, or what was made around it, is an object from outside that nothing else may hold
+    behind the effects of the captured part."""
+    if not tracer.mutated and not tracer.global_writes:
+        return False
+    work, seen = [value], set[int]()
+    while work:
+        found = work.pop()
+        if id(found) in seen or found.pytype in _UNSEEN:
+            continue
+        seen.add(id(found))
+        if found.source is None:
+            work.extend(found.children())
+        elif leaves_place(tracer, found.source):
+            return True
+    return False
 
 
 def _is_closed_when_dropped(tracer: Tracer, value: Value | None) -> bool:

@@ -9,6 +9,7 @@ from ..breaks import Break
 from ..guards.guard import Kind
 from ..guards.source import LocalSource, ReferentSource, Source
 from .base import Codegen, Tracer, Value
+from .leaving import leaves_place
 
 
 class WeakReferenceValue(Value):
@@ -49,13 +50,9 @@ def _is_held(tracer: Tracer, referent: Any) -> bool:
     """Whether an object is met at a place, too, on the way to which the captured part changes nothing."""
     known = tracer.by_id.get(id(referent))
     source = None if known is None else known[0].source
-    if source is None or isinstance(source, ReferentSource):
+    if source is None or leaves_place(tracer, source):
         return False
-    root = source
-    while source is not None:
-        if isinstance(source, ReferentSource) or getattr(tracer.by_source.get(source), "mutated", False):
-            return False
-        root, source = source, source.parent
+    root = source.root()
     return not isinstance(root, LocalSource) or _is_bound(tracer, root)
 
 

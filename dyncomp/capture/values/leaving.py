@@ -1,0 +1,43 @@
+"""Whether what was found outside may no longer be there when the captured part has run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..guards.source import CellSource, FreeCellSource, GlobalSource, GlobalsSource, ReferentSource, Source
+from .base import Tracer
+
+
+def leaves_place(tracer: Tracer, source: Source) -> bool:
+    """Whether the captured part changes something on the way to ``source``, so that it may let go of what was
+    found there, or a weak reference, which holds nothing, is on that way. Global variables are told apart by
+    name alone."""
+    written = {name for _, name in tracer.global_writes}
+    changed = {value.source for value in tracer.mutated}
+    for place in _way(source):
+        if isinstance(place, ReferentSource) or _last_name(place) in written:
+            return True
+        found = tracer.by_source.get(place)
+        if place in changed or getattr(found, "mutated", False):
+            return True
+        if id(getattr(found, "obj", None)) in tracer.states:
+            return True
+    return False
+
+
+def _way(source: Source) -> Iterator[Source]:
+    """``source``, what it is read from, and so on."""
+    place: Source | None = source
+    while place is not None:
+        yield place
+        if isinstance(place, CellSource):
+            yield FreeCellSource(place.local, place.index)
+        if isinstance(place, GlobalSource):
+            yield GlobalsSource()
+        place = place.parent
+
+
+def _last_name(place: Source) -> str | None:
+    """The name under which ``place`` is found in what it is read from."""
+    name = getattr(place, "key", getattr(place, "attr", None))
+    return name if isinstance(name, str) else None
