@@ -151,7 +151,7 @@ def _positive(tx: TraceContext, loop: Loop, x: Var) -> Var:
 
 
 def _same(tx: TraceContext, x: Var) -> Var:
-    """The values in a fresh array in the order of a ufunc's results: not a copy's where axes are broadcast."""
+    """The values in a fresh array in the order of a ufunc's results: not a copy's where axes repeat."""
     return in_memory_as(tx, emit(tx, "copy", x), x)
 
 

@@ -129,7 +129,7 @@ def _run(
 
 
 def _loses_its_order(value: Any, dtype: dtypes.DType) -> bool:
-    """Whether an operand has broadcast axes, which conversion fills: the order of results is by the operand."""
+    """Whether an operand has broadcast axes, which conversion fills: results are in the operand's order."""
     if not isinstance(value, ArrayRef) or value.dtype == dtype:
         return False
     return any(is_zero(s) and not is_one(d) for d, s in zip(value.shape, value.strides))

@@ -15,7 +15,7 @@ from ...prims.layout import is_c_contiguous
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from .formats import in_suggested_format, is_channels_last, is_channels_last_3d
-from .operands import contiguous, need_tensor, tensor
+from .operands import as_own, contiguous, need_tensor, tensor
 from .rules import RuleTable, of_rank
 
 TABLE = RuleTable()
@@ -43,12 +43,18 @@ def _turned(tx: TraceContext, x: ArrayRef) -> Var:
 
 
 def _turned_back(tx: TraceContext, x: Var) -> ArrayRef:
-    return tensor(emit(tx, "transpose", contiguous(tx, x), perm=(0, 3, 1, 2)))
+    return tensor(as_own(tx, emit(tx, "transpose", contiguous(tx, x), perm=(0, 3, 1, 2))))
 
 
 def _copied(tx: TraceContext, x: Var) -> Var:
     """In C order, and another array where it was already: results share no memory with images."""
     found: Var = emit(tx, "contiguous", x)
+    return found
+
+
+def _joined(tx: TraceContext, x: Var, shape: Sequence[int]) -> Var:
+    """Fresh values in C order in another shape, as a tensor of its own that is no view."""
+    found: Var = emit(tx, "copy", emit(tx, "reshape", x, shape=tuple(shape)))
     return found
 
 
@@ -58,8 +64,7 @@ def _regrouped(
     """Split into axes, which are permuted and joined."""
     parts = emit(tx, "reshape", contiguous(tx, x), shape=tuple(split))
     moved = _copied(tx, emit(tx, "transpose", parts, perm=tuple(perm)))
-    joined: Var = emit(tx, "reshape", moved, shape=tuple(shape))
-    return joined
+    return _joined(tx, moved, shape)
 
 
 def _overflows(fill: float, dtype: DType) -> bool:
@@ -166,10 +171,10 @@ def nearest(tx: TraceContext, rank: int, input: Any, output_size: Any, scale_fac
         shape = (x.shape[0], *pairs, x.shape[1])
         out: Var = emit(tx, "broadcast_in_dim", _turned(tx, x), shape=shape, dims=(0, 1, 3, 5))
         shape = (x.shape[0], *made, x.shape[1])
-        return _turned_back(tx, emit(tx, "reshape", _copied(tx, out), shape=shape))
+        return _turned_back(tx, _joined(tx, _copied(tx, out), shape))
     dims = (0, 1, *(2 + 2 * axis for axis in range(rank)))
     out = emit(tx, "broadcast_in_dim", x.var, shape=(*x.shape[:2], *pairs), dims=dims)
-    return tensor(emit(tx, "reshape", _copied(tx, out), shape=(*x.shape[:2], *made)))
+    return tensor(_joined(tx, _copied(tx, out), (*x.shape[:2], *made)))
 
 
 for _rank in (1, 2, 3):

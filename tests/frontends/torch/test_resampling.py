@@ -50,6 +50,7 @@ def test_forms(kind: str) -> None:
         assert got.stride() == wanted.stride(), name
         assert torch.equal(got, wanted), name
         assert x.data_ptr() != got.data_ptr(), name
+        assert got._is_view() == wanted._is_view(), name
 
 
 def test_other_ranks() -> None:
