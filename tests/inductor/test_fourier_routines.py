@@ -142,3 +142,23 @@ READ_ONLY.flags.writeable = False
 def test_other_arguments_are_refused(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(TypeError):
         _launch.transform_rows(*arguments)
+
+
+def sorted_into_a_view(x: Any) -> Any:
+    out = x * 2
+    out.T[...] = np.sort(x.T, axis=0)
+    return out
+
+
+def transformed_into_a_view(x: Any) -> Any:
+    out = x + 0j
+    np.fft.fft(out.T, axis=0, out=out.T)
+    return out
+
+
+@pytest.mark.parametrize("function", [sorted_into_a_view, transformed_into_a_view])
+def test_a_result_goes_into_a_view_of_another_shape(function: Any) -> None:
+    x = np.random.default_rng(0).random((40, 30))
+    found, expected = dyncomp.compile(function)(x), function(x)
+    assert (found.shape, found.strides) == (expected.shape, expected.strides)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -249,7 +249,7 @@ def _shapes(call: _Call, opening: _Opening, first: _Found, env: Any) -> list[tup
         raise Unsupported("a call of torch on sizes that depend on the data", break_id="data-dependent-shape")
     probes: list[Probe] = [({**env.hints}, first)]
     for name in symbols:
-        probes += _probes(call, opening, env.hints, name)
+        probes += _probes(call, opening, env.hints, _equal_to(name, symbols, env))
     if any(_kind(found) != _kind(first) for _, found in probes):
         raise Unsupported("a call of torch whose results are arranged by their sizes")
     known = [d for ref in opening.refs for d in ref.shape if isinstance(d, SymInt)] + opening.numbers
@@ -266,19 +266,36 @@ def _kind(found: _Found) -> tuple[Any, ...]:
     return found.structure, found.dtypes, found.orders
 
 
-def _probes(call: _Call, opening: _Opening, hints: dict[str, int], name: str) -> list[Probe]:
-    """Calls at other values of one symbol, by steps that torch accepts."""
+def _equal_to(name: str, symbols: list[str], env: Any) -> list[str]:
+    """The symbols that the program has found to be equal to one, itself among them."""
+    symbol = env.symbol(name)
+    return [name, *(s for s in symbols if s != name and env.agree(env.symbol(s), symbol))]
+
+
+def _probes(call: _Call, opening: _Opening, hints: dict[str, int], names: list[str]) -> list[Probe]:
+    """Calls at other values of equal symbols, by steps that torch accepts."""
     problem = Unsupported("a call of torch that takes these sizes only")
     for steps in _STEPS:
         try:
-            return [_at(call, opening, {**hints, name: hints[name] + step}) for step in steps]
+            return [
+                _at(call, opening, {**hints, **{name: hints[name] + step for name in names}})
+                for step in steps
+            ]
         except Unsupported as refused:
             problem = refused
     raise problem
 
 
 def _at(call: _Call, opening: _Opening, sizes: dict[str, int]) -> Probe:
-    return sizes, _try(call, opening, sizes)
+    """At sizes that the program has not asked for. With memory torch's recurrent layers do not check that
+    sizes go together, and write beyond their buffers where they do not."""
+    if call.function.__name__ not in RECURRENT:
+        return sizes, _try(call, opening, sizes)
+    numbers = [_size(n, sizes) for n in opening.numbers]
+    try:
+        return sizes, _tried_on(call, opening, sizes, numbers, "meta")
+    except NotImplementedError as error:
+        raise Unsupported(f"torch.{call.function.__name__} at sizes that change: {error}") from None
 
 
 def _formula(

@@ -93,7 +93,7 @@ def has_template(step: CallBlas) -> bool:
         return False
     if step.epilogue is not None and not is_known(step.epilogue.kernel):
         return False
-    return all(isinstance(d, int) for d in _dims(step)) and min(step.m, step.n, step.k) > 0
+    return all(isinstance(d, int) for d in sizes_of(step)) and min(step.m, step.n, step.k) > 0
 
 
 def candidates(step: CallBlas, processor: Processor) -> list[TritonKernel]:
@@ -138,7 +138,8 @@ def source_of(step: CallBlas) -> DType:
     return step.source or step.dtype
 
 
-def _dims(step: CallBlas) -> list[object]:
+def sizes_of(step: CallBlas) -> list[object]:
+    """Sizes, and strides of what the product reads and writes."""
     dims: list[object] = [step.m, step.n, step.k, *step.batch]
     for matrix in (step.a, step.b, step.c):
         if matrix is not None:

@@ -24,7 +24,7 @@ from ..render.triton_print import pointer_type
 from ..render.triton_tile import POSITIONS, TilePrinter, in_registers, is_known, masks
 from ..schedule import CallBlas, CallRows, Matrix, RowCall
 from .jit import jit_kernel
-from .products import HALVES, is_wide, source_of, starts
+from .products import HALVES, is_wide, sizes_of, source_of, starts
 from .rows_merge import Merged, Statistic, merge
 
 # Operands wider than this leave no registers for what is computed of them.
@@ -84,7 +84,7 @@ def has_form(step: CallRows) -> bool:
     if _written(step) & _read(step):
         return False
     widths = [p.k if s.kind == "scores" else p.n for s, p in zip(_with_products(step), products)]
-    dims = [d for p in products for d in _dims(p)]
+    dims = [d for p in products for d in sizes_of(p)]
     if not all(isinstance(d, int) for d in (*dims, *widths)):
         return False
     widest = WIDEST_FLOAT if float32 in sources else WIDEST
@@ -119,14 +119,6 @@ def space_of(step: CallRows) -> tuple[int, int, int]:
     for extent in scores.batch:
         number *= int(extent)
     return int(scores.m), int(scores.n), number
-
-
-def _dims(product: CallBlas) -> list[object]:
-    found: list[object] = [product.m, product.n, product.k, *product.batch]
-    for matrix in (product.a, product.b, product.c):
-        if matrix is not None:
-            found += [matrix.row_stride, matrix.col_stride, *matrix.batch_strides]
-    return found
 
 
 def candidates(step: CallRows) -> list[TritonKernel]:

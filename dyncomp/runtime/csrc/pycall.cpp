@@ -138,7 +138,15 @@ bool adopt_result(Frame& frame, const BufferView& view, PyObject* value) {
   if (!same_layout(array, view.layout, extents)) return false;
   PyObject** place =
       output ? &frame.outputs[view.buffer - plan.first_output()] : &frame.lent[view.buffer - plan.first_arena()];
-  if (output && PyArray_NBYTES(array) != PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(*place))) return false;
+  if (output) { /* the result may be written through a view of the output of another shape */
+    Extents whole;
+    const Layout& planned = plan.outputs[view.buffer - plan.first_output()].layout;
+    if (!resolve(planned, frame.sizes, &whole)) {
+      PyErr_Clear();
+      return false;
+    }
+    if (!same_layout(array, planned, whole)) return false;
+  }
   PyObject* before = *place;
   *place = Py_NewRef(value);
   Py_XDECREF(before);

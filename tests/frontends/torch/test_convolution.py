@@ -286,3 +286,13 @@ def test_enough_channels_for_fewer_multiplications(groups: int) -> None:
         x[1, 3, 5, 6] = value
         wanted, got = block(x, w, b, r)[0], compiled(x, w, b, r)[0]
         torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+def test_zeros_of_kernels_hide_what_is_large() -> None:
+    """Kernels that move an image by a place: sums of places would lose what is beside a large element."""
+    kernels = torch.zeros(32, 32, 3, 3)
+    kernels[range(32), range(32), 0, 0] = 1.0
+    image = torch.randn(1, 32, 16, 16)
+    image[0, :, 5, 5] = 1e20
+    found = dyncomp.compile(lambda x, w: torch.nn.functional.conv2d(x, w, padding=1))(image, kernels)
+    torch.testing.assert_close(found[:, :, 1:, 1:], image[:, :, :-1, :-1], rtol=0.0, atol=0.0)

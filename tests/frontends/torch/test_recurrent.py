@@ -115,3 +115,18 @@ def test_wrong_sizes_are_the_programs_error():
     layer = nn.GRU(6, 4).eval()
     with torch.no_grad(), pytest.raises(RuntimeError, match="input.size"):
         dyncomp.compile(layer)(torch.randn(5, 3, 7))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_state_of_changing_sizes(kind):
+    """With memory torch checks no sizes: it writes beyond it where the state does not go with the input."""
+    torch.manual_seed(0)
+    layer = kind(4, 6).eval()
+    fast = dyncomp.compile(layer)
+    with torch.no_grad():
+        for length, count in ((7, 3), (7, 5), (7, 8), (9, 2), (3, 3)):
+            x, h = torch.randn(length, count, 4), torch.randn(1, count, 6)
+            state = (h, h.neg()) if kind is nn.LSTM else h
+            assert_equal(fast(x, state), layer(x, state))
+        with pytest.raises(RuntimeError, match="Expected hidden"):
+            fast(torch.randn(7, 4, 4), state)

@@ -76,7 +76,7 @@ int multiply(const Gemm* gemm) {
   if (gemm->windows && gemm->windows->channels_last) return convolve_places(product, products);
   if (gemm->windows && gemm->k > 0) {
     Winograd<T> winograd(product, products);
-    if (winograd.pays()) return convolve_winograd(winograd, products);
+    if (winograd.pays() && !winograd.has_holes()) return convolve_winograd(winograd, products);
     const Shifts<T> shifts(product, products);
     if (shifts.pays()) return convolve_shifted(shifts, products);
   }

@@ -75,6 +75,22 @@ struct Winograd {
            channels * kSums * kWidth * static_cast<i64>(sizeof(T)) * ceil_div(tiles_across, kWidth) <= kSumsBytes;
   }
 
+  /* Whether some kernel has elements that are zero in all channels beside others: it sees nothing of what lies there,
+   * but sums with large elements of that would lose digits of the rest. Mostly one channel tells. */
+  bool has_holes() const {
+    for (i64 number = 0; number < groups * g.m; ++number) {
+      const T* const kernel = product.a_of(number / g.m) + number % g.m * g.a_row;
+      int holes = 0;
+      for (i64 p = 0; p < 9; ++p) {
+        i64 channel = 0;
+        while (channel < channels && kernel[(channel * 9 + p) * g.a_col] == 0) ++channel;
+        holes += channel == channels;
+      }
+      if (holes > 0 && holes < 9) return true;
+    }
+    return false;
+  }
+
   i64 padded(i64 of_rows) const { return ceil_div(of_rows * tiles_across, kWidth) * kWidth; }
 
   /* The strips with the fewest vectors among those that fit, as few as possible of them if not for threads. */
