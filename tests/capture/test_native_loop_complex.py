@@ -167,3 +167,17 @@ def test_no_product_is_joined_to_a_sum():
     """As vectors of sums and differences in turn are in gcc 12, whatever it is told of contraction."""
     given = (range(64), np.random.default_rng(5).normal(size=(64, 2)), math.cos(0.3), math.sin(0.3))
     assert outcome(Run(rotations), given) == outcome(rotations, given)
+
+
+def compared(it, z, a, b):
+    for i in it:
+        found = z == a[i], a[i] != z, z != b[i], b[i] == z, z == 1.5
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_types_of_comparisons(dtype):
+    args = range(3), 1.5 + 0j, np.full(3, 1.5, dtype), np.ones(3)
+    run = Run(compared)
+    assert outcome(run, args) == outcome(compared, args)
+    assert run.is_native

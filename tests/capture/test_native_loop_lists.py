@@ -1,8 +1,10 @@
 """Loops over single numbers as generated C++: lists of numbers, read and written in place."""
 
+import copy
+
 import numpy as np
 
-from tests.capture.native_loop_runs import check
+from tests.capture.native_loop_runs import Run, check
 
 R = np.random.default_rng(0)
 
@@ -182,3 +184,138 @@ def test_numpy_numbers():
         a = R.integers(0, 9, 30).astype(dtype)
         check(of_arrays, range(30), a, [a[0], a[1]], np.zeros(30), 0, left=False)
         check(of_arrays, range(30), a, [1, 2, 3.5], np.zeros(30), 0, left=True)
+
+
+def found_nan(it, items):
+    for _ in it:
+        y = items.pop()
+        items.append(y)
+    return y in items, items.count(y), len(items)
+
+
+def test_a_nan_keeps_its_identity():
+    for nan in (np.float64("nan"), float("nan"), complex(float("nan"), 1)):
+        items = [nan * 0 + 1, nan]
+        items[0] = type(nan)(1)
+        run = Run(found_nan)
+        assert run(range(3), items) == (True, 1, 2)
+        assert items[-1] is nan and run.record.bailed
+    check(found_nan, range(3), [1.0, 2.0], left=False)
+
+
+def best_of(it, ts, best):
+    for _ in it:
+        for t in ts:
+            if t[0] > best[0]:
+                best = t
+    return best is ts[1], t is ts[-1]
+
+
+def appended(it, out, given):
+    for i in it:
+        t = (i, i + 1)
+        out.append(t)
+        out.append(given)
+        out.append((1, 2))
+    return out[-3] is t, out[-2] is given, out[-1] is out[2], t
+
+
+def two_names(it, n):
+    for i in it:
+        n, t = n + 1, (i, n)
+        s = t
+    return s is t, s
+
+
+def chained(it, n):
+    for i in it:
+        s = t = (i, n)
+        u = v = ((i, n), 1)
+    return s is t, u is v, v[0] is u[0]
+
+
+def moved(it, ts, us, keep):
+    for _ in it:
+        us.append(ts.pop())
+    return us[-1] is keep, us
+
+
+def popped(it, ts, keep):
+    for _ in it:
+        t = ts.pop()
+    return t is keep, t
+
+
+def held_and_popped(it, ts, n):
+    for _ in it:
+        t = ts[0]
+        ts.pop()
+        ts.append((n, n))
+        ts[0] = (n, 1)
+    return t, ts, t is ts[0]
+
+
+def swapped(it, ts, first):
+    for i in it:
+        ts[i], ts[i + 1] = ts[i + 1], ts[i]
+    return ts[-1] is first, ts
+
+
+def in_the_midst(it, out, n):
+    for i in it:
+        t = (i, n)
+        n, s = n + 1, t
+        out[0], s = n, t
+    return s is t, out
+
+
+def of_function(pair):
+    return pair
+
+
+def through_functions(it, n):
+    for i in it:
+        t = (i, n)
+        s = of_function(t)
+    return s is t, s
+
+
+def chosen_constant(it, d):
+    for i in it:
+        e = d
+        d = (0, 1) if i % 2 else (1, 0)
+        for f in ((1, 2), (3, 4)):
+            g = f
+    return d, e is d, g is f, g
+
+
+def test_tuples_keep_their_identity():
+    def runs(function, *args):
+        found = []
+        for call in (function, Run(function)):
+            given = copy.deepcopy(args)
+            found.append((call(*given), given))
+        assert found[0] == found[1], (function, found)
+
+    pairs = [(1.0, 2), (5.0, 3), (2.0, 1)]
+    runs(best_of, range(3), pairs, pairs[0])
+    runs(best_of, range(3), pairs, (0.5, 1))
+    runs(appended, range(3), [], (7, 8))
+    runs(two_names, range(3), 0)
+    runs(chained, range(3), 0)
+    runs(moved, range(2), list(pairs), [], pairs[1])
+    runs(popped, range(2), list(pairs), pairs[1])
+    runs(held_and_popped, range(3), [(1, 2), (3, 4), (5, 6)], 0)
+    runs(swapped, range(2), list(pairs), pairs[0])
+    runs(in_the_midst, range(3), [0, 1], 0)
+    runs(through_functions, range(3), 0)
+    runs(chosen_constant, range(5), (0, 1))
+
+
+def test_tuples_that_need_no_identity():
+    pairs = [(1.0, 2), (5.0, 3), (2.0, 1)]
+    check(best_of, range(3), pairs, (0.5, 1), left=False)
+    run = Run(popped)  # of tuples that nobody else holds
+    assert run(range(2), [(float(k), k) for k in range(3)], 0) == (False, (1.0, 1))
+    assert run.is_native and not run.record.bailed
+    check(chosen_constant, range(5), (0, 1), left=False)

@@ -26,6 +26,7 @@ from .kinds import (
     Kind,
     TupleValue,
     Value,
+    named,
     progress,
     range_kind,
 )
@@ -94,8 +95,8 @@ def _inline(
         raise Stop(f"a call of {code.co_name}")
     given = _bind(b, function, args, names)
     inner = _scope_of(b, function, len(b.stack) - taken)
-    for name, value in given.items():
-        slot = inner.slot(name)
+    for name, found in given.items():
+        slot, value = inner.slot(name), named(found)
         held = b.walker.slot_value(slot, value.kind)
         for variable, text in zip(held.parts, value.parts):
             b.line(f"{variable} = {text};")

@@ -8,11 +8,12 @@ their own, generated code leaves before the instruction.
 from __future__ import annotations
 
 import cmath
+import operator
 from collections.abc import Callable
 
 from .arithmetic import OPERATORS, as_double, check_exact, is_number, result_kind
 from .block import Block
-from .kinds import BOOL, COMPLEX, FLOAT, INT, NP_BOOL, NP_COMPLEX, NP_FLOAT, Kind, Value, method_kind
+from .kinds import COMPLEX, FLOAT, INT, NP_COMPLEX, NP_FLOAT, Kind, Value, method_kind
 from .walk import Stop
 
 Pair = tuple[str, str]
@@ -99,8 +100,7 @@ def compare(b: Block, op: str, left: Value, right: Value) -> Value:
             check_exact(b, value)
         elif value.kind.family == "numpy" and value.kind.detail.kind in "iu":
             raise Stop(f"{left.kind} {op} {right.kind}")
-    families = (left.kind, right.kind)
-    kind = NP_BOOL if NP_COMPLEX in families or "numpy" in [k.family for k in families] else BOOL
+    kind = result_kind(operator.eq if op == "==" else operator.ne, left.kind, right.kind)
     same = f"{x[0]} == {y[0]} && {x[1]} == {y[1]}"
     return b.new(kind, same if op == "==" else f"!({same})", 0, 1)
 

@@ -19,8 +19,10 @@ from .kinds import (
     Kind,
     TupleValue,
     Value,
+    has_tuple,
     items_of,
     iter_kind,
+    named,
 )
 from .walk import TAG_UNBOUND, Stop, Version, Walker, clean, int_literal
 
@@ -40,6 +42,7 @@ def _copy(b: Block, instr: Instr) -> None:
     value = b.stack[-instr.arg]
     if value.kind.family == "iter" or (value.kind.family == "vector" and value.kind.detail.slot is None):
         raise Stop("two references to an iterator or a vector")
+    b.stack[-instr.arg] = value = named(value)
     b.push(value)
 
 
@@ -67,12 +70,32 @@ def _load_deref(b: Block, instr: Instr) -> None:
 @handles("STORE_FAST")
 def _store_fast(b: Block, instr: Instr) -> None:
     slot, value = b.scope.slot(instr.arg), b.pop()
+    _check_names(b)
+    if value.kind.family == "tuple":
+        value = _named_tuple(b, value)
     if value.kind.family == "vector":
         value = rows.to_store(b, slot, value)
     elif rows.is_on_stack(b, slot):
         raise Stop("a vector whose name goes to another value")
     b.store(slot, value)
     b.effect()
+
+
+def _named_tuple(b: Block, value: Value) -> Value:
+    """A tuple as a local holds it."""
+    if has_tuple(value.kind, "h"):
+        raise Stop("a second name for a tuple")
+    if has_tuple(value.kind, "P"):
+        if b.walker.removes_items:
+            raise Stop("a name for an item of a list that changes")
+        b.walker.names_items = True
+    return named(value)
+
+
+def _check_names(b: Block) -> None:
+    """Before an effect: who leaves behind it finds what is on the stack, which is to be no second object."""
+    if any(has_tuple(value.kind, "h") for value in b.stack):
+        raise Stop("a tuple that has a name in the midst of a statement")
 
 
 @handles("DELETE_FAST")
@@ -164,6 +187,7 @@ def _for_iter(b: Block, instr: Instr) -> None:
     value = b.stack[-1]
     if value.kind.family != "iter":
         raise Stop(f"iteration over {value.kind}")
+    _check_names(b)
     depth = len(b.stack) - 1
     detail: IterDetail = value.kind.detail
     if detail.known is not None:
@@ -241,6 +265,8 @@ def _build_tuple(b: Block, instr: Instr) -> None:
     del b.stack[len(b.stack) - instr.arg :]
     if any(value.kind.family in ("iter", "source", "vector") for value in items):
         raise Stop("an iterator or a vector in a tuple")
+    if any(has_tuple(value.kind, "h") for value in items):
+        raise Stop("a tuple that has a name in another")
     b.push(TupleValue(items))
 
 
@@ -293,6 +319,7 @@ def _store_subscr(b: Block, instr: Instr) -> None:
     if b.scope.parent is not None:
         raise Stop("a function that writes to arrays")
     index, target, value = b.pop(), b.pop(), b.pop()
+    _check_names(b)
     if slices.is_slice(index):
         slices.store(b, target, index, value)
         b.effect()
@@ -370,6 +397,8 @@ def _call(b: Block, instr: Instr) -> None:
     count, names = instr.arg
     args = b.stack[len(b.stack) - count :]
     function = b.stack[len(b.stack) - count - 1]
+    if function.kind.family == "method":
+        _check_names(b)
     result = calls.call(b, function, args, names, count + 1)
     if result is not None:
         is_effect = function.kind.family == "method"

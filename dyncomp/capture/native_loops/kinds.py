@@ -336,14 +336,44 @@ def tuple_kind(items: Sequence[Kind]) -> Kind:
     return Kind("tuple", "t" + "".join(f"{kind.code}_" for kind in items) + "e", parts, box, tuple(items))
 
 
+def named_tuple_kind(items: Sequence[Kind]) -> Kind:
+    """Tuples made in the loop that a local holds: they get no second name, which would be another object."""
+    plain = tuple_kind(items)
+    return Kind("tuple", "h" + plain.code[1:], plain.parts, plain.box, plain.detail)
+
+
 def given_tuple_kind(items: Sequence[Kind]) -> Kind:
-    """Tuples given at entry: behind the parts of their items the number of the object."""
+    """Tuples given at entry, and constants: behind the parts of their items the number of the object, of a
+    constant its complement."""
     plain = tuple_kind(items)
 
     def box(values: Sequence[Any], objects: Objects) -> Any:
-        return objects.given[values[-1]]
+        number = values[-1]
+        return objects.given[number] if number >= 0 else objects.constants[~number]
 
     return Kind("tuple", "T" + plain.code[1:], (*plain.parts, ("_id", "i64")), box, plain.detail)
+
+
+def item_tuple_kind(items: Sequence[Kind], depth: int) -> Kind:
+    """Tuples that are items of lists: behind the parts of their items the number of the list given at entry
+    and the ``depth`` indices that lead from there."""
+    plain = tuple_kind(items)
+    path = [("_id", "i64"), *((f"_x{k}", "i64") for k in range(depth))]
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        found = objects.given[values[-1 - depth]]
+        for index in values[len(values) - depth :]:
+            found = found[index]
+        return found
+
+    return Kind("tuple", f"P{depth}{plain.code[1:]}", (*plain.parts, *path), box, plain.detail)
+
+
+def has_tuple(kind: Kind, letter: str) -> bool:
+    """Whether there is a tuple in ``kind`` that is fresh (t), named (h), given (T) or an item (P)."""
+    if kind.family != "tuple":
+        return False
+    return kind.code[0] == letter or any(has_tuple(item, letter) for item in kind.detail)
 
 
 def slice_kind(items: Sequence[Kind], step: int) -> Kind:
@@ -417,12 +447,15 @@ NONE_VALUE = Value(NONE, ())
 
 
 class TupleValue(Value):
-    """A tuple made in this block: what is known of its items is still known."""
+    """A tuple made or read in this block: what is known of its items is still known."""
 
     __slots__ = ("values",)
 
-    def __init__(self, values: list[Value]) -> None:
-        super().__init__(tuple_kind([v.kind for v in values]), tuple(p for v in values for p in v.parts))
+    def __init__(self, values: list[Value], kind: Kind | None = None, others: tuple[str, ...] = ()) -> None:
+        """``others``: the parts of ``kind`` behind those of the items."""
+        if kind is None:
+            kind = tuple_kind([v.kind for v in values])
+        super().__init__(kind, (*(p for v in values for p in v.parts), *others))
         self.values = tuple(values)
 
 
@@ -435,3 +468,12 @@ def items_of(value: Value) -> list[Value]:
         found.append(Value(kind, value.parts[at : at + len(kind.parts)]))
         at += len(kind.parts)
     return found
+
+
+def named(value: Value) -> Value:
+    """What a local holds of ``value``: of a fresh tuple, and of such in it, the kind says that it has a
+    name."""
+    if value.kind.family != "tuple" or value.kind.code[0] != "t":
+        return value
+    items = [named(item) for item in items_of(value)]
+    return TupleValue(items, named_tuple_kind([item.kind for item in items]))

@@ -19,6 +19,8 @@ from .kinds import (
     ListDetail,
     TupleValue,
     Value,
+    has_tuple,
+    item_tuple_kind,
     items_of,
     list_kind,
     method_kind,
@@ -51,7 +53,12 @@ def item_at(b: Block, value: Value, position: str) -> Value:
         b.check(f"TYPE({item}) == &PyList_Type", "an item of another type")
         inner = list_kind(kind.detail.item, detail.depth + 1)
         return Value(inner, (item, *value.parts[1:], position))
-    return _read(b, item, kind)
+    found = _read(b, item, kind)
+    if kind.family == "tuple":
+        return TupleValue(
+            items_of(found), item_tuple_kind(kind.detail, detail.depth + 1), (*value.parts[1:], position)
+        )
+    return found
 
 
 def _read(b: Block, item: str, kind: Kind) -> Value:
@@ -63,11 +70,22 @@ def _read(b: Block, item: str, kind: Kind) -> Value:
         return TupleValue([_read(b, text, found) for text, found in zip(inner, kind.detail)])
     if kind.family == "numpy":
         b.check(f"TYPE({item}) == {_numpy_type(b, kind)}", "an item of another type")
-        return b.new(kind, f"LOAD({kind.parts[0][1]}, {item} + 16)")
+        found = b.new(kind, f"LOAD({kind.parts[0][1]}, {item} + 16)")
+        _check_no_nan(b, found)
+        return found
     names = tuple(b.walker.temp(ctype) for _, ctype in kind.parts)
     places = ", ".join(f"&{name}" for name in names)
     b.check(f"item_{kind.family}({item}, {places})", "an item of another type")
-    return Value(kind, names)
+    found = Value(kind, names)
+    _check_no_nan(b, found)
+    return found
+
+
+def _check_no_nan(b: Block, value: Value) -> None:
+    """``in`` and ``count`` find a NaN by identity, which generated code does not keep: it is left to plain
+    Python before it is read, or put into a list."""
+    if any(ctype in ("double", "float") for _, ctype in value.kind.parts):
+        b.check(" && ".join(f"{part} == {part}" for part in value.parts), "a NaN in a list")
 
 
 def _numpy_type(b: Block, kind: Kind) -> str:
@@ -75,6 +93,27 @@ def _numpy_type(b: Block, kind: Kind) -> str:
     if kind.code == "b1":
         raise Stop("NumPy's bools in a list")
     return b.walker.numpy_type(kind)
+
+
+def _check_new(b: Block, value: Value) -> None:
+    """Whether a new object in a list does as well as the one that plain Python puts there: a tuple that
+    nobody else holds, and numbers but NaN."""
+    if value.kind.family != "tuple":
+        _check_no_nan(b, value)
+        return
+    if value.kind.code[0] != "t":
+        raise Stop("a tuple that others hold is put into a list")
+    for item in items_of(value):
+        _check_new(b, item)
+
+
+def _removes(b: Block, item: Kind | None) -> None:
+    """Before an item is removed or replaced: no tuple of the loop is found by its place."""
+    if item is None or item.family != "tuple":
+        return
+    if b.walker.names_items or any(has_tuple(value.kind, "P") for value in b.stack):
+        raise Stop("items that are held are removed from a list")
+    b.walker.removes_items = True
 
 
 def _make(b: Block, value: Value) -> str:
@@ -118,6 +157,8 @@ def _position(b: Block, value: Value, index: Value) -> str:
 def store(b: Block, target: Value, index: Value, value: Value) -> None:
     """``target[index] = value`` where what was there is a number, too, or a tuple as it is."""
     item = target.kind.detail.item
+    _removes(b, item)
+    _check_new(b, value)
     position = _position(b, target, index)
     old = b.temp("char*", f"LIST({target.parts[0]})->items[{position}]")
     if item is not None and item.family in ("tuple", "numpy"):
@@ -155,6 +196,7 @@ def call(b: Block, target: Value, name: str, args: list[Value]) -> Value:
 
 
 def _append(b: Block, target: Value, value: Value) -> Value:
+    _check_new(b, value)
     made = _make(b, value)
     b.line(f"if (unlikely(PyList_Append({target.parts[0]}, {made}))) {{ PyErr_Clear(); Py_DecRef({made});")
     b.line(f"goto {b.leave_label('no memory')}; }}")
@@ -167,9 +209,13 @@ def _pop(b: Block, target: Value) -> Value:
     item = target.kind.detail.item
     if item is None or item.family == "list":
         raise Stop("pop of a list of lists")
+    _removes(b, item)
     size = b.temp("i64", f"LIST({target.parts[0]})->size - 1")
     b.check(f"{size} >= 0", "pop from an empty list")
     held = b.temp("char*", f"LIST({target.parts[0]})->items[{size}]")
     value = _read(b, held, item)
+    if item.family == "tuple" and b.scope.code.instructions[b.index + 1].op != "UNPACK_SEQUENCE":
+        # one that only the list holds is as good as a new one; how many hold it is in the lower half
+        b.check(f"(u32)LIST({held})->references == 1", "a tuple that others hold is taken off a list")
     b.check(f"list_shrink({target.parts[0]}, {size}, {held})", "no memory")
     return value

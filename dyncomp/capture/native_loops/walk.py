@@ -11,7 +11,19 @@ from ...dataclass import dataclass, field
 from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
 from .blocks import CodeFacts, facts_of
-from .kinds import BOOL, COMPLEX, FLOAT, INT, NONE_VALUE, Access, Kind, Value, constant_kind, held, tuple_kind
+from .kinds import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NONE_VALUE,
+    Access,
+    Kind,
+    Value,
+    constant_kind,
+    given_tuple_kind,
+    held,
+)
 
 MOST_VERSIONS = 8
 _MOST_OF_FACTS = 2
@@ -84,11 +96,15 @@ class Subject:
     unrolls: bool = True
 
     def constant(self, value: Any) -> Kind:
+        return constant_kind(self.number_of(value), value)
+
+    def number_of(self, value: Any) -> int:
+        """Which of the constants an object is."""
         for number, known in enumerate(self.constants):
             if known is value:
-                return constant_kind(number, value)
+                return number
         self.constants.append(value)
-        return constant_kind(len(self.constants) - 1, value)
+        return len(self.constants) - 1
 
 
 @dataclass(frozen=True)
@@ -127,6 +143,9 @@ class Walker:
         self.inputs: dict[str, tuple[Any, Any]] = {}
         self.requests: set[Access] = set()
         self.goes_round = False
+        self.names_items = self.removes_items = False
+        """Whether locals hold tuples that are items of lists, or such are removed from lists: not both, as
+        such a tuple is found by its place."""
         self.numpy_types: dict[str, str] = {}
         self.temps = 0
 
@@ -186,7 +205,9 @@ class Walker:
             return Value(COMPLEX, (float_literal(value.real), float_literal(value.imag)))
         if type(value) is tuple:
             items = [self.constant(item) for item in value]
-            return Value(tuple_kind([i.kind for i in items]), tuple(p for i in items for p in i.parts))
+            number = self.subject.number_of(value)
+            kind = given_tuple_kind([i.kind for i in items])
+            return Value(kind, (*(p for i in items for p in i.parts), f"{~number}LL"))
         return Value(self.subject.constant(value), ())
 
     def assume(self, holder: Any, name: str, found: Any) -> None:
