@@ -26,6 +26,8 @@ def import_name(tracer: Any, frame: Any, name: str) -> None:
     wanted = fromlist.const
     module_name = full
     if wanted:
+        if _asks_for_path(tracer, module):
+            raise Break("import", f"the import asks {full} for its __path__")
         for entry in wanted:
             if entry == "*" or not _has(module, entry) or _may_import(module, entry):
                 raise Break("import", f"{entry} is imported from {full}")
@@ -69,6 +71,13 @@ def _source_of(tracer: Any, name: str) -> Source | None:
 
 def _has(module: types.ModuleType, name: str) -> bool:
     return name in vars(module) or "__getattr__" in vars(module)
+
+
+def _asks_for_path(tracer: Any, module: types.ModuleType) -> bool:
+    """Whether ``from`` runs code of the program to learn that a module is no package."""
+    namespace = vars(module)
+    is_trusted = tracer.config.is_trusted(namespace.get("__name__", ""))
+    return "__getattr__" in namespace and "__path__" not in namespace and not is_trusted
 
 
 def _may_import(module: types.ModuleType, name: str) -> bool:

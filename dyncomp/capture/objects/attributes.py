@@ -23,7 +23,7 @@ from ..values.exception import ExceptionInitValue, ExceptionValue
 from ..values.func import BoundMethodValue, SuperValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue
-from ..values.obj import InstanceValue
+from ..values.obj import InstanceValue, ModuleValue
 from ..values.partial import PartialValue
 from ..values.seq import TupleValue
 from ..values.states import state_of, write_state
@@ -457,6 +457,8 @@ def maybe_attribute(tracer: Tracer, owner: Value, name: str) -> Value | None:
     tracer.take_direct()
     if isinstance(owner, InstanceValue) or (owner.is_const and isinstance(owner.const, type)):
         return exceptions.unless_raised(tracer, AttributeError, lambda: owner.getattr(tracer, name))
+    if isinstance(owner, ModuleValue):
+        owner.check_absent(tracer, name)
     if owner.is_const:
         return owner.getattr(tracer, name) if tracer.fold(hasattr, owner.const, name) else None
     if not hasattr(owner.pytype, name) and not _may_have(owner):

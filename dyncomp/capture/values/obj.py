@@ -44,6 +44,7 @@ class ModuleValue(Value):
     def getattr(self, tracer: Tracer, name: str) -> Value:
         if not _hook.has_plain_names(vars(self.module)):
             raise Break("opaque-object", f"{self.describe()}, whose keys run code")
+        self.check_absent(tracer, name)
         if name not in vars(self.module) and "__getattr__" in vars(self.module):
             tracer.fold(getattr, self.module, name)  # packages that load their modules when first asked
         found = vars(self.module).get(name, _MISSING)
@@ -51,6 +52,17 @@ class ModuleValue(Value):
             raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()}")
         source = AttrSource(self.source, name) if self.source is not None else None
         return tracer.module_member(self.module, name, found, source)
+
+    def check_absent(self, tracer: Tracer, name: str) -> None:
+        """Guard that the module has no attribute ``name`` if it has none. Its ``__getattr__`` is then asked
+        by plain Python, but for array libraries: it may do anything, and what it puts into the module is
+        captured by the next call."""
+        namespace = vars(self.module)
+        if self.source is None or name in namespace or hasattr(types.ModuleType, name):
+            return
+        tracer.guard(AttrSource(self.source, "__dict__"), Kind.DICT_LACKS, name)
+        if "__getattr__" in namespace:
+            raise Break("unsupported-attribute", f"attribute {name!r} of {self.describe()} by __getattr__")
 
     def reconstruct(self, cg: Codegen) -> str:
         return cg.constant(self.module)

@@ -353,7 +353,9 @@ def matrix_power(tx: TraceContext, a: Any, n: Any) -> ArrayRef:
     if x.ndim < 2 or not x.shape[-1] == x.shape[-2] or power < 1 or power > 64:
         raise Unsupported("numpy.linalg.matrix_power of this matrix or exponent")
     if power == 1:
-        return array_of(emit(tx, "copy", x.var))
+        return x  # as NumPy: the matrix itself
+    if power == 3:
+        return matmul(tx, matmul(tx, x, x), x)
     result: ArrayRef | None = None
     square = x
     while power:

@@ -147,24 +147,29 @@ def _namesake(op: str) -> Emit:
 
 
 def _positive(tx: TraceContext, loop: Loop, x: Var) -> Var:
-    return emit(tx, "copy", x)
+    return _same(tx, x)
+
+
+def _same(tx: TraceContext, x: Var) -> Var:
+    """The values in a fresh array in the order of a ufunc's results: not a copy's where axes repeat."""
+    return in_memory_as(tx, emit(tx, "copy", x), x)
 
 
 def _rounding(op: str) -> Emit:
     def run(tx: TraceContext, loop: Loop, x: Var) -> Var:
-        return emit(tx, op, x) if x.dtype.is_inexact else emit(tx, "copy", x)
+        return emit(tx, op, x) if x.dtype.is_inexact else _same(tx, x)
 
     return run
 
 
 def _absolute(tx: TraceContext, loop: Loop, x: Var) -> Var:
     if x.dtype.is_bool or x.dtype.kind == "uint":
-        return emit(tx, "copy", x)
+        return _same(tx, x)
     return emit(tx, "abs", x)
 
 
 def _conjugate(tx: TraceContext, loop: Loop, x: Var) -> Var:
-    return emit(tx, "conj", x) if x.dtype.is_complex else emit(tx, "copy", x)
+    return emit(tx, "conj", x) if x.dtype.is_complex else _same(tx, x)
 
 
 def _is_flag(op: str, of_integers: bool) -> Emit:
@@ -212,12 +217,14 @@ def _integer_power(tx: TraceContext, x: Var, y: Var, exponent: int) -> Var:
     return emit(tx, "power", x, y)
 
 
-_FAST_POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal", 1.0: "copy"}
+_FAST_POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
 
 
 def _inexact_power(tx: TraceContext, x: Var, y: Var) -> Var:
     """The ufunc's own short cuts for a constant exponent, which differ from ``pow`` at ``-inf``."""
     value = constant_value(tx, y) if x.shape else None
+    if value == 1.0:
+        return in_memory_as(tx, _same(tx, x), x, y)
     op = _FAST_POWERS.get(value) if value is not None else None
     return emit(tx, op, x) if op is not None else emit(tx, "power", x, y)
 

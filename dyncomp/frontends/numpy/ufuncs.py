@@ -11,6 +11,7 @@ import numpy as np
 from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Callee, Var
+from ...prims.layout import is_one, is_zero
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .operands import (
@@ -29,6 +30,7 @@ from .operands import (
 )
 from .rules import RuleTable
 from .ufunc_emit import Loop, emitter, sets_flags
+from .views import in_memory_as
 
 TABLE = RuleTable()
 
@@ -117,9 +119,20 @@ def _run(
         results = emit(tx, "ufunc_call", *ready, callee=_callee(ufunc), dtypes=loop.outs)
     else:
         results = run(tx, loop, *ready)
-    return [
+    made = [
         convert(tx, r, d) for r, d in zip(results if isinstance(results, tuple) else (results,), loop.outs)
     ]
+    if not any(_loses_its_order(v, d) for v, d in zip(operands, loop.ins)):
+        return made
+    spread = [broadcast_to(tx, v.var, shape) for v in operands if isinstance(v, ArrayRef)]
+    return [in_memory_as(tx, r, *spread) for r in made]
+
+
+def _loses_its_order(value: Any, dtype: dtypes.DType) -> bool:
+    """Whether an operand has broadcast axes, which conversion fills: results are in the operand's order."""
+    if not isinstance(value, ArrayRef) or value.dtype == dtype:
+        return False
+    return any(is_zero(s) and not is_one(d) for d, s in zip(value.shape, value.strides))
 
 
 def is_numpys(ufunc: np.ufunc) -> bool:

@@ -22,9 +22,9 @@ from . import state
 from .autocast import switched_off
 from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT
 from .facts import FROM_TORCH, TO_TORCH
-from .formats import is_channels_last
+from .formats import is_channels_last, is_channels_last_3d
 from .library import torch
-from .operands import need_tensor, tensor, write
+from .operands import as_own, need_tensor, tensor, write
 from .owner import OWNER
 from .rules import RuleTable, resolve
 
@@ -168,7 +168,7 @@ def _size(dim: Dim, sizes: dict[str, int]) -> int:
 
 def _has_channels_last(ref: ArrayRef) -> bool:
     known = ref.type.device == CPU and all(type(n) is int for n in (*ref.shape, *ref.strides))
-    return known and is_channels_last(ref.var)
+    return known and (is_channels_last(ref.var) or is_channels_last_3d(ref.var))
 
 
 def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
@@ -398,7 +398,7 @@ def _put_back(tx: TraceContext, var: Var, order: tuple[int, ...]) -> Var:
     if order == tuple(range(len(order))):
         return var
     back = tuple(order.index(axis) for axis in range(len(order)))
-    return emit(tx, "transpose", var, perm=back)
+    return as_own(tx, emit(tx, "transpose", var, perm=back))
 
 
 def _writing(function: Any) -> Rule:

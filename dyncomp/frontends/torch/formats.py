@@ -14,7 +14,9 @@ from .operands import contiguous, in_order
 
 def in_suggested_format(tx: TraceContext, x: Var, out: Var) -> Var:
     """In the memory format that torch suggests for the input: channels last if it is so, else in C order."""
-    if not is_c_contiguous(x.shape, x.type.strides) and x.ndim >= 4 and is_channels_last(x):
+    if is_c_contiguous(x.shape, x.type.strides):
+        return contiguous(tx, out)
+    if is_channels_last(x) or is_channels_last_3d(x):
         return in_order(tx, out, (0, *range(2, x.ndim), 1))
     return contiguous(tx, out)
 
@@ -23,12 +25,21 @@ def is_channels_last(x: Var) -> bool:
     return has_last_channels(x.shape, x.type.strides)
 
 
+def is_channels_last_3d(x: Var) -> bool:
+    return x.ndim == 5 and _ascend(x.shape, x.type.strides, (1, 4, 3, 2, 0))
+
+
 def has_last_channels(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
     """``is_channels_last_strides_2d`` of c10/core/MemoryFormat.h."""
-    if len(shape) != 4 or strides[1] == 0:
+    return len(shape) == 4 and _ascend(shape, strides, (1, 3, 2, 0))
+
+
+def _ascend(shape: Sequence[Dim], strides: Sequence[Dim], order: Sequence[int]) -> bool:
+    """Whether strides grow along the axes in order, from the channels' to the batch's."""
+    if strides[1] == 0:
         return False
     least: Any = 0
-    for axis in (1, 3, 2, 0):
+    for axis in order:
         if strides[axis] < least or (axis == 0 and least == strides[1]):
             return False
         least = strides[axis] * max(shape[axis], 1)

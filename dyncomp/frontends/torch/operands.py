@@ -167,6 +167,13 @@ def contiguous(tx: TraceContext, var: Var) -> Var:
     return var if is_c_contiguous(var.shape, var.type.strides) else emit(tx, "contiguous", var)
 
 
+def as_own(tx: TraceContext, x: Var) -> Var:
+    """A view of fresh values as a tensor of its own, which is no view, where a copy would lie as it does:
+    the copy is not made."""
+    own: Var = emit(tx, "copy", x)
+    return own if all(map(same, own.type.strides, x.type.strides)) else x
+
+
 # -- writing ----------------------------------------------------------------------------------
 def write(tx: TraceContext, target: Any, value: Var) -> ArrayRef:
     """Write into the target's memory, cast to its dtype as in-place operators do; the target."""

@@ -137,11 +137,18 @@ def _pooled(tx: TraceContext, op: str, x: Var, wide: Var, windows: _Windows, fil
     dtype, perhaps."""
     rank = len(windows.kernel)
     if rank != 2 or is_c_contiguous(x.shape, x.type.strides) or not is_channels_last(x):
-        return contiguous(tx, _over_axes(tx, op, wide, windows, fill, x.ndim - rank))
+        return _own(tx, _over_axes(tx, op, wide, windows, fill, x.ndim - rank), windows)
     turned = emit(tx, "transpose", wide, perm=(0, 2, 3, 1))
-    made = contiguous(tx, _over_axes(tx, op, turned, windows, fill, 1))
+    made = _own(tx, _over_axes(tx, op, turned, windows, fill, 1), windows)
     back: Var = emit(tx, "transpose", made, perm=(0, 3, 1, 2))
     return back
+
+
+def _own(tx: TraceContext, x: Var, windows: _Windows) -> Var:
+    """In C order, and not in the input's memory: windows of one element give a slice of it."""
+    alone = math.prod(windows.kernel) == 1
+    found: Var = emit(tx, "contiguous", x) if alone else contiguous(tx, x)
+    return found
 
 
 def _over_axes(tx: TraceContext, op: str, x: Var, windows: _Windows, fill: float, lead: int) -> Var:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
-from .formats import in_suggested_format, is_channels_last
-from .operands import contiguous, need_tensor, tensor
+from .formats import in_suggested_format, is_channels_last, is_channels_last_3d
+from .operands import as_own, contiguous, need_tensor, tensor
 from .rules import RuleTable, of_rank
 
 TABLE = RuleTable()
@@ -23,6 +27,8 @@ def _image(value: Any, least: int) -> ArrayRef:
     x = need_tensor(value)
     if x.ndim < least or not all(type(d) is int and d > 0 for d in x.shape):
         raise Unsupported("a tensor of this shape as an image")
+    if not is_c_contiguous(x.shape, x.strides) and is_channels_last_3d(x.var):
+        raise Unsupported("volumes of channels last as images")
     return x
 
 
@@ -37,12 +43,18 @@ def _turned(tx: TraceContext, x: ArrayRef) -> Var:
 
 
 def _turned_back(tx: TraceContext, x: Var) -> ArrayRef:
-    return tensor(emit(tx, "transpose", contiguous(tx, x), perm=(0, 3, 1, 2)))
+    return tensor(as_own(tx, emit(tx, "transpose", contiguous(tx, x), perm=(0, 3, 1, 2))))
 
 
 def _copied(tx: TraceContext, x: Var) -> Var:
     """In C order, and another array where it was already: results share no memory with images."""
     found: Var = emit(tx, "contiguous", x)
+    return found
+
+
+def _joined(tx: TraceContext, x: Var, shape: Sequence[int]) -> Var:
+    """Fresh values in C order in another shape, as a tensor of its own that is no view."""
+    found: Var = emit(tx, "copy", emit(tx, "reshape", x, shape=tuple(shape)))
     return found
 
 
@@ -52,8 +64,15 @@ def _regrouped(
     """Split into axes, which are permuted and joined."""
     parts = emit(tx, "reshape", contiguous(tx, x), shape=tuple(split))
     moved = _copied(tx, emit(tx, "transpose", parts, perm=tuple(perm)))
-    joined: Var = emit(tx, "reshape", moved, shape=tuple(shape))
-    return joined
+    return _joined(tx, moved, shape)
+
+
+def _overflows(fill: float, dtype: DType) -> bool:
+    """Whether a fill is finite and none of the dtype's numbers, which torch refuses (``overflows`` of
+    c10/util/TypeCast.h)."""
+    if isinstance(fill, float) and not math.isfinite(fill):
+        return False
+    return abs(fill) > float(np.finfo(dtype.numpy).max)
 
 
 def pad(tx: TraceContext, input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> ArrayRef:
@@ -62,8 +81,10 @@ def pad(tx: TraceContext, input: Any, pad: Any, mode: Any = "constant", value: A
     fill = 0.0 if value is None else value
     if mode != "constant" or not x.dtype.is_float or type(fill) not in (int, float):
         raise Unsupported("padding of this mode, or with this value")
-    if float(fill) != 0 and x.dtype.itemsize < 4:
+    if fill != 0 and x.dtype.itemsize < 4:
         raise Unsupported("padding of halves with a value that may have to be rounded")
+    if fill != 0 and _overflows(fill, x.dtype):
+        raise Unsupported("padding with a value that overflows the dtype", break_id="would-raise")
     given = tuple(pad)
     if len(given) % 2 or len(given) > 2 * x.ndim or not all(type(n) is int and n >= 0 for n in given):
         raise Unsupported("padding by these widths")
@@ -150,10 +171,10 @@ def nearest(tx: TraceContext, rank: int, input: Any, output_size: Any, scale_fac
         shape = (x.shape[0], *pairs, x.shape[1])
         out: Var = emit(tx, "broadcast_in_dim", _turned(tx, x), shape=shape, dims=(0, 1, 3, 5))
         shape = (x.shape[0], *made, x.shape[1])
-        return _turned_back(tx, emit(tx, "reshape", _copied(tx, out), shape=shape))
+        return _turned_back(tx, _joined(tx, _copied(tx, out), shape))
     dims = (0, 1, *(2 + 2 * axis for axis in range(rank)))
     out = emit(tx, "broadcast_in_dim", x.var, shape=(*x.shape[:2], *pairs), dims=dims)
-    return tensor(emit(tx, "reshape", _copied(tx, out), shape=(*x.shape[:2], *made)))
+    return tensor(_joined(tx, _copied(tx, out), (*x.shape[:2], *made)))
 
 
 for _rank in (1, 2, 3):

@@ -82,3 +82,20 @@ def test_halves_over_three_dimensions_raise_as_they_do() -> None:
     x = torch.randn(2, 4, 6, 8, 4).bfloat16()
     with pytest.raises(NotImplementedError):
         dyncomp.compile(lambda x: F.avg_pool3d(x, 2))(x)
+
+
+def test_windows_of_one_element_are_copied() -> None:
+    """Results share no memory with the input, in either memory format."""
+    x = torch.randn(2, 3, 4, 4)
+    last = x.to(memory_format=torch.channels_last)
+    for form, image in (
+        (lambda x: F.max_pool2d(x, 1), x),
+        (lambda x: F.max_pool2d(x, 1), last),
+        (lambda x: F.avg_pool2d(x, 1), x),
+        (lambda x: F.max_pool1d(x, 1), x[0]),
+        (lambda x: F.adaptive_avg_pool2d(x, 4), x),
+    ):
+        wanted, got = form(image), dyncomp.compile(form, fullgraph=True)(image)
+        assert torch.equal(got, wanted)
+        assert got.stride() == wanted.stride()
+        assert got.data_ptr() != image.data_ptr()

@@ -50,20 +50,26 @@ def test_forms(kind: str) -> None:
         assert got.stride() == wanted.stride(), name
         assert torch.equal(got, wanted), name
         assert x.data_ptr() != got.data_ptr(), name
+        assert got._is_view() == wanted._is_view(), name
 
 
 def test_other_ranks() -> None:
     line, volume, plain = torch.randn(3, 4, 9), torch.randn(2, 3, 4, 5, 6), torch.randn(8, 6, 4)
+    last = volume.to(memory_format=torch.channels_last_3d)
     for form, x in (
         (lambda x: F.interpolate(x, scale_factor=2), line),
         (lambda x: F.interpolate(x, scale_factor=2), volume),
+        (lambda x: F.interpolate(x, scale_factor=2), last),
+        (lambda x: F.pad(x, (1, 2)), last),
+        (lambda x: F.group_norm(x, 3), last),
+        (lambda x: F.batch_norm(x, torch.zeros(3), torch.ones(3), eps=0.0), last),
         (lambda x: F.pixel_shuffle(x, 2), plain),
         (lambda x: F.pixel_unshuffle(x, 2), plain),
         (lambda x: F.pad(x, (1, 0)), torch.randn(7)),
     ):
         wanted, got = form(x), dyncomp.compile(form, fullgraph=True)(x)
         assert got.stride() == wanted.stride()
-        assert torch.equal(got, wanted)
+        torch.testing.assert_close(got, wanted, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +78,11 @@ def test_other_ranks() -> None:
         lambda x: F.pixel_shuffle(x, 3),
         lambda x: F.pixel_unshuffle(x, 5),
         lambda x: F.pixel_shuffle(x, 0),
+        lambda x: F.pixel_shuffle(x.view(2, 4, 2, 12, 10).to(memory_format=torch.channels_last_3d), 1),
         lambda x: F.pad(x, (1,)),
+        lambda x: F.pad(x, (1, 1), value=1e300),
+        lambda x: F.pad(x, (1, 1), value=-(10**40)),
+        lambda x: F.pad(x.int(), (1, 1), value=2**40),
         lambda x: F.pad(x, (-20, 0)),
         lambda x: F.interpolate(x, size=(0, 4)),
     ],

@@ -38,6 +38,10 @@ def resized(x: Any) -> Any:
     return F.interpolate(x, scale_factor=2, mode="bicubic")
 
 
+def turned(x: Any) -> Any:
+    return torch.linalg.qr(x)[0], torch.sort(x.mT, 3)[0]
+
+
 def between(x: Any, b: Any) -> Any:
     return torch.relu(F.conv_transpose2d(x * 2, b, stride=2)) + 1
 
@@ -49,13 +53,14 @@ def both(x: Any) -> Any:
 
 def test_results_are_the_callers_alone() -> None:
     x, b = torch.randn(2, 8, 32, 32), torch.randn(8, 6, 2, 2)
-    for function, arguments in ((resized, (x,)), (between, (x, b)), (both, (x,))):
+    for function, arguments in ((resized, (x,)), (between, (x, b)), (both, (x,)), (turned, (x,))):
         compiled = dyncomp.compile(function, fullgraph=True)
         kept = []
         for _ in range(3):
             found, wanted = compiled(*arguments), function(*arguments)
             for a, w in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, wanted)), strict=True):
                 assert a.stride() == w.stride()
+                assert a._is_view() == w._is_view()
                 assert a.untyped_storage().nbytes() == w.untyped_storage().nbytes()
                 torch.testing.assert_close(a, w, rtol=1e-5, atol=1e-5)
                 assert not any(a.data_ptr() == k.data_ptr() for k in kept)

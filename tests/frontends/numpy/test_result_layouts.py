@@ -1,0 +1,42 @@
+"""Results that are an argument itself, and the order of axes in memory of results of broadcast arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dyncomp
+
+
+def powers(x: Any) -> Any:
+    first, third = np.linalg.matrix_power(x, 1), np.linalg.matrix_power(x, 3)
+    first += 1
+    return first, third
+
+
+def test_the_first_power_is_the_matrix() -> None:
+    wanted, got = np.arange(9.0).reshape(3, 3), np.arange(9.0).reshape(3, 3)
+    first, third = dyncomp.compile(powers, fullgraph=True)(got)
+    assert first is got
+    np.testing.assert_allclose(third, powers(wanted)[1])
+    np.testing.assert_array_equal(got, wanted)
+
+
+def ufuncs(x: Any) -> Any:
+    return np.conjugate(x), np.positive(x), np.floor(x), np.fabs(x), np.sqrt(x), x**1.0, x / 2, -x
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint8"])
+def test_ufuncs_of_broadcast_arrays(dtype: str) -> None:
+    compiled = dyncomp.compile(ufuncs, fullgraph=True)
+    numbers = np.arange(6).astype(dtype)
+    for x in (
+        np.broadcast_to(numbers, (4, 6)),
+        np.broadcast_to(numbers.reshape(2, 1, 3), (2, 4, 3)),
+        np.broadcast_to(numbers.reshape(2, 3, 1).transpose(1, 0, 2), (3, 2, 4)),
+    ):
+        for wanted, got in zip(ufuncs(x), compiled(x), strict=True):
+            assert (got.dtype, got.strides) == (wanted.dtype, wanted.strides)
+            np.testing.assert_allclose(got, wanted, rtol=1e-6)
