@@ -61,6 +61,11 @@ def from_guards(seen: set[tuple[Any, ...]], expr: Any, relation: str) -> bool | 
     return False if false else None
 
 
+def agree(env: Any, one: Any, other: Any) -> bool:
+    """Whether a guard says that two symbols are equal."""
+    return from_guards(env._seen, one - other, "==") is True
+
+
 def likely(env: Any, expr: Any, relation: str) -> bool:
     """How it most likely is with a number that depends on the data: sizes agree, are not 0 nor 1, and not
     small. ``Unsupported`` where that does not say."""

@@ -184,11 +184,6 @@ class ShapeEnv:
         found = self._from_bounds(expr, relation)
         return from_guards(self._seen, expr, relation) if found is None and self.is_unbacked(expr) else found
 
-    def agree(self, one: SymInt, other: SymInt) -> bool:
-        """Whether a guard says that two sizes are equal."""
-        difference = one - other
-        return isinstance(difference, SymInt) and from_guards(self._seen, difference, "==") is True
-
     def _from_bounds(self, expr: SymInt, relation: str) -> bool | None:
         low, high = expr.bounds()
         if relation in ("==", "!="):

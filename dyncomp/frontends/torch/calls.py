@@ -15,6 +15,7 @@ from typing import Any
 from ...device import CPU
 from ...errors import Unsupported
 from ...graph.ir import Callee, Literal, Var
+from ...symfacts import agree
 from ...symint import Dim, SymInt
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
@@ -269,7 +270,7 @@ def _kind(found: _Found) -> tuple[Any, ...]:
 def _equal_to(name: str, symbols: list[str], env: Any) -> list[str]:
     """The symbols that the program has found to be equal to one, itself among them."""
     symbol = env.symbol(name)
-    return [name, *(s for s in symbols if s != name and env.agree(env.symbol(s), symbol))]
+    return [name, *(s for s in symbols if s != name and agree(env, env.symbol(s), symbol))]
 
 
 def _probes(call: _Call, opening: _Opening, hints: dict[str, int], names: list[str]) -> list[Probe]:
