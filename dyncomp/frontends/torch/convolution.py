@@ -11,7 +11,7 @@ from ...graph.ir import Var
 from ...prims.layout import dims_equal, is_c_contiguous
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
-from .formats import has_last_channels, is_channels_last
+from .formats import channels_inside, channels_outside, has_last_channels, is_channels_last
 from .functional import real_tensor
 from .normalization import per_channel
 from .operands import contiguous, convert, need_tensor, pointwise, tensor
@@ -220,12 +220,11 @@ def _blocks_last(tx: TraceContext, image: Var, kernels: Var) -> Var:
     _, count, down, right = (int(d) for d in kernels.shape)
     turned = contiguous(tx, emit(tx, "transpose", kernels, perm=(2, 3, 1, 0)))
     rows = emit(tx, "reshape", turned, shape=(down * right * count, channels, 1, 1))
-    made = emit(tx, "transpose", _product(tx, image, rows, True), perm=(0, 2, 3, 1))
+    made = channels_inside(tx, _product(tx, image, rows, True))
     parts = emit(tx, "reshape", made, shape=(batch, high, wide, down, right, count))
     moved = contiguous(tx, emit(tx, "transpose", parts, perm=(0, 1, 3, 2, 4, 5)))
     whole = emit(tx, "reshape", moved, shape=(batch, high * down, wide * right, count))
-    found: Var = emit(tx, "transpose", whole, perm=(0, 3, 1, 2))
-    return found
+    return channels_outside(tx, whole)
 
 
 TABLE.function("conv_transpose1d")(of_rank(transposed, 1))

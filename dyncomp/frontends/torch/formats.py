@@ -9,6 +9,7 @@ from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
 from ...symint import Dim
 from ..base import TraceContext
+from ..numpy.operands import emit
 from .operands import contiguous, in_order
 
 
@@ -23,6 +24,23 @@ def in_suggested_format(tx: TraceContext, x: Var, out: Var) -> Var:
 
 def is_channels_last(x: Var) -> bool:
     return has_last_channels(x.shape, x.type.strides)
+
+
+def is_turned(x: Var) -> bool:
+    """Whether an image's channels are innermost in memory: then so are those of results, and loops follow."""
+    return x.ndim == 4 and not is_c_contiguous(x.shape, x.type.strides) and is_channels_last(x)
+
+
+def channels_inside(tx: TraceContext, x: Var) -> Var:
+    """An image with its channels as last axis."""
+    found: Var = emit(tx, "transpose", x, perm=(0, 2, 3, 1))
+    return found
+
+
+def channels_outside(tx: TraceContext, x: Var) -> Var:
+    """The inverse of ``channels_inside``."""
+    found: Var = emit(tx, "transpose", x, perm=(0, 3, 1, 2))
+    return found
 
 
 def is_channels_last_3d(x: Var) -> bool:

@@ -17,7 +17,7 @@ from ...graph.ir import Literal, Var
 from ...prims.layout import is_c_contiguous
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
-from .formats import in_suggested_format, is_channels_last
+from .formats import channels_inside, channels_outside, in_suggested_format, is_turned
 from .functional import real_tensor
 from .operands import contiguous, convert, pointwise, tensor, to_var
 from .reductions import widened
@@ -136,12 +136,10 @@ def _pooled(tx: TraceContext, op: str, x: Var, wide: Var, windows: _Windows, fil
     """What is in each window combined, in the memory format suggested for ``x``: ``wide`` is ``x`` in another
     dtype, perhaps."""
     rank = len(windows.kernel)
-    if rank != 2 or is_c_contiguous(x.shape, x.type.strides) or not is_channels_last(x):
+    if rank != 2 or not is_turned(x):
         return _own(tx, _over_axes(tx, op, wide, windows, fill, x.ndim - rank), windows)
-    turned = emit(tx, "transpose", wide, perm=(0, 2, 3, 1))
-    made = _own(tx, _over_axes(tx, op, turned, windows, fill, 1), windows)
-    back: Var = emit(tx, "transpose", made, perm=(0, 3, 1, 2))
-    return back
+    turned = channels_inside(tx, wide)
+    return channels_outside(tx, _own(tx, _over_axes(tx, op, turned, windows, fill, 1), windows))
 
 
 def _own(tx: TraceContext, x: Var, windows: _Windows) -> Var:

@@ -14,7 +14,13 @@ from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
-from .formats import in_suggested_format, is_channels_last, is_channels_last_3d
+from .formats import (
+    channels_inside,
+    channels_outside,
+    in_suggested_format,
+    is_channels_last_3d,
+    is_turned,
+)
 from .operands import as_own, contiguous, need_tensor, tensor
 from .rules import RuleTable, of_rank
 
@@ -32,18 +38,12 @@ def _image(value: Any, least: int) -> ArrayRef:
     return x
 
 
-def _is_turned(x: ArrayRef) -> bool:
-    """Whether an image has its channels innermost in memory: then so have results, and loops follow."""
-    return x.ndim == 4 and not is_c_contiguous(x.shape, x.strides) and is_channels_last(x.var)
-
-
 def _turned(tx: TraceContext, x: ArrayRef) -> Var:
-    found: Var = emit(tx, "transpose", x.var, perm=(0, 2, 3, 1))
-    return contiguous(tx, found)
+    return contiguous(tx, channels_inside(tx, x.var))
 
 
 def _turned_back(tx: TraceContext, x: Var) -> ArrayRef:
-    return tensor(as_own(tx, emit(tx, "transpose", contiguous(tx, x), perm=(0, 3, 1, 2))))
+    return tensor(as_own(tx, channels_outside(tx, contiguous(tx, x))))
 
 
 def _copied(tx: TraceContext, x: Var) -> Var:
@@ -92,7 +92,7 @@ def pad(tx: TraceContext, input: Any, pad: Any, mode: Any = "constant", value: A
         raise Unsupported("padding by nothing")
     pairs = [(given[k], given[k + 1]) for k in range(0, len(given), 2)]
     widths = (*[(0, 0)] * (x.ndim - len(pairs)), *reversed(pairs))
-    if _is_turned(x):
+    if is_turned(x.var):
         inner = tuple(widths[axis] for axis in (0, 2, 3, 1))
         return _turned_back(tx, emit(tx, "pad", _turned(tx, x), widths=inner, value=float(fill)))
     out = emit(tx, "pad", x.var, widths=widths, value=float(fill))
@@ -110,7 +110,7 @@ def pixel_shuffle(tx: TraceContext, input: Any, upscale_factor: Any) -> ArrayRef
     if channels % (r * r):
         raise Unsupported("pixel_shuffle: the channels do not fit the factor")
     made, n = channels // (r * r), len(lead)
-    if _is_turned(x):
+    if is_turned(x.var):
         split, shape = (*lead, high, wide, made, r, r), (*lead, high * r, wide * r, made)
         return _turned_back(tx, _regrouped(tx, _turned(tx, x), split, (0, 1, 4, 2, 5, 3), shape))
     split, shape = (*lead, made, r, r, high, wide), (*lead, made, high * r, wide * r)
@@ -129,7 +129,7 @@ def pixel_unshuffle(tx: TraceContext, input: Any, downscale_factor: Any) -> Arra
     if high % r or wide % r:
         raise Unsupported("pixel_unshuffle: the sizes do not fit the factor")
     (rows, columns), n = (high // r, wide // r), len(lead)
-    if _is_turned(x):
+    if is_turned(x.var):
         split, shape = (*lead, rows, r, columns, r, channels), (*lead, rows, columns, channels * r * r)
         return _turned_back(tx, _regrouped(tx, _turned(tx, x), split, (0, 1, 3, 5, 2, 4), shape))
     split, shape = (*lead, channels, rows, r, columns, r), (*lead, channels * r * r, rows, columns)
@@ -167,7 +167,7 @@ def nearest(tx: TraceContext, rank: int, input: Any, output_size: Any, scale_fac
     factors = _factors(sizes, output_size, scale_factors)
     pairs = [n for pair in zip(sizes, factors) for n in pair]
     made = [d * f for d, f in zip(sizes, factors)]
-    if _is_turned(x):
+    if is_turned(x.var):
         shape = (x.shape[0], *pairs, x.shape[1])
         out: Var = emit(tx, "broadcast_in_dim", _turned(tx, x), shape=shape, dims=(0, 1, 3, 5))
         shape = (x.shape[0], *made, x.shape[1])
