@@ -101,13 +101,10 @@ class _KnownCode:
         key = id(raw)
         known = self._known.get(key)
         if known is None or known[0]() is not raw:
-            forget = weakref.ref(raw, functools.partial(self._forget, key))
+            # A method of C: an interrupt within a weak reference's callback in Python would be lost.
+            forget = weakref.ref(raw, functools.partial(self._known.pop, key))
             known = self._known[key] = (forget, info_of(decode(raw)))
         return known[1]
-
-    def _forget(self, key: int, gone: weakref.ref[types.CodeType]) -> None:
-        if key in self._known and self._known[key][0] is gone:
-            del self._known[key]
 
 
 _known_code = _KnownCode()

@@ -5,6 +5,7 @@ Arrays have no place for such notes: they are kept beside them, by identity, for
 
 from __future__ import annotations
 
+import functools
 import operator
 import weakref
 from typing import Any
@@ -50,7 +51,9 @@ class MarkTable:
         key = id(array)
         found = self._marks.get(key)
         if found is None or found[0]() is not array:
-            found = self._marks[key] = (weakref.ref(array, lambda _: self._marks.pop(key, None)), Marks())
+            # A method of C: an interrupt within a weak reference's callback in Python would be lost.
+            forget = weakref.ref(array, functools.partial(self._marks.pop, key))
+            found = self._marks[key] = (forget, Marks())
         return found[1]
 
 

@@ -245,6 +245,7 @@ def test_keyboard_interrupt_by_signal_at_any_time():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     for delay in (0.0005, 0.002, 0.005, 0.01, 0.02, 0.04):
         compiled = dyncomp.compile(f, backend="eager")
+        gc.collect()  # an interrupt within a WeakSet's own callback for the function before would be lost
         timer = threading.Timer(delay, lambda: signal.raise_signal(signal.SIGINT))
         interrupted = False
         try:

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import time
 
 import numpy as np
 import pytest
@@ -19,8 +20,9 @@ NUMBER = ctypes.CFUNCTYPE(ctypes.c_int)
 class Team:
     """Its members run one after another in the calling thread."""
 
-    def __init__(self, most):
+    def __init__(self, most, delay=0.0):
         self.most = most
+        self.delay = delay
         self.sizes = []
         self.number = 0
         self.functions = (PARALLEL(self.parallel), NUMBER(lambda: self.number), NUMBER(lambda: self.most))
@@ -29,6 +31,7 @@ class Team:
         self.sizes.append(threads)
         for self.number in reversed(range(threads)):
             MEMBER(member)(data)
+        time.sleep(self.delay)
 
     def __enter__(self):
         share_threads(*(ctypes.cast(function, ctypes.c_void_p).value for function in self.functions))
@@ -62,6 +65,17 @@ def test_as_many_threads_as_both_allow(threads, most, expected):
         assert team.sizes and set(team.sizes) == {expected}
     np.testing.assert_array_equal(shared, own)
     np.testing.assert_array_equal(compiled(X), own)
+
+
+def test_another_team_is_not_late(threads):
+    """A team whose members dawdle is not asked for a while; one that takes its place is."""
+    compiled = dyncomp.compile(chain)
+    own = compiled(X)
+    with Team(2, delay=0.002):
+        np.testing.assert_array_equal(compiled(X), own)
+    with Team(2) as team:
+        np.testing.assert_array_equal(compiled(X), own)
+        assert team.sizes
 
 
 def test_one_thread_needs_no_team(threads):

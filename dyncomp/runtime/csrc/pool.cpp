@@ -101,8 +101,8 @@ struct Pool {
 
 Pool* pool = nullptr;
 std::atomic<const Team*> shared_team{nullptr}; /* never freed: a kernel may be asking it for its threads */
-i64 team_pause_ends = 0; /* under `busy` */
-i64 team_caller_done = 0;
+std::atomic<i64> team_pause_ends{0};
+i64 team_caller_done = 0; /* under `busy` */
 bool is_child = false;
 thread_local bool inside_body = false;
 
@@ -263,11 +263,13 @@ void run_on_team(Pool* p, const Team* team) {
   p->team = team;
   team->parallel(team_member, p, p->participants, 0);
   const i64 end = now_nanoseconds();
-  if (end - team_caller_done > kTeamLateNanoseconds) team_pause_ends = end + kTeamPauseNanoseconds;
+  if (end - team_caller_done > kTeamLateNanoseconds) team_pause_ends.store(end + kTeamPauseNanoseconds);
 }
 
-/* Under `busy`. */
-bool is_team_late() { return team_pause_ends && now_nanoseconds() <= team_pause_ends; }
+bool is_team_late() {
+  const i64 ends = team_pause_ends.load(std::memory_order_relaxed);
+  return ends && now_nanoseconds() <= ends;
+}
 
 /* The child has only the forking thread: a new pool starts its workers when first used. The old one leaks;
  * its memory may be in any state. OpenMP's threads are gone, too. */
@@ -312,6 +314,7 @@ void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain) {
 bool share_threads(const Team& with) {
   if (is_child) return false;
   const Team* const team = with.parallel ? new (std::nothrow) Team(with) : nullptr;
+  team_pause_ends.store(0); /* another team was late */
   shared_team.store(team, std::memory_order_release);
   return team || !with.parallel;
 }
