@@ -12,7 +12,7 @@ import numpy as np
 
 from ..bytecode.instr import CO_NEWLOCALS, CO_OPTIMIZED
 from ..pyver import decode
-from . import arrays, complexes, iterators, lists, rows, slices, texts
+from . import arrays, complexes, creation, draws, iterators, lists, rows, slices, texts
 from .arithmetic import as_double, as_int, binary, bounds, compare, is_number, result_kind
 from .block import Block
 from .blocks import facts_of
@@ -22,6 +22,7 @@ from .kinds import (
     INT,
     NP_BOOL,
     NP_FLOAT,
+    SHORT,
     IterDetail,
     Kind,
     TupleValue,
@@ -49,8 +50,12 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
     if type(found) is types.FunctionType:
         _inline(b, found, args, names, taken)
         return None
+    if creation.is_creation(found) and not _is_vector(found, args, names):
+        return creation.create(b, found, args, names)
     if names:
         raise Stop("a call with keywords")
+    if draws.is_draw(found):
+        return draws.call(b, found, args)
     try:
         answer = _FUNCTIONS.get(found)
     except TypeError:
@@ -65,11 +70,27 @@ def _method(b: Block, function: Value, args: list[Value]) -> Value:
     owner = Value(kind, function.parts)
     if kind.family == "list":
         return lists.call(b, owner, name, args)
+    if kind.family == "generator":
+        return draws.method(b, owner, name, args)
+    if name == "copy" and not args and kind.family == "array":
+        return creation.copy(b, owner)
     if name == "sum" and not args:
         return _total(b, owner)
     if complexes.is_complex(owner) and not args:
         return complexes.conjugate(b, owner)
     raise Stop(f"a call of the method {name}")
+
+
+def _is_vector(function: Any, args: list[Value], names: tuple[str, ...]) -> bool:
+    """Whether ``np.zeros`` makes so few numbers that they are variables of their own."""
+    size = args[0].constant if function is np.zeros and len(args) == 1 and not names else None
+    return size is not None and 0 < size <= SHORT
+
+
+def has_effect(function: Value) -> bool:
+    """Whether a call changes anything."""
+    kind = function.kind
+    return kind.family == "method" or (kind.family == "constant" and draws.is_draw(kind.detail))
 
 
 def _total(b: Block, value: Value) -> Value:

@@ -122,6 +122,7 @@ def _make(b: Block, value: Value) -> str:
     if kind.family == "tuple":
         if not kind.detail:
             raise Stop("an empty tuple in a list")
+        b.walker.makes_tuples = True
         items = [_make(b, item) for item in items_of(value)]
         made = b.temp("char*", f"PyTuple_New({len(items)})")
         b.check(f"{made} != 0", "no memory")

@@ -20,11 +20,12 @@ from .blocks import facts_of, makes_iterator
 from .describe import CAN_ADVANCE, advance, describe, describe_iterator
 from .kinds import Kind, Objects
 from .render import Rendered, render
-from .walk import FIRST_TAG, TAG_UNBOUND, Assumption, Leave, Subject, TooLarge
+from .walk import FIRST_TAG, TAG_UNBOUND, Assumption, HeldTooShort, Leave, Subject, TooLarge
 
 Build = Callable[[str, str], int]
 """Compiles a source text and gives the address of a symbol of it; an error is the caller's affair."""
 
+_DECREF = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
 MOST_PROGRAMS = 8
 MOST_REFUSALS = 4
 Key = tuple[int, tuple[Kind, ...], tuple[Kind, ...]]
@@ -59,11 +60,18 @@ class Run:
     so that it is known whether it ran even where a signal handler raised as it came back)."""
 
     def __init__(
-        self, program: Program, buffer: Any, given: list[Any], local: list[Any], is_fresh: bool = True
+        self,
+        program: Program,
+        buffer: Any,
+        given: list[Any],
+        local: list[Any],
+        is_fresh: bool = True,
+        releases: bool = True,
     ) -> None:
         self.is_fresh = is_fresh
         self.program = program
         self.buffer = buffer
+        self.releases = releases
         self.given = given
         self.local = local
         self.found: tuple[int, list[Any], list[Any]] | None = None
@@ -83,7 +91,18 @@ class Run:
         """The place where it left off, the stack and the locals there; found once."""
         if self.found is None:
             self.found = self._find(objects, place_of)
+            if self.releases:
+                self._release()
         return self.found
+
+    def _release(self) -> None:
+        """Let go of the arrays that the loop made: what comes back are objects by now."""
+        rendered = self.program.rendered
+        start, count = rendered.owned
+        for k in range(rendered.words + start, rendered.words + start + count):
+            address, self.buffer[k] = self.buffer[k], 0
+            if address:
+                _DECREF(address)
 
     def _find(self, objects: Objects, place_of: dict[str, int]) -> tuple[int, list[Any], list[Any]]:
         program, buffer = self.program, self.buffer
@@ -191,11 +210,12 @@ class NativeLoop:
         return Run(program, buffer, given, local, self._is_fresh)
 
     def made(self, program: Program, words: bytes, values: Sequence[Any]) -> Run:
-        """The run that a plan has made: its ``words`` and what it was given."""
+        """The run that a plan has made: its ``words`` and what it was given. C releases what it owns."""
         depth = len(program.stack_kinds)
         local = list(values[depth:])
         given = [*values[:depth], *(local[k] for k in self.read)]
-        return Run(program, program.buffer_type.from_buffer_copy(words), given, local, self._is_fresh)
+        buffer = program.buffer_type.from_buffer_copy(words)
+        return Run(program, buffer, given, local, self._is_fresh, releases=False)
 
     def execute(self, run: Run) -> None:
         run.call()
@@ -236,13 +256,15 @@ class NativeLoop:
         return made, words, given
 
     def _rendered(self, place: int, stack: tuple[Kind, ...], local: dict[str, Kind]) -> Rendered:
-        try:
-            return render(self.subject, place, stack, local, self._symbol, self.title)
-        except TooLarge:
-            if not self.subject.unrolls:
-                raise
-        self.subject.unrolls = False
-        return render(self.subject, place, stack, local, self._symbol, self.title)
+        while True:
+            try:
+                return render(self.subject, place, stack, local, self._symbol, self.title)
+            except HeldTooShort:
+                self.subject.makes_arrays = False
+            except TooLarge:
+                if not self.subject.unrolls:
+                    raise
+                self.subject.unrolls = False
 
     def _compile(self, key: Key) -> Program | None:
         place, stack, kinds = key

@@ -43,7 +43,8 @@ def make_plan(
     forms = [(leave, _form(leave, kinds, header)) for leave in program.rendered.leaves]
     leaves = tuple([(ways.get(leave.place, -1), form) for leave, form in forms])
     words = program.rendered.words
-    return LoopPlan(program, program.address, words, UNBOUND, known, assumptions, outputs, leaves)
+    owned = program.rendered.owned
+    return LoopPlan(program, program.address, words, UNBOUND, known, assumptions, outputs, leaves, *owned)
 
 
 def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
@@ -72,6 +73,8 @@ def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
         )
     if kind.family == "iter" and detail.source is None and detail.facts is None and on_stack and place == 0:
         return place, "r", None, detail.step, detail.sign, detail.nonnegative, 0
+    if kind.family == "generator":
+        return place, "p", detail, 0, 0, 0, 0
     if kind.family in ("text", "bytes"):
         return place, "t", None, -1 if kind == BYTES[True] else kind.detail, 0, 0, 0
     if kind.family == "list" and not detail.depth:
@@ -111,14 +114,14 @@ def _box(kind: Kind, at: int) -> Box:
         return _PLAIN[kind], at, 0
     if kind.family == "numpy":
         return "s", at, kind.detail.num
-    given = (kind.family == "array" and not kind.detail.path) or (
-        kind.family == "list" and not kind.detail.depth
-    )
+    if kind.family == "array" and not kind.detail.path:
+        return "a", at + [suffix for suffix, _ in kind.parts].index("_id"), 0
+    given = kind.family == "list" and not kind.detail.depth
     if kind.family == "complex":
         return "z", at, int(kind == NP_COMPLEX)
     if kind.family == "char":
         return "c", at, 0
-    if given or kind.family in ("opaque", "text", "bytes"):
+    if given or kind.family in ("opaque", "text", "bytes", "generator"):
         suffixes = [suffix for suffix, _ in kind.parts]
         return "g", at + suffixes.index("_id"), 0
     return "?", at, 0

@@ -35,8 +35,12 @@ class Stop(Exception):
     """The instruction is not for generated code: it leaves before it."""
 
 
+class HeldTooShort(Exception):
+    """An array that the loop makes may go while it is read."""
+
+
 class TooLarge(Exception):
-    """A loop with too many blocks."""
+    """A loop with too many blocks, or too much in it."""
 
 
 @dataclass(eq=False)
@@ -86,7 +90,8 @@ class Leave:
 
 @dataclass(eq=False)
 class Subject:
-    """What is compiled. ``constants`` grows. ``unrolls``: short inner loops are unrolled."""
+    """What is compiled. ``constants`` grows. ``unrolls``: short inner loops are unrolled; ``makes_arrays``:
+    calls that make arrays are compiled, too."""
 
     code: CanonicalCode
     loop: Loop
@@ -94,6 +99,7 @@ class Subject:
     constants: list[Any] = field(default_factory=list)
     decoded: dict[types.CodeType, CanonicalCode] = field(default_factory=dict)
     unrolls: bool = True
+    makes_arrays: bool = True
 
     def constant(self, value: Any) -> Kind:
         return constant_kind(self.number_of(value), value)
@@ -146,6 +152,11 @@ class Walker:
         self.names_items = self.removes_items = False
         """Whether locals hold tuples that are items of lists, or such are removed from lists: not both, as
         such a tuple is found by its place."""
+        self.makes_arrays = False
+        self.array_slots: dict[str, None] = {}
+        """The locals that are given arrays."""
+        self.draws = self.makes_tuples = False
+        """Whether random numbers are drawn, and objects made that may set off the garbage collector."""
         self.numpy_types: dict[str, str] = {}
         self.temps = 0
 
