@@ -47,11 +47,11 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
     if function.kind.family != "constant":
         raise Stop(f"a call of {function.kind}")
     found = function.kind.detail
+    if creation.is_creation(found) and not _is_vector(found, args, names):
+        return creation.create(b, found, args, names)
     if type(found) is types.FunctionType:
         _inline(b, found, args, names, taken)
         return None
-    if creation.is_creation(found) and not _is_vector(found, args, names):
-        return creation.create(b, found, args, names)
     if names:
         raise Stop("a call with keywords")
     if draws.is_draw(found):

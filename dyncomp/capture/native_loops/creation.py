@@ -106,7 +106,9 @@ def _fill(b: Block, found: Value, text: str) -> None:
     """All of it is one number. It has no gaps."""
     ctype = found.kind.detail.scalar.parts[0][1]
     size = found.kind.detail.scalar.detail.itemsize
-    b.line(f"fill<{ctype}>({found.parts[0]}, array_bytes({_object(found)}, {size}) / {size}, {size}, {text});")
+    b.line(
+        f"fill<{ctype}>({found.parts[0]}, array_bytes({_object(found)}, {size}) / {size}, {size}, {text});"
+    )
 
 
 def _object(array: Value) -> str:

@@ -102,7 +102,12 @@ def _array(value: Any, number: int) -> Described:
     dense = ndim > 0 and strides[-1] == value.itemsize
     last = shape[-1] if ndim and 0 < shape[-1] <= SHORT else 0
     kind = _array_kind(code, ndim, value.flags.writeable, dense, "", last)
-    return kind, (value.__array_interface__["data"][0], *shape, *(strides[:-1] if dense else strides), id(value))
+    return kind, (
+        value.__array_interface__["data"][0],
+        *shape,
+        *(strides[:-1] if dense else strides),
+        id(value),
+    )
 
 
 _array_kind = functools.cache(array_kind)

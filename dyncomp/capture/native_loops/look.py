@@ -295,10 +295,10 @@ class _Walk:
         stack.append(self._called(callee[1], args, names))
 
     def _called(self, function: Any, args: list[Kind], names: tuple[str, ...]) -> Kind:
-        if type(function) is types.FunctionType:
-            return self._followed(function, args, names)
         if is_creation(function) and args:
             return _created(function, args)
+        if type(function) is types.FunctionType:
+            return self._followed(function, args, names)
         if names:
             raise NotScalar
         numbers = all(kind == NUMBER for kind in args)
@@ -311,7 +311,9 @@ class _Walk:
             return ("items", ("tuple", *([NUMBER] if function is enumerate else []), *items))
         if function in (np.dot, np.linalg.norm, np.sum) and args and all(map(_is_row, args)):
             return NUMBER
-        gives_number = is_draw(function) or isinstance(function, np.ufunc) or function in _CALLED or _is_math(function)
+        gives_number = (
+            is_draw(function) or isinstance(function, np.ufunc) or function in _CALLED or _is_math(function)
+        )
         gives_number = gives_number or (isinstance(function, type) and issubclass(function, np.generic))
         if not gives_number or not numbers:
             raise NotScalar
