@@ -330,7 +330,7 @@ static void let_go(char* object) { if (object) Py_DecRef(object); }
 static char* attribute_of(char* object, const char* name) {
   return object ? PyObject_GetAttrString(object, name) : 0;
 }
-/* The interface of an object's bit generator, if nobody holds its lock: while this runs nobody can take it. */
+/* The interface of a bit generator, if nobody holds its lock: while this runs nobody can take it. */
 static Bits* free_bits(char* owner, const char* name) {
   char *bits = attribute_of(owner, name), *lock = attribute_of(bits, "lock");
   char* capsule = lock ? attribute_of(bits, "capsule") : 0;
