@@ -356,6 +356,12 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
         }
         at->i = PyLong_AsLongLongAndOverflow(value, &overflow);
         return overflow ? NULL : at + 1;
+    case 'k': /* one number */
+        if (!PyLong_CheckExact(value)) {
+            return NULL;
+        }
+        at->i = PyLong_AsLongLongAndOverflow(value, &overflow);
+        return overflow || at->i != in->a ? NULL : at + 1;
     case 'f':
         if (!PyFloat_CheckExact(value)) {
             return NULL;

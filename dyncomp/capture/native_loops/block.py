@@ -262,7 +262,7 @@ class Block:
         if self.walker.probing is not None or not is_leaf(scope, header, value.kind):
             return frozenset()
         depth = len(stack) - 1
-        probe = Walker(self.walker.subject, depth)
+        probe = Walker(self.walker.subject, depth, tuple(self.walker.known.items()))
         probe.root = self.walker.root
         probe.scopes = dict(self.walker.scopes)
         probed = Value(iter_kind(value.kind.detail._replace(facts=frozenset())), value.parts)

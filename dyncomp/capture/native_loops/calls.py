@@ -31,7 +31,7 @@ from .kinds import (
     progress,
     range_kind,
 )
-from .walk import Scope, Stop
+from .walk import Scope, Stop, int_literal
 
 Answer = Callable[[Block, list[Value]], Value]
 _FUNCTIONS: dict[Any, Answer] = {}
@@ -209,7 +209,8 @@ def _range(b: Block, args: list[Value]) -> Value:
         low, high = bounds(step)
         sign = (low >= 0) - (high <= 0)
         detail = IterDetail(0, sign, sign > 0 and bounds(start)[0] >= 0, None)
-    return Value(range_kind(detail), (start.text, stop.text, step.text, "-1"))
+    literals = [v.text if v.constant is None else int_literal(v.constant) for v in (start, stop, step)]
+    return Value(range_kind(detail), (*literals, "-1"))
 
 
 def _index(b: Block, value: Value) -> Value:

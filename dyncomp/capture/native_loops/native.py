@@ -16,7 +16,7 @@ from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
 from ..bytecode.loops import UNBOUND
 from .block import PAUSED
-from .blocks import facts_of, makes_iterator
+from .blocks import MOST_STEPS, Known, facts_of, known_limits, limit_names, makes_iterator
 from .describe import CAN_ADVANCE, advance, describe, describe_iterator
 from .kinds import Kind, Objects
 from .render import Rendered, render
@@ -28,13 +28,16 @@ Build = Callable[[str, str], int]
 _DECREF = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
 MOST_PROGRAMS = 8
 MOST_REFUSALS = 4
-Key = tuple[int, tuple[Kind, ...], tuple[Kind, ...]]
+_MOST_KNOWN = 2
+"""For so many combinations of small numbers, that say how often inner loops run, is a loop compiled."""
+Key = tuple[int, tuple[Kind, ...], tuple[Kind, ...], Known]
 
 
 class Program:
     """One compiled function and how it is called."""
 
-    def __init__(self, rendered: Rendered, stack: Sequence[Kind], address: int) -> None:
+    def __init__(self, rendered: Rendered, stack: Sequence[Kind], address: int, known: Known = ()) -> None:
+        self.known = dict(known)
         self.rendered = rendered
         self.address = address
         self.stack_kinds = tuple(stack)
@@ -189,9 +192,11 @@ class NativeLoop:
         self.has_paused = False
         self._programs: dict[Key, list[Program]] = {}
         self._refusals: dict[Key, str] = {}
+        self._all_known: list[Known] = []
         read = set().union(*facts_of(code, loop.header).live.values())
         self.read = tuple(k for k, name in enumerate(names) if name in read)
         self._place_of = {name: k for k, name in enumerate(names)}
+        self._limits = sorted(limit_names(code, loop.header))
         self._is_fresh = makes_iterator(code, loop.header, namespace)
         line = code.instructions[loop.header].loc.line
         self.title = f"{code.qualname}, line {line} of {code.filename}"
@@ -247,7 +252,7 @@ class NativeLoop:
                 kind, parts = found(value, given)
                 words += parts
                 group.append(kind)
-        key = (place, tuple(kinds[0]), tuple(kinds[1]))
+        key = (place, tuple(kinds[0]), tuple(kinds[1]), self._known(local))
         programs = self._programs.setdefault(key, [])
         for program in programs:
             if program.is_valid():
@@ -255,10 +260,23 @@ class NativeLoop:
         made = self._compile(key)
         return made, words, given
 
-    def _rendered(self, place: int, stack: tuple[Kind, ...], local: dict[str, Kind]) -> Rendered:
+    def _known(self, local: list[Any]) -> Known:
+        """The small numbers that the loop is compiled for."""
+        if not self._limits:
+            return ()
+        held = [(name, local[self._place_of[name]]) for name in self._limits]
+        small = tuple([(name, v) for name, v in held if type(v) is int and 0 < v <= MOST_STEPS])
+        found = known_limits(self.subject.code, self.subject.loop.header, small) if small else ()
+        if found and found not in self._all_known and len(self._all_known) < _MOST_KNOWN:
+            self._all_known.append(found)
+        return found if found in self._all_known else ()
+
+    def _rendered(
+        self, place: int, stack: tuple[Kind, ...], local: dict[str, Kind], known: Known
+    ) -> Rendered:
         while True:
             try:
-                return render(self.subject, place, stack, local, self._symbol, self.title)
+                return render(self.subject, place, stack, local, self._symbol, self.title, known)
             except HeldTooShort:
                 self.subject.makes_arrays = False
             except TooLarge:
@@ -267,7 +285,7 @@ class NativeLoop:
                 self.subject.unrolls = False
 
     def _compile(self, key: Key) -> Program | None:
-        place, stack, kinds = key
+        place, stack, kinds, known = key
         programs = self._programs[key]
         if key in self._refusals or len(programs) >= MOST_PROGRAMS:
             self.problem = self._refusals.get(key, "functions and variables that it uses keep changing")
@@ -275,13 +293,13 @@ class NativeLoop:
         start = time.perf_counter()
         local = {self.names[k]: kind for k, kind in zip(self.read, kinds)}
         try:
-            rendered = self._rendered(place, stack, local)
+            rendered = self._rendered(place, stack, local, known)
         except TooLarge:
             return self._refuse(key, "it has too many blocks")
         if not rendered.goes_round:
             reasons = [leave.reason for leave in rendered.leaves if leave.reason]
             return self._refuse(key, reasons[0] if reasons else "it does not go round")
-        program = Program(rendered, stack, self.build(rendered.source, rendered.symbol))
+        program = Program(rendered, stack, self.build(rendered.source, rendered.symbol), known)
         programs.append(program)
         if self.record is not None:
             self.record.versions += 1

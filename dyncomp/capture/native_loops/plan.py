@@ -34,6 +34,10 @@ def make_plan(
     places = [*range(depth), *(depth + k for k in native.read)]
     kinds = [*program.stack_kinds, *(kind for _, kind in program.rendered.inputs)]
     inputs = [_input(place, kind, place < depth) for place, kind in zip(places, kinds)]
+    for place, (slot, _) in enumerate(program.rendered.inputs, depth):
+        number = program.known.get(slot)
+        if number is not None:
+            inputs[place] = (places[place], "k", None, number, 0, 0, 0)
     known = tuple([found for found in inputs if found is not None])
     if len(known) < len(inputs):
         return None

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from ...dataclass import dataclass
 from ..pyver.tables import INTS_HAVE_TAGS
 from . import arrays, complexes, control, creation, draws, slices
+from .affine import Form
 from .block import HARD_BUDGET, SOFT_BUDGET, walk_all
+from .blocks import Known
 from .kinds import LARGEST_AXIS, Kind, Value
 from .walk import FIRST_TAG, Assumption, HeldTooShort, Leave, Subject, TooLarge, Version, Walker, clean, put
 
@@ -197,13 +199,21 @@ class Rendered:
 
 
 def render(
-    subject: Subject, place: int, stack: Iterable[Kind], local: Mapping[str, Kind], symbol: str, title: str
+    subject: Subject,
+    place: int,
+    stack: Iterable[Kind],
+    local: Mapping[str, Kind],
+    symbol: str,
+    title: str,
+    known: Known = (),
 ) -> Rendered:
-    """Compile the loop to C++ for an entry at ``place``."""
-    walker = Walker(subject)
+    """Compile the loop to C++ for an entry at ``place``. ``known``: numbers that some of the locals are."""
+    walker = Walker(subject, known=known)
     stack = tuple(stack)
     held = [walker.stack_value(depth, Value(kind, ())) for depth, kind in enumerate(stack)]
     env = {slot: walker.slot_value(slot, kind) for slot, kind in local.items()}
+    for slot, number in known:
+        env[slot] = Value(env[slot].kind, env[slot].parts, Form((), number), number, number)
     first = control.begin(walker, place, held, env)
     walk_all(walker)
     if creation.lets_go_too_early(walker):

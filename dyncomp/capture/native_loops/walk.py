@@ -10,7 +10,7 @@ from typing import Any
 from ...dataclass import dataclass, field
 from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
-from .blocks import CodeFacts, facts_of
+from .blocks import CodeFacts, Known, facts_of
 from .kinds import (
     BOOL,
     COMPLEX,
@@ -125,13 +125,14 @@ class Assumption:
 
 class Walker:
     """Collects versions, variables and leaves. ``probing``: what is written is thrown away, only the accesses
-    (``requests``) by numbers of the iterator at depth ``probing`` count."""
+    (``requests``) by numbers of the iterator at depth ``probing`` count. ``known``: see ``known_limits``."""
 
-    def __init__(self, subject: Subject, probing: int | None = None) -> None:
+    def __init__(self, subject: Subject, probing: int | None = None, known: Known = ()) -> None:
         self.subject = subject
         self.probing = probing
+        self.known = dict(known)
         loop = subject.loop
-        facts = facts_of(subject.code, loop.header, subject.unrolls)
+        facts = facts_of(subject.code, loop.header, subject.unrolls, known)
         self.root = Scope(0, subject.code, facts, subject.namespace)
         self.scopes: dict[Any, Scope] = {}
         self.limit: tuple[Scope, frozenset[int]] | None = None
@@ -250,7 +251,7 @@ class Walker:
         found = self.versions.get(key)
         if found is None and self.merges.get(kinds, 0) >= _MOST_OF_FACTS:
             stack = [Value(value.kind, value.parts) for value in stack]
-            kept = {slot: Value(value.kind, value.parts) for slot, value in kept.items()}
+            kept = {s: v if s in self.known else Value(v.kind, v.parts) for s, v in kept.items()}
             key = (kinds, *facts_in(stack, kept))
             found = self.versions.get(key)
         if found is None:
