@@ -87,7 +87,7 @@ def _unrolled(code: CanonicalCode, loops: dict[int, Loop], known: dict[str, int]
 
 
 def _limits(code: CanonicalCode, header: int) -> list[Instr]:
-    """What loads the arguments of the ``range`` that a loop goes over; nothing where it is not of this form."""
+    """What loads the arguments of the ``range`` that a loop goes over; nothing of other loops."""
     before = code.instructions[max(header - 6, 0) : header]
     if len(before) < 2 or before[-1].op != "GET_ITER":
         return []

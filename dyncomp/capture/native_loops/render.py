@@ -212,8 +212,8 @@ def render(
     stack = tuple(stack)
     held = [walker.stack_value(depth, Value(kind, ())) for depth, kind in enumerate(stack)]
     env = {slot: walker.slot_value(slot, kind) for slot, kind in local.items()}
-    for slot, number in known:
-        env[slot] = Value(env[slot].kind, env[slot].parts, Form((), number), number, number)
+    for local_name, number in known:
+        env[local_name] = Value(env[local_name].kind, env[local_name].parts, Form((), number), number, number)
     first = control.begin(walker, place, held, env)
     walk_all(walker)
     if creation.lets_go_too_early(walker):
@@ -236,10 +236,10 @@ def render(
     text += [f'extern "C" i64 {symbol}(const Word* in, Word* out) {{']
     text += [f"  {line}" for line in _declarations(walker)]
     sizes = [size for value in env.values() if value.kind.family == "array" for size in arrays.sizes(value)]
-    known = [f"if ((u64){size} > {LARGEST_AXIS}) __builtin_unreachable();" for size in sizes]
+    bounded = [f"if ((u64){size} > {LARGEST_AXIS}) __builtin_unreachable();" for size in sizes]
     text += [
         f"  i64 budget = {SOFT_BUDGET + HARD_BUDGET}, left;",
-        *(f"  {line}" for line in (*reads, *known)),
+        *(f"  {line}" for line in (*reads, *bounded)),
         *(f"  {_found_type(code, name)}" for code, name in walker.numpy_types.items()),
         f"  {first}",
     ]
