@@ -119,7 +119,8 @@ def limit_names(code: CanonicalCode, header: int) -> frozenset[str]:
     """The locals that say how often loops within the loop with ``header`` run, which does not assign them."""
     loops = {loop.header: loop for loop in find_loops(code)}
     body = loops[header].body
-    loads = [i.arg for key in loops if key in body for i in _limits(code, key) if i.op == "LOAD_FAST"]
+    inside = [key for key in loops if key in body and key != header]
+    loads = [i.arg for key in inside for i in _limits(code, key) if i.op == "LOAD_FAST"]
     return frozenset(loads) - inner_stores(code, body)
 
 

@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from ..bytecode.instr import Instr
-from . import arithmetic, arrays, calls, complexes, creation, iterators, rows, slices, texts
+from . import arithmetic, arrays, calls, complexes, creation, iterators, lists, rows, slices, texts
 from .affine import Form, symbol
 from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
 from .kinds import (
@@ -313,6 +313,9 @@ def _binary_subscr(b: Block, instr: Instr) -> None:
             return
     if slices.is_slice(index):
         b.push(slices.view(b, value, index))
+        return
+    if lists.is_mixed(b, value):
+        b.push(lists.mixed_element(b, value, index, lambda item: b.goto(b.index + 1, [*b.stack, item])))
         return
     place = rows if value.kind.family == "vector" else arrays
     b.push(place.element(b, value, _positions(index)))

@@ -19,6 +19,7 @@ from .block import PAUSED
 from .blocks import MOST_STEPS, Known, facts_of, known_limits, limit_names, makes_iterator
 from .describe import CAN_ADVANCE, advance, describe, describe_iterator
 from .kinds import Kind, Objects
+from .lists import OTHER_ITEM
 from .render import Rendered, render
 from .walk import FIRST_TAG, TAG_UNBOUND, Assumption, HeldTooShort, Leave, Subject, TooLarge
 
@@ -28,6 +29,7 @@ Build = Callable[[str, str], int]
 _DECREF = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
 MOST_PROGRAMS = 8
 MOST_REFUSALS = 4
+_MANY_OTHERS = 3  # items of other types
 _MOST_KNOWN = 2
 """For so many combinations of small numbers, that say how often inner loops run, is a loop compiled."""
 Key = tuple[int, tuple[Kind, ...], tuple[Kind, ...], Known]
@@ -171,7 +173,8 @@ class NativeLoop:
 
     ``names`` are the locals that it is given and gives back; a run is ``prepare``, ``execute``, ``results``.
     A signal handler may raise an exception in ``execute``, and ``results`` is as good all the same.
-    ``problem`` says why the last ``prepare`` gave nothing; ``is_hopeless``: it will never give anything.
+    ``is_stale``: programs that were in use are no more. ``problem`` says why the last ``prepare`` gave
+    nothing; ``is_hopeless``: it will never give anything.
     """
 
     def __init__(
@@ -193,10 +196,12 @@ class NativeLoop:
         self._programs: dict[Key, list[Program]] = {}
         self._refusals: dict[Key, str] = {}
         self._all_known: list[Known] = []
+        self._other_items = 0
+        self.is_stale = False
         read = set().union(*facts_of(code, loop.header).live.values())
         self.read = tuple(k for k, name in enumerate(names) if name in read)
         self._place_of = {name: k for k, name in enumerate(names)}
-        self._limits = sorted(limit_names(code, loop.header))
+        self._limits = sorted(limit_names(code, loop.header) & read)
         self._is_fresh = makes_iterator(code, loop.header, namespace)
         line = code.instructions[loop.header].loc.line
         self.title = f"{code.qualname}, line {line} of {code.filename}"
@@ -236,8 +241,19 @@ class NativeLoop:
         self.has_paused = leave.reason == PAUSED
         if leave.reason and not self.has_paused and self.record is not None:
             self.record.bailed[leave.reason] += 1
+        if leave.reason.startswith(OTHER_ITEM):
+            self._met_other_item()
         place, stack, local = run.outcome(Objects(run.given, self.subject.constants), self._place_of)
         return place, *stack, *local
+
+    def _met_other_item(self) -> None:
+        """Where lists are mixed, what was compiled for lists of one type is of no use."""
+        self._other_items += 1
+        if self._other_items == _MANY_OTHERS:
+            self.subject.mixes = True
+            self._programs.clear()
+            self._refusals.clear()
+            self.is_stale = True
 
     def _program(
         self, place: int, stack: list[Any], local: list[Any]

@@ -91,7 +91,7 @@ class Leave:
 @dataclass(eq=False)
 class Subject:
     """What is compiled. ``constants`` grows. ``unrolls``: short inner loops are unrolled; ``makes_arrays``:
-    calls that make arrays are compiled, too."""
+    calls that make arrays are compiled, too; ``mixes``: lists may hold NumPy's numbers beside Python's."""
 
     code: CanonicalCode
     loop: Loop
@@ -100,6 +100,7 @@ class Subject:
     decoded: dict[types.CodeType, CanonicalCode] = field(default_factory=dict)
     unrolls: bool = True
     makes_arrays: bool = True
+    mixes: bool = False
 
     def constant(self, value: Any) -> Kind:
         return constant_kind(self.number_of(value), value)
