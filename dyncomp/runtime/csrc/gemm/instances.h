@@ -28,6 +28,8 @@ namespace {
 
 #include "multiply.h"
 
+#include "widen.h"
+
 #include "softmax.h"
 
 #include "chain.h"
