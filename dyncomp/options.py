@@ -36,8 +36,8 @@ class Options:
     ``measure``: make early calls of functions that are captured in pieces both ways, compiled and as they
     are, and keep to the quicker (:mod:`dyncomp.capture.entries.trial`).
     ``patience_us``: where pieces of small arrays took a good part of a second to compile, others wait with
-    their capture until they ran for so many microseconds as they are (:mod:`dyncomp.capture.entries.patience`);
-    0: nothing waits, nor does it without ``measure``.
+    their capture until they ran for so many microseconds as they are; 0: nothing waits, nor does it without
+    ``measure`` (:mod:`dyncomp.capture.entries.patience`).
     ``keep_packed``: keep packed copies of weights that matrix products use at every call, as long as the
     system sees that nothing is written to them (Linux from 6.7 on).
     ``tuning_seconds``: under ``mode="max-autotune"``, how long the forms of one graph (of one step on a GPU)
