@@ -124,7 +124,6 @@ def test_pycall_that_keeps_its_argument(kernels):
         lambda a: a[::-1][::-1],
         lambda a: a.astype(np.float32),
         lambda a: a.astype(">f8"),
-        lambda a: a.tolist(),
         lambda a: np.broadcast_to(a, (1, 2, 2))[0],
         lambda a: np.frombuffer(b" " + a.tobytes(), np.uint8)[1:].view(np.float64).reshape(2, 2),
         lambda a: np.ma.array(a),
