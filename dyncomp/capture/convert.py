@@ -96,6 +96,8 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
         config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
         _hook.mark(code, "skip", config)
         return None
+    if patience.still_waits(code, config):
+        return patience.NOT_YET
     if own_builtins.are_replaced():
         config.records.add_skip(code.co_qualname, location(code), "builtins that capture needs are replaced")
         return None

@@ -36,7 +36,7 @@ _GRAPH_MS = 40
 _FREE_MS = 320
 _SMALL = 1 << 14  # elements of an array
 _DEFAULT_STANCE = STANCES.index("default")
-_NOT_YET = _hook.Entry(None, None, needs_hook=True, rank=-1)
+NOT_YET = _hook.Entry(None, None, needs_hook=True, rank=-1)
 
 
 def note_kept(config: CaptureConfig, code: types.CodeType, graph: Graph | None) -> None:
@@ -48,18 +48,30 @@ def note_kept(config: CaptureConfig, code: types.CodeType, graph: Graph | None) 
         config.has_large_work |= graph.device != CPU or largest_size(graph.nodes) > _SMALL
 
 
+def still_waits(code: types.CodeType, config: CaptureConfig) -> bool:
+    """Whether a capture of ``code`` that was put off is put off once more. What a call brings is not looked
+    at again: where that is much, the wait is soon over."""
+    if id(code) not in config.records.waiting or config.has_large_work or not _may_wait(config):
+        return False
+    return _hook.waited(code, config) < _patience_ns(code, config)
+
+
 def waiting_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     """For a miss: an entry that runs the original this once, where a capture has to wait."""
     if config.spent_ms < _FREE_MS or config.has_large_work or not _may_wait(config):
         return None
     code = function.__code__
-    patience = config.options.patience_us * 1000 * (1 + config.state_of(code).captures)
-    if _hook.waited(code, config) >= patience or _brings_much(args, config) or _runs_loops(code, config):
+    patience = _patience_ns(code, config)
+    if _hook.waited(code, config) >= patience or _runs_loops(code, config) or _brings_much(args, config):
+        config.records.waiting.pop(id(code), None)
         return None
-    if id(code) not in config.records.waiting:
-        reason = f"waits with its capture until it ran for {patience / 1e6:g} ms: small arrays in many pieces"
-        config.records.waiting[id(code)] = (code.co_qualname, location(code), reason)
-    return _NOT_YET
+    reason = f"waits with its capture until it ran for {patience / 1e6:g} ms: small arrays in many pieces"
+    config.records.waiting[id(code)] = (code.co_qualname, location(code), reason)
+    return NOT_YET
+
+
+def _patience_ns(code: types.CodeType, config: CaptureConfig) -> int:
+    return config.options.patience_us * 1000 * (1 + config.state_of(code).captures)
 
 
 def _may_wait(config: CaptureConfig) -> bool:
