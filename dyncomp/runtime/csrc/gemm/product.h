@@ -12,8 +12,8 @@ constexpr i64 kBlockBytes = 512 << 10;
 constexpr i64 kPackFromRows = 144;
 /* The same for a B whose vectors lie across cache lines. */
 constexpr i64 kPackCrossingFromRows = 96;
-constexpr i64 kTermsInPlace = 128;
-constexpr i64 kPanelsInPlace = 8;
+constexpr i64 kTermsInPlace = 256;
+constexpr i64 kPanelsInPlace = 4;
 /* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
 constexpr i64 kDotRowsMost = 20;
 /* Rows for which a block is one panel of B, of so many bytes at most. */
@@ -70,7 +70,7 @@ struct Product {
   i64 all; /* terms, with those left out */
   /* A tile has `tile_rows` rows and `tile_vectors` vectors, `panel` columns. */
   i64 tile_rows, tile_vectors, panel;
-  i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
+  i64 panels, terms, piece, rows_per_block, row_blocks, panels_per_block, column_blocks;
   bool by_dots, pack_a, pack_b, by_panel;
   bool adds; /* the sums are added to what is in C */
   bool symmetric; /* B is A turned: what lies right of the diagonal is copied from what lies below it */
@@ -85,7 +85,7 @@ struct Product {
     panels = ceil_div(g.n, panel);
     by_dots = !adds && !g.windows && !g.fill_b && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
     pack_a = !g.fill_a && g.a_col != 1 && g.m > 1;
-    choose_blocks(products, all_terms > 0);
+    choose_blocks(products);
     find_tail();
     symmetric = is_symmetric();
   }
@@ -111,20 +111,21 @@ struct Product {
            wide % kTallVectors == 0;
   }
 
-  /* `is_part`: products with other numbers of columns sum up the same terms, and alike. */
-  void choose_blocks(i64 products, bool is_part) {
+  /* Terms are summed block by block; a tile sums a `piece` of a block and goes on with the next where it left off, so
+   * that pieces make no difference to the bits. */
+  void choose_blocks(i64 products) {
     const i64 groups = ceil_div(g.m, tile_rows);
     terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
     pack_b = !by_dots && (g.windows || g.fill_b || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
-    if (!by_dots && !pack_b && (panels > 1 || is_part)) terms = least(terms, kTermsInPlace);
-    if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
+    if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true;
     const i64 fitting = kBlockBytes / kSize / terms / panel;
     panels_per_block = least(panels, !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
     by_panel = goes_by_panel();
     if (by_panel) terms = all, panels_per_block = 1;
+    piece = by_dots || pack_b || adds || panels == 1 ? terms : ceil_div(terms, ceil_div(terms, kTermsInPlace));
     column_blocks = ceil_div(panels, panels_per_block);
     panels_per_block = ceil_div(panels, column_blocks);
-    const i64 held = g.c || g.k <= terms ? g.m : kBlockBytes / kSize / (panels_per_block * panel);
+    const i64 held = g.c || g.k <= piece ? g.m : kBlockBytes / kSize / (panels_per_block * panel);
     row_blocks = ceil_div(groups * tile_rows, held < tile_rows ? tile_rows : held);
     share_out(products, groups);
     rows_per_block = ceil_div(groups, row_blocks) * tile_rows;
@@ -168,6 +169,7 @@ struct Product {
     T *b, *a, *edge, *c;
     i64 c_row;
     bool hold; /* C is memory for one group of rows, used again for the next */
+    Into into; /* what the tiles of a piece do */
   };
 
   /* Rows of a block that one row of tiles makes; the block's are shared out evenly among them. */
@@ -205,6 +207,7 @@ struct Product {
   void read_packed(const T* copy) {
     packed = copy;
     if (!packed || pack_b) return;
+    piece = terms;
     panels_per_block = 1;
     column_blocks = panels;
   }
@@ -256,16 +259,16 @@ struct Product {
   /* Elements of scratch: copies of B (all panels of a block, or the last that is not whole), of a group of rows of
    * A, of a tile at the edge of C, and a block of C. */
   i64 b_scratch() const {
-    return by_dots || packed ? 0 : terms * panel * (pack_b ? panels_per_block : 1) + (g.windows ? kSlack<T> : 0);
+    return by_dots || packed ? 0 : piece * panel * (pack_b ? panels_per_block : 1) + (g.windows ? kSlack<T> : 0);
   }
   i64 a_scratch() const {
-    return g.fill_a ? filled_row() * tile_rows : pack_a ? terms * tile_rows * kGroups : 0;
+    return g.fill_a ? filled_row() * tile_rows : pack_a ? piece * tile_rows * kGroups : 0;
   }
-  i64 filled_row() const { return ceil_div(terms, kFilledGap) * kFilledGap + kFilledGap; }
+  i64 filled_row() const { return ceil_div(piece, kFilledGap) * kFilledGap + kFilledGap; }
   i64 edge_scratch() const { return by_dots ? 0 : tile_rows * panel; }
   i64 c_scratch() const {
     if (g.c) return 0;
-    return (g.k <= terms || by_dots ? held_rows() : rows_per_block) * panels_per_block * panel;
+    return (g.k <= piece || by_dots ? held_rows() : rows_per_block) * panels_per_block * panel;
   }
   i64 held_rows() const { return by_dots ? kDotRows : tile_rows; }
   i64 scratch_size() const { return b_scratch() + a_scratch() + edge_scratch() + c_scratch(); }
@@ -283,15 +286,21 @@ struct Product {
     at.edge = at.a + a_scratch();
     at.c = g.c ? c_of(at.index) + at.row * g.c_row + at.panel * panel : at.edge + edge_scratch();
     at.c_row = g.c ? g.c_row : panels_per_block * panel;
-    at.hold = !g.c && (g.k <= terms || by_dots);
+    at.hold = !g.c && (g.k <= piece || by_dots);
     if (by_dots) {
       dots_of_block(at);
       return;
     }
     i64 p = 0;
     do {
-      terms_of_block(at, p, least(terms, g.k - p));
-      p += terms;
+      const i64 end = least(g.k, p + terms);
+      at.into = p > 0 || adds ? Into::kAdd : Into::kNothing;
+      do {
+        const i64 count = least(piece, end - p);
+        piece_of_block(at, p, count);
+        at.into = Into::kGoOn;
+        p += count;
+      } while (p < end);
     } while (p < g.k); /* once without terms: C is zero */
   }
 
@@ -371,7 +380,7 @@ struct Product {
     }
   }
 
-  void terms_of_block(const Block& at, i64 p, i64 count) const {
+  void piece_of_block(const Block& at, i64 p, i64 count) const {
     const T* const b = b_of(at.index) + p * g.b_row;
     if (!packed) copy_block(at, p, count, b);
     const T* const a = a_of(at.index) + at.row * g.a_row + p * g.a_col;
@@ -395,12 +404,11 @@ struct Product {
     const i64 a_row = g.fill_a ? filled_row() : pack_a ? 1 : g.a_row;
     const i64 a_col = g.fill_a ? 1 : pack_a ? now.high : g.a_col;
     const Tile<T> run = now.high == tile_rows ? whole : find_tile<T>(now.high, tile_vectors);
-    const Into into = p > 0 || adds ? Into::kAdd : Into::kNothing;
     const bool whole_end = end < panels || (!partial(panels - 1) && vectors(panels - 1) == tile_vectors);
     T* to = c_at(at, now.row);
     i64 j = at.panel;
     for (; j < end - !whole_end; ++j, to += panel)
-      run(count, left, a_row, a_col, b + j * panel, g.b_row, nullptr, to, at.c_row, into, {at.b, 0});
+      run(count, left, a_row, a_col, b + j * panel, g.b_row, nullptr, to, at.c_row, at.into, {at.b, 0});
     return j;
   }
 
@@ -469,20 +477,22 @@ struct Product {
     T* const held = c_at(at, now.row) + (j - at.panel) * panel;
     T* const to = beside ? at.edge : held;
     const i64 to_row = beside ? panel : at.c_row;
-    const Into into = (p > 0 || adds) && !beside ? Into::kAdd : Into::kNothing;
+    const bool goes_on = at.into == Into::kGoOn;
+    const Into into = beside && !goes_on ? Into::kNothing : at.into;
+    if (beside && goes_on) copy_edge(held, at.c_row, high, columns(j), at.edge, panel, false);
     if (lying > 0) run(lying, a, a_row, a_col, b, g.b_row, nullptr, to, to_row, into, next);
     if (lying < count || count == 0)
       run(count - lying, a + lying * a_col, a_row, a_col, copied(at, j, p), width(j), nullptr, to, to_row,
           lying > 0 ? Into::kGoOn : into, next);
-    if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, p > 0 || adds);
+    if (beside) copy_edge(at.edge, panel, high, columns(j), held, at.c_row, at.into == Into::kAdd);
   }
 
-  /* A tile that reaches over the last column was computed beside C. */
-  void copy_edge(const T* edge, i64 rows, i64 cols, T* c, i64 c_row, bool add) const {
+  /* A tile that reaches over the last column is computed beside C. */
+  static void copy_edge(const T* from, i64 from_row, i64 rows, i64 cols, T* to, i64 to_row, bool add) {
     for (i64 i = 0; i < rows; ++i)
       if (add)
-        for (i64 j = 0; j < cols; ++j) c[i * c_row + j] += edge[i * panel + j];
+        for (i64 j = 0; j < cols; ++j) to[i * to_row + j] += from[i * from_row + j];
       else
-        copy_row(edge + i * panel, cols, c + i * c_row);
+        copy_row(from + i * from_row, cols, to + i * to_row);
   }
 };
