@@ -12,7 +12,6 @@ constexpr i64 kBlockBytes = 512 << 10;
 constexpr i64 kPackFromRows = 144;
 /* The same for a B whose vectors lie across cache lines. */
 constexpr i64 kPackCrossingFromRows = 96;
-constexpr i64 kTermsInPlace = 256;
 constexpr i64 kPanelsInPlace = 4;
 /* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
 constexpr i64 kDotRowsMost = 20;
@@ -70,7 +69,7 @@ struct Product {
   i64 all; /* terms, with those left out */
   /* A tile has `tile_rows` rows and `tile_vectors` vectors, `panel` columns. */
   i64 tile_rows, tile_vectors, panel;
-  i64 panels, terms, piece, rows_per_block, row_blocks, panels_per_block, column_blocks;
+  i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
   bool by_dots, pack_a, pack_b, by_panel;
   bool adds; /* the sums are added to what is in C */
   bool symmetric; /* B is A turned: what lies right of the diagonal is copied from what lies below it */
@@ -111,21 +110,18 @@ struct Product {
            wide % kTallVectors == 0;
   }
 
-  /* Terms are summed block by block; a tile sums a `piece` of a block and goes on with the next where it left off, so
-   * that pieces make no difference to the bits. */
   void choose_blocks(i64 products) {
     const i64 groups = ceil_div(g.m, tile_rows);
     terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
     pack_b = !by_dots && (g.windows || g.fill_b || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
-    if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true;
+    if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
     const i64 fitting = kBlockBytes / kSize / terms / panel;
     panels_per_block = least(panels, !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
     by_panel = goes_by_panel();
     if (by_panel) terms = all, panels_per_block = 1;
-    piece = by_dots || pack_b || adds || panels == 1 ? terms : ceil_div(terms, ceil_div(terms, kTermsInPlace));
     column_blocks = ceil_div(panels, panels_per_block);
     panels_per_block = ceil_div(panels, column_blocks);
-    const i64 held = g.c || g.k <= piece ? g.m : kBlockBytes / kSize / (panels_per_block * panel);
+    const i64 held = g.c || g.k <= terms ? g.m : kBlockBytes / kSize / (panels_per_block * panel);
     row_blocks = ceil_div(groups * tile_rows, held < tile_rows ? tile_rows : held);
     share_out(products, groups);
     rows_per_block = ceil_div(groups, row_blocks) * tile_rows;
@@ -169,7 +165,6 @@ struct Product {
     T *b, *a, *edge, *c;
     i64 c_row;
     bool hold; /* C is memory for one group of rows, used again for the next */
-    Into into; /* what the tiles of a piece do */
   };
 
   /* Rows of a block that one row of tiles makes; the block's are shared out evenly among them. */
@@ -207,7 +202,6 @@ struct Product {
   void read_packed(const T* copy) {
     packed = copy;
     if (!packed || pack_b) return;
-    piece = terms;
     panels_per_block = 1;
     column_blocks = panels;
   }
@@ -259,16 +253,17 @@ struct Product {
   /* Elements of scratch: copies of B (all panels of a block, or the last that is not whole), of a group of rows of
    * A, of a tile at the edge of C, and a block of C. */
   i64 b_scratch() const {
-    return by_dots || packed ? 0 : piece * panel * (pack_b ? panels_per_block : 1) + (g.windows ? kSlack<T> : 0);
+    if (by_dots || packed) return 0;
+    return pack_b ? terms * panel * panels_per_block + (g.windows ? kSlack<T> : 0) : least(terms, tail) * panel;
   }
   i64 a_scratch() const {
-    return g.fill_a ? filled_row() * tile_rows : pack_a ? piece * tile_rows * kGroups : 0;
+    return g.fill_a ? filled_row() * tile_rows : pack_a ? terms * tile_rows * kGroups : 0;
   }
-  i64 filled_row() const { return ceil_div(piece, kFilledGap) * kFilledGap + kFilledGap; }
+  i64 filled_row() const { return ceil_div(terms, kFilledGap) * kFilledGap + kFilledGap; }
   i64 edge_scratch() const { return by_dots ? 0 : tile_rows * panel; }
   i64 c_scratch() const {
     if (g.c) return 0;
-    return (g.k <= piece || by_dots ? held_rows() : rows_per_block) * panels_per_block * panel;
+    return (g.k <= terms || by_dots ? held_rows() : rows_per_block) * panels_per_block * panel;
   }
   i64 held_rows() const { return by_dots ? kDotRows : tile_rows; }
   i64 scratch_size() const { return b_scratch() + a_scratch() + edge_scratch() + c_scratch(); }
@@ -286,21 +281,15 @@ struct Product {
     at.edge = at.a + a_scratch();
     at.c = g.c ? c_of(at.index) + at.row * g.c_row + at.panel * panel : at.edge + edge_scratch();
     at.c_row = g.c ? g.c_row : panels_per_block * panel;
-    at.hold = !g.c && (g.k <= piece || by_dots);
+    at.hold = !g.c && (g.k <= terms || by_dots);
     if (by_dots) {
       dots_of_block(at);
       return;
     }
     i64 p = 0;
     do {
-      const i64 end = least(g.k, p + terms);
-      at.into = p > 0 || adds ? Into::kAdd : Into::kNothing;
-      do {
-        const i64 count = least(piece, end - p);
-        piece_of_block(at, p, count);
-        at.into = Into::kGoOn;
-        p += count;
-      } while (p < end);
+      terms_of_block(at, p, least(terms, g.k - p));
+      p += terms;
     } while (p < g.k); /* once without terms: C is zero */
   }
 
@@ -380,11 +369,12 @@ struct Product {
     }
   }
 
-  void piece_of_block(const Block& at, i64 p, i64 count) const {
+  void terms_of_block(const Block& at, i64 p, i64 count) const {
     const T* const b = b_of(at.index) + p * g.b_row;
     if (!packed) copy_block(at, p, count, b);
     const T* const a = a_of(at.index) + at.row * g.a_row + p * g.a_col;
-    const i64 groups = ceil_div(at.rows, tile_rows), least_high = at.rows / groups, taller = at.rows % groups;
+    const i64 groups = at.rows <= tile_rows ? 1 : ceil_div(at.rows, tile_rows);
+    const i64 least_high = at.rows / groups, taller = at.rows % groups;
     Group now = {0, 0, 0};
     for (; now.number < groups; ++now.number, now.row += now.high) {
       now.high = least_high + (now.number < taller);
@@ -404,11 +394,12 @@ struct Product {
     const i64 a_row = g.fill_a ? filled_row() : pack_a ? 1 : g.a_row;
     const i64 a_col = g.fill_a ? 1 : pack_a ? now.high : g.a_col;
     const Tile<T> run = now.high == tile_rows ? whole : find_tile<T>(now.high, tile_vectors);
+    const Into into = p > 0 || adds ? Into::kAdd : Into::kNothing;
     const bool whole_end = end < panels || (!partial(panels - 1) && vectors(panels - 1) == tile_vectors);
     T* to = c_at(at, now.row);
     i64 j = at.panel;
     for (; j < end - !whole_end; ++j, to += panel)
-      run(count, left, a_row, a_col, b + j * panel, g.b_row, nullptr, to, at.c_row, at.into, {at.b, 0});
+      run(count, left, a_row, a_col, b + j * panel, g.b_row, nullptr, to, at.c_row, into, {at.b, 0});
     return j;
   }
 
@@ -477,22 +468,20 @@ struct Product {
     T* const held = c_at(at, now.row) + (j - at.panel) * panel;
     T* const to = beside ? at.edge : held;
     const i64 to_row = beside ? panel : at.c_row;
-    const bool goes_on = at.into == Into::kGoOn;
-    const Into into = beside && !goes_on ? Into::kNothing : at.into;
-    if (beside && goes_on) copy_edge(held, at.c_row, high, columns(j), at.edge, panel, false);
+    const Into into = (p > 0 || adds) && !beside ? Into::kAdd : Into::kNothing;
     if (lying > 0) run(lying, a, a_row, a_col, b, g.b_row, nullptr, to, to_row, into, next);
     if (lying < count || count == 0)
       run(count - lying, a + lying * a_col, a_row, a_col, copied(at, j, p), width(j), nullptr, to, to_row,
           lying > 0 ? Into::kGoOn : into, next);
-    if (beside) copy_edge(at.edge, panel, high, columns(j), held, at.c_row, at.into == Into::kAdd);
+    if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, p > 0 || adds);
   }
 
-  /* A tile that reaches over the last column is computed beside C. */
-  static void copy_edge(const T* from, i64 from_row, i64 rows, i64 cols, T* to, i64 to_row, bool add) {
+  /* A tile that reaches over the last column was computed beside C. */
+  void copy_edge(const T* edge, i64 rows, i64 cols, T* c, i64 c_row, bool add) const {
     for (i64 i = 0; i < rows; ++i)
       if (add)
-        for (i64 j = 0; j < cols; ++j) to[i * to_row + j] += from[i * from_row + j];
+        for (i64 j = 0; j < cols; ++j) c[i * c_row + j] += edge[i * panel + j];
       else
-        copy_row(from + i * from_row, cols, to + i * to_row);
+        copy_row(edge + i * panel, cols, c + i * c_row);
   }
 };
