@@ -199,12 +199,7 @@ struct Product {
   }
 
   /* Reads B from such a copy. It lies panel by panel; the terms are summed as they would be without it. */
-  void read_packed(const T* copy) {
-    packed = copy;
-    if (!packed || pack_b) return;
-    panels_per_block = 1;
-    column_blocks = panels;
-  }
+  void read_packed(const T* copy) { packed = copy; }
 
   i64 packed_size() const { return g.k * ((panels - 1) * panel + width(panels - 1)); }
 
