@@ -123,7 +123,7 @@ class Block:
         return self.scope.parent is not None or slot in self.scope.facts.stored
 
     def store(self, slot: str, value: Value) -> None:
-        if value.kind.family in ("iter", "source", "generator"):
+        if value.kind.family in ("iter", "source", "generator", "pending"):
             raise Stop(f"{value.kind} as a variable")
         target = self.walker.slot_value(slot, value.kind)
         for name, text in zip(target.parts, value.parts):

@@ -144,7 +144,7 @@ def _bind(
             given[name] = b.walker.constant(default)
     if positional > len(parameters) or len(given) != len(parameters):
         raise Stop(f"the arguments of {code.co_name}")
-    if any(value.kind.family in ("iter", "source") for value in given.values()):
+    if any(value.kind.family in ("iter", "source", "pending") for value in given.values()):
         raise Stop("an iterator as an argument")
     b.walker.assume(function, "__code__", code)
     b.walker.assume(function, "__defaults__", function.__defaults__)
@@ -172,7 +172,7 @@ def give_back(b: Block) -> None:
     scope = b.scope
     assert scope.parent is not None
     result = b.pop()
-    if result.kind.family in ("iter", "source"):
+    if result.kind.family in ("iter", "source", "pending"):
         raise Stop("an iterator as a result")
     if result.kind.family == "vector":
         result = rows.returned(b, result)

@@ -47,6 +47,7 @@ char* PyLong_FromLongLong(i64); char* PyFloat_FromDouble(double); char* PyBool_F
 char* PyComplex_FromDoubles(double, double);
 char* PyTuple_New(i64); char* PyImport_ImportModule(const char*);
 char* PyObject_GetAttrString(char*, const char*); void* PyType_GetSlot(char*, int);
+char* PyList_New(i64); char* PySequence_Repeat(char*, i64);
 int PyList_SetSlice(char*, i64, i64, char*); int PyList_Append(char*, char*);
 void PyErr_Clear(); void Py_DecRef(char*);
 }
