@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from . import arithmetic, arrays, lists
+from . import arithmetic, arrays
 from .block import Block
-from .kinds import BOOL, FLOAT, INT, NUMPY, Kind, Value, array_kind, items_of
+from .kinds import BOOL, FLOAT, INT, NUMPY, Kind, Unowned, Value, array_kind, items_of
 from .walk import Stop, Walker, clean
 
 _MODULES = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
@@ -33,10 +33,6 @@ _PARAMETERS: dict[Any, tuple[str, ...]] = {
 }
 _OF_CONSTANTS: dict[Any, Kind] = {FLOAT: NUMPY["f8"], INT: NUMPY["i8"], BOOL: NUMPY["b1"]}
 _C_ORDER, _KEEP_ORDER = 0, 2
-
-
-class MadeArray(Value):
-    """An array that nobody holds yet."""
 
 
 def is_creation(function: Any) -> bool:
@@ -61,7 +57,7 @@ def create(b: Block, function: Any, args: list[Value], names: tuple[str, ...]) -
         if scalar.family != "numpy":
             raise Stop(f"{scalar} as the type of an array")
         text = b.temp(scalar.parts[0][1], arrays.cast(b, number, scalar))
-    check_place(b)
+    b.check_made_here()
     held = b.walker.variable(f"dims{len(dims)}[{len(dims)}]", "i64").partition("[")[0]
     for axis, size in enumerate(dims):
         b.line(f"{held}[{axis}] = {size};")
@@ -75,7 +71,7 @@ def create(b: Block, function: Any, args: list[Value], names: tuple[str, ...]) -
 
 def copy(b: Block, array: Value) -> Value:
     """``array.copy()``."""
-    check_place(b)
+    b.check_made_here()
     detail = array.kind.detail
     if detail.path:
         raise Stop("a copy of a view")
@@ -86,7 +82,7 @@ def copy(b: Block, array: Value) -> Value:
 def _alike(b: Block, function: Any, array: Value) -> Value:
     if array.kind.family != "array" or array.kind.detail.path:
         raise Stop(f"an array like {array.kind}")
-    check_place(b)
+    b.check_made_here()
     detail = array.kind.detail
     if function is np.ones_like and detail.scalar.family != "numpy":
         raise Stop(f"ones like {array.kind}")
@@ -121,7 +117,7 @@ def _described(b: Block, made: str, scalar: Kind, ndim: int, last: int) -> Value
     parts = [b.temp("char*", f"ARRAY({made})->data")]
     parts += [b.temp("i64", f"ARRAY({made})->dims[{axis}]") for axis in range(ndim)]
     parts += [b.temp("i64", f"ARRAY({made})->strides[{axis}]") for axis in range(ndim - 1)]
-    return MadeArray(kind, (*parts, f"(i64){made}"))
+    return Unowned(kind, (*parts, f"(i64){made}"))
 
 
 def _bound(function: Any, args: list[Value], names: tuple[str, ...]) -> dict[str, Value]:
@@ -174,19 +170,6 @@ def _code_of(dtype: Value) -> str:
     return found.str[1:] if found.isnative else ""
 
 
-def check_place(b: Block) -> None:
-    """Arrays and lists are made where the next instruction (this one, of lists) gives them to a local of the
-    loop's own function."""
-    facts = b.scope.facts
-    after = b.index + (b.scope.code.instructions[b.index].op != "STORE_FAST")
-    if b.scope.parent is not None or not b.walker.subject.makes_arrays:
-        raise Stop("an array is made")
-    plain = after == b.index or (after in facts.region and after not in facts.leaders)
-    if not plain or b.scope.code.instructions[after].op != "STORE_FAST":
-        raise Stop("an array is made in the midst of a statement")
-    b.walker.makes_arrays = True
-
-
 # -- who holds them -----------------------------------------------------------------------------------------
 def note_store(b: Block, slot: str, value: Value | None) -> None:
     """A local of the loop's function is given ``value``, or nothing."""
@@ -195,7 +178,7 @@ def note_store(b: Block, slot: str, value: Value | None) -> None:
     owned = "0"
     address = None if value is None else _address(value)
     if address is not None:
-        is_new = isinstance(value, (MadeArray, lists.MadeList))
+        is_new = isinstance(value, Unowned)
         owned = f"(char*)({address})" if is_new else f"kept({address})"
         b.walker.array_slots[slot] = None
     elif value is not None and _has_object(value.kind):

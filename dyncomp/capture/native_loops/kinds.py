@@ -481,6 +481,10 @@ class TupleValue(Value):
         self.values = tuple(values)
 
 
+class Unowned(Value):
+    """An array or a list that was just made: nobody holds it."""
+
+
 def items_of(value: Value) -> list[Value]:
     """The items of a tuple."""
     if isinstance(value, TupleValue):

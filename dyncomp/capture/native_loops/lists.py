@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import creation
 from .arithmetic import bounds
 from .block import Block
 from .kinds import (
@@ -22,6 +21,7 @@ from .kinds import (
     Kind,
     ListDetail,
     TupleValue,
+    Unowned,
     Value,
     has_tuple,
     item_tuple_kind,
@@ -32,11 +32,6 @@ from .kinds import (
     tuple_kind,
 )
 from .walk import Stop
-
-
-class MadeList(Value):
-    """A list that nobody holds yet."""
-
 
 _MADE = {
     INT: "PyLong_FromLongLong", FLOAT: "PyFloat_FromDouble", BOOL: "PyBool_FromLong",
@@ -210,7 +205,7 @@ def repeated(b: Block, value: Value, count: Value) -> Value:
 
 def made(b: Block, value: Value) -> Value:
     """The object."""
-    creation.check_place(b)
+    b.check_made_here()
     kinds, at, items = value.kind.detail, 0, []
     for kind in kinds:
         items.append(Value(kind, value.parts[at : at + len(kind.parts)]))
@@ -224,13 +219,13 @@ def made(b: Block, value: Value) -> Value:
     objects = [_make(b, item) for item in items]
     found = b.temp("char*", f"PyList_New({len(items)})")
     b.check(f"{found} != 0", "no memory")
-    for k, item in enumerate(objects):
-        b.line(f"LIST({found})->items[{k}] = {item};")
+    for k, text in enumerate(objects):
+        b.line(f"LIST({found})->items[{k}] = {text};")
     if is_repeated:
         one, found = found, b.temp("char*", f"PySequence_Repeat({found}, {value.parts[-1]})")
         b.line(f"Py_DecRef({one}); if (!{found}) PyErr_Clear();")
         b.check(f"{found} != 0", "no memory")
-    return MadeList(list_kind(kinds[0] if kinds else None), (found, f"(i64){found}"))
+    return Unowned(list_kind(kinds[0] if kinds else None), (found, f"(i64){found}"))
 
 
 def store(b: Block, target: Value, index: Value, value: Value) -> None:
