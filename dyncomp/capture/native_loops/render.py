@@ -47,6 +47,8 @@ char* PyLong_FromLongLong(i64); char* PyFloat_FromDouble(double); char* PyBool_F
 char* PyComplex_FromDoubles(double, double);
 char* PyTuple_New(i64); char* PyImport_ImportModule(const char*);
 char* PyObject_GetAttrString(char*, const char*); void* PyType_GetSlot(char*, int);
+char* PyObject_CallMethod(char*, const char*, const char*, ...);
+char* PyList_New(i64); char* PySequence_Repeat(char*, i64);
 int PyList_SetSlice(char*, i64, i64, char*); int PyList_Append(char*, char*);
 void PyErr_Clear(); void Py_DecRef(char*);
 }
@@ -155,6 +157,17 @@ static inline double float_floor_div(double x, double y) {
   if (q == 0) return __builtin_copysign(0.0, x / y);
   double whole = __builtin_floor(q);
   return q - whole > 0.5 ? whole + 1.0 : whole;
+}
+/* round(x, n) by CPython itself, which goes by way of decimal digits. */
+static bool round_to(double x, i64 digits, double* result) {
+  char* number = PyFloat_FromDouble(x);
+  char* found = number ? PyObject_CallMethod(number, "__round__", "L", digits) : 0;
+  bool is_float = found && TYPE(found) == &PyFloat_Type;
+  if (is_float) *result = LOAD(double, found + 16);
+  if (found) Py_DecRef(found);
+  else PyErr_Clear();
+  if (number) Py_DecRef(number);
+  return is_float;
 }
 /* pow, false where Python raises, gives a complex number, or NumPy warns. */
 static inline bool float_power(double x, double y, double* result) {
