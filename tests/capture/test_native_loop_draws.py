@@ -141,11 +141,13 @@ def test_a_generator_that_another_thread_uses_is_left_alone():
             held.set()
             done.wait(20)
 
+    run = Run(one_by_one)
+    run(range(5), np.random.default_rng(1), 0.0)  # compiles it
+    assert not run.record.bailed
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait(20)
-    run = Run(one_by_one)
-    threading.Timer(0.3, done.set).start()
+    threading.Timer(1.0, done.set).start()
     assert run(range(5), rng, 0.0) == one_by_one(range(5), twin, 0.0)
     assert run.record.bailed
     thread.join()
