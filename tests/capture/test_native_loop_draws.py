@@ -153,6 +153,19 @@ def test_a_generator_that_another_thread_uses_is_left_alone():
     thread.join()
 
 
+def with_keywords(it, rng, s):
+    for _ in it:
+        s += rng.uniform(high=5.0, low=4.0) + np.random.normal(scale=0.5, loc=7.0)
+        s += np.random.uniform(high=5.0, low=4.0) + np.random.randint(high=9, low=7)
+    return s
+
+
+def test_keywords():
+    run = Run(with_keywords)
+    args = [(range(9), np.random.default_rng(2), 0.0) for _ in range(2)]
+    assert seeded(run, args[0], 1) == seeded(with_keywords, args[1], 1)
+
+
 class Mine(np.random.Generator):
     pass
 

@@ -43,6 +43,8 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
     """What a call gives; None where control went elsewhere. ``taken``: stack slots of function and
     arguments."""
     if function.kind.family == "method":
+        if names:
+            raise Stop("a call of a method with keywords")
         return _method(b, function, args)
     if function.kind.family != "constant":
         raise Stop(f"a call of {function.kind}")

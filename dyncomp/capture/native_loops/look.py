@@ -298,7 +298,7 @@ class _Walk:
         args = stack[len(stack) - count :]
         del stack[len(stack) - count :]
         callee = stack.pop()
-        if callee[0] == "method":
+        if callee[0] == "method" and not names:
             stack.append(_changed(callee, args))
             return
         if callee[0] != "object":
