@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from tests.capture.native_loop_runs import Run, check
+from tests.capture.native_loop_runs import Run, check, outcome
 
 
 def stacks(it, s, stack):
@@ -162,3 +162,22 @@ def test_as_a_program():
         grid = np.random.default_rng(seed).random((20, 17)) < 0.6
         assert compiled(grid) == components(grid)
     assert compiled.config.records.native_loops[0].runs
+
+
+def searched(it, values, k, s):
+    for i in it:
+        if i * k in values:
+            s += i
+        if i + k not in values:
+            s += 100
+            values.append(i + k)
+    return s, values
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 2, 3], [1, 2.0, 3], [2**70, 3], [True, 4], [5, float("nan"), 7], [np.int64(3), 3]]
+)
+@pytest.mark.parametrize("k", [1, 2, 2**40])
+def test_search_for_an_int(values, k):
+    args = (range(12), values, k, 0)
+    assert outcome(Run(searched), args) == outcome(searched, args)

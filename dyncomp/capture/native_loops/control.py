@@ -409,6 +409,9 @@ def _contains(b: Block, instr: Instr) -> None:
     if texts.is_text(container) and texts.is_text(value):
         b.push(texts.contains(b, container, value, instr.arg))
         return
+    if container.kind.family == "list":
+        b.push(lists.contains(b, container, value, instr.arg))
+        return
     items = items_of(container) if container.kind.family == "tuple" else []
     plain = (INT, BOOL)
     if value.kind not in plain or not items or any(item.kind not in plain for item in items):

@@ -188,6 +188,15 @@ def _position(b: Block, value: Value, index: Value) -> str:
     return text
 
 
+def contains(b: Block, container: Value, value: Value, negated: bool) -> Value:
+    """``value in container`` for an int among ints."""
+    if container.kind.detail.item != INT or value.kind != INT:
+        raise Stop("a search in a list")
+    found = b.walker.temp("bool")
+    b.check(f"list_has_int({container.parts[0]}, {value.text}, &{found})", OTHER_ITEM)
+    return b.new(BOOL, f"!{found}" if negated else found, 0, 1)
+
+
 # -- lists made in the loop ---------------------------------------------------------------------------------
 def pending(items: list[Value]) -> Value:
     """A list of these items, to be made when a local gets it."""

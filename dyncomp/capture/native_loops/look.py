@@ -192,6 +192,12 @@ class _Walk:
     def load_fast(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         stack.append(local.get(name, UNKNOWN))
 
+    def contains(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        owner, value = stack.pop(), stack.pop()
+        if owner != ("items", NUMBER) or value != NUMBER:
+            raise NotScalar
+        stack.append(NUMBER)
+
     def store_fast(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         local[name] = stack.pop()
 
@@ -419,6 +425,7 @@ _PLAIN = frozenset(
 _Handler = Callable[[_Walk, Any, "dict[str, Kind]", "list[Kind]", bool], None]
 _HANDLERS: dict[str, _Handler] = {
     "LOAD_FAST": _Walk.load_fast,
+    "CONTAINS_OP": _Walk.contains,
     "STORE_FAST": _Walk.store_fast,
     "LOAD_CONST": _Walk.load_const,
     "LOAD_GLOBAL": _Walk.load_global,

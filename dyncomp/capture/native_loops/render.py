@@ -97,6 +97,18 @@ static char* new_scalar(char* type) {
   if (!made) PyErr_Clear();
   return made;
 }
+/* Whether a number is among the ints of a list; false where an item is something else. */
+static bool list_has_int(char* list, i64 wanted, bool* found) {
+  *found = false;
+  for (i64 k = 0, value; k < LIST(list)->size; k++) {
+    if (!item_int(LIST(list)->items[k], &value)) return false;
+    if (value == wanted) {
+      *found = true;
+      return true;
+    }
+  }
+  return true;
+}
 /* Take off the last item: as list_resize does. */
 static inline bool list_shrink(char* list, i64 size, char* item) {
   if (size < LIST(list)->allocated >> 1) {
