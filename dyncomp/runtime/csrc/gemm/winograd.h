@@ -247,24 +247,21 @@ struct Winograd {
 
   /* The rows that a strip sees, columns a step apart beside each other, with zeros around. */
   void copy_plane(const Strip& at, const T* image, const T* end) const {
-    T* to = at.copy;
-    const i64 seen = kStep * (at.count - 1) + kAlong;
-    for (i64 r = 0; r < seen; ++r, to += line) {
-      const i64 y = kStep * at.from + r - w.padding[0];
-      if (y < 0 || y >= w.sizes[0]) {
-        fill_zeros(to, line);
-        continue;
-      }
-      for (i64 phase = 0; phase < kStep; ++phase) {
-        T* const columns = to + phase * part;
-        const i64 x = phase - w.padding[1], all = tiles_across + 1;
-        const Inside inside(apart, x, all);
-        if (inside.from > 0) fill_zeros(columns, inside.from);
-        copy_steps(image + y * w.step[0] + (x + kStep * inside.from) * w.step[1], kStep * w.step[1],
-                   inside.to - inside.from, end, columns + inside.from);
-        if (inside.to < all) fill_zeros(columns + inside.to, all - inside.to);
+    const i64 seen = kStep * (at.count - 1) + kAlong, top = kStep * at.from - w.padding[0], all = tiles_across + 1;
+    const i64 above = least(seen, most(0, -top)), below = most(above, least(seen, w.sizes[0] - top));
+    for (i64 r = 0; r < above; ++r) fill_zeros(at.copy + r * line, line);
+    for (i64 phase = 0; phase < kStep; ++phase) {
+      const i64 x = phase - w.padding[1];
+      const Inside inside(apart, x, all);
+      T* to = at.copy + phase * part + above * line;
+      const T* from = image + (top + above) * w.step[0] + (x + kStep * inside.from) * w.step[1];
+      for (i64 r = above; r < below; ++r, to += line, from += w.step[0]) {
+        if (inside.from > 0) fill_zeros(to, inside.from);
+        copy_steps(from, kStep * w.step[1], inside.to - inside.from, end, to + inside.from);
+        if (inside.to < all) fill_zeros(to + inside.to, all - inside.to);
       }
     }
+    for (i64 r = below; r < seen; ++r) fill_zeros(at.copy + r * line, line);
   }
 
   void sum_tiles(const T* from, i64 y, i64 x, T* to) const {
