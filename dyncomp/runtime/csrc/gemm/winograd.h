@@ -14,9 +14,9 @@
 
 /* Bytes of the sums of a strip, and of what a panel of kernels makes of them. */
 constexpr i64 kSumsBytes = 896 << 10;
-/* Channels, kernels and places from which on the method pays (fewer where sums of the kernels are kept), and tiles of a
- * strip where there are more. */
-constexpr i64 kWinogradChannels = 16, kWinogradKernels = 16, kWinogradPlaces = 144, kWinogradPlacesKept = 36;
+/* Channels, kernels (by one and by two) and places from which on the method pays (fewer where sums of the kernels are
+ * kept), and tiles of a strip where there are more. */
+constexpr i64 kWinogradChannels = 16, kWinogradKernels[] = {16, 64}, kWinogradPlaces = 144, kWinogradPlacesKept = 36;
 constexpr i64 kTilesOfStrip = 48;
 /* Vectors of a panel: tall tiles read less of the kernels. */
 constexpr i64 kWinogradVectors = kTallVectors;
@@ -77,7 +77,7 @@ struct Winograd {
     if (w.channels_last && channels % kWidth != 0) return false;
     const bool few = places < kWinogradPlaces;
     if (few && (places < kWinogradPlacesKept || !keeps() || !kept_counts().can_watch)) return false;
-    return channels >= kWinogradChannels && count >= kWinogradKernels && tiles_across <= fitting();
+    return channels >= kWinogradChannels && count >= kWinogradKernels[kStride - 1] && tiles_across <= fitting();
   }
 
   /* Whether some kernel has elements that are zero in all channels beside others: it sees nothing of what lies there,
