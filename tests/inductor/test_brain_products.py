@@ -60,6 +60,7 @@ FLOAT = torch.float32
 CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "linear": (linear, (r(50, 70), r(90, 70, seed=1), r(90, seed=2)), 1),
     "three dimensions": (linear, (r(3, 25, 64), r(130, 64, seed=1), r(130, seed=2)), 1),
+    "one row": (linear, (r(1, 250), r(300, 250, seed=1), r(300, seed=2)), 1),
     "odd": (linear, (r(33, 65), r(17, 65, seed=1), r(17, seed=2)), 1),
     "few rows": (linear, (r(3, 128), r(200, 128, seed=1), r(200, seed=2)), 1),
     "turned": (turned, (r(40, 40), r(40, 40, seed=1)), 2),
