@@ -141,13 +141,13 @@ class SymbolSlot:
 @dataclass(frozen=True, slots=True)
 class OutputSlot:
     """A fresh array. ``strides`` ``None`` means C order, otherwise a dense layout (a permutation of a
-    contiguous one). ``kind`` says what :class:`OutputResult` hands out: the array, or for 0-d a NumPy or
-    Python scalar."""
+    contiguous one). ``kind`` says what :class:`OutputResult` hands out: the array, for 0-d a NumPy or
+    Python scalar, or (of arrays on a device) a copy on the CPU."""
 
     dtype: DType
     shape: tuple[Size, ...]
     strides: tuple[Size, ...] | None = None
-    kind: Literal["array", "numpy_scalar", "python_scalar"] = "array"
+    kind: Literal["array", "numpy_scalar", "python_scalar", "host"] = "array"
 
 
 @dataclass(frozen=True, slots=True)
