@@ -73,8 +73,17 @@ def trial_of(
 
 def _is_small(nodes: Iterable[Node]) -> bool:
     """Whether all that is computed takes about as long in plain Python as calls of NumPy do."""
-    sizes = [_size(var) for node in nodes for var in (*node.inputs, *node.outputs)]
+    sizes = _sizes(nodes)
     return max(sizes, default=0) <= _SMALL and sum(sizes) <= _SMALL_IN_ALL
+
+
+def largest_size(nodes: Iterable[Node]) -> int:
+    """Elements of the largest array that nodes read or make."""
+    return max(_sizes(nodes), default=0)
+
+
+def _sizes(nodes: Iterable[Node]) -> list[int]:
+    return [_size(var) for node in nodes for var in (*node.inputs, *node.outputs)]
 
 
 def _size(var: Var) -> int:
