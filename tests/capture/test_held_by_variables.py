@@ -263,7 +263,7 @@ def emptied_in_a_loop(o):
             x = box[0]
             a = a + 1
             empty(box)
-            seen.append(r() is None)
+            seen.append((r() is None, x is None))
         return a[1], seen, r() is None
 
     return f

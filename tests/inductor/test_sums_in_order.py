@@ -41,12 +41,14 @@ def test_bits_are_those_of_numpy(program, columns):
 
 def test_iterations_until_nothing_changes():
     def means(x, centres):
-        for step in range(60):
+        step = 0
+        while step < 60:
             nearest = ((x[:, None] - centres) ** 2).sum(axis=-1).argmin(axis=1)
             new = np.stack([x[nearest == j].mean(axis=0) for j in range(len(centres))])
             if (new == centres).all():
                 break
             centres = new
+            step += 1
         return centres, step
 
     x = np.random.default_rng(0).normal(size=(60, 3))

@@ -45,8 +45,8 @@ def _candidates(nest: Nest, innermost: Callable[[Nest], str]) -> list[str]:
 
 
 def is_in_order(nest: Nest) -> bool:
-    """Whether a few rows of floats are added up one after another, as NumPy adds them, however short they are:
-    programs that go on until nothing changes (means of clusters) then do so as often."""
+    """Whether a few rows of floats are added up one after another, as NumPy adds them, however short they
+    are: programs that go on until nothing changes (means of clusters) then do so as often."""
     points = math.prod(max(axis.hint, 1) for axis in nest.axes.values())
     return points <= IN_ORDER_POINTS and any(
         isinstance(n.arg, Accumulator) and n.arg.combiner == "sum" and _is_inexact(n.arg) for n in nest.nodes
