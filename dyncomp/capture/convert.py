@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
-from ..frontends.base import libraries_of
+from ..frontends.base import libraries_of, memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
 from . import _hook, generators, handlers, machine, own_builtins
 from .breaks import Break, BreakRecord, Skip
@@ -384,10 +384,8 @@ def _mutated_inputs(tracer: Tracer) -> set[str]:
 def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | None, Any]:
     if not useful and not cg.outputs:
         return None, None
-    outputs = tuple(
-        GraphOutput(v.ref.var, v.ref.kind, readonly=v.ref.readonly and not v.ref.writeable_outside)
-        for v in cg.outputs
-    )
+    outputs = tuple(map(_output, cg.outputs))
+    _refuse_shared_on_host(tracer, cg)
     mutates = bool(_mutated_inputs(tracer))
     if not outputs and not mutates:
         return None, None
@@ -396,6 +394,23 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     owner = _owner_of(tracer, cg)
     compiled = tracer.config.compile_graph(graph, tracer.config.options, examples, owner)
     return graph, compiled
+
+
+def _output(value: ArrayValue) -> GraphOutput:
+    ref = value.ref
+    kind = "host" if ref.host else ref.kind
+    return GraphOutput(ref.var, kind, readonly=ref.readonly and not ref.writeable_outside)
+
+
+def _refuse_shared_on_host(tracer: Tracer, cg: Codegen) -> None:
+    """Results on the CPU of a graph on a device are copies: they must be memory of their own."""
+    host = [v.ref.var for v in cg.outputs if v.ref.host]
+    if not host:
+        return
+    roots = [memory_of(tracer.builder, var) for var in host]
+    inputs = {inp.var.name for inp in tracer.builder.inputs}
+    if len(set(roots)) < len(roots) or inputs.intersection(roots):
+        raise Skip("tensors on the CPU that share memory beside tensors on a GPU")
 
 
 def _graph_name(tracer: Tracer) -> str:

@@ -6,6 +6,7 @@ import types
 from typing import Any
 
 from ..dataclass import dataclass, field
+from ..device import Device
 from .breaks import Break
 
 
@@ -24,6 +25,7 @@ class Decisions:
     constant_results: dict[Any, Any] = field(default_factory=dict)
     plain_generators: dict[types.CodeType, str] = field(default_factory=dict)
     shallow: set[types.CodeType] = field(default_factory=set)  # recursive, and not to be inlined to the end
+    device: Device | None = None  # of the arrays that come after numbers on the CPU
 
     def places_in(self, code: types.CodeType) -> frozenset[int]:
         """The instructions of ``code`` at which capture ends or breaks."""

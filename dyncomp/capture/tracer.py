@@ -49,6 +49,7 @@ class Tracer:
         self.env = ShapeEnv()
         self.env.locate = lambda: self.loc
         self.builder = GraphBuilder(config.table, self.env)
+        self.builder.device = decisions.device
         self.tx = TraceContext(self.builder)
         self.guards: list[Guard] = []
         self._guard_keys: set[Any] = set()

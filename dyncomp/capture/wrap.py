@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..device import CPU
+from ..dtypes import uint64
 from ..errors import Unsupported
 from ..frontends.base import ArrayFacts as Facts
 from ..frontends.base import ArrayRef
@@ -486,7 +488,13 @@ def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value
         return _wrap_scalar(tracer, frontend, obj, facts, source)
     if not facts.aligned:
         return _refused_array(tracer, obj, source, "an array whose memory is not aligned")
-    if tracer.builder.device not in (None, facts.device):
+    here = tracer.builder.device
+    if here not in (None, facts.device):
+        if _is_number_beside(frontend, facts):
+            return _wrap_number_beside(tracer, frontend, obj, facts, source)
+        if here == CPU and all(_may_stay(v) for v in tracer.inputs):
+            tracer.decisions.device = facts.device
+            raise tracer.restart
         return _refused_array(tracer, obj, source, f"an array on {facts.device} beside others elsewhere")
     index = len(tracer.builder.inputs)
     shape, strides = array_dims(tracer, obj, facts, source, index)
@@ -498,6 +506,31 @@ def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value
     tracer.input_objects[var.name] = obj
     tracer.by_ref[ref] = value
     _guard_array(tracer, obj, facts, type_, source)
+    return value
+
+
+def _is_number_beside(frontend: Any, facts: Facts) -> bool:
+    """Whether the library takes an array on the CPU for a number beside those on a device."""
+    known = facts.device == CPU and not facts.shape and facts.dtype != uint64
+    return known and bool(getattr(frontend, "takes_numbers_on_cpu", False))
+
+
+def _may_stay(value: Value) -> bool:
+    """Whether an input of a graph on the CPU may be one of a graph on a device."""
+    if not isinstance(value, ArrayValue) or value.ref.kind != "array":
+        return True
+    return value.ref.frontend == "torch" and value.ref.ndim == 0
+
+
+def _wrap_number_beside(tracer: Tracer, frontend: Any, obj: Any, facts: Facts, source: Source) -> Value:
+    """An array without dimensions on the CPU, passed by value to a graph on a device."""
+    var = tracer.builder.add_input(ArrayType(facts.dtype, (), ()), "scalar", source.expr())
+    ref = ArrayRef(var, "array", frontend.name, host=True)
+    value = ArrayValue(ref, facts.pytype, source)
+    tracer.inputs.append(value)
+    tracer.input_objects[var.name] = obj
+    tracer.by_ref[ref] = value
+    _guard_array(tracer, obj, facts, var.type, source)
     return value
 
 

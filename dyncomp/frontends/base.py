@@ -90,6 +90,7 @@ class DeviceLibrary:
     device's name, its number of multiprocessors, whether it copies by tensor descriptors.
     ``deterministic()``: whether the program asks for the same bits each time. ``routines``: names of ops with
     the library's own function on its arrays. ``graphs``: how launches are recorded and replayed, if they can.
+    ``full`` also takes 0-d arrays, those on the CPU too; ``to_host(array)``: a copy on the CPU.
     """
 
     empty: Callable[..., Any]
@@ -109,6 +110,7 @@ class DeviceLibrary:
     deterministic: Callable[[], bool]
     routines: tuple[tuple[str, Callable[..., Any]], ...] = ()
     graphs: GraphRecorder | None = None
+    to_host: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ class ArrayRef:
     ``frontend``: the name of the library it belongs to. ``readonly``: writing raises, in captured code;
     with ``writeable_outside`` the program's own array is writeable, and left to plain Python to write.
     ``part``: an array and the attribute of it (``"real"``): a copy of it in the graph, a view in
-    the program.
+    the program. ``host``: in a graph on a device, an array that the program sees on the CPU.
     """
 
     var: Var
@@ -173,6 +175,7 @@ class ArrayRef:
     mask: Var | None = None
     writeable_outside: bool = False
     part: tuple[ArrayRef, str] | None = None
+    host: bool = False
 
     @property
     def dtype(self) -> DType:

@@ -22,8 +22,9 @@ from ..symint import Dim, ShapeEnv, SymInt, product, same
 
 # How a graph's caller passes an input, or gets an output back. ``array``: an array object.
 # ``scalar``: a zero-dimensional value passed by value (Python or NumPy scalar; as an output: the
-# frontend's scalar object). ``python``: as an output, a Python bool, int, float or complex.
-KINDS = ("array", "scalar", "python")
+# frontend's scalar object). ``python``: as an output, a Python bool, int, float or complex. ``host``: as an
+# output of a graph on a device, a new array on the CPU.
+KINDS = ("array", "scalar", "python", "host")
 
 COPY = "copy_"
 

@@ -384,7 +384,7 @@ class _Parser:
     def _output(self, expr: ast.expr) -> GraphOutput:
         hidden, expr = _unwrapped(expr, ("hidden",))
         readonly, expr = _unwrapped(expr, ("readonly",))
-        kind, expr = _unwrapped(expr, ("scalar", "python"))
+        kind, expr = _unwrapped(expr, ("scalar", "python", "host"))
         if not isinstance(expr, ast.Call):
             return GraphOutput(self._var(expr), kind or "array", None, bool(hidden), bool(readonly))
         arguments = list(expr.args)

@@ -402,7 +402,12 @@ class Planner:
         return SymbolSlot("shape" if symbol.kind == "dim" else "stride", symbol.index, symbol.axis)
 
 
-_OUTPUT_KINDS: dict[str, Any] = {"array": "array", "scalar": "numpy_scalar", "python": "python_scalar"}
+_OUTPUT_KINDS: dict[str, Any] = {
+    "array": "array",
+    "scalar": "numpy_scalar",
+    "python": "python_scalar",
+    "host": "host",
+}
 _SCALAR_KINDS: dict[str, Any] = {
     "bool": "bool",
     "int": "int",

@@ -24,6 +24,7 @@ ALONE = [
     programs.test_unaligned_arrays_are_copied,
     programs.test_results_are_the_next_arguments,
     programs.test_a_result_may_get_other_memory,
+    programs.test_temporaries_lie_apart_from_results,
 ]
 COUNTED = [
     programs.test_a_loop_copies_nothing,

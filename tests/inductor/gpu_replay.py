@@ -191,3 +191,19 @@ def test_a_result_may_get_other_memory(device: str = "cpu") -> None:
         y = compiled(x)
         equal(y, stepped(x))
         y.resize_(80, 60).fill_(7)
+
+
+def staged(x: Any, w: Any) -> Any:
+    return torch.mm(torch.mm(torch.mm(x, w), w), w) + 1
+
+
+def test_temporaries_lie_apart_from_results(device: str = "cpu") -> None:
+    """One recording is replayed while the result of another is held."""
+    compiled = replayed(staged)
+    w = r(64, 64, seed=1, device=device) / 8
+    kept: list[Any] = []
+    for k in range(14):
+        x = r(64, 64, seed=k, device=device)
+        kept = [*kept[-1:], (compiled(x, w), staged(x, w))]
+        for got, want in kept:
+            equal(got, want)

@@ -147,6 +147,7 @@ STREAM = 4711
 
 
 RECORDED: list[Any] = []
+ON_CPU: list[Any] = []
 
 
 def record(index: int, run: Any, pool: Any) -> Any:
@@ -180,17 +181,18 @@ def on_a_pretended_gpu(monkeypatch: Any, folder: Any) -> Iterator[None]:
     pretend(monkeypatch)
     InterpretedDriver.launched.clear()
     RECORDED.clear()
+    ON_CPU.clear()
     with torch.no_grad():
         yield
 
 
 def pretend(monkeypatch: Any) -> None:
-    """Have torch's tensors be on the device cuda:0."""
+    """Have torch's tensors be on the device cuda:0, but for those ``ON_CPU``."""
     import torch
 
     from dyncomp.capture import wrap
-    from dyncomp.device import Device
-    from dyncomp.frontends.torch import devices, facts
+    from dyncomp.device import CPU, Device
+    from dyncomp.frontends.torch import devices, facts, state
     from dyncomp.frontends.torch.frontend import TorchFrontend
     from dyncomp.inductor.gpu import compile as gpu
 
@@ -224,7 +226,9 @@ def pretend(monkeypatch: Any) -> None:
         graphs=dataclasses.replace(devices.GRAPHS, record=record, is_recording=lambda: False),
     )
     owner = dataclasses.replace(TorchFrontend.owner, devices=library)
-    monkeypatch.setattr(facts, "device_of", lambda tensor: Device("cuda", 0))
+    place = Device("cuda", 0)
+    monkeypatch.setattr(facts, "device_of", lambda t: CPU if any(t is x for x in ON_CPU) else place)
+    monkeypatch.setattr(state, "current_device", lambda: 0)
     monkeypatch.setattr(wrap, "dlpack_device", lambda device: (1, 0))
     monkeypatch.setattr(devices, "_place", lambda device: torch.device("cpu"))
     monkeypatch.setattr(TorchFrontend, "owner", owner)

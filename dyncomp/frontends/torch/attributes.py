@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
+from ...device import CPU
 from ...errors import Unsupported
 from ...symint import Dim, SymInt, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple
@@ -13,6 +14,7 @@ from . import autocast, state
 from .facts import TO_TORCH
 from .library import torch
 from .operands import axis_of, convert, need_tensor
+from .placement import kind_of
 from .rules import RuleTable, resolve
 
 TABLE = RuleTable()
@@ -69,13 +71,18 @@ def dtype(tx: TraceContext, self: Any) -> Any:
 
 @TABLE.attribute("device")
 def device(tx: TraceContext, self: Any) -> Any:
-    place = need_tensor(self).type.device
-    return torch.device(str(place))
+    x = need_tensor(self)
+    return torch.device(str(CPU if x.host else x.type.device))
 
 
 @TABLE.attribute("is_cuda")
 def is_cuda(tx: TraceContext, self: Any) -> bool:
-    return need_tensor(self).type.device.kind == "cuda"
+    return kind_of(need_tensor(self)) == "cuda"
+
+
+@TABLE.attribute("is_cpu")
+def is_cpu(tx: TraceContext, self: Any) -> bool:
+    return kind_of(need_tensor(self)) == "cpu"
 
 
 @TABLE.attribute("layout")
@@ -111,7 +118,6 @@ def _always(answer: bool) -> Callable[..., bool]:
 
 for _name in ("is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"):
     TABLE.attribute(_name)(_always(False))
-TABLE.attribute("is_cpu")(_always(True))
 for _name in ("is_complex", "is_conj", "is_neg"):
     TABLE.both(_name)(_always(False))
 

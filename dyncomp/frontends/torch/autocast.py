@@ -18,6 +18,7 @@ from ..base import ArrayRef, Rule, TraceContext
 from .facts import FROM_TORCH
 from .library import torch
 from .operands import convert, tensor
+from .placement import kind_of, refs_in
 
 MODE = "torch.autocast"
 KINDS = ("cpu", "cuda")
@@ -131,7 +132,9 @@ def under_autocast(rule: Rule, name: str) -> Rule:
     def cast(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
         if not is_on(tx):
             return rule(tx, *args, **kwargs)
-        kinds = {ref.type.device.kind for ref in _refs([*args, *kwargs.values()]) if ref.kind == "array"}
+        kinds = {kind_of(ref) for ref in refs_in([*args, *kwargs.values()]) if ref.kind == "array"}
+        if len(kinds) > 1 and name in _AS_EVER:
+            return rule(tx, *args, **kwargs)
         if len(kinds) > 1:
             raise Unsupported("tensors of several devices under autocast")
         kind = next(iter(kinds), "cpu")
@@ -163,7 +166,7 @@ def _wanted(
     if on_gpu and name in _WIDE_BY_DEFAULT_CUDA:
         return None if _says_dtype(args, kwargs) else float32
     if name in _PROMOTED and (on_gpu or name not in _AS_EVER_CPU):
-        found = [ref.dtype for ref in _refs([*args, *kwargs.values()]) if _is_eligible(ref)]
+        found = [ref.dtype for ref in refs_in([*args, *kwargs.values()]) if _is_eligible(ref)]
         if len({d for d in found if d is not float32}) > 1:
             raise Unsupported("float16 and bfloat16 under autocast")
         return max(found, key=_WIDTH.__getitem__, default=None)
@@ -178,14 +181,6 @@ def _says_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def _is_eligible(ref: ArrayRef) -> bool:
     return ref.kind == "array" and ref.dtype in _ELIGIBLE
-
-
-def _refs(values: Any) -> list[ArrayRef]:
-    if isinstance(values, ArrayRef):
-        return [values]
-    if isinstance(values, (list, tuple)):
-        return [ref for value in values for ref in _refs(value)]
-    return []
 
 
 def _cast(tx: TraceContext, value: Any, dtype: DType) -> Any:

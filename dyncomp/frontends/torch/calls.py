@@ -27,6 +27,7 @@ from .formats import is_channels_last, is_channels_last_3d
 from .library import torch
 from .operands import as_own, need_tensor, tensor, write
 from .owner import OWNER
+from .placement import puts
 from .rules import RuleTable, resolve
 
 _CONSTANTS = (bool, int, float, str, type(None), torch.dtype, torch.layout)
@@ -383,8 +384,8 @@ def _check_places(opening: _Opening) -> None:
 
 def _constant(tx: TraceContext, call: _Call) -> tuple[_Found, list[ArrayRef]]:
     """A call without tensors is made at capture."""
-    if tx.builder.device not in (None, CPU):
-        raise Unsupported(f"a tensor on the CPU among those on {tx.builder.device}")
+    tx.builder.device = tx.builder.device or CPU
+    puts(tx, True)
     found = _tried_on(call, _Opening(), {}, [], "cpu")
     made = [OWNER.to_numpy(result) for result in _leaves(call.on((), ()))]
     if sum(array.size for array in made) > _LARGEST_CONSTANT:

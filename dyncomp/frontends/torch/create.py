@@ -16,9 +16,10 @@ from ...symint import Dim, SymInt
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit, exact_value
 from . import state
-from .facts import TO_TORCH
+from .facts import DEVICES, TO_TORCH
 from .library import torch
 from .operands import Number, convert, need_tensor, only_defaults, tensor, to_var
+from .placement import device_named, puts
 from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
 from .rules import RuleTable
 from .shape import dense_copy, is_dense, sizes_of
@@ -46,16 +47,18 @@ def check_placement(tx: TraceContext, keywords: dict[str, Any], fresh: bool = Fa
 
 
 def _check_device(tx: TraceContext, device: Any, fresh: bool) -> None:
-    """All tensors of a graph are on one device: whether a new one would be there."""
-    here = tx.builder.device or CPU
-    if device is None:
-        if fresh and here != CPU:
-            raise Unsupported(f"a tensor on the CPU among those on {here}")
-        if fresh:
-            tx.builder.device = CPU
+    """All tensors of a graph are on one device, or on the CPU: where a new one is."""
+    if device is None and not fresh:
         return
-    wanted = torch.device(device)
-    if wanted.type != here.kind or (here != CPU and wanted.index != here.index):
+    wanted = CPU if device is None else device_named(tx, device)
+    here = tx.builder.device
+    if here is None and fresh and wanted.kind in DEVICES:
+        here = tx.builder.device = wanted
+    if wanted == CPU and here not in (None, CPU):
+        puts(tx, True)
+    elif wanted == (here or CPU):
+        puts(tx, False)
+    else:
         raise Unsupported(f"a tensor on {wanted} among those on {here}")
 
 
@@ -282,7 +285,7 @@ for _name, _dtype in {
 @TABLE.method("to")
 def to(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
     x = need_tensor(self)
-    wanted = x.dtype
+    wanted, on_host = x.dtype, x.host
     copy = bool(kwargs.pop("copy", False))
     kwargs.pop("non_blocking", None)
     if kwargs.pop("memory_format", None) is not None:
@@ -290,15 +293,32 @@ def to(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
     for value in (*args, *kwargs.values()):
         if is_tensor(value):
             wanted = need_tensor(value).dtype
+            on_host = value.host
         elif isinstance(value, torch.dtype):
             wanted = parse_dtype(value)
         elif value is None or value is False:
             continue
         elif isinstance(value, (str, torch.device)):
-            _check_device(tx, value, False)
+            on_host = _is_on_host(tx, value)
         else:
             raise Unsupported(f"to({value!r})")
-    return cast(tx, x, wanted, copy)
+    return _moved(tx, x, wanted, on_host, copy)
+
+
+def _is_on_host(tx: TraceContext, device: Any) -> bool:
+    """Whether a device that a tensor is moved to is the CPU while the graph is on another."""
+    place, here = device_named(tx, device), tx.builder.device or CPU
+    if place not in (CPU, here):
+        raise Unsupported(f"a tensor on {place} among those on {here}")
+    return place != here
+
+
+def _moved(tx: TraceContext, x: ArrayRef, dtype: DType, on_host: bool, copy: bool = False) -> ArrayRef:
+    """In another dtype, and from the CPU to the graph's device or not."""
+    if on_host and not x.host:
+        raise Unsupported("a tensor on a GPU moved to the CPU")
+    puts(tx, on_host)
+    return cast(tx, x, dtype, copy or (x.host and not on_host))
 
 
 @TABLE.method("type")
@@ -313,14 +333,22 @@ def type_of(tx: TraceContext, self: Any, dtype: Any = None, non_blocking: Any = 
 
 @TABLE.method("type_as")
 def type_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
-    return cast(tx, need_tensor(self), need_tensor(other).dtype)
+    target = need_tensor(other)
+    return _moved(tx, need_tensor(self), target.dtype, target.host)
 
 
 @TABLE.method("cpu")
 def cpu(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
     only_defaults(memory_format=memory_format)
-    _check_device(tx, "cpu", False)
-    return need_tensor(self)
+    return to(tx, self, "cpu")
+
+
+@TABLE.method("cuda")
+def cuda(
+    tx: TraceContext, self: Any, device: Any = None, non_blocking: Any = False, memory_format: Any = None
+) -> ArrayRef:
+    only_defaults(memory_format=memory_format)
+    return to(tx, self, "cuda" if device is None else torch.device(device))
 
 
 def _limits(kind: Any) -> Any:

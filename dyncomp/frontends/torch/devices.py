@@ -26,6 +26,10 @@ def _empty(shape: Sequence[int], strides: Sequence[int] | None, name: str, devic
 
 
 def _full(value: Any, name: str, device: Device) -> Any:
+    if isinstance(value, torch.Tensor):
+        if value.device.type != "cpu":
+            return value
+        value = value.item()
     return torch.full((), value, dtype=getattr(torch, name), device=_place(device))
 
 
@@ -150,6 +154,11 @@ def _holders(array: Any) -> int:
     return count
 
 
+def _to_host(array: Any) -> Any:
+    with torch.no_grad():
+        return array.to("cpu")
+
+
 GRAPHS = GraphRecorder(
     record=_record,
     is_recording=lambda: torch.cuda.is_current_stream_capturing(),
@@ -180,4 +189,5 @@ LIBRARY = DeviceLibrary(
     torch.are_deterministic_algorithms_enabled,
     ON_DEVICES,
     GRAPHS,
+    _to_host,
 )

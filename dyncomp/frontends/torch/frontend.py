@@ -13,6 +13,7 @@ from .autograd_functions import implementation
 from .calls import add_routines
 from .library import torch
 from .owner import OWNER
+from .placement import placed
 from .rules import RuleTable
 
 _MODULES = (
@@ -48,6 +49,7 @@ class TorchFrontend:
     array_types: tuple[type, ...] = facts.ARRAY_TYPES
     owner = OWNER
     hashes_identity = True  # a tensor's hash is its identity's
+    takes_numbers_on_cpu = True  # beside tensors on a GPU
 
     @cached_property
     def rules(self) -> RuleTable:
@@ -66,18 +68,19 @@ class TorchFrontend:
             rule = self.rules.functions.get(fn)
         except TypeError:  # unhashable
             return None
-        return None if rule is None else autocast.under_autocast(rule, getattr(fn, "__name__", ""))
+        return None if rule is None else _wrapped(rule, getattr(fn, "__name__", ""))
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
         rule = self.rules.methods.get(name)
-        return None if rule is None else autocast.under_autocast(rule, name)
+        return None if rule is None else _wrapped(rule, name)
 
     def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
-        return self.rules.attributes.get(name)
+        rule = self.rules.attributes.get(name)
+        return None if rule is None else placed(rule, name)
 
     def find_operator(self, name: str) -> Rule | None:
         rule = self.rules.operators.get(name)
-        return None if rule is None else autocast.under_autocast(rule, name)
+        return None if rule is None else _wrapped(rule, name)
 
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, torch.Tensor)
@@ -119,3 +122,7 @@ class TorchFrontend:
 
     def is_constant(self, obj: Any) -> bool:
         return issubclass(type(obj), _CONSTANT_TYPES) or obj is torch.Tensor or obj is torch.Size
+
+
+def _wrapped(rule: Rule, name: str) -> Rule:
+    return placed(autocast.under_autocast(rule, name), name)

@@ -90,6 +90,16 @@ def capturing_is(_: Any, expected: bool) -> bool:
     return torch._C._cuda_isCurrentStreamCapturing() is expected
 
 
+def current_device() -> int:
+    """The number of the GPU that ``device="cuda"`` names in this thread."""
+    index: int = torch.cuda.current_device()
+    return index
+
+
+def current_device_is(_: Any, expected: int) -> bool:
+    return current_device() == expected
+
+
 def problem(state: State) -> str:
     """Why nothing is captured in this state; empty where it is."""
     _, _, _, function_modes, dispatch_modes, _, _ = state

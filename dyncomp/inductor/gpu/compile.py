@@ -64,7 +64,8 @@ def _replay(module: Any, planned: Planned, library: DeviceLibrary, graph: Graph)
     if reason:
         log.warning("%s is not recorded: %s", graph.name, reason)
         return
-    module.run = Replayed(module.run, planned.plan, library, graph.device, graph.name)
+    replayed = Replayed(module.run, planned.plan, library, graph.device, graph.name)
+    module.fresh, module.run = replayed.fresh, replayed
 
 
 def build_for_device(
@@ -101,7 +102,11 @@ def build_for_device(
     }
     ready = [kernel for kernel in wrapper.kernels.values() if not kernel.symbols]
     if len(ready) > 1:
-        driver.prepare([(getattr(module, kernel.name), kernel) for kernel in ready], aligned=True)
+        previous = library.enter(graph.device.index)  # kernels are compiled for the current device
+        try:
+            driver.prepare([(getattr(module, kernel.name), kernel) for kernel in ready], aligned=True)
+        finally:
+            library.leave(previous)
     for k, constant in enumerate(planned.plan.constants):
         names[f"constant{k}"] = library.upload(constant, graph.device)
     names |= wrapper.functions
@@ -113,12 +118,14 @@ def build_for_device(
     names |= {
         "device": graph.device,
         "empty": library.empty,
+        "fresh": library.empty,
         "full": _full_of(owner, library),
         "scratch": library.scratch,
         "window": library.window,
         "without_gradient": library.without_gradient,
         "pointer": library.pointer,
         "item": library.item,
+        "to_host": library.to_host,
         "matmul": library.matmul,
         "stream_of": library.stream,
         "enter": library.enter,

@@ -7,7 +7,8 @@ the recorded one, and within somebody else's recording, run as they are.
 
 Results are the memory that a recording writes. It is replayed again when nobody holds them any more (their
 storages are counted); as long as somebody does, another recording takes its turn, up to ``MOST_GIVEN``, and
-then one whose results are copied. All share one pool of memory for temporaries.
+then one whose results are copied. All share one pool of memory for temporaries; results are not of it, for
+a recording that is replayed writes its temporaries where others have free memory of the pool.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 from ...dataclass import dataclass
 from ...device import Device
 from ...frontends.base import DeviceLibrary, GraphRecorder
-from ..launch import InputSlot, LaunchPlan
+from ..launch import InputSlot, LaunchPlan, OutputSlot
 
 log = logging.getLogger("dyncomp.gpu")
 
@@ -43,7 +44,7 @@ def why_not(plan: LaunchPlan, library: DeviceLibrary) -> str:
         return "the library records no launches"
     if plan.symbols:
         return "sizes are known at the call only"
-    if any(out.kind != "array" for out in plan.outputs):
+    if any(out.kind not in ("array", "host") for out in plan.outputs):
         return "a result is a number in Python"
     if any(slot.kind != "array" and slot.kind not in _NUMBERS for slot in plan.inputs):
         return "an argument is neither an array nor a number"
@@ -91,6 +92,7 @@ class Replayed:
         assert library.graphs is not None
         self.run = run
         self.slots = plan.inputs
+        self.results = plan.outputs
         self.library = library
         self.graphs: GraphRecorder = library.graphs
         self.device = device
@@ -105,6 +107,15 @@ class Replayed:
         self.pool: Any = None
         self.left = MOST_RECORDINGS
         self.lock = threading.Lock()
+        # results made ahead of the recording that a thread makes
+        self.ready: list[Any] = []
+        self.recorder = -1
+
+    def fresh(self, shape: Sequence[int], strides: Sequence[int] | None, name: str, device: Device) -> Any:
+        """Memory for a result: what is made while a call is recorded was there before."""
+        if self.ready and self.recorder == threading.get_ident():
+            return self.ready.pop(0)
+        return self.library.empty(shape, strides, name, device)
 
     def __call__(self, *inputs: Any) -> Any:
         if self.left < 0 or self.graphs.is_recording():
@@ -144,7 +155,7 @@ class Replayed:
         for k, last in known.numbers.items():
             if inputs[k] is not last:
                 self.graphs.fill(known.own[k], inputs[k])
-                known.numbers[k] = inputs[k]
+                known.numbers[k] = _known(inputs[k])
 
     # -- which recording ----------------------------------------------------------------------
     def _free(self, inputs: Sequence[Any], known: _Inputs) -> _Recording | None:
@@ -190,7 +201,7 @@ class Replayed:
             if slot.kind != "array":
                 assert slot.dtype is not None
                 own[k] = self.library.full(inputs[k], slot.dtype.name, self.device)
-                numbers[k] = inputs[k]
+                numbers[k] = _known(inputs[k])
             elif k in self.moving:
                 own[k] = self._copy_of(slot, inputs[k])
         fixed = [(k, place) for k, place in zip(self.arrays, places) if k not in self.moving]
@@ -221,12 +232,16 @@ class Replayed:
         try:
             if not self.recordings:
                 self.run(*tried)
+            self.ready = [self._result(slot) for slot in self.results]
+            self.recorder = threading.get_ident()
             replay, outputs, pool = self.graphs.record(self.device.index, lambda: self.run(*own), self.pool)
         except Exception as error:
             self._forget()
             self.left = -1
             log.warning("%s cannot be recorded, its kernels are launched one by one: %s", self.name, error)
             return
+        finally:
+            self.ready.clear()
         self.pool = pool
         small = sum(map(self.graphs.size, outputs)) <= MOST_BYTES
         places = [*map(self.library.pointer, outputs)]
@@ -237,11 +252,19 @@ class Replayed:
         else:
             self.copied = made
 
+    def _result(self, slot: OutputSlot) -> Any:
+        return self.library.empty(slot.shape, slot.strides, slot.dtype.name, self.device)
+
     def _copy_of(self, slot: InputSlot, value: Any) -> Any:
         assert slot.dtype is not None
         made = self.library.empty(value.shape, self.graphs.strides(value), slot.dtype.name, self.device)
         self.graphs.copy([made], [value])
         return made
+
+
+def _known(number: Any) -> Any:
+    """A number that need not be filled in again; arrays without dimensions may be written to."""
+    return number if isinstance(number, (bool, int, float, complex)) else None
 
 
 def _picker(numbers: list[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:

@@ -142,7 +142,7 @@ class Wrapper:
             number += 1
         for out in plan.outputs:
             strides = self.strides(out.shape, out.strides)
-            self.line(f"b{number} = empty({self.shape(out.shape)}, {strides}, {out.dtype.name!r}, device)")
+            self.line(f"b{number} = fresh({self.shape(out.shape)}, {strides}, {out.dtype.name!r}, device)")
             self.address(number, True)
             number += 1
         if plan.arena:
@@ -363,9 +363,8 @@ class Wrapper:
     def result(self, result: Result) -> str:
         first = len(self.plan.inputs)
         if isinstance(result, OutputResult):
-            kind = self.plan.outputs[result.index].kind
-            name = f"b{first + result.index}"
-            return name if kind == "array" else f"item({name})"
+            hand_out = _HAND_OUT[self.plan.outputs[result.index].kind]
+            return f"{hand_out}(b{first + result.index})" if hand_out else f"b{first + result.index}"
         if isinstance(result, InputResult):
             return f"in{result.index}"
         if isinstance(result, ConstantResult):
@@ -373,6 +372,10 @@ class Wrapper:
         base = f"in{result.index}" if result.base == "input" else f"b{first + result.index}"
         shape, strides = self.shape(result.shape), self.shape(result.strides)
         return f"as_strided({base}, {shape}, {strides}, {self.size(result.offset)}, {result.dtype.name!r})"
+
+
+# How a fresh output is handed out, by its kind.
+_HAND_OUT = {"array": "", "numpy_scalar": "item", "python_scalar": "item", "host": "to_host"}
 
 
 def _made_by_routine(step: Any) -> int | None:

@@ -18,6 +18,8 @@ namespace {
 
 #include "shifts.h"
 
+#include "winograd_sums.h"
+
 #include "winograd.h"
 
 #include "depth.h"
@@ -27,6 +29,8 @@ namespace {
 #include "vector.h"
 
 #include "multiply.h"
+
+#include "widen.h"
 
 #include "softmax.h"
 
