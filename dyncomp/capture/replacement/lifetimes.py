@@ -3,8 +3,8 @@
 A continuation is given the locals that may still be read, and those others whose objects are at hand, were
 found outside, or hold what the captured part takes away from where it was found: that an object goes can be
 seen (weak references, ``__del__``, memory). What exists only as a value of the graph, and a number or a
-text, is not made for that. A generator that nobody reads any more is closed when the frame lets go of it, in plain Python
-when its variable is assigned or the function returns: its variable is handed on too.
+text, is not made for that. A generator that nobody reads any more is closed when the frame lets go of it, in
+plain Python when its variable is assigned or the function returns: its variable is handed on too.
 """
 
 from __future__ import annotations
