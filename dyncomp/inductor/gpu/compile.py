@@ -113,7 +113,13 @@ def build_for_device(
     device = choose.Device(library, driver, graph.device.index, tuning, choices_in(cache))
     for function, made in wrapper.choices.items():
         names[function] = choose.Choice(
-            made.kernels, device, made.plain, made.usual, made.repeatable, made.needs_alignment
+            made.kernels,
+            device,
+            made.plain,
+            made.usual,
+            made.repeatable,
+            made.needs_alignment,
+            made.symbols,
         )
     names |= {
         "device": graph.device,

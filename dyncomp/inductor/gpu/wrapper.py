@@ -201,7 +201,16 @@ class Wrapper:
         if templates.space:
             self.line(f"space = scratch({templates.space}, device)")
             places.append("pointer(space)")
-        self.line(f"{function}({function}_plain, stream, {', '.join(places)})")
+        places += templates.symbols
+        chosen = f"{function}({function}_plain, stream, {', '.join(places)})"
+        tests = [f"{extent} < {NARROW}" for extent in templates.extents]
+        if not tests:
+            self.line(chosen)
+            return
+        self.line(f"if {' and '.join(tests)}:")
+        self.line(f"    {chosen}")
+        self.line("else:")
+        self.line(f"    {function}_plain()")
 
     def one_by_one(self, step: Alternatives) -> None:
         made = [_made_by_routine(inner) for inner in step.plain]

@@ -17,8 +17,8 @@ from .nest import Nest, Node, index_of, map_axes
 # Elements of a program's block, by what the program does.
 POINTWISE_ELEMENTS = 1024
 TILE = (32, 64)
-# Where accesses disagree, those along another axis count from this share of the bytes on (a bias is read from the
-# cache).
+# Where accesses disagree, those along another axis count from this share of the bytes on (a bias is read
+# from the cache).
 CROSSING = 1 / 8
 # A reduced axis up to this long is held in registers of one program: of all arrays that run along it so many
 # elements, of each so many.
