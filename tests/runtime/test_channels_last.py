@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dyncomp.prims.convolution import convolution_ref
 from dyncomp.runtime import _launch, num_threads, set_num_threads
 from tests.runtime.test_gemm import LETTERS, MARGIN, SETS
-from tests.runtime.test_windows import Case, cases
+from tests.runtime.test_windows import STEPS, Case, cases, check_what_is_not_finite
 
 
 def convolve(
@@ -111,6 +111,8 @@ def test_any_sizes(
 
 LARGE = [
     Case(64, 150, (30, 41), (3, 3), padding=(1, 1)),
+    Case(48, 70, (30, 59), (3, 3), stride=(2, 2), padding=(0, 1)),
+    Case(160, 32, (19, 25), (3, 3), padding=(2, 1)),
     Case(3, 70, (60, 90), (7, 7), stride=(2, 2), padding=(3, 3)),
     Case(300, 520, (7, 7), (3, 3), padding=(1, 1)),
     Case(33, 40, (61, 90), (5, 3), stride=(2, 1), dilation=(2, 2), padding=(4, 1)),
@@ -130,3 +132,30 @@ def test_the_bits_do_not_depend_on_threads(case: Case, last: bool, depthwise: bo
     finally:
         set_num_threads(before)
     assert all(np.array_equal(found[0], other) for other in found)
+
+
+@pytest.mark.parametrize("stride", STEPS)
+@pytest.mark.parametrize("dtype", sorted(LETTERS))
+@pytest.mark.parametrize("name", SETS)
+def test_what_is_not_finite(name: str, dtype: str, stride: tuple[int, int]) -> None:
+    def call(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        innermost = np.ascontiguousarray(x.transpose(1, 2, 0)).transpose(2, 0, 1)
+        return convolve(name, case, innermost, w, last=True, depthwise=False)
+
+    check_what_is_not_finite(call, stride, dtype)
+
+
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("stride", STEPS)
+def test_depthwise_sees_what_is_not_finite_where_it_is(stride: tuple[int, int], last: bool) -> None:
+    case = Case(33, 33, (18, 45), (3, 3), stride=stride, padding=(1, 1))
+    rng = np.random.default_rng(0)
+    x = image(case, "float32", "last" if last else "rows", rng)
+    w = rng.standard_normal((33, 1, 3, 3)).astype(np.float32)
+    x[5, 0, 0], x[32, 17, 44], x[0, 9, 20] = np.inf, np.nan, -np.inf
+    w[7, 0, 1, 2], w[20, 0, 0, 0] = np.inf, np.nan
+    params = {"stride": stride, "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 33}
+    with np.errstate(all="ignore"):
+        wanted = convolution_ref(x[None], w, **params)[0]
+    found = convolve(None, case, x, w, last, depthwise=True)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

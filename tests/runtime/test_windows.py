@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -120,6 +122,8 @@ LARGE = [
     Case(64, 48, (29, 31), (3, 3), padding=(2, 0)),
     Case(16, 100, (13, 90), (3, 3), padding=(0, 3)),
     Case(150, 17, (12, 12), (3, 3), padding=(1, 1)),
+    Case(60, 75, (31, 41), (3, 3), stride=(2, 2), padding=(1, 1)),
+    Case(130, 20, (26, 70), (3, 3), stride=(2, 2), padding=(0, 2)),
     Case(1, 1, (1, 5000), (1, 9), dilation=(1, 3), padding=(0, 12)),
 ]
 
@@ -143,30 +147,33 @@ def test_the_bits_do_not_depend_on_threads(case: Case) -> None:
     assert all(np.array_equal(found[0], other) for other in found)
 
 
-@pytest.mark.parametrize("dtype", sorted(LETTERS))
-@pytest.mark.parametrize("name", SETS)
-def test_what_is_not_finite_goes_no_further_than_it_is_seen(name: str, dtype: str) -> None:
-    case = Case(20, 18, (17, 39), (3, 3), padding=(1, 1))
+def check_what_is_not_finite(call: Callable[..., np.ndarray], stride: Pair, dtype: str) -> None:
+    """It goes no further than it is seen, and its results are those of products: ``call(case, x, w)``."""
+    case = Case(48, 18, (17, 39), (3, 3), stride=stride, padding=(1, 1))
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((20, 17, 39)).astype(dtype)
-    w = rng.standard_normal((18, 20, 3, 3)).astype(dtype)
+    x = rng.standard_normal((48, 17, 39)).astype(dtype)
+    w = rng.standard_normal((18, 48, 3, 3)).astype(dtype)
     w[3] = 0
-    plain = convolve(name, case, x, w)
+    plain = call(case, x, w)
     large = np.finfo(dtype).max
+    seen = np.zeros(case.sizes)
     for place, value in (
         ((0, 0, 0), np.inf),
         ((5, 8, 8), -np.inf),
         ((7, 3, 21), np.nan),
         ((9, 12, 30), large / 16),
+        ((11, 16, 38), np.inf),
     ):
         x[place] = value
+        seen[place[1:]] = 1
     x[3, 14:, 5] = np.inf
     x[4, 14:, 5] = -np.inf
+    seen[14:, 5] = 1
     w[5, 2, 1, 1] = np.nan
     w[6, 2] = large / 64
-    found = convolve(name, case, x, w)
+    found = call(case, x, w)
+    params = {"stride": stride, "padding": ((1, 1), (1, 1)), "dilation": (1, 1)}
     with np.errstate(all="ignore"):
-        params = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1)}
         wanted = convolution_ref(x[None], w, **params)[0]
         most = convolution_ref(abs(x[None]), abs(w), **params)[0]
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
@@ -174,36 +181,52 @@ def test_what_is_not_finite_goes_no_further_than_it_is_seen(name: str, dtype: st
     finite = np.isfinite(wanted) & np.isfinite(most)
     error = abs(found[finite].astype(np.longdouble) - wanted[finite])
     assert (error <= most[finite].astype(np.longdouble) * (w[0].size + 1) * np.finfo(dtype).eps).all()
-    unseen = np.ones((17, 39), bool)
-    for y, column in ((0, 0), (8, 8), (3, 21), (12, 30), *((y, 5) for y in range(14, 17))):
-        unseen[max(y - 1, 0) : y + 2, max(column - 1, 0) : column + 2] = False
+    unseen = convolution_ref(seen[None, None], np.ones((1, 1, 3, 3)), **params)[0, 0] == 0
     others = [k for k in range(18) if k not in (5, 6)]
     np.testing.assert_array_equal(found[others][:, unseen], plain[others][:, unseen])
 
 
-def test_an_element_changes_only_what_sees_it() -> None:
-    case = Case(16, 16, (12, 12), (3, 3), padding=(1, 1))
-    x = np.zeros((16, 12, 12), np.float32)
+STEPS = [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("stride", STEPS)
+@pytest.mark.parametrize("dtype", sorted(LETTERS))
+@pytest.mark.parametrize("name", SETS)
+def test_what_is_not_finite(name: str, dtype: str, stride: Pair) -> None:
+    check_what_is_not_finite(partial(convolve, name), stride, dtype)
+
+
+@pytest.mark.parametrize("stride", STEPS)
+def test_an_element_changes_only_what_sees_it(stride: Pair) -> None:
+    case = Case(16, 16, (24, 24), (3, 3), stride=stride, padding=(1, 1))
+    x = np.zeros((16, 24, 24), np.float32)
     x[2, 5, 6] = 1e30
-    x[3, 9, 1] = 1e-3
     w = np.random.default_rng(0).standard_normal((16, 16, 3, 3)).astype(np.float32)
+    params = {"stride": stride, "padding": ((1, 1), (1, 1)), "dilation": (1, 1)}
+    large = convolution_ref(abs(x[None]), np.ones_like(w), **params)[0]
+    x[3, 9, 1] = 1e-3
     found = convolve(None, case, x, w)
-    nothing = np.ones((12, 12), bool)
-    nothing[4:7, 5:8] = nothing[8:11, 0:3] = False
-    assert (found[:, nothing] == 0).all()
-    exact = np.flip(w[:, 3], (1, 2)).astype(np.float64) * np.float32(1e-3)
-    np.testing.assert_allclose(found[:, 8:11, 0:3], exact, rtol=0, atol=1e-3 * np.abs(w).max() * 1e-6)
+    exact = convolution_ref(x[None].astype(np.float64), w.astype(np.float64), **params)[0]
+    small = large == 0
+    assert small.any() and not small.all()
+    np.testing.assert_allclose(found[small], exact[small], rtol=0, atol=1e-3 * np.abs(w).max() * 1e-6)
+    assert (found[small][exact[small] == 0] == 0).all()
 
 
+@pytest.mark.parametrize("stride", STEPS)
 @pytest.mark.parametrize("sizes", [(7, 7), (6, 9), (20, 20)])
-def test_sums_of_kernels_that_are_kept(sizes: Pair) -> None:
-    case = Case(48, 80, sizes, (3, 3), padding=(1, 1))
+def test_sums_of_kernels_that_are_kept(sizes: Pair, stride: Pair) -> None:
+    sizes = (sizes[0] * stride[0], sizes[1] * stride[1])
+    case = Case(48, 80, sizes, (3, 3), stride=stride, padding=(1, 1))
     rng = np.random.default_rng(0)
     x = rng.standard_normal((48, *sizes)).astype(np.float32)
     w = rng.standard_normal((80, 48, 3, 3)).astype(np.float32)
-    params = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1)}
-    for change in (0.0, 1.0, -3.0):
+    params = {"stride": stride, "padding": ((1, 1), (1, 1)), "dilation": (1, 1)}
+    for change in (0.0, 1.0, -3.0, np.nan):
         w[7:9] += np.float32(change)
+        if np.isnan(change):
+            w[7:9] = 0
+            w[7, 0, 1] = 1  # a kernel with holes
         found = [convolve(None, case, x, w, kept=True) for _ in range(20)]
         assert all(np.array_equal(found[0], other) for other in found)
         exact = convolution_ref(x[None].astype(np.float64), w.astype(np.float64), **params)[0]

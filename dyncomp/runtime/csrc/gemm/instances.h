@@ -18,6 +18,8 @@ namespace {
 
 #include "shifts.h"
 
+#include "winograd_sums.h"
+
 #include "winograd.h"
 
 #include "depth.h"

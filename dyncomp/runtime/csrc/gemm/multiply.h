@@ -73,10 +73,13 @@ int multiply(const Gemm* gemm) {
   Product<T> product(*gemm, products);
   if (gemm->windows && gemm->windows->depthwise)
     return pays_in_depth<T>(*gemm) ? convolve_depth(product, products) : convolve_planes(product, products);
+  if (gemm->windows && gemm->k > 0) {
+    int failed = 0;
+    if (convolve_winograd<T, 1>(product, products, failed)) return failed;
+    if (convolve_winograd<T, 2>(product, products, failed)) return failed;
+  }
   if (gemm->windows && gemm->windows->channels_last) return convolve_places(product, products);
   if (gemm->windows && gemm->k > 0) {
-    Winograd<T> winograd(product, products);
-    if (winograd.pays() && !winograd.has_holes()) return convolve_winograd(winograd, products);
     const Shifts<T> shifts(product, products);
     if (shifts.pays()) return convolve_shifted(shifts, products);
   }

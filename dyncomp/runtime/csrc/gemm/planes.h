@@ -30,21 +30,21 @@ struct Planes {
 
   void copy_plane(const T* image, T* to) const {
     const T* const end = image_end(w, image, 1);
-    for (i64 r = 0; r < rows; ++r) {
-      const i64 y = r - w.padding[0];
-      for (i64 phase = 0; phase < w.stride[1]; ++phase, to += phase_size) {
-        if (y < 0 || y >= w.sizes[0]) {
-          fill_zeros(to, phase_size);
-          continue;
-        }
-        const i64 x = phase - w.padding[1];
-        const Inside inside(w, x, phase_size);
-        if (inside.from > 0) fill_zeros(to, inside.from);
-        copy_steps(image + y * w.step[0] + (x + inside.from * w.stride[1]) * w.step[1], w.stride[1] * w.step[1],
-                   inside.to - inside.from, end, to + inside.from);
-        if (inside.to < phase_size) fill_zeros(to + inside.to, phase_size - inside.to);
+    const i64 filled = phase_size - kSlack<T>; /* what is written beyond is read by nobody */
+    const i64 above = least(rows, w.padding[0]), below = most(above, least(rows, w.padding[0] + w.sizes[0]));
+    fill_zeros(to, above * row_size);
+    for (i64 phase = 0; phase < w.stride[1]; ++phase) {
+      const i64 x = phase - w.padding[1], step = w.stride[1] * w.step[1];
+      const Inside inside(w, x, filled);
+      T* at = to + phase * phase_size + above * row_size;
+      const T* from = image + (above - w.padding[0]) * w.step[0] + (x + inside.from * w.stride[1]) * w.step[1];
+      for (i64 r = above; r < below; ++r, at += row_size, from += w.step[0]) {
+        if (inside.from > 0) fill_zeros(at, inside.from);
+        copy_steps(from, step, inside.to - inside.from, end, at + inside.from);
+        if (inside.to < filled) fill_zeros(at + inside.to, filled - inside.to);
       }
     }
+    fill_zeros(to + below * row_size, (rows - below) * row_size);
   }
 
   /* kRows rows of the result by kVectors vectors, whole ones where there is room for them before `end`. */
@@ -105,9 +105,61 @@ struct Planes {
     column<least(6, kRegisters / 4 / kVectors), kVectors>(copy, kernel, to, count, end);
   }
 
+  /* Rows of three elements of the kernel for kRows rows of the result: each vector of the image is read once for all of
+   * them. The sums are those of `piece`. */
+  template <int kStride, int kRows>
+  __attribute__((noinline)) void piece_of_three(const T* copy, const T* kernel, T* to) const {
+    using Vector = typename Lanes<T>::Vector;
+    using Unaligned = typename Lanes<T>::Unaligned;
+    constexpr i64 kWidth = Lanes<T>::kWidth;
+    Vector factors[9];
+#pragma GCC unroll 9
+    for (int p = 0; p < 9; ++p) factors[p] = kernel[p] - Vector{};
+    const i64 beside = kStride == 1 ? 1 : phase_size, last = kStride == 1 ? 2 : 1;
+    for (i64 x = 0;; x += kWidth) {
+      x = least(x, w.columns - kWidth);
+      Vector sums[kRows];
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) sums[i] = Vector{};
+      const T* row = copy + x;
+#pragma GCC unroll 32
+      for (int r = 0; r < (kRows - 1) * kStride + 3; ++r, row += row_size) {
+        const Vector seen[3] = {*reinterpret_cast<const Unaligned*>(row),
+                                *reinterpret_cast<const Unaligned*>(row + beside),
+                                *reinterpret_cast<const Unaligned*>(row + last)};
+#pragma GCC unroll 3
+        for (int ky = 0; ky < 3; ++ky) {
+          if (r < ky || (r - ky) % kStride || (r - ky) / kStride >= kRows) continue;
+#pragma GCC unroll 3
+          for (int kx = 0; kx < 3; ++kx) sums[(r - ky) / kStride] += factors[ky * 3 + kx] * seen[kx];
+        }
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) *reinterpret_cast<Unaligned*>(to + i * w.columns + x) = sums[i];
+      if (x + kWidth >= w.columns) return;
+    }
+  }
+
+  bool is_of_three() const {
+    return w.kernel[0] == 3 && w.kernel[1] == 3 && w.dilation[0] == 1 && w.dilation[1] == 1 &&
+           w.stride[0] == w.stride[1] && w.stride[0] <= 2 && w.columns >= Lanes<T>::kWidth;
+  }
+
+  template <int kStride>
+  void rows_of_three(const T* copy, const T* kernel, T* to, i64 count) const {
+    constexpr int kRows = kRegisters == 32 ? 6 : 3;
+    const i64 next = kStride * row_size;
+    i64 y = 0;
+    for (; y + kRows <= count; y += kRows) piece_of_three<kStride, kRows>(copy + y * next, kernel, to + y * w.columns);
+    for (; y + 2 <= count; y += 2) piece_of_three<kStride, 2>(copy + y * next, kernel, to + y * w.columns);
+    if (y < count) piece_of_three<kStride, 1>(copy + y * next, kernel, to + y * w.columns);
+  }
+
   /* Whole vectors of columns, then one more that ends where the rows do. */
   void some_rows(const T* copy, const T* kernel, T* to, i64 count) const {
     constexpr i64 kWidth = Lanes<T>::kWidth;
+    if (is_of_three())
+      return w.stride[0] == 1 ? rows_of_three<1>(copy, kernel, to, count) : rows_of_three<2>(copy, kernel, to, count);
     const T* const end = to + count * w.columns;
     i64 x = 0;
     while (x + kWidth <= w.columns) {

@@ -170,6 +170,11 @@ struct Product {
     bool hold; /* C is memory for one group of rows, used again for the next */
   };
 
+  /* Rows of a block that one row of tiles makes; the block's are shared out evenly among them. */
+  struct Group {
+    i64 number, row, high;
+  };
+
   /* Each element is a sum of the same products in the same order as that across the diagonal: the bits are equal. */
   bool is_symmetric() const {
     if (g.a != g.b || g.windows || g.done || !g.c || g.m != g.n || g.m < kSymmetricFrom) return false;
@@ -370,71 +375,69 @@ struct Product {
     const T* const b = b_of(at.index) + p * g.b_row;
     if (!packed) copy_block(at, p, count, b);
     const T* const a = a_of(at.index) + at.row * g.a_row + p * g.a_col;
-    for (i64 i = 0; i < at.rows; i += tile_rows) {
-      const i64 high = least(tile_rows, at.rows - i);
-      const T* left = a + i * g.a_row;
-      if (g.fill_a) left = filled_rows(at, i, high, p, count);
-      if (pack_a) left = packed_rows(at, i, high, count, left);
+    const i64 groups = ceil_div(at.rows, tile_rows), least_high = at.rows / groups, taller = at.rows % groups;
+    Group now = {0, 0, 0};
+    for (; now.number < groups; ++now.number, now.row += now.high) {
+      now.high = least_high + (now.number < taller);
+      const T* left = a + now.row * g.a_row;
+      if (g.fill_a) left = filled_rows(at, now, p, count);
+      if (pack_a) left = packed_rows(at, now, taller ? taller : groups, count, left);
       i64 j = at.panel;
-      const i64 end = needed(at, at.row + i + high);
-      if (!pack_b && !packed && high == tile_rows) j = plain_tiles(at, i, end, p, count, left, b);
-      for (; j < end; ++j) {
-        tile_of_block(at, i, high, j, p, count, left, b + j * panel);
-      }
-      if (p + count == g.k) finished(at, i, high);
+      const i64 end = needed(at, at.row + now.row + now.high);
+      if (!pack_b && !packed) j = plain_tiles(at, now, end, p, count, left, b);
+      for (; j < end; ++j) tile_of_block(at, now, j, p, count, left, b + j * panel);
+      if (p + count == g.k) finished(at, now.row, now.high);
     }
   }
 
-  /* The tiles of a group that are whole and read B where it lies; the first panel that is left. */
-  i64 plain_tiles(const Block& at, i64 i, i64 end, i64 p, i64 count, const T* left, const T* b) const {
+  /* The tiles of a group that are of whole width and read B where it lies; the first panel that is left. */
+  i64 plain_tiles(const Block& at, const Group& now, i64 end, i64 p, i64 count, const T* left, const T* b) const {
     const i64 a_row = g.fill_a ? filled_row() : pack_a ? 1 : g.a_row;
-    const i64 a_col = g.fill_a ? 1 : pack_a ? tile_rows : g.a_col;
+    const i64 a_col = g.fill_a ? 1 : pack_a ? now.high : g.a_col;
+    const Tile<T> run = now.high == tile_rows ? whole : find_tile<T>(now.high, tile_vectors);
     const Into into = p > 0 || adds ? Into::kAdd : Into::kNothing;
     const bool whole_end = end < panels || (!partial(panels - 1) && vectors(panels - 1) == tile_vectors);
-    T* to = c_at(at, i);
+    T* to = c_at(at, now.row);
     i64 j = at.panel;
     for (; j < end - !whole_end; ++j, to += panel)
-      whole(count, left, a_row, a_col, b + j * panel, g.b_row, nullptr, to, at.c_row, into, {at.b, 0});
+      run(count, left, a_row, a_col, b + j * panel, g.b_row, nullptr, to, at.c_row, into, {at.b, 0});
     return j;
   }
 
   /* A group of rows of A, made of what they are made of. */
-  const T* filled_rows(const Block& at, i64 i, i64 high, i64 p, i64 count) const {
+  const T* filled_rows(const Block& at, const Group& now, i64 p, i64 count) const {
     const Filling& filling = *g.fill_a;
-    filling.fill(filling.context, at.a, filled_row(), at.index, at.row + i, high, p, count);
+    filling.fill(filling.context, at.a, filled_row(), at.index, at.row + now.row, now.high, p, count);
     return at.a;
   }
 
-  /* A copy of a group of rows; made of several groups at once where these lie side by side. */
-  const T* packed_rows(const Block& at, i64 i, i64 high, i64 count, const T* left) const {
-    const i64 group = i / tile_rows, place = group % kGroups;
-    if (g.a_row != 1 || tile_rows != kFullRows) {
-      pack_rows(left, g.a_row, g.a_col, high, count, at.a);
+  /* A copy of a group of rows; made of several groups at once where these lie side by side. The first `tall` groups are
+   * the taller ones. */
+  const T* packed_rows(const Block& at, const Group& now, i64 tall, i64 count, const T* left) const {
+    const i64 place = now.number % kGroups;
+    if (g.a_row != 1 || now.high != kFullRows) {
+      pack_rows(left, g.a_row, g.a_col, now.high, count, at.a);
       return at.a;
     }
-    T* const to = at.a + place * count * kFullRows;
-    if (high < kFullRows)
-      pack_rows(left, g.a_row, g.a_col, high, count, to);
-    else if (place == 0)
-      pack_groups(left, g.a_col, least(kGroups, (at.rows - i) / kFullRows) * kFullRows, count, to);
-    return to;
+    if (place == 0) pack_groups(left, g.a_col, least(kGroups, tall - now.number) * kFullRows, count, at.a);
+    return at.a + place * count * kFullRows;
   }
 
   /* Lines of memory that come next, one for each term of a tile: of the next block's panel (so many of its columns as
    * a line has elements), of a copy that is too large to stay in the cache, or of the next rows of A. */
-  Ahead<T> ahead(const Block& at, i64 i, i64 j, i64 p, i64 count) const {
+  Ahead<T> ahead(const Block& at, const Group& now, i64 j, i64 p, i64 count) const {
     constexpr i64 kLine = 64 / kSize;
     const Ahead<T> none = {at.b, 0};
-    if (packed && packed_size() * kSize > kAheadBytes) return packed_ahead(at, i, j, p, count);
-    if (!by_panel || packed) return pack_b && !g.fill_a && g.a_col == 1 ? rows_ahead(at, i, j, p, count) : none;
-    const i64 line = i / tile_rows * kLine, column = at.end * panel + line;
+    if (packed && packed_size() * kSize > kAheadBytes) return packed_ahead(at, now, j, p, count);
+    if (!by_panel || packed) return pack_b && !g.fill_a && g.a_col == 1 ? rows_ahead(at, now, j, p, count) : none;
+    const i64 line = now.number * kLine, column = at.end * panel + line;
     if (line >= panel || column >= g.n) return none;
     return {b_of(at.index) + column * g.b_col, kLine};
   }
 
   /* The tiles of a group of rows ask for the next group, each for some whole rows. */
-  Ahead<T> rows_ahead(const Block& at, i64 i, i64 j, i64 p, i64 count) const {
-    const i64 after = i + tile_rows, high = least(tile_rows, at.rows - after);
+  Ahead<T> rows_ahead(const Block& at, const Group& now, i64 j, i64 p, i64 count) const {
+    const i64 after = now.row + now.high, high = least(now.high, at.rows - after);
     const i64 each = ceil_div(most(high, 0), at.end - at.panel), row = (j - at.panel) * each;
     const i64 run = row < high ? count / least(each, high - row) : 0; /* terms for a row */
     if (run == 0) return {at.b, 0};
@@ -443,26 +446,27 @@ struct Product {
   }
 
   /* The tiles of a block ask for the next one's panels in turn. */
-  Ahead<T> packed_ahead(const Block& at, i64 i, i64 j, i64 p, i64 count) const {
+  Ahead<T> packed_ahead(const Block& at, const Group& now, i64 j, i64 p, i64 count) const {
     constexpr i64 kLine = 64 / kSize;
     const bool last = p + count >= g.k; /* terms; then come other columns */
     const i64 wide = at.end - at.panel, tiles = ceil_div(panel, kLine); /* that ask for one panel */
-    const i64 number = i / tile_rows * wide + j - at.panel;
+    const i64 number = now.number * wide + j - at.panel;
     const i64 which = (last ? at.end : at.panel) + number / tiles;
     if (number >= wide * tiles || which >= panels) return {at.b, 0};
     const i64 row = last ? 0 : p + count;
     return {packed + which * g.k * panel + row * width(which) + number % tiles * count * kLine, kLine};
   }
 
-  void tile_of_block(const Block& at, i64 i, i64 high, i64 j, i64 p, i64 count, const T* a, const T* b) const {
+  void tile_of_block(const Block& at, const Group& now, i64 j, i64 p, i64 count, const T* a, const T* b) const {
+    const i64 high = now.high;
     const i64 a_row = g.fill_a ? filled_row() : pack_a ? 1 : g.a_row;
     const i64 a_col = g.fill_a ? 1 : pack_a ? high : g.a_col;
     const bool full = high == tile_rows && (j + 1 < panels || vectors(j) == tile_vectors);
     const Tile<T> run = full ? whole : find_tile<T>(high, vectors(j));
-    const Ahead<T> next = ahead(at, i, j, p, count);
+    const Ahead<T> next = ahead(at, now, j, p, count);
     const i64 lying = in_place(j, p, count);
     const bool beside = partial(j) && (g.c || p > 0);
-    T* const held = c_at(at, i) + (j - at.panel) * panel;
+    T* const held = c_at(at, now.row) + (j - at.panel) * panel;
     T* const to = beside ? at.edge : held;
     const i64 to_row = beside ? panel : at.c_row;
     const Into into = (p > 0 || adds) && !beside ? Into::kAdd : Into::kNothing;

@@ -38,6 +38,9 @@ __attribute__((always_inline)) inline T lane_sum(typename Lanes<T>::Vector lanes
 /* Rows of B that are asked for ahead of their use. */
 constexpr i64 kAhead = 12;
 
+/* Terms from which on the tile's place in C is asked for before they are summed. */
+constexpr i64 kAskFrom = 96;
+
 /* A pointer that the compiler keeps in a register of its own: it would make one for each of a tile's addresses, and
  * hold some of these in vector registers. */
 template <class T>
@@ -106,6 +109,13 @@ __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, con
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
       for (int j = 0; j < kVectors; ++j) sums[i][j] = Vector{};
+    }
+  }
+  if (k >= kAskFrom) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) __builtin_prefetch(c + i * c_row + j * kWidth, 1);
     }
   }
   const T* rows[(kRows + 2) / 3]; /* every third: with one stride that is all that addresses need */

@@ -27,6 +27,13 @@ __attribute__((always_inline)) inline typename Lanes<T>::Vector every_second(con
   return __builtin_shuffle(low, high, even);
 }
 
+template <class T>
+__attribute__((always_inline)) inline typename Lanes<T>::Vector every_fourth(const T* from) {
+  constexpr int kWidth = Lanes<T>::kWidth;
+  const typename Lanes<T>::Vector halves[2] = {every_second(from), every_second(from + 2 * kWidth)};
+  return every_second(reinterpret_cast<const T*>(halves));
+}
+
 /* `count` elements that lie `step` apart; whole vectors while those end before `end`, the end of the image. */
 template <class T>
 void copy_steps(const T* from, i64 step, i64 count, const T* end, T* to) {
@@ -39,6 +46,9 @@ void copy_steps(const T* from, i64 step, i64 count, const T* end, T* to) {
   else if (step == 2)
     for (; t < count && from + 2 * (t + kWidth) <= end; t += kWidth)
       *reinterpret_cast<Unaligned*>(to + t) = every_second(from + 2 * t);
+  else if (step == 4)
+    for (; t < count && from + 4 * (t + kWidth) <= end; t += kWidth)
+      *reinterpret_cast<Unaligned*>(to + t) = every_fourth(from + 4 * t);
   for (; t < count; ++t) to[t] = from[t * step];
 }
 

@@ -1,89 +1,94 @@
-/* Convolutions with kernels of three by three elements that move by one, with fewer multiplications. Included once per
- * instruction set.
+/* Convolutions with kernels of three by three elements that move by one or by two, with fewer multiplications. Included
+ * once per instruction set.
  *
- * The method is F(2x2, 3x3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015): a tile of
- * two by two places of the result sees four by four elements of the image. Sums of these and of the kernels' elements
- * are made first, 16 of each; then 16 products of matrices, over the channels, take 4 multiplications for a place in
- * place of 9, and each place of the result is a sum of 9 of what they give. Of all that goes into this sum no element
- * lies outside of what the place sees: an element of the image changes no place that does not see it, whatever it is.
- * Where the sum is not finite, however, it may be so by the method alone (a difference of infinite terms, a sum that is
+ * A tile of two by two places of the result sees four by four elements of the image, or five by five. Sums of these
+ * and of the kernels' elements are made first, along both axes as winograd_sums.h says; then products of matrices over
+ * the channels, one for each of the 16 or 25 sums, take 4 multiplications for a place, or 6.25, in place of 9, and each
+ * place of the result is a sum of some of what they give.
+ * Where that is not finite, however, it may be so by the method alone (a difference of infinite terms, a sum that is
  * too large): such places are computed again as products.
  *
- * Some rows of tiles are a strip; the sums over the image for it stay in the cache while rows of kernels go over them,
- * group by group. Each place is the same sum for any strips and any number of threads. */
+ * Tiles are the rows of the products and kernels, packed into panels, their columns. Some rows of tiles are a strip;
+ * the sums over the image for it stay in the cache while panels of kernels go over them. Each place is the same sum
+ * for any strips and any number of threads. */
 
-/* Sums over a tile, and bytes of those of a strip. */
-constexpr i64 kSums = 16;
-constexpr i64 kSumsBytes = 768 << 10;
+/* Bytes of the sums of a strip, and of what a panel of kernels makes of them. */
+constexpr i64 kSumsBytes = 896 << 10;
 /* Channels, kernels and places from which on the method pays (fewer where sums of the kernels are kept), and tiles of a
  * strip where there are more. */
 constexpr i64 kWinogradChannels = 16, kWinogradKernels = 16, kWinogradPlaces = 144, kWinogradPlacesKept = 36;
 constexpr i64 kTilesOfStrip = 48;
-/* Channels whose kernels are read at once, and terms that are made at once where places are computed again. */
-constexpr i64 kChannelsAtOnce = 8, kAgainTerms = 128;
+/* Vectors of a panel: tall tiles read less of the kernels. */
+constexpr i64 kWinogradVectors = kTallVectors;
+/* Places of the result that are turned at once, about. */
+constexpr i64 kTurnedPlaces = 112;
+/* Terms that are made at once where places are computed again. */
+constexpr i64 kAgainTerms = 128;
 /* What says that a kept copy holds such sums. */
-constexpr i64 kWinogradTag = 0x46323233;
+constexpr i64 kWinogradTag = 0x46323230;
 
-/* Elements of two vectors in turn: the first or the second half of all. */
-template <class T, int kHalf>
-__attribute__((always_inline)) inline typename Lanes<T>::Vector in_turn(typename Lanes<T>::Vector even,
-                                                                        typename Lanes<T>::Vector odd) {
-  typedef typename Lanes<T>::Lane Mask __attribute__((vector_size(kVectorBytes)));
-  constexpr int kWidth = Lanes<T>::kWidth;
-  Mask mask;
-#pragma GCC unroll 16
-  for (int lane = 0; lane < kWidth; ++lane) mask[lane] = kHalf * kWidth / 2 + lane / 2 + lane % 2 * kWidth;
-  return __builtin_shuffle(even, odd, mask);
-}
-
-template <class T>
+template <class T, int kStride>
 struct Winograd {
   static constexpr i64 kWidth = Lanes<T>::kWidth;
+  static constexpr int kAlong = sums_along(kStride), kSums = kAlong * kAlong;
+  static constexpr i64 kStep = 2 * kStride; /* from tile to tile in the image */
   using Vector = typename Lanes<T>::Vector;
   using Unaligned = typename Lanes<T>::Unaligned;
 
   const Product<T>& product;
   const Gemm& g;
   const Windows& w;
-  Windows apart; /* the same with steps of two, as columns of tiles lie */
-  i64 channels, rows, tiles_down, tiles_across;
-  i64 strip, strips, tiles;   /* rows of tiles, strips, and tiles of a strip, whole vectors of them */
-  i64 half, line;             /* elements of the even columns of a copied row, and of the row */
-  i64 tile_rows, tile_vectors, panel, rows_per_block, row_blocks;
+  Windows apart; /* the same with steps from tile to tile */
+  i64 channels, count, places, rows, tiles_down, tiles_across; /* `count` of kernels */
+  i64 kernel_step, channel_step, element_step;                 /* of the kernels' elements */
+  i64 strip, strips, tiles; /* rows of tiles, strips, and tiles of a strip */
+  i64 part, line;           /* elements of the columns of a copied row that are a step apart, and of the row */
+  i64 held_at_once;         /* rows of tiles whose places are turned at once */
+  i64 panel, panels, panels_per_block, panel_blocks;
+  i64 row_step, term_step;  /* of the sums over the image, as rows of products */
   i64 groups;
-  const T* kernels = nullptr; /* for each group of rows and each sum a matrix, a column for each row */
+  const T* kernels = nullptr; /* for each panel and each sum a matrix, a row for each channel */
 
-  Winograd(const Product<T>& of, i64 products) : product(of), g(of.g), w(*of.g.windows), apart(w) {
-    apart.stride[1] = 2;
+  explicit Winograd(const Product<T>& of) : product(of), g(of.g), w(*of.g.windows), apart(w) {
+    apart.stride[1] = kStep;
     channels = g.k / 9;
-    rows = g.n / w.columns;
+    count = w.channels_last ? g.n : g.m;
+    places = w.channels_last ? g.m : g.n;
+    kernel_step = w.channels_last ? g.b_col : g.a_row;
+    channel_step = w.channels_last ? g.b_row : 9 * g.a_col;
+    element_step = w.channels_last ? channels * g.b_row : g.a_col;
+    rows = places / w.columns;
     tiles_down = ceil_div(rows, 2);
     tiles_across = ceil_div(w.columns, 2);
-    half = tiles_across + 1 + kWidth;
-    line = 2 * half;
+    part = tiles_across + 1 + kWidth;
+    line = kStep * part;
+    held_at_once = most(1, kTurnedPlaces / (2 * w.columns));
+    const i64 vectors = ceil_div(count, kWidth);
+    panel = ceil_div(vectors, ceil_div(vectors, kWinogradVectors)) * kWidth;
+    panels = ceil_div(count, panel);
     groups = 1;
     for (int axis = 0; axis < g.axes; ++axis)
-      if (g.a_batch[axis] != 0) groups *= g.batch[axis];
-    if (pays()) choose(products);
+      if ((w.channels_last ? g.b_batch : g.a_batch)[axis] != 0) groups *= g.batch[axis];
   }
 
   bool pays() const {
     for (int axis = 0; axis < 2; ++axis)
-      if (w.kernel[axis] != 3 || w.stride[axis] != 1 || w.dilation[axis] != 1) return false;
-    if (g.n < kWinogradPlaces && (g.n < kWinogradPlacesKept || !keeps() || !kept_counts().can_watch)) return false;
-    return channels >= kWinogradChannels && g.m >= kWinogradKernels &&
-           channels * kSums * kWidth * static_cast<i64>(sizeof(T)) * ceil_div(tiles_across, kWidth) <= kSumsBytes;
+      if (w.kernel[axis] != 3 || w.stride[axis] != kStride || w.dilation[axis] != 1) return false;
+    if (w.channels_last && channels % kWidth != 0) return false;
+    const bool few = places < kWinogradPlaces;
+    if (few && (places < kWinogradPlacesKept || !keeps() || !kept_counts().can_watch)) return false;
+    return channels >= kWinogradChannels && count >= kWinogradKernels && tiles_across <= fitting();
   }
 
   /* Whether some kernel has elements that are zero in all channels beside others: it sees nothing of what lies there,
    * but sums with large elements of that would lose digits of the rest. Mostly one channel tells. */
   bool has_holes() const {
-    for (i64 number = 0; number < groups * g.m; ++number) {
-      const T* const kernel = product.a_of(number / g.m) + number % g.m * g.a_row;
+    for (i64 number = 0; number < groups * count; ++number) {
+      const T* const kernel = kernels_of(number / count) + number % count * kernel_step;
       int holes = 0;
       for (i64 p = 0; p < 9; ++p) {
         i64 channel = 0;
-        while (channel < channels && kernel[(channel * 9 + p) * g.a_col] == 0) ++channel;
+        while (channel < channels && kernel[channel * channel_step + p * element_step] == 0) ++channel;
         holes += channel == channels;
       }
       if (holes > 0 && holes < 9) return true;
@@ -91,322 +96,438 @@ struct Winograd {
     return false;
   }
 
-  i64 padded(i64 of_rows) const { return ceil_div(of_rows * tiles_across, kWidth) * kWidth; }
+  /* Tiles of a strip that the cache has room for. */
+  i64 fitting() const { return kSumsBytes / static_cast<i64>(sizeof(T)) / (kSums * (channels + panel)); }
 
-  /* The strips with the fewest vectors among those that fit, as few as possible of them if not for threads. */
+  /* As few strips as fit, of about one size; more for threads, and fewer kernels for each where that is not enough. */
   void choose(i64 products) {
-    const i64 fitting = kSumsBytes / static_cast<i64>(sizeof(T)) / (kSums * channels);
     const i64 wanted = num_threads() > 1 ? ceil_div(2 * num_threads(), products) : 1;
-    i64 least_cost = 0;
-    strips = 0;
-    for (i64 count = 1; count <= tiles_down; ++count) {
-      const i64 now = ceil_div(tiles_down, count), number = ceil_div(tiles_down, now), cost = number * padded(now);
-      if (padded(now) > fitting && now > 1) continue;
-      const bool more = strips < wanted && padded(now) >= kTilesOfStrip; /* pieces for the threads */
-      if (least_cost && cost >= least_cost && !more) continue;
-      least_cost = cost, strip = now, strips = number;
-    }
-    tiles = padded(strip);
-    row_blocks = 1;
+    const i64 smallest = ceil_div(kTilesOfStrip, tiles_across);
+    strip = least(tiles_down, fitting() / tiles_across);
+    if (ceil_div(tiles_down, strip) < wanted)
+      strip = least(strip, most(smallest, ceil_div(tiles_down, wanted)));
+    strip = ceil_div(tiles_down, ceil_div(tiles_down, strip));
+    strips = ceil_div(tiles_down, strip);
+    tiles = strip * tiles_across;
+    panel_blocks = 1;
     if (strips * products < num_threads())
-      row_blocks = most(1, least(ceil_div(num_threads(), strips * products), g.m / kRowsPerPiece));
-    const i64 vectors = tiles / kWidth;
-    tile_vectors = ceil_div(vectors, ceil_div(vectors, kTileVectors));
-    panel = tile_vectors * kWidth;
-    const i64 row_groups = ceil_div(g.m, most_rows(tile_vectors));
-    tile_rows = ceil_div(g.m, row_groups);
-    rows_per_block = ceil_div(row_groups, row_blocks) * tile_rows;
-    row_blocks = ceil_div(g.m, rows_per_block);
+      panel_blocks = most(1, least(ceil_div(num_threads(), strips * products), count / kRowsPerPiece));
+    panels_per_block = ceil_div(panels, panel_blocks);
+    panel_blocks = ceil_div(panels, panels_per_block);
+    row_step = w.channels_last ? channels + kWidth : 1;
+    term_step = w.channels_last ? 1 : tiles % 128 ? tiles : tiles + kWidth;
   }
 
   /* -- the kernels -------------------------------------------------------------------------- */
-  i64 group_size() const { return g.m * channels * kSums; }
-  i64 packed_size() const { return groups * group_size() + kWidth; }
+  static constexpr i64 kMatrices = kKernelSums * kKernelSums;
+
+  i64 width(i64 number) const { return ceil_div(least(panel, count - number * panel), kWidth) * kWidth; }
+  i64 group_size() const { return channels * kMatrices * ((panels - 1) * panel + width(panels - 1)); }
+  /* The first vector says whether there are holes. */
+  i64 packed_size() const { return kWidth + groups * group_size() + kAhead * panel; }
+
+  const T* kernels_of(i64 index) const { return w.channels_last ? product.b_of(index) : product.a_of(index); }
 
   bool keeps() const {
-    const i64 extent = (g.m - 1) * g.a_row + (g.k - 1) * g.a_col + 1;
-    return g.kept && groups == 1 && g.a_row >= 1 && g.a_col >= 1 && extent <= 2 * g.m * g.k &&
-           g.m * g.k * static_cast<i64>(sizeof(T)) >= kKeptBytes;
+    const i64 outer = w.channels_last ? g.b_row : g.a_row, inner = w.channels_last ? g.b_col : g.a_col;
+    const i64 extent = (count - 1) * kernel_step + (channels - 1) * channel_step + 8 * element_step + 1;
+    return g.kept && groups == 1 && outer >= 1 && inner >= 1 && extent <= 2 * count * g.k &&
+           count * g.k * static_cast<i64>(sizeof(T)) >= kKeptBytes;
   }
 
-  /* Sums of the elements of kernels: groups of rows [from, end) of those of all groups. */
+  /* Sums of the elements of kernels: panels [from, end) of those of all groups. */
   void sum_kernels(T* to, i64 from, i64 end) const {
-    const i64 row_groups = ceil_div(g.m, tile_rows);
     for (i64 number = from; number < end; ++number) {
-      const i64 row = number % row_groups * tile_rows, high = least(tile_rows, g.m - row);
-      const T* const a = product.a_of(number / row_groups) + row * g.a_row;
-      T* const start = to + number / row_groups * group_size() + row * channels * kSums;
-      for (i64 channel = 0; channel < channels; channel += kChannelsAtOnce)
-        for (i64 r = 0; r < high; r += kWidth)
-          sum_channels(a + r * g.a_row, channel, least(kChannelsAtOnce, channels - channel), r, high, start);
+      const i64 group = number / panels, j = number % panels, wide = width(j);
+      T* const start = to + kWidth + group * group_size() + j * channels * kMatrices * panel;
+      for (i64 column = 0; column < wide; column += kWidth) {
+        const i64 first = j * panel + column;
+        const T* const kernel = kernels_of(group) + first * kernel_step;
+        for (i64 channel = 0; channel < channels; ++channel)
+          sum_kernel(kernel + channel * channel_step, least(kWidth, count - first), start + channel * wide + column,
+                     channels * wide);
+      }
     }
   }
 
-  /* Those of some channels and of a vector of rows from `r` on, of which there are `high`. */
-  void sum_channels(const T* a, i64 channel, i64 count, i64 r, i64 high, T* to) const {
-    T seen[kChannelsAtOnce * 9][kWidth] __attribute__((aligned(64)));
-    const i64 lanes = least(kWidth, high - r);
-    for (i64 lane = 0; lane < lanes; ++lane) {
-      const T* const from = a + lane * g.a_row + channel * 9 * g.a_col;
-      for (i64 p = 0; p < count * 9; ++p) seen[p][lane] = from[p * g.a_col];
-    }
-    for (i64 lane = lanes; lane < kWidth; ++lane)
-      for (i64 p = 0; p < count * 9; ++p) seen[p][lane] = 0;
-    for (i64 k = 0; k < count; ++k) {
-      const i64 place = (channel + k) * high + r;
-      /* what follows is overwritten by the next channel, but where that was written before or is of another sum */
-      const bool whole = lanes == kWidth || (r == 0 && place + kWidth <= channels * high);
-      sum_kernel(seen + k * 9, whole ? kWidth : lanes, to + place, channels * high);
-    }
-  }
-
-  /* G g G^T with G = (1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1), of a vector of kernels. */
-  static void sum_kernel(const T (*from)[kWidth], i64 lanes, T* to, i64 apart_by) {
-    Vector down[4][3];
+  /* Those of one channel of a vector of kernels. */
+  void sum_kernel(const T* from, i64 lanes, T* to, i64 apart_by) const {
+    T seen[9][kWidth] __attribute__((aligned(64))) = {};
+    for (i64 lane = 0; lane < lanes; ++lane)
+      for (i64 p = 0; p < 9; ++p) seen[p][lane] = from[lane * kernel_step + p * element_step];
+    Vector down[3][kKernelSums];
 #pragma GCC unroll 4
-    for (int x = 0; x < 3; ++x) {
-      const Vector top = *reinterpret_cast<const Unaligned*>(from[x]);
-      const Vector middle = *reinterpret_cast<const Unaligned*>(from[3 + x]) * T(0.5);
-      const Vector low = *reinterpret_cast<const Unaligned*>(from[6 + x]);
-      const Vector both = (top + low) * T(0.5);
-      down[0][x] = top;
-      down[1][x] = both + middle;
-      down[2][x] = both - middle;
-      down[3][x] = low;
-    }
+    for (int x = 0; x < 3; ++x)
+      sums_of_kernel<kStride, T, Vector>(*reinterpret_cast<const Unaligned*>(seen[x]),
+                                         *reinterpret_cast<const Unaligned*>(seen[3 + x]),
+                                         *reinterpret_cast<const Unaligned*>(seen[6 + x]), down[x]);
 #pragma GCC unroll 4
-    for (int y = 0; y < 4; ++y) {
-      const Vector both = (down[y][0] + down[y][2]) * T(0.5), middle = down[y][1] * T(0.5);
-      const Vector sums[4] = {down[y][0], both + middle, both - middle, down[y][2]};
+    for (int y = 0; y < kKernelSums; ++y) {
+      Vector sums[kKernelSums];
+      sums_of_kernel<kStride, T>(down[0][y], down[1][y], down[2][y], sums);
 #pragma GCC unroll 4
-      for (int x = 0; x < 4; ++x, to += apart_by)
-        if (lanes == kWidth)
-          *reinterpret_cast<Unaligned*>(to) = sums[x];
-        else
-          __builtin_memcpy(to, &sums[x], static_cast<size_t>(lanes) * sizeof(T));
+      for (int x = 0; x < kKernelSums; ++x, to += apart_by) *reinterpret_cast<Unaligned*>(to) = sums[x];
     }
   }
 
   /* -- a strip -------------------------------------------------------------------------------- */
   /* The sums lie a cache line more apart than they are long, lest they fall on each other in the cache. */
-  i64 sum_size() const { return channels * tiles + kWidth; }
-  i64 made_size() const { return tile_rows * tiles + kWidth; }
-  i64 copy_size() const { return (2 * strip + 2) * line + kWidth; }
-  i64 held_size() const { return g.c ? 0 : tile_rows * 2 * strip * w.columns; }
-  i64 again_size() const { return (kAgainTerms + tile_rows) * panel + 2 * kSlack<T>; }
+  i64 sum_size() const { return (w.channels_last ? tiles * row_step : channels * term_step) + kWidth; }
+  i64 made_size() const { return (tiles + 1) * panel + kWidth; }
+  i64 copy_size() const { return (w.channels_last ? channels : (kStep * (strip - 1) + kAlong) * line) + kWidth; }
+  i64 turned_size() const { return held_at_once * 2 * w.columns * kWidth + kWidth * kWidth; }
+  i64 held_size() const { return g.c ? 0 : panel * 2 * strip * w.columns; }
+  i64 again_size() const {
+    return kAgainTerms * (kAgainColumns + kAgainRows) + kAgainRows * kAgainColumns + 2 * kSlack<T>;
+  }
   i64 scratch_size() const {
-    return kSums * (sum_size() + made_size()) + 2 * kWidth + copy_size() + held_size() + again_size();
+    return kSums * (sum_size() + made_size()) + copy_size() + turned_size() + held_size() + again_size() + kWidth;
   }
 
   struct Strip {
-    i64 index, row, end;  /* product, and rows of it */
-    i64 from, count;      /* rows of tiles */
-    const T* kernels;
-    T *sums, *made, *copy, *held, *again;
+    i64 index, first, last;   /* product, and panels of kernels */
+    i64 from, count, whole;   /* rows of tiles, and those of them that have two rows of places */
+    i64 place, end;           /* places */
+    T *sums, *made, *copy, *turned, *held, *again;
   };
 
   void block(i64 number, T* scratch) const {
     Strip at;
-    at.index = number / (row_blocks * strips);
-    at.row = number % row_blocks * rows_per_block;
-    at.end = least(g.m, at.row + rows_per_block);
-    at.from = number / row_blocks % strips * strip;
+    at.index = number / (panel_blocks * strips);
+    at.first = number % panel_blocks * panels_per_block;
+    at.last = least(panels, at.first + panels_per_block);
+    at.from = number / panel_blocks % strips * strip;
     at.count = least(strip, tiles_down - at.from);
-    at.kernels = kernels + at.index % groups * group_size();
+    at.whole = least(at.count, rows / 2 - at.from);
+    at.place = 2 * at.from * w.columns;
+    at.end = least(places, at.place + 2 * at.count * w.columns);
     at.sums = scratch;
-    at.made = at.sums + kSums * sum_size() + kWidth;
-    at.copy = at.made + kSums * made_size() + kWidth;
-    at.held = at.copy + copy_size();
+    at.made = at.sums + kSums * sum_size();
+    at.copy = at.made + kSums * made_size();
+    at.turned = at.copy + copy_size();
+    at.held = at.turned + turned_size();
     at.again = at.held + held_size();
-    sum_image(at);
-    for (i64 row = at.row; row < at.end; row += tile_rows) some_rows(at, row, least(tile_rows, at.end - row));
+    if (w.channels_last)
+      sum_pixels(at);
+    else
+      sum_planes(at);
+    for (i64 j = at.first; j < at.last; ++j) one_panel(at, j);
   }
 
-  void sum_image(const Strip& at) const {
+  /* Tiles that a sum is needed for: rows of them, and those of a row. */
+  static i64 down_of(const Strip& at, int sum) { return is_of_second(kStride, sum / kAlong) ? at.whole : at.count; }
+  i64 across_of(int sum) const { return is_of_second(kStride, sum % kAlong) ? w.columns / 2 : tiles_across; }
+
+  /* The sums of a vector of what tiles see, from `seen` by columns. */
+  static void sum_seen(const Vector (*seen)[kAlong], Vector (*sums)[kAlong]) {
+    Vector down[kAlong][kAlong];
+#pragma GCC unroll 5
+    for (int x = 0; x < kAlong; ++x) {
+      Vector column[kAlong];
+      sums_of_seen<kStride>(seen[x], column);
+#pragma GCC unroll 5
+      for (int y = 0; y < kAlong; ++y) down[y][x] = column[y];
+    }
+#pragma GCC unroll 5
+    for (int y = 0; y < kAlong; ++y) sums_of_seen<kStride>(down[y], sums[y]);
+  }
+
+  /* Plane by plane, some tiles of a row at once. What is written beyond the end of a row of tiles the next row
+   * overwrites, or the next channel. */
+  void sum_planes(const Strip& at) const {
     const T* const image = product.b_of(at.index);
     const T* const end = image_end(w, image, channels);
     for (i64 channel = 0; channel < channels; ++channel) {
       copy_plane(at, image + channel * w.channel, end);
       for (i64 y = 0; y < at.count; ++y)
         for (i64 x = 0; x < tiles_across; x += kWidth)
-          sum_tiles(at.copy + 2 * y * line + x, at.sums + channel * tiles + y * tiles_across + x);
-      /* what is left of the last vector is computed with, too */
-      for (i64 t = at.count * tiles_across; t < tiles; ++t)
-        for (i64 sum = 0; sum < kSums; ++sum) at.sums[sum * sum_size() + channel * tiles + t] = 0;
+          sum_tiles(at.copy + kStep * y * line + x, y, x, at.sums + channel * term_step);
     }
   }
 
-  /* The rows that a strip sees, even columns first, with zeros around. */
+  /* The rows that a strip sees, columns a step apart beside each other, with zeros around. */
   void copy_plane(const Strip& at, const T* image, const T* end) const {
     T* to = at.copy;
-    for (i64 r = 0; r < 2 * at.count + 2; ++r, to += line) {
-      const i64 y = 2 * at.from + r - w.padding[0];
+    const i64 seen = kStep * (at.count - 1) + kAlong;
+    for (i64 r = 0; r < seen; ++r, to += line) {
+      const i64 y = kStep * at.from + r - w.padding[0];
       if (y < 0 || y >= w.sizes[0]) {
         fill_zeros(to, line);
         continue;
       }
-      for (i64 phase = 0; phase < 2; ++phase) {
-        T* const part = to + phase * half;
-        const i64 x = phase - w.padding[1], count = tiles_across + 1;
-        const Inside inside(apart, x, count);
-        if (inside.from > 0) fill_zeros(part, inside.from);
-        copy_steps(image + y * w.step[0] + (x + 2 * inside.from) * w.step[1], 2 * w.step[1], inside.to - inside.from,
-                   end, part + inside.from);
-        if (inside.to < count) fill_zeros(part + inside.to, count - inside.to);
+      for (i64 phase = 0; phase < kStep; ++phase) {
+        T* const columns = to + phase * part;
+        const i64 x = phase - w.padding[1], all = tiles_across + 1;
+        const Inside inside(apart, x, all);
+        if (inside.from > 0) fill_zeros(columns, inside.from);
+        copy_steps(image + y * w.step[0] + (x + kStep * inside.from) * w.step[1], kStep * w.step[1],
+                   inside.to - inside.from, end, columns + inside.from);
+        if (inside.to < all) fill_zeros(columns + inside.to, all - inside.to);
       }
     }
   }
 
-  /* B^T d B with B^T = (1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1), of a vector of tiles. */
-  void sum_tiles(const T* from, T* to) const {
-    const i64 apart_by = sum_size();
-    Vector down[4][4];
-#pragma GCC unroll 4
-    for (int x = 0; x < 4; ++x) {
-      const T* const column = from + x % 2 * half + x / 2;
-      Vector seen[4];
-#pragma GCC unroll 4
-      for (int y = 0; y < 4; ++y) seen[y] = *reinterpret_cast<const Unaligned*>(column + y * line);
-      down[0][x] = seen[0] - seen[2];
-      down[1][x] = seen[1] + seen[2];
-      down[2][x] = seen[2] - seen[1];
-      down[3][x] = seen[1] - seen[3];
+  void sum_tiles(const T* from, i64 y, i64 x, T* to) const {
+    Vector seen[kAlong][kAlong], sums[kAlong][kAlong];
+#pragma GCC unroll 5
+    for (int column = 0; column < kAlong; ++column) {
+      const T* const top = from + column % kStep * part + column / kStep;
+#pragma GCC unroll 5
+      for (int row = 0; row < kAlong; ++row) seen[column][row] = *reinterpret_cast<const Unaligned*>(top + row * line);
     }
-#pragma GCC unroll 4
-    for (int y = 0; y < 4; ++y, to += 4 * apart_by) {
-      *reinterpret_cast<Unaligned*>(to) = down[y][0] - down[y][2];
-      *reinterpret_cast<Unaligned*>(to + apart_by) = down[y][1] + down[y][2];
-      *reinterpret_cast<Unaligned*>(to + 2 * apart_by) = down[y][2] - down[y][1];
-      *reinterpret_cast<Unaligned*>(to + 3 * apart_by) = down[y][1] - down[y][3];
+    sum_seen(seen, sums);
+#pragma GCC unroll 25
+    for (int sum = 0; sum < kSums; ++sum)
+      *reinterpret_cast<Unaligned*>(to + sum * sum_size() + y * across_of(sum) + x) = sums[sum / kAlong][sum % kAlong];
+  }
+
+  /* Tile by tile, some channels at once. */
+  void sum_pixels(const Strip& at) const {
+    fill_zeros(at.copy, channels);
+    for (i64 y = 0; y < at.count; ++y)
+      for (i64 x = 0; x < tiles_across; ++x) {
+        const T* seen[kSums];
+        find_pixels(at, y, x, seen);
+        for (i64 channel = 0; channel < channels; channel += kWidth) sum_pixel(at, y, x, channel, seen);
+      }
+  }
+
+  /* Where what a tile sees lies; zeros outside of the image. */
+  void find_pixels(const Strip& at, i64 y, i64 x, const T** seen) const {
+    const T* const image = product.a_of(at.index);
+    for (i64 row = 0; row < kAlong; ++row) {
+      const i64 sees_y = kStep * (at.from + y) + row - w.padding[0];
+      for (i64 column = 0; column < kAlong; ++column) {
+        const i64 sees_x = kStep * x + column - w.padding[1];
+        const bool inside = sees_y >= 0 && sees_y < w.sizes[0] && sees_x >= 0 && sees_x < w.sizes[1];
+        *seen++ = inside ? image + sees_y * w.step[0] + sees_x * w.step[1] : at.copy;
+      }
     }
   }
 
-  void some_rows(const Strip& at, i64 row, i64 high) const {
-    const T* left = at.kernels + row * channels * kSums;
-    for (i64 sum = 0; sum < kSums; ++sum, left += channels * high)
-      for (i64 t = 0; t < tiles; t += panel) {
-        const i64 vectors = least(tile_vectors, (tiles - t) / kWidth);
-        find_tile<T>(high, vectors)(channels, left, 1, high, at.sums + sum * sum_size() + t, tiles, nullptr,
-                                    at.made + sum * made_size() + t, tiles, Into::kNothing,
-                                    t ? Ahead<T>{left, 0} : Ahead<T>{left + channels * high, high});
-      }
-    const i64 from = 2 * at.from * w.columns, end = least(g.n, from + 2 * at.count * w.columns);
-    T* const to = g.c ? product.c_of(at.index) + row * g.c_row + from : at.held;
-    const i64 to_row = g.c ? g.c_row : end - from;
+  void sum_pixel(const Strip& at, i64 y, i64 x, i64 channel, const T* const* from) const {
+    Vector seen[kAlong][kAlong], sums[kAlong][kAlong];
+#pragma GCC unroll 5
+    for (int column = 0; column < kAlong; ++column)
+#pragma GCC unroll 5
+      for (int row = 0; row < kAlong; ++row)
+        seen[column][row] = *reinterpret_cast<const Unaligned*>(from[row * kAlong + column] + channel);
+    sum_seen(seen, sums);
+#pragma GCC unroll 25
+    for (int sum = 0; sum < kSums; ++sum) {
+      if (y >= down_of(at, sum) || x >= across_of(sum)) continue;
+      T* const to = at.sums + sum * sum_size() + (y * across_of(sum) + x) * row_step + channel;
+      *reinterpret_cast<Unaligned*>(to) = sums[sum / kAlong][sum % kAlong];
+    }
+  }
+
+  /* -- a panel of kernels ---------------------------------------------------------------------- */
+  void one_panel(const Strip& at, i64 j) const {
+    const i64 wide = width(j), first = j * panel, cols = least(panel, count - first);
+    multiply_panel(at, j, wide);
+    T* to = at.held;
+    i64 to_row = w.channels_last ? panel : at.end - at.place;
+    if (g.c && w.channels_last)
+      to = product.c_of(at.index) + at.place * g.c_row + first, to_row = g.c_row;
+    else if (g.c)
+      to = product.c_of(at.index) + first * g.c_row + at.place, to_row = g.c_row;
     Vector odd = Vector{}; /* NaN in some lane once a place is not finite */
-    for (i64 r = 0; r < high; ++r)
-      for (i64 y = 0; y < at.count; ++y)
-        for (i64 x = 0; x < tiles_across; x += kWidth)
-          sum_made(at.made + r * tiles + y * tiles_across + x, 2 * (at.from + y) + 1 < rows,
-                   least(2 * kWidth, w.columns - 2 * x), to + r * to_row + 2 * y * w.columns + 2 * x, odd);
-    if (lane_sum<T>(odd) != 0) compute_again(at, row, high, from, end, to, to_row);
-    if (g.done) g.done(g.context, to, to_row, at.index, row, high, from, end - from);
+    for (i64 column = 0; column < wide; column += kWidth) {
+      const i64 lanes = least(kWidth, cols - column);
+      for (i64 y = 0; y < at.count; y += held_at_once)
+        some_places(at, y, least(at.count, y + held_at_once), column, lanes, to, to_row, odd);
+    }
+    if (lane_sum<T>(odd) != 0) compute_again(at, first, cols, to, to_row);
+    if (!g.done) return;
+    if (w.channels_last)
+      g.done(g.context, to, to_row, at.index, at.place, at.end - at.place, first, cols);
+    else
+      g.done(g.context, to, to_row, at.index, first, cols, at.place, at.end - at.place);
   }
 
-  /* A^T m A with A^T = (1 1 1 0, 0 1 -1 -1), of a vector of tiles; `count` columns of one row of places, or two. */
-  void sum_made(const T* from, bool both, i64 count, T* to, Vector& odd) const {
-    const i64 apart_by = made_size();
-    Vector down[2][4];
-#pragma GCC unroll 4
-    for (int x = 0; x < 4; ++x) {
-      Vector made[4];
-#pragma GCC unroll 4
-      for (int y = 0; y < 4; ++y) made[y] = *reinterpret_cast<const Unaligned*>(from + (4 * y + x) * apart_by);
-      down[0][x] = made[0] + made[1] + made[2];
-      down[1][x] = made[1] - made[2] - made[3];
+  void multiply_panel(const Strip& at, i64 j, i64 wide) const {
+    const T* const right = kernels + kWidth + at.index % groups * group_size() + j * channels * kMatrices * panel;
+    const i64 vectors = wide / kWidth;
+    for (int sum = 0; sum < kSums; ++sum) {
+      const int matrix = kernel_sum_of(sum / kAlong) * kKernelSums + kernel_sum_of(sum % kAlong);
+      const i64 all = down_of(at, sum) * across_of(sum);
+      const i64 high = all ? ceil_div(all, ceil_div(all, most_rows(vectors))) : 1;
+      for (i64 t = 0; t < all; t += high) {
+        const T* const left = at.sums + sum * sum_size() + t * row_step;
+        const Tile<T> run = find_tile<T>(least(high, all - t), vectors);
+        run(channels, left, row_step, term_step, right + matrix * channels * wide, wide, nullptr,
+            at.made + sum * made_size() + t * panel, panel, Into::kNothing, {left + high * row_step, term_step});
+      }
     }
-#pragma GCC unroll 2
-    for (int y = 0; y < 2; ++y) {
-      if (y && !both) break;
-      const Vector left = down[y][0] + down[y][1] + down[y][2], right = down[y][1] - down[y][2] - down[y][3];
-      const Vector first = in_turn<T, 0>(left, right), second = in_turn<T, 1>(left, right);
-      T* const row = to + y * w.columns;
-      if (count == 2 * kWidth) {
-        *reinterpret_cast<Unaligned*>(row) = first;
-        *reinterpret_cast<Unaligned*>(row + kWidth) = second;
-        odd += left * 0 + right * 0;
+  }
+
+  /* Rows [y, end) of tiles, of a vector of kernels. */
+  void some_places(const Strip& at, i64 y, i64 end, i64 column, i64 lanes, T* to, i64 to_row, Vector& odd) const {
+    const i64 from = 2 * y * w.columns, all = least(at.end - at.place, 2 * end * w.columns) - from;
+    const bool straight = w.channels_last && lanes == kWidth;
+    T* const target = straight ? to + from * to_row + column : at.turned;
+    const i64 target_row = straight ? to_row : kWidth;
+    for (i64 row = y; row < end; ++row)
+      join_row(at, row, column, target + 2 * (row - y) * w.columns * target_row, target_row, odd);
+    if (straight) return;
+    if (w.channels_last)
+      for (i64 t = 0; t < all; ++t)
+        for (i64 lane = 0; lane < lanes; ++lane) to[(from + t) * to_row + column + lane] = at.turned[t * kWidth + lane];
+    else
+      turn_places(at, all, lanes, to + column * to_row + from, to_row);
+  }
+
+  /* The places of a row of tiles. */
+  void join_row(const Strip& at, i64 y, i64 column, T* to, i64 to_row, Vector& odd) const {
+    const bool low = y < at.whole;
+    const i64 beside = w.columns / 2;
+    for (i64 x = 0; x < tiles_across; ++x, to += 2 * to_row) {
+      Vector joined[2][2];
+      join_tile(at.made + column, (y * tiles_across + x) * panel, (y * beside + x) * panel, joined);
+      keep_place(joined[0][0], to, odd);
+      if (x < beside) keep_place(joined[0][1], to + to_row, odd);
+      if (low) keep_place(joined[1][0], to + w.columns * to_row, odd);
+      if (low && x < beside) keep_place(joined[1][1], to + (w.columns + 1) * to_row, odd);
+    }
+  }
+
+  static void keep_place(Vector place, T* to, Vector& odd) {
+    *reinterpret_cast<Unaligned*>(to) = place;
+    odd += place * 0;
+  }
+
+  /* Two by two places of the sums at `first`, or `second` where columns of the second place alone need them. */
+  void join_tile(const T* from, i64 first, i64 second, Vector (*joined)[2]) const {
+    const i64 apart_by = made_size();
+    Vector down[2][kAlong];
+#pragma GCC unroll 5
+    for (int x = 0; x < kAlong; ++x) {
+      const T* const column = from + x * apart_by + (is_of_second(kStride, x) ? second : first);
+      Vector made[kAlong];
+#pragma GCC unroll 5
+      for (int y = 0; y < kAlong; ++y) made[y] = *reinterpret_cast<const Unaligned*>(column + y * kAlong * apart_by);
+      places_of_sums<kStride>(made, down[0][x], down[1][x]);
+    }
+    places_of_sums<kStride>(down[0], joined[0][0], joined[0][1]);
+    places_of_sums<kStride>(down[1], joined[1][0], joined[1][1]);
+  }
+
+  /* A vector of kernels becomes rows of places. */
+  void turn_places(const Strip& at, i64 all, i64 lanes, T* to, i64 to_row) const {
+    T* const edge = at.turned + held_at_once * 2 * w.columns * kWidth;
+    for (i64 t = 0; t < all; t += kWidth) {
+      const i64 start = all < kWidth ? 0 : least(t, all - kWidth), cols = least(kWidth, all);
+      if (lanes == kWidth && cols == kWidth) {
+        turn_block(at.turned + start * kWidth, kWidth, to + start, to_row);
         continue;
       }
-      T places[2 * kWidth];
-      *reinterpret_cast<Unaligned*>(places) = first;
-      *reinterpret_cast<Unaligned*>(places + kWidth) = second;
-      copy_run(places, count, row);
-      for (i64 x = 0; x < count; ++x) odd[0] += places[x] * 0;
+      turn_block(at.turned + start * kWidth, kWidth, edge, kWidth);
+      for (i64 lane = 0; lane < lanes; ++lane)
+        for (i64 x = 0; x < cols; ++x) to[lane * to_row + start + x] = edge[lane * kWidth + x];
     }
   }
 
   /* -- places that are not finite -------------------------------------------------------------- */
+  static constexpr i64 kAgainRows = most_rows(kTileVectors), kAgainColumns = kTileVectors * kWidth;
+
   static bool is_finite(T x) { return x - x == 0; }
 
-  __attribute__((noinline)) void compute_again(const Strip& at, i64 row, i64 high, i64 from, i64 end, T* to,
-                                               i64 to_row) const {
-    const T* left = product.a_of(at.index) + row * g.a_row;
-    T* const edge = at.again + kAgainTerms * panel + kSlack<T>;
-    for (i64 col = from; col < end; col += panel) {
-      const i64 cols = least(panel, end - col), vectors = ceil_div(cols, kWidth);
-      if (all_finite(to + col - from, to_row, high, cols)) continue;
-      for (i64 p = 0; p < g.k; p += kAgainTerms) {
-        const i64 terms = least(kAgainTerms, g.k - p);
-        pack_windows(w, product.b_of(at.index), channels, p, terms, col, cols, vectors * kWidth, at.again);
-        find_tile<T>(high, vectors)(terms, left + p * g.a_col, g.a_row, g.a_col, at.again, vectors * kWidth, nullptr, edge,
-                                    panel, p ? Into::kGoOn : Into::kNothing, Ahead<T>{left, 0});
-      }
-      for (i64 r = 0; r < high; ++r)
-        for (i64 x = 0; x < cols; ++x) {
-          T& place = to[r * to_row + col - from + x];
-          if (!is_finite(place)) place = edge[r * panel + x];
-        }
+  __attribute__((noinline)) void compute_again(const Strip& at, i64 first, i64 cols, T* to, i64 to_row) const {
+    const i64 place_step = w.channels_last ? to_row : 1, kernel_gap = w.channels_last ? 1 : to_row;
+    for (i64 place = at.place; place < at.end; place += kAgainColumns) {
+      const i64 wide = least(kAgainColumns, at.end - place);
+      for (i64 r = 0; r < cols; r += kAgainRows)
+        some_again(at, first + r, least(kAgainRows, cols - r), place, wide,
+                   to + (place - at.place) * place_step + r * kernel_gap, place_step, kernel_gap);
     }
   }
 
-  static bool all_finite(const T* from, i64 row_step, i64 high, i64 cols) {
+  /* Those of `high` kernels and `wide` places, if there are such. */
+  void some_again(const Strip& at, i64 kernel, i64 high, i64 place, i64 wide, T* to, i64 place_step,
+                  i64 kernel_gap) const {
+    bool finite = true;
     for (i64 r = 0; r < high; ++r)
-      for (i64 x = 0; x < cols; ++x)
-        if (!is_finite(from[r * row_step + x])) return false;
-    return true;
+      for (i64 x = 0; x < wide; ++x) finite = finite && is_finite(to[r * kernel_gap + x * place_step]);
+    if (finite) return;
+    const i64 vectors = ceil_div(wide, kWidth);
+    const T* const image = w.channels_last ? product.a_of(at.index) : product.b_of(at.index);
+    T* const left = at.again + kAgainTerms * kAgainColumns + kSlack<T>;
+    T* const edge = left + kAgainTerms * kAgainRows;
+    for (i64 p = 0; p < g.k; p += kAgainTerms) {
+      const i64 terms = least(kAgainTerms, g.k - p);
+      for (i64 q = 0; q < terms; ++q)
+        for (i64 r = 0; r < high; ++r)
+          left[q * high + r] = kernels_of(at.index)[(kernel + r) * kernel_step + (p + q) / 9 * channel_step +
+                                                    (p + q) % 9 * element_step];
+      pack_windows(w, image, channels, p, terms, place, wide, vectors * kWidth, at.again);
+      find_tile<T>(high, vectors)(terms, left, 1, high, at.again, vectors * kWidth, nullptr, edge, kAgainColumns,
+                                  p ? Into::kGoOn : Into::kNothing, Ahead<T>{left, 0});
+    }
+    for (i64 r = 0; r < high; ++r)
+      for (i64 x = 0; x < wide; ++x) {
+        T& result = to[r * kernel_gap + x * place_step];
+        if (!is_finite(result)) result = edge[r * kAgainColumns + x];
+      }
   }
 };
 
-template <class T>
+template <class T, int kStride>
 struct SummingKernels {
-  const Winograd<T>* winograd;
+  const Winograd<T, kStride>* winograd;
   T* to;
 };
 
-template <class T>
+template <class T, int kStride>
 void summing_kernels(void* raw, i64 lo, i64 hi, int) {
-  const SummingKernels<T>& summing = *static_cast<const SummingKernels<T>*>(raw);
+  const SummingKernels<T, kStride>& summing = *static_cast<const SummingKernels<T, kStride>*>(raw);
   summing.winograd->sum_kernels(summing.to, lo, hi);
 }
 
-template <class T>
+/* The packed sums, or a word that there are holes. */
+template <class T, int kStride>
 void sum_all_kernels(const void* raw, void* to) {
-  const Winograd<T>& winograd = *static_cast<const Winograd<T>*>(raw);
-  SummingKernels<T> summing = {&winograd, static_cast<T*>(to)};
-  const i64 work = winograd.tile_rows * winograd.channels * 4 * kSums;
-  parallel_for(summing_kernels<T>, &summing, winograd.groups * ceil_div(winograd.g.m, winograd.tile_rows),
-               ceil_div(kPiece, work));
+  const Winograd<T, kStride>& winograd = *static_cast<const Winograd<T, kStride>*>(raw);
+  SummingKernels<T, kStride> summing = {&winograd, static_cast<T*>(to)};
+  *summing.to = winograd.has_holes();
+  if (*summing.to) return;
+  const i64 work = winograd.panel * winograd.channels * 4 * winograd.kMatrices;
+  parallel_for(summing_kernels<T, kStride>, &summing, winograd.groups * winograd.panels, ceil_div(kPiece, work));
 }
 
-template <class T>
-int convolve_winograd(Winograd<T>& winograd, i64 products) {
+template <class T, int kStride>
+KeptUse take_sums(const Winograd<T, kStride>& winograd) {
+  if (!winograd.keeps()) return {nullptr, nullptr};
   const Gemm& g = winograd.g;
-  KeptUse kept = {nullptr, nullptr};
-  if (winograd.keeps()) {
-    const KeptKey key = {g.a, g.m, g.k, g.a_row, g.a_col, sizeof(T), winograd.tile_rows, kWinogradTag};
-    const size_t bytes = static_cast<size_t>(winograd.packed_size()) * sizeof(T);
-    kept = kept_take(key, {0, nullptr, nullptr}, bytes, sum_all_kernels<T>, &winograd);
-  }
+  const bool last = winograd.w.channels_last;
+  const KeptKey key = {last ? g.b : g.a,          winograd.count, g.k,
+                       winograd.kernel_step,      last ? g.b_row : g.a_col,
+                       sizeof(T), winograd.panel, kWinogradTag + 2 * last + kStride};
+  const size_t bytes = static_cast<size_t>(winograd.packed_size()) * sizeof(T);
+  return kept_take(key, {0, nullptr, nullptr}, bytes, sum_all_kernels<T, kStride>, &winograd);
+}
+
+/* Whether the convolution was made in this way; `failed` if there was no memory. */
+template <class T, int kStride>
+bool convolve_winograd(const Product<T>& product, i64 products, int& failed) {
+  Winograd<T, kStride> winograd(product);
+  if (!winograd.pays()) return false;
+  const KeptUse kept = take_sums(winograd);
   Scratch<T> summed;
   winograd.kernels = static_cast<const T*>(kept.data);
   if (!winograd.kernels) {
-    if (!summed.reserve(winograd.packed_size())) return 1;
-    sum_all_kernels<T>(&winograd, summed.data);
+    if (!summed.reserve(winograd.packed_size())) {
+      failed = 1;
+      return true;
+    }
+    sum_all_kernels<T, kStride>(&winograd, summed.data);
     winograd.kernels = summed.data;
   }
-  const i64 work = winograd.rows_per_block * winograd.tiles * kSums * winograd.channels;
-  const int failed =
-      run_blocks<T>(winograd, products * winograd.row_blocks * winograd.strips, ceil_div(kPiece, work));
+  const bool has_holes = *winograd.kernels != 0;
+  if (!has_holes) {
+    winograd.choose(products);
+    const i64 work = winograd.panels_per_block * winograd.panel * winograd.tiles * winograd.kSums * winograd.channels;
+    failed = run_blocks<T>(winograd, products * winograd.panel_blocks * winograd.strips, ceil_div(kPiece, work));
+  }
   kept_give_back(kept);
-  return failed;
+  return !has_holes;
 }
