@@ -35,8 +35,8 @@ def test_gradients(number: int, dtype: Any, mode: str, monkeypatch: pytest.Monke
     launch = choose.Choice._launch
 
     def logged(self: Any, candidate: int, *rest: Any) -> None:
-        ran.append(self.names[candidate])
         launch(self, candidate, *rest)
+        ran.append(self.names[candidate])
 
     monkeypatch.setattr(choose.Choice, "_launch", logged)
     function, make = (CASES + LARGE)[number]
