@@ -188,7 +188,7 @@ def _ordered(nest: Nest, kept: list[str], accesses: _Accesses) -> tuple[str, ...
 def _pointwise(nest: Nest, kept: tuple[str, ...], accesses: _Accesses) -> Layout:
     sizes = {a: nest.axes[a].size for a in kept}
     points = product(sizes.values())
-    least = accesses.of_axis.get(kept[-1], 0.0) * CROSSING
+    least = accesses.along(kept[-1:]) * CROSSING
     crossing = [a for a in kept[:-1] if accesses.of_axis.get(a, 0) > least and nest.axes[a].hint >= TILE[0]]
     if crossing and nest.axes[kept[-1]].hint >= TILE[0]:
         other = max(crossing, key=lambda a: accesses.of_axis[a])
