@@ -73,7 +73,9 @@ def _candidates(step: Alternatives, processor: Processor, tune: bool) -> tuple[l
         usual = PLAIN if _is_small_float(fused) else 0
         return attention.candidates(fused, processor), usual
     if isinstance(fused, CallRows):
-        usual = PLAIN if _is_small_float(fused) else 0
+        is_float = products.source_of(_product_of(fused)) not in products.HALVES
+        # of wide operands of float32 blocks are so small that only measurements speak for them
+        usual = PLAIN if _is_small_float(fused) or (is_float and rows.is_wide_step(fused)) else 0
         return rows.candidates(fused), usual
     if isinstance(fused, Convolved):
         if not tune or not convolution.has_template(fused):
