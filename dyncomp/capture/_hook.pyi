@@ -277,6 +277,8 @@ class LoopPlan:
         assumptions: tuple[tuple[Any, str, Any], ...],
         outputs: tuple[tuple[int, int, tuple[tuple[str, int, int], ...]], ...],
         leaves: tuple[tuple[int, int], ...],
+        owned_at: int,
+        num_owned: int,
     ) -> None: ...
 
 class LoopGate:

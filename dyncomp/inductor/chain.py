@@ -24,7 +24,7 @@ from .epilogue import (
     Tiled,
     find_reader,
     groups_of,
-    is_own_product,
+    has_own_type,
     read_later,
     target_of,
     touched,
@@ -57,10 +57,10 @@ def fuse_chains(items: Sequence[Emitted | LibraryCall], env: ShapeEnv) -> list[I
     """The steps, with products that only a kernel of rows and another product lie between made one step."""
     left: list[Item | None] = list(items)
     for at, first in enumerate(items):
-        if left[at] is not first or not is_own_product(first):
+        if left[at] is not first or not has_own_type(first):
             continue  # or it ends another chain
         assert isinstance(first, LibraryCall)
-        found = find_chain(left, at, first, env, is_own_product)
+        found = find_chain(left, at, first, env, has_own_type)
         if found is None:
             continue
         second = left[found.second]

@@ -30,6 +30,7 @@ from .lower import Lowering
 from .lower_emit import ClusterEmitter, Emitted
 from .lower_values import Table
 from .memory import MemoryPlan, plan_memory
+from .narrow import narrow_products
 from .plan import Planned, Planner
 from .prologue import fuse_prologues
 from .render.cpp import render_module
@@ -111,7 +112,8 @@ def _describe_step(step: Step | PyCallStep) -> str:
         what = "matrix product" if step.windows is None else "convolution as a product"
         for side, fill in (("right", step.fill_b), ("left", step.fill_a)):
             then = (f", {side} operand made by {fill.tile.kernel.name}" if fill else "") + then
-        return f"{step.dtype} {what} {step.m} x {step.k} x {step.n}{then}"
+        summed = "" if step.source is None else f"{step.source}, summed in "
+        return f"{summed}{step.dtype} {what} {step.m} x {step.k} x {step.n}{then}"
     slots = ", ".join(map(str, step.slots))
     where = f"  # {', '.join(step.kernel.origin)}" if step.kernel.origin else ""
     return f"{step.kernel.name}({slots}): {step.points} points{where}"
@@ -147,6 +149,7 @@ def compile_graph(
     if graph.device != CPU:
         return _compile_for_device(graph, options, owner, edit, timed)
     table = table_with(() if owner is None else (*owner.routines, *owner.own_routines))
+    graph = timed("narrow", lambda: narrow_products(graph, table))
     lowering, items, memory = _lowered(graph, table, _fuse_products, options, timed)
     planner = Planner(lowering, memory, tensor_owner(owner), options.keep_packed)
     planned = timed("schedule", lambda: planner.run(items))

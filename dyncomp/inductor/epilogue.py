@@ -180,6 +180,14 @@ def is_own_product(item: Item | None) -> bool:
     return isinstance(item, LibraryCall) and item.kind == "blas" and bool(item.detail.own)
 
 
+def has_own_type(item: Item | None) -> bool:
+    """Whether the runtime multiplies operands of the result's type here."""
+    if not is_own_product(item):
+        return False
+    assert isinstance(item, LibraryCall)
+    return all(v.dtype is item.value.dtype for v in item.operands)
+
+
 def find_epilogue(
     left: Sequence[Item | None], at: int, call: LibraryCall, detail: Product, env: ShapeEnv
 ) -> tuple[int, Tiled] | None:

@@ -23,7 +23,7 @@ from dyncomp.dataclass import dataclass
 from dyncomp.dtypes import DType, int64
 from dyncomp.runtime import _launch
 
-ABI_VERSION = 8
+ABI_VERSION = 9
 if ABI_VERSION != _launch.ABI_VERSION:
     raise ImportError(
         f"{_launch.__file__} was built from other sources than {__file__} (interface {_launch.ABI_VERSION}, "
@@ -88,6 +88,7 @@ struct Runtime {
   int (*chain_f64)(const struct Gemm* first, const struct Gemm* second);
   int (*rows_f32)(const struct RowStep* steps, i64 count, i64 matrices);
   int (*rows_f64)(const struct RowStep* steps, i64 count, i64 matrices);
+  int (*gemm_bf16)(const struct Gemm*);
 };
 """
 

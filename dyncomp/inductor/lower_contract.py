@@ -65,7 +65,7 @@ def _wants_blas(value: Value, dims: Dims) -> bool:
     if value.dtype not in (BLAS_DTYPES if value.type.device == CPU else DEVICE_DTYPES):
         return False
     x, y = value.inputs
-    if x.dtype is not value.dtype and value.type.device == CPU:
+    if x.dtype is not value.dtype and x.dtype is not bfloat16 and value.type.device == CPU:
         return False
     m = product(x.shape[k] for k in dims.x_free)
     n = product(y.shape[k] for k in dims.y_free)

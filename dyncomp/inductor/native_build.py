@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from dyncomp.inductor.codecache import open_cache
+from dyncomp.inductor.toolchain import LOOP_FLAGS, find_toolchain
 
 
 def build(source: str, symbol: str, dump: str = "") -> int:
@@ -13,7 +14,7 @@ def build(source: str, symbol: str, dump: str = "") -> int:
     a directory to write the source to. Raises ``ToolchainError`` where it cannot be compiled."""
     if dump:
         _write(source, symbol, Path(dump))
-    return open_cache().load(source).symbol(symbol)
+    return open_cache().load(source, find_toolchain().with_flags(LOOP_FLAGS)).symbol(symbol)
 
 
 def _write(source: str, symbol: str, folder: Path) -> None:

@@ -22,7 +22,7 @@ from .epilogue import (
     RowGroup,
     RowMember,
     groups_of,
-    is_own_product,
+    has_own_type,
     read_later,
     target_of,
     touched,
@@ -47,7 +47,7 @@ Accepts = Callable[[RowGroup], bool]
 def fuse_row_groups(
     items: Sequence[Item],
     env: ShapeEnv,
-    is_product: IsProduct = is_own_product,
+    is_product: IsProduct = has_own_type,
     accepts: Accepts | None = None,
 ) -> list[Item]:
     """The steps, with those that go over rows of the same matrices made one. ``is_product``: which steps are

@@ -114,11 +114,12 @@ class CallBlas:
     """``c[b] = a[b] @ b[b]`` for every index of ``batch``; ``a`` is m×k, ``b`` k×n, ``c`` m×n with
     ``col_stride`` 1. ``k`` may be 0 (the result is zero); ``m`` and ``n`` too (nothing happens).
 
-    By the runtime's own product where ``own`` (float32 and float64), else by ``cblas_?gemm`` of ``dtype``
-    (complex64 and complex128 too). ``epilogue`` (own products only) finishes the tiles; ``c`` is ``None``
+    By the runtime's own product where ``own`` (float32, of bfloat16 too, and float64), else by
+    ``cblas_?gemm`` of ``dtype`` (complex64 and complex128 too). ``epilogue`` (own products only) finishes
+    the tiles; ``c`` is ``None``
     where only that reads them. ``windows`` (own products only): ``b`` (``a`` with channels last) is images,
     of which it is what the windows of a convolution's kernel see; its strides are those of the batch.
-    ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves, on a GPU). ``kept``: ``b``
+    ``source``: the dtype of ``a`` and ``b`` where it is not ``dtype`` (halves). ``kept``: ``b``
     (``a`` where ``b`` is images) may be the same at every call, as weights are; the runtime keeps its packed
     copy as long as it is.
     ``fill_a``, ``fill_b`` (own products only): the operand is made as it is packed, its matrix says how it

@@ -46,6 +46,8 @@ class FakeLoop:
 
     has_paused = True
 
+    is_stale = False
+
     def __init__(self, code, loop, names, namespace, record, seed=0, chance=0.02):
         facts = next(f for f in gateable_loops(code) if f.loop.header == loop.header)
         self.code, self.loop, self.names, self.namespace, self.record = code, loop, names, namespace, record

@@ -15,7 +15,7 @@ from dyncomp.capture.bytecode.loops import UNBOUND
 from dyncomp.capture.bytecode.resume import make_continuation
 from dyncomp.capture.native_loops.native import NativeLoop
 from dyncomp.capture.pyver import decode
-from dyncomp.inductor.codecache import open_cache
+from dyncomp.inductor.native_build import build
 
 MOST_PAUSES = 1000
 
@@ -26,10 +26,6 @@ class Record:
     def __init__(self):
         self.versions, self.seconds, self.source = 0, 0.0, ""
         self.bailed = Counter()
-
-
-def build(source, symbol):
-    return open_cache().load(source).symbol(symbol)
 
 
 class Run:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import dyncomp
 from dyncomp.capture.native_loops.blocks import facts_of
 from dyncomp.capture.pyver import decode
 from tests.capture.native_loop_runs import check
@@ -164,3 +165,56 @@ other = range
 def test_only_ranges_are_told_from_the_code():
     assert not facts_of(decode(range_of_its_own.__code__), 3).unrolled
     check(range_of_its_own, range(3), [1, 2, 3], 0)
+
+
+def windows(it, image, kernel, kh, kw, out, s):
+    for i in it:
+        for j in range(image.shape[1] - kw + 1):
+            s = 0.0
+            for p in range(kh):
+                for q in range(kw):
+                    s += image[i + p, j + q] * kernel[p, q]
+            out[i, j] = s
+    return out, s, i
+
+
+@pytest.mark.parametrize(
+    "kh, kw", [(1, 1), (3, 3), (5, 5), (2, 8), (9, 3), (7, 7), (0, 2), (3, -1), (3, True)]
+)
+def test_limits_that_are_small_numbers(kh, kw):
+    rng = np.random.default_rng(1)
+    given = (rng.random((12, 11)), rng.random((9, 9)), kh, kw, np.zeros((12, 13)), 1.5)
+    check(windows, range(12 - max(kh, 0) + 1), *given, left=None if kw != -1 else False)
+    check(windows, range(12), *given)  # out of bounds at the end
+
+
+def of_steps(a, n, m):
+    total = 0.0
+    for k in range(len(a)):
+        part = 0.0
+        for j in range(n):
+            for i in range(1, m):
+                part += a[k] * j + i
+        total += part
+    return total
+
+
+def test_small_limits_that_change():
+    compiled = dyncomp.compile(of_steps, options={"native_loop_us": 0, "debug_verify": True})
+    a = np.arange(40.0)
+    for n, m in [(3, 4), (3, 4), (2, 4), (3, 4), (4, 4), (300, 2), (3, 4), (0, 0), (True, 3), (2, 4)]:
+        assert compiled(a, n, m) == of_steps(a, n, m)
+    (record, *_) = [r for r in compiled.config.records.native_loops if r.versions]
+    assert record.versions <= 5 and not record.bailed
+
+
+def of_assigned(it, n, s):
+    for i in it:
+        for j in range(n):
+            s += j + i
+        n = 3 if n == 2 else 2
+    return s, n
+
+
+def test_limits_that_the_loop_assigns():
+    check(of_assigned, range(30), 2, 0, left=False)

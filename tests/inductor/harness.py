@@ -127,10 +127,11 @@ class Reference:
             )
             found = found[..., 0, :]
         else:
-            a = self._matrix(step.a, step.dtype, m, k, batch)
+            source = step.source or step.dtype
+            a = self._matrix(step.a, source, m, k, batch).astype(step.dtype.numpy)
             plain = seen is None
             found = a @ (
-                self._matrix(step.b, step.dtype, k, n, batch)
+                self._matrix(step.b, source, k, n, batch).astype(step.dtype.numpy)
                 if plain
                 else self._seen(step, step.b, seen, k, n, batch)
             )

@@ -190,6 +190,10 @@ follow(LoopGate *self, LoopPlan *plan, PyObject *values)
             plan->function(words, words + plan->words);
             self->runs++;
             found = leave(self, plan, values, words, words + plan->words);
+            PyObject *type, *value, *traceback; /* arrays may die of this */
+            PyErr_Fetch(&type, &value, &traceback);
+            plan_release(plan, words + plan->words);
+            PyErr_Restore(type, value, traceback);
         }
     }
     if (words != few) {

@@ -79,8 +79,10 @@ plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     unsigned long long address;
     Py_ssize_t words;
     PyObject *program, *unbound, *inputs, *assumptions, *outputs, *leaves;
-    if (!PyArg_ParseTuple(args, "OKnOO!O!O!O!", &program, &address, &words, &unbound, &PyTuple_Type, &inputs,
-                          &PyTuple_Type, &assumptions, &PyTuple_Type, &outputs, &PyTuple_Type, &leaves)) {
+    Py_ssize_t owned_at, num_owned;
+    if (!PyArg_ParseTuple(args, "OKnOO!O!O!O!nn", &program, &address, &words, &unbound, &PyTuple_Type, &inputs,
+                          &PyTuple_Type, &assumptions, &PyTuple_Type, &outputs, &PyTuple_Type, &leaves,
+                          &owned_at, &num_owned)) {
         return NULL;
     }
     if (builtins == NULL) {
@@ -94,6 +96,8 @@ plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     self->function = (LoopFunction)(uintptr_t)address;
     self->words = words;
+    self->owned_at = owned_at;
+    self->num_owned = num_owned;
     self->program = Py_NewRef(program);
     self->unbound = Py_NewRef(unbound);
     self->given_inputs = Py_NewRef(inputs);
@@ -171,7 +175,7 @@ word_of(const void *data, int num, Word *word)
 }
 
 static Word *
-array_enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
+array_enters(PyObject *value, const Input *in, Word *at)
 {
     if (!PyArray_CheckExact(value)) {
         return NULL;
@@ -198,7 +202,7 @@ array_enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
     for (int k = 0; k < n - dense; k++) {
         (at++)->i = strides[k];
     }
-    (at++)->i = number;
+    (at++)->i = (int64_t)(intptr_t)value;
     return at;
 }
 
@@ -352,6 +356,12 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
         }
         at->i = PyLong_AsLongLongAndOverflow(value, &overflow);
         return overflow ? NULL : at + 1;
+    case 'k': /* one number */
+        if (!PyLong_CheckExact(value)) {
+            return NULL;
+        }
+        at->i = PyLong_AsLongLongAndOverflow(value, &overflow);
+        return overflow || at->i != in->a ? NULL : at + 1;
     case 'f':
         if (!PyFloat_CheckExact(value)) {
             return NULL;
@@ -372,6 +382,13 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
         }
         at->i = number;
         return at + 1;
+    case 'p':
+        if ((PyObject *)Py_TYPE(value) != in->object) {
+            return NULL;
+        }
+        (at++)->i = (int64_t)(intptr_t)value;
+        (at++)->i = number;
+        return at;
     case 's': {
         npy_longdouble data; /* as large as any */
         if ((PyObject *)Py_TYPE(value) != in->object) {
@@ -396,7 +413,7 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
         (at++)->d = parts[1];
         return at;
     }
-    case 'a': return array_enters(value, in, number, at);
+    case 'a': return array_enters(value, in, at);
     case 'r': return range_enters(value, in, at);
     case 'l': return list_enters(value, in, number, at);
     case 't': return text_enters(value, in, number, at);
@@ -523,6 +540,7 @@ boxed(const LoopPlan *plan, const Box *box, PyObject *values, const Word *out)
     case 's': return scalar_of(*word, box->num);
     case 'z': return complex_of(word[0].d, word[1].d, box->num);
     case 'c': return PyUnicode_FromOrdinal((int)word->i);
+    case 'a': return Py_NewRef((PyObject *)(intptr_t)word->i);
     case 'g': /* an object that was given */
         if (word->i < 0 || word->i >= plan->num_inputs) {
             return NULL;
@@ -544,6 +562,16 @@ plan_output(const LoopPlan *plan, Py_ssize_t k, PyObject *values, const Word *ou
         return Py_NewRef(plan->unbound);
     }
     return tag - FIRST_TAG < output->count ? boxed(plan, &output->boxes[tag - FIRST_TAG], values, out) : NULL;
+}
+
+void
+plan_release(const LoopPlan *plan, Word *out)
+{
+    for (Py_ssize_t k = plan->owned_at; k < plan->owned_at + plan->num_owned; k++) {
+        PyObject *owned = (PyObject *)(intptr_t)out[k].i;
+        out[k].i = 0;
+        Py_XDECREF(owned);
+    }
 }
 
 static PyMemberDef plan_members[] = {

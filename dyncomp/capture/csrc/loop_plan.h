@@ -43,7 +43,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     LoopFunction function;
-    Py_ssize_t words, num_inputs, num_outputs, num_leaves;
+    Py_ssize_t words, num_inputs, num_outputs, num_leaves, owned_at, num_owned;
     Input *inputs;
     Output *outputs;
     Leave *leaves;
@@ -54,5 +54,7 @@ typedef struct {
 bool plan_takes(const LoopPlan *plan, PyObject *values, Word *in);
 /* The output number `k`. New reference, or NULL: without an exception where it takes Python to make it. */
 PyObject *plan_output(const LoopPlan *plan, Py_ssize_t k, PyObject *values, const Word *out);
+/* Let go of the arrays that the loop's function made: what comes back has been made into objects. */
+void plan_release(const LoopPlan *plan, Word *out);
 
 #endif

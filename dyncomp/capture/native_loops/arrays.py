@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...dataclass import dataclass
-from . import complexes, lists, texts
+from . import complexes, draws, lists, texts
 from .arithmetic import convert
 from .block import Block
 from .kinds import (
@@ -189,6 +189,8 @@ def attribute(b: Block, value: Value, name: str) -> Value:
     """``value.name``."""
     if value.kind.family == "list":
         return lists.attribute(b, value, name)
+    if value.kind.family == "generator":
+        return draws.attribute(b, value, name)
     if value.kind.family == "complex":
         return complexes.attribute(b, value, name)
     if value.kind.family == "vector" and name == "sum":
@@ -199,6 +201,8 @@ def attribute(b: Block, value: Value, name: str) -> Value:
     parts = parts_of(value)
     if name == "shape":
         return _sizes(parts.sizes)
+    if name == "dtype":
+        return b.walker.constant(detail.scalar.detail)
     if name == "ndim":
         return b.walker.constant(detail.ndim)
     if name == "size":

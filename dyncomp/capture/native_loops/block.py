@@ -123,8 +123,8 @@ class Block:
         return self.scope.parent is not None or slot in self.scope.facts.stored
 
     def store(self, slot: str, value: Value) -> None:
-        if value.kind.family in ("iter", "source"):
-            raise Stop("an iterator as a variable")
+        if value.kind.family in ("iter", "source", "generator"):
+            raise Stop(f"{value.kind} as a variable")
         target = self.walker.slot_value(slot, value.kind)
         for name, text in zip(target.parts, value.parts):
             self.line(f"{name} = {text};")
@@ -262,7 +262,7 @@ class Block:
         if self.walker.probing is not None or not is_leaf(scope, header, value.kind):
             return frozenset()
         depth = len(stack) - 1
-        probe = Walker(self.walker.subject, depth)
+        probe = Walker(self.walker.subject, depth, tuple(self.walker.known.items()))
         probe.root = self.walker.root
         probe.scopes = dict(self.walker.scopes)
         probed = Value(iter_kind(value.kind.detail._replace(facts=frozenset())), value.parts)

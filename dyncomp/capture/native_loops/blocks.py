@@ -8,7 +8,7 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ..bytecode.flow import remembered, successors
-from ..bytecode.instr import JUMPS, CanonicalCode, pops_pushes
+from ..bytecode.instr import JUMPS, CanonicalCode, Instr, pops_pushes
 from ..bytecode.loop_find import Loop, find_loops
 
 
@@ -29,18 +29,22 @@ class CodeFacts:
     stored: frozenset[str]
 
 
-_MOST_STEPS = 8
+Known = tuple[tuple[str, int], ...]
+"""Locals that a loop does not assign and what they hold: small numbers that it is compiled for."""
+MOST_STEPS = 8
 _MOST_INSTRUCTIONS = 600
 
 
 @remembered
-def facts_of(code: CanonicalCode, header: int = -1, unrolls: bool = True) -> CodeFacts:
-    """Facts of the loop with ``header``; of the whole code for -1."""
+def facts_of(code: CanonicalCode, header: int = -1, unrolls: bool = True, known: Known = ()) -> CodeFacts:
+    """Facts of the loop with ``header``; of the whole code for -1. ``known``: see ``known_limits``."""
     loops = {loop.header: loop for loop in find_loops(code)}
     region = loops[header].body if header >= 0 else frozenset(range(len(code.instructions)))
     inside = {key: loop for key, loop in loops.items() if key in region}
     unrolled = (
-        _unrolled(code, {key: loop for key, loop in inside.items() if key != header}) if unrolls else {}
+        _unrolled(code, {key: loop for key, loop in inside.items() if key != header}, dict(known))
+        if unrolls
+        else {}
     )
     others = [key for key in inside if key not in unrolled]
     leaves = {
@@ -66,13 +70,13 @@ def facts_of(code: CanonicalCode, header: int = -1, unrolls: bool = True) -> Cod
     )
 
 
-def _unrolled(code: CanonicalCode, loops: dict[int, Loop]) -> dict[int, int]:
+def _unrolled(code: CanonicalCode, loops: dict[int, Loop], known: dict[str, int]) -> dict[int, int]:
     """Loops over a few constants, with none inside but such, and the instructions of all of their steps."""
     found: dict[int, int] = {}
     for header, loop in sorted(loops.items(), key=lambda entry: len(entry[1].body)):
         inner = [key for key in loops if key in loop.body and key != header]
-        steps = _constant_steps(code, header) if loop.kind == "for" else 0
-        if not 0 < steps <= _MOST_STEPS or any(key not in found for key in inner):
+        steps = _constant_steps(code, header, known) if loop.kind == "for" else 0
+        if not 0 < steps <= MOST_STEPS or any(key not in found for key in inner):
             continue
         nested = [key for key in inner if not any(key in loops[o].body for o in inner if o != key)]
         more = sum(found[key] - len(loops[key].body) for key in nested)
@@ -82,22 +86,53 @@ def _unrolled(code: CanonicalCode, loops: dict[int, Loop]) -> dict[int, int]:
     return found
 
 
-def _constant_steps(code: CanonicalCode, header: int) -> int:
-    """How many items a loop goes over: constants, or a range of constants; 0 where that is not told."""
+def _limits(code: CanonicalCode, header: int) -> list[Instr]:
+    """What loads the arguments of the ``range`` that a loop goes over; nothing of other loops."""
     before = code.instructions[max(header - 6, 0) : header]
     if len(before) < 2 or before[-1].op != "GET_ITER":
-        return 0
-    if before[-2].op == "LOAD_CONST" and type(before[-2].arg) is tuple:
-        return len(before[-2].arg)
+        return []
     count, names = before[-2].arg if before[-2].op == "CALL" else (0, ())
     given = before[-2 - count : -2]
     if not count or names or len(given) != count or len(before) < 3 + count:
-        return 0
+        return []
     called = before[-3 - count]
+    return list(given) if called.op == "LOAD_GLOBAL" and called.arg == "range" else []
+
+
+def _constant_steps(code: CanonicalCode, header: int, known: dict[str, int]) -> int:
+    """How many items a loop goes over: constants, or a range of constants; 0 where that is not told."""
+    before = code.instructions[max(header - 2, 0) : header]
+    if len(before) == 2 and before[-1].op == "GET_ITER" and before[-2].op == "LOAD_CONST":
+        return len(before[-2].arg) if type(before[-2].arg) is tuple else 0
+    given = _limits(code, header)
     numbers = [i.arg for i in given if i.op == "LOAD_CONST" and type(i.arg) is int]
-    if called.op != "LOAD_GLOBAL" or called.arg != "range" or len(numbers) != count or 0 in numbers[2:]:
+    if len(numbers) < len(given):
+        found = [known.get(i.arg) if i.op == "LOAD_FAST" else i.arg for i in given]
+        numbers = [number for number in found if type(number) is int]
+    if not given or len(numbers) != len(given) or 0 in numbers[2:]:
         return 0
     return len(range(*numbers)) if all(abs(number) < 2**31 for number in numbers) else 0
+
+
+@remembered
+def limit_names(code: CanonicalCode, header: int) -> frozenset[str]:
+    """The locals that say how often loops within the loop with ``header`` run, which does not assign them."""
+    loops = {loop.header: loop for loop in find_loops(code)}
+    body = loops[header].body
+    inside = [key for key in loops if key in body and key != header]
+    loads = [i.arg for key in inside for i in _limits(code, key) if i.op == "LOAD_FAST"]
+    return frozenset(loads) - inner_stores(code, body)
+
+
+@remembered
+def known_limits(code: CanonicalCode, header: int, values: Known) -> Known:
+    """Those of the locals with these small values for which inner loops are unrolled: numbers of axes, sizes
+    of windows."""
+    loops = {loop.header: loop for loop in find_loops(code)}
+    inside = {key: loop for key, loop in loops.items() if key in loops[header].body and key != header}
+    loads = {key: [i.arg for i in _limits(code, key) if i.op == "LOAD_FAST"] for key in inside}
+    unrolled = _unrolled(code, inside, dict(values))
+    return tuple([(k, v) for k, v in values if any(k in loads[key] for key in unrolled)])
 
 
 def makes_iterator(code: CanonicalCode, header: int, namespace: dict[str, Any]) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..bytecode.instr import CO_NEWLOCALS, CO_OPTIMIZED
 from ..pyver import decode
-from . import arrays, complexes, iterators, lists, rows, slices, texts
+from . import arrays, complexes, creation, draws, iterators, lists, rows, slices, texts
 from .arithmetic import as_double, as_int, binary, bounds, compare, is_number, result_kind
 from .block import Block
 from .blocks import facts_of
@@ -22,6 +22,7 @@ from .kinds import (
     INT,
     NP_BOOL,
     NP_FLOAT,
+    SHORT,
     IterDetail,
     Kind,
     TupleValue,
@@ -30,7 +31,7 @@ from .kinds import (
     progress,
     range_kind,
 )
-from .walk import Scope, Stop
+from .walk import Scope, Stop, int_literal
 
 Answer = Callable[[Block, list[Value]], Value]
 _FUNCTIONS: dict[Any, Answer] = {}
@@ -46,11 +47,15 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
     if function.kind.family != "constant":
         raise Stop(f"a call of {function.kind}")
     found = function.kind.detail
+    if creation.is_creation(found) and not _is_vector(found, args, names):
+        return creation.create(b, found, args, names)
     if type(found) is types.FunctionType:
         _inline(b, found, args, names, taken)
         return None
     if names:
         raise Stop("a call with keywords")
+    if draws.is_draw(found):
+        return draws.call(b, found, args)
     try:
         answer = _FUNCTIONS.get(found)
     except TypeError:
@@ -65,11 +70,27 @@ def _method(b: Block, function: Value, args: list[Value]) -> Value:
     owner = Value(kind, function.parts)
     if kind.family == "list":
         return lists.call(b, owner, name, args)
+    if kind.family == "generator":
+        return draws.method(b, owner, name, args)
+    if name == "copy" and not args and kind.family == "array":
+        return creation.copy(b, owner)
     if name == "sum" and not args:
         return _total(b, owner)
     if complexes.is_complex(owner) and not args:
         return complexes.conjugate(b, owner)
     raise Stop(f"a call of the method {name}")
+
+
+def _is_vector(function: Any, args: list[Value], names: tuple[str, ...]) -> bool:
+    """Whether ``np.zeros`` makes so few numbers that they are variables of their own."""
+    size = args[0].constant if function is np.zeros and len(args) == 1 and not names else None
+    return size is not None and 0 < size <= SHORT
+
+
+def has_effect(function: Value) -> bool:
+    """Whether a call changes anything."""
+    kind = function.kind
+    return kind.family == "method" or (kind.family == "constant" and draws.is_draw(kind.detail))
 
 
 def _total(b: Block, value: Value) -> Value:
@@ -188,7 +209,8 @@ def _range(b: Block, args: list[Value]) -> Value:
         low, high = bounds(step)
         sign = (low >= 0) - (high <= 0)
         detail = IterDetail(0, sign, sign > 0 and bounds(start)[0] >= 0, None)
-    return Value(range_kind(detail), (start.text, stop.text, step.text, "-1"))
+    literals = [v.text if v.constant is None else int_literal(v.constant) for v in (start, stop, step)]
+    return Value(range_kind(detail), (*literals, "-1"))
 
 
 def _index(b: Block, value: Value) -> Value:

@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from ..bytecode.instr import Instr
-from . import arithmetic, arrays, calls, complexes, iterators, rows, slices, texts
+from . import arithmetic, arrays, calls, complexes, creation, iterators, lists, rows, slices, texts
 from .affine import Form, symbol
 from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
 from .kinds import (
@@ -84,6 +84,7 @@ def _store_fast(b: Block, instr: Instr) -> None:
     elif rows.is_on_stack(b, slot):
         raise Stop("a vector whose name goes to another value")
     b.store(slot, value)
+    creation.note_store(b, slot, value)
     b.effect()
 
 
@@ -111,6 +112,7 @@ def _delete_fast(b: Block, instr: Instr) -> None:
     if b.scope.parent is None:
         b.line(f"tag_{clean(slot)} = {TAG_UNBOUND};")
     b.env[slot] = UNBOUND_VALUE
+    creation.note_store(b, slot, None)
     b.effect()
 
 
@@ -312,6 +314,9 @@ def _binary_subscr(b: Block, instr: Instr) -> None:
     if slices.is_slice(index):
         b.push(slices.view(b, value, index))
         return
+    if lists.is_mixed(b, value):
+        b.push(lists.mixed_element(b, value, index, lambda item: b.goto(b.index + 1, [*b.stack, item])))
+        return
     place = rows if value.kind.family == "vector" else arrays
     b.push(place.element(b, value, _positions(index)))
 
@@ -404,11 +409,11 @@ def _call(b: Block, instr: Instr) -> None:
     count, names = instr.arg
     args = b.stack[len(b.stack) - count :]
     function = b.stack[len(b.stack) - count - 1]
-    if function.kind.family == "method":
+    is_effect = calls.has_effect(function)
+    if is_effect:
         _check_names(b)
     result = calls.call(b, function, args, names, count + 1)
     if result is not None:
-        is_effect = function.kind.family == "method"
         del b.stack[len(b.stack) - count - 1 :]
         b.push(result)
         if is_effect:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._hook import text_of
 from ..bytecode.loops import UNBOUND
+from .draws import kind_of_generator
 from .kinds import (
     BYTES,
     COMPLEX,
@@ -101,7 +102,12 @@ def _array(value: Any, number: int) -> Described:
     dense = ndim > 0 and strides[-1] == value.itemsize
     last = shape[-1] if ndim and 0 < shape[-1] <= SHORT else 0
     kind = _array_kind(code, ndim, value.flags.writeable, dense, "", last)
-    return kind, (value.__array_interface__["data"][0], *shape, *(strides[:-1] if dense else strides), number)
+    return kind, (
+        value.__array_interface__["data"][0],
+        *shape,
+        *(strides[:-1] if dense else strides),
+        id(value),
+    )
 
 
 _array_kind = functools.cache(array_kind)
@@ -303,4 +309,6 @@ _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     str: _text,
     bytes: _bytes,
     bytearray: _bytes,
+    np.random.Generator: kind_of_generator,
+    np.random.RandomState: kind_of_generator,
 }

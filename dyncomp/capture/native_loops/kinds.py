@@ -7,6 +7,7 @@ part of the names of variables.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -70,6 +71,11 @@ def _given(values: Sequence[Any], objects: Objects) -> Any:
     return objects.given[values[0]]
 
 
+def object_at(address: int) -> Any:
+    """The object at an address, which something keeps alive."""
+    return ctypes.cast(address, ctypes.py_object).value
+
+
 INT = Kind("int", "i", (("", "i64"),), _first)
 FLOAT = Kind("float", "f", (("", "double"),), _first)
 BOOL = Kind("bool", "b", (("", "bool"),), _as_bool)
@@ -80,6 +86,10 @@ UNBOUND_KIND = Kind("unbound", "u", (), lambda values, objects: UNBOUND)
 
 CHAR = Kind("char", "ch", (("", "i64"),), lambda values, objects: chr(values[0]))
 """A string of one character."""
+
+
+def _made_at_entry(values: Sequence[Any], objects: Objects) -> Any:
+    return objects.given[values[1]]
 
 
 def _made_of_given(values: Sequence[Any], objects: Objects) -> Any:
@@ -164,9 +174,8 @@ _WORDS = {"i": 1, "s": 3}
 
 def array_kind(code: str, ndim: int, writeable: bool, dense: bool, path: str = "", last: int = 0) -> Kind:
     """Arrays of NumPy scalars ``code``; ``dense``: the last axis is contiguous. Parts: data, sizes,
-    strides in
-    bytes (of a dense array without the last), the number of the object, and the indices that lead to a
-    view."""
+    strides in bytes (of a dense array without the last), the address of the object, and the indices that
+    lead to a view."""
     name = f"a{ndim}{code}{'w' if writeable else 'r'}{'c' if dense else 's'}{path}"
     name += f"l{last}" if last else ""
     sizes = [(f"_n{k}", "i64") for k in range(ndim)]
@@ -176,7 +185,7 @@ def array_kind(code: str, ndim: int, writeable: bool, dense: bool, path: str = "
 
     def box(values: Sequence[Any], objects: Objects) -> Any:
         at = len(values) - len(indices)
-        found = objects.given[values[at - 1]]
+        found = object_at(values[at - 1])
         for step in path:
             taken = values[at : at + _WORDS[step]]
             found = found[slice(*taken) if step == "s" else taken[0]]
@@ -384,6 +393,11 @@ def slice_kind(items: Sequence[Kind], step: int) -> Kind:
         return slice(*plain.box(values, objects))
 
     return Kind("slice", f"s{step}{plain.code}", plain.parts, box, (tuple(items), step))
+
+
+def generator_kind(of: type) -> Kind:
+    """NumPy's random generators of the type ``of``."""
+    return Kind("generator", f"rng{of.__name__}", (("_p", "char*"), ("_id", "i64")), _made_at_entry, of)
 
 
 def constant_kind(number: int, value: Any) -> Kind:

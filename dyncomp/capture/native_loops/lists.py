@@ -6,6 +6,8 @@ Of which type the items are is guessed from the last one; where an item is of an
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .arithmetic import bounds
 from .block import Block
 from .kinds import (
@@ -15,6 +17,7 @@ from .kinds import (
     INT,
     LARGEST_AXIS,
     NONE_VALUE,
+    NUMPY,
     Kind,
     ListDetail,
     TupleValue,
@@ -32,6 +35,11 @@ _MADE = {
     COMPLEX: "PyComplex_FromDoubles",
 }  # fmt: skip
 
+OTHER_ITEM = "an item of another type"
+_OTHERS: dict[Kind | None, Kind] = {
+    INT: NUMPY["i8"], NUMPY["i8"]: INT, FLOAT: NUMPY["f8"], NUMPY["f8"]: FLOAT,
+}  # fmt: skip
+
 
 def length(b: Block, value: Value) -> Value:
     return b.new(INT, f"LIST({value.parts[0]})->size", 0, LARGEST_AXIS)
@@ -42,6 +50,28 @@ def element(b: Block, value: Value, index: Value) -> Value:
     return item_at(b, value, _position(b, value, index))
 
 
+def is_mixed(b: Block, value: Value) -> bool:
+    """Whether items of a list of numbers may be NumPy's beside Python's, or the other way round."""
+    return b.walker.subject.mixes and value.kind.family == "list" and value.kind.detail.item in _OTHERS
+
+
+def mixed_element(b: Block, value: Value, index: Value, go: Callable[[Value], str]) -> Value:
+    """``value[index]`` of such a list. ``go``: statements that go on with an item of the other type."""
+    kind = value.kind.detail.item
+    other = _OTHERS[kind]
+    item = b.temp("char*", f"LIST({value.parts[0]})->items[{_position(b, value, index)}]")
+    found = b.walker.temp(other.parts[0][1])
+    if other.family == "numpy":
+        condition = f"TYPE({item}) == {_numpy_type(b, other)}"
+        taken = f"{found} = LOAD({other.parts[0][1]}, {item} + 16);"
+    else:
+        condition, taken = f"item_{other.family}({item}, &{found})", ""
+    if other.parts[0][1] == "double":
+        condition += f" && LOAD(double, {item} + 16) == LOAD(double, {item} + 16)"  # as _check_no_nan
+    b.line(f"if ({condition}) {{ {taken} {go(Value(other, (found,)))} }}")
+    return _read(b, item, kind)
+
+
 def item_at(b: Block, value: Value, position: str) -> Value:
     """The item at a position within bounds."""
     detail: ListDetail = value.kind.detail
@@ -50,7 +80,7 @@ def item_at(b: Block, value: Value, position: str) -> Value:
     item = b.temp("char*", f"LIST({value.parts[0]})->items[{position}]")
     kind = detail.item
     if kind.family == "list":
-        b.check(f"TYPE({item}) == &PyList_Type", "an item of another type")
+        b.check(f"TYPE({item}) == &PyList_Type", OTHER_ITEM)
         inner = list_kind(kind.detail.item, detail.depth + 1)
         return Value(inner, (item, *value.parts[1:], position))
     found = _read(b, item, kind)
@@ -65,17 +95,17 @@ def _read(b: Block, item: str, kind: Kind) -> Value:
     """What a number, or a tuple of numbers, is; generated code leaves where it is something else."""
     if kind.family == "tuple":
         size = len(kind.detail)
-        b.check(f"TYPE({item}) == &PyTuple_Type && LIST({item})->size == {size}", "an item of another type")
+        b.check(f"TYPE({item}) == &PyTuple_Type && LIST({item})->size == {size}", OTHER_ITEM)
         inner = [b.temp("char*", f"LOAD(char*, {item} + {24 + 8 * k})") for k in range(size)]
         return TupleValue([_read(b, text, found) for text, found in zip(inner, kind.detail)])
     if kind.family == "numpy":
-        b.check(f"TYPE({item}) == {_numpy_type(b, kind)}", "an item of another type")
+        b.check(f"TYPE({item}) == {_numpy_type(b, kind)}", OTHER_ITEM)
         found = b.new(kind, f"LOAD({kind.parts[0][1]}, {item} + 16)")
         _check_no_nan(b, found)
         return found
     names = tuple(b.walker.temp(ctype) for _, ctype in kind.parts)
     places = ", ".join(f"&{name}" for name in names)
-    b.check(f"item_{kind.family}({item}, {places})", "an item of another type")
+    b.check(f"item_{kind.family}({item}, {places})", OTHER_ITEM)
     found = Value(kind, names)
     _check_no_nan(b, found)
     return found
@@ -122,6 +152,7 @@ def _make(b: Block, value: Value) -> str:
     if kind.family == "tuple":
         if not kind.detail:
             raise Stop("an empty tuple in a list")
+        b.walker.makes_tuples = True
         items = [_make(b, item) for item in items_of(value)]
         made = b.temp("char*", f"PyTuple_New({len(items)})")
         b.check(f"{made} != 0", "no memory")
@@ -161,7 +192,11 @@ def store(b: Block, target: Value, index: Value, value: Value) -> None:
     _check_new(b, value)
     position = _position(b, target, index)
     old = b.temp("char*", f"LIST({target.parts[0]})->items[{position}]")
-    if item is not None and item.family in ("tuple", "numpy"):
+    if is_mixed(b, target):
+        assert item is not None
+        known = _numpy_type(b, item if item.family == "numpy" else _OTHERS[item])
+        b.check(f"is_plain_number({old}) || TYPE({old}) == {known}", "an item of another type is replaced")
+    elif item is not None and item.family in ("tuple", "numpy"):
         _read(b, old, item)
     else:
         b.check(f"is_plain_number({old})", "an item of another type is replaced")

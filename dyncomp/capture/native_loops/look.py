@@ -20,6 +20,8 @@ from ..bytecode.flow import successors
 from ..bytecode.instr import JUMPS, CanonicalCode, Instr, pops_pushes
 from ..bytecode.loop_find import Loop
 from ..pyver import decode
+from .creation import is_creation
+from .draws import GENERATORS, METHODS, is_draw
 from .kinds import SHORT
 
 NUMBER: tuple[Any, ...] = ("number",)
@@ -209,6 +211,12 @@ class _Walk:
             if name == "sum" and owner[1] == 1 and owner[2] <= _SHORT_SUM:
                 stack.append(("object", complex))  # called it gives a number
                 return
+            if name == "shape":
+                stack.append(("tuple", *[NUMBER] * owner[1]))
+                return
+            if name == "copy":
+                stack.append(("method", name, owner))
+                return
             if name not in _ATTRIBUTES:
                 raise NotScalar
             stack.append(_ATTRIBUTES[name])
@@ -218,6 +226,8 @@ class _Walk:
             stack.append(NUMBER)
         elif owner == NUMBER and name == "conjugate":
             stack.append(("object", complex))  # called without arguments it gives a number, too
+        elif owner[0] == "object" and type(owner[1]) in GENERATORS and name in METHODS:
+            stack.append(("object", complex))  # called it gives a number
         elif owner[0] == "object" and isinstance(owner[1], types.ModuleType):
             stack.append(kind_of(getattr(owner[1], name, None)))
         else:
@@ -285,6 +295,8 @@ class _Walk:
         stack.append(self._called(callee[1], args, names))
 
     def _called(self, function: Any, args: list[Kind], names: tuple[str, ...]) -> Kind:
+        if is_creation(function) and args:
+            return _created(function, args)
         if type(function) is types.FunctionType:
             return self._followed(function, args, names)
         if names:
@@ -299,9 +311,9 @@ class _Walk:
             return ("items", ("tuple", *([NUMBER] if function is enumerate else []), *items))
         if function in (np.dot, np.linalg.norm, np.sum) and args and all(map(_is_row, args)):
             return NUMBER
-        if function is np.zeros and args == [NUMBER]:
-            return _ROW
-        gives_number = isinstance(function, np.ufunc) or function in _CALLED or _is_math(function)
+        gives_number = (
+            is_draw(function) or isinstance(function, np.ufunc) or function in _CALLED or _is_math(function)
+        )
         gives_number = gives_number or (isinstance(function, type) and issubclass(function, np.generic))
         if not gives_number or not numbers:
             raise NotScalar
@@ -316,6 +328,18 @@ class _Walk:
         return walk.run(0, dict(zip(raw.co_varnames, args)), [])
 
 
+def _created(function: Any, args: list[Kind]) -> Kind:
+    """The kind of an array that ``np.zeros`` and such make."""
+    shape = args[0]
+    if shape[0] == "array":
+        return shape
+    if shape == NUMBER:
+        return _ROW if function is np.zeros and len(args) == 1 else ("array", 1, _FAR)
+    if shape[0] != "tuple" or any(part != NUMBER for part in shape[1:]):
+        raise NotScalar
+    return ("array", len(shape) - 1, _FAR)
+
+
 def _changed(method: Kind, args: list[Kind]) -> Kind:
     """What ``append`` or ``pop`` of a list gives."""
     _, name, item = method
@@ -324,7 +348,7 @@ def _changed(method: Kind, args: list[Kind]) -> Kind:
         if len(args) != 1 or any(kind != NUMBER for kind in flat):
             raise NotScalar
         return NUMBER
-    if args and args != [NUMBER]:
+    if args and (args != [NUMBER] or name == "copy"):
         raise NotScalar
     found: Kind = item
     return found
@@ -356,7 +380,11 @@ def _element(owner: Kind, key: Kind) -> Kind:
 
 
 _ROW = ("array", 1, 3)
-_ATTRIBUTES: dict[str, Kind] = {"shape": ("items", NUMBER), "size": NUMBER, "ndim": NUMBER}
+_ATTRIBUTES: dict[str, Kind] = {
+    "size": NUMBER,
+    "ndim": NUMBER,
+    "dtype": ("object", float),
+}
 _CALLED = frozenset({ord, chr, abs, int, float, bool, complex, round, pow, min, max})
 # they take numbers, or nothing, and give numbers, or nothing
 _PLAIN = frozenset(

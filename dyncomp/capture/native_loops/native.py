@@ -16,24 +16,30 @@ from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
 from ..bytecode.loops import UNBOUND
 from .block import PAUSED
-from .blocks import facts_of, makes_iterator
+from .blocks import MOST_STEPS, Known, facts_of, known_limits, limit_names, makes_iterator
 from .describe import CAN_ADVANCE, advance, describe, describe_iterator
 from .kinds import Kind, Objects
+from .lists import OTHER_ITEM
 from .render import Rendered, render
-from .walk import FIRST_TAG, TAG_UNBOUND, Assumption, Leave, Subject, TooLarge
+from .walk import FIRST_TAG, TAG_UNBOUND, Assumption, HeldTooShort, Leave, Subject, TooLarge
 
 Build = Callable[[str, str], int]
 """Compiles a source text and gives the address of a symbol of it; an error is the caller's affair."""
 
+_DECREF = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
 MOST_PROGRAMS = 8
 MOST_REFUSALS = 4
-Key = tuple[int, tuple[Kind, ...], tuple[Kind, ...]]
+_MANY_OTHERS = 3  # items of other types
+_MOST_KNOWN = 2
+"""For so many combinations of small numbers, that say how often inner loops run, is a loop compiled."""
+Key = tuple[int, tuple[Kind, ...], tuple[Kind, ...], Known]
 
 
 class Program:
     """One compiled function and how it is called."""
 
-    def __init__(self, rendered: Rendered, stack: Sequence[Kind], address: int) -> None:
+    def __init__(self, rendered: Rendered, stack: Sequence[Kind], address: int, known: Known = ()) -> None:
+        self.known = dict(known)
         self.rendered = rendered
         self.address = address
         self.stack_kinds = tuple(stack)
@@ -59,11 +65,18 @@ class Run:
     so that it is known whether it ran even where a signal handler raised as it came back)."""
 
     def __init__(
-        self, program: Program, buffer: Any, given: list[Any], local: list[Any], is_fresh: bool = True
+        self,
+        program: Program,
+        buffer: Any,
+        given: list[Any],
+        local: list[Any],
+        is_fresh: bool = True,
+        releases: bool = True,
     ) -> None:
         self.is_fresh = is_fresh
         self.program = program
         self.buffer = buffer
+        self.releases = releases
         self.given = given
         self.local = local
         self.found: tuple[int, list[Any], list[Any]] | None = None
@@ -83,7 +96,18 @@ class Run:
         """The place where it left off, the stack and the locals there; found once."""
         if self.found is None:
             self.found = self._find(objects, place_of)
+            if self.releases:
+                self._release()
         return self.found
+
+    def _release(self) -> None:
+        """Let go of the arrays that the loop made: what comes back are objects by now."""
+        rendered = self.program.rendered
+        start, count = rendered.owned
+        for k in range(rendered.words + start, rendered.words + start + count):
+            address, self.buffer[k] = self.buffer[k], 0
+            if address:
+                _DECREF(address)
 
     def _find(self, objects: Objects, place_of: dict[str, int]) -> tuple[int, list[Any], list[Any]]:
         program, buffer = self.program, self.buffer
@@ -149,7 +173,8 @@ class NativeLoop:
 
     ``names`` are the locals that it is given and gives back; a run is ``prepare``, ``execute``, ``results``.
     A signal handler may raise an exception in ``execute``, and ``results`` is as good all the same.
-    ``problem`` says why the last ``prepare`` gave nothing; ``is_hopeless``: it will never give anything.
+    ``is_stale``: programs that were in use are no more. ``problem`` says why the last ``prepare`` gave
+    nothing; ``is_hopeless``: it will never give anything.
     """
 
     def __init__(
@@ -170,9 +195,13 @@ class NativeLoop:
         self.has_paused = False
         self._programs: dict[Key, list[Program]] = {}
         self._refusals: dict[Key, str] = {}
+        self._all_known: list[Known] = []
+        self._other_items = 0
+        self.is_stale = False
         read = set().union(*facts_of(code, loop.header).live.values())
         self.read = tuple(k for k, name in enumerate(names) if name in read)
         self._place_of = {name: k for k, name in enumerate(names)}
+        self._limits = sorted(limit_names(code, loop.header) & read)
         self._is_fresh = makes_iterator(code, loop.header, namespace)
         line = code.instructions[loop.header].loc.line
         self.title = f"{code.qualname}, line {line} of {code.filename}"
@@ -191,11 +220,12 @@ class NativeLoop:
         return Run(program, buffer, given, local, self._is_fresh)
 
     def made(self, program: Program, words: bytes, values: Sequence[Any]) -> Run:
-        """The run that a plan has made: its ``words`` and what it was given."""
+        """The run that a plan has made: its ``words`` and what it was given. C releases what it owns."""
         depth = len(program.stack_kinds)
         local = list(values[depth:])
         given = [*values[:depth], *(local[k] for k in self.read)]
-        return Run(program, program.buffer_type.from_buffer_copy(words), given, local, self._is_fresh)
+        buffer = program.buffer_type.from_buffer_copy(words)
+        return Run(program, buffer, given, local, self._is_fresh, releases=False)
 
     def execute(self, run: Run) -> None:
         run.call()
@@ -211,8 +241,19 @@ class NativeLoop:
         self.has_paused = leave.reason == PAUSED
         if leave.reason and not self.has_paused and self.record is not None:
             self.record.bailed[leave.reason] += 1
+        if leave.reason.startswith(OTHER_ITEM):
+            self._met_other_item()
         place, stack, local = run.outcome(Objects(run.given, self.subject.constants), self._place_of)
         return place, *stack, *local
+
+    def _met_other_item(self) -> None:
+        """Where lists are mixed, what was compiled for lists of one type is of no use."""
+        self._other_items += 1
+        if self._other_items == _MANY_OTHERS:
+            self.subject.mixes = True
+            self._programs.clear()
+            self._refusals.clear()
+            self.is_stale = True
 
     def _program(
         self, place: int, stack: list[Any], local: list[Any]
@@ -227,7 +268,7 @@ class NativeLoop:
                 kind, parts = found(value, given)
                 words += parts
                 group.append(kind)
-        key = (place, tuple(kinds[0]), tuple(kinds[1]))
+        key = (place, tuple(kinds[0]), tuple(kinds[1]), self._known(local))
         programs = self._programs.setdefault(key, [])
         for program in programs:
             if program.is_valid():
@@ -235,17 +276,32 @@ class NativeLoop:
         made = self._compile(key)
         return made, words, given
 
-    def _rendered(self, place: int, stack: tuple[Kind, ...], local: dict[str, Kind]) -> Rendered:
-        try:
-            return render(self.subject, place, stack, local, self._symbol, self.title)
-        except TooLarge:
-            if not self.subject.unrolls:
-                raise
-        self.subject.unrolls = False
-        return render(self.subject, place, stack, local, self._symbol, self.title)
+    def _known(self, local: list[Any]) -> Known:
+        """The small numbers that the loop is compiled for."""
+        if not self._limits:
+            return ()
+        held = [(name, local[self._place_of[name]]) for name in self._limits]
+        small = tuple([(name, v) for name, v in held if type(v) is int and 0 < v <= MOST_STEPS])
+        found = known_limits(self.subject.code, self.subject.loop.header, small) if small else ()
+        if found and found not in self._all_known and len(self._all_known) < _MOST_KNOWN:
+            self._all_known.append(found)
+        return found if found in self._all_known else ()
+
+    def _rendered(
+        self, place: int, stack: tuple[Kind, ...], local: dict[str, Kind], known: Known
+    ) -> Rendered:
+        while True:
+            try:
+                return render(self.subject, place, stack, local, self._symbol, self.title, known)
+            except HeldTooShort:
+                self.subject.makes_arrays = False
+            except TooLarge:
+                if not self.subject.unrolls:
+                    raise
+                self.subject.unrolls = False
 
     def _compile(self, key: Key) -> Program | None:
-        place, stack, kinds = key
+        place, stack, kinds, known = key
         programs = self._programs[key]
         if key in self._refusals or len(programs) >= MOST_PROGRAMS:
             self.problem = self._refusals.get(key, "functions and variables that it uses keep changing")
@@ -253,13 +309,13 @@ class NativeLoop:
         start = time.perf_counter()
         local = {self.names[k]: kind for k, kind in zip(self.read, kinds)}
         try:
-            rendered = self._rendered(place, stack, local)
+            rendered = self._rendered(place, stack, local, known)
         except TooLarge:
             return self._refuse(key, "it has too many blocks")
         if not rendered.goes_round:
             reasons = [leave.reason for leave in rendered.leaves if leave.reason]
             return self._refuse(key, reasons[0] if reasons else "it does not go round")
-        program = Program(rendered, stack, self.build(rendered.source, rendered.symbol))
+        program = Program(rendered, stack, self.build(rendered.source, rendered.symbol), known)
         programs.append(program)
         if self.record is not None:
             self.record.versions += 1

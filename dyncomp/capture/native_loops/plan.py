@@ -34,6 +34,10 @@ def make_plan(
     places = [*range(depth), *(depth + k for k in native.read)]
     kinds = [*program.stack_kinds, *(kind for _, kind in program.rendered.inputs)]
     inputs = [_input(place, kind, place < depth) for place, kind in zip(places, kinds)]
+    for place, (slot, _) in enumerate(program.rendered.inputs, depth):
+        number = program.known.get(slot)
+        if number is not None:
+            inputs[place] = (places[place], "k", None, number, 0, 0, 0)
     known = tuple([found for found in inputs if found is not None])
     if len(known) < len(inputs):
         return None
@@ -43,7 +47,8 @@ def make_plan(
     forms = [(leave, _form(leave, kinds, header)) for leave in program.rendered.leaves]
     leaves = tuple([(ways.get(leave.place, -1), form) for leave, form in forms])
     words = program.rendered.words
-    return LoopPlan(program, program.address, words, UNBOUND, known, assumptions, outputs, leaves)
+    owned = program.rendered.owned
+    return LoopPlan(program, program.address, words, UNBOUND, known, assumptions, outputs, leaves, *owned)
 
 
 def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
@@ -72,6 +77,8 @@ def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
         )
     if kind.family == "iter" and detail.source is None and detail.facts is None and on_stack and place == 0:
         return place, "r", None, detail.step, detail.sign, detail.nonnegative, 0
+    if kind.family == "generator":
+        return place, "p", detail, 0, 0, 0, 0
     if kind.family in ("text", "bytes"):
         return place, "t", None, -1 if kind == BYTES[True] else kind.detail, 0, 0, 0
     if kind.family == "list" and not detail.depth:
@@ -111,14 +118,14 @@ def _box(kind: Kind, at: int) -> Box:
         return _PLAIN[kind], at, 0
     if kind.family == "numpy":
         return "s", at, kind.detail.num
-    given = (kind.family == "array" and not kind.detail.path) or (
-        kind.family == "list" and not kind.detail.depth
-    )
+    if kind.family == "array" and not kind.detail.path:
+        return "a", at + [suffix for suffix, _ in kind.parts].index("_id"), 0
+    given = kind.family == "list" and not kind.detail.depth
     if kind.family == "complex":
         return "z", at, int(kind == NP_COMPLEX)
     if kind.family == "char":
         return "c", at, 0
-    if given or kind.family in ("opaque", "text", "bytes"):
+    if given or kind.family in ("opaque", "text", "bytes", "generator"):
         suffixes = [suffix for suffix, _ in kind.parts]
         return "g", at + suffixes.index("_id"), 0
     return "?", at, 0

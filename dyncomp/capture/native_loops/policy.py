@@ -249,6 +249,9 @@ class LoopEntry(LoopGate):
 
     def _outcome(self, found: tuple[Any, ...], raised: Any) -> tuple[Any, Any, Any]:
         place, way = found[0], self.ways[found[0]]
+        if self._native.is_stale:
+            self._native.is_stale = False
+            self.plans, self.setbacks = (), 0
         split = 1 + self.facts.depths[way]
         assert len(found) == split + len(self.facts.names), (place, len(found))
         local = found[split:]

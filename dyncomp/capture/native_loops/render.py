@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from ...dataclass import dataclass
 from ..pyver.tables import INTS_HAVE_TAGS
-from . import arrays, complexes, control, slices
+from . import arrays, complexes, control, creation, draws, slices
+from .affine import Form
 from .block import HARD_BUDGET, SOFT_BUDGET, walk_all
+from .blocks import Known
 from .kinds import LARGEST_AXIS, Kind, Value
-from .walk import FIRST_TAG, Assumption, Leave, Subject, Version, Walker, clean, put
+from .walk import FIRST_TAG, Assumption, HeldTooShort, Leave, Subject, TooLarge, Version, Walker, clean, put
 
 PRELUDE = (
     f"#define TAGGED {int(INTS_HAVE_TAGS)}\n"
@@ -181,7 +183,8 @@ class Rendered:
     """A loop's function. ``inputs``: (local, kind) whose parts it is given in order, after those of the
     stack;
     ``leaves`` by the number that it returns; ``outputs``: (local, kinds by tag) in the order of what it
-    writes behind ``stack_words`` words."""
+    writes behind ``stack_words`` words; ``owned``: from where on it writes how many arrays that it made and
+    holds."""
 
     source: str
     symbol: str
@@ -192,43 +195,62 @@ class Rendered:
     words: int
     assumptions: tuple[Assumption, ...]
     goes_round: bool
+    owned: tuple[int, int]
 
 
 def render(
-    subject: Subject, place: int, stack: Iterable[Kind], local: Mapping[str, Kind], symbol: str, title: str
+    subject: Subject,
+    place: int,
+    stack: Iterable[Kind],
+    local: Mapping[str, Kind],
+    symbol: str,
+    title: str,
+    known: Known = (),
 ) -> Rendered:
-    """Compile the loop to C++ for an entry at ``place``."""
-    walker = Walker(subject)
+    """Compile the loop to C++ for an entry at ``place``. ``known``: numbers that some of the locals are."""
+    walker = Walker(subject, known=known)
     stack = tuple(stack)
     held = [walker.stack_value(depth, Value(kind, ())) for depth, kind in enumerate(stack)]
     env = {slot: walker.slot_value(slot, kind) for slot, kind in local.items()}
+    for local_name, number in known:
+        env[local_name] = Value(env[local_name].kind, env[local_name].parts, Form((), number), number, number)
     first = control.begin(walker, place, held, env)
     walk_all(walker)
+    if creation.lets_go_too_early(walker):
+        raise HeldTooShort
+    if walker.draws and walker.makes_tuples:
+        raise TooLarge("it draws random numbers and makes tuples")  # collecting garbage lets others draw
     entry = [part for value in held for part in _input_of(value)]
     entry += [part for value in env.values() for part in _input_of(value)]
     reads = [f"{name} = ({ctype})in[{k}].{form};" for k, (name, ctype, form) in enumerate(entry)]
     stack_words = max([1 + sum(len(k.parts) for k in leave.stack) for leave in walker.leaves], default=1)
     outputs, writes, words = _outputs(walker, stack_words)
+    owners = [creation.own_name(slot) for slot in walker.array_slots] if walker.makes_arrays else []
+    writes += [f"out[{words + k}].i = (i64){name};" for k, name in enumerate(owners)]
+    owned = (words, len(owners))
+    words += len(owners)
+    for name in owners:
+        walker.variable(name, "char*")
     text = [f"/* {title} */", PRELUDE]
     text += [f"static char* type_{code};" for code in walker.numpy_types]
     text += [f'extern "C" i64 {symbol}(const Word* in, Word* out) {{']
     text += [f"  {line}" for line in _declarations(walker)]
     sizes = [size for value in env.values() if value.kind.family == "array" for size in arrays.sizes(value)]
-    known = [f"if ((u64){size} > {LARGEST_AXIS}) __builtin_unreachable();" for size in sizes]
+    bounded = [f"if ((u64){size} > {LARGEST_AXIS}) __builtin_unreachable();" for size in sizes]
     text += [
         f"  i64 budget = {SOFT_BUDGET + HARD_BUDGET}, left;",
-        *(f"  {line}" for line in (*reads, *known)),
+        *(f"  {line}" for line in (*reads, *bounded)),
         *(f"  {_found_type(code, name)}" for code, name in walker.numpy_types.items()),
         f"  {first}",
     ]
     for version in walker.versions.values():
-        text += _block(version)
+        text += _block(walker, version)
     for number, lines in enumerate(walker.leave_lines):
         leave = walker.leaves[number]
         text.append(f"leave{number}: /* at {leave.place}: {_comment(leave.reason)} */")
         text += [f"  {line}" for line in lines]
         text.append(f"  left = {number}; goto leave;")
-    for module in (complexes, slices):
+    for module in (complexes, slices, creation, draws):
         if any(name in line for line in text[2:] for name in module.DEFINED):
             text[1] += module.PRELUDE
     text += ["leave:", "  out[0].i = left + 1;", *(f"  {line}" for line in writes), "  return left;", "}", ""]
@@ -242,6 +264,7 @@ def render(
         words=max(words, len(entry)) + 1,
         assumptions=tuple(walker.assumptions),
         goes_round=walker.goes_round,
+        owned=owned,
     )
 
 
@@ -269,11 +292,11 @@ def _declarations(walker: Walker) -> list[str]:
 
 
 def _type(ctype: str) -> str:
-    return "char" if ctype == "char*" else ctype
+    return ctype.removesuffix("*")
 
 
 def _starred(ctype: str, names: list[str]) -> list[str]:
-    return [f"*{name}" for name in names] if ctype == "char*" else names
+    return [f"*{name}" for name in names] if ctype.endswith("*") else names
 
 
 def _outputs(walker: Walker, start: int) -> tuple[tuple[tuple[str, tuple[Kind, ...]], ...], list[str], int]:
@@ -290,11 +313,11 @@ def _outputs(walker: Walker, start: int) -> tuple[tuple[tuple[str, tuple[Kind, .
     return tuple(found), lines, at
 
 
-def _block(version: Version) -> list[str]:
+def _block(walker: Walker, version: Version) -> list[str]:
     instr = version.scope.code.instructions[version.index]
     text = []
     if version.entry:
         text.append(f"enter{version.number}:")
         text += [f"  {line}" for line in version.entry]
     text.append(f"block{version.number}: /* line {instr.loc.line} */")
-    return text + [f"  {line}" for line in (*version.lines, *version.tail)]
+    return text + [f"  {line}" for line in (*creation.resolved(walker, version.lines), *version.tail)]

@@ -10,7 +10,7 @@ from typing import Any
 from ...dataclass import dataclass, field
 from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
-from .blocks import CodeFacts, facts_of
+from .blocks import CodeFacts, Known, facts_of
 from .kinds import (
     BOOL,
     COMPLEX,
@@ -35,8 +35,12 @@ class Stop(Exception):
     """The instruction is not for generated code: it leaves before it."""
 
 
+class HeldTooShort(Exception):
+    """An array that the loop makes may go while it is read."""
+
+
 class TooLarge(Exception):
-    """A loop with too many blocks."""
+    """A loop with too many blocks, or too much in it."""
 
 
 @dataclass(eq=False)
@@ -86,7 +90,8 @@ class Leave:
 
 @dataclass(eq=False)
 class Subject:
-    """What is compiled. ``constants`` grows. ``unrolls``: short inner loops are unrolled."""
+    """What is compiled. ``constants`` grows. ``unrolls``: short inner loops are unrolled; ``makes_arrays``:
+    calls that make arrays are compiled, too; ``mixes``: lists may hold NumPy's numbers beside Python's."""
 
     code: CanonicalCode
     loop: Loop
@@ -94,6 +99,8 @@ class Subject:
     constants: list[Any] = field(default_factory=list)
     decoded: dict[types.CodeType, CanonicalCode] = field(default_factory=dict)
     unrolls: bool = True
+    makes_arrays: bool = True
+    mixes: bool = False
 
     def constant(self, value: Any) -> Kind:
         return constant_kind(self.number_of(value), value)
@@ -119,13 +126,14 @@ class Assumption:
 
 class Walker:
     """Collects versions, variables and leaves. ``probing``: what is written is thrown away, only the accesses
-    (``requests``) by numbers of the iterator at depth ``probing`` count."""
+    (``requests``) by numbers of the iterator at depth ``probing`` count. ``known``: see ``known_limits``."""
 
-    def __init__(self, subject: Subject, probing: int | None = None) -> None:
+    def __init__(self, subject: Subject, probing: int | None = None, known: Known = ()) -> None:
         self.subject = subject
         self.probing = probing
+        self.known = dict(known)
         loop = subject.loop
-        facts = facts_of(subject.code, loop.header, subject.unrolls)
+        facts = facts_of(subject.code, loop.header, subject.unrolls, known)
         self.root = Scope(0, subject.code, facts, subject.namespace)
         self.scopes: dict[Any, Scope] = {}
         self.limit: tuple[Scope, frozenset[int]] | None = None
@@ -146,6 +154,11 @@ class Walker:
         self.names_items = self.removes_items = False
         """Whether locals hold tuples that are items of lists, or such are removed from lists: not both, as
         such a tuple is found by its place."""
+        self.makes_arrays = False
+        self.array_slots: dict[str, None] = {}
+        """The locals that are given arrays."""
+        self.draws = self.makes_tuples = False
+        """Whether random numbers are drawn, and objects made that may set off the garbage collector."""
         self.numpy_types: dict[str, str] = {}
         self.temps = 0
 
@@ -239,7 +252,7 @@ class Walker:
         found = self.versions.get(key)
         if found is None and self.merges.get(kinds, 0) >= _MOST_OF_FACTS:
             stack = [Value(value.kind, value.parts) for value in stack]
-            kept = {slot: Value(value.kind, value.parts) for slot, value in kept.items()}
+            kept = {s: v if s in self.known else Value(v.kind, v.parts) for s, v in kept.items()}
             key = (kinds, *facts_in(stack, kept))
             found = self.versions.get(key)
         if found is None:

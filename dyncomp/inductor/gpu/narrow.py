@@ -1,24 +1,15 @@
-"""Products of half precision that a graph computes in float32: a GPU multiplies halves and sums in
-float32."""
+"""Products and convolutions of half precision that a graph computes in float32: a GPU multiplies halves and
+sums in float32."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from ...dtypes import DType, bfloat16, float16, float32
+from ...dtypes import DType, float32
 from ...graph.ir import Graph, Node, OpTable, Var, same_type
 from ...graph.passes.dce import eliminate_dead_code
-from ...graph.rewrite import Transformer
-from ...prims.contract import free_dims
-from ...prims.opdef import View
-from ...prims.table import TABLE
-from ...symint import product
-from ..lower_contract import is_large
-
-HALVES = (float16, bfloat16)
-# Views on the way from a conversion to a product.
-MOST_VIEWS = 8
+from ..narrow import HALVES, ProductNarrower, half_behind, is_wide_product
 
 
 def narrow_products(graph: Graph, table: OpTable) -> Graph:
@@ -33,14 +24,14 @@ def narrow_products(graph: Graph, table: OpTable) -> Graph:
     return eliminate_dead_code(replace(made, nodes=tuple(kept)), table)
 
 
-class _Narrower(Transformer):
+class _Narrower(ProductNarrower):
     def __init__(self, graph: Graph, table: OpTable) -> None:
         super().__init__(graph, table)
         self.uses = graph.uses()
         self.replaced: set[str] = set()
 
     def node(self, node: Node, inputs: tuple[Var, ...]) -> Any:
-        if node.op == "dot_general" and node.out.dtype is float32 and _is_large(node):
+        if is_wide_product(node):
             made = self.wide(node, inputs)
             if made is not None:
                 return made
@@ -86,56 +77,11 @@ class _Narrower(Transformer):
         return made
 
     def half_convolution(self, node: Node, dtype: DType) -> Var | None:
-        if {_half_behind(self.builder.producer, v) for v in node.inputs} != {dtype}:
+        if {half_behind(self.builder.producer, v) for v in node.inputs} != {dtype}:
             return None
         made: Var = self.builder.emit("convolution", *map(self.half, node.inputs), **node.kwargs)
         return made if made.type.strides == node.out.type.strides else None
 
-    def wide(self, node: Node, inputs: tuple[Var, ...]) -> Var | None:
-        """The product of what halves were converted from."""
-        dtypes = {_half_behind(self.builder.producer, v) for v in inputs}
-        if len(dtypes) != 1 or None in dtypes:
-            return None
-        made: Var = self.builder.emit("wide_dot_general", *map(self.half, inputs), **node.kwargs)
-        return made if same_type(made.type, node.out.type, strides=True) else None
-
-    def half(self, var: Var) -> Var:
-        """A value before its conversion, views of it made anew."""
-        producer = self.builder.producer(var)
-        assert producer is not None
-        if producer.op == "convert":
-            return producer.inputs[0]
-        made: Var = self.builder.emit(producer.op, self.half(producer.inputs[0]), **producer.kwargs)
-        return made
-
 
 def _takes(node: Node, dtype: DType) -> bool:
     return all(v.dtype is dtype for v in node.inputs)
-
-
-def _is_large(node: Node) -> bool:
-    """As lowering decides: a small product is a loop nest."""
-    x, y = node.inputs
-    contract, batch = node.kwargs["contract"], node.kwargs["batch"]
-    m = product(x.shape[k] for k in free_dims(x.ndim, contract[0], batch[0]))
-    n = product(y.shape[k] for k in free_dims(y.ndim, contract[1], batch[1]))
-    return is_large(m, n, product(x.shape[k] for k in contract[0]))
-
-
-def _half_behind(producer: Any, var: Var) -> DType | None:
-    """The half precision that ``var`` was converted from, if it was."""
-    for _ in range(MOST_VIEWS):
-        node = producer(var)
-        if node is None or not node.inputs:
-            return None
-        if node.op == "convert":
-            found = node.inputs[0].dtype
-            return found if found in HALVES and node.out.dtype is float32 else None
-        if not _is_view(node):
-            return None
-        var = node.inputs[0]
-    return None
-
-
-def _is_view(node: Node) -> bool:
-    return len(node.inputs) == 1 and isinstance(TABLE[node.op].lower, View)

@@ -1,10 +1,11 @@
-"""Matrix products by the runtime (``Runtime.gemm_f32``, ``gemm_f64``) and the functions that finish tiles."""
+"""Matrix products by the runtime (``Runtime.gemm_f32`` and the like) and the functions that finish tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from ...dtypes import DType
 from ...symint import Dim, hint, product
 from ..epilogue import TILE_NUMBERS
 from ..schedule import MEMORY_ERROR, CallBlas, CallChain, CallRows, Fill, Matrix, TileKernel, Windows
@@ -15,13 +16,13 @@ Symbols = Mapping[str, str]
 TILE_PARAMETERS = """\
 (void* raw, const void* tile, i64 tile_row, i64 number, i64 row, i64 rows,
                    i64 col, i64 cols)"""
-_SHORT = {"float32": "f32", "float64": "f64"}
+_SHORT = {"float32": "f32", "float64": "f64", "bfloat16": "bf16"}
 
 
 def own_product(step: CallBlas, symbols: Symbols, tile: str, fills: Mapping[str, str]) -> list[str]:
     """The statements that run a product; ``tile``: the function that finishes its tiles, or ""; ``fills``:
     those that make its operands "a" and "b"."""
-    entry = f"gemm_{_SHORT[step.dtype.name]}"
+    entry = f"gemm_{_SHORT[(step.source or step.dtype).name]}"
     run = f"    if (rt->{entry}(&gemm)) return {MEMORY_ERROR};"
     return ["  {", *_filled("gemm", step, symbols, tile, fills=fills), run, "  }"]
 
@@ -83,13 +84,13 @@ def _filled(
     for letter in operands:
         matrix = matrices[letter]
         assert matrix is not None
-        lines.append(f"    {name}.{letter} = {_pointer(matrix, step, symbols)};")
+        lines.append(f"    {name}.{letter} = {_pointer(matrix, step.source or step.dtype, symbols)};")
         steps = (
             f"{name}.{letter}_row = {dim(matrix.row_stride)}, {name}.{letter}_col = {dim(matrix.col_stride)}"
         )
         lines.append(f"    {steps};")
     if step.c is not None:
-        lines.append(f"    {name}.c = {_pointer(step.c, step, symbols)};")
+        lines.append(f"    {name}.c = {_pointer(step.c, step.dtype, symbols)};")
         lines.append(f"    {name}.c_row = {dim(step.c.row_stride)};")
     lines.append(f"    {name}.axes = {len(step.batch)};")
     for axis, size in enumerate(step.batch):
@@ -158,9 +159,9 @@ def _windows(name: str, windows: Windows, dim: Callable[[Dim], str]) -> list[str
     ]
 
 
-def _pointer(matrix: Matrix, step: CallBlas, symbols: Symbols) -> str:
+def _pointer(matrix: Matrix, dtype: DType, symbols: Symbols) -> str:
     offset = ctext.dimension(matrix.offset, symbols)
-    return f"({ctext.memory_type(step.dtype)}*)buffers[{matrix.slot}] + {offset}"
+    return f"({ctext.memory_type(dtype)}*)buffers[{matrix.slot}] + {offset}"
 
 
 def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: bool = False) -> str:

@@ -166,7 +166,7 @@ PyObject* matrix_product(PyObject*, PyObject* args) {
   gemm.c = reinterpret_cast<void*>(c);
   int failed;
   Py_BEGIN_ALLOW_THREADS;
-  failed = (*letter == 's' ? set->f32 : set->f64)(&gemm);
+  failed = (*letter == 's' ? set->f32 : *letter == 'b' ? set->bf16 : set->f64)(&gemm);
   Py_END_ALLOW_THREADS;
   if (failed) return PyErr_NoMemory();
   Py_RETURN_NONE;

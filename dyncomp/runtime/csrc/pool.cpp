@@ -335,6 +335,7 @@ void initialize_pool() {
   runtime_table.chain_f64 = gemm->chain_f64;
   runtime_table.rows_f32 = gemm->rows_f32;
   runtime_table.rows_f64 = gemm->rows_f64;
+  runtime_table.gemm_bf16 = gemm->bf16;
 }
 
 }  // namespace dyncomp

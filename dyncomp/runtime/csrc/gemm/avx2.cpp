@@ -21,6 +21,7 @@ constexpr int kTileRowsMost = 6;
 
 namespace dyncomp {
 const GemmSet gemm_avx2 = {"avx2", multiply<float>, multiply<double>,
-                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>};
+                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>,
+                         multiply_widened};
 }  // namespace dyncomp
 #endif

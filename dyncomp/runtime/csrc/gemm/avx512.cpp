@@ -20,7 +20,14 @@ constexpr int kTileRowsMost = 12;
 #include "instances.h"
 
 namespace dyncomp {
+namespace {
+int multiply_bf16(const Gemm* gemm) { return gemm_has_brain() ? multiply_brain(gemm) : multiply_widened(gemm); }
+}  // namespace
+}  // namespace dyncomp
+
+namespace dyncomp {
 const GemmSet gemm_avx512 = {"avx512", multiply<float>, multiply<double>,
-                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>};
+                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>,
+                         multiply_bf16};
 }  // namespace dyncomp
 #endif

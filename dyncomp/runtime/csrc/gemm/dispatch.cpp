@@ -30,8 +30,11 @@ bool has_path_of_256() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(kLeaf, &a, &b, &c, &d) && (a & kPath256) && !(a & kPath512);
 }
+
+bool runs_brain() { return runs_avx512() && __builtin_cpu_supports("avx512bf16"); }
 #else
 bool has_path_of_256() { return false; }
+bool runs_brain() { return false; }
 #endif
 
 bool always() { return true; }
@@ -56,5 +59,14 @@ bool gemm_halves_vectors() {
   static const bool halves = has_path_of_256();
   return halves;
 }
+
+bool gemm_has_brain() {
+  static const bool has = runs_brain();
+  return has;
+}
+
+#if !defined(__x86_64__)
+int multiply_brain(const Gemm*) { return 1; }
+#endif
 
 }  // namespace dyncomp

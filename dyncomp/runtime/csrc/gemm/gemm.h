@@ -3,7 +3,8 @@
  * The method is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): a
  * tile of C is held in registers while a panel of B, packed so that it is read in order, streams past. A block of
  * B is packed into the second-level cache just before all rows of A that a thread has go over it. The same code is
- * compiled for several instruction sets (avx512.cpp, avx2.cpp, portable.cpp).
+ * compiled for several instruction sets (avx512.cpp, avx2.cpp, portable.cpp). Products of bfloat16 are such products of
+ * what is widened (widen.h), or go by instructions of their own (avx512_bf16.cpp).
  *
  * Every element of C is summed by one thread, over k in order, in blocks that depend on the sizes and strides
  * alone: the bits do not depend on the number of threads.
@@ -14,7 +15,7 @@
 
 namespace dyncomp {
 
-/* float32 and float64 for one instruction set; 1 if there was no memory to pack into. */
+/* float32 and float64, and bfloat16 summed in float32, for one instruction set; 1 if there was no memory to pack into. */
 struct GemmSet {
   const char* name;
   int (*f32)(const Gemm*);
@@ -23,6 +24,7 @@ struct GemmSet {
   int (*chain_f64)(const Gemm*, const Gemm*);
   int (*rows_f32)(const RowStep*, i64, i64);
   int (*rows_f64)(const RowStep*, i64, i64);
+  int (*bf16)(const Gemm*);
 };
 
 extern const GemmSet gemm_avx512;
@@ -34,6 +36,10 @@ const GemmSet* gemm_set(const char* name);
 
 /* Whether this processor runs operations of 512 bits in two halves, as it says of itself. */
 bool gemm_halves_vectors();
+
+/* Whether this processor multiplies bfloat16, and the product that does (avx512_bf16.cpp). */
+bool gemm_has_brain();
+int multiply_brain(const Gemm* gemm);
 
 }  // namespace dyncomp
 #endif

@@ -30,6 +30,8 @@ namespace {
 
 #include "multiply.h"
 
+#include "widen.h"
+
 #include "softmax.h"
 
 #include "chain.h"

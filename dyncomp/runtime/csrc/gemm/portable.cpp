@@ -19,5 +19,6 @@ constexpr int kTileRowsMost = 6;
 
 namespace dyncomp {
 const GemmSet gemm_portable = {"portable", multiply<float>, multiply<double>,
-                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>};
+                         multiply_chain<float>, multiply_chain<double>, run_rows<float>, run_rows<double>,
+                         multiply_widened};
 }  // namespace dyncomp

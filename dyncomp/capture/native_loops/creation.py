@@ -1,0 +1,286 @@
+"""Arrays made in generated code: ``np.zeros(n)``, ``np.empty_like(a)``, ``u.copy()`` as a statement of their
+own.
+
+They are NumPy's own objects, made by its C functions. The local that one is assigned to owns a reference, as
+does each other local that holds an array meanwhile: what is let go of goes at once. What is left over at the
+end is written behind the results (``render``), and released when these have been made into objects.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import numpy as np
+
+from . import arithmetic, arrays
+from .block import Block
+from .kinds import BOOL, FLOAT, INT, NUMPY, Kind, Value, array_kind, items_of
+from .walk import Stop, Walker, clean
+
+_MODULES = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
+_ARRAY_MODULE = next(name for name in _MODULES if name in sys.modules)
+_MARK = "@own"
+_PARAMETERS: dict[Any, tuple[str, ...]] = {
+    np.zeros: ("shape", "dtype"),
+    np.empty: ("shape", "dtype"),
+    np.ones: ("shape", "dtype"),
+    np.full: ("shape", "fill_value", "dtype"),
+    np.zeros_like: ("a",),
+    np.empty_like: ("prototype",),
+    np.ones_like: ("a",),
+}
+_OF_CONSTANTS: dict[Any, Kind] = {FLOAT: NUMPY["f8"], INT: NUMPY["i8"], BOOL: NUMPY["b1"]}
+_C_ORDER, _KEEP_ORDER = 0, 2
+
+
+class MadeArray(Value):
+    """An array that nobody holds yet."""
+
+
+def is_creation(function: Any) -> bool:
+    """Whether an object of the program is a function that makes an array."""
+    kinds = (types.BuiltinFunctionType, types.FunctionType, type(np.zeros_like))
+    return type(function) in kinds and function in _PARAMETERS
+
+
+def create(b: Block, function: Any, args: list[Value], names: tuple[str, ...]) -> Value:
+    """What a call of ``function`` gives."""
+    given = _bound(function, args, names)
+    if "shape" not in given:
+        return _alike(b, function, next(iter(given.values())))
+    dims = _dims(b, given["shape"])
+    fill = given.get("fill_value")
+    if function is np.full and fill is None:
+        raise Stop("a call of full")
+    scalar = _scalar_of(given.get("dtype"), fill)
+    number = None
+    if fill is not None or function is np.ones:
+        number = fill if fill is not None else b.walker.constant(1)
+        if scalar.family != "numpy":
+            raise Stop(f"{scalar} as the type of an array")
+        text = b.temp(scalar.parts[0][1], arrays.cast(b, number, scalar))
+    _check_place(b)
+    held = b.walker.variable(f"dims{len(dims)}[{len(dims)}]", "i64").partition("[")[0]
+    for axis, size in enumerate(dims):
+        b.line(f"{held}[{axis}] = {size};")
+    how = "zeros" if function is np.zeros else "empty"
+    made = b.temp("char*", f"array_{how}({len(dims)}, {held}, {scalar.detail.num})")
+    found = _described(b, made, scalar, len(dims), _short(given["shape"]))
+    if number is not None:
+        _fill(b, found, text)
+    return found
+
+
+def copy(b: Block, array: Value) -> Value:
+    """``array.copy()``."""
+    _check_place(b)
+    detail = array.kind.detail
+    if detail.path:
+        raise Stop("a copy of a view")
+    made = b.temp("char*", f"array_copy({arrays.parts_of(array).object}, {_C_ORDER})")
+    return _described(b, made, detail.scalar, detail.ndim, detail.last)
+
+
+def _alike(b: Block, function: Any, array: Value) -> Value:
+    if array.kind.family != "array" or array.kind.detail.path:
+        raise Stop(f"an array like {array.kind}")
+    _check_place(b)
+    detail = array.kind.detail
+    if function is np.ones_like and detail.scalar.family != "numpy":
+        raise Stop(f"ones like {array.kind}")
+    made = b.temp("char*", f"array_alike({arrays.parts_of(array).object}, {_KEEP_ORDER})")
+    item = detail.scalar.detail.itemsize
+    b.line(f"if ({made} && ARRAY({made})->strides[{detail.ndim - 1}] != {item}) {{")
+    b.line(f"Py_DecRef({made}); {made} = 0; }}")
+    found = _described(b, made, detail.scalar, detail.ndim, detail.last)
+    if function is np.zeros_like:
+        b.line(f"__builtin_memset({found.parts[0]}, 0, array_bytes({made}, {item}));")
+    if function is np.ones_like:
+        _fill(b, found, "1")
+    return found
+
+
+def _fill(b: Block, found: Value, text: str) -> None:
+    """All of it is one number. It has no gaps."""
+    ctype = found.kind.detail.scalar.parts[0][1]
+    size = found.kind.detail.scalar.detail.itemsize
+    b.line(
+        f"fill<{ctype}>({found.parts[0]}, array_bytes({_object(found)}, {size}) / {size}, {size}, {text});"
+    )
+
+
+def _object(array: Value) -> str:
+    return arrays.parts_of(array).object.removeprefix("(i64)")
+
+
+def _described(b: Block, made: str, scalar: Kind, ndim: int, last: int) -> Value:
+    b.check(f"{made} != 0", "no memory for an array")
+    kind = array_kind(scalar.code, ndim, True, True, "", last)
+    parts = [b.temp("char*", f"ARRAY({made})->data")]
+    parts += [b.temp("i64", f"ARRAY({made})->dims[{axis}]") for axis in range(ndim)]
+    parts += [b.temp("i64", f"ARRAY({made})->strides[{axis}]") for axis in range(ndim - 1)]
+    return MadeArray(kind, (*parts, f"(i64){made}"))
+
+
+def _bound(function: Any, args: list[Value], names: tuple[str, ...]) -> dict[str, Value]:
+    parameters = _PARAMETERS[function]
+    positional = len(args) - len(names)
+    given = dict(zip(parameters, args[:positional]))
+    given.update(zip(names, args[positional:]))
+    if positional > len(parameters) or len(given) < len(args) or not set(given) <= set(parameters):
+        raise Stop(f"the arguments of {function.__name__}")
+    if parameters[0] not in given:
+        raise Stop(f"the arguments of {function.__name__}")
+    return given
+
+
+def _dims(b: Block, shape: Value) -> list[str]:
+    items = items_of(shape) if shape.kind.family == "tuple" else [shape]
+    if not 1 <= len(items) <= 4 or any(item.kind not in (INT, NUMPY["i8"]) for item in items):
+        raise Stop(f"the shape {shape.kind}")
+    for item in items:
+        if item.kind != INT or arithmetic.bounds(item)[0] < 0:
+            b.check(f"{item.text} >= 0", "a negative size")
+    return [item.text for item in items]
+
+
+def _short(shape: Value) -> int:
+    """The length of the last axis where that is known and short, as kinds of arrays have it."""
+    item = items_of(shape)[-1] if shape.kind.family == "tuple" else shape
+    return item.constant if item.constant is not None and 0 < item.constant <= 4 else 0
+
+
+def _scalar_of(dtype: Value | None, fill: Value | None) -> Kind:
+    """The type of the elements."""
+    if dtype is None or dtype.kind.family == "none":
+        kind = FLOAT if fill is None else fill.kind
+        found = _OF_CONSTANTS.get(kind, kind if kind.family == "numpy" else None)
+    else:
+        found = NUMPY.get(_code_of(dtype))
+    if found is None:
+        raise Stop("the type of an array")
+    return found
+
+
+def _code_of(dtype: Value) -> str:
+    if dtype.kind.family != "constant" or not isinstance(dtype.kind.detail, (type, str, np.dtype)):
+        raise Stop(f"{dtype.kind} as the type of an array")
+    try:
+        found = np.dtype(dtype.kind.detail)
+    except TypeError as error:
+        raise Stop("the type of an array") from error
+    return found.str[1:] if found.isnative else ""
+
+
+def _check_place(b: Block) -> None:
+    """Arrays are made where the next instruction gives them to a local of the loop's own function."""
+    facts = b.scope.facts
+    after = b.index + 1
+    if b.scope.parent is not None or not b.walker.subject.makes_arrays:
+        raise Stop("an array is made")
+    plain = after in facts.region and after not in facts.leaders
+    if not plain or b.scope.code.instructions[after].op != "STORE_FAST":
+        raise Stop("an array is made in the midst of a statement")
+    b.walker.makes_arrays = True
+
+
+# -- who holds them -----------------------------------------------------------------------------------------
+def note_store(b: Block, slot: str, value: Value | None) -> None:
+    """A local of the loop's function is given ``value``, or nothing."""
+    if b.scope.parent is not None:
+        return
+    owned = "0"
+    if value is not None and value.kind.family == "array":
+        address = arrays.parts_of(value).object
+        owned = f"(char*)({address})" if isinstance(value, MadeArray) else f"kept({address})"
+        b.walker.array_slots[slot] = None
+    shared = any(_has_array(held.kind) for held in b.stack)
+    b.line(f"{_MARK} {slot} {shared:d} {owned}")
+
+
+def _has_array(kind: Kind) -> bool:
+    return any(suffix.endswith("_data") for suffix, _ in kind.parts)
+
+
+def own_name(slot: str) -> str:
+    """The variable with the reference that a local owns."""
+    return f"{clean(slot)}_$own"
+
+
+def resolved(walker: Walker, lines: list[str]) -> list[str]:
+    """Lines as they are in C; the owners are known now."""
+    found = []
+    for line in lines:
+        if not line.startswith(_MARK):
+            found.append(line)
+            continue
+        _, slot, _, owned = line.split(" ", 3)
+        if walker.makes_arrays and slot in walker.array_slots:
+            found.append(f"own(&{own_name(slot)}, {owned});")
+    return found
+
+
+def lets_go_too_early(walker: Walker) -> bool:
+    """Whether a local lets go of an array while something on the stack reads one."""
+    lines = (line for version in walker.versions.values() for line in version.lines)
+    marks = (line.split(" ", 3) for line in lines if line.startswith(_MARK))
+    return walker.makes_arrays and any(
+        slot in walker.array_slots and shared == "1" for _, slot, shared, _ in marks
+    )
+
+
+PRELUDE = """\
+extern "C" {
+char* PyImport_AddModule(const char*); void* PyCapsule_GetPointer(char*, const char*);
+void Py_IncRef(char*);
+}
+struct Array { i64 references; void* type; char* data; int ndim; i64 *dims, *strides; };
+#define ARRAY(p) ((Array*)(p))
+static void** array_functions() {
+  static void** found;
+  if (!found) {
+    char* module = PyImport_AddModule("%MODULE%");
+    char* capsule = module ? PyObject_GetAttrString(module, "_ARRAY_API") : 0;
+    found = capsule ? (void**)PyCapsule_GetPointer(capsule, 0) : 0;
+    if (!found) PyErr_Clear();
+    if (capsule) Py_DecRef(capsule);
+  }
+  return found;
+}
+static char* or_none(char* made) {
+  if (!made) PyErr_Clear();
+  return made;
+}
+typedef char* (*Maker)(int, const i64*, char*, int);
+static char* array_new(int place, int ndim, const i64* dims, int type) {
+  void** known = array_functions();
+  char* descr = known ? ((char* (*)(int))known[45])(type) : 0; /* PyArray_DescrFromType; taken over below */
+  return or_none(descr ? ((Maker)known[place])(ndim, dims, descr, 0) : 0);
+}
+static char* array_zeros(int ndim, const i64* dims, int type) { return array_new(183, ndim, dims, type); }
+static char* array_empty(int ndim, const i64* dims, int type) { return array_new(184, ndim, dims, type); }
+static char* array_copy(i64 array, int order) {
+  void** known = array_functions();
+  return or_none(known ? ((char* (*)(i64, int))known[85])(array, order) : 0); /* PyArray_NewCopy */
+}
+static char* array_alike(i64 array, int order) {
+  void** known = array_functions(); /* PyArray_NewLikeArray */
+  return or_none(known ? ((char* (*)(i64, int, char*, int))known[277])(array, order, 0, 1) : 0);
+}
+static i64 array_bytes(char* array, i64 size) {
+  for (int axis = 0; axis < ARRAY(array)->ndim; axis++) size *= ARRAY(array)->dims[axis];
+  return size;
+}
+static inline char* kept(i64 array) {
+  Py_IncRef((char*)array);
+  return (char*)array;
+}
+static inline void own(char** place, char* array) {
+  char* before = *place;
+  *place = array;
+  if (before) Py_DecRef(before);
+}
+""".replace("%MODULE%", _ARRAY_MODULE)
+DEFINED = ("ARRAY(", "own(&")

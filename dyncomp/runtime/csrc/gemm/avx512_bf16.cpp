@@ -1,0 +1,37 @@
+/* Products of bfloat16 for AVX-512 with AVX512_BF16. */
+#include <cstddef>
+
+#include "../kept.h"
+#include "../memory.h"
+#include "../pool.h"
+#include "gemm.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx512bf16,fma")
+namespace dyncomp {
+namespace {
+constexpr int kVectorBytes = 64;
+constexpr int kRegisters = 32;
+constexpr int kTileVectors = 4;
+constexpr int kTileRowsMost = 12;
+
+#include "tile.h"
+
+#include "pack.h"
+
+#include "windows.h"
+
+#include "product.h"
+
+#include "blocks.h"
+
+#include "brain_tile.h"
+
+#include "brain.h"
+
+}  // namespace
+
+int multiply_brain(const Gemm* gemm) { return multiply_pairs(gemm); }
+}  // namespace dyncomp
+#endif

@@ -1,0 +1,77 @@
+/* Products of bfloat16 where the processor has no instruction for them: both operands are widened to float32 as they are
+ * packed. Included once per instruction set. */
+
+/* Elements that are made at once where an operand is made of something else. */
+constexpr i64 kWidenedAtOnce = 256;
+
+/* An operand of bfloat16 as one that is made (`Filling` in abi.h). */
+struct Widened {
+  const Gemm* g;
+  const void* from;
+  i64 row, col; /* strides; where `turned`, "rows" of what is made are columns */
+  const i64* batch;
+  const Filling* made;
+  bool turned;
+  Filling filling;
+};
+
+void widen_row(const unsigned short* from, i64 step, i64 count, float* to) {
+  for (i64 j = 0; j < count; ++j) {
+    const unsigned bits = static_cast<unsigned>(from[j * step]) << 16;
+    __builtin_memcpy(to + j, &bits, sizeof(bits));
+  }
+}
+
+void widen_block(void* raw, const void* out, i64 to_row, i64 product, i64 row, i64 rows, i64 col, i64 cols) {
+  const Widened& of = *static_cast<const Widened*>(raw);
+  float* to = static_cast<float*>(const_cast<void*>(out));
+  if (of.made) {
+    unsigned short some[kWidenedAtOnce];
+    for (i64 r = 0; r < rows; ++r, to += to_row)
+      for (i64 c = 0; c < cols; c += kWidenedAtOnce) {
+        const i64 count = least(kWidenedAtOnce, cols - c);
+        of.made->fill(of.made->context, some, kWidenedAtOnce, product, row + r, 1, col + c, count);
+        widen_row(some, 1, count, to + c);
+      }
+    return;
+  }
+  const unsigned short* from = static_cast<const unsigned short*>(of.from);
+  for (int axis = of.g->axes - 1; axis >= 0; --axis) {
+    from += product % of.g->batch[axis] * of.batch[axis];
+    product /= of.g->batch[axis];
+  }
+  const i64 down = of.turned ? of.col : of.row, along = of.turned ? of.row : of.col;
+  for (i64 r = 0; r < rows; ++r) widen_row(from + (row + r) * down + col * along, along, cols, to + r * to_row);
+}
+
+/* Whether a packed copy of B may be kept: it is one matrix, whose elements lie close to each other. */
+bool keeps_widened(const Gemm& g) {
+  if (!g.kept || g.b_row < 1 || g.b_col < 1 || g.k < 1) return false;
+  for (int axis = 0; axis < g.axes; ++axis)
+    if (g.batch[axis] > 1 && g.b_batch[axis] != 0) return false;
+  return (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1 <= 2 * g.k * g.n;
+}
+
+int multiply_widened(const Gemm* gemm) {
+  Gemm g = *gemm;
+  Widened left = {gemm, g.a, g.a_row, g.a_col, g.a_batch, g.fill_a, false, {}};
+  Widened right = {gemm, g.b, g.b_row, g.b_col, g.b_batch, g.fill_b, g.b_row == 1 && g.b_col != 1, {}};
+  left.filling.fill = right.filling.fill = widen_block;
+  left.filling.context = &left;
+  if (g.fill_b) {
+    right.filling = *g.fill_b;
+    right.filling.fill = widen_block;
+    right.filling.tag ^= 1ll << 60; /* not what is made where it is read as it is */
+  } else {
+    g.kept = keeps_widened(g);
+    right.filling.bytes = 2 * ((g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1);
+    const i64 parts[] = {g.k, g.n, g.b_row, g.b_col};
+    size_t tag = 1ull << 61;
+    for (const i64 part : parts) tag = (tag ^ static_cast<size_t>(part)) * 0x9E3779B97F4A7C15u;
+    right.filling.tag = static_cast<i64>(tag | 1);
+  }
+  right.filling.context = &right;
+  g.fill_a = &left.filling;
+  g.fill_b = &right.filling;
+  return multiply<float>(&g);
+}
