@@ -115,6 +115,27 @@ def test_pycall_that_keeps_its_argument(kernels):
 
 
 @pytest.mark.parametrize(
+    "func",
+    [
+        np.array,
+        np.asarray,
+        np.asfortranarray,
+        lambda a: a.T.copy().T,
+        lambda a: a[::-1][::-1],
+        lambda a: a.astype(np.float32),
+        lambda a: a.astype(">f8"),
+        lambda a: np.broadcast_to(a, (1, 2, 2))[0],
+        lambda a: np.frombuffer(b" " + a.tobytes(), np.uint8)[1:].view(np.float64).reshape(2, 2),
+        lambda a: np.ma.array(a),
+    ],
+)
+def test_pycall_results_of_any_layout(kernels, func):
+    graph = build(pycall_plan(func), kernels)
+    for x in (np.array([1.0, 2.0, 3.0, 5.0]), np.array([0.0, -0.0, np.inf, 7.0])):
+        assert graph(x).tolist() == (10 * x + 1).tolist()
+
+
+@pytest.mark.parametrize(
     ("func", "error"),
     [
         (lambda a: 1 / 0, ZeroDivisionError),

@@ -60,14 +60,22 @@ bool read_only(const Frame& frame, int buffer) {
   return !PyArray_ISWRITEABLE(reinterpret_cast<PyArrayObject*>(frame.args[buffer]));
 }
 
+/* Where a view begins, and its sizes; false with an exception where it would leave the arena. */
+bool find_place(const Frame& frame, const BufferView& view, Extents* extents, char** place) {
+  if (!resolve(view.layout, frame.sizes, extents)) return false;
+  char* const data = static_cast<char*>(frame.buffers[view.buffer]) + view.offset.get(frame.sizes) * view.layout.item;
+  if (region_of(*frame.plan, view.buffer) == Region::Arena && !inside_arena(frame, view.buffer, data, view.layout, *extents)) {
+    PyErr_SetString(PyExc_ValueError, "compiled graph: a step's array runs outside the arena");
+    return false;
+  }
+  *place = data;
+  return true;
+}
+
 PyObject* array_over(const Frame& frame, const BufferView& view) {
   Extents extents;
-  if (!resolve(view.layout, frame.sizes, &extents)) return nullptr;
-  char* data = static_cast<char*>(frame.buffers[view.buffer]) + view.offset.get(frame.sizes) * view.layout.item;
-  if (region_of(*frame.plan, view.buffer) == Region::Arena && !inside_arena(frame, view.buffer, data, view.layout, extents)) {
-    PyErr_SetString(PyExc_ValueError, "compiled graph: a step's array runs outside the arena");
-    return nullptr;
-  }
+  char* data;
+  if (!find_place(frame, view, &extents, &data)) return nullptr;
   const int flags = read_only(frame, view.buffer) ? 0 : NPY_ARRAY_WRITEABLE;
   Py_INCREF(view.layout.descr);
   return PyArray_NewFromDescr(&PyArray_Type, view.layout.descr, view.layout.ndim, extents.shape, extents.strides, data,
@@ -190,6 +198,13 @@ bool adopt_tensor(Frame& frame, const BufferView& view, PyObject* tensor) {
   return true;
 }
 
+/* Whether the result is an array in C order of just the layout planned: its bytes are those of the target. */
+bool is_as_planned(PyObject* value, const Layout& layout, const Extents& extents) {
+  if (!PyArray_CheckExact(value)) return false;
+  PyArrayObject* array = reinterpret_cast<PyArrayObject*>(value);
+  return PyArray_ISCARRAY_RO(array) && same_layout(array, layout, extents);
+}
+
 bool copy_result(Frame& frame, const BufferView& view, PyObject* value);
 
 /* A tensor is taken over, else copied as an array of NumPy's. */
@@ -206,6 +221,13 @@ bool copy_tensor(Frame& frame, const BufferView& view, PyObject* tensor) {
 bool copy_result(Frame& frame, const BufferView& view, PyObject* value) {
   if (is_tensor(*frame.plan, value)) return copy_tensor(frame, view, value);
   if (adopt_result(frame, view, value)) return true;
+  Extents extents;
+  char* place;
+  if (!find_place(frame, view, &extents, &place)) return false;
+  if (is_as_planned(value, view.layout, extents)) {
+    if (extents.bytes) memmove(place, PyArray_DATA(reinterpret_cast<PyArrayObject*>(value)), static_cast<size_t>(extents.bytes));
+    return true;
+  }
   PyObject* result = PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr);
   if (!result) return false;
   PyObject* target = array_over(frame, view);
@@ -243,7 +265,8 @@ bool copy_results(Frame& frame, const Step& step, PyObject* returned) {
 bool is_large(const std::vector<BufferView>& views, const Frame& frame) {
   Extents extents;
   for (const BufferView& view : views) {
-    if (!resolve(view.layout, frame.sizes, &extents)) PyErr_Clear();
+    if (!view.layout.dynamic) extents.bytes = view.layout.fixed_bytes;
+    else if (!resolve(view.layout, frame.sizes, &extents)) PyErr_Clear();
     else if (extents.bytes >= static_cast<npy_intp>(kLargeBlock)) return true;
   }
   return false;

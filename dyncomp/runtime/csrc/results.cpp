@@ -1,4 +1,5 @@
 /* Making a call's results as NumPy would make them. */
+#include <algorithm>
 #include <cstring>
 
 #define NO_IMPORT_ARRAY
@@ -56,6 +57,12 @@ PyObject* make_large_array(const Layout& layout, const npy_intp* shape, const np
 }  // namespace
 
 bool resolve(const Layout& layout, const i64* sizes, Extents* out) {
+  if (!layout.dynamic && !layout.fixed_shape.empty()) {
+    std::copy(layout.fixed_shape.begin(), layout.fixed_shape.end(), out->shape);
+    std::copy(layout.fixed_strides.begin(), layout.fixed_strides.end(), out->strides);
+    out->bytes = layout.fixed_bytes;
+    return true;
+  }
   i64 bytes = layout.item;
   bool empty = false;
   for (int d = 0; d < layout.ndim; ++d) {
