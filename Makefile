@@ -61,9 +61,10 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "dyncomp needs CPython 3.11, 3.12 or 3.13; set PYTHON=" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-# An editable install: builds the C extensions next to their sources.
+# An editable install: builds the C extensions next to their sources. Modules are compiled as an install would.
 $(VENV)/.core: $(SOURCES) | $(BIN)/python
 	$(PIP) --editable .
+	@$(BIN)/python -m compileall -q dyncomp || true
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.core

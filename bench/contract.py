@@ -51,6 +51,8 @@ def _calls(case: cases.Case, with_compile: bool) -> dict[str, Callable[[], Any]]
 
         eager = case.torch
         tensors = [torch.from_numpy(a) for a in arrays]
+        if case.dtype != "float32":
+            tensors = [t.to(getattr(torch, case.dtype)) for t in tensors]
         found["torch"] = lambda: eager(*tensors)
         if with_compile:
             peer = torch.compile(eager)
@@ -61,11 +63,15 @@ def _calls(case: cases.Case, with_compile: bool) -> dict[str, Callable[[], Any]]
     return found
 
 
-def _right(calls: dict[str, Callable[[], Any]]) -> bool:
-    """Whether all engines agree to what float32 allows."""
-    results = [np.asarray(call()) for call in calls.values()]
+def _right(calls: dict[str, Callable[[], Any]], dtype: str) -> bool:
+    """Whether all engines agree to what float32, or half precision, allows."""
+    results = [call() for call in calls.values()]
+    if dtype != "float32":
+        results = [result.float() for result in results]
+    close = {"float32": 1e-4, "float16": 1e-3, "bfloat16": 8e-3}[dtype]
+    results = [np.asarray(result) for result in results]
     scale = float(np.abs(results[0]).max())
-    return all(np.allclose(results[0], other, rtol=0, atol=1e-4 * scale) for other in results[1:])
+    return all(np.allclose(results[0], other, rtol=0, atol=close * scale) for other in results[1:])
 
 
 def _work(names: list[str], threads: int, with_compile: bool) -> None:
@@ -79,7 +85,7 @@ def _work(names: list[str], threads: int, with_compile: bool) -> None:
     for case in cases.CASES:
         if case.name in names:
             calls = _calls(case, with_compile)
-            right = _right(calls)
+            right = _right(calls, case.dtype)
             print(json.dumps([case.name, right, measure_in_turn(calls, clock, ROUNDS, ROUND)]), flush=True)
 
 
@@ -100,6 +106,11 @@ def _run(names: list[str], threads: int, with_compile: bool) -> dict[str, Any]:
     return found
 
 
+def _peak(case: cases.Case, peak: float) -> float:
+    """The most GFLOP/s of a case's type: twice as many of bfloat16, where it has instructions."""
+    return peak / 2 if "float64" in case.name else 2 * peak if case.dtype == "bfloat16" else peak
+
+
 def _rows(found: dict[str, Any], engines: list[str], peak: float | None) -> list[str]:
     """The table; ``peak``: GFLOP/s of float32 that the threads could reach together."""
     head = ["", *[f"{TITLES[e]} ms" for e in engines], "GFLOP/s", "of peak", "against the best"]
@@ -114,7 +125,7 @@ def _rows(found: dict[str, Any], engines: list[str], peak: float | None) -> list
         against = min(peers) / mine if peers else math.nan
         ratios.append(against)
         cells = [case.name, *[f"{seconds[e] * 1e3:.4g}" if e in seconds else "–" for e in engines]]
-        share = case.flops / mine / 1e9 / (peak / 2 if "float64" in case.name else peak) if peak else math.nan
+        share = case.flops / mine / 1e9 / _peak(case, peak) if peak else math.nan
         cells += [f"{case.flops / mine / 1e9:.1f}", f"{share:.0%}" if peak else "–"]
         cells.append(f"{against:.2f}x" if right else "wrong")
         lines.append("| " + " | ".join(cells) + " |")
@@ -142,7 +153,11 @@ def _page(tables: dict[int, dict[str, Any]], engines: list[str], peak: float | N
         "machine. Operands are the same at every call, as weights are: dyncomp keeps packed copies of some.",
         "",
         "“Of peak” is dyncomp's share of what nothing but multiplications in registers reaches"
-        + (f": {peak:.1f} GFLOP/s of float32 on one core here, half of it of float64." if peak else "."),
+        + (
+            f": {peak:.1f} GFLOP/s of float32 on one core here, half of it of float64, twice of bfloat16."
+            if peak
+            else "."
+        ),
     ]
     for threads, found in tables.items():
         lines += [

@@ -18,6 +18,7 @@ class Case:
     arguments: Callable[[], tuple[np.ndarray, ...]]
     numpy: Callable[..., Any] | None
     torch: Callable[..., Any] | None
+    dtype: str = "float32"  # "bfloat16", "float16": that of the tensors (the arrays are float32)
 
 
 def _random(*shapes: tuple[int, ...], dtype: str = "float32") -> tuple[np.ndarray, ...]:
@@ -48,6 +49,14 @@ def _product(m: int, n: int, k: int, dtype: str = "float32", batch: int = 0) -> 
     shapes = ((*lead, m, k), (*lead, k, n))
     flops = 2.0 * m * n * k * max(batch, 1)
     return Case(name, flops, lambda: _random(*shapes, dtype=dtype), product, product)
+
+
+def _half(m: int, n: int, k: int, dtype: str = "bfloat16") -> Case:
+    """A linear layer with weights as modules have them."""
+    shapes = ((m, k), (n, k))
+    return Case(
+        f"linear {m}x{n}x{k} {dtype}", 2.0 * m * n * k, lambda: _random(*shapes), None, right_turned, dtype
+    )
 
 
 def _vector(rows: int, cols: int, left: bool, dtype: str = "float32") -> Case:
@@ -209,6 +218,10 @@ CASES: tuple[Case, ...] = (
     _linear_gelu(8, 3072, 768),
     _linear_gelu(1, 3072, 768),
     _linear_gelu(1024, 1024, 1024),
+    *(_half(n, n, n) for n in (64, 256, 512, 1024)),
+    *(_half(m, 3072, 768) for m in (128, 8, 1)),
+    _half(128, 768, 3072),
+    *(_half(m, 3072, 768, "float16") for m in (128, 8, 1)),
     _convolution("7x7/2 3-64 at 224", (3, 64), 224, 7, 2),
     _convolution("3x3 64-64 at 56", (64, 64), 56, 3, 1),
     _convolution("3x3/2 64-128 at 56", (64, 128), 56, 3, 2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .api import SESSION, compile_with
@@ -172,19 +173,22 @@ def _indented(text: str) -> str:
     return "\n".join("    " + line for line in text.splitlines())
 
 
-def _quicker(f: Callable[..., Any]) -> list[tuple[str, Loc, str]]:
-    """What of a compiled function runs as it is, because its calls so far have shown that to be quicker."""
+def _as_is(f: Callable[..., Any]) -> list[tuple[str, Loc, str]]:
+    """What of a compiled function runs as it is, because its calls so far have shown that to be quicker, or
+    have not taken long enough."""
     config = getattr(f, "config", None)
-    return list(config.records.quicker) if isinstance(config, CaptureConfig) else []
+    if not isinstance(config, CaptureConfig):
+        return []
+    return [*config.records.quicker, *config.records.waiting.values()]
 
 
 def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation]:
     """A function that runs ``f`` once, compiled afresh with ``settings`` (as for ``compile``), and returns
     an :class:`Explanation` of what happened. The call has all its effects. What it raises is in the report;
-    ``GraphBreakError``, ``KeyboardInterrupt`` and the like are raised."""
+    ``GraphBreakError``, ``KeyboardInterrupt`` and the like are raised. No capture waits (``patience_us``)."""
 
     def run(*args: Any, **kwargs: Any) -> Explanation:
-        config = SESSION.new_config(make_options(**settings))
+        config = SESSION.new_config(replace(make_options(**settings), patience_us=0))
         compiled = compile_with(f, config)
         fallbacks = SESSION.counters["fallbacks"]
         result, error = None, None
@@ -200,7 +204,7 @@ def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation
         return Explanation(
             result,
             list(records.entries),
-            [*records.skipped, *_quicker(f)],
+            [*records.skipped, *_as_is(f)],
             error,
             current_stance(),
             fallbacks,

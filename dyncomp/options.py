@@ -35,6 +35,9 @@ class Options:
     for ``native_loop_us`` microseconds in plain Python (by an estimate).
     ``measure``: make early calls of functions that are captured in pieces both ways, compiled and as they
     are, and keep to the quicker (:mod:`dyncomp.capture.entries.trial`).
+    ``patience_us``: where pieces of small arrays took a good part of a second to compile, others wait with
+    their capture until they ran for so many microseconds as they are; 0: nothing waits, nor does it without
+    ``measure`` (:mod:`dyncomp.capture.entries.patience`).
     ``keep_packed``: keep packed copies of weights that matrix products use at every call, as long as the
     system sees that nothing is written to them (Linux from 6.7 on).
     ``tuning_seconds``: under ``mode="max-autotune"``, how long the forms of one graph (of one step on a GPU)
@@ -66,6 +69,7 @@ class Options:
     native_loops: bool = True
     native_loop_us: int = 20_000
     measure: bool = True
+    patience_us: int = 10_000
     keep_packed: bool = True
     tuning_seconds: float = 4.0
     progress: str = "auto"
@@ -91,6 +95,7 @@ _NOT_IN_KEY = frozenset(
         "native_loops",
         "native_loop_us",
         "measure",
+        "patience_us",
         "tuning_seconds",
         "progress",
         "tier",
@@ -105,6 +110,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "cache_bytes": int,
     "num_threads": int,
     "native_loop_us": int,
+    "patience_us": int,
     "tuning_seconds": float,
     "progress": str,
     "tier": str,

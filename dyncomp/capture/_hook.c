@@ -98,6 +98,17 @@ num_entries(PyObject *module, PyObject *code)
 }
 
 static PyObject *
+waited(PyObject *module, PyObject *args)
+{
+    PyObject *code, *config;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyCode_Type, &code, &HookConfig_Type, &config)) {
+        return NULL;
+    }
+    CodeCache *cache = cache_find(code, (HookConfig *)config);
+    return PyLong_FromLongLong(cache == NULL ? 0 : cache->waited);
+}
+
+static PyObject *
 set_stance(PyObject *module, PyObject *args)
 {
     int number, for_thread;
@@ -331,6 +342,7 @@ static PyMethodDef functions[] = {
     {"drop_entry", drop_entry, METH_VARARGS, "drop_entry(code, config, entry) -> whether it was there"},
     {"all_entries", all_entries, METH_O, "all_entries(config) -> list of (code, entries)"},
     {"num_entries", num_entries, METH_O, "num_entries(code) -> entries of all configs"},
+    {"waited", waited, METH_VARARGS, "waited(code, config) -> nanoseconds of calls that waited with their capture"},
     {"set_stance", set_stance, METH_VARARGS,
      "set_stance(number, for_thread) -> previous; -1: this thread is as the process"},
     {"get_stance", get_stance, METH_NOARGS, "get_stance() -> number"},

@@ -207,6 +207,10 @@ def drop_entry(code: CodeType, config: HookConfig, entry: Entry) -> bool:
 def num_entries(code: CodeType) -> int:
     """How many entries a code object has under all configs."""
 
+def waited(code: CodeType, config: HookConfig) -> int:
+    """Nanoseconds of calls that waited with their capture: for which ``on_miss`` gave an entry of a negative
+    rank without code. What was captured within such a call leaves it uncounted."""
+
 def set_stance(number: int, for_thread: bool) -> int:
     """What compiled functions do on calls (numbers of ``stance.STANCES``), for the process or this thread,
     where -1 means as the process; returns what was set before. Cheap: calls read a flag."""

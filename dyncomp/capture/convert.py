@@ -18,7 +18,7 @@ from .class_names import module_of
 from .decisions import Decisions, Restart
 from .dims import refuse_fixed
 from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
-from .entries import fruitless
+from .entries import fruitless, patience
 from .entries.budget import estimate, make_room
 from .entries.config import CaptureConfig
 from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
@@ -96,6 +96,8 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
         config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
         _hook.mark(code, "skip", config)
         return None
+    if patience.still_waits(code, config):
+        return patience.NOT_YET
     if own_builtins.are_replaced():
         config.records.add_skip(code.co_qualname, location(code), "builtins that capture needs are replaced")
         return None
@@ -104,8 +106,11 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
         _hook.mark(code, "skip", config)
         return None
     failure = why_missed(function, args, config)
-    if left_to_plain_python(function, args, config, failure) or over_limit(code, config, failure):
+    if left_to_plain_python(function, args, config, failure):
         return None
+    waiting = patience.waiting_entry(function, args, config)
+    if waiting is not None or over_limit(code, config, failure):
+        return waiting
     config.count_capture(code)
     plain = fruitless.plain_entry(function, args, config, RANK_ORIGINAL) if failure is not None else None
     if plain is not None:
@@ -149,6 +154,7 @@ def _try_to_capture(
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
     fruitless.note_outcome(config, code, bool(missed), record.graph)
+    patience.note_kept(config, code, record.graph)
     record.missed = missed
     record.seconds = time.perf_counter() - start
     record.bytes = estimate(record, entry.code)

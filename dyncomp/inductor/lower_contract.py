@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ..dataclass import dataclass
 from ..device import CPU
-from ..dtypes import bfloat16, complex64, complex128, float16, float32, float64
+from ..dtypes import DType, bfloat16, complex64, complex128, float16, float32, float64
 from ..graph.ir import ArrayType, Var, array_type
 from ..symint import Dim, hint, product, same
 from .deps import reads_at
 from .fuse import Root
 from .index import AxisVar, Expr, Index, at_most, axis_expr, canonical
 from .lower_state import State
-from .lower_values import Place, Value, place_of
+from .lower_values import NotAffine, Place, Value, is_stored, place_of
 from .schedule import Windows
 
 BLAS_DTYPES = (float32, float64, complex64, complex128)
@@ -75,14 +75,34 @@ def _wants_blas(value: Value, dims: Dims) -> bool:
 
 def _is_long_vector(value: Value, dims: Dims, m: Dim, n: Dim, k: Dim) -> bool:
     """Whether a large matrix in memory is multiplied from the left, by one vector, along its contiguous rows:
-    the routine reads several rows at once. A matrix that is made on the way is made in the loop nest."""
+    the routine reads several rows at once. A matrix that is made on the way is made in the loop nest. Of
+    bfloat16: along its contiguous columns, whose elements are multiplied in pairs."""
     x, y = value.inputs
-    if hint(m) != 1 or value.dtype not in OWN_DTYPES or value.type.device != CPU or y.kind != "memory":
+    if hint(m) != 1 or value.dtype not in OWN_DTYPES or value.type.device != CPU:
         return False
-    if hint(n) * hint(k) * value.dtype.itemsize < LONG_MATRIX or hint(n) * value.dtype.itemsize < LONG_ROW:
+    if x.dtype is bfloat16:
+        return is_long_matrix(n, k, x.dtype) and _is_contiguous(y, dims.y_contract)
+    if y.kind != "memory":
+        return False
+    if not is_long_matrix(n, k, value.dtype) or hint(n) * value.dtype.itemsize < LONG_ROW:
         return False
     assert y.place is not None
     return same(flat_stride(y, y.place, dims.y_free) or 0, 1)
+
+
+def _is_contiguous(value: Value, dims: tuple[int, ...]) -> bool:
+    """Whether a value is in memory, some of its dimensions innermost."""
+    if not is_stored(value):
+        return False
+    try:
+        return same(flat_stride(value, place_of(value), dims) or 0, 1)
+    except NotAffine:
+        return False
+
+
+def is_long_matrix(n: Dim, k: Dim, dtype: DType) -> bool:
+    """Whether a matrix is so large that a vector times it may be worth a routine."""
+    return hint(n) * hint(k) * dtype.itemsize >= LONG_MATRIX
 
 
 def is_large(m: Dim, n: Dim, k: Dim) -> bool:

@@ -1,4 +1,4 @@
-"""Products of half precision that a graph computes in float32: done on halves, summed in float32.
+"""Products of half precision: those that a graph computes in float32 are done on halves, summed in float32.
 
 A GPU does so with both kinds of halves, the runtime with bfloat16 (``gemm_bf16``): operands are half as much
 memory, and some processors have instructions for it.
@@ -15,8 +15,8 @@ from ..graph.rewrite import Transformer
 from ..prims.contract import free_dims
 from ..prims.opdef import View
 from ..prims.table import TABLE
-from ..symint import product
-from .lower_contract import is_large
+from ..symint import Dim, hint, product
+from .lower_contract import is_large, is_long_matrix
 
 HALVES = (float16, bfloat16)
 # Views on the way from a conversion to a product.
@@ -25,14 +25,19 @@ MOST_VIEWS = 8
 
 def narrow_products(graph: Graph, table: OpTable) -> Graph:
     """``graph`` with ``dot_general(convert(a), convert(b))`` of bfloat16 as ``wide_dot_general(a, b)``, but
-    for products that reach another one in float32: these are joined (see ``chain`` and ``row_groups``)."""
-    if not any(_makes_wide(node) for node in graph.nodes):
+    for products that reach another one in float32: these are joined (see ``chain`` and ``row_groups``). A
+    product of halves with a result of halves is summed in float32 and rounded once, as NumPy does it."""
+    if not any(_makes_wide(node) or _is_half_product(node) for node in graph.nodes):
         return graph
     return eliminate_dead_code(_Narrower(graph, table).run(), table)
 
 
 def _makes_wide(node: Node) -> bool:
     return node.op == "convert" and node.out.dtype is float32 and node.inputs[0].dtype is bfloat16
+
+
+def _is_half_product(node: Node) -> bool:
+    return node.op == "dot_general" and node.out.dtype in HALVES
 
 
 class ProductNarrower(Transformer):
@@ -66,10 +71,14 @@ class _Narrower(ProductNarrower):
         self.joined = _that_reach_products(graph)
 
     def node(self, node: Node, inputs: tuple[Var, ...]) -> Any:
-        if is_wide_product(node) and node.out.name not in self.joined:
+        if (is_wide_product(node) or _is_vector(node)) and node.out.name not in self.joined:
             made = self.wide(node, inputs)
             if made is not None:
                 return made
+        if _is_half_product(node):
+            left, right = (self.builder.emit("convert", v, dtype=float32) for v in inputs)
+            sums = self.builder.emit("dot_general", left, right, **node.kwargs)
+            return self.builder.emit("convert", sums, dtype=node.out.dtype)
         return self.keep(node, inputs)
 
 
@@ -84,17 +93,24 @@ def _that_reach_products(graph: Graph) -> set[str]:
 
 
 def is_wide_product(node: Node) -> bool:
-    """Whether a node is a product of float32 that lowering gives to a routine."""
-    return node.op == "dot_general" and node.out.dtype is float32 and _is_large(node)
+    """Whether a node is a product of float32 that lowering gives to a routine: a small one is a loop nest."""
+    return node.op == "dot_general" and node.out.dtype is float32 and is_large(*_sizes(node))
 
 
-def _is_large(node: Node) -> bool:
-    """As lowering decides: a small product is a loop nest."""
+def _is_vector(node: Node) -> bool:
+    """Whether a product of float32 is one of a vector with a large matrix."""
+    if node.op != "dot_general" or node.out.dtype is not float32:
+        return False
+    m, n, k = _sizes(node)
+    return hint(m) == 1 and is_long_matrix(n, k, bfloat16)
+
+
+def _sizes(node: Node) -> tuple[Dim, Dim, Dim]:
     x, y = node.inputs
     contract, batch = node.kwargs["contract"], node.kwargs["batch"]
     m = product(x.shape[k] for k in free_dims(x.ndim, contract[0], batch[0]))
     n = product(y.shape[k] for k in free_dims(y.ndim, contract[1], batch[1]))
-    return is_large(m, n, product(x.shape[k] for k in contract[0]))
+    return m, n, product(x.shape[k] for k in contract[0])
 
 
 def half_behind(producer: Any, var: Var) -> DType | None:

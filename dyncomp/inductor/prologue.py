@@ -272,7 +272,7 @@ def _pays(filled: Filled, detail: Product, operand: Operand, letter: str) -> boo
     if hint(detail.k if letter == "a" else detail.n) < SHORT_ROW:
         return False
     size = operand.value.dtype.itemsize
-    cost = work_of(filled.kernel) * 4 / size
+    cost = work_of(filled.kernel) * 4 / max(size, 4)  # halves are made in float32
     if letter == "b":
         return cost <= CHEAP_NS
     blocks = -(-hint(detail.n) * min(hint(detail.k), BLOCK_TERMS) * size // BLOCK_BYTES)

@@ -51,6 +51,10 @@ def kept_copies() -> dict[str, Any]:
     """Packed operands that are kept from call to call: ``can_watch`` (whether the system allows it),
     ``copies``, ``bytes``, and how often one was used (``hits``) or found written to (``changed``)."""
 
+def use_products(name: str | None, /) -> None:
+    """What generated code multiplies by from now on: "avx512", "avx2", "portable" or (``None``) the best
+    that this processor has; LookupError for what it does not have. For tests."""
+
 def cached_bytes() -> int:
     """Bytes held in the caching allocator's free lists."""
 

@@ -29,7 +29,7 @@ class Program:
     names: tuple[str, ...]
 
     def function(self) -> Any:
-        namespace: dict[str, Any] = {"np": np, "math": __import__("math")}
+        namespace: dict[str, Any] = {"np": np, "math": __import__("math"), "random": random}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             exec(compile(self.text, f"<scalar program {self.seed}>", "exec"), namespace)  # noqa: S102
@@ -285,6 +285,30 @@ def _with_lists(w: Writer) -> str:
     )
 
 
+def _with_made(w: Writer) -> str:
+    """A statement that makes an array or a list, or draws a random number."""
+    place = w.single_index(_SIZE)
+    return w.pick(
+        f"s1 = [{w.pick('0', 'i', 'x', '1.5', w.expression(1))}] * {w.pick('n', '3', 'k', '(j % 5)')}",
+        f"s1 = [{w.pick('i', 'k')}, {w.pick('j', '2', 'x')}]",
+        "s2 = s1",
+        f"s2 = {w.pick('[]', '[i]', 's1', 'l')}",
+        f"{w.pick('s1', 's2', 'l')}.append({w.pick('i', 'k', 'x', 'b[0]')})",
+        f"{w.pick('s1', 's2')}[{place}] = {w.pick('i', 'y', 't', 'b[1]')}",
+        f"x = {w.pick('s1', 's2')}[{w.pick('0', '-1', place)}]",
+        f"h = [({w.pick('i', 'k')}, {w.pick('t', 'x')})]",
+        "j, y = h.pop()",
+        f"a = {w.pick('a.copy()', 'np.zeros(12)', 'np.full(12, t)', 'np.zeros_like(a)', 'np.ones(n)', 'c')}",
+        f"b = {w.pick('np.zeros(12, dtype=np.int64)', 'b.copy()', 'np.full(n, 3)', 'np.empty_like(b) * 0')}",
+        f"m = {w.pick('np.zeros((5, 12))', 'm.copy()', 'np.zeros_like(m)', 'np.ones((n, 12))')}",
+        "c = a",
+        f"v = {w.pick('m[1]', 'm[0]', 'a')}",
+        f"x = {w.pick('random.random()', 'np.random.normal()', 'rng.random()', 'np.random.uniform(t, 9.0)')}",
+        f"k = {w.pick('random.randint(0, 5)', 'np.random.randint(7)', 'rng.integers(0, 9)')}",
+        f"for y in {w.pick('a', 's1', 'l')}:\n{'    ' * (w.indent + 1)}x = y",
+    )
+
+
 _HELPERS = (
     "def helper(v, w):\n    if v > w:\n        return v - w\n    return w + 1\n",
     "def helper(v, w):\n    s = 0\n    for r in range(3):\n        s += v * r\n    return s + w\n",
@@ -303,6 +327,10 @@ def make_program(seed: int) -> Program:
     if rng.random() < 0.3:
         head = rng.choice(_HELPERS)
         writer.helper = "helper"
+    if seed % 8 == 4:
+        writer.extra = _with_made
+        writer.line("np.random.seed(3); random.seed(3); rng = np.random.default_rng(3)")
+        writer.line("s1, s2 = [1, 2, 3], [0.5]")
     writer.line("i = j = k = 0")
     writer.line("v, o = r[0] * 2.0, r[1]")
     first = "1j" if writer.with_complex else rng.choice(("0.0", "0", "t"))
@@ -316,6 +344,9 @@ def make_program(seed: int) -> Program:
     if caught:
         writer.line("except (IndexError, ZeroDivisionError, OverflowError, ValueError) as error:")
         writer.line("    return str(error), i, j, k, x, y, z")
-    writer.line("return i, j, k, x, y, z, a, b, c, g, r, v, o, v is o, l, h")
+    more = ""
+    if seed % 8 == 4:
+        more = ", m, s1, s2, s1 is s2, a is c, rng.random(), random.random(), np.random.normal()"
+    writer.line(f"return i, j, k, x, y, z, a, b, c, g, r, v, o, v is o, l, h{more}")
     text = f"{head}def program({', '.join(names)}):\n" + "\n".join(writer.lines) + "\n"
     return Program(seed, text, names)

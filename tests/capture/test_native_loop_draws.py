@@ -141,14 +141,29 @@ def test_a_generator_that_another_thread_uses_is_left_alone():
             held.set()
             done.wait(20)
 
+    run = Run(one_by_one)
+    run(range(5), np.random.default_rng(1), 0.0)  # compiles it
+    assert not run.record.bailed
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait(20)
-    run = Run(one_by_one)
-    threading.Timer(0.3, done.set).start()
+    threading.Timer(1.0, done.set).start()
     assert run(range(5), rng, 0.0) == one_by_one(range(5), twin, 0.0)
     assert run.record.bailed
     thread.join()
+
+
+def with_keywords(it, rng, s):
+    for _ in it:
+        s += rng.uniform(high=5.0, low=4.0) + np.random.normal(scale=0.5, loc=7.0)
+        s += np.random.uniform(high=5.0, low=4.0) + np.random.randint(high=9, low=7)
+    return s
+
+
+def test_keywords():
+    run = Run(with_keywords)
+    args = [(range(9), np.random.default_rng(2), 0.0) for _ in range(2)]
+    assert seeded(run, args[0], 1) == seeded(with_keywords, args[1], 1)
 
 
 class Mine(np.random.Generator):

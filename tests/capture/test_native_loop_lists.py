@@ -120,7 +120,7 @@ def stack_of_ints(it, stack, total):
 
 def test_stack():
     check(stack_of_ints, range(40), [7, 8], 0, left=False)
-    check(stack_of_ints, range(40), [], 0, left=True)
+    check(stack_of_ints, range(40), [], 0, left=False)
     check(stack_of_ints, range(40), [1.5, "a", 7], 0, left=True)
     check(stack_of_ints, range(4000), [7, 8], 0, left=False)
 

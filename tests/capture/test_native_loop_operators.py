@@ -90,3 +90,32 @@ def test_all_operators(left, right):
 def test_functions(kind):
     for expression in UNARY + FUNCTIONS:
         compare(expression, [kind])
+
+
+def extremes(it, values, low, high):
+    for i in it:
+        low = min(low, values[i])
+        high = max(high, values[i], 1) if i % 3 else max(high, values[i])
+    return low, high
+
+
+@pytest.mark.parametrize("low", [0, 0.0, True, np.float64(-0.0), np.int64(3), float("nan")], ids=repr)
+@pytest.mark.parametrize("dtype", [float, np.int64, np.float32])
+def test_extremes_of_several_types(low, dtype):
+    values = np.array([1.5, -0.0, 3.0, 0.0, -7.0, 2.0, 9.0]).astype(dtype)
+    for given in (values, values.tolist()):
+        args = (range(7), given, low, low)
+        assert outcome(Run(extremes), args) == outcome(extremes, args)
+
+
+def rounded(it, x, n, s):
+    for i in it:
+        s += round(x * i, n) + round(2.675 + i, 2) + round(x, -1)
+    return s
+
+
+@pytest.mark.parametrize("x", [0.1, 1e300, float("nan"), float("inf"), -0.0, np.float64(1.5), 3], ids=repr)
+@pytest.mark.parametrize("n", [0, 3, -2, 400, -400, True, None])
+def test_round_to_digits(x, n):
+    args = (range(6), x, n, 0.0)
+    assert outcome(Run(rounded), args) == outcome(rounded, args)

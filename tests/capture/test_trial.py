@@ -333,3 +333,28 @@ def test_recursion_that_comes_upon_arrays_is_captured():
     for _ in range(3):
         np.testing.assert_allclose(compiled(x, 0, 100), halves(x, 0, 100), rtol=1e-12)
     assert any(entry.graph is not None for entry in compiled.config.records.entries)
+
+
+def _sorted(x):
+    return np.sort(x)
+
+
+def _sorted_and_more(x):
+    return np.sort(x) + x * 2
+
+
+def _sorted_at(x):
+    return np.searchsorted(x, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("function", "tried"), [(_sorted, True), (_sorted_at, True), (_sorted_and_more, False)]
+)
+def test_calls_of_routines_alone_are_compared(function, tried):
+    compiled = dyncomp.compile(lambda x: function(x))
+    x = np.linspace(0, 1, 12)
+    for _ in range(ENOUGH + 10):
+        np.testing.assert_array_equal(compiled(x), function(x))
+    (record,) = compiled.config.records.entries
+    code = compiled.__wrapped__.__code__
+    assert (trial_of(compiled.config, code, False, record.graph.nodes) is not None) == tried

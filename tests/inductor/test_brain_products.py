@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import dyncomp
+from dyncomp.runtime import _launch
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -60,6 +61,7 @@ FLOAT = torch.float32
 CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "linear": (linear, (r(50, 70), r(90, 70, seed=1), r(90, seed=2)), 1),
     "three dimensions": (linear, (r(3, 25, 64), r(130, 64, seed=1), r(130, seed=2)), 1),
+    "one row": (linear, (r(1, 250), r(300, 250, seed=1), r(300, seed=2)), 1),
     "odd": (linear, (r(33, 65), r(17, 65, seed=1), r(17, seed=2)), 1),
     "few rows": (linear, (r(3, 128), r(200, 128, seed=1), r(200, seed=2)), 1),
     "turned": (turned, (r(40, 40), r(40, 40, seed=1)), 2),
@@ -101,6 +103,23 @@ def test_products(name: str) -> None:
     assert report.count("bfloat16, summed in float32 matrix product") == products
 
 
+@pytest.mark.parametrize("name", ["autocast", "made", "turned", "viewed"])
+def test_on_a_processor_without_instructions_for_it(name: str) -> None:
+    function, arguments, _ = CASES[name]
+    compiled = dyncomp.compile(function)
+    best = [x.float() for x in tensors(compiled(*arguments))]
+    try:
+        _launch.use_products("portable")
+        for _ in range(5):
+            found = tensors(compiled(*arguments))
+            for mine, theirs in zip(found, best, strict=True):
+                torch.testing.assert_close(mine.float(), theirs, rtol=2**-7, atol=1e-2)
+    finally:
+        _launch.use_products(None)
+    with pytest.raises(LookupError, match="no instruction set"):
+        _launch.use_products("sse9")
+
+
 def test_symbolic_sizes() -> None:
     compiled = dyncomp.compile(linear, fullgraph=True, dynamic=True)
     w, b = r(90, 64, seed=1), r(90, seed=2)
@@ -109,13 +128,16 @@ def test_symbolic_sizes() -> None:
         close(compiled(x, w, b), linear(x, w, b), linear(x.double(), w.double(), b.double()))
 
 
-def test_weights_that_change_are_packed_again() -> None:
-    compiled = dyncomp.compile(linear, fullgraph=True)
-    x, w, b = r(20, 128), r(512, 128, seed=1), r(512, seed=2)
+@pytest.mark.parametrize(("function", "dtype"), [(linear, torch.bfloat16), (autocast, FLOAT)])
+def test_weights_that_change_are_packed_again(function: Any, dtype: Any) -> None:
+    compiled = dyncomp.compile(function, fullgraph=True)
+    x, w, b = (r(*size, seed=k, dtype=dtype) for k, size in enumerate([(20, 128), (512, 128), (512,)]))
+    hits = _launch.kept_copies()["hits"]
     for number in range(12):
         if number % 5 == 4:
             w[number, number] = 100
-        assert torch.equal(compiled(x, w, b), dyncomp.compile(linear)(x, w.clone(), b))
+        assert torch.equal(compiled(x, w, b), dyncomp.compile(function)(x, w.clone(), b))
+    assert _launch.kept_copies()["hits"] > hits or not _launch.kept_copies()["can_watch"]
 
 
 def attention(q, k, v):

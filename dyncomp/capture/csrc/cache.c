@@ -318,6 +318,14 @@ cache_lookup(CodeCache *cache, const GuardEnv *env, Hit *hit)
     return 0;
 }
 
+int64_t
+clock_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 static PyObject *
 call_on_miss(PyObject *on_miss, PyFunctionObject *func, const GuardEnv *env, HookConfig *config)
 {
@@ -355,6 +363,7 @@ cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const Gu
     }
     Py_INCREF(config);
     Py_INCREF(on_miss);
+    hit->missed_at = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     PyObject *answer = call_on_miss(on_miss, func, env, config);
     Py_DECREF(on_miss);
     Py_DECREF(config);
@@ -363,8 +372,9 @@ cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const Gu
     }
     int result = 0;
     if (Py_IS_TYPE(answer, &Entry_Type)) {
-        counters.captures++;
         Entry *entry = (Entry *)answer;
+        counters.captures += !entry_waits(entry);
+        hit->captures = counters.captures;
         if (entry->rank >= 0) {
             result = cache_append(cache, entry);
         }

@@ -243,7 +243,10 @@ dispatch_bound(Dispatcher *self, ThreadState *ts, PyFunctionObject *func, CodeCa
     if (entry_is_on_trial(hit.entry, ts)) {
         return run_on_trial(self, ts, func, &hit, env, args, nargsf, kwnames);
     }
-    return run_entry(self, ts, &hit, env, args, nargsf, kwnames);
+    bool waits = entry_waits(hit.entry);
+    PyObject *result = run_entry(self, ts, &hit, env, args, nargsf, kwnames);
+    cache_count_wait(cache, &hit, waits);
+    return result;
 }
 
 PyObject *

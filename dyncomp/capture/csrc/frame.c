@@ -333,16 +333,23 @@ look_up(PyThreadState *tstate, ThreadState *ts, Frame *frame, CodeExtra *extra)
     HookConfig *config = (HookConfig *)Py_NewRef((PyObject *)ts->active);
     GuardEnv env = frame_env(frame);
     Hit hit;
+    CodeCache *cache = NULL;
     int found = can_finish((int)env.nargs) ? should_capture(code, config, extra) : 0;
     if (found > 0) {
-        CodeCache *cache = find_cache(code, config, extra);
+        cache = find_cache(code, config, extra);
         found = cache == NULL ? -1 : cache->skip ? 0 : cache_lookup(cache, &env, &hit);
         if (found == 0 && !cache->skip) {
             found = miss(frame, cache, config, &env, &hit);
         }
-        Py_XDECREF(cache);
     }
     Py_DECREF(config);
+    if (found > 0 && entry_waits(hit.entry)) {
+        PyObject *result = run_hit(tstate, ts, frame, &hit, &env);
+        cache_count_wait(cache, &hit, true);
+        Py_DECREF(cache);
+        return result;
+    }
+    Py_XDECREF(cache);
     if (found > 0) {
         return run_hit(tstate, ts, frame, &hit, &env);
     }

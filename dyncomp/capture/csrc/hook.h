@@ -4,6 +4,8 @@
 
 #include "pycompat.h"
 
+#include <time.h>
+
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #define PY_ARRAY_UNIQUE_SYMBOL dyncomp_hook_array_api
@@ -139,6 +141,7 @@ typedef struct {
     Entry **entries;
     bool frozen;
     bool skip;
+    int64_t waited; /* processor time of calls that waited with their capture */
 } CodeCache;
 
 struct HookConfig {
@@ -183,6 +186,13 @@ int cache_list(CodeCache *cache, PyObject *entries);
 PyObject *config_entries(HookConfig *config);
 bool cache_drop(CodeCache *cache, Entry *entry);
 Py_ssize_t code_num_entries(PyObject *code);
+int64_t clock_ns(clockid_t clock);
+/* Whether an entry stands for "not yet": the original runs this once. */
+static inline bool
+entry_waits(const Entry *entry)
+{
+    return entry->rank < 0 && entry->code == NULL && entry->target == NULL;
+}
 int clear_all_configs(void);
 bool code_compatible(PyCodeObject *original, PyCodeObject *replacement, bool raise);
 
@@ -193,6 +203,9 @@ typedef struct {
     PyObject **registers;
     PyObject **heap; /* to free, or NULL */
     PyObject *stack[STACK_REGISTERS];
+    /* after a miss: when it was, by the thread's clock, and the number of captures before the call */
+    int64_t missed_at;
+    uint64_t captures;
 } Hit;
 
 /* Looks through the cache. 1 hit, 0 miss, -1 out of memory. */
@@ -224,6 +237,15 @@ typedef struct {
 } Counters;
 
 extern Counters counters;
+
+/* A call is over; if it waited its time is counted, but not where something was captured within it. */
+static inline void
+cache_count_wait(CodeCache *cache, const Hit *hit, bool waited)
+{
+    if (waited && counters.captures == hit->captures) {
+        cache->waited += clock_ns(CLOCK_THREAD_CPUTIME_ID) - hit->missed_at;
+    }
+}
 
 /* What compiled functions do on calls; see dyncomp/stance.py. */
 enum { STANCE_DEFAULT, STANCE_FORCE_EAGER, STANCE_EAGER_ON_RECOMPILE, STANCE_FAIL_ON_RECOMPILE,

@@ -285,13 +285,13 @@ is_list_of(PyObject *value, const char *levels)
 }
 
 static Word *
-list_enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
+list_enters(PyObject *value, const Input *in, Word *at)
 {
     if (!is_list_of(value, PyUnicode_DATA(in->object))) {
         return NULL;
     }
     (at++)->i = (int64_t)(intptr_t)value;
-    (at++)->i = number;
+    (at++)->i = (int64_t)(intptr_t)value;
     return at;
 }
 
@@ -415,7 +415,7 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
     }
     case 'a': return array_enters(value, in, at);
     case 'r': return range_enters(value, in, at);
-    case 'l': return list_enters(value, in, number, at);
+    case 'l': return list_enters(value, in, at);
     case 't': return text_enters(value, in, number, at);
     default: return NULL;
     }

@@ -5,8 +5,6 @@
  * Python won and a call then takes much longer than those did, both are tried again. */
 #include "dispatcher.h"
 
-#include <time.h>
-
 #define WARM_UP 4               /* hits before the first call that is timed */
 #define CLEAR_SAMPLES 6         /* calls in all after which a difference of half is believed, */
 #define FEW_SAMPLES 10          /* after which one of a fifth is, */
@@ -19,14 +17,6 @@
 #define SLACK_NS 100000
 #define HOPELESS_NS 50000000    /* by so much more a plain call need not be repeated */
 #define MOST_TRIALS 16
-
-static int64_t
-now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 bool
 entry_is_on_trial(const Entry *entry, const ThreadState *ts)
@@ -191,9 +181,9 @@ run_on_trial(Dispatcher *self, ThreadState *ts, PyFunctionObject *func, Hit *hit
     bool inner = ts->on_trial;
     uint64_t captures = counters.captures;
     ts->on_trial = true;
-    int64_t start = now();
+    int64_t start = clock_ns(CLOCK_MONOTONIC);
     PyObject *result = run_entry(self, ts, hit, env, args, nargsf, kwnames);
-    int64_t took = now() - start;
+    int64_t took = clock_ns(CLOCK_MONOTONIC) - start;
     ts->on_trial = inner;
     if (result != NULL && !inner && counters.captures == captures && count_sample(entry, plain, took) < 0) {
         Py_CLEAR(result);

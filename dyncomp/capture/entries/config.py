@@ -109,6 +109,8 @@ class CaptureConfig(_hook.HookConfig):
         self._called_in: dict[int, set[types.CodeType]] = {}
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
         self.refused_calls = RefusedCalls()
+        self.spent_ms = 0  # what captures took, by an estimate, and whether a graph worked on a large array
+        self.has_large_work = False
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
         self.raise_internal_errors = True  # under debug_verify
 
@@ -174,6 +176,7 @@ class CaptureConfig(_hook.HookConfig):
         self.not_native.clear()
         self._pieces.clear()
         self.refused_calls.clear()
+        self.spent_ms, self.has_large_work = 0, False
         self.records.forget()
 
     def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:

@@ -9,8 +9,10 @@ is captured as ever.
 from __future__ import annotations
 
 import types
+from collections.abc import Iterator
 from typing import Any
 
+from ...frontends.base import Frontend
 from .. import _hook
 from ..guards.guard import Guard, GuardRefused, Kind, compile_guards
 from ..guards.source import ItemSource, LocalSource, Source
@@ -73,18 +75,26 @@ def _region(config: CaptureConfig) -> Guard:
     return Guard(None, Kind.REGION, (False, config.options.fullgraph))
 
 
-def _brings_array(arg: Any, config: CaptureConfig, depth: int = 2) -> bool:
-    if _is_array(arg, config):
-        return True
+def _brings_array(arg: Any, config: CaptureConfig) -> bool:
+    return any(True for _ in arrays_in(arg, config))
+
+
+def arrays_in(arg: Any, config: CaptureConfig, depth: int = 2) -> Iterator[tuple[Frontend, Any]]:
+    """The arrays that an argument is or holds, so far as one looks, with their libraries."""
+    frontend = _library_of(arg, config)
+    if frontend is not None:
+        yield frontend, arg
+        return
     if not depth:
-        return False
+        return
     if type(arg) in (list, tuple):
         items = arg[:_MOST_ITEMS]
     elif type(arg) is dict:
         items = list(arg.values())[:_MOST_ITEMS]
     else:
         items = _attributes(arg)
-    return any(_brings_array(item, config, depth - 1) for item in items)
+    for item in items:
+        yield from arrays_in(item, config, depth - 1)
 
 
 def _attributes(obj: Any) -> list[Any]:
@@ -98,9 +108,12 @@ def _attributes(obj: Any) -> list[Any]:
     return []
 
 
-def _is_array(obj: Any, config: CaptureConfig) -> bool:
+def _library_of(obj: Any, config: CaptureConfig) -> Frontend | None:
     kind = type(obj)
-    return any(kind in frontend.array_types or frontend.accepts(kind) for frontend in config.frontends)
+    for frontend in config.frontends:
+        if kind in frontend.array_types or frontend.accepts(kind):
+            return frontend
+    return None
 
 
 def _types_of(code: types.CodeType, args: tuple[Any, ...]) -> list[Guard]:

@@ -45,6 +45,7 @@ class Records:
     entries: list[EntryRecord] = field(default_factory=list)
     skipped: list[tuple[str, Loc, str]] = field(default_factory=list)
     quicker: list[tuple[str, Loc, str]] = field(default_factory=list)  # of those: found by measuring
+    waiting: dict[int, tuple[str, Loc, str]] = field(default_factory=dict)  # with capture, by the code's id
     internal_errors: list[str] = field(default_factory=list)  # tracebacks of bugs in dyncomp
     native_loops: list[NativeLoopRecord] = field(default_factory=list)  # that are, or may be, compiled whole
 
@@ -94,5 +95,6 @@ class Records:
         self.entries.clear()
         self.skipped.clear()
         self.quicker.clear()
+        self.waiting.clear()
         self.native_loops.clear()
         self.internal_errors.clear()

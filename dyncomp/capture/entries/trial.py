@@ -5,7 +5,8 @@ small (objects that hold numbers, loops with a short step) that can take longer 
 is not known beforehand, so early calls, after the first few, are made both ways in turn (``csrc/trial.c``).
 The same is done with early iterations of a loop whose body has only small arrays and numbers: where these are
 quicker in plain Python, the loop goes on so, and is captured anew to run as it is from the next call on.
-What else is captured whole, has work on a GPU, or must not break is not compared.
+So is a function that is captured whole and only calls the library's own routines. What else is captured
+whole, has work on a GPU, or must not break is not compared.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...device import CPU
-from ...graph.ir import Node, Var
+from ...graph.ir import Node, OpTable, Var
+from ...prims.opdef import Extern
 from .. import _hook
 from ..native_loops.choice import gated_original
 from ..regions import breaks_are_errors
@@ -68,13 +70,35 @@ def trial_of(
         return None
     if config.is_loop_body(code):
         return BodyTrial(config, code) if _is_small(nodes) else None
-    return Trial(config, code) if broken and config.function_of(code) is code else None
+    is_tried = broken or _only_calls(nodes, config.table)
+    return Trial(config, code) if is_tried and config.function_of(code) is code else None
+
+
+def _only_calls(nodes: Iterable[Node], table: OpTable) -> bool:
+    """Whether nothing is computed but by the library's routines, and single numbers."""
+    found = False
+    for node in nodes:
+        row = table.get(node.op)
+        if isinstance(getattr(row, "lower", None), Extern):
+            found = True
+        elif row is None or any(_size(var) > 1 for var in node.outputs):
+            return False
+    return found
 
 
 def _is_small(nodes: Iterable[Node]) -> bool:
     """Whether all that is computed takes about as long in plain Python as calls of NumPy do."""
-    sizes = [_size(var) for node in nodes for var in (*node.inputs, *node.outputs)]
+    sizes = _sizes(nodes)
     return max(sizes, default=0) <= _SMALL and sum(sizes) <= _SMALL_IN_ALL
+
+
+def largest_size(nodes: Iterable[Node]) -> int:
+    """Elements of the largest array that nodes read or make."""
+    return max(_sizes(nodes), default=0)
+
+
+def _sizes(nodes: Iterable[Node]) -> list[int]:
+    return [_size(var) for node in nodes for var in (*node.inputs, *node.outputs)]
 
 
 def _size(var: Var) -> int:

@@ -107,6 +107,18 @@ class Block:
         if self.scope.parent is None:
             self.leave_place, self.leave_stack = self.index + 1, tuple(self.stack)
 
+    def check_made_here(self) -> None:
+        """Arrays and lists are made where the next instruction (this one, of lists) gives them to a local of
+        the loop's own function."""
+        facts, code, walker = self.scope.facts, self.scope.code, self.walker
+        after = self.index + (code.instructions[self.index].op != "STORE_FAST")
+        if self.scope.parent is not None or not walker.subject.makes_arrays:
+            raise Stop("an array or a list is made")
+        plain = after == self.index or (after in facts.region and after not in facts.leaders)
+        if not plain or code.instructions[after].op != "STORE_FAST":
+            raise Stop("an array or a list is made in the midst of a statement")
+        walker.makes_arrays = True
+
     # -- locals -----------------------------------------------------------------------------------------
     def load(self, slot: str) -> Value:
         value = self.env.get(slot, UNBOUND_VALUE)
@@ -123,7 +135,7 @@ class Block:
         return self.scope.parent is not None or slot in self.scope.facts.stored
 
     def store(self, slot: str, value: Value) -> None:
-        if value.kind.family in ("iter", "source", "generator"):
+        if value.kind.family in ("iter", "source", "generator", "pending"):
             raise Stop(f"{value.kind} as a variable")
         target = self.walker.slot_value(slot, value.kind)
         for name, text in zip(target.parts, value.parts):

@@ -43,6 +43,8 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
     """What a call gives; None where control went elsewhere. ``taken``: stack slots of function and
     arguments."""
     if function.kind.family == "method":
+        if names:
+            raise Stop("a call of a method with keywords")
         return _method(b, function, args)
     if function.kind.family != "constant":
         raise Stop(f"a call of {function.kind}")
@@ -144,7 +146,7 @@ def _bind(
             given[name] = b.walker.constant(default)
     if positional > len(parameters) or len(given) != len(parameters):
         raise Stop(f"the arguments of {code.co_name}")
-    if any(value.kind.family in ("iter", "source") for value in given.values()):
+    if any(value.kind.family in ("iter", "source", "pending") for value in given.values()):
         raise Stop("an iterator as an argument")
     b.walker.assume(function, "__code__", code)
     b.walker.assume(function, "__defaults__", function.__defaults__)
@@ -172,7 +174,7 @@ def give_back(b: Block) -> None:
     scope = b.scope
     assert scope.parent is not None
     result = b.pop()
-    if result.kind.family in ("iter", "source"):
+    if result.kind.family in ("iter", "source", "pending"):
         raise Stop("an iterator as a result")
     if result.kind.family == "vector":
         result = rows.returned(b, result)
@@ -295,9 +297,13 @@ def _extreme(op: str) -> Answer:
             raise Stop("min or max of other than numbers")
         best = args[0]
         for value in args[1:]:
-            if value.kind != best.kind:
-                raise Stop("min or max of numbers of several types")
             chosen = compare(b, op, value, best)
+            if value.kind != best.kind:
+                if value is not args[-1]:
+                    raise Stop("min or max of numbers of several types")
+                below = b.stack[: len(b.stack) - len(args) - 1]
+                b.line(f"if ({chosen.text}) {{ {b.goto(b.index + 1, [*below, value])} }}")
+                return best
             low, high = None, None
             if best.kind == INT:
                 pick = min if op == "<" else max
@@ -352,8 +358,14 @@ def _bool(b: Block, args: list[Value]) -> Value:
 
 @answers(round)
 def _round(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1)
+    _numbers(args, 1, 2)
     value = args[0]
+    if len(args) == 2:
+        if value.kind != FLOAT or args[1].kind != INT:
+            raise Stop("a call of round")
+        name = b.walker.temp("double")
+        b.check(f"round_to({value.text}, {args[1].text}, &{name})", "a number that cannot be rounded")
+        return Value(FLOAT, (name,))
     if value.kind in (INT, BOOL):
         return as_int(b, value)
     if value.kind.parts[0][1] == "double":

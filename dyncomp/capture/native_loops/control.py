@@ -42,7 +42,8 @@ def _pop_top(b: Block, instr: Instr) -> None:
 @handles("COPY")
 def _copy(b: Block, instr: Instr) -> None:
     value = b.stack[-instr.arg]
-    if value.kind.family == "iter" or (value.kind.family == "vector" and value.kind.detail.slot is None):
+    fresh = value.kind.family == "vector" and value.kind.detail.slot is None
+    if fresh or value.kind.family in ("iter", "pending"):
         raise Stop("two references to an iterator or a vector")
     if instr.arg == 1 and is_view(value):
         raise Stop("two names for a view")
@@ -77,6 +78,8 @@ def _store_fast(b: Block, instr: Instr) -> None:
     _check_names(b)
     if value.kind.family == "tuple":
         value = _named_tuple(b, value)
+    if value.kind.family == "pending":
+        value = lists.made(b, value)
     if is_named_view(value) and value.fact != slot:
         raise Stop("a second name for a view")
     if value.kind.family == "vector":
@@ -271,11 +274,18 @@ def _count_in_advance(b: Block, value: Value, order: str, after: str) -> None:
 def _build_tuple(b: Block, instr: Instr) -> None:
     items = b.stack[len(b.stack) - instr.arg :]
     del b.stack[len(b.stack) - instr.arg :]
-    if any(value.kind.family in ("iter", "source", "vector") for value in items):
+    if any(value.kind.family in ("iter", "source", "vector", "pending") for value in items):
         raise Stop("an iterator or a vector in a tuple")
     if any(has_tuple(value.kind, "h") or is_named_view(value) for value in items):
         raise Stop("a tuple or a view that has a name in a tuple")
     b.push(TupleValue(items))
+
+
+@handles("BUILD_LIST")
+def _build_list(b: Block, instr: Instr) -> None:
+    items = b.stack[len(b.stack) - instr.arg :]
+    del b.stack[len(b.stack) - instr.arg :]
+    b.push(lists.pending(items))
 
 
 @handles("BUILD_SLICE")
@@ -343,6 +353,9 @@ def _store_subscr(b: Block, instr: Instr) -> None:
 @handles("BINARY_OP")
 def _binary_op(b: Block, instr: Instr) -> None:
     right, left = b.pop(), b.pop()
+    if "pending" in (left.kind.family, right.kind.family) and instr.arg == "*":
+        b.push(lists.repeated(b, *((left, right) if left.kind.family == "pending" else (right, left))))
+        return
     if rows.is_row(left) or rows.is_row(right):
         found = rows.binary(b, instr.arg, left, right)
         b.push(Value(found.kind, found.parts))  # in place it goes to the name that it has
@@ -395,6 +408,9 @@ def _contains(b: Block, instr: Instr) -> None:
     container, value = b.pop(), b.pop()
     if texts.is_text(container) and texts.is_text(value):
         b.push(texts.contains(b, container, value, instr.arg))
+        return
+    if container.kind.family == "list":
+        b.push(lists.contains(b, container, value, instr.arg))
         return
     items = items_of(container) if container.kind.family == "tuple" else []
     plain = (INT, BOOL)

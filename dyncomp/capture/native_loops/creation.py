@@ -1,5 +1,5 @@
-"""Arrays made in generated code: ``np.zeros(n)``, ``np.empty_like(a)``, ``u.copy()`` as a statement of their
-own.
+"""Arrays made in generated code, ``np.zeros(n)``, ``np.empty_like(a)``, ``u.copy()`` as a statement of their
+own; and who holds these, and lists.
 
 They are NumPy's own objects, made by its C functions. The local that one is assigned to owns a reference, as
 does each other local that holds an array meanwhile: what is let go of goes at once. What is left over at the
@@ -16,7 +16,7 @@ import numpy as np
 
 from . import arithmetic, arrays
 from .block import Block
-from .kinds import BOOL, FLOAT, INT, NUMPY, Kind, Value, array_kind, items_of
+from .kinds import BOOL, FLOAT, INT, NUMPY, Kind, Unowned, Value, array_kind, items_of
 from .walk import Stop, Walker, clean
 
 _MODULES = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
@@ -33,10 +33,6 @@ _PARAMETERS: dict[Any, tuple[str, ...]] = {
 }
 _OF_CONSTANTS: dict[Any, Kind] = {FLOAT: NUMPY["f8"], INT: NUMPY["i8"], BOOL: NUMPY["b1"]}
 _C_ORDER, _KEEP_ORDER = 0, 2
-
-
-class MadeArray(Value):
-    """An array that nobody holds yet."""
 
 
 def is_creation(function: Any) -> bool:
@@ -61,7 +57,7 @@ def create(b: Block, function: Any, args: list[Value], names: tuple[str, ...]) -
         if scalar.family != "numpy":
             raise Stop(f"{scalar} as the type of an array")
         text = b.temp(scalar.parts[0][1], arrays.cast(b, number, scalar))
-    _check_place(b)
+    b.check_made_here()
     held = b.walker.variable(f"dims{len(dims)}[{len(dims)}]", "i64").partition("[")[0]
     for axis, size in enumerate(dims):
         b.line(f"{held}[{axis}] = {size};")
@@ -75,7 +71,7 @@ def create(b: Block, function: Any, args: list[Value], names: tuple[str, ...]) -
 
 def copy(b: Block, array: Value) -> Value:
     """``array.copy()``."""
-    _check_place(b)
+    b.check_made_here()
     detail = array.kind.detail
     if detail.path:
         raise Stop("a copy of a view")
@@ -86,7 +82,7 @@ def copy(b: Block, array: Value) -> Value:
 def _alike(b: Block, function: Any, array: Value) -> Value:
     if array.kind.family != "array" or array.kind.detail.path:
         raise Stop(f"an array like {array.kind}")
-    _check_place(b)
+    b.check_made_here()
     detail = array.kind.detail
     if function is np.ones_like and detail.scalar.family != "numpy":
         raise Stop(f"ones like {array.kind}")
@@ -121,7 +117,7 @@ def _described(b: Block, made: str, scalar: Kind, ndim: int, last: int) -> Value
     parts = [b.temp("char*", f"ARRAY({made})->data")]
     parts += [b.temp("i64", f"ARRAY({made})->dims[{axis}]") for axis in range(ndim)]
     parts += [b.temp("i64", f"ARRAY({made})->strides[{axis}]") for axis in range(ndim - 1)]
-    return MadeArray(kind, (*parts, f"(i64){made}"))
+    return Unowned(kind, (*parts, f"(i64){made}"))
 
 
 def _bound(function: Any, args: list[Value], names: tuple[str, ...]) -> dict[str, Value]:
@@ -174,34 +170,43 @@ def _code_of(dtype: Value) -> str:
     return found.str[1:] if found.isnative else ""
 
 
-def _check_place(b: Block) -> None:
-    """Arrays are made where the next instruction gives them to a local of the loop's own function."""
-    facts = b.scope.facts
-    after = b.index + 1
-    if b.scope.parent is not None or not b.walker.subject.makes_arrays:
-        raise Stop("an array is made")
-    plain = after in facts.region and after not in facts.leaders
-    if not plain or b.scope.code.instructions[after].op != "STORE_FAST":
-        raise Stop("an array is made in the midst of a statement")
-    b.walker.makes_arrays = True
-
-
 # -- who holds them -----------------------------------------------------------------------------------------
 def note_store(b: Block, slot: str, value: Value | None) -> None:
     """A local of the loop's function is given ``value``, or nothing."""
     if b.scope.parent is not None:
         return
     owned = "0"
-    if value is not None and value.kind.family == "array":
-        address = arrays.parts_of(value).object
-        owned = f"(char*)({address})" if isinstance(value, MadeArray) else f"kept({address})"
+    address = None if value is None else _address(value)
+    if address is not None:
+        is_new = isinstance(value, Unowned)
+        owned = f"(char*)({address})" if is_new else f"kept({address})"
         b.walker.array_slots[slot] = None
-    shared = any(_has_array(held.kind) for held in b.stack)
+    elif value is not None and _has_object(value.kind):
+        b.walker.holds_parts = True
+    shared = any(_has_object(held.kind) for held in b.stack)
     b.line(f"{_MARK} {slot} {shared:d} {owned}")
 
 
-def _has_array(kind: Kind) -> bool:
-    return any(suffix.endswith("_data") for suffix, _ in kind.parts)
+def _address(value: Value) -> str | None:
+    """What is to be kept while a local holds ``value``: it, or what it is a part of."""
+    if value.kind.family == "array":
+        return arrays.parts_of(value).object
+    if value.kind.family == "list":
+        return f"(i64){value.parts[0]}" if not value.kind.detail.depth else value.parts[1]
+    if value.kind.family == "tuple" and value.kind.code[0] == "P":
+        return value.parts[-1 - int(value.kind.code[1])]
+    return None
+
+
+def _has_object(kind: Kind) -> bool:
+    """Whether a value of this kind reads an array or a list that it does not keep."""
+    if kind.family == "tuple":
+        return kind.code[0] == "P" or any(map(_has_object, kind.detail))
+    if kind.family == "iter":
+        return kind.detail.source is not None and _has_object(kind.detail.source)
+    if kind.family == "source":
+        return any(map(_has_object, kind.detail[1]))
+    return kind.family in ("array", "list", "method")
 
 
 def own_name(slot: str) -> str:
@@ -223,7 +228,9 @@ def resolved(walker: Walker, lines: list[str]) -> list[str]:
 
 
 def lets_go_too_early(walker: Walker) -> bool:
-    """Whether a local lets go of an array while something on the stack reads one."""
+    """Whether a local lets go of an array or a list while something on the stack, or a tuple, reads one."""
+    if walker.makes_arrays and walker.holds_parts:
+        return True
     lines = (line for version in walker.versions.values() for line in version.lines)
     marks = (line.split(" ", 3) for line in lines if line.startswith(_MARK))
     return walker.makes_arrays and any(

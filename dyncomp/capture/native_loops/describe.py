@@ -270,7 +270,7 @@ def _kind_of_tuple(value: tuple[Any, ...]) -> Kind | None:
 
 def _list(value: Any, number: int) -> Described:
     kind = _kind_of_list(value, 0)
-    return (OPAQUE, (number,)) if kind is None else (kind, (id(value), number))
+    return (OPAQUE, (number,)) if kind is None else (kind, (id(value), id(value)))
 
 
 def _tuple(value: Any, number: int) -> Described:

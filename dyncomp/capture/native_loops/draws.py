@@ -324,7 +324,6 @@ struct Bits {
 extern "C" {
 extern char _Py_TrueStruct;
 char* PyImport_AddModule(const char*); void* PyCapsule_GetPointer(char*, const char*);
-char* PyObject_CallMethod(char*, const char*, const char*, ...);
 }
 static void let_go(char* object) { if (object) Py_DecRef(object); }
 static char* attribute_of(char* object, const char* name) {

@@ -228,18 +228,26 @@ class ListDetail(NamedTuple):
 
 
 def list_kind(item: Kind | None, depth: int = 0) -> Kind:
-    """Lists. Parts: the object's address, the number of the object given at entry and the indices
-    from there."""
+    """Lists. Parts: the object's address, that of the outermost list around it and the indices from there."""
     path = [(f"_x{k}", "i64") for k in range(depth)]
 
     def box(values: Sequence[Any], objects: Objects) -> Any:
-        found = objects.given[values[1]]
-        for index in values[2:]:
-            found = found[index]
-        return found
+        return object_at(values[0])
 
     name = f"list{depth or ''}{item.code if item else 'e'}"
     return Kind("list", name, (("_p", "char*"), ("_id", "i64"), *path), box, ListDetail(item, depth))
+
+
+def pending_kind(items: Sequence[Kind], is_repeated: bool) -> Kind:
+    """Lists that are not made yet: their items; of a repeated one these and how often."""
+    plain = tuple_kind(items)
+    more = (("_count", "i64"),) if is_repeated else ()
+
+    def box(values: Sequence[Any], objects: Objects) -> Any:
+        found = list(plain.box(values, objects))
+        return found * values[-1] if is_repeated else found
+
+    return Kind("pending", f"n{is_repeated:d}{plain.code}", (*plain.parts, *more), box, tuple(items))
 
 
 Access = tuple[str, int, Form]
@@ -364,13 +372,13 @@ def given_tuple_kind(items: Sequence[Kind]) -> Kind:
 
 
 def item_tuple_kind(items: Sequence[Kind], depth: int) -> Kind:
-    """Tuples that are items of lists: behind the parts of their items the number of the list given at entry
+    """Tuples that are items of lists: behind the parts of their items the address of the outermost list
     and the ``depth`` indices that lead from there."""
     plain = tuple_kind(items)
     path = [("_id", "i64"), *((f"_x{k}", "i64") for k in range(depth))]
 
     def box(values: Sequence[Any], objects: Objects) -> Any:
-        found = objects.given[values[-1 - depth]]
+        found = object_at(values[-1 - depth])
         for index in values[len(values) - depth :]:
             found = found[index]
         return found
@@ -471,6 +479,10 @@ class TupleValue(Value):
             kind = tuple_kind([v.kind for v in values])
         super().__init__(kind, (*(p for v in values for p in v.parts), *others))
         self.values = tuple(values)
+
+
+class Unowned(Value):
+    """An array or a list that was just made: nobody holds it."""
 
 
 def items_of(value: Value) -> list[Value]:

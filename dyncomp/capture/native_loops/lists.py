@@ -21,12 +21,15 @@ from .kinds import (
     Kind,
     ListDetail,
     TupleValue,
+    Unowned,
     Value,
     has_tuple,
     item_tuple_kind,
     items_of,
     list_kind,
     method_kind,
+    pending_kind,
+    tuple_kind,
 )
 from .walk import Stop
 
@@ -185,6 +188,55 @@ def _position(b: Block, value: Value, index: Value) -> str:
     return text
 
 
+def contains(b: Block, container: Value, value: Value, negated: bool) -> Value:
+    """``value in container`` for an int among ints."""
+    if container.kind.detail.item != INT or value.kind != INT:
+        raise Stop("a search in a list")
+    found = b.walker.temp("bool")
+    b.check(f"list_has_int({container.parts[0]}, {value.text}, &{found})", OTHER_ITEM)
+    return b.new(BOOL, f"!{found}" if negated else found, 0, 1)
+
+
+# -- lists made in the loop ---------------------------------------------------------------------------------
+def pending(items: list[Value]) -> Value:
+    """A list of these items, to be made when a local gets it."""
+    if len({item.kind for item in items}) > 1:
+        raise Stop("a list of items of several types")
+    return Value(pending_kind([item.kind for item in items], False), tuple(p for i in items for p in i.parts))
+
+
+def repeated(b: Block, value: Value, count: Value) -> Value:
+    """``[x] * n``."""
+    if value.kind.code[1] != "0" or len(value.kind.detail) != 1 or count.kind != INT:
+        raise Stop(f"{value.kind} * {count.kind}")
+    return Value(pending_kind(value.kind.detail, True), (*value.parts, count.text))
+
+
+def made(b: Block, value: Value) -> Value:
+    """The object."""
+    b.check_made_here()
+    kinds, at, items = value.kind.detail, 0, []
+    for kind in kinds:
+        items.append(Value(kind, value.parts[at : at + len(kind.parts)]))
+        at += len(kind.parts)
+    for item in items:
+        _check_new(b, item)
+    is_repeated = value.kind.code[1] == "1"
+    if is_repeated:
+        b.check(f"(u64){value.parts[-1]} < {LARGEST_AXIS}", "a list of no items, or of very many")
+    b.walker.makes_tuples = True
+    objects = [_make(b, item) for item in items]
+    found = b.temp("char*", f"PyList_New({len(items)})")
+    b.check(f"{found} != 0", "no memory")
+    for k, text in enumerate(objects):
+        b.line(f"LIST({found})->items[{k}] = {text};")
+    if is_repeated:
+        one, found = found, b.temp("char*", f"PySequence_Repeat({found}, {value.parts[-1]})")
+        b.line(f"Py_DecRef({one}); if (!{found}) PyErr_Clear();")
+        b.check(f"{found} != 0", "no memory")
+    return Unowned(list_kind(kinds[0] if kinds else None), (found, f"(i64){found}"))
+
+
 def store(b: Block, target: Value, index: Value, value: Value) -> None:
     """``target[index] = value`` where what was there is a number, too, or a tuple as it is."""
     item = target.kind.detail.item
@@ -233,10 +285,20 @@ def call(b: Block, target: Value, name: str, args: list[Value]) -> Value:
 def _append(b: Block, target: Value, value: Value) -> Value:
     _check_new(b, value)
     made = _make(b, value)
+    if target.kind.detail.item is None and b.scope.parent is None:
+        _learn(b, target, value.kind)
     b.line(f"if (unlikely(PyList_Append({target.parts[0]}, {made}))) {{ PyErr_Clear(); Py_DecRef({made});")
     b.line(f"goto {b.leave_label('no memory')}; }}")
     b.line(f"Py_DecRef({made});")
     return NONE_VALUE
+
+
+def _learn(b: Block, target: Value, item: Kind) -> None:
+    """Locals that hold a list which was empty: from now on it is one of such items."""
+    kind = tuple_kind(item.detail) if item.family == "tuple" else item
+    for slot, value in list(b.env.items()):
+        if value.kind == target.kind and value.parts == target.parts:
+            b.store(slot, Value(list_kind(kind, target.kind.detail.depth), value.parts))
 
 
 def _pop(b: Block, target: Value) -> Value:

@@ -173,6 +173,9 @@ class _Walk:
             count = 1 if instr.op.startswith("UNARY") else 2
             taken = [stack.pop() for _ in range(count)]
             rows = [kind for kind in taken if kind != NUMBER]
+            if instr.arg == "*" and len(rows) == 1 and rows[0] == ("items", NUMBER):
+                stack.append(rows[0])  # [0] * n
+                return
             if any(not _is_row(kind) or kind != rows[0] for kind in rows):
                 raise NotScalar
             if rows and instr.op == "COMPARE_OP":
@@ -188,6 +191,12 @@ class _Walk:
     # -- instructions with a meaning of their own -----------------------------------------------------
     def load_fast(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         stack.append(local.get(name, UNKNOWN))
+
+    def contains(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        owner, value = stack.pop(), stack.pop()
+        if owner != ("items", NUMBER) or value != NUMBER:
+            raise NotScalar
+        stack.append(NUMBER)
 
     def store_fast(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         local[name] = stack.pop()
@@ -250,6 +259,14 @@ class _Walk:
         del stack[len(stack) - count :]
         stack.append(("tuple", *items))
 
+    def build_list(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+        items = stack[len(stack) - count :]
+        del stack[len(stack) - count :]
+        flat = [part for item in items for part in (item[1:] if item[0] == "tuple" else (item,))]
+        if any(part != NUMBER for part in flat):
+            raise NotScalar
+        stack.append(of_items(items or [NUMBER]))
+
     def build_slice(self, count: int, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         if any(stack.pop() != NUMBER for _ in range(count)):
             raise NotScalar
@@ -287,7 +304,7 @@ class _Walk:
         args = stack[len(stack) - count :]
         del stack[len(stack) - count :]
         callee = stack.pop()
-        if callee[0] == "method":
+        if callee[0] == "method" and not names:
             stack.append(_changed(callee, args))
             return
         if callee[0] != "object":
@@ -408,6 +425,7 @@ _PLAIN = frozenset(
 _Handler = Callable[[_Walk, Any, "dict[str, Kind]", "list[Kind]", bool], None]
 _HANDLERS: dict[str, _Handler] = {
     "LOAD_FAST": _Walk.load_fast,
+    "CONTAINS_OP": _Walk.contains,
     "STORE_FAST": _Walk.store_fast,
     "LOAD_CONST": _Walk.load_const,
     "LOAD_GLOBAL": _Walk.load_global,
@@ -418,6 +436,7 @@ _HANDLERS: dict[str, _Handler] = {
     "BINARY_SUBSCR": _Walk.binary_subscr,
     "STORE_SUBSCR": _Walk.store_subscr,
     "BUILD_TUPLE": _Walk.build_tuple,
+    "BUILD_LIST": _Walk.build_list,
     "BUILD_SLICE": _Walk.build_slice,
     "UNPACK_SEQUENCE": _Walk.unpack_sequence,
     "GET_ITER": _Walk.get_iter,

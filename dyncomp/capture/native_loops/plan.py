@@ -120,12 +120,13 @@ def _box(kind: Kind, at: int) -> Box:
         return "s", at, kind.detail.num
     if kind.family == "array" and not kind.detail.path:
         return "a", at + [suffix for suffix, _ in kind.parts].index("_id"), 0
-    given = kind.family == "list" and not kind.detail.depth
+    if kind.family == "list":
+        return "a", at, 0
     if kind.family == "complex":
         return "z", at, int(kind == NP_COMPLEX)
     if kind.family == "char":
         return "c", at, 0
-    if given or kind.family in ("opaque", "text", "bytes", "generator"):
+    if kind.family in ("opaque", "text", "bytes", "generator"):
         suffixes = [suffix for suffix, _ in kind.parts]
         return "g", at + suffixes.index("_id"), 0
     return "?", at, 0

@@ -47,6 +47,8 @@ char* PyLong_FromLongLong(i64); char* PyFloat_FromDouble(double); char* PyBool_F
 char* PyComplex_FromDoubles(double, double);
 char* PyTuple_New(i64); char* PyImport_ImportModule(const char*);
 char* PyObject_GetAttrString(char*, const char*); void* PyType_GetSlot(char*, int);
+char* PyObject_CallMethod(char*, const char*, const char*, ...);
+char* PyList_New(i64); char* PySequence_Repeat(char*, i64);
 int PyList_SetSlice(char*, i64, i64, char*); int PyList_Append(char*, char*);
 void PyErr_Clear(); void Py_DecRef(char*);
 }
@@ -94,6 +96,18 @@ static char* new_scalar(char* type) {
   char* made = allocate(type, 0);
   if (!made) PyErr_Clear();
   return made;
+}
+/* Whether a number is among the ints of a list; false where an item is something else. */
+static bool list_has_int(char* list, i64 wanted, bool* found) {
+  *found = false;
+  for (i64 k = 0, value; k < LIST(list)->size; k++) {
+    if (!item_int(LIST(list)->items[k], &value)) return false;
+    if (value == wanted) {
+      *found = true;
+      return true;
+    }
+  }
+  return true;
 }
 /* Take off the last item: as list_resize does. */
 static inline bool list_shrink(char* list, i64 size, char* item) {
@@ -155,6 +169,17 @@ static inline double float_floor_div(double x, double y) {
   if (q == 0) return __builtin_copysign(0.0, x / y);
   double whole = __builtin_floor(q);
   return q - whole > 0.5 ? whole + 1.0 : whole;
+}
+/* round(x, n) by CPython itself, which goes by way of decimal digits. */
+static bool round_to(double x, i64 digits, double* result) {
+  char* number = PyFloat_FromDouble(x);
+  char* found = number ? PyObject_CallMethod(number, "__round__", "L", digits) : 0;
+  bool is_float = found && TYPE(found) == &PyFloat_Type;
+  if (is_float) *result = LOAD(double, found + 16);
+  if (found) Py_DecRef(found);
+  else PyErr_Clear();
+  if (number) Py_DecRef(number);
+  return is_float;
 }
 /* pow, false where Python raises, gives a complex number, or NumPy warns. */
 static inline bool float_power(double x, double y, double* result) {

@@ -154,9 +154,10 @@ class Walker:
         self.names_items = self.removes_items = False
         """Whether locals hold tuples that are items of lists, or such are removed from lists: not both, as
         such a tuple is found by its place."""
-        self.makes_arrays = False
+        self.makes_arrays = self.holds_parts = False
+        """Whether arrays or lists are made, and locals hold tuples or methods of such."""
         self.array_slots: dict[str, None] = {}
-        """The locals that are given arrays."""
+        """The locals that are given arrays or lists."""
         self.draws = self.makes_tuples = False
         """Whether random numbers are drawn, and objects made that may set off the garbage collector."""
         self.numpy_types: dict[str, str] = {}

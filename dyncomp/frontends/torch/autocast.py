@@ -66,7 +66,7 @@ _AS_EVER = _names(
     "detach copy_ fill_ zero_ to type type_as float half bfloat16 double int long bool cpu item tolist "
     "size dim numel stride nelement is_contiguous is_floating_point is_complex element_size ndimension "
     "data_ptr requires_grad_ tril triu diagonal flip roll pad constant_pad_nd pixel_shuffle topk sort "
-    "argsort zeros ones full empty arange linspace eye tensor zeros_like ones_like full_like empty_like "
+    "argsort diff zeros ones full empty arange linspace eye tensor zeros_like ones_like full_like empty_like "
     "new_zeros new_ones new_full new_empty new_tensor one_hot tril_indices triu_indices finfo iinfo "
     "is_tensor get_default_dtype is_autocast_enabled get_autocast_dtype is_grad_enabled "
     "is_inference_mode_enabled promote_types result_type broadcast_shapes _get_tracing_state _is_tracing "

@@ -16,6 +16,7 @@ from .data_dependent import nonzero
 from .operands import (
     Number,
     as_tensor,
+    axis_of,
     contiguous,
     convert,
     need_tensor,
@@ -26,6 +27,7 @@ from .operands import (
 )
 from .promote import float_type, is_tensor, result_type
 from .rules import RuleTable
+from .shape import cat, piece
 
 TABLE = RuleTable()
 
@@ -171,6 +173,36 @@ def add(tx: TraceContext, input: Any, other: Any, *, alpha: Any = 1, out: Any = 
 def sub(tx: TraceContext, input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> ArrayRef:
     only_defaults(out=out)
     return tensor(subtract_var(tx, input, other, alpha))
+
+
+@TABLE.both("diff")
+def diff(
+    tx: TraceContext,
+    input: Any,
+    n: Any = 1,
+    dim: Any = -1,
+    prepend: Any = None,
+    append: Any = None,
+    *,
+    out: Any = None,
+) -> ArrayRef:
+    """Differences of neighbours along ``dim``, once; more is torch's own routine."""
+    only_defaults(out=out)
+    parts = [need_tensor(part) for part in (prepend, input, append) if part is not None]
+    x = need_tensor(input)
+    if type(n) is not int or n != 1 or not x.ndim:
+        raise Unsupported("diff of a higher order, or of one number")
+    if any(part.ndim != x.ndim or part.dtype != x.dtype for part in parts):
+        raise Unsupported("diff of tensors of several dtypes or numbers of dimensions")
+    whole = x if len(parts) == 1 else cat(tx, parts, dim)
+    axis = axis_of(dim, x.ndim)
+    size = whole.shape[axis]
+    if size < 2:
+        raise Unsupported("diff of nothing")
+    later, before = (piece(tx, whole.var, axis, first, size - 1) for first in (1, 0))
+    if x.dtype.is_bool:
+        return tensor(pointwise(tx, "logical_xor", later.var, before.var))
+    return tensor(subtract_var(tx, later, before))
 
 
 @TABLE.both("mul", "multiply")

@@ -172,6 +172,16 @@ PyObject* matrix_product(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+/* use_products(set): what generated code multiplies by from now on; None: the best set (tests). */
+PyObject* use_set(PyObject*, PyObject* given) {
+  const char* const name = given == Py_None ? nullptr : PyUnicode_AsUTF8(given);
+  if (!name && given != Py_None) return nullptr;
+  const GemmSet* const set = gemm_set(name);
+  if (!set) return PyErr_Format(PyExc_LookupError, "this processor has no instruction set %s", name);
+  use_products(set);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
     {"load_library", load_library, METH_O, "dlopen a kernel library; its handle."},
     {"load_global", load_global, METH_O, "dlopen with RTLD_GLOBAL; the handle."},
@@ -188,6 +198,7 @@ PyMethodDef methods[] = {
     {"cached_bytes", get_cached_bytes, METH_NOARGS, "Bytes in the caching allocator's free lists."},
     {"set_cache_limit", set_limit, METH_O, "Most bytes the free lists may hold."},
     {"matrix_product", matrix_product, METH_VARARGS, "A matrix product of ours on addresses (tests, measurements)."},
+    {"use_products", use_set, METH_O, "use_products(set): the products that generated code calls (tests)."},
     {"parallel_for", python_parallel_for, METH_VARARGS, "parallel_for(body, n, grain) with a Python body (tests)."},
     {"select", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(select_elements)), METH_FASTCALL,
      "select(x, mask): x[mask]."},

@@ -328,7 +328,10 @@ void initialize_pool() {
   pool = new (std::nothrow) Pool();
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   runtime_table.num_threads = default_num_threads();
-  const GemmSet* const gemm = gemm_set(nullptr);
+  use_products(gemm_set(nullptr));
+}
+
+void use_products(const GemmSet* gemm) {
   runtime_table.gemm_f32 = gemm->f32;
   runtime_table.gemm_f64 = gemm->f64;
   runtime_table.chain_f32 = gemm->chain_f32;

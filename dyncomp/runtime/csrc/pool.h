@@ -31,6 +31,10 @@ int default_num_threads();
 /* Registers the fork handler; called once, at import. */
 void initialize_pool();
 
+struct GemmSet;
+/* What generated code multiplies by from now on. */
+void use_products(const GemmSet* set);
+
 /* The table handed to generated code. */
 extern Runtime runtime_table;
 

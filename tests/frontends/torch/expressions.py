@@ -52,6 +52,11 @@ ARITHMETIC = {
     "argmax": lambda x: (x.argmax(), torch.argmin(x, 1), x.argmax(0, keepdim=True)),
     "any": lambda x: ((x > 1).any(), torch.all(x < 3, 1)),
     "cumsum": lambda x: (torch.cumsum(x, 1), x.cumsum(0)),
+    "diff": lambda x: (
+        torch.diff(x),
+        (x > 0).diff(dim=0),
+        torch.diff(x.t(), prepend=x.t()[:, :1], append=x.t()),
+    ),
     "matmul": lambda q, r: q @ r.transpose(1, 2),
     "mm": lambda x, w: torch.mm(x, w.t()),
     "bmm": lambda q, r: torch.bmm(q, r.mT),

@@ -1,12 +1,18 @@
 /* Depthwise convolutions with channels in the lanes of vectors. Included once per instruction set.
  *
- * Some rows of a vector's channels are copied with their border of zeros, a vector for each place; then some places of
- * the result are held in registers while the kernel's elements go over them. Where channels do not lie innermost
+ * Some places of the result are held in registers while the kernel's elements go over them. Where channels lie
+ * innermost the image is read where it lies, all channels of some places in turn. Where they do not, or are fewer than
+ * a vector's, some rows of a vector's channels are copied first with their border of zeros, a vector for each place;
  * planes are turned on the way, which pays where their rows are short (else see planes.h). */
 
 /* Elements of the copy, and places that are held in registers. */
 constexpr i64 kDepthElements = 32 << 10;
 constexpr int kDepthPlaces = kRegisters / 2 - 2;
+/* Where the image is read where it lies: bytes of it that are read for the rows of a block, elements of a kernel at
+ * most, places that are finished together at the edges, and those that are held. */
+constexpr i64 kInPlaceBytes = 384 << 10, kInPlaceTaps = 16;
+constexpr i64 kEdgePlaces = 4;
+constexpr int kInPlace = kRegisters == 32 ? 9 : 6;
 /* Columns up to which planes are turned, and elements of a kernel from which on others are, too. */
 constexpr i64 kTurnedColumns = 16;
 constexpr i64 kTurnedTaps = 25;
@@ -23,6 +29,7 @@ struct Depth {
   i64 channels, places, rows, taps, wide; /* `wide`: places of a row of the copy */
   i64 strip, strips;                      /* rows of the result that are finished together */
   i64 groups, groups_per_block, parts;    /* of a vector's channels */
+  i64 edge_begin, edge_end;
 
   explicit Depth(const Product<T>& of) : product(of), g(of.g), w(*of.g.windows) {
     channels = w.channels_last ? g.n : g.m;
@@ -31,7 +38,8 @@ struct Depth {
     taps = w.kernel[0] * w.kernel[1];
     wide = (w.columns - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1;
     groups = ceil_div(channels, kWidth);
-    strip = most(1, least(rows, fitting_rows()));
+    find_edges();
+    strip = most(1, least(rows, in_place() ? rows_in_place() : fitting_rows()));
     strips = ceil_div(rows, strip);
     groups_per_block = w.channels_last ? groups : 1;
     parts = ceil_div(groups, groups_per_block);
@@ -40,12 +48,21 @@ struct Depth {
   i64 reach() const { return (w.kernel[0] - 1) * w.dilation[0]; }
   i64 fitting_rows() const { return (kDepthElements / (wide * kWidth) - reach() - 1) / w.stride[0] + 1; }
   i64 rows_seen(i64 count) const { return (count - 1) * w.stride[0] + reach() + 1; }
-  i64 copy_size() const { return rows_seen(strip) * wide * kWidth; }
-  i64 result_size() const { return strip * w.columns * kWidth; }
+  /* Rows of larger kernels, of all channels, would crowd each other out of the first-level cache. */
+  bool in_place() const {
+    return w.channels_last && channels >= kWidth && taps <= kInPlaceTaps && w.dilation[0] == 1 && w.dilation[1] == 1;
+  }
+  i64 rows_in_place() const {
+    const i64 row = w.sizes[1] * channels * static_cast<i64>(sizeof(T)) + 1;
+    return (kInPlaceBytes / row - reach() - 1) / w.stride[0] + 1;
+  }
+  i64 copy_size() const { return in_place() ? kWidth + edge_size() : rows_seen(strip) * wide * kWidth; }
+  i64 result_size() const { return in_place() ? 0 : strip * w.columns * kWidth; }
+  i64 kernel_size() const { return taps * kWidth * (in_place() ? groups : 1); }
   i64 held_size() const { return g.c ? 0 : strip * w.columns * (w.channels_last ? channels : kWidth); }
   i64 image_size() const { return w.channels_last ? 0 : least(rows_seen(strip), w.sizes[0]) * w.sizes[1] * kWidth; }
   i64 scratch_size() const {
-    return copy_size() + result_size() + held_size() + image_size() + taps * kWidth + 4 * kSlack<T>;
+    return copy_size() + result_size() + held_size() + image_size() + kernel_size() + 4 * kSlack<T>;
   }
 
   struct Work {
@@ -63,7 +80,7 @@ struct Depth {
     work.copy = scratch;
     work.result = work.copy + copy_size();
     work.kernel = work.result + result_size();
-    work.turned = work.kernel + taps * kWidth;
+    work.turned = work.kernel + kernel_size();
     T* const held = work.turned + image_size();
     work.y = number % strips * strip;
     work.count = least(strip, rows - work.y);
@@ -78,6 +95,115 @@ struct Depth {
     const i64 from = work.y * w.columns, count = work.count * w.columns;
     T* const to = g.c ? product.c_of(index) + from * g.c_row : held;
     const i64 to_row = g.c ? g.c_row : channels;
+    if (in_place())
+      read_in_place(work, to, to_row);
+    else
+      few_channels(work, to, to_row);
+    if (g.done) g.done(g.context, to, to_row, index, from, count, 0, channels);
+  }
+
+  /* -- an image that is read where it lies ---------------------------------------------------- */
+  /* The first channel of a vector: the last one ends where the channels do. */
+  i64 channel_of(i64 group) const { return least(group * kWidth, channels - kWidth); }
+
+  /* What places see: column x of row y, columns counted from the border on, lies at `from` + y * row + x * column. */
+  struct Seen {
+    const T* from;
+    i64 row, column;
+  };
+
+  void read_in_place(const Work& work, T* to, i64 to_row) const {
+    fill_zeros(work.copy, kWidth);
+    for (i64 group = 0; group < groups; ++group)
+      pack_panel(work.kernels + channel_of(group) * g.b_col, g.b_row, g.b_col, taps, kWidth, kWidth,
+                 work.kernel + group * taps * kWidth);
+    T* const edge = work.copy + kWidth;
+    const Seen inside = {work.image - w.padding[1] * w.step[1], w.step[0], w.step[1]};
+    if (edge_begin > 0) some_columns(work, 0, edge_begin, copy_edge(work, 0, edge_begin, edge), to, to_row);
+    some_columns(work, edge_begin, edge_end, inside, to, to_row);
+    if (edge_end < w.columns)
+      some_columns(work, edge_end, w.columns, copy_edge(work, edge_end, w.columns, edge), to, to_row);
+  }
+
+  /* The places [edge_begin, edge_end) of a row see only columns of the image; beside it are some more than need be. */
+  void find_edges() {
+    const i64 room = w.sizes[1] + w.padding[1] - (w.kernel[1] - 1) * w.dilation[1];
+    edge_begin = least(w.columns, steps_over(w.padding[1], w.stride[1]));
+    edge_end = most(edge_begin, least(w.columns, room > 0 ? steps_over(room, w.stride[1]) : 0));
+    if (edge_begin > 0) edge_begin = least(edge_end, most(edge_begin, kEdgePlaces));
+    if (edge_end < w.columns) edge_end = most(edge_begin, least(edge_end, w.columns - kEdgePlaces));
+  }
+
+  i64 edge_columns(i64 count) const { return (count - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1; }
+  i64 edge_size() const {
+    return rows_seen(strip) * edge_columns(most(1, most(edge_begin, w.columns - edge_end))) * channels + kSlack<T>;
+  }
+
+  /* A copy of what the places [begin, end) of the rows see, with zeros around. */
+  Seen copy_edge(const Work& work, i64 begin, i64 end, T* to) const {
+    const i64 left = begin * w.stride[1] - w.padding[1], count = edge_columns(end - begin);
+    const i64 top = work.y * w.stride[0] - w.padding[0], first = most(0, top);
+    const i64 last = least(w.sizes[0], top + rows_seen(work.count));
+    const Seen seen = {to - first * count * channels - begin * w.stride[1] * channels, count * channels, channels};
+    for (i64 y = first; y < last; ++y)
+      for (i64 x = left; x < left + count; ++x, to += channels)
+        if (x < 0 || x >= w.sizes[1])
+          fill_zeros(to, channels);
+        else
+          copy_run(work.image + y * w.step[0] + x * w.step[1], channels, to);
+    return seen;
+  }
+
+  /* Some places of each row, all channels of them. */
+  void some_columns(const Work& work, i64 begin, i64 end, const Seen& seen, T* to, i64 to_row) const {
+    const i64 pieces = ceil_div(end - begin, kInPlace);
+    for (i64 y = work.y; y < work.y + work.count; ++y, to += w.columns * to_row)
+      for (i64 piece = 0; piece < pieces; ++piece) {
+        const i64 x = begin + (end - begin) * piece / pieces, next = begin + (end - begin) * (piece + 1) / pieces;
+        for (i64 group = 0; group < groups; ++group)
+          places_within(next - x, work, seen, y, x, group, to + x * to_row, to_row);
+      }
+  }
+
+  template <int kPlaces = kInPlace>
+  void places_within(i64 count, const Work& work, const Seen& seen, i64 y, i64 x, i64 group, T* to, i64 to_row) const {
+    if constexpr (kPlaces > 1)
+      if (count < kPlaces) return places_within<kPlaces - 1>(count, work, seen, y, x, group, to, to_row);
+    these_within<kPlaces>(work, seen, y, x, group, to + channel_of(group), to_row);
+  }
+
+  /* Places of one row from x on. */
+  template <int kPlaces>
+  __attribute__((noinline)) void these_within(const Work& work, const Seen& seen, i64 y, i64 x, i64 group, T* to,
+                                              i64 to_row) const {
+    const T* kernel = work.kernel + group * taps * kWidth;
+    const T* const image = seen.from + x * w.stride[1] * seen.column + channel_of(group);
+    Vector sums[kPlaces];
+#pragma GCC unroll 16
+    for (int i = 0; i < kPlaces; ++i) sums[i] = Vector{};
+    for (i64 ky = 0; ky < w.kernel[0]; ++ky) {
+      const i64 sees = y * w.stride[0] + ky * w.dilation[0] - w.padding[0];
+      const bool inside = sees >= 0 && sees < w.sizes[0];
+      const i64 across = inside ? w.stride[1] * seen.column : 0, right = inside ? w.dilation[1] * seen.column : 0;
+      const T* at[(kPlaces + 2) / 3]; /* every third place: with one stride that is all that addresses need */
+#pragma GCC unroll 16
+      for (int i = 0; i < kPlaces; i += 3) at[i / 3] = (inside ? image + sees * seen.row : work.copy) + i * across;
+      for (i64 kx = 0; kx < w.kernel[1]; ++kx, kernel += kWidth) {
+        const Vector factor = *reinterpret_cast<const Unaligned*>(kernel);
+#pragma GCC unroll 16
+        for (int i = 0; i < kPlaces; ++i)
+          sums[i] += factor * *reinterpret_cast<const Unaligned*>(at[i / 3] + i % 3 * across);
+#pragma GCC unroll 16
+        for (int i = 0; i < kPlaces; i += 3) step(at[i / 3], right);
+      }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kPlaces; ++i) *reinterpret_cast<Unaligned*>(to + i * to_row) = sums[i];
+  }
+
+  /* -- copies ----------------------------------------------------------------------------------- */
+  void few_channels(const Work& work, T* to, i64 to_row) const {
+    const i64 count = work.count * w.columns;
     for (i64 channel = 0; channel < channels; channel += kWidth) {
       const i64 lanes = least(kWidth, channels - channel);
       pack_panel(work.kernels + channel * g.b_col, g.b_row, g.b_col, taps, lanes, kWidth, work.kernel);
@@ -90,7 +216,6 @@ struct Depth {
       for (i64 t = 0; t < count; ++t)
         for (i64 lane = 0; lane < lanes; ++lane) to[t * to_row + channel + lane] = work.result[t * kWidth + lane];
     }
-    if (g.done) g.done(g.context, to, to_row, index, from, count, 0, channels);
   }
 
   /* A vector's channels, each a plane. */

@@ -2,8 +2,8 @@
  *
  * Rows of C are places of the result, columns are kernels; the kernels, packed into panels, are B. What a place sees
  * lies in runs of all channels, one for each element of the kernel: the rows of a tile are read there, each by a
- * pointer of its own, and what lies outside of the image is a run of zeros. Runs of few channels are copied into rows
- * first. */
+ * pointer of its own, and what lies outside of the image is a run of zeros. Runs of few channels are joined to those of
+ * a row of the kernel where they lie side by side, which are copied at the edges alone; others are copied first. */
 
 /* Channels from which on they are read where they lie. */
 constexpr i64 kRunFrom = 16;
@@ -85,6 +85,8 @@ struct Places {
   i64 tile_rows, tile_vectors, panel, panels;
   i64 rows_at_once, rows_per_block, row_blocks, panels_per_block, column_blocks;
   bool copies; /* what tiles see is copied into rows */
+  bool joins;  /* runs are those of all elements of a row of the kernel */
+  i64 runs, run; /* runs that a place sees, and elements of one */
   const T* packed = nullptr;
 
   Places(const Product<T>& of, i64 products) : product(of), g(of.g), w(*of.g.windows) {
@@ -93,7 +95,11 @@ struct Places {
     groups = 1;
     for (int axis = 0; axis < g.axes; ++axis)
       if (g.b_batch[axis] != 0) groups *= g.batch[axis];
-    copies = channels < kRunFrom && g.k <= kCopiedMost / kTilesAtOnce;
+    joins = channels < kRunFrom && g.k <= kCopiedMost / kTilesAtOnce;
+    copies = joins && (w.dilation[1] != 1 || w.step[1] != channels);
+    joins = joins && !copies;
+    runs = copies ? 1 : joins ? w.kernel[0] : taps;
+    run = copies ? g.k : joins ? w.kernel[1] * channels : channels;
     choose_tile();
     choose_blocks(products);
   }
@@ -105,7 +111,7 @@ struct Places {
     panels = ceil_div(g.n, panel);
     tile_rows = ceil_div(g.m, ceil_div(g.m, most_rows(tile_vectors)));
     rows_at_once = tile_rows * kTilesAtOnce;
-    if (copies) rows_at_once = most(1, least(kTilesAtOnce, kCopiedMost / (g.k * tile_rows + 1))) * tile_rows;
+    if (copies || joins) rows_at_once = most(1, least(kTilesAtOnce, kCopiedMost / (g.k * tile_rows + 1))) * tile_rows;
   }
 
   void choose_blocks(i64 products) {
@@ -143,7 +149,7 @@ struct Places {
   }
 
   i64 table_size() const { return taps * rows_at_once * kPointer; }
-  i64 rows_size() const { return copies ? rows_at_once * g.k : channels; }
+  i64 rows_size() const { return run + (copies || joins ? rows_at_once * g.k : 0); }
   i64 edge_size() const { return tile_rows * panel; }
   i64 held_row() const { return panels_per_block * panel; }
   i64 held_size() const { return g.c ? 0 : rows_at_once * held_row(); }
@@ -153,7 +159,7 @@ struct Places {
     const T* image;
     const T* kernels;
     const T** seen;      /* for each tile, run and row of it, where the run lies */
-    T *edge, *held, *rows; /* `rows`: copied ones, or a run of zeros */
+    T *edge, *held, *zeros, *rows; /* a run of zeros, copied rows */
   };
 
   void block(i64 number, T* scratch) const {
@@ -167,8 +173,9 @@ struct Places {
     work.seen = reinterpret_cast<const T**>(scratch);
     work.edge = scratch + table_size();
     work.held = work.edge + edge_size();
-    work.rows = work.held + held_size();
-    if (!copies) fill_zeros(work.rows, channels);
+    work.zeros = work.held + held_size();
+    work.rows = work.zeros + run;
+    fill_zeros(work.zeros, run);
     for (i64 row = from; row < end; row += rows_at_once)
       some_rows(work, index, row, least(rows_at_once, end - row), first, last);
   }
@@ -177,6 +184,8 @@ struct Places {
   void some_rows(const Work& work, i64 index, i64 row, i64 count, i64 first, i64 last) const {
     if (copies)
       copy_rows(work, row, count);
+    else if (joins)
+      join_runs(work, row, count);
     else
       find_runs(work, row, count);
     T* const to = g.c ? product.c_of(index) + row * g.c_row + first * panel : work.held;
@@ -190,15 +199,12 @@ struct Places {
 
   void one_tile(const Work& work, i64 i, i64 high, i64 j, T* to, i64 to_row) const {
     const i64 wide = vectors(j), cols = least(panel, g.n - j * panel);
-    const RunTile<T> run = find_run_tile<T>(high, wide);
+    const RunTile<T> sum = find_run_tile<T>(high, wide);
     const bool beside = cols < wide * kWidth && g.c;
     T* const target = beside ? work.edge : to;
     const i64 target_row = beside ? panel : to_row;
     const T* const b = work.kernels + j * g.k * panel;
-    if (copies)
-      run(1, g.k, work.seen + i, b, target, target_row);
-    else
-      run(taps, channels, work.seen + i * taps, b, target, target_row);
+    sum(runs, run, work.seen + i * runs, b, target, target_row);
     if (!beside) return;
     for (i64 r = 0; r < high; ++r) copy_row(work.edge + r * panel, cols, to + r * to_row);
   }
@@ -216,16 +222,37 @@ struct Places {
         for (i64 kx = 0; kx < w.kernel[1]; ++kx, at += high) {
           const i64 sees_x = left + kx * w.dilation[1];
           *at = inside && sees_x >= 0 && sees_x < w.sizes[1] ? work.image + sees_y * w.step[0] + sees_x * w.step[1]
-                                                                : work.rows;
+                                                                : work.zeros;
         }
       }
       if (++x == w.columns) x = 0, ++y;
     }
   }
 
+  /* The same, of rows of the kernel; those at the edges are copied. */
+  void join_runs(const Work& work, i64 row, i64 count) const {
+    i64 y = row / w.columns, x = row % w.columns;
+    for (i64 i = 0; i < count; ++i) {
+      const i64 start = i / tile_rows * tile_rows, high = least(tile_rows, count - start);
+      const T** at = work.seen + start * runs + (i - start);
+      const i64 top = y * w.stride[0] - w.padding[0], left = x * w.stride[1] - w.padding[1];
+      const bool within = left >= 0 && left + w.kernel[1] <= w.sizes[1];
+      for (i64 ky = 0; ky < runs; ++ky, at += high) {
+        const i64 sees_y = top + ky * w.dilation[0];
+        const T* const line = work.image + sees_y * w.step[0];
+        T* const copy = work.rows + i * g.k + ky * run;
+        if (sees_y < 0 || sees_y >= w.sizes[0])
+          *at = work.zeros;
+        else if (within)
+          *at = line + left * w.step[1];
+        else
+          copy_line(line, left, copy), *at = copy;
+      }
+      if (++x == w.columns) x = 0, ++y;
+    }
+  }
+
   void copy_rows(const Work& work, i64 row, i64 count) const {
-    const bool joined = w.dilation[1] == 1 && w.step[1] == channels;
-    const T* const end = image_end(w, work.image, channels);
     i64 y = row / w.columns, x = row % w.columns;
     for (i64 i = 0; i < count; ++i) {
       T* to = work.rows + i * g.k;
@@ -235,8 +262,6 @@ struct Places {
         const i64 sees_y = top + ky * w.dilation[0];
         if (sees_y < 0 || sees_y >= w.sizes[0])
           for (i64 t = 0; t < w.kernel[1] * channels; ++t) to[t] = 0;
-        else if (joined && left >= 0 && left + w.kernel[1] <= w.sizes[1])
-          copy_steps(work.image + sees_y * w.step[0] + left * w.step[1], 1, w.kernel[1] * channels, end, to);
         else
           copy_line(work.image + sees_y * w.step[0], left, to);
       }

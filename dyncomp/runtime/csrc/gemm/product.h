@@ -12,8 +12,7 @@ constexpr i64 kBlockBytes = 512 << 10;
 constexpr i64 kPackFromRows = 144;
 /* The same for a B whose vectors lie across cache lines. */
 constexpr i64 kPackCrossingFromRows = 96;
-constexpr i64 kTermsInPlace = 128;
-constexpr i64 kPanelsInPlace = 8;
+constexpr i64 kPanelsInPlace = 4;
 /* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
 constexpr i64 kDotRowsMost = 20;
 /* Rows for which a block is one panel of B, of so many bytes at most. */
@@ -85,7 +84,7 @@ struct Product {
     panels = ceil_div(g.n, panel);
     by_dots = !adds && !g.windows && !g.fill_b && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
     pack_a = !g.fill_a && g.a_col != 1 && g.m > 1;
-    choose_blocks(products, all_terms > 0);
+    choose_blocks(products);
     find_tail();
     symmetric = is_symmetric();
   }
@@ -111,12 +110,10 @@ struct Product {
            wide % kTallVectors == 0;
   }
 
-  /* `is_part`: products with other numbers of columns sum up the same terms, and alike. */
-  void choose_blocks(i64 products, bool is_part) {
+  void choose_blocks(i64 products) {
     const i64 groups = ceil_div(g.m, tile_rows);
     terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
     pack_b = !by_dots && (g.windows || g.fill_b || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
-    if (!by_dots && !pack_b && (panels > 1 || is_part)) terms = least(terms, kTermsInPlace);
     if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
     const i64 fitting = kBlockBytes / kSize / terms / panel;
     panels_per_block = least(panels, !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
@@ -202,12 +199,7 @@ struct Product {
   }
 
   /* Reads B from such a copy. It lies panel by panel; the terms are summed as they would be without it. */
-  void read_packed(const T* copy) {
-    packed = copy;
-    if (!packed || pack_b) return;
-    panels_per_block = 1;
-    column_blocks = panels;
-  }
+  void read_packed(const T* copy) { packed = copy; }
 
   i64 packed_size() const { return g.k * ((panels - 1) * panel + width(panels - 1)); }
 
@@ -256,7 +248,8 @@ struct Product {
   /* Elements of scratch: copies of B (all panels of a block, or the last that is not whole), of a group of rows of
    * A, of a tile at the edge of C, and a block of C. */
   i64 b_scratch() const {
-    return by_dots || packed ? 0 : terms * panel * (pack_b ? panels_per_block : 1) + (g.windows ? kSlack<T> : 0);
+    if (by_dots || packed) return 0;
+    return pack_b ? terms * panel * panels_per_block + (g.windows ? kSlack<T> : 0) : least(terms, tail) * panel;
   }
   i64 a_scratch() const {
     return g.fill_a ? filled_row() * tile_rows : pack_a ? terms * tile_rows * kGroups : 0;
@@ -375,7 +368,8 @@ struct Product {
     const T* const b = b_of(at.index) + p * g.b_row;
     if (!packed) copy_block(at, p, count, b);
     const T* const a = a_of(at.index) + at.row * g.a_row + p * g.a_col;
-    const i64 groups = ceil_div(at.rows, tile_rows), least_high = at.rows / groups, taller = at.rows % groups;
+    const i64 groups = at.rows <= tile_rows ? 1 : ceil_div(at.rows, tile_rows);
+    const i64 least_high = at.rows / groups, taller = at.rows % groups;
     Group now = {0, 0, 0};
     for (; now.number < groups; ++now.number, now.row += now.high) {
       now.high = least_high + (now.number < taller);

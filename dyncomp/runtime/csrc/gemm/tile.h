@@ -44,7 +44,7 @@ constexpr i64 kAskFrom = 96;
 /* A pointer that the compiler keeps in a register of its own: it would make one for each of a tile's addresses, and
  * hold some of these in vector registers. */
 template <class T>
-__attribute__((always_inline)) inline void step(const T*& at, i64 count) {
+__attribute__((always_inline)) inline void step(T*& at, i64 count) {
   at += count;
   asm("" : "+r"(at));
 }
@@ -99,10 +99,12 @@ __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, con
   Right b(from, b_row, places);
   Vector sums[kRows][kVectors];
   if (into == Into::kGoOn) {
+    T* row = c;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) sums[i][j] = *reinterpret_cast<Unaligned*>(c + i * c_row + j * kWidth);
+      for (int j = 0; j < kVectors; ++j) sums[i][j] = *reinterpret_cast<Unaligned*>(row + j * kWidth);
+      step(row, c_row);
     }
   } else {
 #pragma GCC unroll 16
@@ -112,10 +114,12 @@ __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, con
     }
   }
   if (k >= kAskFrom) {
+    T* row = c;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) __builtin_prefetch(c + i * c_row + j * kWidth, 1);
+      for (int j = 0; j < kVectors; ++j) __builtin_prefetch(row + j * kWidth, 1);
+      step(row, c_row);
     }
   }
   const T* rows[(kRows + 2) / 3]; /* every third: with one stride that is all that addresses need */
@@ -150,9 +154,10 @@ __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, con
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
     for (int j = 0; j < kVectors; ++j) {
-      Unaligned* const to = reinterpret_cast<Unaligned*>(c + i * c_row + j * kWidth);
+      Unaligned* const to = reinterpret_cast<Unaligned*>(c + j * kWidth);
       *to = into == Into::kAdd ? sums[i][j] + *to : sums[i][j];
     }
+    step(c, c_row);
   }
 }
 

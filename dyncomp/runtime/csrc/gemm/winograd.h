@@ -14,9 +14,9 @@
 
 /* Bytes of the sums of a strip, and of what a panel of kernels makes of them. */
 constexpr i64 kSumsBytes = 896 << 10;
-/* Channels, kernels and places from which on the method pays (fewer where sums of the kernels are kept), and tiles of a
- * strip where there are more. */
-constexpr i64 kWinogradChannels = 16, kWinogradKernels = 16, kWinogradPlaces = 144, kWinogradPlacesKept = 36;
+/* Channels, kernels (by one and by two) and places from which on the method pays (fewer where sums of the kernels are
+ * kept), and tiles of a strip where there are more. */
+constexpr i64 kWinogradChannels = 16, kWinogradKernels[] = {16, 64}, kWinogradPlaces = 144, kWinogradPlacesKept = 36;
 constexpr i64 kTilesOfStrip = 48;
 /* Vectors of a panel: tall tiles read less of the kernels. */
 constexpr i64 kWinogradVectors = kTallVectors;
@@ -77,7 +77,7 @@ struct Winograd {
     if (w.channels_last && channels % kWidth != 0) return false;
     const bool few = places < kWinogradPlaces;
     if (few && (places < kWinogradPlacesKept || !keeps() || !kept_counts().can_watch)) return false;
-    return channels >= kWinogradChannels && count >= kWinogradKernels && tiles_across <= fitting();
+    return channels >= kWinogradChannels && count >= kWinogradKernels[kStride - 1] && tiles_across <= fitting();
   }
 
   /* Whether some kernel has elements that are zero in all channels beside others: it sees nothing of what lies there,
@@ -247,24 +247,21 @@ struct Winograd {
 
   /* The rows that a strip sees, columns a step apart beside each other, with zeros around. */
   void copy_plane(const Strip& at, const T* image, const T* end) const {
-    T* to = at.copy;
-    const i64 seen = kStep * (at.count - 1) + kAlong;
-    for (i64 r = 0; r < seen; ++r, to += line) {
-      const i64 y = kStep * at.from + r - w.padding[0];
-      if (y < 0 || y >= w.sizes[0]) {
-        fill_zeros(to, line);
-        continue;
-      }
-      for (i64 phase = 0; phase < kStep; ++phase) {
-        T* const columns = to + phase * part;
-        const i64 x = phase - w.padding[1], all = tiles_across + 1;
-        const Inside inside(apart, x, all);
-        if (inside.from > 0) fill_zeros(columns, inside.from);
-        copy_steps(image + y * w.step[0] + (x + kStep * inside.from) * w.step[1], kStep * w.step[1],
-                   inside.to - inside.from, end, columns + inside.from);
-        if (inside.to < all) fill_zeros(columns + inside.to, all - inside.to);
+    const i64 seen = kStep * (at.count - 1) + kAlong, top = kStep * at.from - w.padding[0], all = tiles_across + 1;
+    const i64 above = least(seen, most(0, -top)), below = most(above, least(seen, w.sizes[0] - top));
+    for (i64 r = 0; r < above; ++r) fill_zeros(at.copy + r * line, line);
+    for (i64 phase = 0; phase < kStep; ++phase) {
+      const i64 x = phase - w.padding[1];
+      const Inside inside(apart, x, all);
+      T* to = at.copy + phase * part + above * line;
+      const T* from = image + (top + above) * w.step[0] + (x + kStep * inside.from) * w.step[1];
+      for (i64 r = above; r < below; ++r, to += line, from += w.step[0]) {
+        if (inside.from > 0) fill_zeros(to, inside.from);
+        copy_steps(from, kStep * w.step[1], inside.to - inside.from, end, to + inside.from);
+        if (inside.to < all) fill_zeros(to + inside.to, all - inside.to);
       }
     }
+    for (i64 r = below; r < seen; ++r) fill_zeros(at.copy + r * line, line);
   }
 
   void sum_tiles(const T* from, i64 y, i64 x, T* to) const {
