@@ -221,7 +221,8 @@ def _sequences(tracer: Tracer, op: str, plain: str, a: Value, b: Value) -> Value
                 return a
             if not a.items(tracer):
                 return b
-        return a.rebuild(a.items(tracer) + b.items(tracer))
+        kind = b if isinstance(b, TupleValue) and b.keeps_class else a
+        return kind.rebuild(a.items(tracer) + b.items(tracer))
     if plain == "*":
         sequence, count = (a, b) if isinstance(a, (ListValue, TupleValue)) else (b, a)
         if isinstance(sequence, (ListValue, TupleValue)):

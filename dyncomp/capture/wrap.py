@@ -145,10 +145,9 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         return RegionContextValue(obj.enabled, source)
     tracer.rely_on(cls)
     if is_struct_sequence(cls) or (is_plain_namedtuple(cls) and not getattr(obj, "__dict__", None)):
-        tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
-        return TupleValue(
-            [tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source, type(obj)
-        )
+        return _wrap_tuple(tracer, obj, source)
+    if issubclass(cls, tuple) and any(f.is_constant(cls) for f in tracer.config.frontends):
+        return _wrap_tuple(tracer, obj, source)
     base = builtin_part(type(obj))
     if base is not None:
         return derived_from_outside(tracer, obj, base, source)
@@ -331,8 +330,9 @@ def _wrap_float(tracer: Tracer, obj: Any, source: Source) -> Value:
 # -- containers -----------------------------------------------------------------------------------
 def _wrap_tuple(tracer: Tracer, obj: tuple[Any, ...], source: Source) -> Value:
     refuse_large(tracer, len(obj), "tuple")
-    tracer.guard(source, Kind.LEN, (tuple, len(obj)))
-    return TupleValue([tracer.child(v, ItemSource(source, i)) for i, v in enumerate(obj)], source)
+    tracer.guard(source, Kind.LEN, (type(obj), len(obj)))
+    items = [tracer.child(v, ItemSource(source, i)) for i, v in enumerate(tuple.__iter__(obj))]
+    return TupleValue(items, source, type(obj))
 
 
 def _wrap_list(tracer: Tracer, obj: list[Any], source: Source) -> Value:

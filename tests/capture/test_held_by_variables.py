@@ -218,6 +218,57 @@ def held_until_deleted(o):
     return f
 
 
+@dyncomp.disable
+def empty(container):
+    container.clear()
+
+
+def emptied_by_what_breaks(o):
+    box = [o]
+
+    def f(r, a):
+        x = box[0]
+        s = a * x.v
+        empty(box)
+        return s[1], r() is None
+
+    return f
+
+
+def emptied_by_what_breaks_in_a_callee(o):
+    box = {"o": o}
+
+    def g(items, a):
+        x = items["o"]
+        s = a * x.v
+        empty(items)
+        return s
+
+    def f(r, a):
+        x = box["o"]
+        s = g(box, a)
+        before = r() is None
+        del x
+        return s[1], before, r() is None
+
+    return f
+
+
+def emptied_in_a_loop(o):
+    boxes = [[o], [1]]
+
+    def f(r, a):
+        seen = []
+        for box in boxes:
+            x = box[0]
+            a = a + 1
+            empty(box)
+            seen.append((r() is None, x is None))
+        return a[1], seen, r() is None
+
+    return f
+
+
 PROGRAMS = [
     global_assigned,
     global_deleted,
@@ -233,6 +284,9 @@ PROGRAMS = [
     local_of_the_caller,
     what_a_reference_gave,
     held_until_deleted,
+    emptied_by_what_breaks,
+    emptied_by_what_breaks_in_a_callee,
+    emptied_in_a_loop,
 ]
 
 

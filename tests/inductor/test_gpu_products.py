@@ -218,7 +218,7 @@ def test_values_of_attention(tmp_path: Path, causal: bool) -> None:
 def compiled(tmp_path: Path, kernels, targets):
     (tmp_path / "kernels.pickle").write_bytes(pickle.dumps(kernels))
     (tmp_path / "targets.json").write_text(json.dumps(targets))
-    run_script(tmp_path, COMPILE)
+    run_script(tmp_path, COMPILE, seconds=1500)
     return json.loads((tmp_path / "report.json").read_text())
 
 

@@ -51,7 +51,9 @@ def test_kernels_fit_the_processors(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "dtype, width", [(torch.float16, 64), (torch.float16, 128), (torch.float32, 64)], ids=str
+    "dtype, width",
+    [(torch.float16, 64), (torch.float16, 128), (torch.float32, 64), (torch.float32, 128)],
+    ids=str,
 )
 def test_all_kernels_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dtype: Any, width: int) -> None:
     """At least the first candidate on each processor."""

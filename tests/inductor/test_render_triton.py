@@ -133,13 +133,13 @@ def write(folder: Path, kernels, arrays=None, values=None, origins=None):
 TARGETS = [("cuda", 80, 32), ("cuda", 90, 32), ("hip", "gfx942", 64)]
 
 
-def run_script(folder: Path, script: str, **environment: str):
+def run_script(folder: Path, script: str, seconds: float = 280, **environment: str):
     path = folder / "script.py"
     path.write_text(script)
     root = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     env = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": root, **environment}
     done = subprocess.run(
-        [sys.executable, str(path), str(folder)], env=env, capture_output=True, text=True, timeout=280
+        [sys.executable, str(path), str(folder)], env=env, capture_output=True, text=True, timeout=seconds
     )
     assert done.returncode == 0, done.stderr[-3000:]
 

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ..guards.source import CellSource, FreeCellSource, GlobalSource, GlobalsSource, ReferentSource, Source
 from .base import Tracer
 
 
-def leaves_place(tracer: Tracer, source: Source) -> bool:
+class WrittenPlaces(NamedTuple):
+    """Names of the global variables, and sources of the objects, that a captured part has changed so far."""
+
+    names: frozenset[str]
+    sources: frozenset[Source | None]
+
+
+def written_places(tracer: Tracer) -> WrittenPlaces:
+    names = frozenset(name for _, name in tracer.global_writes)
+    return WrittenPlaces(names, frozenset(value.source for value in tracer.mutated))
+
+
+def leaves_place(tracer: Tracer, source: Source, written: WrittenPlaces) -> bool:
     """Whether the captured part changes something on the way to ``source``, so that it may let go of what was
     found there, or a weak reference, which holds nothing, is on that way. Global variables are told apart by
     name alone."""
-    written = {name for _, name in tracer.global_writes}
-    changed = {value.source for value in tracer.mutated}
     for place in _way(source):
-        if isinstance(place, ReferentSource) or _last_name(place) in written:
+        if isinstance(place, ReferentSource) or _last_name(place) in written.names:
             return True
         found = tracer.by_source.get(place)
-        if place in changed or getattr(found, "mutated", False):
+        if place in written.sources or getattr(found, "mutated", False):
             return True
         if id(getattr(found, "obj", None)) in tracer.states:
             return True

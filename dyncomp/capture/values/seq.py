@@ -94,8 +94,18 @@ class TupleValue(SequenceValue):
     def children(self) -> tuple[Value, ...]:
         return tuple(self._items)
 
+    @property
+    def keeps_class(self) -> bool:
+        """Whether parts of it and sums with it are of its class, as those of ``torch.Size``: a class with
+        indexing of its own. Those of a named tuple are plain tuples."""
+        return self.cls is not tuple and "__getitem__" in vars(self.cls)
+
     def rebuild(self, items: list[Value]) -> Value:
-        return TupleValue(items)
+        if not self.keeps_class:
+            return TupleValue(items)
+        if not all(issubclass(item.pytype, int) for item in items):
+            raise Break("unsupported-operation", f"a {self.cls.__name__} with items that are no integers")
+        return TupleValue(items, None, self.cls)
 
     @property
     def is_const(self) -> bool:

@@ -9,7 +9,7 @@ from ..breaks import Break
 from ..guards.guard import Kind
 from ..guards.source import LocalSource, ReferentSource, Source
 from .base import Codegen, Tracer, Value
-from .leaving import leaves_place
+from .leaving import leaves_place, written_places
 
 
 class WeakReferenceValue(Value):
@@ -50,7 +50,7 @@ def _is_held(tracer: Tracer, referent: Any) -> bool:
     """Whether an object is met at a place, too, on the way to which the captured part changes nothing."""
     known = tracer.by_id.get(id(referent))
     source = None if known is None else known[0].source
-    if source is None or leaves_place(tracer, source):
+    if source is None or leaves_place(tracer, source, written_places(tracer)):
         return False
     root = source.root()
     return not isinstance(root, LocalSource) or _is_bound(tracer, root)

@@ -59,10 +59,15 @@ class _Call:
         return self.function(*args, **kwargs)
 
     def on_device(self, tensors: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
-        """The results as they are, axes permuted to ``orders``; raises where they lie otherwise."""
+        """The results, axes permuted to ``orders``, in memory that is no argument's; raises where they lie
+        otherwise."""
+        given = {t.untyped_storage().data_ptr() for t in tensors}
         with torch.no_grad(), switched_off():
             found = self.on(tensors, numbers)
-        results = tuple(r.permute(o) for r, o in zip(_leaves(found), self.orders, strict=True))
+            results = tuple(
+                _permuted(r.clone() if r.untyped_storage().data_ptr() in given else r, o)
+                for r, o in zip(_leaves(found), self.orders, strict=True)
+            )
         if not all(result.is_contiguous() for result in results):
             raise TypeError(f"{self.function.__name__} gives tensors in another order than was found")
         return results
@@ -71,10 +76,7 @@ class _Call:
         """The results as tensors, axes permuted to ``orders``."""
         with torch.no_grad(), switched_off():
             found = self.on([OWNER.from_numpy(a) for a in arrays], numbers)
-            return tuple(
-                r if o == tuple(range(len(o))) else r.permute(o).detach()
-                for r, o in zip(_leaves(found), self.orders, strict=True)
-            )
+            return tuple(_permuted(r, o) for r, o in zip(_leaves(found), self.orders, strict=True))
 
     def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
         """The results as arrays in C order, axes permuted to ``orders``."""
@@ -82,6 +84,10 @@ class _Call:
             found = self.on([OWNER.from_numpy(a) for a in arrays], numbers)
         results = _leaves(found)
         return tuple(OWNER.to_numpy(r).transpose(o) for r, o in zip(results, self.orders, strict=True))
+
+
+def _permuted(tensor: Any, order: tuple[int, ...]) -> Any:
+    return tensor if order == tuple(range(len(order))) else tensor.permute(order).detach()
 
 
 def _filled(argument: Any, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:

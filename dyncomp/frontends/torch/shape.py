@@ -216,7 +216,8 @@ def broadcast_to(tx: TraceContext, input: Any, size: Any) -> ArrayRef:
 def broadcast_tensors(tx: TraceContext, *tensors: Any) -> tuple[ArrayRef, ...]:
     refs = [need_tensor(t) for t in (tensors[0] if isinstance(tensors[0], (tuple, list)) else tensors)]
     shape = broadcast_shapes(*(r.shape for r in refs))
-    return tuple(expand(tx, r, shape) for r in refs)
+    # one that has the shape already is given back itself, as by torch
+    return tuple(r if r.shape == shape else expand(tx, r, shape) for r in refs)
 
 
 @TABLE.both("split_with_sizes")

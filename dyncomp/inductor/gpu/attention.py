@@ -15,15 +15,25 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ...dtypes import float32
+from ...symint import Dim, SymInt, hint, product, same
 from ..loopir import Axis, Kernel, Stmt
 from ..render.triton import TritonKernel
 from ..render.triton_layout import Group, power_of_two
-from ..render.triton_print import pointer_type
-from ..render.triton_tile import POSITIONS, in_registers, is_known, masks, pointers_of, tile_printer
-from ..schedule import CallChain, TileKernel
+from ..render.triton_print import identifier, pointer_type
+from ..render.triton_tile import (
+    POSITIONS,
+    in_registers,
+    is_known,
+    masks,
+    pointers_of,
+    symbols_of,
+    text_of,
+    tile_printer,
+)
+from ..schedule import CallChain, Matrix, TileKernel
 from ..softmax import find_softmax
 from .jit import jit_kernel
-from .products import DESCRIPTOR_BYTES, HALVES, NARROW, Processor, is_wide, starts
+from .products import DESCRIPTOR_BYTES, HALVES, Processor, is_wide, spans_of, starts
 
 # Heads wider than this leave no registers for a block of keys.
 WIDEST = 256
@@ -65,7 +75,8 @@ SHORT_BLOCKS = (Block(16, 64, 4, 3), Block(16, 128, 4, 3))
 
 # -- which ------------------------------------------------------------------------------------
 def has_template(step: CallChain) -> bool:
-    """Whether the template computes a chain: sizes known now, halves or float32 throughout, narrow heads."""
+    """Whether the template computes a chain: halves or float32 throughout, narrow heads. The numbers of
+    heads, queries and keys may be known at the call only."""
     first, second = step.first, step.second
     tiled = first.epilogue
     if tiled is None or second.c is None or not is_known(tiled.kernel):
@@ -75,18 +86,27 @@ def has_template(step: CallChain) -> bool:
         return False
     if first.dtype not in (*HALVES, float32) or second.dtype not in (*HALVES, float32):
         return False
-    if not all(isinstance(d, int) for d in _dims(step)):
+    within = [first.k, second.n, *(s for m in _matrices(step) for s in (m.row_stride, m.col_stride))]
+    if not all(isinstance(d, int) for d in within) or same(first.n, 0):
         return False
-    return 0 < int(first.k) <= WIDEST and 0 < int(second.n) <= WIDEST and int(first.n) > 0
+    return 0 < int(first.k) <= WIDEST and 0 < int(second.n) <= WIDEST
 
 
-def _dims(step: CallChain) -> list[Any]:
-    first, second = step.first, step.second
-    dims: list[Any] = [first.m, first.n, first.k, second.n, *first.batch]
-    for matrix in (first.a, first.b, second.b, second.c):
-        assert matrix is not None
-        dims += [matrix.row_stride, matrix.col_stride, *matrix.batch_strides]
-    return dims
+def _matrices(step: CallChain) -> list[Matrix]:
+    found = (step.first.a, step.first.b, step.second.b, step.second.c)
+    return [matrix for matrix in found if matrix is not None]
+
+
+def _dims(step: CallChain) -> list[Dim]:
+    """What may be known at the call only."""
+    strides = [s for matrix in _matrices(step) for s in matrix.batch_strides]
+    return [step.first.m, step.first.n, *step.first.batch, *strides]
+
+
+def extents(step: CallChain) -> list[Dim]:
+    """What has to fit into 32 bits."""
+    dims = [*spans_of(step.first), *spans_of(step.second), *_dims(step)]
+    return [d for d in dims if isinstance(d, SymInt)]
 
 
 def candidates(step: CallChain, processor: Processor) -> list[TritonKernel]:
@@ -96,7 +116,7 @@ def candidates(step: CallChain, processor: Processor) -> list[TritonKernel]:
 
 def _blocks(step: CallChain, processor: Processor) -> Sequence[Block]:
     first = step.first
-    if int(first.m) <= LEAST:
+    if hint(first.m) <= LEAST:
         return SHORT_BLOCKS
     if (first.source or first.dtype) is float32:
         return FLOAT_BLOCKS
@@ -108,10 +128,10 @@ def _blocks(step: CallChain, processor: Processor) -> Sequence[Block]:
         blocks = HOPPER_HALF_BLOCKS if width > 64 else HOPPER_NARROW_BLOCKS
     number = 1
     for extent in first.batch:
-        number *= int(extent)
-    fits = [b for b in blocks if b.rows <= power_of_two(int(first.m))] or [SHORT_BLOCKS[0]]
+        number *= hint(extent)
+    fits = [b for b in blocks if b.rows <= power_of_two(hint(first.m))] or [SHORT_BLOCKS[0]]
     fits = [b for b in fits if not b.described or has_descriptors(step)]
-    busy = [b for b in fits if -(-int(first.m) // b.rows) * number >= processor.count]
+    busy = [b for b in fits if -(-hint(first.m) // b.rows) * number >= processor.count]
     idle = [b for b in fits if b not in busy]
     return [*busy, *sorted(idle, key=lambda b: b.rows)]
 
@@ -124,9 +144,11 @@ def render_attention(step: CallChain, block: Block) -> TritonKernel:
     body = writer.text()
     first, second = step.first, step.second
     sizes = f"{first.m}x{first.n}x{first.k}x{second.n}_{block.rows}x{block.columns}"
-    title = f"attention_{sizes}_{block.warps}_{block.stages}{'_descriptor' if block.described else ''}"
+    form = "_descriptor" if block.described else ""
+    title = identifier(f"attention_{sizes}_{block.warps}_{block.stages}{form}")
     blocks = {"ROWS": block.rows, "COLUMNS": block.columns, "WIDTH": writer.width, "VALUES": writer.values}
-    return jit_kernel(title, body, writer.pointers(), blocks, writer.programs, block.warps, block.stages)
+    work = (writer.programs, block.warps, block.stages)
+    return jit_kernel(title, body, writer.pointers(), blocks, *work, symbols_of(_dims(step)))
 
 
 class _Writer:
@@ -139,15 +161,13 @@ class _Writer:
         assert softmax is not None
         self.softmax = softmax
         self.block = block
-        self.rows = Group("r", ("r",), int(step.first.m), block.rows)
-        self.columns = Group("c", ("c",), int(step.first.n), block.columns)
+        self.rows = Group("r", ("r",), step.first.m, block.rows)
+        self.columns = Group("c", ("c",), step.first.n, block.columns)
         self.width = max(power_of_two(int(step.first.k)), LEAST)
         self.values = max(power_of_two(int(step.second.n)), LEAST)
-        self.wide = is_wide(step.first) or is_wide(step.second) or _reads_far(tiled.kernel)
-        self.high = -(-int(step.first.m) // block.rows)
-        self.programs = self.high
-        for extent in step.first.batch:
-            self.programs *= int(extent)
+        self.wide = is_wide(step.first) or is_wide(step.second)
+        self.programs = self.rows.blocks * product(step.first.batch)
+        self.high = text_of(self.rows.blocks)
         self.lines: list[str] = []
 
     def line(self, text: str, depth: int = 1) -> None:
@@ -176,7 +196,7 @@ class _Writer:
         # with causality the last rows take longest: they begin first
         block = f"place % {self.high}"
         if self.softmax.hidden_after is not None:
-            block = f"{self.high - 1} - {block}"
+            block = f"{self.high} - 1 - {block}"
         self.line(f"row = (({block}) * ROWS){wide}")
         self.line(f"number = (place // {self.high}){wide}" if self.first.batch else "number = 0")
         self.line(POSITIONS)
@@ -200,8 +220,8 @@ class _Writer:
         self.line("mass = tl.zeros((ROWS,), tl.float32)")
         self.line("sums = tl.zeros((ROWS, VALUES), tl.float32)")
         self.keys_and_values()
-        n = int(self.first.n)
-        whole, end = str(n // self.block.columns * self.block.columns), str(n)
+        n = self.first.n
+        whole, end = text_of(n // self.block.columns * self.block.columns), text_of(n)
         hidden_after = self.softmax.hidden_after
         if hidden_after is not None:
             self.line(f"seen = tl.maximum(row + {hidden_after + 1}, 0)  # by the first row")
@@ -317,6 +337,8 @@ def has_descriptors(step: CallChain) -> bool:
     if int(b.row_stride) != 1 or int(v.col_stride) != 1:
         return False
     steps = [b.col_stride, v.row_stride, *b.batch_strides, *v.batch_strides, b.offset, v.offset]
+    if not isinstance(step.first.n, int):
+        return False
     if any(not isinstance(s, int) or s * size % DESCRIPTOR_BYTES for s in steps):
         return False
     return min(int(b.col_stride), int(v.row_stride)) > 0
@@ -324,7 +346,3 @@ def has_descriptors(step: CallChain) -> bool:
 
 def _masked(conditions: list[str]) -> str:
     return f", mask={' & '.join(conditions)}, other=0" if conditions else ""
-
-
-def _reads_far(kernel: Kernel) -> bool:
-    return any(not isinstance(b.size, int) or b.size >= NARROW for b in kernel.buffers)

@@ -55,7 +55,7 @@ class Choice:
 
     ``usual``: the number of the kernel that is taken unmeasured, or ``PLAIN``. ``repeatable``: running the
     step twice is as running it once (it may be timed on the program's own arrays). ``needs_alignment``: which
-    kernels ask for addresses divisible by 16."""
+    kernels ask for addresses divisible by 16. ``symbols``: sizes whose values follow the addresses."""
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class Choice:
         usual: int,
         repeatable: bool,
         needs_alignment: Sequence[bool],
+        symbols: Sequence[str] = (),
     ) -> None:
         self.kernels = list(kernels)
         self.names = [kernel.name for kernel in kernels]
@@ -75,6 +76,7 @@ class Choice:
         self.needs_alignment = list(needs_alignment)
         self.variants: list[list[Variants]] = [[] for _ in self.kernels]
         self.works: set[tuple[int, bool]] = set()
+        self.symbols = symbols
         self.best: int | None = None if self.tuned else usual
 
     def __call__(self, plain: Callable[[], None], stream: int, *places: int) -> None:
@@ -86,7 +88,7 @@ class Choice:
 
     def _runs(self, number: int, stream: int, places: Sequence[int]) -> bool:
         """Run a kernel; false if it cannot."""
-        aligned = _are_aligned(places)
+        aligned = self._are_aligned(places)
         if not aligned and self.needs_alignment[number]:
             return False
         if (number, aligned) in self.works:
@@ -102,8 +104,15 @@ class Choice:
         return True
 
     def _launch(self, number: int, aligned: bool, stream: int, places: Sequence[int]) -> None:
+        values = dict(zip(self.symbols, places[len(places) - len(self.symbols) :])) if self.symbols else None
         for variants in self._variants(number):
-            variants.get(aligned)(variants.kernel.grid(), stream, *places)
+            variants.get(aligned)(variants.kernel.grid(values), stream, *places)
+
+    def _are_aligned(self, places: Sequence[int]) -> bool:
+        together = 0
+        for place in places[: len(places) - len(self.symbols)]:
+            together |= place
+        return not together % ALIGNMENT
 
     def _variants(self, number: int) -> list[Variants]:
         """Of a candidate's kernels, in order."""
@@ -120,7 +129,7 @@ class Choice:
         known = self.device.choices.get(self.key, names)
         if known is not None:
             return known + PLAIN
-        aligned = _are_aligned(places)
+        aligned = self._are_aligned(places)
         able = [k for k in range(len(self.kernels)) if aligned or not self.needs_alignment[k]]
         jobs = [(v.function, v.kernel) for k in able for v in self._variants(k)]
         self.device.driver.prepare(jobs, aligned)
@@ -141,7 +150,7 @@ class Choice:
         return self.device.choices.put(self.key, names, number, times) + PLAIN
 
     def _candidate(self, number: int, stream: int, places: Sequence[int]) -> Callable[[], None]:
-        aligned = _are_aligned(places)
+        aligned = self._are_aligned(places)
 
         def run() -> None:
             if self.needs_alignment[number] and not aligned:
@@ -149,13 +158,6 @@ class Choice:
             self._launch(number, aligned, stream, places)
 
         return run
-
-
-def _are_aligned(places: Sequence[int]) -> bool:
-    together = 0
-    for place in places:
-        together |= place
-    return not together % ALIGNMENT
 
 
 def _time(

@@ -54,6 +54,21 @@ def _full_of(owner: ArrayOwner, library: DeviceLibrary) -> Callable[..., Any]:
     return full
 
 
+def _take_of(owner: ArrayOwner, library: DeviceLibrary) -> Callable[..., Any]:
+    """A routine's result as one of the graph, laid out so; ``None`` where it must be copied: it lies
+    otherwise, something else sees its memory, or that is a recording's."""
+
+    def take(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], name: str) -> Any:
+        if owner.taken is None or library.graphs is None or library.graphs.is_recording():
+            return None
+        _, given, steps, dtype = owner.describe(array)
+        if (tuple(given), tuple(steps), dtype) != (shape, strides, name):
+            return None
+        return owner.taken(array, shape, strides, 0, name)
+
+    return take
+
+
 def _replay(module: Any, planned: Planned, library: DeviceLibrary, graph: Graph) -> None:
     assert graph.device is not None
     launches = sum(len(segment.steps) for segment in planned.module.segments)
@@ -113,13 +128,20 @@ def build_for_device(
     device = choose.Device(library, driver, graph.device.index, tuning, choices_in(cache))
     for function, made in wrapper.choices.items():
         names[function] = choose.Choice(
-            made.kernels, device, made.plain, made.usual, made.repeatable, made.needs_alignment
+            made.kernels,
+            device,
+            made.plain,
+            made.usual,
+            made.repeatable,
+            made.needs_alignment,
+            made.symbols,
         )
     names |= {
         "device": graph.device,
         "empty": library.empty,
         "fresh": library.empty,
         "full": _full_of(owner, library),
+        "take": _take_of(owner, library),
         "scratch": library.scratch,
         "window": library.window,
         "without_gradient": library.without_gradient,

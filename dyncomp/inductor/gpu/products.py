@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ...dataclass import dataclass
 from ...dtypes import DType, bfloat16, float16, float32
+from ...symint import Dim
 from ..render.triton import TritonKernel
 from ..render.triton_layout import Group, power_of_two
 from ..render.triton_print import pointer_type
@@ -22,6 +23,7 @@ from ..render.triton_tile import (
     is_known,
     masks,
     pointers_of,
+    text_of,
     tile_printer,
 )
 from ..schedule import CallBlas, Matrix
@@ -326,27 +328,36 @@ def _is_turned(matrix: Matrix) -> bool:
     return int(matrix.col_stride) != 1
 
 
-def starts(batch: Sequence[object], strides: Sequence[object]) -> str:
+def starts(batch: Sequence[Dim], strides: Sequence[Dim]) -> str:
     """Where the matrix of product number ``number`` begins."""
     parts: list[str] = []
-    inner = 1
-    for extent, stride in reversed(list(zip(batch, strides))):
-        size = int(str(extent))
-        parts.append(f"(number // {inner} % {size}).to(tl.int64) * {stride}")
-        inner *= size
+    inner: Dim = 1
+    for size, stride in reversed(list(zip(batch, strides))):
+        parts.append(f"(number // {text_of(inner)} % {text_of(size)}).to(tl.int64) * {text_of(stride)}")
+        inner = inner * size
     return " + ".join(parts) or "0"
 
 
 def is_wide(step: CallBlas) -> bool:
-    """Whether positions within one product need 64 bits."""
-    spans = [int(step.m) * int(step.n)]
+    """Whether positions within one product need 64 bits (sizes known at the call are compared there)."""
+    return any(isinstance(s, int) and s >= NARROW for s in spans_of(step))
+
+
+def spans_of(step: CallBlas) -> list[Dim]:
+    """How far positions within one product reach."""
+    spans: list[Dim] = [step.m * step.n]
     for matrix, rows, columns in (
         (step.a, step.m, step.k),
         (step.b, step.k, step.n),
         (step.c, step.m, step.n),
     ):
         if matrix is not None:
-            spans.append(int(rows) * abs(int(matrix.row_stride)) + int(columns) * abs(int(matrix.col_stride)))
+            spans.append(rows * _length(matrix.row_stride) + columns * _length(matrix.col_stride))
     if step.epilogue is not None:
-        spans += [b.size if isinstance(b.size, int) else NARROW for b in step.epilogue.kernel.buffers]
-    return max(spans) >= NARROW
+        held = (step.epilogue.source, step.epilogue.sink)
+        spans += [b.size for k, b in enumerate(step.epilogue.kernel.buffers) if k not in held]
+    return spans
+
+
+def _length(stride: Dim) -> Dim:
+    return abs(stride) if isinstance(stride, int) else stride

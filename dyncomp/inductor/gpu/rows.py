@@ -29,7 +29,6 @@ from .rows_merge import Merged, Statistic, merge
 
 # Operands wider than this leave no registers for what is computed of them.
 WIDEST = 128
-WIDEST_FLOAT = 64
 LEAST = 16
 
 
@@ -56,6 +55,8 @@ WIDE_BLOCKS: tuple[Blocks, ...] = (
     (Block(32, 32, 4, 1), Block(32, 32, 4, 1)),
 )
 FLOAT_BLOCKS: tuple[Blocks, ...] = ((Block(32, 32, 8, 1), Block(32, 32, 8, 1)),)
+# Larger ones spill: 255 registers on sm_80, 174 on sm_90.
+WIDE_FLOAT_BLOCKS: tuple[Blocks, ...] = ((Block(16, 16, 8, 1), Block(16, 16, 8, 1)),)
 
 
 # -- which ------------------------------------------------------------------------------------
@@ -87,8 +88,7 @@ def has_form(step: CallRows) -> bool:
     dims = [d for p in products for d in sizes_of(p)]
     if not all(isinstance(d, int) for d in (*dims, *widths)):
         return False
-    widest = WIDEST_FLOAT if float32 in sources else WIDEST
-    return all(0 < int(w) <= widest for w in widths) and min(space_of(step)) > 0
+    return all(0 < int(w) <= WIDEST for w in widths) and min(space_of(step)) > 0
 
 
 def _written(step: CallRows) -> set[int]:
@@ -126,13 +126,18 @@ def candidates(step: CallRows) -> list[TritonKernel]:
     merged = merged_of(step)
     if merged is None:
         return []
-    products = _with_products(step)
-    wide = max(int(p.product.k if p.kind == "scores" else p.product.n) for p in products if p.product)
-    if source_of(_product(products[0])) is float32:
-        blocks: Sequence[Blocks] = FLOAT_BLOCKS
+    wide = is_wide_step(step)
+    if source_of(_product(_with_products(step)[0])) is float32:
+        blocks: Sequence[Blocks] = WIDE_FLOAT_BLOCKS if wide else FLOAT_BLOCKS
     else:
-        blocks = WIDE_BLOCKS if wide > 64 else NARROW_BLOCKS
+        blocks = WIDE_BLOCKS if wide else NARROW_BLOCKS
     return [render_rows(step, merged, pair) for pair in blocks]
+
+
+def is_wide_step(step: CallRows) -> bool:
+    """Whether operands are wider than 64."""
+    products = [(s.kind, s.product) for s in step.steps if s.product is not None]
+    return max(int(p.k if kind == "scores" else p.n) for kind, p in products) > 64
 
 
 def _product(step: RowCall) -> CallBlas:

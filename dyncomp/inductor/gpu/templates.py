@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ...dataclass import dataclass
@@ -28,8 +29,9 @@ LARGE_SCORES = 1 << 28
 @dataclass(frozen=True)
 class Templates:
     """``kernels``: the candidates; ``plain``: what the steps one by one are, as text; ``usual``: the
-    candidate that is taken unmeasured, or ``PLAIN``; ``space``: bytes that the kernels share; see
-    ``choose.Choice`` for the others."""
+    candidate that is taken unmeasured, or ``PLAIN``; ``space``: bytes that the kernels share; ``symbols``:
+    sizes that they take, ``extents``: what has to be below ``NARROW`` at a call; see ``choose.Choice`` for
+    the others."""
 
     kernels: tuple[TritonKernel, ...]
     plain: str
@@ -37,6 +39,8 @@ class Templates:
     repeatable: bool
     needs_alignment: tuple[bool, ...]
     space: int = 0
+    symbols: tuple[str, ...] = ()
+    extents: tuple[Dim, ...] = ()
 
 
 def templates_of(step: Alternatives, processor: Processor, tune: bool) -> Templates | None:
@@ -54,7 +58,11 @@ def templates_of(step: Alternatives, processor: Processor, tune: bool) -> Templa
     needs = tuple("make_tensor_descriptor" in kernel.body for kernel in kernels)
     plain = " ".join(type(inner).__name__ for inner in step.plain)
     space = rows.workspace(step.fused) if isinstance(step.fused, CallRows) else 0
-    return Templates(tuple(kernels), plain, usual, is_repeatable(step), needs, space)
+    found = Templates(tuple(kernels), plain, usual, is_repeatable(step), needs, space)
+    if not isinstance(step.fused, CallChain):
+        return found
+    extents = tuple({str(d): d for d in attention.extents(step.fused)}.values())
+    return replace(found, symbols=kernels[0].symbols, extents=extents)
 
 
 def _candidates(step: Alternatives, processor: Processor, tune: bool) -> tuple[list[TritonKernel], int]:
@@ -65,7 +73,9 @@ def _candidates(step: Alternatives, processor: Processor, tune: bool) -> tuple[l
         usual = PLAIN if _is_small_float(fused) else 0
         return attention.candidates(fused, processor), usual
     if isinstance(fused, CallRows):
-        usual = PLAIN if _is_small_float(fused) else 0
+        is_float = products.source_of(_product_of(fused)) not in products.HALVES
+        # of wide operands of float32 blocks are so small that only measurements speak for them
+        usual = PLAIN if _is_small_float(fused) or (is_float and rows.is_wide_step(fused)) else 0
         return rows.candidates(fused), usual
     if isinstance(fused, Convolved):
         if not tune or not convolution.has_template(fused):

@@ -201,7 +201,16 @@ class Wrapper:
         if templates.space:
             self.line(f"space = scratch({templates.space}, device)")
             places.append("pointer(space)")
-        self.line(f"{function}({function}_plain, stream, {', '.join(places)})")
+        places += templates.symbols
+        chosen = f"{function}({function}_plain, stream, {', '.join(places)})"
+        tests = [f"{extent} < {NARROW}" for extent in templates.extents]
+        if not tests:
+            self.line(chosen)
+            return
+        self.line(f"if {' and '.join(tests)}:")
+        self.line(f"    {chosen}")
+        self.line("else:")
+        self.line(f"    {function}_plain()")
 
     def one_by_one(self, step: Alternatives) -> None:
         made = [_made_by_routine(inner) for inner in step.plain]
@@ -318,7 +327,7 @@ class Wrapper:
             self.adopt_for(step.outputs[0])
             return
         if len(step.outputs) == 1:
-            self.line(f"{self.reference(step.outputs[0])}.copy_(made)")
+            self.hand_over(step.outputs[0])
             return
         for k, ref in enumerate(step.outputs):
             self.line(f"{self.reference(ref)}.copy_(made[{k}])")
@@ -351,6 +360,25 @@ class Wrapper:
         self.line(f"    b{number}.copy_(made)")
         self.line(f"p{number} = pointer(b{number})")
         self.adopted.add(number)
+
+    def hand_over(self, ref: BufferRef) -> None:
+        """Take a routine's result for one of the graph, where it may be that; else copy it."""
+        number, first = ref.buffer, len(self.plan.inputs)
+        is_result = first <= number < first + len(self.plan.outputs) and ref.offset == 0
+        if not is_result or ref.strides is None or self.in_choice:
+            self.line(f"{self.reference(ref)}.copy_(made)")
+            return
+        out = self.plan.outputs[number - first]
+        layout = f"{self.shape(out.shape)}, {self.strides(out.shape, out.strides)}, {out.dtype.name!r}"
+        if (out.shape, out.dtype) != (ref.shape, ref.dtype) or "None" in layout:
+            self.line(f"{self.reference(ref)}.copy_(made)")
+            return
+        self.line(f"taken = take(made, {layout})")
+        self.line("if taken is None:")
+        self.line(f"    {self.reference(ref)}.copy_(made)")
+        self.line("else:")
+        self.line(f"    b{number} = taken")
+        self.line(f"    p{number} = pointer(taken)")
 
     # -- results ------------------------------------------------------------------------------
     def results(self) -> None:

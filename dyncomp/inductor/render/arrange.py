@@ -15,7 +15,7 @@ from ...dtypes import DType
 from ...symint import Dim, hint, sym_max
 from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, index_of, split
 from .stage import is_staged, staged_tiles
-from .unroll import unroll_short_axes
+from .unroll import is_in_order, unroll_short_axes
 from .walk import Plan
 
 # Bytes of accumulators when rows are streamed into an array of them, and the least elements of the loop.
@@ -86,11 +86,12 @@ def _innermost(nest: Nest, names: list[str]) -> str:
     place = {name: k for k, name in enumerate(nest.axes)}
     reduced = nest.reduced()
     reduction = bool(reduced)
+    in_order = is_in_order(nest)
 
     def key(name: str) -> tuple[bool, float, int]:
         score = _contiguity(nest, name)
         # a handful of iterations is no vector, however contiguous
-        short = nest.axes[name].hint < (SHORT_ROW if name in reduced else 8)
+        short = nest.axes[name].hint < (SHORT_ROW if name in reduced else 1 if in_order else 8)
         return (short and reduction, -(min(score, 0.0) / 4 if short else score), -place[name])
 
     return min(names, key=key)

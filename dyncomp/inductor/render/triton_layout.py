@@ -17,6 +17,9 @@ from .nest import Nest, Node, index_of, map_axes
 # Elements of a program's block, by what the program does.
 POINTWISE_ELEMENTS = 1024
 TILE = (32, 64)
+# Where accesses disagree, those along another axis count from this share of the bytes on (a bias is read
+# from the cache).
+CROSSING = 1 / 8
 # A reduced axis up to this long is held in registers of one program: of all arrays that run along it so many
 # elements, of each so many.
 PERSISTENT_ELEMENTS = 65536
@@ -185,7 +188,8 @@ def _ordered(nest: Nest, kept: list[str], accesses: _Accesses) -> tuple[str, ...
 def _pointwise(nest: Nest, kept: tuple[str, ...], accesses: _Accesses) -> Layout:
     sizes = {a: nest.axes[a].size for a in kept}
     points = product(sizes.values())
-    crossing = [a for a in kept[:-1] if accesses.of_axis.get(a, 0) and nest.axes[a].hint >= TILE[0]]
+    least = accesses.along(kept[-1:]) * CROSSING
+    crossing = [a for a in kept[:-1] if accesses.of_axis.get(a, 0) > least and nest.axes[a].hint >= TILE[0]]
     if crossing and nest.axes[kept[-1]].hint >= TILE[0]:
         other = max(crossing, key=lambda a: accesses.of_axis[a])
         outside = tuple(a for a in kept[:-1] if a != other)

@@ -11,7 +11,7 @@ from ...dataclass import dataclass, field
 from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
-from ...symint import Dim, SymInt
+from ...symint import Dim, SymInt, same
 from ..loopir import Buffer, Index
 from .nest import Accumulator, Nest, Node
 from .triton_layout import Group, Layout
@@ -44,6 +44,10 @@ def pointer_type(dtype: DType) -> str:
     if dtype.name in _POINTER_TYPES:
         return "*" + _POINTER_TYPES[dtype.name]
     return f"*{'u' if dtype.kind == 'uint' else 'i'}{dtype.bits}"
+
+
+def _times(place: str, step: str) -> str:
+    return place if step == "1" else f"{place} * {step}"
 
 
 def identifier(text: str) -> str:
@@ -95,12 +99,30 @@ class Printer:
         return _SYMBOL.sub(lambda m: f"{m[0]}.to(tl.int64)" if m[0] in names else m[0], text)
 
     def at(self, index: Index) -> str:
-        parts = [
-            f"i_{a}" if isinstance(f, int) and f == 1 else f"i_{a} * {self.dim(f)}" for a, f in index.terms
-        ]
+        parts: list[str] = []
+        left = list(index.terms)
+        for group in self.layout.groups:
+            step = self.flat_step(group, dict(left))
+            if step is not None:
+                left = [(a, f) for a, f in left if a not in group.axes]
+                parts.append(_times(group.name, self.dim(step)))
+        parts += [_times(f"i_{a}", self.dim(f)) for a, f in left]
         if isinstance(index.offset, SymInt) or index.offset or not parts:
             parts.append(self.dim(index.offset))
         return " + ".join(parts)
+
+    def flat_step(self, group: Group, steps: dict[str, Dim]) -> Dim | None:
+        """The step of an access along several axes of a group as one, if they lie so: the compiler then sees
+        that its places follow one another. (It does not undo remainders and quotients by odd sizes.)"""
+        axes = [a for a in group.axes if not same(self.nest.axes[a].size, 1)]
+        if len(axes) < 2 or any(a not in steps for a in axes):
+            return None
+        step = inner = steps[axes[-1]]
+        for axis, within in zip(axes[-2::-1], axes[:0:-1]):
+            inner = inner * self.nest.axes[within].size
+            if not same(steps[axis], inner):
+                return None
+        return step
 
     def mask(self, axes: Iterable[str]) -> str:
         """The condition that a point of ``axes`` exists; empty if there is nothing to test."""

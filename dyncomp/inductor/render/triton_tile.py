@@ -7,6 +7,7 @@ i_c`` and, where the last tile reaches past the end, conditions in ``r_mask c_ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ...dataclass import dataclass, field
@@ -97,6 +98,18 @@ def _symbols(arg: object) -> set[str]:
             else:
                 found |= _symbols(part)
     return found
+
+
+def text_of(value: Dim) -> str:
+    """A size as a template's text has it."""
+    if not isinstance(value, SymInt):
+        return str(value)
+    return "(" + re.sub(r"\b(min|max)\(", r"tl.\1imum(", str(value)) + ")"
+
+
+def symbols_of(dims: Iterable[object]) -> tuple[str, ...]:
+    """The symbols in sizes, in order of their names."""
+    return tuple(sorted({name for d in dims if isinstance(d, SymInt) for name in d.symbols()}))
 
 
 def pointers_of(kernel: Kernel, held: Iterable[int]) -> dict[str, int]:

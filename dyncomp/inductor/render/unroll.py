@@ -7,6 +7,7 @@ over it becomes a chain of scalar operations, in order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,10 +16,11 @@ from ..loopir import Index
 from .nest import Accumulator, Nest, Node, coefficient, index_of, merge_axes, with_index
 
 # The longest loop that is written out, the shortest that is worth having as vector loop instead, and the
-# most statements that this may make.
+# most statements that this may make. Sums of floats over fewer points are made in order.
 LONGEST = 8
 LONG_ENOUGH = 32
 MOST_NODES = 192
+IN_ORDER_POINTS = 4096
 
 
 def unroll_short_axes(nest: Nest, innermost: Callable[[Nest], str]) -> None:
@@ -37,7 +39,22 @@ def _candidates(nest: Nest, innermost: Callable[[Nest], str]) -> list[str]:
         return []
     chosen = innermost(nest)
     reduced = nest.reduced()
+    if is_in_order(nest):
+        return [n for n in short if n in reduced]
     return [n for n in short if n == chosen or n in reduced]
+
+
+def is_in_order(nest: Nest) -> bool:
+    """Whether a few rows of floats are added up one after another, as NumPy adds them, however short they
+    are: programs that go on until nothing changes (means of clusters) then do so as often."""
+    points = math.prod(max(axis.hint, 1) for axis in nest.axes.values())
+    return points <= IN_ORDER_POINTS and any(
+        isinstance(n.arg, Accumulator) and n.arg.combiner == "sum" and _is_inexact(n.arg) for n in nest.nodes
+    )
+
+
+def _is_inexact(acc: Accumulator) -> bool:
+    return acc.dtype.is_float or acc.dtype.is_complex
 
 
 def _possible(nest: Nest, name: str) -> bool:
