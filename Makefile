@@ -27,8 +27,8 @@ help:
 demo: $(VENV)/.demo
 	$(BIN)/python -m demo
 
-# A process for each core; a file's tests run in one of them, where its kernels are.
-WORKERS = -n auto --dist loadfile
+# A process for each core, with neighbouring tests in one: they share kernels.
+WORKERS = -n auto --dist worksteal
 
 # The tests run even where the checks complain, so that the closing line is pytest's.
 test: $(VENV)/.demo $(VENV)/.dev $(VENV)/.torch
