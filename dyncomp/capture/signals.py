@@ -1,4 +1,4 @@
-"""Exceptions that a handler of signals raised while something was captured or compiled: they are the program's."""
+"""Exceptions that a handler of signals raised during capture or compilation: they are the program's."""
 
 from __future__ import annotations
 
