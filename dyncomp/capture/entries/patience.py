@@ -45,7 +45,7 @@ def note_kept(config: CaptureConfig, code: types.CodeType, graph: Graph | None) 
     config.spent_ms += _CAPTURE_MS
     if graph is not None:
         config.spent_ms += _GRAPH_MS
-        config.has_large_work |= graph.device != CPU or largest_size(graph.nodes) > _SMALL
+        config.has_large_work |= graph.device != CPU or largest_size(graph.nodes, config.table) > _SMALL
 
 
 def still_waits(code: types.CodeType, config: CaptureConfig) -> bool:
