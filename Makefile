@@ -27,15 +27,18 @@ help:
 demo: $(VENV)/.demo
 	$(BIN)/python -m demo
 
+# A process for each core, with neighbouring tests in one: they share kernels.
+WORKERS = -n auto --dist worksteal
+
 # The tests run even where the checks complain, so that the closing line is pytest's.
 test: $(VENV)/.demo $(VENV)/.dev $(VENV)/.torch
 	@status=0; \
 	$(MAKE) --no-print-directory lint VENV=$(VENV) || status=1; \
-	$(BIN)/python -m pytest || status=1; \
+	$(BIN)/python -m pytest $(WORKERS) || status=1; \
 	exit $$status
 
 test-core: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(WORKERS)
 
 test-slow: $(VENV)/.demo $(VENV)/.dev $(VENV)/.torch
 	$(BIN)/python -m pytest -m slow

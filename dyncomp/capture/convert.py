@@ -39,6 +39,7 @@ from .replacement.endings import emit_end
 from .replacement.loop_driver import known_body
 from .replacement.raising import raising_entry
 from .replacement.replace_source import build_function
+from .signals import is_from_handler
 from .tracer import Tracer, state_assumption
 from .values.array import ArrayValue
 from .values.deque import DequeValue
@@ -148,6 +149,8 @@ def _try_to_capture(
     except RecursionError:  # the program is deep in calls, or its objects are deeply nested
         return _run_original(function, args, config, attempt, "no stack left for capture")
     except Exception as error:  # a bug in dyncomp must never change what the program does
+        if is_from_handler(error):
+            raise
         records.add_internal_error(traceback.format_exc())
         if config.options.debug_verify and config.raise_internal_errors:
             raise

@@ -31,6 +31,7 @@ from .guards.source import LocalSource, Source
 from .methods.table import items_in_two
 from .objects import attributes, derived, instance_checks, protocols
 from .quietly import quietly
+from .signals import is_from_handler
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue
@@ -318,6 +319,8 @@ class Tracer:
             del self.builder.nodes[nodes:]
             raise unbacked.as_break(error, what) from None
         except Exception as error:
+            if is_from_handler(error):
+                raise
             del self.builder.nodes[nodes:]
             raise Break("would-raise", f"{what}: {type(error).__name__}: {error}") from None
         return self.wrap_result(result)
@@ -349,6 +352,8 @@ class Tracer:
         except Break:
             raise
         except Exception as error:
+            if is_from_handler(error):
+                raise
             check_limit(self, error)
             exceptions.raise_known(self, error)
         check_limit(self, found)

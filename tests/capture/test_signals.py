@@ -48,22 +48,31 @@ class TimerFired(BaseException):
     pass
 
 
+class TimeIsUp(Exception):
+    pass
+
+
 def on_timer(signum, frame):
     raise TimerFired
 
 
+def on_time_limit(signum, frame):
+    raise TimeIsUp
+
+
+@pytest.mark.parametrize(("handler", "error"), [(on_timer, TimerFired), (on_time_limit, TimeIsUp)])
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )  # in a callback of the collector
-def test_interrupted_anywhere_in_capture():
+def test_interrupted_anywhere_in_capture(handler, error):
     """A signal at any moment of the first call: the exception comes through, and the next call compiles."""
     expected = program(vec(6), 8)
     for _ in range(2):  # the second time nothing is imported
         start = time.perf_counter()
         dyncomp.compile(program, backend="eager")(vec(6), 8)
     whole = time.perf_counter() - start
-    old = signal.signal(signal.SIGALRM, on_timer)
+    old = signal.signal(signal.SIGALRM, handler)
     interrupted = tries = 0
     try:
         while interrupted < 30 and tries < 300:
@@ -75,7 +84,7 @@ def test_interrupted_anywhere_in_capture():
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
                 whole *= 0.9  # measured while the machine was busy, or this one came too late
-            except TimerFired:
+            except error:
                 interrupted += 1
             tries += 1
             assert _hook.get_active() is None and not _hook.hook_installed()

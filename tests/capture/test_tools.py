@@ -13,6 +13,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import time
 import traceback
 import tracemalloc
 
@@ -331,10 +332,13 @@ def test_current_frames():
         thread = threading.Thread(target=compiled, args=(vec(),))
         thread.start()
         assert ready.wait(30)
-        stack = traceback.extract_stack(sys._current_frames()[thread.ident])
+        lines = []
+        until = time.monotonic() + 30
+        while not lines and time.monotonic() < until:  # what follows the break may still be captured
+            stack = traceback.extract_stack(sys._current_frames()[thread.ident])
+            lines = [f.lineno for f in stack if f.name == "waits"]
         looked.set()
         thread.join()
-        lines = [f.lineno for f in stack if f.name == "waits"]
         assert lines and lines[-1] == waits.__code__.co_firstlineno + 3
 
 

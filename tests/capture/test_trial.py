@@ -307,6 +307,22 @@ def test_bodies_with_large_arrays_are_not_tried(size, tried):
     assert (trial_of(compiled.config, body, False, nodes) is not None) == tried
 
 
+def running(x, seen):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * 2.0
+        seen[i % 3] = total
+    return total
+
+
+def test_bodies_that_see_little_of_large_arrays_are_tried():
+    compiled = dyncomp.compile(running)
+    compiled(np.ones(100_000), {})
+    (body,) = bodies_of(compiled)
+    nodes = [node for entry in compiled.config.records.entries if entry.graph for node in entry.graph.nodes]
+    assert nodes and trial_of(compiled.config, body, False, nodes)
+
+
 # -- recursion over numbers -----------------------------------------------------------------------
 def fibonacci(n):
     return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)

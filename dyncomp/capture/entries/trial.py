@@ -69,7 +69,7 @@ def trial_of(
     if breaks_are_errors():
         return None
     if config.is_loop_body(code):
-        return BodyTrial(config, code) if _is_small(nodes) else None
+        return BodyTrial(config, code) if _is_small(nodes, config.table) else None
     is_tried = broken or _only_calls(nodes, config.table)
     return Trial(config, code) if is_tried and config.function_of(code) is code else None
 
@@ -86,19 +86,24 @@ def _only_calls(nodes: Iterable[Node], table: OpTable) -> bool:
     return found
 
 
-def _is_small(nodes: Iterable[Node]) -> bool:
+def _is_small(nodes: Iterable[Node], table: OpTable) -> bool:
     """Whether all that is computed takes about as long in plain Python as calls of NumPy do."""
-    sizes = _sizes(nodes)
+    sizes = _sizes(nodes, table)
     return max(sizes, default=0) <= _SMALL and sum(sizes) <= _SMALL_IN_ALL
 
 
-def largest_size(nodes: Iterable[Node]) -> int:
+def largest_size(nodes: Iterable[Node], table: OpTable) -> int:
     """Elements of the largest array that nodes read or make."""
-    return max(_sizes(nodes), default=0)
+    return max(_sizes(nodes, table), default=0)
 
 
-def _sizes(nodes: Iterable[Node]) -> list[int]:
-    return [_size(var) for node in nodes for var in (*node.inputs, *node.outputs)]
+def _sizes(nodes: Iterable[Node], table: OpTable) -> list[int]:
+    """A view reads nothing of its base but what it shows."""
+    found: list[int] = []
+    for node in nodes:
+        is_view = getattr(table.get(node.op), "is_view", False)
+        found += (_size(var) for var in (*(() if is_view else node.inputs), *node.outputs))
+    return found
 
 
 def _size(var: Var) -> int:

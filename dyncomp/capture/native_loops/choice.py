@@ -15,6 +15,7 @@ from ..bytecode.instr import CO_OPTIMIZED, CanonicalCode
 from ..bytecode.loop_find import Loop
 from ..frames import code_info
 from ..pyver import encode
+from ..signals import is_from_handler
 from ..values.array import ArrayValue
 from ..values.base import LazyValue, OpaqueValue, Value
 from ..values.iterator import RangeIterator, SequenceIterator
@@ -67,7 +68,9 @@ def gated_original(config: Any, function: Any) -> types.CodeType | None:
         return None
     try:
         return _gated(config, function)
-    except Exception:  # a bug in dyncomp must never change what the program does
+    except Exception as error:  # a bug in dyncomp must never change what the program does
+        if is_from_handler(error):
+            raise
         config.records.add_internal_error(traceback.format_exc())
         if config.options.debug_verify and config.raise_internal_errors:
             raise

@@ -23,6 +23,7 @@ from .._hook import LoopGate
 from ..bytecode.gates import LoopFacts
 from ..bytecode.instr import CanonicalCode
 from ..guards.facts import raises_floating_point_errors
+from ..signals import is_from_handler
 from .plan import make_plan
 from .record import NativeLoopRecord
 
@@ -193,21 +194,23 @@ class LoopEntry(LoopGate):
                     self.code, self.facts.loop, self.facts.names, self.namespace, self.record
                 )
             state = self._native.prepare(*values)
+            if state is not None:
+                self._is_ready = True
+                self.runs += 1
+                self._plan(state)
         except ToolchainError as error:
             self.record.problem = str(error)
             self._is_refused = True
             return None
-        except Exception:  # a bug in dyncomp must never change what the program does
+        except Exception as error:  # a bug in dyncomp must never change what the program does
+            if is_from_handler(error):
+                raise
             self.config.records.add_internal_error(traceback.format_exc())
             if self.config.options.debug_verify and self.config.raise_internal_errors:
                 raise
             self.record.problem = "an internal error"
             self._is_refused = True
             return None
-        if state is not None:
-            self._is_ready = True
-            self.runs += 1
-            self._plan(state)
         return state
 
     def _plan(self, run: Any) -> None:
