@@ -1,4 +1,4 @@
-"""Products, a kernel of rows and products, where a row has few columns: reductions are unrolled over several rows."""
+"""Chains of products whose rows have few columns: reductions are unrolled over several rows."""
 
 from __future__ import annotations
 

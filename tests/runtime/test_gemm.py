@@ -167,7 +167,7 @@ def test_special_values(name: str) -> None:
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("dtype", sorted(LETTERS))
 def test_groups_of_rows_of_several_heights(name: str, dtype: str) -> None:
-    """Columns of A lie contiguously: groups of full height are packed together, but not those beside taller ones."""
+    """A lies by columns: groups of full height are packed together, but not those beside taller ones."""
     sizes = [(m, n) for m in (*range(2, 65), *range(480, 601, 13)) for n in (24, 33, 48, 96)]
     rng = np.random.default_rng(3)
     before = num_threads()
