@@ -396,6 +396,9 @@ add_types(PyObject *module)
     return 0;
 }
 
+/* Of what Python sees of this module. Any change raises it, in capture/__init__.py too. */
+#define INTERFACE_VERSION 1
+
 static int
 module_exec(PyObject *module)
 {
@@ -415,6 +418,7 @@ module_exec(PyObject *module)
     PyObject *regions = regions_setup();
     if (ops == NULL || regions == NULL || PyModule_AddObjectRef(module, "REGIONS", regions) < 0
         || PyModule_AddObjectRef(module, "OPS", ops) < 0
+        || PyModule_AddIntConstant(module, "INTERFACE_VERSION", INTERFACE_VERSION) < 0
         || PyModule_AddIntConstant(module, "TRANSFER_COLUMN", TRANSFER_COLUMN) < 0) {
         Py_XDECREF(ops);
         return -1;

@@ -11,6 +11,9 @@ from typing import Any, final
 OPS: Mapping[str, int]
 """Opcode numbers of guard programs."""
 
+INTERFACE_VERSION: int
+"""Of what Python sees of this module: ``dyncomp.capture`` raises ``ImportError`` where it is another."""
+
 TRANSFER_COLUMN: int
 """The column that marks calls which carry on the frame of their caller (see ``transfers``)."""
 

@@ -149,3 +149,20 @@ def test_a_stance_that_forbids_compilation_is_heard(impatient):
 def test_bad_patience(value):
     with pytest.raises((TypeError, ValueError)):
         dyncomp.compile(pieces, options={"patience_us": value})
+
+
+def test_code_that_died_is_forgotten(impatient):
+    compiled = dyncomp.compile(pieces, options={"patience_us": 10**9})
+    waiting = compiled.config.records.waiting
+
+    def made(count):
+        return compile(f"x + {count}", "<made>", "eval")
+
+    first, twin = made(1), made(1)
+    waiting.add(first, ("first", None, "waits"))
+    assert first in waiting and first == twin and twin not in waiting
+    del first
+    assert not waiting.values()
+    waiting.add(twin, ("twin", None, "waits"))
+    waiting.discard(twin)
+    assert twin not in waiting

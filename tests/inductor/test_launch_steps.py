@@ -155,6 +155,29 @@ def test_pycall_errors(kernels, func, error):
             graph(np.ones(4))
 
 
+@pytest.mark.parametrize(("length", "is_cached"), [(4, False), (1 << 15, True)])
+def test_memory_of_pycalls_of_known_sizes(length, is_cached):
+    """Large arrays that a function makes come from the cache if its results are large."""
+    idle = []
+
+    def make(array):
+        made = np.full(1 << 18, 2.0)
+        before = _launch.cached_bytes()
+        del made
+        idle.append(_launch.cached_bytes() - before)
+        return np.full(length, array[0])
+
+    large = BufferRef(1, float64, (length,))
+    plan = simple(
+        (VECTOR,),
+        (OutputSlot(float64, (length,)),),
+        (OutputResult(0),),
+        (PyCallStep(make, (BufferRef(0, float64, (4,)),), (large,)),),
+    )
+    assert build(plan)(np.full(4, 3.0)).tolist() == [3.0] * length
+    assert idle == [8 << 18 if is_cached else 0]
+
+
 def test_pycall_several_results():
     refs = (BufferRef(1, float64, (2,)), BufferRef(2, int64, (2,)))
     plan = simple(

@@ -70,6 +70,12 @@ def check(name: str | None, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return out
 
 
+def product(name: str | None, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    out = np.full((a.shape[0], b.shape[1]), np.nan, a.dtype)
+    multiply(name, a, b, out)
+    return out
+
+
 EXTENTS = st.one_of(st.integers(0, 20), st.sampled_from((31, 32, 33, 63, 64, 65, 95, 96, 100, 127, 130, 200)))
 LAYOUTS = st.sampled_from(("rows", "columns", "padded", "turned", "strided", "backwards", "broadcast"))
 
@@ -156,6 +162,25 @@ def test_special_values(name: str) -> None:
     out = np.empty((3, 3))
     multiply(name, a, b, out)
     np.testing.assert_array_equal(out, [[np.inf, np.nan, -np.inf], [np.nan] * 3, [0.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("dtype", sorted(LETTERS))
+def test_groups_of_rows_of_several_heights(name: str, dtype: str) -> None:
+    """A lies by columns: groups of full height are packed together, but not those beside taller ones."""
+    sizes = [(m, n) for m in (*range(2, 65), *range(480, 601, 13)) for n in (24, 33, 48, 96)]
+    rng = np.random.default_rng(3)
+    before = num_threads()
+    try:
+        for m, n in sizes:
+            a, b = matrix(m, 7, dtype, "columns", rng), matrix(7, n, dtype, "rows", rng)
+            found = []
+            for threads in (1, 2, 16):
+                set_num_threads(threads)
+                found.append(check(name, a, b) if threads == 1 else product(name, a, b))
+            assert all(np.array_equal(found[0], other) for other in found)
+    finally:
+        set_num_threads(before)
 
 
 def test_an_instruction_set_that_is_not_there() -> None:

@@ -41,7 +41,7 @@ NOT_YET = _hook.Entry(None, None, needs_hook=True, rank=-1)
 
 def note_kept(config: CaptureConfig, code: types.CodeType, graph: Graph | None) -> None:
     """Count that ``code`` was captured, and compiled as ``graph``."""
-    config.records.waiting.pop(id(code), None)
+    config.records.waiting.discard(code)
     config.spent_ms += _CAPTURE_MS
     if graph is not None:
         config.spent_ms += _GRAPH_MS
@@ -51,7 +51,7 @@ def note_kept(config: CaptureConfig, code: types.CodeType, graph: Graph | None) 
 def still_waits(code: types.CodeType, config: CaptureConfig) -> bool:
     """Whether a capture of ``code`` that was put off is put off once more. What a call brings is not looked
     at again: where that is much, the wait is soon over."""
-    if id(code) not in config.records.waiting or config.has_large_work or not _may_wait(config):
+    if code not in config.records.waiting or config.has_large_work or not _may_wait(config):
         return False
     return _hook.waited(code, config) < _patience_ns(code, config)
 
@@ -63,10 +63,10 @@ def waiting_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -
     code = function.__code__
     patience = _patience_ns(code, config)
     if _hook.waited(code, config) >= patience or _runs_loops(code, config) or _brings_much(args, config):
-        config.records.waiting.pop(id(code), None)
+        config.records.waiting.discard(code)
         return None
     reason = f"waits with its capture until it ran for {patience / 1e6:g} ms: small arrays in many pieces"
-    config.records.waiting[id(code)] = (code.co_qualname, location(code), reason)
+    config.records.waiting.add(code, (code.co_qualname, location(code), reason))
     return NOT_YET
 
 

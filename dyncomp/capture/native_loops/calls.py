@@ -27,6 +27,7 @@ from .kinds import (
     Kind,
     TupleValue,
     Value,
+    is_plain_function,
     named,
     progress,
     range_kind,
@@ -58,12 +59,9 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
         raise Stop("a call with keywords")
     if draws.is_draw(found):
         return draws.call(b, found, args)
-    try:
-        answer = _FUNCTIONS.get(found)
-    except TypeError:
-        answer = None
+    answer = _FUNCTIONS.get(found) if is_plain_function(found) else None
     if answer is None:
-        raise Stop(f"a call of {getattr(found, '__name__', found)}")
+        raise Stop(f"a call of {found.__name__ if is_plain_function(found) else type(found).__name__}")
     return answer(b, args)
 
 
@@ -92,7 +90,9 @@ def _is_vector(function: Any, args: list[Value], names: tuple[str, ...]) -> bool
 def has_effect(function: Value) -> bool:
     """Whether a call changes anything."""
     kind = function.kind
-    return kind.family == "method" or (kind.family == "constant" and draws.is_draw(kind.detail))
+    if kind.family == "method":
+        return bool(kind.detail[1] != "copy")
+    return kind.family == "constant" and draws.is_draw(kind.detail)
 
 
 def _total(b: Block, value: Value) -> Value:
@@ -296,10 +296,10 @@ def _extreme(op: str) -> Answer:
         if len(args) < 2 or not all(map(is_number, args)):
             raise Stop("min or max of other than numbers")
         best = args[0]
-        for value in args[1:]:
+        for count, value in enumerate(args[1:], 2):
             chosen = compare(b, op, value, best)
             if value.kind != best.kind:
-                if value is not args[-1]:
+                if count < len(args):
                     raise Stop("min or max of numbers of several types")
                 below = b.stack[: len(b.stack) - len(args) - 1]
                 b.line(f"if ({chosen.text}) {{ {b.goto(b.index + 1, [*below, value])} }}")

@@ -75,20 +75,28 @@ def _load_deref(b: Block, instr: Instr) -> None:
 @handles("STORE_FAST")
 def _store_fast(b: Block, instr: Instr) -> None:
     slot, value = b.scope.slot(instr.arg), b.pop()
-    _check_names(b)
-    if value.kind.family == "tuple":
-        value = _named_tuple(b, value)
-    if value.kind.family == "pending":
-        value = lists.made(b, value)
-    if is_named_view(value) and value.fact != slot:
-        raise Stop("a second name for a view")
-    if value.kind.family == "vector":
-        value = rows.to_store(b, slot, value)
-    elif rows.is_on_stack(b, slot):
-        raise Stop("a vector whose name goes to another value")
+    try:
+        value = _to_store(b, slot, value)
+    except Stop:
+        creation.drop(b, value)
+        raise
     b.store(slot, value)
     creation.note_store(b, slot, value)
     b.effect()
+
+
+def _to_store(b: Block, slot: str, value: Value) -> Value:
+    """What a local holds of ``value``."""
+    _check_names(b)
+    if value.kind.family == "tuple":
+        value = _named_tuple(b, value)
+    if is_named_view(value) and value.fact != slot:
+        raise Stop("a second name for a view")
+    if value.kind.family == "vector":
+        return rows.to_store(b, slot, value)
+    if rows.is_on_stack(b, slot):
+        raise Stop("a vector whose name goes to another value")
+    return lists.made(b, value) if value.kind.family == "pending" else value
 
 
 def _named_tuple(b: Block, value: Value) -> Value:
@@ -134,7 +142,7 @@ def _load_global(b: Block, instr: Instr) -> None:
 
 def _global(b: Block, found: Any, name: str) -> Value:
     plain = (int, float, bool, type(None), str, types.ModuleType, types.FunctionType, type)
-    if isinstance(found, plain) or callable(found):
+    if issubclass(type(found), plain) or callable(found):
         return b.walker.constant(found)
     raise Stop(f"the global variable {name}")
 
@@ -142,10 +150,10 @@ def _global(b: Block, found: Any, name: str) -> Value:
 @handles("LOAD_ATTR", "LOAD_METHOD")
 def _load_attr(b: Block, instr: Instr) -> None:
     value = b.pop()
-    if value.kind.family == "constant" and isinstance(value.kind.detail, (types.ModuleType, type)):
-        holder = value.kind.detail
+    holder = value.kind.detail
+    if value.kind.family == "constant" and issubclass(type(holder), (types.ModuleType, type)):
         found = vars(holder).get(instr.arg, b)
-        if found is b or not isinstance(holder, types.ModuleType):
+        if found is b or not issubclass(type(holder), types.ModuleType):
             raise Stop(f"the attribute {instr.arg}")
         b.walker.assume(holder, instr.arg, found)
         b.push(_global(b, found, instr.arg))

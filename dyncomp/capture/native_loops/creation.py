@@ -9,14 +9,13 @@ end is written behind the results (``render``), and released when these have bee
 from __future__ import annotations
 
 import sys
-import types
 from typing import Any
 
 import numpy as np
 
 from . import arithmetic, arrays
 from .block import Block
-from .kinds import BOOL, FLOAT, INT, NUMPY, Kind, Unowned, Value, array_kind, items_of
+from .kinds import BOOL, FLOAT, INT, NUMPY, Kind, Unowned, Value, array_kind, is_plain_function, items_of
 from .walk import Stop, Walker, clean
 
 _MODULES = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
@@ -37,8 +36,7 @@ _C_ORDER, _KEEP_ORDER = 0, 2
 
 def is_creation(function: Any) -> bool:
     """Whether an object of the program is a function that makes an array."""
-    kinds = (types.BuiltinFunctionType, types.FunctionType, type(np.zeros_like))
-    return type(function) in kinds and function in _PARAMETERS
+    return is_plain_function(function) and function in _PARAMETERS
 
 
 def create(b: Block, function: Any, args: list[Value], names: tuple[str, ...]) -> Value:
@@ -75,6 +73,7 @@ def copy(b: Block, array: Value) -> Value:
     detail = array.kind.detail
     if detail.path:
         raise Stop("a copy of a view")
+    _check_has_axes(array)
     made = b.temp("char*", f"array_copy({arrays.parts_of(array).object}, {_C_ORDER})")
     return _described(b, made, detail.scalar, detail.ndim, detail.last)
 
@@ -82,6 +81,7 @@ def copy(b: Block, array: Value) -> Value:
 def _alike(b: Block, function: Any, array: Value) -> Value:
     if array.kind.family != "array" or array.kind.detail.path:
         raise Stop(f"an array like {array.kind}")
+    _check_has_axes(array)
     b.check_made_here()
     detail = array.kind.detail
     if function is np.ones_like and detail.scalar.family != "numpy":
@@ -96,6 +96,11 @@ def _alike(b: Block, function: Any, array: Value) -> Value:
     if function is np.ones_like:
         _fill(b, found, "1")
     return found
+
+
+def _check_has_axes(array: Value) -> None:
+    if not array.kind.detail.ndim:
+        raise Stop("an array without axes")
 
 
 def _fill(b: Block, found: Value, text: str) -> None:
@@ -161,13 +166,24 @@ def _scalar_of(dtype: Value | None, fill: Value | None) -> Kind:
 
 
 def _code_of(dtype: Value) -> str:
-    if dtype.kind.family != "constant" or not isinstance(dtype.kind.detail, (type, str, np.dtype)):
+    if dtype.kind.family != "constant" or not _tells_dtype(dtype.kind.detail):
         raise Stop(f"{dtype.kind} as the type of an array")
     try:
         found = np.dtype(dtype.kind.detail)
     except TypeError as error:
         raise Stop("the type of an array") from error
-    return found.str[1:] if found.isnative else ""
+    code = found.str[1:] if found.isnative else ""
+    known = NUMPY.get(code)
+    if known is None or known.detail.char != found.char or found.metadata is not None:
+        raise Stop("the type of an array")  # long long has the size of long, and is another type
+    return code
+
+
+def _tells_dtype(given: Any) -> bool:
+    """Whether NumPy makes a dtype of ``given`` without asking the program."""
+    if type(given) is type:
+        return issubclass(given, np.generic) or given in (bool, int, float, complex)
+    return type(given) is str or issubclass(type(given), np.dtype)
 
 
 # -- who holds them -----------------------------------------------------------------------------------------
@@ -177,14 +193,22 @@ def note_store(b: Block, slot: str, value: Value | None) -> None:
         return
     owned = "0"
     address = None if value is None else _address(value)
-    if address is not None:
+    if value is not None and address is not None:
         is_new = isinstance(value, Unowned)
         owned = f"(char*)({address})" if is_new else f"kept({address})"
+        if is_new:  # from now on it has a name
+            b.env[slot] = Value(value.kind, value.parts, value.fact, value.low, value.high)
         b.walker.array_slots[slot] = None
     elif value is not None and _has_object(value.kind):
         b.walker.holds_parts = True
     shared = any(_has_object(held.kind) for held in b.stack)
     b.line(f"{_MARK} {slot} {shared:d} {owned}")
+
+
+def drop(b: Block, value: Value) -> None:
+    """No local gets ``value`` after all."""
+    if isinstance(value, Unowned):
+        b.line(f"Py_DecRef((char*)({_address(value)}));")
 
 
 def _address(value: Value) -> str | None:

@@ -15,7 +15,7 @@ import math
 import random
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -48,16 +48,23 @@ def is_draw(function: Any) -> bool:
 
 def _name_of(function: Any) -> tuple[str, str] | None:
     """Which module's function of which name it is."""
-    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
-    if owner is None or type(function) not in (types.MethodType, types.BuiltinMethodType):
-        return None
-    if owner is vars(random).get("_inst") and name in _PYTHON:
-        own = type(owner) is random.Random and function == getattr(random, name, None)
-        return ("random", name) if own else None
+    if type(function) is not types.MethodType and type(function) is not types.BuiltinMethodType:
+        return None  # the program's: it is asked for nothing
+    owner = function.__self__
     legacy = sys.modules.get("numpy.random.mtrand")
-    if legacy is not None and owner is vars(legacy).get("_rand") and name in _LEGACY:
-        return ("numpy", name) if function == getattr(legacy, name, None) else None
+    if owner is None:
+        return None
+    if owner is vars(random).get("_inst"):
+        own = type(owner) is random.Random
+        return ("random", function.__name__) if own and _is_member(random, function, _PYTHON) else None
+    if legacy is not None and owner is vars(legacy).get("_rand"):
+        return ("numpy", function.__name__) if _is_member(legacy, function, _LEGACY) else None
     return None
+
+
+def _is_member(module: types.ModuleType, function: Any, known: Container[str]) -> bool:
+    name = function.__name__
+    return name in known and bool(function == getattr(module, name, None))
 
 
 def call(b: Block, function: Any, args: list[Value]) -> Value:

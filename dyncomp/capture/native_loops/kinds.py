@@ -8,6 +8,7 @@ part of the names of variables.
 from __future__ import annotations
 
 import ctypes
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -420,6 +421,21 @@ def method_kind(array: Kind, name: str) -> Kind:
         return getattr(array.box(values, objects), name)
 
     return Kind("method", f"m{name}_{array.code}", array.parts, box, (array, name))
+
+
+_FUNCTION_TYPES = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    np.ufunc,
+    type(np.zeros_like),
+    type,
+)
+
+
+def is_plain_function(obj: Any) -> bool:
+    """Whether ``obj`` is a function or a class of a kind that is hashed, compared and asked for its name
+    without running code of the program."""
+    return any(type(obj) is known for known in _FUNCTION_TYPES)
 
 
 Fact = Form | str

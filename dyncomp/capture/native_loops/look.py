@@ -22,7 +22,7 @@ from ..bytecode.loop_find import Loop
 from ..pyver import decode
 from .creation import is_creation
 from .draws import GENERATORS, METHODS, is_draw
-from .kinds import SHORT
+from .kinds import SHORT, is_plain_function
 
 NUMBER: tuple[Any, ...] = ("number",)
 UNKNOWN: tuple[Any, ...] = ("unknown",)
@@ -43,7 +43,7 @@ class NotScalar(Exception):
 
 def kind_of(obj: Any, depth: int = 2) -> Kind:
     """The kind of an object."""
-    if isinstance(obj, _SCALARS):
+    if issubclass(type(obj), _SCALARS):
         return NUMBER
     if type(obj) is np.ndarray:
         return array_kind(obj.shape) if obj.ndim and obj.dtype.kind in "biufc" else UNKNOWN
@@ -237,8 +237,8 @@ class _Walk:
             stack.append(("object", complex))  # called without arguments it gives a number, too
         elif owner[0] == "object" and type(owner[1]) in GENERATORS and name in METHODS:
             stack.append(("object", complex))  # called it gives a number
-        elif owner[0] == "object" and isinstance(owner[1], types.ModuleType):
-            stack.append(kind_of(getattr(owner[1], name, None)))
+        elif owner[0] == "object" and type(owner[1]) is types.ModuleType:
+            stack.append(kind_of(vars(owner[1]).get(name)))
         else:
             raise NotScalar
 
@@ -316,7 +316,7 @@ class _Walk:
             return _created(function, args)
         if type(function) is types.FunctionType:
             return self._followed(function, args, names)
-        if names:
+        if names or not (is_plain_function(function) or is_draw(function)):
             raise NotScalar
         numbers = all(kind == NUMBER for kind in args)
         if function is range and numbers:
@@ -372,7 +372,9 @@ def _changed(method: Kind, args: list[Kind]) -> Kind:
 
 
 def _is_math(function: Any) -> bool:
-    return getattr(function, "__self__", None) in (math, cmath)
+    if type(function) is not types.BuiltinFunctionType:
+        return False
+    return function.__self__ is math or function.__self__ is cmath
 
 
 def _element(owner: Kind, key: Kind) -> Kind:
@@ -391,7 +393,7 @@ def _element(owner: Kind, key: Kind) -> Kind:
     if owner[0] == "items":
         found: Kind = owner[1]
         return found
-    if owner[0] == "tuple" and all(item == owner[1] for item in owner[1:]):
+    if owner[0] == "tuple" and all(same_kind(item, owner[1]) for item in owner[1:]):
         return owner[1]
     raise NotScalar
 

@@ -194,6 +194,10 @@ class LoopEntry(LoopGate):
                     self.code, self.facts.loop, self.facts.names, self.namespace, self.record
                 )
             state = self._native.prepare(*values)
+            if state is not None:
+                self._is_ready = True
+                self.runs += 1
+                self._plan(state)
         except ToolchainError as error:
             self.record.problem = str(error)
             self._is_refused = True
@@ -207,10 +211,6 @@ class LoopEntry(LoopGate):
             self.record.problem = "an internal error"
             self._is_refused = True
             return None
-        if state is not None:
-            self._is_ready = True
-            self.runs += 1
-            self._plan(state)
         return state
 
     def _plan(self, run: Any) -> None:

@@ -97,16 +97,16 @@ class Printer(AheadPrinter):
         assert isinstance(inner, Loop)
         column = inner.axes[-1]
         with self.block(""):
-            self.line(f"i64 row = 0, rows = {bound};")
-            with self.block(f"for (; row + {rows} <= rows; row += {rows})"):
+            self.line(f"i64 at_row = 0, end_of_rows = {bound};")
+            with self.block(f"for (; at_row + {rows} <= end_of_rows; at_row += {rows})"):
                 self.line("#pragma omp simd")
                 size = self.bound(self.nest.axes[column])
                 with self.block(f"for (i64 i_{column} = 0; i_{column} < {size}; ++i_{column})"):
                     for k in range(rows):
                         with self.block(""):
-                            self.line(f"const i64 i_{name} = row + {k};")
+                            self.line(f"const i64 i_{name} = at_row + {k};")
                             self.items((*loop.items[:-1], *inner.items))
-            with self.block(f"for (i64 i_{name} = row; i_{name} < rows; ++i_{name})"):
+            with self.block(f"for (i64 i_{name} = at_row; i_{name} < end_of_rows; ++i_{name})"):
                 self.items(loop.items)
 
     def rows_at_once(self, loop: Loop) -> int:

@@ -265,9 +265,11 @@ bool copy_results(Frame& frame, const Step& step, PyObject* returned) {
 bool is_large(const std::vector<BufferView>& views, const Frame& frame) {
   Extents extents;
   for (const BufferView& view : views) {
-    if (!view.layout.dynamic) extents.bytes = view.layout.fixed_bytes;
-    else if (!resolve(view.layout, frame.sizes, &extents)) PyErr_Clear();
-    else if (extents.bytes >= static_cast<npy_intp>(kLargeBlock)) return true;
+    if (!resolve(view.layout, frame.sizes, &extents)) {
+      PyErr_Clear();
+      continue;
+    }
+    if (extents.bytes >= static_cast<npy_intp>(kLargeBlock)) return true;
   }
   return false;
 }

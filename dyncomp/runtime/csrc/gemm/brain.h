@@ -34,7 +34,7 @@ struct BrainProduct {
     column_blocks = ceil_div(panels, panels_per_block);
     panels_per_block = ceil_div(panels, column_blocks);
     const i64 held = g.c || all <= pairs ? g.m : most(tile_rows, kBlockBytes / 4 / (panels_per_block * panel));
-    row_blocks = ceil_div(groups * tile_rows, held);
+    row_blocks = held >= g.m ? 1 : ceil_div(groups * tile_rows, held);
     share_out(products, groups);
     rows_per_block = ceil_div(groups, row_blocks) * tile_rows;
     row_blocks = ceil_div(g.m, rows_per_block);

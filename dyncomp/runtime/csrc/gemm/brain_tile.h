@@ -1,6 +1,8 @@
 /* Register tiles, packing and dot products of bfloat16, by VDPBF16PS: each 32 bits of its operands are two terms, whose
  * products are added to a float32 sum one after the other, each rounded once. It takes subnormal numbers for zeros and
- * makes none, as the products of oneDNN (and so of torch) do on the processors that have it. Included by avx512_bf16.cpp.
+ * makes none, as the products of oneDNN (and so of torch) do on the processors that have it. Products that are done in
+ * loops instead (small ones, and a vector by a matrix whose rows lie contiguously) keep them. Included by
+ * avx512_bf16.cpp.
  *
  * Operands are made of pairs of terms beside each other: rows of A as they lie, B packed with rows 2p and 2p + 1 woven
  * together. A term without a partner has a zero beside it in both. */

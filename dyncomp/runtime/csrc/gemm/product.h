@@ -122,7 +122,7 @@ struct Product {
     column_blocks = ceil_div(panels, panels_per_block);
     panels_per_block = ceil_div(panels, column_blocks);
     const i64 held = g.c || g.k <= terms ? g.m : kBlockBytes / kSize / (panels_per_block * panel);
-    row_blocks = ceil_div(groups * tile_rows, held < tile_rows ? tile_rows : held);
+    row_blocks = held >= g.m ? 1 : ceil_div(groups * tile_rows, most(held, tile_rows));
     share_out(products, groups);
     rows_per_block = ceil_div(groups, row_blocks) * tile_rows;
     row_blocks = ceil_div(g.m, rows_per_block);
@@ -409,7 +409,7 @@ struct Product {
    * the taller ones. */
   const T* packed_rows(const Block& at, const Group& now, i64 tall, i64 count, const T* left) const {
     const i64 place = now.number % kGroups;
-    if (g.a_row != 1 || now.high != kFullRows) {
+    if (g.a_row != 1 || now.high != kFullRows || now.number >= tall) {
       pack_rows(left, g.a_row, g.a_col, now.high, count, at.a);
       return at.a;
     }
