@@ -190,7 +190,7 @@ def test_more_rows_at_once_have_the_same_bits(rows, sources, monkeypatch):
     for most in (1 << 30, -1):
         monkeypatch.setattr(cpp_kernel, "STREAM_TILES_BYTES", most)
         found.append(dyncomp.compile(lambda x: columns(x))(x))
-    assert ["row + 8 <= rows" in source for source in sources] == [False, True]
+    assert ["at_row + 8 <= end_of_rows" in source for source in sources] == [False, True]
     for near, far, expected in zip(*found, columns(x), strict=True):
         assert near.tobytes() == far.tobytes()
         np.testing.assert_allclose(far, expected, rtol=1e-4, atol=1e-4)
