@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import types
-import weakref
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +23,7 @@ from .bytecode.flow import (
 from .bytecode.instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
 from .bytecode.loops import Loop, find_loops, make_loop_body
 from .guards.source import CellSource, FreeCellSource, LocalSource, Source
+from .identity import WeakIdentityDict
 from .pyver import decode
 from .values.base import LazyValue, Tracer, UnboundValue, Value
 from .values.func import CellValue
@@ -90,30 +89,19 @@ class CodeInfo:
         return None
 
 
-class _KnownCode:
-    """What is known of the program's code objects, for all configurations, as long as they live. Code objects
-    compare by value, also across files: they are told apart by identity."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[types.CodeType], CodeInfo]] = {}
-
-    def info(self, raw: types.CodeType) -> CodeInfo:
-        key = id(raw)
-        known = self._known.get(key)
-        if known is None or known[0]() is not raw:
-            # A method of C: an interrupt within a weak reference's callback in Python would be lost.
-            forget = weakref.ref(raw, functools.partial(self._known.pop, key))
-            known = self._known[key] = (forget, info_of(decode(raw)))
-        return known[1]
-
-
-_known_code = _KnownCode()
+# Of the program's code objects, for all configurations.
+_known_code: WeakIdentityDict[CodeInfo] = WeakIdentityDict()
 
 
 def code_info(config: Any, raw: types.CodeType) -> CodeInfo:
     """The :class:`CodeInfo` of a code object. Of code made later it is that of what it is made from."""
     made = config.stand_ins.get(id(raw))
-    return _known_code.info(raw) if made is None else info_of(made.canonical)
+    if made is not None:
+        return info_of(made.canonical)
+    known = _known_code.get(raw)
+    if known is None:
+        known = _known_code[raw] = info_of(decode(raw))
+    return known
 
 
 @remembered

@@ -5,12 +5,11 @@ Arrays have no place for such notes: they are kept beside them, by identity, for
 
 from __future__ import annotations
 
-import functools
 import operator
-import weakref
 from typing import Any
 
 from ..dataclass import dataclass, field
+from .identity import WeakIdentityDict
 
 
 @dataclass(frozen=True)
@@ -39,22 +38,18 @@ class MarkTable:
     """Marks by the array's identity."""
 
     def __init__(self) -> None:
-        self._marks: dict[int, tuple[weakref.ref[Any], Marks]] = {}
+        self._marks: WeakIdentityDict[Marks] = WeakIdentityDict()
 
     def of(self, array: Any) -> Marks:
         """The marks of an array; not to be changed."""
-        found = self._marks.get(id(array))
-        return found[1] if found is not None and found[0]() is array else _NOTHING
+        return self._marks.get(array) or _NOTHING
 
     def open(self, array: Any) -> Marks:
         """The marks of an array, to be changed."""
-        key = id(array)
-        found = self._marks.get(key)
-        if found is None or found[0]() is not array:
-            # A method of C: an interrupt within a weak reference's callback in Python would be lost.
-            forget = weakref.ref(array, functools.partial(self._marks.pop, key))
-            found = self._marks[key] = (forget, Marks())
-        return found[1]
+        found = self._marks.get(array)
+        if found is None:
+            found = self._marks[array] = Marks()
+        return found
 
 
 MARKS = MarkTable()

@@ -66,7 +66,7 @@ def waiting_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -
         config.records.waiting.discard(code)
         return None
     reason = f"waits with its capture until it ran for {patience / 1e6:g} ms: small arrays in many pieces"
-    config.records.waiting.add(code, (code.co_qualname, location(code), reason))
+    config.records.waiting[code] = (code.co_qualname, location(code), reason)
     return NOT_YET
 
 

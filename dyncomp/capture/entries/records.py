@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import types
-import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +13,7 @@ from ...graph.ir import Graph, Loc
 from .. import _hook
 from ..breaks import BreakRecord
 from ..guards.guard import Guard
+from ..identity import WeakIdentityDict
 from ..native_loops.record import NativeLoopRecord
 
 log = logging.getLogger("dyncomp.capture")
@@ -39,33 +38,6 @@ class EntryRecord:
     bytes: int = 0
 
 
-class Waiting:
-    """Code whose capture waits, and what to say of it, as long as the code lives. Code objects compare by
-    value: they are told apart by identity."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[types.CodeType], tuple[str, Loc, str]]] = {}
-
-    def add(self, code: types.CodeType, said: tuple[str, Loc, str]) -> None:
-        key = id(code)
-        # A method of C: an interrupt within a weak reference's callback in Python would be lost.
-        forget = weakref.ref(code, functools.partial(self._known.pop, key))
-        self._known[key] = (forget, said)
-
-    def __contains__(self, code: types.CodeType) -> bool:
-        known = self._known.get(id(code))
-        return known is not None and known[0]() is code
-
-    def discard(self, code: types.CodeType) -> None:
-        self._known.pop(id(code), None)
-
-    def values(self) -> list[tuple[str, Loc, str]]:
-        return [said for _, said in self._known.values()]
-
-    def clear(self) -> None:
-        self._known.clear()
-
-
 @dataclass
 class Records:
     """Everything since ``reset()``. ``counters`` are the numbers behind ``stats()``."""
@@ -74,7 +46,8 @@ class Records:
     entries: list[EntryRecord] = field(default_factory=list)
     skipped: list[tuple[str, Loc, str]] = field(default_factory=list)
     quicker: list[tuple[str, Loc, str]] = field(default_factory=list)  # of those: found by measuring
-    waiting: Waiting = field(default_factory=Waiting)  # with capture
+    # code whose capture waits, and what to say of it
+    waiting: WeakIdentityDict[tuple[str, Loc, str]] = field(default_factory=WeakIdentityDict)
     internal_errors: list[str] = field(default_factory=list)  # tracebacks of bugs in dyncomp
     native_loops: list[NativeLoopRecord] = field(default_factory=list)  # that are, or may be, compiled whole
 

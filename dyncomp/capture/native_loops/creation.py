@@ -130,9 +130,8 @@ def _bound(function: Any, args: list[Value], names: tuple[str, ...]) -> dict[str
     positional = len(args) - len(names)
     given = dict(zip(parameters, args[:positional]))
     given.update(zip(names, args[positional:]))
-    if positional > len(parameters) or len(given) < len(args) or not set(given) <= set(parameters):
-        raise Stop(f"the arguments of {function.__name__}")
-    if parameters[0] not in given:
+    known = positional <= len(parameters) and set(given) <= set(parameters)
+    if not known or len(given) < len(args) or parameters[0] not in given:
         raise Stop(f"the arguments of {function.__name__}")
     return given
 
