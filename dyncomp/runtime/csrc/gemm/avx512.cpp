@@ -10,10 +10,7 @@
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma")
 namespace dyncomp {
 namespace {
-constexpr int kVectorBytes = 64;
-constexpr int kRegisters = 32;
-constexpr int kTileVectors = 4;
-constexpr int kTileRowsMost = 12;
+#include "avx512.h"
 }  // namespace
 }  // namespace dyncomp
 

@@ -11,20 +11,15 @@
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx512bf16,fma")
 namespace dyncomp {
 namespace {
-constexpr int kVectorBytes = 64;
-constexpr int kRegisters = 32;
-constexpr int kTileVectors = 4;
-constexpr int kTileRowsMost = 12;
+#include "avx512.h"
 
 #include "tile.h"
 
 #include "pack.h"
 
-#include "windows.h"
-
-#include "product.h"
-
 #include "blocks.h"
+
+#include "blocking.h"
 
 #include "brain_tile.h"
 

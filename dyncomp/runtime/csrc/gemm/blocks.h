@@ -1,6 +1,26 @@
 /* Blocks of some work in parallel: `work.block(number, scratch)`, with scratch memory for each thread. Included
  * once per instruction set. */
 
+/* Memory for copies: in the object itself where it is small, else a block of the cache. */
+template <class T, i64 kSmall>
+struct Memory {
+  T small[kSmall] __attribute__((aligned(64)));
+  T* data = small;
+
+  /* False where the system has no memory left. */
+  bool reserve(i64 elements) {
+    if (elements <= kSmall) return true;
+    data = static_cast<T*>(scratch_allocate(static_cast<size_t>(elements) * sizeof(T)));
+    return data != nullptr;
+  }
+  ~Memory() {
+    if (data && data != small) scratch_free(data);
+  }
+};
+
+template <class T>
+using Scratch = Memory<T, 8192>;
+
 template <class T, class Work>
 struct Blocks {
   const Work* work;

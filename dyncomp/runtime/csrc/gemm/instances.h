@@ -10,9 +10,11 @@ namespace {
 
 #include "windows.h"
 
-#include "product.h"
-
 #include "blocks.h"
+
+#include "blocking.h"
+
+#include "product.h"
 
 #include "planes.h"
 

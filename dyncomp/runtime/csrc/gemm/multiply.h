@@ -1,40 +1,6 @@
 /* The product as parallel work. Included once per instruction set. */
 
 template <class T>
-struct Packing {
-  const Product<T>* product;
-  T* to;
-};
-
-template <class T>
-void packing_range(void* raw, i64 lo, i64 hi, int) {
-  const Packing<T>& packing = *static_cast<const Packing<T>*>(raw);
-  packing.product->pack_panels(packing.to, lo, hi);
-}
-
-/* All panels of B, for a copy that is kept. */
-template <class T>
-void pack_all(const void* raw, void* to) {
-  const Product<T>& product = *static_cast<const Product<T>*>(raw);
-  Packing<T> packing = {&product, static_cast<T*>(to)};
-  parallel_for(packing_range<T>, &packing, product.panels, ceil_div(kPiece, product.g.k * product.panel));
-}
-
-template <class T>
-KeptUse take_packed(const Product<T>& product) {
-  if (!product.keeps()) return {nullptr, nullptr};
-  const Gemm& g = product.g;
-  const size_t bytes = static_cast<size_t>(product.packed_size() * product.kSize);
-  if (!g.fill_b) {
-    const KeptKey key = {g.b, g.k, g.n, g.b_row, g.b_col, product.kSize, product.panel, 0};
-    return kept_take(key, {0, nullptr, nullptr}, bytes, pack_all<T>, &product);
-  }
-  const Filling& filling = *g.fill_b;
-  const KeptKey key = {g.b, 1, filling.bytes, 0, 1, 1, product.panel, filling.tag};
-  return kept_take(key, {filling.sides, filling.side, filling.side_bytes}, bytes, pack_all<T>, &product);
-}
-
-template <class T>
 struct Mirror {
   const Product<T>* product;
   i64 groups; /* of kWidth rows, of one product */
@@ -84,12 +50,7 @@ int multiply(const Gemm* gemm) {
     if (shifts.pays()) return convolve_shifted(shifts, products);
   }
   if (goes_by_vector<T>(*gemm)) return multiply_vector(product, products);
-  const KeptUse kept = take_packed(product);
-  product.read_packed(static_cast<const T*>(kept.data));
-  const i64 blocks = product.row_blocks * product.column_blocks;
-  const i64 work = least(gemm->m, product.rows_per_block) * product.panels_per_block * product.panel * (gemm->k + 1);
-  const int failed = run_blocks<T>(product, products * blocks, ceil_div(kPiece, work));
-  kept_give_back(kept);
+  const int failed = run_product(product, products);
   if (product.symmetric && !failed) mirror_all(product, products);
   return failed;
 }

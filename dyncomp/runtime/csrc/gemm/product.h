@@ -1,27 +1,15 @@
-/* The loops around the register tiles. Included once per instruction set. */
+/* The loops around the register tiles (the walk over blocks: blocking.h). Included once per instruction set. */
 
-/* Multiplications that one piece of parallel work should have, pieces that a thread should have, and rows that are
- * worth packing B again for, or making it again. */
-constexpr i64 kPiece = 300000;
-constexpr i64 kPiecesPerThread = 4;
-constexpr i64 kRowsPerPiece = 64, kRowsPerFilled = 256;
-/* Bytes of B that a block packs, and of C that it holds where C has no memory: parts of the second-level cache. */
-constexpr i64 kBlockBytes = 512 << 10;
 /* From this many rows on, what a block needs of B is copied into panels first. Below, it is read where it lies:
  * all columns of a block for some terms, then for the next, since memory is read fastest along its rows. */
 constexpr i64 kPackFromRows = 144;
 /* The same for a B whose vectors lie across cache lines. */
 constexpr i64 kPackCrossingFromRows = 96;
 constexpr i64 kPanelsInPlace = 4;
-/* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
-constexpr i64 kDotRowsMost = 20;
 /* Rows for which a block is one panel of B, of so many bytes at most. */
 constexpr i64 kByPanelFrom = 24, kByPanelTo = 512;
 constexpr i64 kPanelBytes = 768 << 10;
-/* Rows of the result for which packed copies of B are kept, and bytes of B from which on; more where it would be read
- * in place and vectors lie within cache lines. */
-constexpr i64 kKeptFromRows = 8, kKeptToRows = 2048, kKeptFilledFromRows = 2;
-constexpr i64 kKeptBytes = 64 << 10;
+/* Bytes of B from which on a copy of it is kept where it would be read in place and vectors lie within cache lines. */
 constexpr i64 kKeptBytesInPlace = 4 << 20;
 /* The same where vectors lie across cache lines: to ask whether a copy still holds takes some microseconds. */
 constexpr i64 kKeptBytesCrossing = 512 << 10;
@@ -30,10 +18,8 @@ constexpr i64 kAheadBytes = 1 << 20;
 /* Vectors of a tall tile, rows of the result for which there are any, columns and terms from which on. */
 constexpr i64 kTallVectors = kTileRowsMost >= 12 ? 2 : kTileVectors;
 constexpr i64 kTallFromRows = 48, kTallToRows = 768, kTallFrom = 256;
-/* Terms of B that are made at once where its columns are contiguous and turned then; elements between rows of A that
- * are made, more than they are long, lest they fall on each other in the cache. */
+/* Terms of B that are made at once where its columns are contiguous and turned then. */
 constexpr i64 kFilledTerms = 64;
-constexpr i64 kFilledGap = 16;
 /* Rows from which on half of a symmetric product is copied. */
 constexpr i64 kSymmetricFrom = 64;
 /* Groups of rows of A that are copied at once: of whole cache lines. */
@@ -41,47 +27,35 @@ constexpr i64 kGroups = 8;
 /* Terms summed in registers before C is written; more are summed in equal blocks. */
 constexpr i64 kTerms = 512;
 
-/* Memory for copies: in the object itself where it is small, else a block of the cache. */
-template <class T, i64 kSmall>
-struct Memory {
-  T small[kSmall] __attribute__((aligned(64)));
-  T* data = small;
-
-  /* False where the system has no memory left. */
-  bool reserve(i64 elements) {
-    if (elements <= kSmall) return true;
-    data = static_cast<T*>(scratch_allocate(static_cast<size_t>(elements) * sizeof(T)));
-    return data != nullptr;
-  }
-  ~Memory() {
-    if (data && data != small) scratch_free(data);
-  }
+template <class T>
+struct PlainTypes {
+  using Element = T;
+  using Packed = T;
+  using Sum = T;
+  static constexpr i64 kWork = kPiece;
 };
 
 template <class T>
-using Scratch = Memory<T, 8192>;
-
-template <class T>
-struct Product {
+struct Product : Blocking<Product<T>, PlainTypes<T>> {
   static constexpr i64 kSize = sizeof(T);
+  using Walk = Blocking<Product<T>, PlainTypes<T>>;
+  using typename Walk::Block;
+  using Walk::g, Walk::packed, Walk::by_dots, Walk::terms;
+  using Walk::tile_rows, Walk::tile_vectors, Walk::panel, Walk::panels;
+  using Walk::rows_per_block, Walk::row_blocks, Walk::panels_per_block, Walk::column_blocks;
+  using Walk::columns, Walk::vectors, Walk::width, Walk::a_of, Walk::b_of, Walk::c_at, Walk::finished;
 
-  const Gemm& g;
   i64 all; /* terms, with those left out */
-  /* A tile has `tile_rows` rows and `tile_vectors` vectors, `panel` columns. */
-  i64 tile_rows, tile_vectors, panel;
-  i64 panels, terms, rows_per_block, row_blocks, panels_per_block, column_blocks;
-  bool by_dots, pack_a, pack_b, by_panel;
+  bool pack_a, pack_b, by_panel;
   bool adds; /* the sums are added to what is in C */
   bool symmetric; /* B is A turned: what lies right of the diagonal is copied from what lies below it */
   Tile<T> whole; /* of all rows and vectors */
-  const T* packed = nullptr; /* all panels of B, one after the other, where they are kept from call to call */
   i64 tail; /* last rows of B whose vectors would reach beyond the last panel and the end of B */
 
   /* `all_terms`: of a product of which this one leaves out the last terms, since they are zeros: the bits are its. */
   explicit Product(const Gemm& gemm, i64 products, i64 all_terms = 0, bool onto = false)
-      : g(gemm), all(most(all_terms, gemm.k)), adds(onto) {
+      : Walk(gemm, gemm.k), all(most(all_terms, gemm.k)), adds(onto) {
     choose_tile();
-    panels = ceil_div(g.n, panel);
     by_dots = !adds && !g.windows && !g.fill_b && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
     pack_a = !g.fill_a && g.a_col != 1 && g.m > 1;
     choose_blocks(products);
@@ -93,11 +67,9 @@ struct Product {
   void choose_tile() {
     const i64 wide = ceil_div(g.n, Lanes<T>::kWidth);
     const i64 widest = goes_by_tall_tiles(wide) ? kTallVectors : kTileVectors;
-    tile_vectors = ceil_div(wide, ceil_div(wide, widest));
-    while (tile_vectors > 2 && g.m > most_rows(tile_vectors) && g.m <= most_rows(tile_vectors - 1)) --tile_vectors;
-    const i64 most = most_rows(tile_vectors);
-    tile_rows = ceil_div(g.m, ceil_div(g.m, most));
-    panel = tile_vectors * Lanes<T>::kWidth;
+    i64 vectors = ceil_div(wide, ceil_div(wide, widest));
+    while (vectors > 2 && g.m > most_rows(vectors) && g.m <= most_rows(vectors - 1)) --vectors;
+    this->choose_tiles(vectors);
     whole = find_tile<T>(tile_rows, tile_vectors);
   }
 
@@ -111,22 +83,13 @@ struct Product {
   }
 
   void choose_blocks(i64 products) {
-    const i64 groups = ceil_div(g.m, tile_rows);
     terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
     pack_b = !by_dots && (g.windows || g.fill_b || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
     if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
     const i64 fitting = kBlockBytes / kSize / terms / panel;
-    panels_per_block = least(panels, !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
     by_panel = goes_by_panel();
-    if (by_panel) terms = all, panels_per_block = 1;
-    column_blocks = ceil_div(panels, panels_per_block);
-    panels_per_block = ceil_div(panels, column_blocks);
-    const i64 held = g.c || g.k <= terms ? g.m : kBlockBytes / kSize / (panels_per_block * panel);
-    row_blocks = held >= g.m ? 1 : ceil_div(groups * tile_rows, most(held, tile_rows));
-    share_out(products, groups);
-    rows_per_block = ceil_div(groups, row_blocks) * tile_rows;
-    row_blocks = ceil_div(g.m, rows_per_block);
-    column_blocks = ceil_div(panels, panels_per_block);
+    if (by_panel) terms = all;
+    this->cut(products, by_panel ? 1 : !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
   }
 
   /* All rows meet one panel of B, which stays in the first-level cache, then the next. */
@@ -149,24 +112,6 @@ struct Product {
            g.m <= kByPanelTo && all <= kPanelBytes / kSize / panel;
   }
 
-  /* More blocks where there are too few for all threads: first of rows, then of columns. The bits are the same. */
-  void share_out(i64 products, i64 groups) {
-    const i64 wanted = least(num_threads() > 1 ? num_threads() * kPiecesPerThread : 1,
-                             ceil_div(products * g.m * g.n * (g.k + 1), kPiece));
-    const i64 rows = least(ceil_div(wanted, products * column_blocks), g.m / (g.fill_b ? kRowsPerFilled : kRowsPerPiece));
-    if (rows > row_blocks) row_blocks = least(rows, groups);
-    const i64 columns = least(ceil_div(wanted, products * row_blocks), panels);
-    if (columns > column_blocks) panels_per_block = ceil_div(panels, columns);
-  }
-
-  /* Rows and panels of one product, and where they go. */
-  struct Block {
-    i64 index, row, rows, panel, end;
-    T *b, *a, *edge, *c;
-    i64 c_row;
-    bool hold; /* C is memory for one group of rows, used again for the next */
-  };
-
   /* Rows of a block that one row of tiles makes; the block's are shared out evenly among them. */
   struct Group {
     i64 number, row, high;
@@ -187,21 +132,10 @@ struct Product {
     return symmetric ? least(at.end, ceil_div(row, panel)) : at.end;
   }
 
-  /* Whether a copy of B may be kept: it is one matrix of some size, whose elements lie close to each other. */
+  /* Whether a copy of B may be kept: the terms are summed as they would be without it. */
   bool keeps() const {
-    if (!g.kept || g.windows || by_dots || g.b_row < 1 || g.b_col < 1) return false;
-    for (int axis = 0; axis < g.axes; ++axis)
-      if (g.batch[axis] > 1 && g.b_batch[axis] != 0) return false;
-    if (g.fill_b) return g.m >= kKeptFilledFromRows && g.m <= kKeptToRows && g.k * g.n * kSize >= kKeptBytes;
-    const i64 extent = (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1;
-    return g.m >= kKeptFromRows && g.m <= kKeptToRows && extent <= 2 * g.k * g.n &&
-           g.k * g.n * kSize >= (pack_b ? kKeptBytes : crosses_lines() ? kKeptBytesCrossing : kKeptBytesInPlace);
+    return !g.windows && this->may_keep(pack_b ? kKeptBytes : crosses_lines() ? kKeptBytesCrossing : kKeptBytesInPlace);
   }
-
-  /* Reads B from such a copy. It lies panel by panel; the terms are summed as they would be without it. */
-  void read_packed(const T* copy) { packed = copy; }
-
-  i64 packed_size() const { return g.k * ((panels - 1) * panel + width(panels - 1)); }
 
   void pack_panels(T* to, i64 from, i64 end) const {
     for (i64 j = from; j < end; ++j)
@@ -229,24 +163,7 @@ struct Product {
     }
   }
 
-  i64 columns(i64 number) const { return least(panel, g.n - number * panel); }
-  i64 vectors(i64 number) const { return ceil_div(columns(number), Lanes<T>::kWidth); }
-
-  i64 offset(i64 index, const i64* strides) const {
-    i64 total = 0;
-    for (int axis = g.axes - 1; axis > 0; --axis) {
-      total += index % g.batch[axis] * strides[axis];
-      index /= g.batch[axis];
-    }
-    return g.axes > 0 ? total + index * strides[0] : 0;
-  }
-
-  const T* a_of(i64 index) const { return static_cast<const T*>(g.a) + offset(index, g.a_batch); }
-  const T* b_of(i64 index) const { return static_cast<const T*>(g.b) + offset(index, g.b_batch); }
-  T* c_of(i64 index) const { return static_cast<T*>(g.c) + offset(index, g.c_batch); }
-
-  /* Elements of scratch: copies of B (all panels of a block, or the last that is not whole), of a group of rows of
-   * A, of a tile at the edge of C, and a block of C. */
+  /* Elements of scratch: copies of B (all panels of a block, or the last that is not whole), of a group of rows of A. */
   i64 b_scratch() const {
     if (by_dots || packed) return 0;
     return pack_b ? terms * panel * panels_per_block + (g.windows ? kSlack<T> : 0) : least(terms, tail) * panel;
@@ -255,61 +172,8 @@ struct Product {
     return g.fill_a ? filled_row() * tile_rows : pack_a ? terms * tile_rows * kGroups : 0;
   }
   i64 filled_row() const { return ceil_div(terms, kFilledGap) * kFilledGap + kFilledGap; }
-  i64 edge_scratch() const { return by_dots ? 0 : tile_rows * panel; }
-  i64 c_scratch() const {
-    if (g.c) return 0;
-    return (g.k <= terms || by_dots ? held_rows() : rows_per_block) * panels_per_block * panel;
-  }
-  i64 held_rows() const { return by_dots ? kDotRows : tile_rows; }
-  i64 scratch_size() const { return b_scratch() + a_scratch() + edge_scratch() + c_scratch(); }
 
-  void block(i64 number, T* scratch) const {
-    Block at;
-    at.index = number;
-    at.row = at.panel = 0;
-    if (row_blocks > 1) at.row = at.index % row_blocks * rows_per_block, at.index /= row_blocks;
-    if (column_blocks > 1) at.panel = at.index % column_blocks * panels_per_block, at.index /= column_blocks;
-    at.rows = least(rows_per_block, g.m - at.row);
-    at.end = least(panels, at.panel + panels_per_block);
-    at.b = scratch;
-    at.a = at.b + b_scratch();
-    at.edge = at.a + a_scratch();
-    at.c = g.c ? c_of(at.index) + at.row * g.c_row + at.panel * panel : at.edge + edge_scratch();
-    at.c_row = g.c ? g.c_row : panels_per_block * panel;
-    at.hold = !g.c && (g.k <= terms || by_dots);
-    if (by_dots) {
-      dots_of_block(at);
-      return;
-    }
-    i64 p = 0;
-    do {
-      terms_of_block(at, p, least(terms, g.k - p));
-      p += terms;
-    } while (p < g.k); /* once without terms: C is zero */
-  }
-
-  T* c_at(const Block& at, i64 row) const { return at.hold ? at.c : at.c + row * at.c_row; }
-
-  void finished(const Block& at, i64 i, i64 rows) const {
-    const i64 from = at.panel * panel, end = least(g.n, at.end * panel);
-    if (g.done) g.done(g.context, c_at(at, i), at.c_row, at.index, at.row + i, rows, from, end - from);
-  }
-
-  void dots_of_block(const Block& at) const {
-    const i64 from = at.panel * panel, end = least(g.n, at.end * panel);
-    const T* const a = a_of(at.index) + at.row * g.a_row;
-    for (i64 i = 0; i < at.rows; i += kDotRows) {
-      const i64 high = least(kDotRows, at.rows - i);
-      T* const to = c_at(at, i);
-      for (i64 j = from; j < end;) {
-        const bool single = end - j < kDotCols;
-        const T* const b = b_of(at.index) + j * g.b_col;
-        find_dots<T>(high, single)(g.k, a + i * g.a_row, g.a_row, b, g.b_col, to + j - from, at.c_row);
-        j += single ? 1 : kDotCols;
-      }
-      finished(at, i, high);
-    }
-  }
+  static Dots<T> find_dots_of(i64 rows, bool single) { return find_dots<T>(rows, single); }
 
   /* Where B is read in place, vectors may reach into the next row, what they find there being dropped, but for the
    * last rows of all: these are copied. */
@@ -330,8 +194,6 @@ struct Product {
   T* copy_of(const Block& at, i64 number) const {
     return at.b + (pack_b ? (number - at.panel) * terms * panel : 0);
   }
-
-  i64 width(i64 number) const { return vectors(number) * Lanes<T>::kWidth; }
 
   /* The rows of a panel from row p on, where they are not read from B. */
   const T* copied(const Block& at, i64 number, i64 p) const {
