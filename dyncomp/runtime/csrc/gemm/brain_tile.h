@@ -101,10 +101,7 @@ __attribute__((noinline)) void brain_dots(i64 k, const Brain* a, i64 a_row, cons
     }
   }
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 16
-    for (int j = 0; j < kCols; ++j) c[i * c_row + j] = lane_sum<float>(sums[i][j]);
-  }
+  for (int i = 0; i < kRows; ++i) lane_sums<float, kCols>(sums[i], c + i * c_row);
 }
 
 using BrainDots = void (*)(i64, const Brain*, i64, const Brain*, i64, Sum*, i64);

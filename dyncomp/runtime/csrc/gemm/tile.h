@@ -21,18 +21,49 @@ struct Lanes {
   typedef T Unaligned __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
 };
 
-/* The sum of a vector's lanes, halves added to halves. */
+/* Adds the halves of each group of 2 * kHalf lanes, of pairs of vectors into one: of the first vector where `lane & kHalf`
+ * is 0, of the second elsewhere; then goes on with half of that. */
+template <class T, int kCount, int kHalf>
+__attribute__((always_inline)) inline void fold_halves(typename Lanes<T>::Vector* lanes) {
+  constexpr int kWidth = Lanes<T>::kWidth, kStep = kCount > 1 ? 2 : 1;
+  typedef typename Lanes<T>::Lane Mask __attribute__((vector_size(kVectorBytes)));
+  Mask same, other;
+#pragma GCC unroll 16
+  for (int lane = 0; lane < kWidth; ++lane) {
+    const int from = kCount > 1 && (lane & kHalf) ? kWidth : 0;
+    same[lane] = from + lane;
+    other[lane] = from + (lane ^ kHalf);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount / kStep; ++i) {
+    const auto first = lanes[i * kStep], second = lanes[i * kStep + kStep - 1];
+    lanes[i] = __builtin_shuffle(first, second, same) + __builtin_shuffle(first, second, other);
+  }
+  if constexpr (kHalf > 1) fold_halves<T, kCount / kStep, kHalf / 2>(lanes);
+}
+
+/* The sums of vectors' lanes, halves added to halves; kCount is a power of two, at most the lanes. */
+template <class T, int kCount>
+__attribute__((always_inline)) inline void lane_sums(const typename Lanes<T>::Vector* vectors, T* sums) {
+  constexpr int kWidth = Lanes<T>::kWidth;
+  typedef typename Lanes<T>::Lane Mask __attribute__((vector_size(kVectorBytes)));
+  typename Lanes<T>::Vector lanes[kCount];
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount; ++i) lanes[i] = vectors[i];
+  fold_halves<T, kCount, kWidth / 2>(lanes);
+  Mask order = {};
+#pragma GCC unroll 16
+  for (int i = 1; i < kCount; ++i)
+    order[i] = i % 2 * (kWidth / 2) + i / 2 % 2 * (kWidth / 4) + i / 4 % 2 * (kWidth / 8) + i / 8 * (kWidth / 16);
+  const auto ordered = __builtin_shuffle(lanes[0], order);
+  __builtin_memcpy(sums, &ordered, kCount * sizeof(T));
+}
+
 template <class T>
 __attribute__((always_inline)) inline T lane_sum(typename Lanes<T>::Vector lanes) {
-  typedef typename Lanes<T>::Lane Mask __attribute__((vector_size(kVectorBytes)));
-#pragma GCC unroll 4
-  for (int half = Lanes<T>::kWidth / 2; half > 0; half /= 2) {
-    Mask other;
-#pragma GCC unroll 16
-    for (int lane = 0; lane < Lanes<T>::kWidth; ++lane) other[lane] = lane ^ half;
-    lanes += __builtin_shuffle(lanes, other);
-  }
-  return lanes[0];
+  T sum;
+  lane_sums<T, 1>(&lanes, &sum);
+  return sum;
 }
 
 /* Rows of B that are asked for ahead of their use. */
@@ -212,12 +243,10 @@ __attribute__((noinline)) void dots(i64 k, const T* a, i64 a_row, const T* b, i6
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 16
-    for (int j = 0; j < kCols; ++j) {
-      T total = lane_sum<T>(sums[i][j]);
-      for (i64 q = p; q < k; ++q) total += a[i * a_row + q] * b[j * b_col + q];
-      c[i * c_row + j] = total;
-    }
+    T* const to = c + i * c_row;
+    lane_sums<T, kCols>(sums[i], to);
+    for (i64 q = p; q < k; ++q)
+      for (int j = 0; j < kCols; ++j) to[j] += a[i * a_row + q] * b[j * b_col + q];
   }
 }
 
