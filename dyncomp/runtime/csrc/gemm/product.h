@@ -56,7 +56,7 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
   explicit Product(const Gemm& gemm, i64 products, i64 all_terms = 0, bool onto = false)
       : Walk(gemm, gemm.k), all(most(all_terms, gemm.k)), adds(onto) {
     choose_tile();
-    by_dots = !adds && !g.windows && !g.fill_b && g.m < kDotRowsMost && g.a_col == 1 && g.b_row == 1 && g.b_col != 1;
+    by_dots = goes_by_dots();
     pack_a = !g.fill_a && g.a_col != 1 && g.m > 1;
     choose_blocks(products);
     find_tail();
@@ -80,6 +80,13 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     if (kTallVectors == kTileVectors || gemm_halves_vectors() || g.windows || (g.a_col != 1 && !g.fill_a)) return false;
     return g.m >= kTallFromRows && g.m <= kTallToRows && g.n >= kTallFrom && all >= kTallFrom &&
            wide % kTallVectors == 0;
+  }
+
+  /* Where B is made: only of as many rows as its columns meet at once. */
+  bool goes_by_dots() const {
+    if (adds || g.windows || g.fill_a || g.m >= kDotRowsMost) return false;
+    if (g.a_col != 1 || g.b_row != 1 || g.b_col == 1) return false;
+    return !g.fill_b || (g.m <= kDotRows && g.k <= kDotTermsMost);
   }
 
   void choose_blocks(i64 products) {
@@ -169,6 +176,7 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     return pack_b ? terms * panel * panels_per_block + (g.windows ? kSlack<T> : 0) : least(terms, tail) * panel;
   }
   i64 a_scratch() const {
+    if (by_dots) return this->dot_scratch();
     return g.fill_a ? filled_row() * tile_rows : pack_a ? terms * tile_rows * kGroups : 0;
   }
   i64 filled_row() const { return ceil_div(terms, kFilledGap) * kFilledGap + kFilledGap; }
