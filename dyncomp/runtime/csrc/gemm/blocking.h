@@ -10,8 +10,8 @@ constexpr i64 kRowsPerPiece = 64, kRowsPerFilled = 256;
 constexpr i64 kBlockBytes = 512 << 10;
 /* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
 constexpr i64 kDotRowsMost = 20;
-/* Columns of B that are made at once for dot products, and terms up to which. */
-constexpr i64 kDotColumns = 8, kDotTermsMost = 8192;
+/* Columns of B that are made at once for dot products (whole steps of these), and terms up to which. */
+constexpr i64 kMadeColumns = 8, kDotTermsMost = 8192;
 /* Rows of the result for which packed copies of B are kept, and bytes of B from which on. */
 constexpr i64 kKeptFromRows = 8, kKeptToRows = 2048, kKeptFilledFromRows = 2;
 constexpr i64 kKeptBytes = 64 << 10;
@@ -154,9 +154,9 @@ struct Blocking {
 
   /* Columns of B made for dot products, and elements from one to the next. */
   i64 dot_gap() const { return ceil_div(g.k, kFilledGap) * kFilledGap + kFilledGap; }
-  i64 dot_scratch() const { return g.fill_b ? kDotColumns * dot_gap() : 0; }
+  i64 dot_scratch() const { return g.fill_b ? kMadeColumns * dot_gap() : 0; }
   i64 fill_columns(const Block& at, i64 from, i64 end) const {
-    const i64 count = least(kDotColumns, end - from);
+    const i64 count = least(kMadeColumns, end - from);
     g.fill_b->fill(g.fill_b->context, at.a, dot_gap(), at.index, from, count, 0, g.k);
     return from + count;
   }
@@ -170,12 +170,12 @@ struct Blocking {
       Sum* const to = c_at(at, i);
       i64 made = from; /* columns of B where they are made */
       for (i64 j = from; j < end;) {
-        const bool single = end - j < kDotCols;
+        const i64 cols = dot_columns(high, end - j);
         if (g.fill_b && j == made) made = fill_columns(at, j, end);
-        const Element* const col = g.fill_b ? at.a + (j - from) % kDotColumns * dot_gap() : b + j * g.b_col;
-        const auto run = Self::find_dots_of(high, single);
+        const Element* const col = g.fill_b ? at.a + (j - from) % kMadeColumns * dot_gap() : b + j * g.b_col;
+        const auto run = Self::find_dots_of(high, cols);
         run(g.k, a + i * g.a_row, g.a_row, col, g.fill_b ? dot_gap() : g.b_col, to + j - from, at.c_row);
-        j += single ? 1 : kDotCols;
+        j += cols;
       }
       finished(at, i, high);
     }

@@ -64,7 +64,7 @@ struct BrainProduct : Blocking<BrainProduct, BrainTypes> {
   i64 filled_row() const { return ceil_div(2 * terms, kFilledGap) * kFilledGap + 2 * kFilledGap; }
   i64 a_scratch() const { return g.fill_a ? filled_row() * tile_rows / 2 : pack_a ? terms * tile_rows : 0; }
 
-  static BrainDots find_dots_of(i64 rows, bool single) { return find_brain_dots(rows, single); }
+  static BrainDots find_dots_of(i64 rows, i64 cols) { return find_brain_dots(rows, cols); }
 
   void terms_of_block(const Block& at, i64 p, i64 count) const {
     const i64 single = least(2 * count, g.k - 2 * p);

@@ -107,10 +107,11 @@ __attribute__((noinline)) void brain_dots(i64 k, const Brain* a, i64 a_row, cons
 using BrainDots = void (*)(i64, const Brain*, i64, const Brain*, i64, Sum*, i64);
 
 template <int kRows = kDotRows>
-BrainDots find_brain_dots(i64 rows, bool single) {
+BrainDots find_brain_dots(i64 rows, i64 cols) {
   if constexpr (kRows > 1)
-    if (rows < kRows) return find_brain_dots<kRows - 1>(rows, single);
-  return single ? brain_dots<kRows, 1> : brain_dots<kRows, kDotCols>;
+    if (rows < kRows) return find_brain_dots<kRows - 1>(rows, cols);
+  if (kRows == 1 && cols == kSingleDotCols) return brain_dots<1, kSingleDotCols>;
+  return cols == 1 ? brain_dots<kRows, 1> : brain_dots<kRows, kDotCols>;
 }
 
 /* Two rows of up to 32 elements woven into pairs. */

@@ -181,7 +181,7 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
   }
   i64 filled_row() const { return ceil_div(terms, kFilledGap) * kFilledGap + kFilledGap; }
 
-  static Dots<T> find_dots_of(i64 rows, bool single) { return find_dots<T>(rows, single); }
+  static Dots<T> find_dots_of(i64 rows, i64 cols) { return find_dots<T>(rows, cols); }
 
   /* Where B is read in place, vectors may reach into the next row, what they find there being dropped, but for the
    * last rows of all: these are copied. */

@@ -253,15 +253,21 @@ __attribute__((noinline)) void dots(i64 k, const T* a, i64 a_row, const T* b, i6
 template <class T>
 using Dots = void (*)(i64, const T*, i64, const T*, i64, T*, i64);
 
+/* Rows of dot products that are made at once, and columns; columns of a single row, which waits for memory. */
 constexpr int kDotRows = kVectorBytes == 16 ? 2 : 4, kDotCols = kVectorBytes == 64 ? 4 : 2;
+constexpr int kSingleDotCols = kVectorBytes == 64 ? 8 : kDotCols;
 
-/* The kernel for `rows` rows, and kDotCols columns or one. */
-template <class T>
-Dots<T> find_dots(i64 rows, bool single) {
-  if constexpr (kDotRows == 4) {
-    if (rows == 4) return single ? dots<T, 4, 1> : dots<T, 4, kDotCols>;
-    if (rows == 3) return single ? dots<T, 3, 1> : dots<T, 3, kDotCols>;
-  }
-  if (rows == 2) return single ? dots<T, 2, 1> : dots<T, 2, kDotCols>;
-  return single ? dots<T, 1, 1> : dots<T, 1, kDotCols>;
+/* Columns of `left` that are made at once. */
+inline i64 dot_columns(i64 rows, i64 left) {
+  if (rows == 1 && left >= kSingleDotCols) return kSingleDotCols;
+  return left >= kDotCols ? kDotCols : 1;
+}
+
+/* The kernel for `rows` rows and as many columns as dot_columns says. */
+template <class T, int kRows = kDotRows>
+Dots<T> find_dots(i64 rows, i64 cols) {
+  if constexpr (kRows > 1)
+    if (rows < kRows) return find_dots<T, kRows - 1>(rows, cols);
+  if (kRows == 1 && cols == kSingleDotCols) return dots<T, 1, kSingleDotCols>;
+  return cols == 1 ? dots<T, kRows, 1> : dots<T, kRows, kDotCols>;
 }
