@@ -1,5 +1,5 @@
-/* The walk of a product over blocks of its rows and of its columns, whatever its operands are made of: what product.h and
- * brain.h share. Included once per instruction set. */
+/* The walk of a product over blocks of its rows and of its columns, whatever its operands are made of: what product.h
+ * and brain.h share. Included once per instruction set. */
 
 /* Multiplications that one piece of parallel work should have, pieces that a thread should have, and rows that are
  * worth packing B again for, or making it again. */
@@ -64,7 +64,8 @@ struct Blocking {
   void share_out(i64 products, i64 groups) {
     const i64 wanted = least(num_threads() > 1 ? num_threads() * kPiecesPerThread : 1,
                              ceil_div(products * g.m * g.n * (g.k + 1), kWork));
-    const i64 rows = least(ceil_div(wanted, products * column_blocks), g.m / (g.fill_b ? kRowsPerFilled : kRowsPerPiece));
+    const i64 least_rows = g.fill_b ? kRowsPerFilled : kRowsPerPiece;
+    const i64 rows = least(ceil_div(wanted, products * column_blocks), g.m / least_rows);
     if (rows > row_blocks) row_blocks = least(rows, groups);
     const i64 columns = least(ceil_div(wanted, products * row_blocks), panels);
     if (columns > column_blocks) panels_per_block = ceil_div(panels, columns);

@@ -1,6 +1,6 @@
-/* The loops around the register tiles of bfloat16 (brain_tile.h), in the manner of product.h, over the blocks of blocking.h: a
- * block of B is packed into the second-level cache, then the rows of A go over it. Sums go on from what is in C where
- * terms are left, so that the bits depend on the sizes and strides alone. Included by avx512_bf16.cpp. */
+/* The loops around the register tiles of bfloat16 (brain_tile.h), in the manner of product.h, over the blocks of
+ * blocking.h: a block of B is packed into the second-level cache, then the rows of A go over it. Sums go on from what is
+ * in C where terms are left, so that the bits depend on the sizes and strides alone. Included by avx512_bf16.cpp. */
 
 /* Pairs of terms for which B is packed at once. */
 constexpr i64 kBrainPairs = 512;
@@ -23,7 +23,8 @@ struct BrainProduct : Blocking<BrainProduct, BrainTypes> {
     const i64 wide = ceil_div(g.n, kWidth);
     choose_tiles(ceil_div(wide, ceil_div(wide, kTileVectors)));
     whole = find_brain_tile(tile_rows, tile_vectors);
-    by_dots = !g.fill_a && !g.fill_b && g.m < kDotRowsMost && (g.a_col == 1 || g.k == 1) && g.b_row == 1 && g.b_col != 1;
+    by_dots = !g.fill_a && !g.fill_b && g.m < kDotRowsMost && (g.a_col == 1 || g.k == 1);
+    by_dots = by_dots && g.b_row == 1 && g.b_col != 1;
     pack_a = !g.fill_a && (g.a_col != 1 || g.k % 2 != 0);
     terms = length > 0 ? ceil_div(length, ceil_div(length, kBrainPairs)) : 1;
     cut(products, most(1, kBlockBytes / 4 / terms / panel));

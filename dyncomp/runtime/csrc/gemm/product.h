@@ -43,7 +43,8 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
   using Walk::g, Walk::packed, Walk::by_dots, Walk::terms;
   using Walk::tile_rows, Walk::tile_vectors, Walk::panel, Walk::panels;
   using Walk::rows_per_block, Walk::row_blocks, Walk::panels_per_block, Walk::column_blocks;
-  using Walk::columns, Walk::vectors, Walk::width, Walk::a_of, Walk::b_of, Walk::c_at, Walk::finished;
+  using Walk::columns, Walk::vectors, Walk::width, Walk::packed_size;
+  using Walk::a_of, Walk::b_of, Walk::c_at, Walk::finished;
 
   i64 all; /* terms, with those left out */
   bool pack_a, pack_b, by_panel;
@@ -170,7 +171,7 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     }
   }
 
-  /* Elements of scratch: copies of B (all panels of a block, or the last that is not whole), of a group of rows of A. */
+  /* Elements of scratch: copies of B (all panels of a block, or the last that is not whole), and of some rows of A. */
   i64 b_scratch() const {
     if (by_dots || packed) return 0;
     return pack_b ? terms * panel * panels_per_block + (g.windows ? kSlack<T> : 0) : least(terms, tail) * panel;
