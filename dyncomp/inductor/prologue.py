@@ -45,8 +45,8 @@ LARGE_LEFT = 1 << 19
 # Rows shorter than this are no vectors: a kernel of its own goes through many at a time.
 SHORT_ROW = 32
 # What the runtime packs of the right operand at once (``kBlockBytes``, ``kTerms``).
-BLOCK_BYTES = 512 << 10
-BLOCK_TERMS = 512
+BLOCK_BYTES = 256 << 10
+BLOCK_TERMS = 1024
 # Bytes beside the largest source of an operand that is kept: they are compared at each call. How many arrays.
 SIDE_BYTES = 1 << 16
 MOST_SIDES = 4

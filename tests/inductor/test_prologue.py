@@ -42,6 +42,10 @@ def rectified(x, w, b):
     return np.maximum(x, 0) @ w + b
 
 
+def rectified_by_rows(x, w):
+    return np.maximum(x, 0) @ w.T
+
+
 def normalised(x, w, mean, scale):
     return ((x - mean[:, None]) * scale) @ w
 
@@ -85,10 +89,14 @@ MADE = [
     (quantised, (data(130, 257), small(257, 131), data(131))),
     (quantised, (data(2, 700), small(700, 64), data(64))),
     (of_rows, (data(5, 64), small(48, 64), data(48))),
+    (of_rows, (data(1, 601), small(131, 601), data(131))),
+    (of_rows, (data(4, 300), small(17, 300), data(17))),
+    (of_rows, (data(2, 9000), small(40, 9000), data(40))),
     (of_rows, (data(37, 601), small(131, 601), data(131))),
     (of_rows, (data(37, 601), small(262, 601)[::-2], data(131))),
     (rectified, (data(3000, 64), data(64, 17), data(17))),
     (rectified, (data(1000, 700), data(700, 40), data(40))),
+    (rectified_by_rows, (data(8, 20000), data(33, 20000))),
     (normalised, (data(900, 301), data(301, 70), data(900), data(301))),
     (weight_of_two, (data(30, 50), data(50, 70), data(50, 70))),
     (weight_of_two, (data(30, 50), data(70, 50).T, data(70, 50).T)),

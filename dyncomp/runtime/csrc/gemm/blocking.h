@@ -6,8 +6,9 @@
 constexpr i64 kPiece = 300000;
 constexpr i64 kPiecesPerThread = 4;
 constexpr i64 kRowsPerPiece = 64, kRowsPerFilled = 256;
-/* Bytes of B that a block packs, and of C that it holds where C has no memory: parts of the second-level cache. */
-constexpr i64 kBlockBytes = 512 << 10;
+/* Bytes of B that a block packs, and of C that it holds where C has no memory: parts of the second-level cache, where
+ * the next block's B, asked for ahead, and rows of A find room as well. */
+constexpr i64 kBlockBytes = 256 << 10;
 /* Fewer rows than this times columns that are contiguous along k: dot products, nothing is copied. */
 constexpr i64 kDotRowsMost = 20;
 /* Columns of B that are made at once for dot products (whole steps of these), and terms up to which. */
@@ -19,7 +20,7 @@ constexpr i64 kKeptBytes = 64 << 10;
 constexpr i64 kFilledGap = 16;
 
 /* `Types` names an `Element` of the operands, what is `Packed` of B, a `Sum`, and the multiplications of a piece of
- * work. `Self` says what there is of scratch memory (b_scratch, a_scratch), which dot products there are (find_dots_of),
+ * work. `Self` says what there is of scratch memory (b_scratch, a_scratch), what makes dot products (find_dots_of),
  * and does the terms of a block (terms_of_block). Terms are counted as they are multiplied: one by one, or in pairs. */
 template <class Self, class Types>
 struct Blocking {

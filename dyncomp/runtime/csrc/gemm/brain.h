@@ -1,9 +1,9 @@
 /* The loops around the register tiles of bfloat16 (brain_tile.h), in the manner of product.h, over the blocks of
- * blocking.h: a block of B is packed into the second-level cache, then the rows of A go over it. Sums go on from what is
- * in C where terms are left, so that the bits depend on the sizes and strides alone. Included by avx512_bf16.cpp. */
+ * blocking.h: a block of B is packed into the second-level cache, then the rows of A go over it. Sums go on from what
+ * is in C where terms are left, so that the bits depend on the sizes and strides alone. Included by avx512_bf16.cpp. */
 
-/* Pairs of terms for which B is packed at once. */
-constexpr i64 kBrainPairs = 512;
+/* Pairs of terms for which B is packed at once, and bytes. */
+constexpr i64 kBrainPairs = 512, kBrainBlockBytes = 512 << 10;
 /* Terms of a B that is made, as they are made before they are woven. */
 constexpr i64 kBrainFilledTerms = 64;
 
@@ -27,7 +27,7 @@ struct BrainProduct : Blocking<BrainProduct, BrainTypes> {
     by_dots = by_dots && g.b_row == 1 && g.b_col != 1;
     pack_a = !g.fill_a && (g.a_col != 1 || g.k % 2 != 0);
     terms = length > 0 ? ceil_div(length, ceil_div(length, kBrainPairs)) : 1;
-    cut(products, most(1, kBlockBytes / 4 / terms / panel));
+    cut(products, most(1, kBrainBlockBytes / 4 / terms / panel));
   }
 
   /* -- packing ---------------------------------------------------------------------------- */

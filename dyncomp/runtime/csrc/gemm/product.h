@@ -24,8 +24,10 @@ constexpr i64 kFilledTerms = 64;
 constexpr i64 kSymmetricFrom = 64;
 /* Groups of rows of A that are copied at once: of whole cache lines. */
 constexpr i64 kGroups = 8;
+/* Whether there are tiles whose last vector is half of one. */
+constexpr bool kHalfTiles = kVectorBytes == 64;
 /* Terms summed in registers before C is written; more are summed in equal blocks. */
-constexpr i64 kTerms = 512;
+constexpr i64 kTerms = 1024;
 
 template <class T>
 struct PlainTypes {
@@ -94,10 +96,10 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
     pack_b = !by_dots && (g.windows || g.fill_b || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
     if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
-    const i64 fitting = kBlockBytes / kSize / terms / panel;
+    const i64 fitting = most(1, kBlockBytes / kSize / terms / panel);
     by_panel = goes_by_panel();
     if (by_panel) terms = all;
-    this->cut(products, by_panel ? 1 : !pack_b || fitting < 1 ? kPanelsInPlace : fitting);
+    this->cut(products, by_panel ? 1 : pack_b ? fitting : kPanelsInPlace);
   }
 
   /* All rows meet one panel of B, which stays in the first-level cache, then the next. */
@@ -187,12 +189,19 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
   /* Where B is read in place, vectors may reach into the next row, what they find there being dropped, but for the
    * last rows of all: these are copied. */
   void find_tail() {
-    const i64 beyond = vectors(panels - 1) * Lanes<T>::kWidth - columns(panels - 1);
+    const i64 beyond = reach(panels - 1) - columns(panels - 1);
     tail = beyond == 0 ? 0 : g.b_row > 0 ? least(g.k, ceil_div(beyond, g.b_row)) : g.k;
   }
 
-  /* Whether the vectors of a panel reach beyond it. */
-  bool partial(i64 number) const { return columns(number) < vectors(number) * Lanes<T>::kWidth; }
+  /* Whether the last vector of a panel needs to be no more than half of one. */
+  bool halved(i64 number) const {
+    const i64 most_columns = width(number) - Lanes<T>::kWidth / 2;
+    return kHalfTiles && vectors(number) > 1 && columns(number) <= most_columns && gemm_halves_vectors();
+  }
+
+  /* Columns that the vectors of a panel reach over, and whether these go beyond it. */
+  i64 reach(i64 number) const { return width(number) - (halved(number) ? Lanes<T>::kWidth / 2 : 0); }
+  bool partial(i64 number) const { return columns(number) < reach(number); }
 
   /* Rows of a panel, of `count` from row p on, that are read where they lie; the others are read from a copy. */
   i64 in_place(i64 number, i64 p, i64 count) const {
@@ -224,7 +233,7 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     const i64 end = needed(at, at.row + at.rows);
     i64 j = at.panel;
     if (pack_b && g.b_col == 1 && !g.fill_b && !g.windows) {
-      const bool whole = end < panels || (!partial(panels - 1) && vectors(panels - 1) == tile_vectors);
+      const bool whole = end < panels || columns(panels - 1) == panel;
       const i64 beside = most(0, end - j - !whole);
       pack_beside(b + j * panel, g.b_row, count, beside, panel, terms * panel, at.b);
       j += beside;
@@ -261,7 +270,7 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     const i64 a_col = g.fill_a ? 1 : pack_a ? now.high : g.a_col;
     const Tile<T> run = now.high == tile_rows ? whole : find_tile<T>(now.high, tile_vectors);
     const Into into = p > 0 || adds ? Into::kAdd : Into::kNothing;
-    const bool whole_end = end < panels || (!partial(panels - 1) && vectors(panels - 1) == tile_vectors);
+    const bool whole_end = end < panels || columns(panels - 1) == panel;
     T* to = c_at(at, now.row);
     i64 j = at.panel;
     for (; j < end - !whole_end; ++j, to += panel)
@@ -292,16 +301,16 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
    * a line has elements), of a copy that is too large to stay in the cache, or of the next rows of A. */
   Ahead<T> ahead(const Block& at, const Group& now, i64 j, i64 p, i64 count) const {
     constexpr i64 kLine = 64 / kSize;
-    const Ahead<T> none = {at.b, 0};
     if (packed && packed_size() * kSize > kAheadBytes) return packed_ahead(at, now, j, p, count);
-    if (!by_panel || packed) return pack_b && !g.fill_a && g.a_col == 1 ? rows_ahead(at, now, j, p, count) : none;
+    if (!by_panel || packed) return pack_b ? rows_ahead(at, now, j, p, count) : Ahead<T>{at.b, 0};
     const i64 line = now.number * kLine, column = at.end * panel + line;
-    if (line >= panel || column >= g.n) return none;
+    if (line >= panel || column >= g.n) return {at.b, 0};
     return {b_of(at.index) + column * g.b_col, kLine};
   }
 
   /* The tiles of a group of rows ask for the next group, each for some whole rows. */
   Ahead<T> rows_ahead(const Block& at, const Group& now, i64 j, i64 p, i64 count) const {
+    if (g.fill_a || g.a_col != 1) return {at.b, 0};
     const i64 after = now.row + now.high, high = least(now.high, at.rows - after);
     const i64 each = ceil_div(most(high, 0), at.end - at.panel), row = (j - at.panel) * each;
     const i64 run = row < high ? count / least(each, high - row) : 0; /* terms for a row */
@@ -310,14 +319,14 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     return {a_of(at.index) + (at.row + after + row) * g.a_row + p, step, run, g.a_row - run * step};
   }
 
-  /* The tiles of a block ask for the next one's panels in turn. */
+  /* The tiles of a block ask for the next one's panels in turn, then for rows. */
   Ahead<T> packed_ahead(const Block& at, const Group& now, i64 j, i64 p, i64 count) const {
     constexpr i64 kLine = 64 / kSize;
     const bool last = p + count >= g.k; /* terms; then come other columns */
     const i64 wide = at.end - at.panel, tiles = ceil_div(panel, kLine); /* that ask for one panel */
     const i64 number = now.number * wide + j - at.panel;
     const i64 which = (last ? at.end : at.panel) + number / tiles;
-    if (number >= wide * tiles || which >= panels) return {at.b, 0};
+    if (number >= wide * tiles || which >= panels) return rows_ahead(at, now, j, p, count);
     const i64 row = last ? 0 : p + count;
     return {packed + which * g.k * panel + row * width(which) + number % tiles * count * kLine, kLine};
   }
@@ -326,8 +335,7 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     const i64 high = now.high;
     const i64 a_row = g.fill_a ? filled_row() : pack_a ? 1 : g.a_row;
     const i64 a_col = g.fill_a ? 1 : pack_a ? high : g.a_col;
-    const bool full = high == tile_rows && (j + 1 < panels || vectors(j) == tile_vectors);
-    const Tile<T> run = full ? whole : find_tile<T>(high, vectors(j));
+    const Tile<T> run = find_run(high, j);
     const Ahead<T> next = ahead(at, now, j, p, count);
     const i64 lying = in_place(j, p, count);
     const bool beside = partial(j) && (g.c || p > 0);
@@ -340,6 +348,14 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
       run(count - lying, a + lying * a_col, a_row, a_col, copied(at, j, p), width(j), nullptr, to, to_row,
           lying > 0 ? Into::kGoOn : into, next);
     if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, p > 0 || adds);
+  }
+
+  /* The kernel for a tile of some rows and a panel. */
+  Tile<T> find_run(i64 rows, i64 number) const {
+    if (rows == tile_rows && number + 1 < panels) return whole;
+    if constexpr (kHalfTiles)
+      if (halved(number)) return find_tile<T, Even<T>, true>(rows, vectors(number));
+    return find_tile<T>(rows, vectors(number));
   }
 
   /* A tile that reaches over the last column was computed beside C. */

@@ -19,10 +19,13 @@ struct Lanes {
   static constexpr int kWidth = kVectorBytes / sizeof(T);
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
   typedef T Unaligned __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
+  /* Half of a vector. */
+  typedef T Half __attribute__((vector_size(kVectorBytes / 2)));
+  typedef T UnalignedHalf __attribute__((vector_size(kVectorBytes / 2), aligned(sizeof(T)), may_alias));
 };
 
-/* Adds the halves of each group of 2 * kHalf lanes, of pairs of vectors into one: of the first vector where `lane & kHalf`
- * is 0, of the second elsewhere; then goes on with half of that. */
+/* Adds the halves of each group of 2 * kHalf lanes, of pairs of vectors into one: of the first vector where
+ * `lane & kHalf` is 0, of the second elsewhere; then goes on with half of that. */
 template <class T, int kCount, int kHalf>
 __attribute__((always_inline)) inline void fold_halves(typename Lanes<T>::Vector* lanes) {
   constexpr int kWidth = Lanes<T>::kWidth, kStep = kCount > 1 ? 2 : 1;
@@ -70,7 +73,7 @@ __attribute__((always_inline)) inline T lane_sum(typename Lanes<T>::Vector lanes
 constexpr i64 kAhead = 12;
 
 /* Terms from which on the tile's place in C is asked for before they are summed. */
-constexpr i64 kAskFrom = 96;
+constexpr i64 kAskFrom = 48;
 
 /* A pointer that the compiler keeps in a register of its own: it would make one for each of a tile's addresses, and
  * hold some of these in vector registers. */
@@ -120,28 +123,35 @@ struct Placed {
  * of the terms before. */
 enum class Into { kNothing, kAdd, kGoOn };
 
-/* c[kRows][kVectors * width] = (or +=) sum over p of a[., p] * b[p, .]; rows of b are contiguous. */
-template <class T, int kRows, int kVectors, class Right>
+/* c[kRows][kVectors * width] = (or +=) sum over p of a[., p] * b[p, .]; rows of b are contiguous. With kHalf the last
+ * vector is half of one: on processors that run vectors in halves that takes half of the time. */
+template <class T, int kRows, int kVectors, class Right, bool kHalf = false>
 __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, const T* from, i64 b_row,
                                     const i64* places, T* c, i64 c_row, Into into, Ahead<T> next) {
   using Vector = typename Lanes<T>::Vector;
   using Unaligned = typename Lanes<T>::Unaligned;
   constexpr int kWidth = Lanes<T>::kWidth;
+  using Half = typename Lanes<T>::Half;
+  using UnalignedHalf = typename Lanes<T>::UnalignedHalf;
+  constexpr int kWhole = kVectors - kHalf;
   Right b(from, b_row, places);
-  Vector sums[kRows][kVectors];
+  Vector sums[kRows][kWhole];
+  Half ends[kRows];
   if (into == Into::kGoOn) {
     T* row = c;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) sums[i][j] = *reinterpret_cast<Unaligned*>(row + j * kWidth);
+      for (int j = 0; j < kWhole; ++j) sums[i][j] = *reinterpret_cast<Unaligned*>(row + j * kWidth);
+      if constexpr (kHalf) ends[i] = *reinterpret_cast<UnalignedHalf*>(row + kWhole * kWidth);
       step(row, c_row);
     }
   } else {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) sums[i][j] = Vector{};
+      for (int j = 0; j < kWhole; ++j) sums[i][j] = Vector{};
+      if constexpr (kHalf) ends[i] = Half{};
     }
   }
   if (k >= kAskFrom) {
@@ -161,17 +171,20 @@ __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, con
     const i64 end = least(k, p + run);
     for (; p < end; ++p) {
       const T *const now = b.now(), *const ahead = b.ahead();
-      Vector right[kVectors];
+      Vector right[kWhole];
+      Half end_of_right;
 #pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) {
-        right[j] = *reinterpret_cast<const Unaligned*>(now + j * kWidth);
-        __builtin_prefetch(ahead + j * kWidth);
-      }
+      for (int j = 0; j < kWhole; ++j) right[j] = *reinterpret_cast<const Unaligned*>(now + j * kWidth);
+      if constexpr (kHalf) end_of_right = *reinterpret_cast<const UnalignedHalf*>(now + kWhole * kWidth);
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) __builtin_prefetch(ahead + j * kWidth);
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) {
-        const Vector left = rows[i / 3][i % 3 * a_row] - Vector{}; /* a broadcast: x - 0 is x, whatever x */
+        const T element = rows[i / 3][i % 3 * a_row];
+        const Vector left = element - Vector{}; /* a broadcast: x - 0 is x, whatever x */
 #pragma GCC unroll 16
-        for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
+        for (int j = 0; j < kWhole; ++j) sums[i][j] += left * right[j];
+        if constexpr (kHalf) ends[i] += (element - Half{}) * end_of_right;
       }
       __builtin_prefetch(next.from, 0, 2);
       step(next.from, next.step);
@@ -184,9 +197,13 @@ __attribute__((noinline)) void tile(i64 k, const T* a, i64 a_row, i64 a_col, con
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
-    for (int j = 0; j < kVectors; ++j) {
+    for (int j = 0; j < kWhole; ++j) {
       Unaligned* const to = reinterpret_cast<Unaligned*>(c + j * kWidth);
       *to = into == Into::kAdd ? sums[i][j] + *to : sums[i][j];
+    }
+    if constexpr (kHalf) {
+      UnalignedHalf* const to = reinterpret_cast<UnalignedHalf*>(c + kWhole * kWidth);
+      *to = into == Into::kAdd ? ends[i] + *to : ends[i];
     }
     step(c, c_row);
   }
@@ -201,20 +218,20 @@ constexpr int most_rows(i64 vectors) {
   return fitting < kTileRowsMost ? fitting : kTileRowsMost;
 }
 
-template <class T, class Right, int kVectors, int kRows>
+template <class T, class Right, bool kHalf, int kVectors, int kRows>
 Tile<T> tile_of_rows(i64 rows) {
-  if constexpr (kRows == 1)
-    return tile<T, 1, kVectors, Right>;
-  else
-    return rows == kRows ? tile<T, kRows, kVectors, Right> : tile_of_rows<T, Right, kVectors, kRows - 1>(rows);
+  if constexpr (kRows > 1)
+    if (rows < kRows) return tile_of_rows<T, Right, kHalf, kVectors, kRows - 1>(rows);
+  return tile<T, kRows, kVectors, Right, kHalf>;
 }
 
-/* The kernel for a tile of `rows` rows, at most most_rows(vectors), and `vectors` vectors. */
-template <class T, class Right = Even<T>, int kVectors = kTileVectors>
+/* The kernel for a tile of `rows` rows, at most most_rows(vectors), and `vectors` vectors (with kHalf two or more, the
+ * last of them half of one). */
+template <class T, class Right = Even<T>, bool kHalf = false, int kVectors = kTileVectors>
 Tile<T> find_tile(i64 rows, i64 vectors) {
-  if constexpr (kVectors > 1)
-    if (vectors < kVectors) return find_tile<T, Right, kVectors - 1>(rows, vectors);
-  return tile_of_rows<T, Right, kVectors, most_rows(kVectors)>(rows);
+  if constexpr (kVectors > 1 + kHalf)
+    if (vectors < kVectors) return find_tile<T, Right, kHalf, kVectors - 1>(rows, vectors);
+  return tile_of_rows<T, Right, kHalf, kVectors, most_rows(kVectors)>(rows);
 }
 
 /* c[kRows][kCols] = sum over p of a[., p] * b[p, .], where both are contiguous along p: no packing at all. */
