@@ -100,7 +100,16 @@ def test_any_layout(
 @pytest.mark.parametrize("dtype", sorted(LETTERS))
 @pytest.mark.parametrize("layouts", [("rows", "rows"), ("rows", "columns"), ("columns", "rows")])
 @pytest.mark.parametrize(
-    "sizes", [(3, 70, 5000), (150, 70, 5000), (700, 130, 40), (40, 1000, 130), (49, 200, 900), (1, 9001, 700)]
+    "sizes",
+    [
+        (3, 70, 5000),
+        (150, 70, 5000),
+        (700, 130, 40),
+        (40, 1000, 130),
+        (49, 200, 900),
+        (1, 9001, 700),
+        (1, 700, 301),
+    ],
 )
 def test_more_than_a_block(
     name: str, dtype: str, layouts: tuple[str, str], sizes: tuple[int, int, int]
