@@ -108,7 +108,7 @@ def filtering(tracer: Tracer, cls: type, function: Value, iterable: Value, wante
 
 
 def _is_by_index(cls: type) -> bool:
-    """Whether ``reversed`` goes through tuples of this class as through others: nothing of it is said anew."""
+    """Whether ``reversed`` goes through tuples of this class as through any."""
     members = [getattr_static(cls, name, None) for name in ("__reversed__", "__len__", "__getitem__")]
     return all(type(member) in (type(None), type(tuple.__len__)) for member in members)
 
