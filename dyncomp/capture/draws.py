@@ -67,7 +67,8 @@ def is_generator(obj: Any) -> bool:
 def is_drawing(method: Any) -> bool:
     """Whether a bound method is one that draws, of a generator."""
     owner, function = method.__self__, method.__func__
-    known = _signatures(type(owner)) if is_generator(owner) else {}
+    cls: type = type(owner)
+    known = _signatures(cls) if is_generator(owner) else {}
     name = getattr(function, "__name__", "") if known else ""
     return name in known and vars(type(owner))[name] is function
 
@@ -88,7 +89,7 @@ class RandomSourceValue(OpaqueValue):
     """One of NumPy's generators of random numbers."""
 
     def getattr(self, tracer: Tracer, name: str) -> Value:
-        if name in _signatures(type(self.obj)):
+        if name in _signatures(self.pytype):
             return DrawingMethodValue(self, name)
         found: Value = super().getattr(tracer, name)
         return found
@@ -362,7 +363,7 @@ def drawn_array(tracer: Tracer, call: DrawingCall) -> ArrayRef:
     """What a function of a library draws, for one of its rules."""
     args, kwargs = (_argument(tracer, call.args), _argument(tracer, call.kwargs))
     draw = _new_draw(tracer, call.function, call.owner, call.keep, args, kwargs)
-    return _input(tracer, draw, call.type, call.pytype, call.frontend, call.example).ref
+    return _input(tracer, draw, call.result, call.pytype, call.frontend, call.example).ref
 
 
 def _argument(tracer: Tracer, given: Any) -> Any:

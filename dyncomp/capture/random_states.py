@@ -42,7 +42,8 @@ def keep_state(kept: list[Any], generator: Any) -> None:
     bits = generator._bit_generator if is_legacy else generator.bit_generator
     if type(bits) not in _SIZES and type(bits) not in _OTHERS:
         raise TypeError("a bit generator of the program's own")
-    if not _can_be_copied(type(bits), is_legacy):
+    cls: type = type(bits)
+    if not _can_be_copied(cls, is_legacy):
         _keep_slowly(kept, generator, bits, is_legacy)
         return
     copies = _copies(bits)
