@@ -241,7 +241,7 @@ def memory_of(builder: GraphBuilder, var: Var) -> str:
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawingCall:
     """A library's function that draws random numbers: ``function(*args, **kwargs)`` gives an array of this
-    type (``result``) and looks at none. ``keep(kept, owner)`` notes the state of what it draws from, as a pair
+    type (``result``) and looks at none. ``keep(kept, owner)`` notes the state of what it draws from: a pair
     of a function and what that is given to put it back. ``example()``: an array like it."""
 
     function: Callable[..., Any]
