@@ -34,6 +34,8 @@ def is_native_loop(tracer: Any, frame: Any, loop: Loop) -> bool:
         return False
     known = [name for name in frame.locals if name in loop.read]
     local = {name: _kind(frame.locals[name]) for name in known}
+    full = {name: cell.contents for name, cell in frame.cells.items() if cell.contents is not None}
+    local.update({name: _kind(contents) for name, contents in full.items()})
     stack = [_kind(value) for value in frame.stack]
     return is_scalar_loop(frame.code, loop, local, stack, frame.globals[0])
 
