@@ -83,7 +83,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A transposed copy, in parts: ``rows`` and ``columns`` are the blocks of the source's, whose elements are
+    """A transposed copy, in parts: ``rows`` and ``columns`` are blocks of the source's, whose elements are
     contiguous along columns. Of the source and of the target: buffer, start, and the step from row to row."""
 
     source: tuple[str, Index, Dim]
