@@ -1,4 +1,4 @@
-"""Convolutions of bfloat16 in graphs: which are done on it, what is joined to them, and that they are right."""
+"""Convolutions of bfloat16 in graphs: which are done on it, and that they are right."""
 
 from __future__ import annotations
 

@@ -158,8 +158,8 @@ def _are_slices(image: Var, kernels: Var) -> bool:
 
 
 def _by_slices(tx: TraceContext, image: Var, kernels: Var, steps: Sizes, pads: Sizes, gaps: Sizes) -> Var:
-    """Each slice of the result is an image over two dimensions, whose channels are those of the slices that it
-    sees: these are copied side by side, each as often as it is seen."""
+    """Each slice of the result is an image over two dimensions, whose channels are those of the slices that
+    it sees: these are copied side by side, each as often as it is seen."""
     batch, channels, deep, *sizes = (int(d) for d in image.shape)
     count, _, taps, *kernel = (int(d) for d in kernels.shape)
     if pads[0]:
