@@ -1,4 +1,4 @@
-/* Products of bfloat16 for AVX-512 with AVX512_BF16. */
+/* Products and convolutions of bfloat16 for AVX-512 with AVX512_BF16. */
 #include <cstddef>
 
 #include "../kept.h"
@@ -17,6 +17,8 @@ namespace {
 
 #include "pack.h"
 
+#include "windows.h"
+
 #include "blocks.h"
 
 #include "blocking.h"
@@ -25,8 +27,18 @@ namespace {
 
 #include "brain.h"
 
+#include "terms.h"
+
+#include "brain_terms.h"
+
+#include "shifts.h"
+
+#include "places.h"
+
+#include "brain_windows.h"
+
 }  // namespace
 
-int multiply_brain(const Gemm* gemm) { return multiply_pairs(gemm); }
+int multiply_brain(const Gemm* gemm) { return gemm->windows ? convolve_pairs(*gemm) : multiply_pairs(gemm); }
 }  // namespace dyncomp
 #endif

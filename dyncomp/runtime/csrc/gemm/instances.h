@@ -16,6 +16,8 @@ namespace {
 
 #include "product.h"
 
+#include "terms.h"
+
 #include "planes.h"
 
 #include "shifts.h"
