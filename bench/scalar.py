@@ -22,6 +22,7 @@ import numpy as np
 
 from . import machine
 from .scalar_cases import CASES, Case
+from .scalar_fresh_cases import CASES as FRESH
 from .scalar_survey_cases import CASES as SURVEY
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -129,7 +130,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DYNCOMP_CACHE_DIR"] = folder
         _measure(CASES[-1])  # imports, and what is made once
-        for title, cases in (("", CASES), ("## Survey", SURVEY)):
+        for title, cases in (("", CASES), ("## Survey", SURVEY), ("## Seen once", FRESH)):
             chosen = [case for case in cases if given.only in case.name]
             if chosen:
                 lines += [title, "", *_HEAD] if title else _HEAD

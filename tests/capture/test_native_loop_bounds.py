@@ -181,3 +181,19 @@ def test_types_change_in_the_first_steps():
     check(recurrence, range(4), R.random(12), 8, 0, 0, left=False)
     check(recurrence, range(4), R.integers(0, 9, 12), 9, 0, 0, left=False)
     check(recurrence, range(4), R.integers(0, 9, 11).tolist(), 9, 0, 0, left=True)
+
+
+def halves(it, x, n, out):
+    for i in it:
+        for j in range(n // 2):
+            out[i] += x[i + j + n // 2] - x[j + (n >> 1)] * x[(i + n) // 4]
+    return out
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 7, -3, 2**31, 2**62])
+def test_halves(n):
+    size = n if abs(n) < 9 else 3
+    check(halves, range(3), R.random(12), size, np.zeros(3), left=False)
+    check(halves, range(-3, 4), R.random(7), size, np.zeros(4))
+    if n > 9:
+        check(halves, range(1), R.random(7), n, np.zeros(4))

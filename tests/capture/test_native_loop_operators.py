@@ -30,10 +30,12 @@ FUNCTIONS = [
         "sin", "cos", "tan", "asin", "acos", "atan",
         "sinh", "cosh", "tanh", "asinh", "exp", "expm1", "log1p", "sqrt", "log",
         "log2", "log10", "fabs", "erf", "erfc", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite",
+        "degrees", "radians", "hypot", "gamma", "lgamma", "ulp", "acosh", "atanh", "isqrt",
     )
 ]  # fmt: skip
 PAIRED = ["math.atan2(x, y)", "math.copysign(x, y)", "math.fmod(x, y)", "math.pow(x, y)", "math.gcd(x, y)",
-          "min(x, y)", "max(x, y)", "divmod(x, y)"]  # fmt: skip
+          "min(x, y)", "max(x, y)", "divmod(x, y)", "math.hypot(x, y)", "math.log(x, y)", "math.lcm(x, y)",
+          "math.remainder(x, y)", "math.nextafter(x, y)"]  # fmt: skip
 
 
 def make(expression, names="x, y"):

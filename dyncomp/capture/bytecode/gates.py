@@ -62,7 +62,7 @@ _EFFECTS = frozenset(
 # with these in it a loop is not compiled whole
 # fmt: off
 _NEVER_COMPILED = frozenset((
-    "DELETE_FAST", "LOAD_FAST_AND_CLEAR", "MAKE_CELL", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF",
+    "DELETE_FAST", "LOAD_FAST_AND_CLEAR", "MAKE_CELL", "STORE_DEREF", "DELETE_DEREF",
     "LOAD_CLOSURE", "MAKE_FUNCTION", "LOAD_BUILD_CLASS", "IMPORT_NAME", "IMPORT_FROM", "BUILD_MAP",
     "BUILD_SET", "BUILD_STRING", "BUILD_CONST_KEY_MAP", "FORMAT_VALUE", "CONVERT_VALUE",
     "CALL_FUNCTION_EX", "BEFORE_WITH", "LIST_APPEND", "SET_ADD", "MAP_ADD", "STORE_ATTR", "DELETE_ATTR",
@@ -76,7 +76,8 @@ _NEVER_COMPILED = frozenset((
 class LoopFacts:
     """What a gate before ``loop`` needs to know.
 
-    ``names`` are the locals that the loop touches, ``changed`` those of them that it assigns. ``read`` are
+    ``names`` are the locals that the loop touches and the ``cells`` that it reads (it assigns none of those;
+    they may be empty), ``changed`` those that it assigns. ``read`` are
     those whose values it may read before it assigns any; of these, ``unsure`` may be unbound. ``places`` are
     the instructions at which control may come back, ``depths`` how many values are on the stack there above
     what the loop found (without its iterator).
@@ -87,6 +88,7 @@ class LoopFacts:
     changed: tuple[str, ...]
     read: frozenset[str]
     unsure: frozenset[str]
+    cells: frozenset[str]
     places: tuple[int, ...]
     depths: tuple[int, ...]
 
@@ -116,16 +118,18 @@ def _facts(code: CanonicalCode, loop: Loop) -> LoopFacts | None:
         return None
     flow = Flow.of(code)
     touched = [i.arg for i in inside if i.op in ("LOAD_FAST", "STORE_FAST") and i.arg in flow.bit]
-    names = flow.members(flow.mask(touched))
-    read = _read_before_assigned(flow, loop)
+    cells = frozenset([i.arg for i in inside if i.op == "LOAD_DEREF"])
+    names = (*flow.members(flow.mask(touched)), *sorted(cells))
+    read = cells.union(_read_before_assigned(flow, loop))
     sure = set(flow.members(flow.assigned()[loop.header]))
     places = sorted(_places(code, loop), key=lambda at: (_depth(code, loop, at), at))
     return LoopFacts(
         loop=loop,
         names=names,
         changed=tuple(name for name in names if name in loop.stored),
-        read=frozenset(read),
-        unsure=frozenset(read).difference(sure),
+        read=read,
+        unsure=read.difference(sure),
+        cells=cells,
         places=tuple(places),
         depths=tuple(_depth(code, loop, at) for at in places),
     )
@@ -311,7 +315,7 @@ class _Writer:
         for name in sorted(facts.unsure):
             missing, done = Label(), Label()
             assembly.catch = Catch(missing, facts.loop.depth, False)
-            assembly.emit("LOAD_FAST", name)
+            assembly.emit("LOAD_DEREF" if name in facts.cells else "LOAD_FAST", name)
             assembly.catch = around
             assembly.emit("JUMP", done)
             assembly.mark(missing)

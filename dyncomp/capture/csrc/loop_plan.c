@@ -356,12 +356,12 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
         }
         at->i = PyLong_AsLongLongAndOverflow(value, &overflow);
         return overflow ? NULL : at + 1;
-    case 'k': /* one number */
+    case 'k': /* a number from a to b */
         if (!PyLong_CheckExact(value)) {
             return NULL;
         }
         at->i = PyLong_AsLongLongAndOverflow(value, &overflow);
-        return overflow || at->i != in->a ? NULL : at + 1;
+        return overflow || at->i < in->a || at->i > in->b ? NULL : at + 1;
     case 'f':
         if (!PyFloat_CheckExact(value)) {
             return NULL;
@@ -375,7 +375,8 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
         at->i = value == Py_True;
         return at + 1;
     case 'n': return value == Py_None ? at : NULL;
-    case 'u': return value == in->object ? at : NULL;
+    case 'u': /* one object */
+        return value == in->object ? at : NULL;
     case 'o':
         if ((PyObject *)Py_TYPE(value) != in->object) {
             return NULL;
@@ -450,6 +451,9 @@ holds(PyObject *assumption)
             return function->func_code == found;
         }
         return PyUnicode_CompareWithASCIIString(name, "__defaults__") == 0 && defaults == found;
+    }
+    if (PyCell_Check(holder)) {
+        return PyCell_GET(holder) == found;
     }
     if (PyDict_Check(holder)) {
         return is_member(holder, name, found, true);

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 Symbol = tuple[Any, ...]
 """``("item", depth)``: the current number of the iterator at that depth of the stack; ``("held", local,
-depth)``: what the local holds, as long as that iterator is on the stack."""
+depth)``: what the local holds, as long as that iterator is on the stack; ``("shifted", form, bits, depth)``:
+a sum of such, of iterators up to that depth, without its lowest bits (``n // 2``)."""
 Monomial = tuple[Symbol, ...]
 
 _MOST_TERMS = 4
@@ -63,7 +64,17 @@ def _all_terms(form: Form) -> Iterable[tuple[Monomial, int]]:
 
 
 def is_linear(form: Form, item: Symbol) -> bool:
+    if any(found[0] == "shifted" and item in found[1].symbols for found in form.symbols):
+        return False
     return all(monomial.count(item) <= 1 for monomial, _ in form.terms)
+
+
+def shifted(form: Form, bits: int) -> Form | None:
+    """``form >> bits``; None where it is no form."""
+    plain = form.terms and form.degree == 1 and not any(found[0] == "shifted" for found in form.symbols)
+    if not plain:
+        return None
+    return symbol(("shifted", form, bits, max(found[-1] for found in form.symbols)))
 
 
 class Bounds:
@@ -116,8 +127,20 @@ class Bounds:
     def _symbols(self, form: Form) -> None:
         limit = _FAR if form.degree <= 1 else _NARROW
         for found in sorted(form.symbols):
-            if found[0] == "held":
-                self._add(f"(u64){self.text(found)} + {limit}ULL < {2 * limit}ULL")
+            if found[0] == "shifted":
+                self._symbols(found[1])
+            if found[0] != "item":
+                self._add(f"(u64){self._text(found)} + {limit}ULL < {2 * limit}ULL")
+
+    def _text(self, found: Symbol) -> str:
+        if found[0] == "shifted":
+            return f"({self._value(found[1], '')} >> {found[2]})"
+        return self.text(found)
+
+    def _low(self, found: Symbol) -> int | None:
+        if found[0] == "shifted":
+            return 0 if self._is_natural(found[1]) else None
+        return self.low(found)
 
     def _slope(self, form: Form) -> int | None:
         """The coefficient of the loop's own number; None where it is none of known sign."""
@@ -132,7 +155,7 @@ class Bounds:
     def _value(self, form: Form, item: str) -> str:
         products = []
         for monomial, number in form.terms:
-            factors = [item if found == self.item else self.text(found) for found in monomial]
+            factors = [item if found == self.item else self._text(found) for found in monomial]
             if form.degree > 1:
                 factors[0] = f"(__int128){factors[0]}"
             if number != 1:
@@ -146,7 +169,7 @@ class Bounds:
         """Whether it is never negative, as nothing in it is."""
         if form.offset < 0 or any(number < 0 for _, number in form.terms):
             return False
-        lows = [self.low(found) for found in form.symbols]
+        lows = [self._low(found) for found in form.symbols]
         return all(low is not None and low >= 0 for low in lows)
 
 

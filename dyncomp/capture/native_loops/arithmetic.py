@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from .affine import Form, combine
+from .affine import Form, combine, shifted
 from .block import Block
-from .kinds import BOOL, COMPLEX, FLOAT, INT, KIND_OF_TYPE, NP_BOOL, Kind, Value
+from .kinds import BOOL, COMPLEX, FLOAT, INT, KIND_OF_TYPE, NP_BOOL, Compared, Kind, Value
+from .ranges import compared
 from .walk import Stop
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -141,7 +142,10 @@ def _int_divide(b: Block, op: str, x: Value, y: Value) -> Value:
     if op == "%":
         ends = (min(low + 1, 0), max(high - 1, 0))
         if low > 0 and bounds(x)[0] >= 0:
-            return b.new(INT, f"{x.text} % {y.text}", 0, min(ends[1], bounds(x)[1]))
+            rest = f"{x.text} % {y.text}"
+            if y.constant is None:  # counters that go round are mostly less
+                rest = f"{x.text} < {y.text} ? {x.text} : {rest}"
+            return b.new(INT, rest, 0, min(ends[1], bounds(x)[1]))
         return b.new(INT, f"floor_mod({x.text}, {y.text})", *ends)
     if low > 0:
         ends = (min(bounds(x)[0], 0), max(bounds(x)[1], 0))
@@ -155,7 +159,13 @@ def _by_power_of_two(b: Block, op: str, x: Value, power: int) -> Value:
     low, high = bounds(x)
     if op == "%":
         return b.new(INT, f"{x.text} & {power - 1}LL", 0, power - 1)
-    return b.new(INT, f"{x.text} >> {power.bit_length() - 1}", low // power, high // power)
+    return _shifted(b, x, power.bit_length() - 1)
+
+
+def _shifted(b: Block, x: Value, bits: int) -> Value:
+    low, high = bounds(x)
+    fact = shifted(x.fact, bits) if isinstance(x.fact, Form) and bits else None
+    return Value(INT, (b.temp("i64", f"{x.text} >> {bits}"),), fact, low >> bits, high >> bits)
 
 
 def _int_true_divide(b: Block, op: str, x: Value, y: Value) -> Value:
@@ -186,6 +196,8 @@ def _int_shift(b: Block, op: str, x: Value, y: Value) -> Value:
     (a, c), (d, e) = bounds(x), bounds(y)
     if d < 0:
         b.check(f"{y.text} >= 0", "a negative shift")
+    if op == ">>" and y.constant is not None and y.constant < 64:
+        return _shifted(b, x, y.constant)
     if op == ">>":
         amount = y.text if e < 64 else f"({y.text} > 63 ? 63 : {y.text})"
         least = min(max(d, 0), 63)
@@ -321,6 +333,8 @@ def compare(b: Block, op: str, left: Value, right: Value) -> Value:
     if _is_integer(left) and _is_integer(right):
         if "u64" in (left.kind.parts[0][1], right.kind.parts[0][1]) and left.kind != right.kind:
             raise Stop("a comparison of signed and unsigned numbers")
+        if kind == BOOL:
+            return _compare_ints(b, op, as_int(b, left), as_int(b, right))
         if left.kind.code == right.kind.code:
             return b.new(kind, f"{left.text} {op} {right.text}")
         return b.new(kind, f"(i64){left.text} {op} (i64){right.text}")
@@ -331,6 +345,13 @@ def compare(b: Block, op: str, left: Value, right: Value) -> Value:
         return b.new(BOOL, f"{as_double(b, left)} {op} {as_double(b, right)}")
     common = result_kind(operator.add, left.kind, right.kind)
     return b.new(NP_BOOL, f"{convert(b, left, common)} {op} {convert(b, right, common)}")
+
+
+def _compare_ints(b: Block, op: str, x: Value, y: Value) -> Value:
+    known = compared(op, bounds(x), bounds(y))
+    if known is not None:
+        return b.walker.constant(known)
+    return Compared(b.temp("bool", f"{x.text} {op} {y.text}"), op, x, y)
 
 
 def _is_integer(value: Value) -> bool:

@@ -13,14 +13,17 @@ from .kinds import (
     UNBOUND_KIND,
     UNBOUND_VALUE,
     Access,
+    Compared,
     Fact,
     IterDetail,
     Kind,
     Value,
     is_named_view,
     iter_kind,
+    moved,
 )
-from .walk import Leave, Scope, Stop, Version, Walker, clean
+from .ranges import narrowed
+from .walk import Leave, Scope, Stop, Version, Walker, clean, interval
 
 Handler = Callable[["Block", Instr], None]
 HANDLERS: dict[str, Handler] = {}
@@ -55,6 +58,8 @@ class Block:
         self.index = version.index
         self.at = -1
         """The last instruction that was followed."""
+        self.age = 0
+        """How many objects may have been let go of: see ``lists``."""
         self.done = False
         self.env = dict(version.env)
         self.stack: list[Value] = []
@@ -177,8 +182,8 @@ class Block:
             kinds = tuple(value.kind for value in stack)
             return f"goto {walker.leave(Leave(index, kinds, ''), stack)};"
         for depth, value in enumerate(stack):
-            moved = walker.stack_value(depth, value).parts != value.parts
-            if value.kind.family == "iter" and moved:
+            is_elsewhere = walker.stack_value(depth, value).parts != value.parts
+            if value.kind.family == "iter" and is_elsewhere:
                 raise Stop("an iterator that moves on the stack")
         if not _opens(scope, index, stack) or stack[-1].kind.detail.facts is not None:
             return self._go(scope, index, stack)
@@ -197,8 +202,8 @@ class Block:
         lines: list[str] = []
         opens = _opens(scope, index, stack)
         inside = stack[:-1] if opens else stack
-        stack = [Value(v.kind, v.parts, _fact_on_stack(v, inside)) for v in stack]
-        env = {slot: Value(v.kind, v.parts, _valid(v.fact, inside)) for slot, v in self.env.items()}
+        stack = [moved(v, v.parts, _fact_on_stack(v, inside)) for v in stack]
+        env = {slot: moved(v, v.parts, _valid(v.fact, inside)) for slot, v in self.env.items()}
         if opens and (stack[-1].kind.detail.facts or walker.probing == len(inside)):
             env = _held(scope, index, len(inside), env)
         leave = self._carried_leave(scope, stack, lines)
@@ -337,6 +342,35 @@ class Block:
                 self.walker.requests.add(access)
         return any(v.kind.family == "iter" and access in (v.kind.detail.facts or ()) for v in self.stack)
 
+    def goto_where(self, index: int, condition: Value, holds: bool) -> str:
+        """``goto`` on one side of a branch: what is compared is between other numbers there."""
+        if isinstance(condition, Compared):
+            op, left, right = condition.op, condition.left, condition.right
+        elif condition.kind == INT:
+            op, left, right = "!=", condition, self.walker.constant(0)
+        else:
+            return self.goto(index)
+        env, stack = self.env, self.stack
+        found = narrowed(op, interval(left), interval(right), holds)
+        self.env, self.stack = dict(env), list(stack)
+        for value, (low, high) in zip((left, right), found):
+            self._narrow(value, low, high)
+        text = self.goto(index)
+        self.env, self.stack = env, stack
+        return text
+
+    def _narrow(self, known: Value, low: int, high: int) -> None:
+        """Wherever this int is, it is between these numbers."""
+        found = Value(INT, known.parts, None, low, high)
+        if known.constant is not None:
+            return
+        for slot, value in self.env.items():
+            if value.kind == INT and value.parts == known.parts:
+                self.env[slot] = moved(found, value.parts, value.fact)
+        for depth, value in enumerate(self.stack):
+            if value.kind == INT and value.parts == known.parts:
+                self.stack[depth] = moved(found, value.parts, value.fact)
+
     # -- truth ------------------------------------------------------------------------------------------
     def truth(self, value: Value) -> str:
         """A C condition for the truth of ``value``; "true" or "false" where it is known."""
@@ -381,7 +415,7 @@ def _held(scope: Scope, header: int, depth: int, env: dict[str, Value]) -> dict[
     found = dict(env)
     for slot, value in env.items():
         if value.kind == INT and value.fact is None and slot not in stores:
-            found[slot] = Value(INT, value.parts, symbol(("held", slot, depth)))
+            found[slot] = moved(value, value.parts, symbol(("held", slot, depth)))
     return found
 
 

@@ -29,9 +29,11 @@ class CodeFacts:
     stored: frozenset[str]
 
 
-Known = tuple[tuple[str, int], ...]
-"""Locals that a loop does not assign and what they hold: small numbers that it is compiled for."""
+Known = tuple[tuple[str, "int | None"], ...]
+"""Locals that a loop does not assign and what they hold: small numbers that it is compiled for; None: some
+number from 1 to ``MOST_OF_SMALL``."""
 MOST_STEPS = 8
+MOST_OF_SMALL = 2**31 - 1
 _MOST_INSTRUCTIONS = 600
 
 
@@ -70,7 +72,7 @@ def facts_of(code: CanonicalCode, header: int = -1, unrolls: bool = True, known:
     )
 
 
-def _unrolled(code: CanonicalCode, loops: dict[int, Loop], known: dict[str, int]) -> dict[int, int]:
+def _unrolled(code: CanonicalCode, loops: dict[int, Loop], known: dict[str, int | None]) -> dict[int, int]:
     """Loops over a few constants, with none inside but such, and the instructions of all of their steps."""
     found: dict[int, int] = {}
     for header, loop in sorted(loops.items(), key=lambda entry: len(entry[1].body)):
@@ -99,7 +101,7 @@ def _limits(code: CanonicalCode, header: int) -> list[Instr]:
     return list(given) if called.op == "LOAD_GLOBAL" and called.arg == "range" else []
 
 
-def _constant_steps(code: CanonicalCode, header: int, known: dict[str, int]) -> int:
+def _constant_steps(code: CanonicalCode, header: int, known: dict[str, int | None]) -> int:
     """How many items a loop goes over: constants, or a range of constants; 0 where that is not told."""
     before = code.instructions[max(header - 2, 0) : header]
     if len(before) == 2 and before[-1].op == "GET_ITER" and before[-2].op == "LOAD_CONST":

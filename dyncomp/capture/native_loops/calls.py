@@ -12,7 +12,7 @@ import numpy as np
 
 from ..bytecode.instr import CO_NEWLOCALS, CO_OPTIMIZED
 from ..pyver import decode
-from . import arrays, complexes, creation, draws, iterators, lists, rows, slices, texts
+from . import arrays, by_python, complexes, creation, draws, iterators, lists, rows, slices, texts
 from .arithmetic import as_double, as_int, binary, bounds, compare, is_number, result_kind
 from .block import Block
 from .blocks import facts_of
@@ -28,6 +28,7 @@ from .kinds import (
     TupleValue,
     Value,
     is_plain_function,
+    moved,
     named,
     progress,
     range_kind,
@@ -112,7 +113,7 @@ def _inline(
         if scope.code.known.get("of") is code:
             raise Stop(f"recursion of {code.co_name}")
         scope = scope.parent
-    if depth > _DEEPEST or function.__closure__ or function.__kwdefaults__ or code.co_kwonlyargcount:
+    if depth > _DEEPEST or function.__kwdefaults__ or code.co_kwonlyargcount:
         raise Stop(f"a call of {code.co_name}")
     if code.co_flags & ~_PLAIN_FLAGS or code.co_cellvars:
         raise Stop(f"a call of {code.co_name}")
@@ -123,7 +124,7 @@ def _inline(
         held = b.walker.slot_value(slot, value.kind)
         for variable, text in zip(held.parts, value.parts):
             b.line(f"{variable} = {text};")
-        b.env[slot] = Value(value.kind, value.parts, value.fact)
+        b.env[slot] = moved(value, value.parts, value.fact)
     b.done = True
     b.line(b.goto(0, b.stack[: len(b.stack) - taken], inner))
 
@@ -164,9 +165,10 @@ def _scope_of(b: Block, function: types.FunctionType, base: int) -> Scope:
 
     def make(number: int) -> Scope:
         facts = facts_of(canonical, -1, b.walker.subject.unrolls)
-        return Scope(number, canonical, facts, function.__globals__, parent, return_at, base)
+        cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+        return Scope(number, canonical, facts, function.__globals__, parent, return_at, base, cells)
 
-    return b.walker.new_scope((parent.number, b.index, code), make)
+    return b.walker.new_scope((parent.number, b.index, b.walker.subject.number_of(function)), make)
 
 
 def give_back(b: Block) -> None:
@@ -412,6 +414,8 @@ def _libm(name: str, plain: str) -> Answer:
     called = f"__builtin_{name}" if name in ("sqrt", "fabs") else name
 
     def answer(b: Block, args: list[Value]) -> Value:
+        if len(args) == 2 and name == "log":
+            return by_python.call(b, name, args)
         _numbers(args, 1)
         x = b.temp("double", _double(b, args[0]))
         if plain and "{r}" not in plain:
@@ -424,6 +428,7 @@ def _libm(name: str, plain: str) -> Answer:
     return answer
 
 
+_FUNCTIONS.update(by_python.FUNCTIONS)
 for _name, _plain in _LIBM.items():
     if hasattr(math, _name):
         _FUNCTIONS[getattr(math, _name)] = _libm(_name, _plain)
@@ -441,6 +446,16 @@ def _rounding(name: str) -> Answer:
     return answer
 
 
+def _scaled(name: str, factor: float) -> None:
+    def answer(b: Block, args: list[Value]) -> Value:
+        _numbers(args, 1)
+        return b.new(FLOAT, f"PRODUCT({_double(b, args[0])}, {factor!r})")
+
+    _FUNCTIONS[getattr(math, name)] = answer
+
+
+_scaled("degrees", 180.0 / math.pi)
+_scaled("radians", math.pi / 180.0)
 for _name in ("floor", "ceil", "trunc"):
     _FUNCTIONS[getattr(math, _name)] = _rounding(_name)
 
@@ -492,6 +507,8 @@ def _math_pow(b: Block, args: list[Value]) -> Value:
 
 @answers(math.gcd)
 def _gcd(b: Block, args: list[Value]) -> Value:
+    if len(args) == 3:
+        return by_python.call(b, "gcd", args)
     _numbers(args, 2)
     x, y = (_index(b, value) for value in args)
     b.check(f"{x.text} > -{2**62}LL && {y.text} > -{2**62}LL", "a large number")

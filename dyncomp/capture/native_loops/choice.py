@@ -8,14 +8,15 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import Loc
+from ...signals import is_from_handler
 from ..bytecode.continuation import PlaceToResume, place_of
 from ..bytecode.flow import reachable
 from ..bytecode.gates import Gate, LoopFacts, gateable_loops, gated_continuation, gated_function
 from ..bytecode.instr import CO_OPTIMIZED, CanonicalCode
 from ..bytecode.loop_find import Loop
+from ..draws import MadeGeneratorValue
 from ..frames import code_info
 from ..pyver import encode
-from ..signals import is_from_handler
 from ..values.array import ArrayValue
 from ..values.base import LazyValue, OpaqueValue, Value
 from ..values.iterator import RangeIterator, SequenceIterator
@@ -34,6 +35,8 @@ def is_native_loop(tracer: Any, frame: Any, loop: Loop) -> bool:
         return False
     known = [name for name in frame.locals if name in loop.read]
     local = {name: _kind(frame.locals[name]) for name in known}
+    full = {name: cell.contents for name, cell in frame.cells.items() if cell.contents is not None}
+    local.update({name: _kind(contents) for name, contents in full.items()})
     stack = [_kind(value) for value in frame.stack]
     return is_scalar_loop(frame.code, loop, local, stack, frame.globals[0])
 
@@ -141,6 +144,8 @@ def _kind(value: Value) -> Kind:
         return kind_of(value.const)
     if isinstance(value, (LazyValue, OpaqueValue)):
         return kind_of(value.obj)
+    if isinstance(value, MadeGeneratorValue):
+        return kind_of(value.like)
     if isinstance(value, RangeIterator):
         return ("items", NUMBER)
     if isinstance(value, TupleValue):

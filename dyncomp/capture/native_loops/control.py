@@ -14,6 +14,8 @@ from .kinds import (
     BOOL,
     INT,
     LARGEST,
+    LARGEST_AXIS,
+    NONE_VALUE,
     UNBOUND_VALUE,
     IterDetail,
     Kind,
@@ -69,7 +71,16 @@ def _load_fast(b: Block, instr: Instr) -> None:
 
 @handles("LOAD_DEREF")
 def _load_deref(b: Block, instr: Instr) -> None:
-    b.push(b.load(b.scope.slot(instr.arg)))
+    if b.scope.parent is None:
+        b.push(b.load(instr.arg))
+        return
+    cell = b.scope.cells[instr.arg]
+    try:
+        found = cell.cell_contents
+    except ValueError as error:
+        raise Stop(f"{instr.arg} has no value") from error
+    b.walker.assume(cell, "cell_contents", found)
+    b.push(_global(b, found, instr.arg))
 
 
 @handles("STORE_FAST")
@@ -163,10 +174,11 @@ def _load_attr(b: Block, instr: Instr) -> None:
 
 @handles("POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE")
 def _pop_jump_if(b: Block, instr: Instr) -> None:
-    condition = b.truth(b.pop())
+    value = b.pop()
+    condition = b.truth(value)
     if instr.op == "POP_JUMP_IF_FALSE":
         condition = {"true": "false", "false": "true"}.get(condition, f"!({condition})")
-    _branch(b, instr, condition)
+    _branch(b, instr, condition, value)
 
 
 @handles("POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE")
@@ -178,15 +190,16 @@ def _pop_jump_if_none(b: Block, instr: Instr) -> None:
     _branch(b, instr, "true" if is_none == (instr.op == "POP_JUMP_IF_NONE") else "false")
 
 
-def _branch(b: Block, instr: Instr, condition: str) -> None:
-    """Go to the instruction's target where ``condition`` holds, else on."""
+def _branch(b: Block, instr: Instr, condition: str, value: Value = NONE_VALUE) -> None:
+    """Go to the instruction's target where ``condition`` holds, else on. ``value``: whose truth it is."""
     b.done = True
     if condition == "true":
         b.line(b.goto(instr.arg))
         return
+    jumps_if = instr.op == "POP_JUMP_IF_TRUE"
     if condition != "false":
-        b.line(f"if ({condition}) {{ {b.goto(instr.arg)} }}")
-    b.line(b.goto(b.index + 1))
+        b.line(f"if ({condition}) {{ {b.goto_where(instr.arg, value, jumps_if)} }}")
+    b.line(b.goto_where(b.index + 1, value, not jumps_if))
 
 
 @handles("JUMP", "JUMP_NO_INTERRUPT")
@@ -221,7 +234,7 @@ def _for_iter(b: Block, instr: Instr) -> None:
         b.line(f"if (!({current} {order} {end})) {{ {after} }}")
     item = b.temp("i64", current)
     advance = f"{current} += {detail.step or step};"
-    low, high = (0 if detail.nonnegative else -LARGEST), LARGEST
+    low, high = (0 if detail.nonnegative else -LARGEST), LARGEST if detail.source is None else LARGEST_AXIS
     fact = symbol(("item", depth)) if detail.sign else None
     number = Value(INT, (item,), fact, low, high)
     if detail.source is not None:
@@ -397,7 +410,14 @@ def _unary(b: Block, instr: Instr) -> None:
 
 @handles("UNARY_NOT", "TO_BOOL")
 def _not(b: Block, instr: Instr) -> None:
-    condition = b.truth(b.pop())
+    value = b.pop()
+    if instr.op == "TO_BOOL" and value.kind == BOOL:
+        b.push(value)
+        return
+    condition = b.truth(value)
+    if condition in ("true", "false"):
+        b.push(b.walker.constant((condition == "true") == (instr.op == "TO_BOOL")))
+        return
     b.push(b.new(BOOL, condition if instr.op == "TO_BOOL" else f"!({condition})"))
 
 

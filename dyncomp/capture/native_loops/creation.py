@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arithmetic, arrays
+from . import arithmetic, arrays, lists
 from .block import Block
 from .kinds import BOOL, FLOAT, INT, NUMPY, Kind, Unowned, Value, array_kind, is_plain_function, items_of
 from .walk import Stop, Walker, clean
@@ -190,6 +190,8 @@ def note_store(b: Block, slot: str, value: Value | None) -> None:
     """A local of the loop's function is given ``value``, or nothing."""
     if b.scope.parent is not None:
         return
+    if b.walker.makes_lists:
+        b.age += lists.GONE
     owned = "0"
     address = None if value is None else _address(value)
     if value is not None and address is not None:

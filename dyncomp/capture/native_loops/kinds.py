@@ -474,10 +474,39 @@ class Value:
         return self.low if self.low is not None and self.low == self.high else None
 
 
+class Item(Value):
+    """A number read from a list: ``object`` in C, which lives as long as nothing more than the item itself is
+    let go of; ``age``: of the block when it was read."""
+
+    __slots__ = ("object", "age")
+
+    def __init__(self, kind: Kind, parts: tuple[str, ...], item: str, age: int) -> None:
+        super().__init__(kind, parts)
+        self.object = item
+        self.age = age
+
+
+class Compared(Value):
+    """A bool that tells how two ints compare."""
+
+    __slots__ = ("op", "left", "right")
+
+    def __init__(self, text: str, op: str, left: Value, right: Value) -> None:
+        super().__init__(BOOL, (text,), None, 0, 1)
+        self.op = op
+        self.left = left
+        self.right = right
+
+
 def held(kind: Kind, parts: tuple[str, ...], fact: Fact | None) -> Value:
     """A value found in variables: an int that is known to be one number still is."""
     known = fact.offset if isinstance(fact, Form) and not fact.terms else None
     return Value(kind, parts, fact, known, known)
+
+
+def moved(value: Value, parts: tuple[str, ...], fact: Fact | None) -> Value:
+    """The same number in other variables, of which ``fact`` is known."""
+    return Value(value.kind, parts, fact, value.low, value.high)
 
 
 UNBOUND_VALUE = Value(UNBOUND_KIND, ())

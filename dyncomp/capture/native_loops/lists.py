@@ -18,6 +18,7 @@ from .kinds import (
     LARGEST_AXIS,
     NONE_VALUE,
     NUMPY,
+    Item,
     Kind,
     ListDetail,
     TupleValue,
@@ -38,6 +39,11 @@ _MADE = {
     COMPLEX: "PyComplex_FromDoubles",
 }  # fmt: skip
 
+LAST = "v_$last"
+"""The variable with the number that was last replaced in a list: it is let go of with the next one, so that
+of two items that change places neither is made anew."""
+GONE = 2
+"""By so much a block ages where anything may have been let go of, or garbage is collected."""
 OTHER_ITEM = "an item of another type"
 _OTHERS: dict[Kind | None, Kind] = {
     INT: NUMPY["i8"], NUMPY["i8"]: INT, FLOAT: NUMPY["f8"], NUMPY["f8"]: FLOAT,
@@ -103,13 +109,14 @@ def _read(b: Block, item: str, kind: Kind) -> Value:
         return TupleValue([_read(b, text, found) for text, found in zip(inner, kind.detail)])
     if kind.family == "numpy":
         b.check(f"TYPE({item}) == {_numpy_type(b, kind)}", OTHER_ITEM)
-        found = b.new(kind, f"LOAD({kind.parts[0][1]}, {item} + 16)")
+        number = b.temp(kind.parts[0][1], f"LOAD({kind.parts[0][1]}, {item} + 16)")
+        found = Item(kind, (number,), item, b.age)
         _check_no_nan(b, found)
         return found
     names = tuple(b.walker.temp(ctype) for _, ctype in kind.parts)
     places = ", ".join(f"&{name}" for name in names)
     b.check(f"item_{kind.family}({item}, {places})", OTHER_ITEM)
-    found = Value(kind, names)
+    found = Item(kind, names, item, b.age)
     _check_no_nan(b, found)
     return found
 
@@ -150,13 +157,17 @@ def _removes(b: Block, item: Kind | None) -> None:
 
 
 def _make(b: Block, value: Value) -> str:
-    """A new object, a number or a tuple of numbers; where there is no memory generated code leaves."""
+    """A new reference to a number or a tuple of numbers; where there is no memory generated code leaves."""
     kind = value.kind
+    if isinstance(value, Item) and b.age - value.age <= 1:
+        b.line(f"Py_IncRef({value.object});")
+        return value.object
     if kind.family == "tuple":
         if not kind.detail:
             raise Stop("an empty tuple in a list")
         b.walker.makes_tuples = True
         items = [_make(b, item) for item in items_of(value)]
+        b.age += GONE
         made = b.temp("char*", f"PyTuple_New({len(items)})")
         b.check(f"{made} != 0", "no memory")
         for k, item in enumerate(items):
@@ -226,6 +237,7 @@ def made(b: Block, value: Value) -> Value:
         b.check(f"(u64){value.parts[-1]} < {LARGEST_AXIS}", "a list of no items, or of very many")
     b.walker.makes_tuples = True
     objects = [_make(b, item) for item in items]
+    b.age += GONE
     found = b.temp("char*", f"PyList_New({len(items)})")
     b.check(f"{found} != 0", "no memory")
     for k, text in enumerate(objects):
@@ -259,7 +271,12 @@ def store(b: Block, target: Value, index: Value, value: Value) -> None:
         leave = b.leave_label("a list that changed meanwhile")
         b.line(f"if (unlikely(!({again}))) {{ Py_DecRef({made}); goto {leave}; }}")
     b.line(f"{place} = {made};")
-    b.line(f"Py_DecRef({old});")
+    if value.kind.family == "tuple" or (item is not None and item.family == "tuple"):
+        b.line(f"Py_DecRef({old});")
+        b.age += GONE
+    else:
+        b.line(f"let_go_later(&{b.walker.variable(LAST, 'char*')}, {old});")
+        b.age += 1
 
 
 def attribute(b: Block, value: Value, name: str) -> Value:
@@ -315,4 +332,5 @@ def _pop(b: Block, target: Value) -> Value:
         # one that only the list holds is as good as a new one; how many hold it is in the lower half
         b.check(f"(u32)LIST({held})->references == 1", "a tuple that others hold is taken off a list")
     b.check(f"list_shrink({target.parts[0]}, {size}, {held})", "no memory")
+    b.age += GONE
     return value

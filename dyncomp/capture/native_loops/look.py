@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import cmath
+import contextlib
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -338,11 +339,15 @@ class _Walk:
 
     def _followed(self, function: Any, args: list[Kind], names: tuple[str, ...]) -> Kind:
         raw = function.__code__
-        plain = not names and raw.co_argcount == len(args) and not function.__closure__
+        plain = not names and raw.co_argcount == len(args)
         if not plain or raw.co_kwonlyargcount or raw.co_flags & 0x2AC or self.depth >= _DEEPEST:
             raise NotScalar
         walk = _Walk(decode(raw), function.__globals__, None, self.depth + 1, self.budget)
-        return walk.run(0, dict(zip(raw.co_varnames, args)), [])
+        local = dict(zip(raw.co_varnames, args))
+        for name, cell in zip(raw.co_freevars, function.__closure__ or ()):
+            with contextlib.suppress(ValueError):  # an empty one
+                local[name] = kind_of(cell.cell_contents)
+        return walk.run(0, local, [])
 
 
 def _created(function: Any, args: list[Kind]) -> Kind:
@@ -427,6 +432,7 @@ _PLAIN = frozenset(
 _Handler = Callable[[_Walk, Any, "dict[str, Kind]", "list[Kind]", bool], None]
 _HANDLERS: dict[str, _Handler] = {
     "LOAD_FAST": _Walk.load_fast,
+    "LOAD_DEREF": _Walk.load_fast,
     "CONTAINS_OP": _Walk.contains,
     "STORE_FAST": _Walk.store_fast,
     "LOAD_CONST": _Walk.load_const,

@@ -16,9 +16,9 @@ from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
 from ..bytecode.loops import UNBOUND
 from .block import PAUSED
-from .blocks import MOST_STEPS, Known, facts_of, known_limits, limit_names, makes_iterator
+from .blocks import MOST_OF_SMALL, MOST_STEPS, Known, facts_of, known_limits, limit_names, makes_iterator
 from .describe import CAN_ADVANCE, advance, describe, describe_iterator
-from .kinds import Kind, Objects
+from .kinds import OPAQUE, Kind, Objects, is_plain_function
 from .lists import OTHER_ITEM
 from .render import Rendered, render
 from .walk import FIRST_TAG, TAG_UNBOUND, Assumption, HeldTooShort, Leave, Subject, TooLarge
@@ -32,6 +32,7 @@ MOST_REFUSALS = 4
 _MANY_OTHERS = 3  # items of other types
 _MOST_KNOWN = 2
 """For so many combinations of small numbers, that say how often inner loops run, is a loop compiled."""
+_MOST_FUNCTIONS = 4
 Key = tuple[int, tuple[Kind, ...], tuple[Kind, ...], Known]
 
 
@@ -196,12 +197,15 @@ class NativeLoop:
         self._programs: dict[Key, list[Program]] = {}
         self._refusals: dict[Key, str] = {}
         self._all_known: list[Known] = []
+        self._functions: list[Any] = []
+        self._all_small: list[frozenset[str]] = []
         self._other_items = 0
         self.is_stale = False
         read = set().union(*facts_of(code, loop.header).live.values())
         self.read = tuple(k for k, name in enumerate(names) if name in read)
         self._place_of = {name: k for k, name in enumerate(names)}
         self._limits = sorted(limit_names(code, loop.header) & read)
+        self._kept = sorted(read & set(names) - facts_of(code, loop.header).stored)
         self._is_fresh = makes_iterator(code, loop.header, namespace)
         line = code.instructions[loop.header].loc.line
         self.title = f"{code.qualname}, line {line} of {code.filename}"
@@ -266,6 +270,8 @@ class NativeLoop:
             for value in values:
                 found = describe_iterator if group is kinds[0] else describe
                 kind, parts = found(value, given)
+                if kind == OPAQUE and self._is_known_function(value):
+                    kind, parts = self.subject.constant(value), ()
                 words += parts
                 group.append(kind)
         key = (place, tuple(kinds[0]), tuple(kinds[1]), self._known(local))
@@ -276,8 +282,37 @@ class NativeLoop:
         made = self._compile(key)
         return made, words, given
 
+    def _is_known_function(self, value: Any) -> bool:
+        """Whether it is one of the first functions that were given: the loop is compiled for each."""
+        if not is_plain_function(value):
+            return False
+        if any(known is value for known in self._functions):
+            return True
+        if len(self._functions) < _MOST_FUNCTIONS:
+            self._functions.append(value)
+            return True
+        return False
+
     def _known(self, local: list[Any]) -> Known:
-        """The small numbers that the loop is compiled for."""
+        """The numbers that the loop is compiled for, and those that are positive and small."""
+        numbers = self._known_numbers(local)
+        small = self._small(local).difference(dict(numbers))
+        return (*numbers, *((name, None) for name in self._kept if name in small))
+
+    def _small(self, local: list[Any]) -> frozenset[str]:
+        """Locals that the loop does not assign with numbers that are taken to be positive and small."""
+        held = [(name, local[self._place_of[name]]) for name in self._kept]
+        small = frozenset([name for name, v in held if type(v) is int and 0 < v <= MOST_OF_SMALL])
+        for known in self._all_small:
+            if known <= small:
+                return known
+        found = frozenset[str]()
+        if len(self._all_small) < _MOST_KNOWN:
+            found = small.intersection(*self._all_small)
+        self._all_small.append(found)
+        return found
+
+    def _known_numbers(self, local: list[Any]) -> Known:
         if not self._limits:
             return ()
         held = [(name, local[self._place_of[name]]) for name in self._limits]
@@ -345,6 +380,11 @@ def _holds(assumption: Assumption) -> bool:
     holder, name = assumption.holder, assumption.name
     if type(holder) is types.FunctionType:
         return getattr(holder, name) is assumption.found
+    if type(holder) is types.CellType:
+        try:
+            return holder.cell_contents is assumption.found
+        except ValueError:  # it is empty
+            return False
     members = holder if isinstance(holder, dict) else vars(holder)
     if name in members:
         return members[name] is assumption.found

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._hook import LoopPlan
 from ..bytecode.loops import UNBOUND
 from .block import PAUSED
+from .blocks import MOST_OF_SMALL
 from .kinds import BOOL, BYTES, COMPLEX, FLOAT, INT, NONE, NP_COMPLEX, UNBOUND_KIND, Kind
 from .walk import Leave
 
@@ -35,9 +36,10 @@ def make_plan(
     kinds = [*program.stack_kinds, *(kind for _, kind in program.rendered.inputs)]
     inputs = [_input(place, kind, place < depth) for place, kind in zip(places, kinds)]
     for place, (slot, _) in enumerate(program.rendered.inputs, depth):
-        number = program.known.get(slot)
-        if number is not None:
-            inputs[place] = (places[place], "k", None, number, 0, 0, 0)
+        if slot in program.known:
+            number = program.known[slot]
+            first, last = (1, MOST_OF_SMALL) if number is None else (number, number)
+            inputs[place] = (places[place], "k", None, first, last, 0, 0)
     known = tuple([found for found in inputs if found is not None])
     if len(known) < len(inputs):
         return None
@@ -57,6 +59,8 @@ def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
     detail = kind.detail
     if kind in _PLAIN:
         return place, _PLAIN[kind], None, 0, 0, 0, 0
+    if kind.family == "constant":
+        return place, "u", detail, 0, 0, 0, 0
     if kind == UNBOUND_KIND:
         return place, "u", UNBOUND, 0, 0, 0, 0
     if kind.family == "complex":

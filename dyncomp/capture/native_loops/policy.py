@@ -18,12 +18,12 @@ import types
 from typing import Any
 
 from ...errors import ToolchainError
+from ...signals import is_from_handler
 from .. import _hook
 from .._hook import LoopGate
 from ..bytecode.gates import LoopFacts
 from ..bytecode.instr import CanonicalCode
 from ..guards.facts import raises_floating_point_errors
-from ..signals import is_from_handler
 from .plan import make_plan
 from .record import NativeLoopRecord
 
@@ -34,6 +34,7 @@ _MOST_PLANS = 8
 _LONGEST_STEP = 1000.0
 _MOST_REFUSALS = 2  # at first, before it is taken to be so for good
 _ALONE = 8  # how many times longer than others an inner loop must run to be compiled without those around it
+_LOOKS = 4  # at inner loops, until those around them are to be compiled
 _FEWEST, _MANY, _MOST, _FEW_CALLS = 16, 1 << 12, 1 << 20, 64  # ticks given at a time
 _FOREVER = 1 << 62
 _MANY_SETBACKS = 4
@@ -170,10 +171,12 @@ class LoopEntry(LoopGate):
             return 0 if steps is None or expected >= _ENTER or len(self.entries) > 1 else steps + 1
         if self._is_within_another():
             wanted = _ALONE * self._threshold - expected
+            most = self._threshold / _LOOKS  # those around are to know in time what is spent here
         else:
-            wanted = self._threshold - self._spent - expected
+            wanted = most = self._threshold - self._spent - expected
         if wanted <= 0:
             return 0
+        wanted = min(wanted, most)
         return min(max(int(wanted / self._step), _FEWEST), _FEW_CALLS if self._calls else _MOST)
 
     def _is_within_another(self) -> bool:

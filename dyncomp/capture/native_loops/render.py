@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...dataclass import dataclass
 from ..pyver.tables import INTS_HAVE_TAGS
-from . import arrays, complexes, control, creation, draws, slices
+from . import arrays, complexes, control, creation, draws, lists, slices
 from .affine import Form
 from .block import HARD_BUDGET, SOFT_BUDGET, walk_all
-from .blocks import Known
+from .blocks import MOST_OF_SMALL, Known
 from .kinds import LARGEST_AXIS, Kind, Value
+from .ranges import Ranges
 from .walk import FIRST_TAG, Assumption, HeldTooShort, Leave, Subject, TooLarge, Version, Walker, clean, put
 
 PRELUDE = (
@@ -40,7 +41,10 @@ double atan2(double, double); double hypot(double, double);
 double fmod(double, double);
 double libm_pow(double, double) __asm__("pow"); /* not a builtin: that of 2.0 would be x * x */
 }
-struct List { i64 references; void* type; i64 size; char** items; i64 allocated; };
+typedef char* __attribute__((may_alias)) Reference;
+struct __attribute__((may_alias)) List {
+  i64 references; void* type; i64 size; Reference* items; i64 allocated;
+};
 extern "C" {
 extern char PyLong_Type, PyFloat_Type, PyBool_Type, PyList_Type, PyComplex_Type, PyTuple_Type;
 char* PyLong_FromLongLong(i64); char* PyFloat_FromDouble(double); char* PyBool_FromLong(long);
@@ -48,11 +52,12 @@ char* PyComplex_FromDoubles(double, double);
 char* PyTuple_New(i64); char* PyImport_ImportModule(const char*);
 char* PyObject_GetAttrString(char*, const char*); void* PyType_GetSlot(char*, int);
 char* PyObject_CallMethod(char*, const char*, const char*, ...);
+char* PyObject_Vectorcall(char*, char**, u64, char*);
 char* PyList_New(i64); char* PySequence_Repeat(char*, i64);
 int PyList_SetSlice(char*, i64, i64, char*); int PyList_Append(char*, char*);
-void PyErr_Clear(); void Py_DecRef(char*);
+void PyErr_Clear(); void Py_DecRef(char*); void Py_IncRef(char*);
 }
-#define LIST(p) ((volatile List*)(p))
+#define LIST(p) ((List*)(p))
 #define TYPE(p) (((char**)(p))[1])
 static inline bool item_float(char* item, double* value) {
   if (TYPE(item) != &PyFloat_Type) return false;
@@ -85,8 +90,8 @@ static inline bool is_plain_number(char* item) {
   char* type = TYPE(item);
   return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyComplex_Type;
 }
-static char* numpy_type(const char* name) {
-  char *module = PyImport_ImportModule("numpy"), *found = module ? PyObject_GetAttrString(module, name) : 0;
+static char* member(const char* of, const char* name) {
+  char *module = PyImport_ImportModule(of), *found = module ? PyObject_GetAttrString(module, name) : 0;
   if (!found) PyErr_Clear();
   if (module) Py_DecRef(module);
   return found;
@@ -108,6 +113,11 @@ static bool list_has_int(char* list, i64 wanted, bool* found) {
     }
   }
   return true;
+}
+/* What is replaced: see lists.py. */
+static inline void let_go_later(char** last, char* item) {
+  if (*last) Py_DecRef(*last);
+  *last = item;
 }
 /* Take off the last item: as list_resize does. */
 static inline bool list_shrink(char* list, i64 size, char* item) {
@@ -134,8 +144,11 @@ static inline bool as_int(double x, i64* result) {
 #endif
 }
 static inline i64 floor_div(i64 a, i64 b) { i64 q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
-static inline i64 floor_mod(i64 a, i64 b) { i64 r = a % b;
-return r + (r != 0 && (r < 0) != (b < 0) ? b : 0); }
+static inline i64 floor_mod(i64 a, i64 b) {
+  if (a >= 0 && a < b) return a;
+  i64 r = a % b;
+  return r + (r != 0 && (r < 0) != (b < 0) ? b : 0);
+}
 static inline i64 range_end(i64 start, i64 stop, i64 step) {
   if (step > 0) return stop <= start ? start : start + (stop - start + step - 1) / step * step;
   return stop >= start ? start : start - (start - stop - step - 1) / -step * -step;
@@ -181,6 +194,28 @@ static bool round_to(double x, i64 digits, double* result) {
   if (number) Py_DecRef(number);
   return is_float;
 }
+/* A function of Python, called with new references to numbers; false where it raises. */
+static char* call_python(char* function, int count, char** given) {
+  bool complete = function != 0;
+  for (int k = 0; k < count; k++) complete = complete && given[k];
+  char* found = complete ? PyObject_Vectorcall(function, given, count, 0) : 0;
+  for (int k = 0; k < count; k++)
+    if (given[k]) Py_DecRef(given[k]);
+  if (!found) PyErr_Clear();
+  return found;
+}
+static bool call_float(char* function, int count, char** given, double* result) {
+  char* found = call_python(function, count, given);
+  bool is_float = found && item_float(found, result);
+  if (found) Py_DecRef(found);
+  return is_float;
+}
+static bool call_int(char* function, int count, char** given, i64* result) {
+  char* found = call_python(function, count, given);
+  bool is_int = found && item_int(found, result);
+  if (found) Py_DecRef(found);
+  return is_int;
+}
 /* pow, false where Python raises, gives a complex number, or NumPy warns. */
 static inline bool float_power(double x, double y, double* result) {
   if (y == 2.0) {
@@ -201,6 +236,9 @@ static inline bool float_power(double x, double y, double* result) {
 }
 """
 )
+
+
+_MOST_WALKS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,15 +270,8 @@ def render(
     title: str,
     known: Known = (),
 ) -> Rendered:
-    """Compile the loop to C++ for an entry at ``place``. ``known``: numbers that some of the locals are."""
-    walker = Walker(subject, known=known)
-    stack = tuple(stack)
-    held = [walker.stack_value(depth, Value(kind, ())) for depth, kind in enumerate(stack)]
-    env = {slot: walker.slot_value(slot, kind) for slot, kind in local.items()}
-    for local_name, number in known:
-        env[local_name] = Value(env[local_name].kind, env[local_name].parts, Form((), number), number, number)
-    first = control.begin(walker, place, held, env)
-    walk_all(walker)
+    """Compile the loop to C++ for an entry at ``place``. ``known``: what some of the ints in locals are."""
+    walker, held, env, first = _walked(subject, place, tuple(stack), local, known)
     if creation.lets_go_too_early(walker):
         raise HeldTooShort
     if walker.draws and walker.makes_tuples:
@@ -252,12 +283,14 @@ def render(
     outputs, writes, words = _outputs(walker, stack_words)
     owners = [creation.own_name(slot) for slot in walker.array_slots] if walker.makes_arrays else []
     writes += [f"out[{words + k}].i = (i64){name};" for k, name in enumerate(owners)]
+    if lists.LAST in walker.variables:
+        writes.append(f"if ({lists.LAST}) Py_DecRef({lists.LAST});")
     owned = (words, len(owners))
     words += len(owners)
     for name in owners:
         walker.variable(name, "char*")
     text = [f"/* {title} */", PRELUDE]
-    text += [f"static char* type_{code};" for code in walker.numpy_types]
+    text += [f"static char* {name};" for name in walker.members]
     text += [f'extern "C" i64 {symbol}(const Word* in, Word* out) {{']
     text += [f"  {line}" for line in _declarations(walker)]
     sizes = [size for value in env.values() if value.kind.family == "array" for size in arrays.sizes(value)]
@@ -265,7 +298,7 @@ def render(
     text += [
         f"  i64 budget = {SOFT_BUDGET + HARD_BUDGET}, left;",
         *(f"  {line}" for line in (*reads, *bounded)),
-        *(f"  {_found_type(code, name)}" for code, name in walker.numpy_types.items()),
+        *(f"  {_found_member(*entry)}" for entry in walker.members.items()),
         f"  {first}",
     ]
     for version in walker.versions.values():
@@ -293,8 +326,32 @@ def render(
     )
 
 
-def _found_type(code: str, name: str) -> str:
-    return f'if (!type_{code} && !(type_{code} = numpy_type("{name}"))) __builtin_trap();'
+def _walked(
+    subject: Subject, place: int, stack: Sequence[Kind], local: Mapping[str, Kind], known: Known
+) -> tuple[Walker, list[Value], dict[str, Value], str]:
+    """A walk that knows between which numbers ints are; its stack and locals at the start, and how it is
+    entered."""
+    ranges = Ranges()
+    for is_last in (*[False] * _MOST_WALKS, True):
+        walker = Walker(subject, known=known, ranges=None if is_last else ranges)
+        held = [walker.stack_value(depth, Value(kind, ())) for depth, kind in enumerate(stack)]
+        env = {slot: walker.slot_value(slot, kind) for slot, kind in local.items()}
+        for name, number in known:
+            if number is None:
+                env[name] = Value(env[name].kind, env[name].parts, None, 1, MOST_OF_SMALL)
+            else:
+                env[name] = Value(env[name].kind, env[name].parts, Form((), number), number, number)
+        first = control.begin(walker, place, held, env)
+        walk_all(walker)
+        if ranges.is_final and not ranges.has_failed:
+            break
+        ranges.is_final, ranges.has_failed = True, False
+    return walker, held, env, first
+
+
+def _found_member(variable: str, place: tuple[str, str]) -> str:
+    module, name = place
+    return f'if (!{variable} && !({variable} = member("{module}", "{name}"))) __builtin_trap();'
 
 
 def _comment(text: str) -> str:

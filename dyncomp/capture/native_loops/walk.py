@@ -4,12 +4,13 @@ leave."""
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...dataclass import dataclass, field
 from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
+from .affine import Form
 from .blocks import CodeFacts, Known, facts_of
 from .kinds import (
     BOOL,
@@ -23,7 +24,9 @@ from .kinds import (
     constant_kind,
     given_tuple_kind,
     held,
+    moved,
 )
+from .ranges import GREATEST, LEAST, Interval, Ranges
 
 MOST_VERSIONS = 8
 _MOST_OF_FACTS = 2
@@ -45,7 +48,8 @@ class TooLarge(Exception):
 
 @dataclass(eq=False)
 class Scope:
-    """The function of the loop, or one that is inlined into it. ``base``: where its stack begins."""
+    """The function of the loop, or one that is inlined into it. ``base``: where its stack begins; ``cells``:
+    those of an inlined function by name."""
 
     number: int
     code: CanonicalCode
@@ -54,6 +58,7 @@ class Scope:
     parent: Scope | None = None
     return_at: int = -1
     base: int = 0
+    cells: Mapping[str, types.CellType] = field(default_factory=dict)
 
     def slot(self, name: str) -> str:
         return name if self.parent is None else f"{name}@{self.number}"
@@ -119,7 +124,7 @@ class Assumption:
     """What was looked up when the loop was compiled and is looked up again before it runs."""
 
     holder: Any
-    """The namespace of a function, or a module."""
+    """The namespace of a function, a module, a function or a cell."""
     name: str
     found: Any
 
@@ -128,12 +133,16 @@ class Walker:
     """Collects versions, variables and leaves. ``probing``: what is written is thrown away, only the accesses
     (``requests``) by numbers of the iterator at depth ``probing`` count. ``known``: see ``known_limits``."""
 
-    def __init__(self, subject: Subject, probing: int | None = None, known: Known = ()) -> None:
+    def __init__(
+        self, subject: Subject, probing: int | None = None, known: Known = (), ranges: Ranges | None = None
+    ) -> None:
         self.subject = subject
+        self.ranges = ranges
         self.probing = probing
         self.known = dict(known)
         loop = subject.loop
-        facts = facts_of(subject.code, loop.header, subject.unrolls, known)
+        numbers = tuple([(name, number) for name, number in known if number is not None])
+        facts = facts_of(subject.code, loop.header, subject.unrolls, numbers)
         self.root = Scope(0, subject.code, facts, subject.namespace)
         self.scopes: dict[Any, Scope] = {}
         self.limit: tuple[Scope, frozenset[int]] | None = None
@@ -156,11 +165,14 @@ class Walker:
         such a tuple is found by its place."""
         self.makes_arrays = self.holds_parts = False
         """Whether arrays or lists are made, and locals hold tuples or methods of such."""
+        self.makes_lists = any(subject.code.instructions[k].op == "BUILD_LIST" for k in loop.body)
+        """Whether a local may let go of a list."""
         self.array_slots: dict[str, None] = {}
         """The locals that are given arrays or lists."""
         self.draws = self.makes_tuples = False
         """Whether random numbers are drawn, and objects made that may set off the garbage collector."""
-        self.numpy_types: dict[str, str] = {}
+        self.members: dict[str, tuple[str, str]] = {}
+        """Variables with the addresses of members of modules."""
         self.temps = 0
 
     # -- variables --------------------------------------------------------------------------------------
@@ -170,8 +182,12 @@ class Walker:
 
     def numpy_type(self, kind: Kind) -> str:
         """The variable with the address of a scalar type of NumPy."""
-        self.numpy_types[kind.code] = kind.detail.type.__name__
-        return f"type_{kind.code}"
+        return self.member(f"type_{kind.code}", "numpy", kind.detail.type.__name__)
+
+    def member(self, variable: str, module: str, name: str) -> str:
+        """The variable with the address of ``name`` in a module."""
+        self.members[variable] = module, name
+        return variable
 
     def temp(self, ctype: str) -> str:
         self.temps += 1
@@ -252,8 +268,8 @@ class Walker:
         key = (kinds, *facts_in(stack, kept))
         found = self.versions.get(key)
         if found is None and self.merges.get(kinds, 0) >= _MOST_OF_FACTS:
-            stack = [Value(value.kind, value.parts) for value in stack]
-            kept = {s: v if s in self.known else Value(v.kind, v.parts) for s, v in kept.items()}
+            stack = [moved(value, value.parts, None) for value in stack]
+            kept = {s: v if self.known.get(s) else moved(v, v.parts, None) for s, v in kept.items()}
             key = (kinds, *facts_in(stack, kept))
             found = self.versions.get(key)
         if found is None:
@@ -268,6 +284,12 @@ class Walker:
             found = Version(len(self.versions), scope, index, slots, own, leave)
             self.versions[key] = found
             self.work.append(found)
+            if self.ranges is not None:
+                _take_for_granted(found, self.ranges.begin(key, _intervals(stack, kept)))
+        elif self.ranges is not None and self.ranges.grow(key, _intervals(stack, kept)):
+            _take_for_granted(found, self.ranges.known(key))
+            if found not in self.work:
+                self.work.append(found)
         return found
 
     def at_rest(self, slot: str, value: Value) -> Value:
@@ -306,6 +328,27 @@ class Walker:
         if found is None:
             found = self.scopes[key] = make(len(self.scopes) + 1)
         return found
+
+
+def interval(value: Value) -> Interval:
+    """Between which numbers an int is."""
+    low = LEAST if value.low is None else value.low
+    return low, GREATEST if value.high is None else value.high
+
+
+def _ints(stack: Sequence[Value], env: dict[str, Value]) -> list[Value]:
+    """Ints of which no more is known than where they are between."""
+    return [value for value in (*stack, *env.values()) if value.kind == INT]
+
+
+def _intervals(stack: Sequence[Value], env: dict[str, Value]) -> list[Interval]:
+    return [interval(value) for value in _ints(stack, env)]
+
+
+def _take_for_granted(version: Version, known: Sequence[Interval]) -> None:
+    for value, (low, high) in zip(_ints(version.stack, version.env), known):
+        if not isinstance(value.fact, Form) or value.fact.terms:  # else it is one number
+            value.low, value.high = low, high
 
 
 def facts_in(stack: Sequence[Value], env: dict[str, Value]) -> tuple[Any, Any]:

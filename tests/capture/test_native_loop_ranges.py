@@ -1,0 +1,111 @@
+"""Loops over single numbers as generated C++: between which numbers ints are."""
+
+import numpy as np
+import pytest
+
+from dyncomp.capture.native_loops.ranges import ALL, GREATEST, LEAST, Ranges, compared, narrowed
+from tests.capture.native_loop_runs import Run, check
+
+R = np.random.default_rng(0)
+SMALL = [(-2, 1), (0, 0), (1, 3), (-3, -1), (2, 2)]
+OPERATORS = {
+    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_comparisons(op):
+    for x in SMALL:
+        for y in SMALL:
+            pairs = [(a, b) for a in range(x[0], x[1] + 1) for b in range(y[0], y[1] + 1)]
+            answers = {OPERATORS[op](a, b) for a, b in pairs}
+            assert compared(op, x, y) in ({None} if len(answers) > 1 else {None, *answers})
+            if len(answers) == 1 and op not in ("==", "!="):
+                assert compared(op, x, y) == answers.pop()
+            for holds in (True, False):
+                u, v = narrowed(op, x, y, holds)
+                left = [(a, b) for a, b in pairs if OPERATORS[op](a, b) == holds]
+                assert all(u[0] <= a <= u[1] and v[0] <= b <= v[1] for a, b in left)
+                assert x[0] <= u[0] <= u[1] <= x[1] and y[0] <= v[0] <= v[1] <= y[1]
+
+
+def test_intervals_grow_to_an_end():
+    ranges = Ranges()
+    assert ranges.begin("a", [(0, 0), (5, 5)]) == ((0, 255), (1, 255))
+    assert not ranges.grow("a", [(3, 17), (1, 2)])
+    steps = 0
+    while ranges.grow("a", [(ranges.known("a")[0][0], min(ranges.known("a")[0][1] + 1, GREATEST)), (1, 1)]):
+        steps += 1
+    assert ranges.known("a") == ((0, GREATEST), (1, 255)) and steps < 10
+    assert not ranges.has_failed
+    ranges.is_final = True
+    assert ranges.grow("a", [ALL, ALL]) and ranges.has_failed
+    assert ranges.known("a")[0] == (LEAST, GREATEST)
+
+
+def counted(it, a, n, k, found):
+    for i in it:
+        j = i - 1
+        while j >= 0 and j < n:
+            found += a[j] if j % n < k else a[j - n]
+            j -= k
+        if 0 <= j + k < len(a):
+            found += (j + k) * (j + k)
+    return found, j
+
+
+@pytest.mark.parametrize("n", [-3, -1, 0, 1, 5, 2**31 - 1, 2**31, 2**62, 2**63 - 1, 2**70])
+def test_limits(n):
+    for k in (1, 2, 2**31 - 1, 2**62):
+        check(counted, range(1, 6), R.integers(0, 9, 5), n, k, 0)
+
+
+def grown(it, x, y, n):
+    for _ in it:
+        if x < n:
+            x = x * 2 + 1
+        else:
+            y -= x
+        y = y * 3 if y > -n else y + n
+        x, y = (x, y) if x < 2**61 else (y, x)
+    return x, y
+
+
+def test_growth():
+    for x in (0, 1, -5, 2**40, 2**62):
+        for n in (1, 7, 2**31, 2**62, 2**63 - 1):
+            check(grown, range(200), x, -x, n)
+
+
+def wrapped(it, a, h, total):
+    for i in it:
+        for d in (-1, 0, 1):
+            total += a[(i + d) % h] * (i % h) + (i + d) // h
+    return total
+
+
+def test_remainders():
+    for h in (1, 3, 5, -3, -1, 2**31, 2**62, 0, -(2**63)):
+        check(wrapped, range(-4, 9), R.integers(0, 9, 6), h, 0)
+
+
+def test_programs_for_positive_numbers():
+    """What is not positive and small gets a program of its own, and then all have one."""
+    run = Run(counted)
+    a = R.integers(0, 9, 5)
+    for n, k in ((4, 1), (5, 2), (0, 1), (-3, 2), (3, 2**35)):
+        assert run(range(1, 6), a, n, k, 0) == counted(range(1, 6), a, n, k, 0)
+    assert run.record.versions <= 3
+
+
+def emptied(it, x, n):
+    while n:
+        x += it[n - 1] if n > 0 else 1
+        n -= 1 if n > 0 else -1
+    return x
+
+
+def test_truth_of_ints():
+    for n in (4, 1, -3):
+        check(emptied, [1, 2, 3, 4], 0, n, native=True)
