@@ -190,7 +190,7 @@ def diff(
     only_defaults(out=out)
     parts = [need_tensor(part) for part in (prepend, input, append) if part is not None]
     x = need_tensor(input)
-    if type(n) is not int or n != 1 or not x.ndim:
+    if type(n) is not int or n != 1 or not x.ndim or type(dim) is bool:
         raise Unsupported("diff of a higher order, or of one number")
     if any(part.ndim != x.ndim or part.dtype != x.dtype for part in parts):
         raise Unsupported("diff of tensors of several dtypes or numbers of dimensions")
