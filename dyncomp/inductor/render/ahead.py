@@ -108,8 +108,8 @@ def _requests(readers: list[tuple[Loop, Node]], nest: Nest, ahead: int) -> Itera
     axis = nest.axes[first.axes[-1]]
     step = _next_row(node, axis.name)
     goes_on = _goes_on(axis, step, ahead)
-    # on AMD's processors the first pass alone asks (layernorm, rms norm, statistics of rows, GB/s from DRAM: 20,
-    # 35, 17 by shares of the next row, 25, 35, 26 so)
+    # on AMD's processors the first pass alone asks (layernorm, rms norm, statistics of rows, GB/s from DRAM:
+    # 20, 35, 17 by shares of the next row, 25, 35, 26 so)
     if len(readers) > 1 and step and not (goes_on and is_amd()):
         for place, (loop, again) in enumerate(readers):
             yield loop, Request(again, step, place, len(readers))

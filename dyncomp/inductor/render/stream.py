@@ -19,8 +19,8 @@ from .walk import Compute, Item
 # A kernel that touches this much leaves nothing in a shared cache, however large that claims to be: of the
 # last level each core of a large processor has a part (measured on a Xeon: at 32 MB in all plain stores are
 # 1.5 times as fast where the result is read next, at 64 MB these are). Of a smaller cache it is seven eighths
-# (Zen 4 with 32 MB: times as fast as plain stores alone, before a maximum and before a product of the result at
-# 24 MB in all 1.1, 0.7 and 1.0, at 28 MB 1.3, 0.9 and 1.2, at 40 MB 1.4, 1.1 and 1.4).
+# (Zen 4 with 32 MB: times as fast as plain stores alone, before a maximum and before a product of the result
+# at 24 MB in all 1.1, 0.7 and 1.0, at 28 MB 1.3, 0.9 and 1.2, at 40 MB 1.4, 1.1 and 1.4).
 STREAM_BYTES = 48 << 20
 # The same for kernels that transpose tiles: rows of the result lie far apart, and what is read there only to
 # be written over pushes itself out (Zen 4: 22 GB/s instead of 20 at 16 MB in all, 17 instead of 13 at 24 MB).
