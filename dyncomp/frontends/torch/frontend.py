@@ -35,6 +35,7 @@ _MODULES = (
     "attributes",
     "autograd_functions",
     "transformer",
+    "losses",
 )
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
