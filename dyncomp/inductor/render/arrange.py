@@ -37,7 +37,7 @@ TRANSPOSE_TILE = 16
 # Rows shorter than this are reduced many at a time, ROW_TILE of them.
 SHORT_ROW = 20
 # Those of even lengths from here on are not: many rows at a time are read at places that lie an even distance
-# apart (Zen 4: sums of 10 to 16 elements are 2 to 4 times as fast one row after the other, of 19 half as fast).
+# apart (Zen 4: sums of 10 to 16 elements are 2 to 4 times as fast row after row, of 19 half as fast).
 EVEN_ROW = 10
 ROW_TILE = 64
 
