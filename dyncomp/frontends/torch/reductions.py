@@ -10,11 +10,21 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symint import product
-from ..base import ArrayRef, TraceContext
-from ..numpy.operands import emit
+from ..base import ArrayRef, TraceContext, TypedTuple
+from ..numpy.operands import broadcast_shapes, broadcast_to, emit
 from .calls import called
 from .library import torch
-from .operands import axes_of, axis_of, contiguous, convert, need_tensor, only_defaults, pointwise, tensor
+from .operands import (
+    axes_of,
+    axis_of,
+    contiguous,
+    convert,
+    need_tensor,
+    only_defaults,
+    pointwise,
+    tensor,
+    to_var,
+)
 from .promote import parse_dtype
 from .rules import RuleTable
 
@@ -160,8 +170,8 @@ def _over_dims(op: str) -> Callable[..., ArrayRef]:
     return rule
 
 
-def _full_extreme(op: str, pairwise: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, *args: Any, **kwargs: Any) -> ArrayRef:
+def _full_extreme(op: str, pairwise: str) -> Callable[..., ArrayRef | TypedTuple]:
+    def rule(tx: TraceContext, input: Any, *args: Any, **kwargs: Any) -> ArrayRef | TypedTuple:
         other = kwargs.get("other", args[0] if len(args) == 1 else None)
         if isinstance(other, ArrayRef):
             a, b = need_tensor(input), need_tensor(other)
@@ -169,10 +179,25 @@ def _full_extreme(op: str, pairwise: str) -> Callable[..., ArrayRef]:
                 raise Unsupported("maximum of tensors of unlike dtypes")
             return tensor(pointwise(tx, pairwise, a.var, b.var))
         if args or kwargs:
-            raise Unsupported("an extreme along a dimension together with its indices")
+            return _with_indices(tx, op, input, *args, **kwargs)
         return tensor(extreme_var(tx, op, need_tensor(input), None, False))
 
     return rule
+
+
+def _with_indices(
+    tx: TraceContext, op: str, input: Any, dim: Any = None, keepdim: Any = False, **rest: Any
+) -> TypedTuple:
+    """The extremes along a dimension and where the first of each is."""
+    dim, keepdim = _numpy_names(dim, keepdim, rest)
+    x = need_tensor(input)
+    if dim is None or x.dtype.is_bool:
+        raise Unsupported("an extreme of all elements with keepdim, or of bools, together with its index")
+    axis = axis_of(dim, x.ndim)
+    name = op.removeprefix("reduce_")
+    values = tensor(extreme_var(tx, op, x, axis, keepdim))
+    indices = _arg_extreme(f"arg{name}")(tx, x, axis, keepdim)
+    return TypedTuple(getattr(torch.return_types, name), (values, indices))
 
 
 TABLE.both("amax")(_over_dims("reduce_max"))
@@ -253,6 +278,26 @@ def allclose(
     a, b = need_tensor(input), need_tensor(other)
     (near,) = called(tx, torch.isclose, (a, b, rtol, atol, equal_nan), {})[1]
     return ArrayRef(emit(tx, "reduce_all", near.var, axes=tuple(range(near.ndim))), "python", "torch")
+
+
+@TABLE.function("cosine_similarity")
+def cosine_similarity(tx: TraceContext, x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-8) -> ArrayRef:
+    """The sum of products of both, each divided by its norm, which is at least ``eps``."""
+    a, b = need_tensor(x1), need_tensor(x2)
+    if a.dtype != b.dtype or a.dtype not in (dtypes.float32, dtypes.float64):
+        raise Unsupported("cosine_similarity of unlike dtypes, or not of float32 or float64")
+    shape = broadcast_shapes(a.shape, b.shape)
+    axis = axis_of(dim, len(shape))
+    if not shape or shape[axis] == 0:
+        raise Unsupported("cosine_similarity without elements")
+    least = to_var(tx, eps, a.dtype)
+    parts = []
+    for ref in (a, b):
+        x = broadcast_to(tx, ref.var, shape)
+        squares = reduced(tx, "reduce_sum", pointwise(tx, "multiply", x, x), (axis,), True)
+        norm = pointwise(tx, "maximum", pointwise(tx, "sqrt", squares), least)
+        parts.append(pointwise(tx, "divide", x, norm))
+    return tensor(reduced(tx, "reduce_sum", pointwise(tx, "multiply", *parts), (axis,), False))
 
 
 @TABLE.both("logsumexp")
