@@ -24,7 +24,7 @@ union Word { i64 i; double d; };
 template <typename T> struct Unaligned { T value; } __attribute__((packed, may_alias));
 #define LOAD(T, p) (((const Unaligned<T>*)(p))->value)
 #define STORE(T, p, v) (((Unaligned<T>*)(p))->value = (v))
-#define unlikely(c) __builtin_expect(!!(c), 0)
+#define unlikely(c) __builtin_expect_with_probability(!!(c), 0, 1.0)
 #define is_finite(x) __builtin_isfinite(x)
 /* gcc 12 joins products to sums and differences in turn (vfmaddsub), whatever -ffp-contract says. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
