@@ -169,6 +169,8 @@ class Walker:
         """Whether a local may let go of a list."""
         self.array_slots: dict[str, None] = {}
         """The locals that are given arrays or lists."""
+        self.has_spare = False
+        """Whether numbers that were taken out of lists are kept for a while."""
         self.draws = self.makes_tuples = False
         """Whether random numbers are drawn, and objects made that may set off the garbage collector."""
         self.members: dict[str, tuple[str, str]] = {}
