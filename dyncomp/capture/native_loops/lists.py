@@ -37,8 +37,8 @@ from .walk import Stop
 _MADE = {BOOL: "PyBool_FromLong", COMPLEX: "PyComplex_FromDoubles"}
 
 SPARE = "spare"
-"""The variable with the numbers that were last taken out of lists. They are let go of when others follow: of two items that
-change places neither is made anew; one that nobody else holds becomes the next new number."""
+"""The variable with the numbers that were last taken out of lists. They are let go of when others follow: of
+two items that change places neither is made anew; one that nobody else holds becomes the next new number."""
 GONE = 2
 """By so much a block ages where anything may have been let go of, or garbage is collected."""
 OTHER_ITEM = "an item of another type"

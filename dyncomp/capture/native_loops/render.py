@@ -9,8 +9,8 @@ from ..pyver.tables import INTS_HAVE_TAGS
 from . import arrays, complexes, control, creation, draws, lists, slices
 from .affine import Form
 from .block import HARD_BUDGET, SOFT_BUDGET, walk_all
-from .blocks import MOST_OF_SMALL, Known
-from .kinds import LARGEST_AXIS, Kind, Value
+from .blocks import MOST_OF_SMALL, Known, Order
+from .kinds import INT, LARGEST_AXIS, Kind, Value
 from .ranges import Ranges
 from .walk import FIRST_TAG, Assumption, HeldTooShort, Leave, Subject, TooLarge, Version, Walker, clean, put
 
@@ -322,9 +322,10 @@ def render(
     symbol: str,
     title: str,
     known: Known = (),
+    order: Order = (),
 ) -> Rendered:
     """Compile the loop to C++ for an entry at ``place``. ``known``: what some of the ints in locals are."""
-    walker, held, env, first = _walked(subject, place, tuple(stack), local, known)
+    walker, held, env, first = _walked(subject, place, tuple(stack), local, known, order)
     if creation.lets_go_too_early(walker):
         raise HeldTooShort
     if walker.draws and walker.makes_tuples:
@@ -381,7 +382,12 @@ def render(
 
 
 def _walked(
-    subject: Subject, place: int, stack: Sequence[Kind], local: Mapping[str, Kind], known: Known
+    subject: Subject,
+    place: int,
+    stack: Sequence[Kind],
+    local: Mapping[str, Kind],
+    known: Known,
+    order: Order,
 ) -> tuple[Walker, list[Value], dict[str, Value], str]:
     """A walk that knows between which numbers ints are; its stack and locals at the start, and how it is
     entered."""
@@ -395,12 +401,26 @@ def _walked(
                 env[name] = Value(env[name].kind, env[name].parts, None, 1, MOST_OF_SMALL)
             else:
                 env[name] = Value(env[name].kind, env[name].parts, Form((), number), number, number)
+        walker.fixed = _fixed(walker, env, order)
         first = control.begin(walker, place, held, env)
         walk_all(walker)
         if ranges.is_final and not ranges.has_failed:
             break
         ranges.is_final, ranges.has_failed = True, False
     return walker, held, env, first
+
+
+def _fixed(walker: Walker, env: Mapping[str, Value], order: Order) -> dict[str, list[str]]:
+    """The ints and the sizes of arrays in locals that are not assigned."""
+    kept = {slot: value for slot, value in env.items() if slot not in walker.root.facts.stored}
+    found: dict[str, list[str]] = {value.text: [] for value in kept.values() if value.kind == INT}
+    for value in kept.values():
+        if value.kind.family == "array":
+            found.update({size: [] for size in arrays.sizes(value)})
+    for number, array, axis in order:
+        size = arrays.sizes(kept[array])[axis] if kept[array].kind.family == "array" else ""
+        found.setdefault(size, []).append(kept[number].text)
+    return found
 
 
 def _found_member(variable: str, place: tuple[str, str]) -> str:
