@@ -110,6 +110,7 @@ def _convolution(
     stride: int,
     groups: int = 1,
     last: bool = False,
+    dtype: str = "float32",
 ) -> Case:
     """A 2-d convolution of one image with "same" padding, then a bias and relu; channels last if asked."""
     came, went = channels
@@ -128,7 +129,8 @@ def _convolution(
 
     shapes = ((1, came, size, size), (went, came // groups, kernel, kernel), (went,))
     flops = 2.0 * out * out * went * came // groups * kernel * kernel
-    return Case(f"conv {name}", flops, arguments, None, run)
+    name = f"conv {name}" + (f" {dtype}" if dtype != "float32" else "")
+    return Case(name, flops, arguments, None, run, dtype)
 
 
 # -- attention --------------------------------------------------------------------------------
@@ -242,6 +244,17 @@ CASES: tuple[Case, ...] = (
     _convolution("channels last 3x3 512-512 at 7", (512, 512), 7, 3, 1, last=True),
     _convolution("channels last 1x1 64-256 at 56", (64, 256), 56, 1, 1, last=True),
     _convolution("channels last depthwise 3x3 144 at 56", (144, 144), 56, 3, 1, groups=144, last=True),
+    *(
+        _convolution(f"{'channels last ' if last else ''}{name}", *sizes, last=last, dtype="bfloat16")
+        for last in (False, True)
+        for name, sizes in (
+            ("7x7/2 3-64 at 224", ((3, 64), 224, 7, 2)),
+            ("3x3 64-64 at 56", ((64, 64), 56, 3, 1)),
+            ("1x1/2 64-128 at 56", ((64, 128), 56, 1, 2)),
+            ("3x3/2 128-256 at 28", ((128, 256), 28, 3, 2)),
+            ("3x3 512-512 at 7", ((512, 512), 7, 3, 1)),
+        )
+    ),
     _attention("attention, NumPy's form", attention_numpy, attention_torch),
     _attention("attention", None, attention_torch),
     _attention("attention, causal", None, causal_torch),

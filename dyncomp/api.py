@@ -95,7 +95,7 @@ def compile(
     Compilation happens at the first call, and again when an assumption (a *guard*) fails.
 
     ``mode``: ``"default"``; ``"reduce-overhead"`` is the same on CPUs, where the whole graph always runs
-    behind one C entry; ``"max-autotune"`` builds each graph in several ways and keeps the fastest on the
+    behind one C entry; ``"max-autotune"`` compiles each graph in several forms and keeps the fastest on the
     first call's inputs. ``fullgraph``: raise :class:`~dyncomp.errors.GraphBreakError`, naming
     the user's file and line, instead of breaking the graph. ``dynamic``: ``None`` makes a size symbolic
     when it is seen to change, ``True`` from the start, ``False`` never; a mapping says it for some arguments:

@@ -13,6 +13,8 @@ from .sizes import DynamicArguments, parse_dynamic
 MODES = ("default", "reduce-overhead", "max-autotune")
 PROGRESS = ("auto", "on", "off")
 TIERS = ("best", "fast-first")
+# What the thread pool takes (``kMaxThreads`` in ``runtime/csrc/pool.h``).
+MOST_THREADS = 256
 
 
 @dataclass(frozen=True)
@@ -134,29 +136,42 @@ def make_options(
 ) -> Options:
     """Build :class:`Options` from ``compile``'s arguments and ``DYNCOMP_*`` environment variables.
 
-    Raises ``ValueError`` for an unknown mode or option, naming the known ones.
+    Raises ``ValueError`` for an unknown mode or option, naming the known ones, and for values out of range;
+    ``TypeError`` for values of wrong types.
     """
-    if mode not in MODES:
-        raise ValueError(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
     environ = os.environ if environ is None else environ
     made = Options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=parse_dynamic(dynamic))
     for name, parse in _FROM_ENVIRONMENT.items():
         text = environ.get(f"DYNCOMP_{name.upper()}")
         if text is not None:
-            made = replace(made, **{name: parse(text)})
+            made = replace(made, **{name: _parsed(name, parse, text)})
     if not isinstance(options or {}, Mapping):
         raise TypeError(f"options must be a mapping of names to values, not {type(options).__name__}")
     for name, value in (options or {}).items():
         if name not in _KNOWN:
             raise ValueError(f"unknown option {name!r}; known: {', '.join(sorted(_KNOWN))}")
         parsed: Any = parse_dynamic(value) if name == "dynamic" else value
+        if name == "dump" and isinstance(value, os.PathLike):
+            parsed = os.fspath(value)
         made = replace(made, **{name: parsed})
+    if made.mode not in MODES:
+        raise ValueError(f"unknown mode {made.mode!r}; known: {', '.join(MODES)}")
     _check_types(made)
+    _check_choices(made)
     return made
 
 
+def _parsed(name: str, parse: Callable[[str], Any], text: str) -> Any:
+    """The value that an environment variable says."""
+    try:
+        return parse(text)
+    except ValueError:
+        wanted = "an integer" if parse is int else "a number"
+        raise ValueError(f"DYNCOMP_{name.upper()} must be {wanted}, not {text!r}") from None
+
+
 def _check_types(options: Options) -> None:
-    """Raise ``TypeError`` for a value of a wrong type and ``ValueError`` for a negative or unknown one."""
+    """Raise ``TypeError`` for a value of a wrong type and ``ValueError`` for a negative one."""
     if not isinstance(options.backend, str) and not callable(options.backend):
         raise TypeError(f"backend must be a name or a callable, not {type(options.backend).__name__}")
     for field in fields(Options):
@@ -173,8 +188,16 @@ def _check_types(options: Options) -> None:
             good, wanted = field.name == "backend" or isinstance(value, str), "a string"
         if not good:
             raise TypeError(f"{field.name} must be {wanted}, not {value!r}")
-        if isinstance(value, (int, float)) and value < 0:
+        if isinstance(value, (int, float)) and not value >= 0:
             raise ValueError(f"{field.name} must not be negative, is {value!r}")
+
+
+def _check_choices(options: Options) -> None:
+    """Raise ``ValueError`` for a value that is none of those that there are."""
+    if options.num_threads > MOST_THREADS:
+        raise ValueError(f"num_threads must be at most {MOST_THREADS}, is {options.num_threads}")
+    if "\0" in options.dump:
+        raise ValueError(f"dump must be the name of a directory, not {options.dump!r}")
     if options.progress not in PROGRESS:
         raise ValueError(f"progress must be one of {', '.join(PROGRESS)}, is {options.progress!r}")
     if options.tier not in TIERS:

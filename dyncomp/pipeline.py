@@ -33,6 +33,7 @@ from .graph.passes.outputs import own_outputs
 from .graph.passes.rules import simplify
 from .graph.stages import has_stages
 from .options import Options
+from .signals import is_from_handler
 from .staged import StagedGraph
 
 log = logging.getLogger("dyncomp.pipeline")
@@ -333,6 +334,8 @@ def _run_custom(
     except (LoweringError, ToolchainError, Unsupported, MemoryError):
         raise
     except Exception as error:
+        if is_from_handler(error):
+            raise
         log.warning("the backend %s raised for %s: the original runs", name, graph.name, exc_info=error)
         raise LoweringError(f"the backend {name} raised {type(error).__name__}: {error}") from error
     if not callable(run):

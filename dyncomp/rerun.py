@@ -20,11 +20,11 @@ import numpy as np
 from .device import CPU
 from .frontends.base import ArrayOwner
 from .graph.interp import as_callable
-from .graph.ir import Graph, GraphInput
+from .graph.ir import Graph
 from .graph.text import parse
+from .inductor.made_up import copied, laid_out, made_up
 from .options import make_options
 from .prims.table import table_with
-from .symint import hint
 
 # What inputs may hold together to be kept.
 LIMIT_BYTES = 64 << 20
@@ -110,49 +110,15 @@ def _inputs(folder: Path, graph: Graph, owner: ArrayOwner | None) -> list[Any]:
         value = kept.get(f"in{number}")
         if value is None:
             print(f"  in{number} ({given.label or given.var.type}) was not kept: made up")
-            value = _made_up(given)
-        made.append(value.item() if given.kind != "array" else _laid_out(value, given))
+            value = made_up(given.var.type)
+        made.append(value.item() if given.kind != "array" else laid_out(value, given.var.type))
     integers = sorted((s for s in graph.symbols if s.kind == "int"), key=lambda s: s.index)
     return made + [graph.env.symbols[s.name].hint for s in integers]
 
 
-def _made_up(given: GraphInput) -> Any:
-    """Numbers about one; zeros, which are good positions, for integers."""
-    shape = tuple(map(hint, given.var.type.shape))
-    dtype = given.var.type.dtype
-    if dtype.is_integer or dtype.name == "bool":
-        return np.zeros(shape, dtype.numpy)
-    return np.random.default_rng(0).normal(size=shape).astype(dtype.numpy)
-
-
-def _laid_out(array: Any, given: GraphInput) -> Any:
-    """A copy with the strides that the kernels were made for."""
-    if array.size == 0:
-        return array
-    strides = tuple(map(hint, given.var.type.strides))
-    steps = [(n - 1) * s for n, s in zip(array.shape, strides)]
-    low = sum(s for s in steps if s < 0)
-    memory = np.zeros(sum(s for s in steps if s > 0) - low + 1, array.dtype)
-    scaled = tuple(s * array.itemsize for s in strides)
-    window: Any = np.ndarray(array.shape, array.dtype, memory.data, -low * array.itemsize, scaled)
-    window[...] = array
-    return window
-
-
 def _copies(arguments: Sequence[Any]) -> list[Any]:
     """Copies with the same strides: each call may write into its own."""
-    return [_same_layout(a) if isinstance(a, np.ndarray) else a for a in arguments]
-
-
-def _same_layout(array: Any) -> Any:
-    if array.size == 0:
-        return array.copy()
-    low, high = np.lib.array_utils.byte_bounds(array)
-    memory = np.empty(high - low, np.uint8)
-    offset = array.__array_interface__["data"][0] - low
-    window: Any = np.ndarray(array.shape, array.dtype, memory.data, offset, array.strides)
-    window[...] = array
-    return window
+    return [copied(a) if isinstance(a, np.ndarray) else a for a in arguments]
 
 
 def _for_library(arguments: Sequence[Any], graph: Graph, owner: ArrayOwner | None) -> list[Any]:

@@ -51,8 +51,8 @@ def test_every_stage_is_written(tmp_path):
 
 def test_the_folder_is_the_same_in_every_run(tmp_path):
     x = np.ones((3, 4))
-    for _ in range(2):
-        dyncomp.compile(scaled, options={"dump": str(tmp_path)})(x, x)
+    for directory in (str(tmp_path), tmp_path):
+        dyncomp.compile(scaled, options={"dump": directory})(x, x)
     only_folder(tmp_path)
 
 
@@ -88,6 +88,20 @@ def test_a_directory_that_cannot_be_written(backend, tmp_path, caplog):
     x = np.ones((3, 4))
     compiled = dyncomp.compile(scaled, backend=backend, options={"dump": str(tmp_path / "file")})
     np.testing.assert_array_equal(compiled(x, x), np.full(4, 6.0))
+    assert "cannot write" in caplog.text
+
+
+def test_loops_that_cannot_be_written(tmp_path, caplog):
+    def halve(n):
+        steps = 0
+        while n > 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            steps += 1
+        return steps
+
+    (tmp_path / "file").write_text("")
+    options = {"dump": str(tmp_path / "file"), "native_loop_us": 0}
+    assert dyncomp.compile(halve, options=options)(97) == halve(97)
     assert "cannot write" in caplog.text
 
 

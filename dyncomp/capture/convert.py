@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..frontends.base import libraries_of, memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
+from ..signals import is_from_handler
 from . import _hook, generators, handlers, machine, own_builtins
 from .breaks import Break, BreakRecord, Skip
 from .bytecode.flow import reachable
@@ -39,7 +40,6 @@ from .replacement.endings import emit_end
 from .replacement.loop_driver import known_body
 from .replacement.raising import raising_entry
 from .replacement.replace_source import build_function
-from .signals import is_from_handler
 from .tracer import Tracer, state_assumption
 from .values.array import ArrayValue
 from .values.deque import DequeValue

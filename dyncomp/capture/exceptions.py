@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from ..signals import is_from_handler
 from . import frames
 from .breaks import Break
 from .calls.folding import is_computed, pure_operand, python_call
@@ -61,6 +62,8 @@ def raise_like(tracer: Tracer, function: Callable[..., Any], *args: Any) -> NoRe
     try:
         function(*args)
     except Exception as error:
+        if is_from_handler(error):
+            raise
         raise_known(tracer, error)
     raise AssertionError("nothing was raised")
 

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
+from ..signals import is_from_handler
 from ..symint import ShapeEnv, SymInt
 from . import effects, exceptions, generators, groups, machine, operators, parts, regions, unbacked, wrap
 from ._hook import has_plain_names
@@ -22,6 +23,7 @@ from .calls import call as calls
 from .class_names import qualname_of
 from .decisions import Decisions, Restart
 from .digit_limit import check_limit
+from .draws import begin_draws, end_draws
 from .entries.config import CaptureConfig
 from .exceptions import Raised
 from .guards.guard import BY_IDENTITY, Guard, Kind
@@ -31,7 +33,6 @@ from .guards.source import LocalSource, Source
 from .methods.table import items_in_two
 from .objects import attributes, derived, instance_checks, protocols
 from .quietly import quietly
-from .signals import is_from_handler
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue
@@ -73,6 +74,7 @@ class Tracer:
         self.handled_outside = sys.exception() is not None  # around the call that is captured
         self.catching = 0  # how many operations under way see an exception raised now
         self.deferred: list[Any] = []  # see effects
+        self.draws = begin_draws(self)
         self.filter_blocks: list[Any] = []  # the blocks of warnings.catch_warnings that capture is in
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
         # classes of the program, and attributes asked of them; by id, as metaclasses say how they are hashed
@@ -117,6 +119,7 @@ class Tracer:
         self.global_writes.clear()
         self.states.clear()
         self.deferred.clear()
+        end_draws(self)
         self.filter_blocks.clear()
         self.env.locate = None  # it leads here, and the graph's sizes lead to it
         self.restart = Restart()

@@ -17,6 +17,7 @@ from ..graph.ir import Var
 from .breaks import Break
 from .bytecode.flow import always_raises
 from .exceptions import is_caught
+from .uniform import number_of
 from .values.array import ArrayValue
 from .values.base import Tracer, Value
 from .values.number import ConstValue
@@ -98,6 +99,9 @@ def check(tracer: Tracer, value: ArrayValue, expected: bool) -> None:
     """Have the graph raise where the truth of ``value`` is not as expected: an index out of bounds."""
     builder = tracer.builder
     builder.loc = tracer.loc
+    number = number_of(tracer, value.ref.var)
+    if number is not None and bool(number) is expected:
+        return
     var = _truth(builder, value.ref.var)
     wrong = builder.emit("logical_not", var) if expected else var
     place = builder.emit("convert", wrong, dtype=int64)

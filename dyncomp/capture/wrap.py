@@ -28,6 +28,7 @@ from .breaks import Break, Skip
 from .class_kinds import SPECIAL_FORM, is_plain_class, is_plain_namedtuple, is_struct_sequence
 from .class_names import qualname_of
 from .dims import array_dims, dlpack_device, has_exchange_table
+from .draws import drawing_method, is_drawing, random_from_outside
 from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
 from .guards.guard import Kind
 from .guards.program import is_plain_key
@@ -155,7 +156,7 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         tracer.guard(source, Kind.TYPE_IS, type(obj))
         return InstanceValue(type(obj), obj, source)
     tracer.guard(source, Kind.TYPE_IS, type(obj))
-    return OpaqueValue(obj, source)
+    return random_from_outside(tracer, obj, source) or OpaqueValue(obj, source)
 
 
 _MANY_CLASSES = 4
@@ -408,6 +409,8 @@ def _wrap_function(tracer: Tracer, obj: types.FunctionType, source: Source) -> V
 
 def _wrap_method(tracer: Tracer, obj: types.MethodType, source: Source) -> Value:
     tracer.guard(source, Kind.TYPE_IS, types.MethodType)
+    if is_drawing(obj):
+        return drawing_method(tracer, obj, source)
     owner = tracer.realize(tracer.child(obj.__self__, AttrSource(source, "__self__")))
     function = tracer.realize(tracer.child(obj.__func__, AttrSource(source, "__func__")))
     return BoundMethodValue(owner, function, source)

@@ -238,19 +238,40 @@ def memory_of(builder: GraphBuilder, var: Var) -> str:
     return var.name
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawingCall:
+    """A library's function that draws random numbers: ``function(*args, **kwargs)`` gives an array of this
+    type (``result``) and looks at none. ``keep(kept, owner)`` notes the state of what it draws from: a pair
+    of a function and what that is given to put it back. ``example()``: an array like it."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: ArrayType
+    pytype: type
+    frontend: str
+    owner: Any
+    keep: Callable[[list[Any], Any], None]
+    example: Callable[[], Any]
+
+
 @dataclass
 class TraceContext:
     """What a rule may use: the builder (``tx.ops.add(x, y)`` emits), the symbols, and notes about the
     run-time state that it relied upon (``tx.assume("numpy-errstate")`` makes capture guard it).
     ``states``: more of that, by name, which is guarded whether or not the rule's nodes stay.
     ``memo``: what a frontend remembers of this capture; nodes that it tells of may have been rolled back.
-    ``modes``: what blocks of the captured code that it is in have set (``Frontend.mode_of``)."""
+    ``modes``: what blocks of the captured code that it is in have set (``Frontend.mode_of``).
+    ``draw(call)``: what a ``DrawingCall`` gives; it is made before the graph, in the order of the program.
+    ``require(ref)``: the graph raises, so that the original runs, unless the one element is true."""
 
     builder: GraphBuilder
     assumptions: set[str] = field(default_factory=set)
     states: dict[str, StateGuard] = field(default_factory=dict)
     memo: dict[Any, Any] = field(default_factory=dict)
     modes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    draw: Callable[[DrawingCall], ArrayRef] | None = None
+    require: Callable[[ArrayRef], None] | None = None
 
     @property
     def ops(self) -> Ops:

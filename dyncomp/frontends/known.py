@@ -9,6 +9,7 @@ import numpy as np
 from ..device import CPU
 from ..dtypes import int64
 from ..graph.ir import COPY, GraphBuilder, Node, Var
+from ..signals import is_from_handler
 from .base import ArrayRef
 
 _MOST = 4096  # elements
@@ -70,7 +71,9 @@ def _run(builder: GraphBuilder, made: dict[str, Node], node: Node, seen: dict[st
     try:
         with np.errstate(all="ignore"):
             result = row.ref(*arrays, **node.kwargs)
-    except Exception:
+    except Exception as error:
+        if is_from_handler(error):
+            raise
         return  # it will be raised when the graph runs
     results = result if isinstance(result, tuple) else (result,)
     for var, array in zip(node.outputs, results):

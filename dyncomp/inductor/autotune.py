@@ -1,156 +1,180 @@
-"""``mode="max-autotune"``: the same C++ built in several ways, the fastest on the first call's inputs kept.
+"""``mode="max-autotune"`` on CPUs: a graph compiled in several forms, the fastest on the first inputs kept.
 
-What is varied is what the compiler may do with a translation unit (optimisation level, vector width), and
-whether elementary functions are inlined or called. Loops, tiles and results are the same, bit for bit, since
-contraction and reassociation stay forbidden.
+First how its steps are cut: which products and convolutions a library does (:mod:`.sites`), how far products
+are joined with the kernels around them. Then how the best of these is built: optimisation level, vector width
+and unrolling of the compiler, elementary functions inlined or called, kernels on one thread. Each form is
+timed beside the best one so far, in turn, and has to be clearly faster; what is found in the end has to be so
+beside the default form once more. Only a library's results, and products that are not joined where they would
+be, can differ in their last bits: contraction and reassociation stay forbidden.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import ToolchainError
+from ..dataclass import dataclass, field
+from ..errors import LoweringError, ToolchainError
 from ..graph.ir import Graph
 from ..runtime import num_threads
-from .choices import Tuning, choices_in, key_of, machine_name
-from .codecache import KernelCache
-from .launch import LaunchPlan, Library, build
+from .choices import Choices, Tuning, key_of, machine_name
+from .forms import DEFAULT, Form, Made, joins_of
+from .made_up import copied
 from .progress import Progress
-from .toolchain import Toolchain, find_toolchain
+from .sites import Compile, library_sites
+from .timing import in_turn, is_faster
 
-VARIANTS: tuple[tuple[str, ...], ...] = (
-    ("-O3",),
-    ("-O2", "-mprefer-vector-width=256"),
-    ("-O3", "-mprefer-vector-width=512", "-funroll-loops"),
-)
-REPEATS = 5
-# Of one variant.
-BUDGET_SECONDS = 2.0
-# What a variant takes of the default one's time to be chosen: less would be noise.
-CLEARLY = 0.97
+log = logging.getLogger("dyncomp.inductor")
+
+# How a form is built, by name.
+BUILDS: dict[str, Callable[[Form], Form]] = {
+    "-O3": lambda form: replace(form, flags=("-O3",)),
+    "256 bits": lambda form: replace(form, flags=("-mprefer-vector-width=256",)),
+    "unrolled": lambda form: replace(form, flags=("-O3", "-mprefer-vector-width=512", "-funroll-loops")),
+    "inlined": lambda form: replace(form, inlined=True),
+    "one thread": lambda form: replace(form, serial=True),
+}
+# What is spent on the sites of a graph, and on one form, of the time for a graph.
+SITES_SHARE = 0.5
+FORM_SHARE = 0.25
 
 
-def fastest(
-    graph: Graph,
-    plan: LaunchPlan,
-    sources: Sequence[str],
-    library: Library,
-    cache: KernelCache,
-    examples: Sequence[Any],
-    tuning: Tuning,
-) -> Callable[..., Any]:
-    """The launch object of the fastest variant; the default one where inputs cannot be copied or no other
-    variant is faster beyond noise. ``library`` is of the first of ``sources``, which compute the same bits.
-    What was found is kept beside ``cache`` for equal sources."""
-    default = build(plan, library)
-    toolchain = find_toolchain()
-    variants = {"default": (sources[0], toolchain)}
-    variants |= {" ".join(extra): (sources[0], toolchain.with_flags(extra)) for extra in VARIANTS}
-    variants |= {f"source {n}": (source, toolchain) for n, source in enumerate(sources[1:], 1)}
-    names = [*variants]
-    choices = choices_in(cache.directory)
-    key = _key(sources, toolchain, examples)
-    number = choices.get(key, names)
-    if number is None:
-        arguments = _arguments(graph, examples)
+@dataclass
+class Tuner:
+    """``make``: a form of ``graph``, compiled; ``alone``: of another graph."""
+
+    graph: Graph
+    table: Any
+    owner: Any
+    make: Callable[[Form], Made]
+    alone: Compile
+    choices: Choices
+    fingerprint: str
+    tuning: Tuning
+    end: float = 0.0
+    best_ms: dict[str, float] = field(default_factory=dict)
+
+    def fastest(self, default: Made, examples: Sequence[Any]) -> Made:
+        """The fastest form; ``default`` where inputs cannot be had, or none is faster beyond noise."""
+        arguments = _arguments(self.graph, examples, self.owner)
         if arguments is None:
             return default
-        seconds = _measured(graph.name, variants, plan, cache, default, arguments, tuning)
-        number = seconds.index(min(seconds))
-        if seconds[number] > CLEARLY * seconds[0]:
-            number = 0
-        number = choices.put(key, names, number, [s * 1e3 for s in seconds])
-    if number == 0:
-        return default
-    try:
-        return build(plan, cache.load(*variants[names[number]]))
-    except ToolchainError:
-        return default
+        self.end = time.perf_counter() + self.tuning.seconds
+        builds = self._builds(default)
+        joins = {f"joined: {joined}": Form(joined) for joined in joins_of(default.items)}
+        cuts = {"default": DEFAULT, "library": DEFAULT} | joins
+        if default.source != default.generated:
+            cuts = {"default": DEFAULT}  # edited by hand
+        names = [f"{cut}, {build}" if build else cut for cut in cuts for build in ("", *builds)]
+        key = self._key(default, examples, names)
+        number = self.choices.get(key, names)
+        if "library" in cuts:
+            cuts["library"] = Form(library=self._sites(SITES_SHARE if number is None else 0.0))
+        if number is None:
+            best = self._search(default, cuts, builds, arguments)
+            if not self.best_ms:
+                return default  # there was no time
+            number = self.choices.put(key, names, names.index(best), [self._ms(name) for name in names])
+        if number == 0:
+            return default
+        cut, _, build = names[number].partition(", ")
+        return self._made(BUILDS[build](cuts[cut]) if build else cuts[cut]) or default
+
+    # -- what there is to choose --------------------------------------------------------------
+    def _sites(self, share: float) -> frozenset[str]:
+        """What a library makes, as far as that is known, or found out in a share of the time."""
+        tuning = replace(self.tuning, seconds=share * self.tuning.seconds)
+        return library_sites(self.graph, self.table, self.owner, self.alone, self.choices, tuning)
+
+    def _builds(self, default: Made) -> list[str]:
+        """The ways to build it that are not the default one."""
+        edited = default.source != default.generated
+        left_out = ("inlined", "one thread") if edited else ("one thread",) if num_threads() == 1 else ()
+        return [name for name in BUILDS if name not in left_out]
+
+    def _key(self, default: Made, examples: Sequence[Any], names: Sequence[str]) -> str:
+        """Equal where the same of these forms is the fastest."""
+        shapes = [str(tuple(getattr(example, "shape", ()))) for example in examples]
+        facts = (machine_name(), self.fingerprint, str(num_threads()), default.source)
+        return key_of([*facts, *shapes, *names])
+
+    # -- measuring ----------------------------------------------------------------------------
+    def _search(self, default: Made, cuts: dict[str, Form], builds: list[str], arguments: list[Any]) -> str:
+        """The name of the fastest form: the best cut, then the best build of it."""
+        title = f"tuning {self.graph.name}"
+        with Progress(title, len(cuts) + len(builds), self.tuning.progress) as bar:
+            bar.step("default")
+            best, made = "default", default
+            for name, form in [*cuts.items()][1:]:
+                bar.step(name)
+                best, made = self._better(best, made, name, form, arguments)
+            cut = best
+            for build in builds:
+                bar.step(build)
+                form = BUILDS[build](cuts[cut])
+                best, made = self._better(best, made, f"{cut}, {build}", form, arguments)
+        if made is not default and not self._beats(made, default, arguments):
+            return "default"
+        return best
+
+    def _better(self, best: str, made: Made, name: str, form: Form, arguments: list[Any]) -> tuple[str, Made]:
+        """The faster one of the best form so far and another one, for which there may be no time."""
+        if time.perf_counter() >= self.end:
+            return best, made
+        other = self._made(form)
+        if other is None or other.is_same(made) or time.perf_counter() >= self.end:
+            return best, made
+        try:
+            times = in_turn(made.call, other.call, arguments, FORM_SHARE * self.tuning.seconds)
+        except Exception as error:
+            log.info("%s: the form %s is not measured: %s", self.graph.name, name, error)
+            return best, made
+        for title, found in zip((best, name), times):
+            self.best_ms[title] = min(self._ms(title), min(found) * 1e3)
+        return (name, other) if is_faster(times[1], times[0]) else (best, made)
+
+    def _beats(self, made: Made, default: Made, arguments: list[Any]) -> bool:
+        """Whether a form is clearly faster than the default one when both are timed once more."""
+        usual, mine = in_turn(default.call, made.call, arguments, FORM_SHARE * self.tuning.seconds)
+        return is_faster(mine, usual)
+
+    def _made(self, form: Form) -> Made | None:
+        try:
+            return self.make(form)
+        except (LoweringError, ToolchainError) as error:
+            log.info("%s: a form is left out: %s", self.graph.name, error)
+            return None
+
+    def _ms(self, name: str) -> float:
+        return self.best_ms.get(name, float("inf"))
 
 
-def _key(sources: Sequence[str], toolchain: Toolchain, examples: Sequence[Any]) -> str:
-    """Equal where the same variant is the fastest."""
-    shapes = [str(getattr(example, "shape", "")) for example in examples]
-    return key_of([machine_name(), toolchain.fingerprint, str(num_threads()), *sources, *shapes])
-
-
-def _measured(
-    title: str,
-    variants: Mapping[str, tuple[str, Toolchain]],
-    plan: LaunchPlan,
-    cache: KernelCache,
-    default: Callable[..., Any],
-    arguments: list[Any],
-    tuning: Tuning,
-) -> list[float]:
-    """Seconds of a call in each variant; infinite for those that do not build, or come too late."""
-    found: list[float] = []
-    end = time.perf_counter() + tuning.seconds
-    with Progress(f"tuning {title}", len(variants), tuning.progress) as bar:
-        for name, variant in variants.items():
-            bar.step(name)
-            call = default if not found else _built(plan, variant, cache, end)
-            if call is None:
-                found.append(float("inf"))
-                continue
-            left = end - time.perf_counter()
-            found.append(_time(call, arguments, min(max(left, 0.0), BUDGET_SECONDS)))
-    return found
-
-
-def _built(
-    plan: LaunchPlan, variant: tuple[str, Toolchain], cache: KernelCache, end: float
-) -> Callable[..., Any] | None:
-    """A variant's launch object; ``None`` if it does not build, or not before ``end``."""
-    if time.perf_counter() >= end:
+def _arguments(graph: Graph, examples: Sequence[Any], owner: Any) -> list[Any] | None:
+    """The example inputs, those that the graph writes to as copies, then the integers' values at capture."""
+    if len(examples) != len(graph.inputs):
         return None
-    try:
-        return build(plan, cache.load(*variant))
-    except ToolchainError:
-        return None
-
-
-def _arguments(graph: Graph, examples: Sequence[Any]) -> list[Any] | None:
-    """Copies of the example inputs, then the integers' values at capture."""
-    copies: list[Any] = []
-    for inp, example in zip(graph.inputs, examples):
-        if inp.kind == "array" and type(example) is np.ndarray:
-            copies.append(_like(example))
+    written = {index for index, _ in graph.mutations}
+    given: list[Any] = []
+    for number, (inp, example) in enumerate(zip(graph.inputs, examples)):
+        array = _plain(example, owner) if inp.kind == "array" else None
+        if array is not None:
+            array = copied(array) if number in written else array
+            given.append(array if owner is None else owner.from_numpy(array))
         elif inp.kind != "array" and isinstance(example, (bool, int, float, complex, np.generic)):
-            copies.append(example)
+            given.append(example)
         else:
             return None
-    if len(copies) != len(graph.inputs):
-        return None
     integers = sorted((s for s in graph.symbols if s.kind == "int"), key=lambda s: s.index)
-    return copies + [graph.env.symbols[s.name].hint for s in integers]
+    return given + [graph.env.symbols[s.name].hint for s in integers]
 
 
-def _like(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A copy with the same strides where the array is dense, which is what kernels were made for."""
-    copy = array.copy(order="K")
-    if copy.strides == array.strides:
-        return copy
-    span = np.lib.array_utils.byte_bounds(array)
-    memory = np.empty(span[1] - span[0], np.uint8)
-    offset = array.__array_interface__["data"][0] - span[0]
-    window: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory.data, offset, array.strides)
-    window[...] = array
-    return window
-
-
-def _time(call: Callable[..., Any], arguments: list[Any], budget: float) -> float:
-    """Smallest time of a few calls, within a budget in seconds."""
-    best = float("inf")
-    begin = time.perf_counter()
-    for _ in range(REPEATS + 1):
-        start = time.perf_counter()
-        call(*arguments)
-        best = min(best, time.perf_counter() - start)
-        if time.perf_counter() - begin > budget:
-            break
-    return best
+def _plain(example: Any, owner: Any) -> np.ndarray[Any, Any] | None:
+    """An array over the memory of an example."""
+    if owner is not None and isinstance(example, owner.type):
+        example = owner.to_numpy(example)
+    return example if type(example) is np.ndarray else None

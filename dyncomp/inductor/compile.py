@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..dataclass import dataclass, field
@@ -16,11 +17,12 @@ from ..prims.table import table_with
 from ..runtime import set_num_threads
 from ..runtime.openmp import share_threads_of
 from ..symint import ShapeEnv, hint
-from .autotune import fastest
+from .autotune import Tuner
 from .chain import fuse_chains
-from .choices import Tuning
+from .choices import Tuning, choices_in
 from .codecache import open_cache
 from .epilogue import Chained, FusedProduct, Item, Prepared, RowGroup, fuse_epilogues, touched
+from .forms import ALL, DEFAULT, NOTHING, TILES, Form, Made
 from .fuse import Cluster, LibraryCall, StepItem
 from .launch import LaunchPlan, Library, PyCallStep, TensorOwner, build, load_vector_math
 from .loop_text import kernel_text
@@ -36,12 +38,14 @@ from .prologue import fuse_prologues
 from .render.cpp import render_module
 from .row_groups import fuse_row_groups
 from .schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Step
-from .tiers import FirstBuild, Tier, first_build
+from .tiers import Tier, first_build
 from .toolchain import find_toolchain
 
 T = TypeVar("T")
 # Makes one step of several.
 Join = Callable[[list[Emitted | LibraryCall], ShapeEnv], list[Item]]
+# Below so much estimated work kernels of a form without threads run on the calling one.
+SERIAL_NS = 1e15
 
 
 @dataclass
@@ -50,7 +54,7 @@ class CompiledArtifact:
 
     ``call(*inputs, *integers)``: the visible outputs (the bare value where there is one). ``kernels``: the
     distinct kernels. ``source``: the C++ translation unit. ``seconds``: by pass. ``tier``: which build runs,
-    where one came first that was built quickly.
+    where one came first that was built quickly. ``form``: the one that was measured to be the fastest.
     """
 
     call: Callable[..., Any]
@@ -63,6 +67,7 @@ class CompiledArtifact:
     temp_bytes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     tier: Tier | None = None
+    form: Form = DEFAULT
 
     def describe(self) -> str:
         """Steps, memory and kernels in words and as Python."""
@@ -71,6 +76,8 @@ class CompiledArtifact:
             lines.append(f"temporaries: {self.temp_bytes:,} bytes in an arena of {self.arena_bytes:,}")
         if self.tier is not None:
             lines.append(self.tier.describe())
+        if self.form != DEFAULT:
+            lines.append(f"measured to be the fastest: {self.form.describe()}")
         for segment in self.module.segments:
             lines.append(f"{segment.symbol}:")
             for step in segment.steps:
@@ -148,51 +155,123 @@ def compile_graph(
     timed = _Timer()
     if graph.device != CPU:
         return _compile_for_device(graph, options, owner, edit, timed)
-    table = table_with(() if owner is None else (*owner.routines, *owner.own_routines))
-    graph = timed("narrow", lambda: narrow_products(graph, table))
-    lowering, items, memory = _lowered(graph, table, _fuse_products, options, timed)
-    planner = Planner(lowering, memory, tensor_owner(owner), options.keep_packed)
-    planned = timed("schedule", lambda: planner.run(items))
-    source = ""
-    library: Library | None = None
-    first: FirstBuild | None = None
-    if planned.module.segments or planned.module.sizes:
-        toolchain = find_toolchain()
-        calls = toolchain.calls_vectors and load_vector_math()
-        serial_ns = options.serial_threshold_us * 1e3
-        generated = timed("render", lambda: render_module(planned.module, serial_ns, calls))
-        source = generated if edit is None else edit(generated)
-        cache = open_cache(None if options.cache else {**os.environ, "DYNCOMP_FORCE_DISABLE_CACHES": "1"})
-        fast = options.tier == "fast-first" and options.mode != "max-autotune"
-        first = timed("build", lambda: first_build(source, planned.module, toolchain, cache, fast))
-        library = first.library
     if options.num_threads:
         set_num_threads(options.num_threads)
     if owner is not None and owner.threads:
         share_threads_of(owner.threads)
-    if library is not None and options.mode == "max-autotune":
-        tuned, tuning = library, Tuning.of(options)
-        sources = {source: None}  # an ordered set
-        if calls and source == generated:
-            sources[render_module(planned.module, serial_ns)] = None
-        call = timed(
-            "autotune", lambda: fastest(graph, planned.plan, [*sources], tuned, cache, examples, tuning)
-        )
-    else:
-        call = timed("launch", lambda: build(planned.plan, library))
-        if first is not None:
-            first.improve(call, planned.plan)
-    artifact = _artifact(graph, call, planned, memory, source, items, timed.seconds)
-    artifact.tier = first.tier if first is not None else None
+    maker = _Maker(graph, options, owner, timed, edit)
+    made = maker.make(DEFAULT)
+    if options.mode == "max-autotune" and made.source:
+        made = timed("autotune", lambda: maker.tuned(made, examples))
+    elif made.first is not None:
+        made.first.improve(made.call, made.planned.plan)
+    artifact = _artifact(
+        maker.graph, made.call, made.planned, made.memory, made.source, made.items, timed.seconds
+    )
+    artifact.tier = made.first.tier if made.first is not None else None
+    artifact.form = made.form
     return artifact
 
 
+class _Maker:
+    """Compiles a graph for the CPU, in one form or another."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: Options,
+        owner: Any,
+        timed: _Timer,
+        edit: Callable[[str], str] | None = None,
+    ) -> None:
+        self.options = options
+        self.owner = owner
+        self.timed = timed
+        self.edit = edit
+        self.table = table_with(() if owner is None else (*owner.routines, *owner.own_routines))
+        self.graph = timed("narrow", lambda: narrow_products(graph, self.table))
+        self.cuts: dict[Any, tuple[list[Item], MemoryPlan, Planned]] = {}
+        self.default_source = ""
+
+    def make(self, form: Form) -> Made:
+        """Compile ``form``. Raises as :func:`compile_graph`."""
+        items, memory, planned = self._cut(form)
+        if not planned.module.segments and not planned.module.sizes:
+            return Made(form, items, memory, planned, "", "", self._call(planned, None))
+        toolchain = find_toolchain()
+        vector_calls = toolchain.calls_vectors and load_vector_math() and not form.inlined
+        serial_ns = SERIAL_NS if form.serial else self.options.serial_threshold_us * 1e3
+        timed = self.timed
+        generated = timed("render", lambda: render_module(planned.module, serial_ns, vector_calls))
+        source = self._edited(form, generated)
+        cache = open_cache(
+            None if self.options.cache else {**os.environ, "DYNCOMP_FORCE_DISABLE_CACHES": "1"}
+        )
+        fast = self.options.tier == "fast-first" and self.options.mode != "max-autotune"
+        chosen = toolchain.with_flags(form.flags) if form.flags else toolchain
+        first = timed("build", lambda: first_build(source, planned.module, chosen, cache, fast))
+        return Made(
+            form, items, memory, planned, source, generated, self._call(planned, first.library), first
+        )
+
+    def tuned(self, default: Made, examples: Sequence[Any]) -> Made:
+        """The fastest form on ``examples``."""
+        toolchain = find_toolchain()
+        cache = default.first.cache.directory if default.first is not None else None
+        tuning = Tuning.of(self.options)
+        choices = choices_in(cache)
+        tuner = Tuner(
+            self.graph,
+            self.table,
+            self.owner,
+            self.make,
+            self._alone,
+            choices,
+            toolchain.fingerprint,
+            tuning,
+        )
+        return tuner.fastest(default, examples)
+
+    def _alone(self, graph: Graph, form: Form) -> Callable[..., Any]:
+        return _Maker(graph, self.options, self.owner, _Timer()).make(form).call
+
+    def _cut(self, form: Form) -> tuple[list[Item], MemoryPlan, Planned]:
+        """The steps of a form and where their values lie."""
+        key = (form.joined, form.library)
+        found = self.cuts.get(key)
+        if found is None:
+            lowering, items, memory = _lowered(
+                self.graph, self.table, _JOINS[form.joined], self.options, self.timed, form.library
+            )
+            planner = Planner(lowering, memory, tensor_owner(self.owner), self.options.keep_packed)
+            planned = self.timed("schedule", lambda: planner.run(items))
+            found = self.cuts[key] = (items, memory, planned)
+        return found
+
+    def _edited(self, form: Form, generated: str) -> str:
+        """What is to be built of generated code: the default form may be edited by hand."""
+        if replace(form, flags=()) != DEFAULT or self.edit is None:
+            return generated
+        if not self.default_source:
+            self.default_source = self.edit(generated)
+        return self.default_source
+
+    def _call(self, planned: Planned, library: Library | None) -> Callable[..., Any]:
+        return self.timed("launch", lambda: build(planned.plan, library))
+
+
 def _lowered(
-    graph: Graph, table: Table, join: Join, options: Options, timed: _Timer
+    graph: Graph,
+    table: Table,
+    join: Join,
+    options: Options,
+    timed: _Timer,
+    library: frozenset[str] = frozenset(),
 ) -> tuple[Lowering, list[Item], MemoryPlan]:
-    """Loops and library calls in order, and where their values lie."""
+    """Loops and library calls in order, and where their values lie. ``library``: names of the products and
+    convolutions that a library makes."""
     try:
-        lowering = timed("lower", lambda: Lowering(graph, table).run())
+        lowering = timed("lower", lambda: Lowering(graph, table, library).run())
         items: list[Item] = timed("emit", lambda: join(emit_steps(lowering), graph.env))
     except RecursionError as error:
         # expressions of up to a few dozen operations nest; the caller's own stack may leave too little
@@ -277,6 +356,18 @@ def _fuse_products(items: list[Emitted | LibraryCall], env: ShapeEnv) -> list[It
     """Products joined to the kernels that read them, chains first, which save the most memory; then to those
     that make their operands."""
     return fuse_prologues(fuse_epilogues(fuse_row_groups(fuse_chains(items, env), env), env), env)
+
+
+def _finish_tiles(items: list[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
+    """Products joined to kernels tile by tile only."""
+    return fuse_prologues(fuse_epilogues([*items], env), env)
+
+
+def _leave_apart(items: list[Emitted | LibraryCall], env: ShapeEnv) -> list[Item]:
+    return [*items]
+
+
+_JOINS: dict[str, Join] = {ALL: _fuse_products, TILES: _finish_tiles, NOTHING: _leave_apart}
 
 
 def emit_steps(lowering: Lowering) -> list[Emitted | LibraryCall]:

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..dataclass import dataclass, field
+from ..device import CPU
+from ..dtypes import bfloat16, bool_, float16
 from ..graph.ir import Loc, same_shape
 from ..symint import Dim, SymInt, hint, product, same
 from .deps import Read
@@ -24,6 +26,8 @@ MAX_BUFFERS = 20
 HORIZONTAL_CANDIDATES = 4
 # Below this many points a kernel's launch costs more than its work: fuse whatever fits.
 SMALL_POINTS = 16384
+# What costs more than this is not computed step by step behind a scan, but in vectors.
+STEP_COST = 4.0
 # A kernel with fewer parallel iterations than this splits its reductions over the threads, and so
 # cannot use their results in the same loop nest.
 FEW_PARALLEL = 24
@@ -72,6 +76,8 @@ class Cluster:
     weight: int = 0
     buffers: set[int] = field(default_factory=set)
     exclusive: bool = False
+    # runs along an axis in order: what reads its values, and does little with them, may join
+    scans: bool = False
     raises: bool = False
     # reads what it overwrites, beside reductions: there must not be a second pass
     overwrites: bool = False
@@ -236,6 +242,8 @@ class Fuser:
         if len(cluster.buffers | _buffers_of(root)) > MAX_BUFFERS:
             return None
         inside = [r for r in root.reads if r.root.home is cluster]
+        if cluster.scans and not _may_follow_scan(cluster, root, inside):
+            return None
         bound = _bind(inside, root.dims)
         if bound is None:
             return None
@@ -337,7 +345,8 @@ class Fuser:
         self.steps.append(cluster)
         root.mapping = {d.name: axis_expr(a) for d, a in zip(proper(root.dims), axes)}
         cluster.reduced = _mapped_names(root.reduced, root.mapping)
-        cluster.exclusive = root.scan or root.kind in ("scatter", "check")
+        cluster.exclusive = root.kind in ("scatter", "check")
+        cluster.scans = root.scan
         self._enter(cluster, root)
         self._by_sizes.setdefault(tuple(_size_key(a.size) for a in axes), []).append(cluster)
         return cluster
@@ -504,6 +513,21 @@ def _reads_match(inside: Sequence[Read], mapping: Mapping[str, Expr]) -> bool:
         if at != tuple(read.root.canon):
             return False
     return True
+
+
+# Types whose values in registers are others than those that a scan carries from step to step.
+_NOT_AS_CARRIED = (float16, bfloat16, bool_)
+
+
+def _may_follow_scan(cluster: Cluster, root: Root, inside: Sequence[Read]) -> bool:
+    """Whether a root may be computed in the loop of a scan: at each of its steps, which are no vector where
+    they are the innermost loop."""
+    if not inside or root.reduced or len(proper(root.dims)) < len(cluster.axes):
+        return False
+    if any(r.root.dtype in _NOT_AS_CARRIED or r.root.type.device != CPU for r in inside):
+        return False
+    steps_are_lanes = bool(cluster.axes) and cluster.axes[-1].name not in cluster.reduced
+    return steps_are_lanes or root.cost <= STEP_COST
 
 
 def _worthwhile(cluster: Cluster, root: Root) -> bool:

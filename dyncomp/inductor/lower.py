@@ -40,8 +40,8 @@ from .target import has_code
 class Lowering(State):
     """Lowers one graph. After :meth:`run` the inherited fields are final."""
 
-    def __init__(self, graph: Graph, table: Table) -> None:
-        super().__init__(graph, table)
+    def __init__(self, graph: Graph, table: Table, library: frozenset[str] = frozenset()) -> None:
+        super().__init__(graph, table, library)
         self.updates = Updates(self)
 
     def run(self) -> Lowering:
@@ -74,7 +74,7 @@ class Lowering(State):
             kind = "memory"
         if kind == "point" and not has_code(row, tuple(v.dtype for v in node.inputs), node.kwargs):
             kind = "memory"
-        if kind == "convolve" and not runs_own(node):
+        if kind == "convolve" and (node.out.name in self.library or not runs_own(node)):
             kind = "memory"
         inputs = tuple(self.values[v.name] for v in node.inputs)
         for var in node.outputs:

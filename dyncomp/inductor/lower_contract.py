@@ -189,6 +189,7 @@ def _call_blas(lowering: State, value: Value, dims: Dims) -> None:
     n = product(y.shape[k] for k in dims.y_free)
     k = product(x.shape[k] for k in dims.x_contract)
     own = value.type.device == CPU and value.dtype in OWN_DTYPES and len(dims.x_batch) <= MAX_BATCH_AXES
+    own = own and value.var.name not in lowering.library
     a = _operand(lowering, x, dims.x_batch, dims.x_free, dims.x_contract, m, k, own)
     b = _operand(lowering, y, dims.y_batch, dims.y_contract, dims.y_free, k, n, own)
     place = lowering.give_memory(value)

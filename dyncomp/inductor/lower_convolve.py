@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..device import CPU
+from ..dtypes import bfloat16
 from ..graph.ir import Node
 from ..symint import Dim, hint, product, same
 from .lower_contract import OWN_DTYPES, Operand, Product, copied, flat_stride
@@ -26,7 +27,7 @@ def runs_own(node: Node) -> bool:
     x, params = node.inputs[0], node.kwargs
     if x.type.device != CPU:
         return False
-    if x.dtype not in OWN_DTYPES or len(params["stride"]) > MOST_DIMENSIONS:
+    if x.dtype not in (*OWN_DTYPES, bfloat16) or len(params["stride"]) > MOST_DIMENSIONS:
         return False
     if any(low < 0 for low, _ in params["padding"]):
         return False
@@ -41,7 +42,7 @@ def _fills_vectors(node: Node) -> bool:
 
 
 def lower_convolution(lowering: State, value: Value) -> None:
-    """Add the step of a ``convolution``."""
+    """Add the step of a ``convolution``, or of one of bfloat16 (``wide_convolution``)."""
     x, w = value.inputs
     places = product(value.shape[2:])
     if same(places, 1) and value.params.get("groups", 1) == 1 and _is_product(value.params, w):

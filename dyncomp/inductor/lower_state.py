@@ -31,9 +31,10 @@ MODERATE = frozenset(["divide", "sqrt", "reciprocal"])
 class State:
     """The state of lowering one graph, and what every kind of op needs of it: putting values into clusters
     and into memory. ``fuser.steps`` are the steps so far, ``values`` the values by name, ``constants`` the
-    arrays of constant storages."""
+    arrays of constant storages, ``library`` the names of products and convolutions that a library makes."""
 
-    def __init__(self, graph: Graph, table: Table) -> None:
+    def __init__(self, graph: Graph, table: Table, library: frozenset[str] = frozenset()) -> None:
+        self.library = library
         self.graph = graph
         self.table = table
         self.fuser = Fuser()

@@ -1,4 +1,5 @@
-"""Products of half precision: those that a graph computes in float32 are done on halves, summed in float32.
+"""Products and convolutions of half precision: those that a graph computes in float32 are done on halves,
+summed in float32.
 
 A GPU does so with both kinds of halves, the runtime with bfloat16 (``gemm_bf16``): operands are half as much
 memory, and some processors have instructions for it.
@@ -17,6 +18,7 @@ from ..prims.opdef import View
 from ..prims.table import TABLE
 from ..symint import Dim, hint, product
 from .lower_contract import is_large, is_long_matrix
+from .lower_convolve import runs_own
 
 HALVES = (float16, bfloat16)
 # Views on the way from a conversion to a product.
@@ -25,8 +27,9 @@ MOST_VIEWS = 8
 
 def narrow_products(graph: Graph, table: OpTable) -> Graph:
     """``graph`` with ``dot_general(convert(a), convert(b))`` of bfloat16 as ``wide_dot_general(a, b)``, but
-    for products that reach another one in float32: these are joined (see ``chain`` and ``row_groups``). A
-    product of halves with a result of halves is summed in float32 and rounded once, as NumPy does it."""
+    for products that reach another one in float32: these are joined (see ``chain`` and ``row_groups``);
+    convolutions likewise. A product of halves with a result of halves is summed in float32 and rounded once,
+    as NumPy does it."""
     if not any(_makes_wide(node) or _is_half_product(node) for node in graph.nodes):
         return graph
     return eliminate_dead_code(_Narrower(graph, table).run(), table)
@@ -45,12 +48,12 @@ class ProductNarrower(Transformer):
 
     dtypes: tuple[DType, ...] = HALVES
 
-    def wide(self, node: Node, inputs: tuple[Var, ...]) -> Var | None:
+    def wide(self, node: Node, inputs: tuple[Var, ...], op: str = "wide_dot_general") -> Var | None:
         """The product of what halves were converted from."""
         dtypes = {half_behind(self.builder.producer, v) for v in inputs}
         if len(dtypes) != 1 or not dtypes.issubset(self.dtypes):
             return None
-        made: Var = self.builder.emit("wide_dot_general", *map(self.half, inputs), **node.kwargs)
+        made: Var = self.builder.emit(op, *map(self.half, inputs), **node.kwargs)
         return made if same_type(made.type, node.out.type, strides=True) else None
 
     def half(self, var: Var) -> Var:
@@ -75,6 +78,10 @@ class _Narrower(ProductNarrower):
             made = self.wide(node, inputs)
             if made is not None:
                 return made
+        if _is_convolution_of_pairs(node):
+            made = self.wide(node, inputs, "wide_convolution")
+            if made is not None:
+                return made
         if _is_half_product(node):
             left, right = (self.builder.emit("convert", v, dtype=float32) for v in inputs)
             sums = self.builder.emit("dot_general", left, right, **node.kwargs)
@@ -95,6 +102,13 @@ def _that_reach_products(graph: Graph) -> set[str]:
 def is_wide_product(node: Node) -> bool:
     """Whether a node is a product of float32 that lowering gives to a routine: a small one is a loop nest."""
     return node.op == "dot_general" and node.out.dtype is float32 and is_large(*_sizes(node))
+
+
+def _is_convolution_of_pairs(node: Node) -> bool:
+    """Whether the runtime does a convolution of float32 whose places see several channels each."""
+    if node.op != "convolution" or node.out.dtype is not float32 or not runs_own(node):
+        return False
+    return bool(hint(node.inputs[1].shape[1]) > 1)
 
 
 def _is_vector(node: Node) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from pathlib import Path
 
 from dyncomp.inductor.codecache import open_cache
 from dyncomp.inductor.toolchain import LOOP_FLAGS, find_toolchain
+
+log = logging.getLogger("dyncomp.inductor")
 
 
 def build(source: str, symbol: str, dump: str = "") -> int:
@@ -18,6 +21,9 @@ def build(source: str, symbol: str, dump: str = "") -> int:
 
 
 def _write(source: str, symbol: str, folder: Path) -> None:
-    digest = hashlib.sha256(source.encode()).hexdigest()[:8]
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"loop-{symbol}-{digest}.cpp").write_text(source, encoding="utf-8")
+    path = folder / f"loop-{symbol}-{hashlib.sha256(source.encode()).hexdigest()[:8]}.cpp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
+    except OSError as error:
+        log.warning("cannot write %s: %s", path, error)

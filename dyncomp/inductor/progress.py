@@ -17,7 +17,7 @@ class Progress:
         self.total = total
         self.done = 0
         self.on_terminal = _is_terminal()
-        self.shown = when == "on" or (when == "auto" and self.on_terminal)
+        self.shown = total > 0 and (when == "on" or (when == "auto" and self.on_terminal))
         self.bar: Any = None
         self.task: Any = None
 

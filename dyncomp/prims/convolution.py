@@ -11,12 +11,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..device import CPU
-from ..dtypes import bfloat16, float16, float32, float64
+from ..dtypes import DType, bfloat16, float16, float32, float64
 from ..graph.ir import ArrayType
 from ..symint import Dim
 from .kit import Array, require
@@ -69,6 +70,12 @@ def convolution_meta(
         reach = dilation[axis] * (w.shape[2 + axis] - 1) + 1
         sizes.append((x.shape[2 + axis] + low + high - reach) // stride[axis] + 1)
     return _laid_out(x, (x.shape[0], w.shape[0], *sizes), channels_last)
+
+
+def wide_convolution_meta(x: ArrayType, w: ArrayType, **params: Any) -> ArrayType:
+    if x.dtype is not bfloat16 or w.dtype is not bfloat16:
+        raise TypeError(f"wide_convolution of {x.dtype} and {w.dtype}")
+    return convolution_meta(replace(x, dtype=float32), replace(w, dtype=float32), **params)
 
 
 def transpose_meta(
@@ -135,6 +142,10 @@ def convolution_ref(
     return _innermost(result) if channels_last else result
 
 
+def wide_convolution_ref(x: Array, w: Array, **params: Any) -> Array:
+    return convolution_ref(x.astype(np.float32), w.astype(np.float32), **params)
+
+
 def transpose_ref(
     x: Array,
     w: Array,
@@ -190,23 +201,33 @@ _CASES: tuple[tuple[Sizes, Sizes, int, tuple[int, int], int, int], ...] = (
 )
 
 
+def _sample(dtype: DType, case: tuple[Any, ...], last: bool) -> Sample:
+    shape, kernels, stride, padding, dilation, groups = case
+    rank = len(shape) - 2
+    params = {
+        "stride": (stride,) * rank,
+        "padding": (padding,) * rank,
+        "dilation": (dilation,) * rank,
+        "groups": groups,
+        "channels_last": last,
+    }
+    x, w = data(dtype, shape, 1), data(dtype, kernels, 2)
+    label = f"{dtype}-{shape}-{kernels}-{stride}-{padding}-{dilation}-{groups}-{last}"
+    return Sample((_innermost(x), _innermost(w)) if last else (x, w), params, label)
+
+
 def convolution_samples() -> Iterator[Sample]:
     for dtype, case, last in itertools.product(DTYPES, _CASES, (False, True)):
-        shape, kernels, stride, padding, dilation, groups = case
-        rank = len(shape) - 2
-        params = {
-            "stride": (stride,) * rank,
-            "padding": (padding,) * rank,
-            "dilation": (dilation,) * rank,
-            "groups": groups,
-            "channels_last": last,
-        }
-        x, w = data(dtype, shape, 1), data(dtype, kernels, 2)
-        label = f"{dtype}-{shape}-{kernels}-{stride}-{padding}-{dilation}-{groups}-{last}"
-        yield Sample((_innermost(x), _innermost(w)) if last else (x, w), params, label)
+        yield _sample(dtype, case, last)
     x, w = data(float32, (2, 8, 12, 14), 1), data(float32, (4, 5, 3, 3), 2)
     params = {"stride": (1, 2), "padding": ((1, 0), (0, 2)), "dilation": (2, 1)}
     yield Sample((x[:, ::2, 1:, ::-1], w[:, 1:, :, ::-1]), params, "strided")
+
+
+def wide_convolution_samples() -> Iterator[Sample]:
+    for case, last in itertools.product(_CASES, (False, True)):
+        if len(case[0]) <= 4 and case[1][1] > 1:  # as `narrow` makes them
+            yield _sample(bfloat16, case, last)
 
 
 def transpose_samples() -> Iterator[Sample]:
@@ -236,6 +257,16 @@ ROWS: tuple[OpDef, ...] = (
         # sums in another order of the terms, which are far larger than some sums
         tolerance=Tolerance(1024.0, 1024.0),
         doc="Convolution over the last dimensions; `padding` has the zeros before and after each of them.",
+    ),
+    OpDef(
+        "wide_convolution",
+        ("stride", "padding", "dilation", "groups", "channels_last"),
+        wide_convolution_meta,
+        wide_convolution_ref,
+        lower=Convolve(),
+        samples=wide_convolution_samples,
+        tolerance=Tolerance(1024.0, 1024.0),
+        doc="`convolution` of bfloat16 over one or two dimensions, with sums and results in float32.",
     ),
     OpDef(
         "convolution_transpose",

@@ -118,6 +118,7 @@ SPECIAL = (
         "f",
         _sigmoid_definition,
         cpp={"f": "dc_sigmoid_{t}({0})"},
+        triton={"f": "dc_sigmoid({0})"},
         decomp=lambda s, x: _sigmoid(s, x),
         cost=16,
         doc="1 / (1 + exp(-x)) in one step.",

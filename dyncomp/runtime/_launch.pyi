@@ -38,6 +38,10 @@ def set_num_threads(count: int) -> None:
 def default_num_threads() -> int:
     """From DYNCOMP_NUM_THREADS, OMP_NUM_THREADS, the affinity mask and the cgroup's CPU limit."""
 
+def group_limits(root: str, /) -> tuple[float, float]:
+    """Processors and bytes of memory that the control groups of this process allow; 0: no limit. ``root``:
+    where /proc and /sys are (for tests)."""
+
 def runtime_address() -> int:
     """Address of the process's Runtime struct (for calling generated code through ctypes)."""
 

@@ -201,11 +201,31 @@ def test_pickles_and_copies():
         ({"dynamic": "yes"}, TypeError, "dynamic must be None, True, False or a mapping"),
         ({"fullgraph": "no"}, TypeError, "fullgraph must be True or False"),
         ({"mode": None}, ValueError, "unknown mode None"),
+        ({"options": {"mode": "slow"}}, ValueError, "unknown mode 'slow'; known: default"),
+        ({"options": {"num_threads": 257}}, ValueError, "num_threads must be at most 256"),
+        ({"options": {"tuning_seconds": float("nan")}}, ValueError, "tuning_seconds must not be negative"),
+        ({"options": {"dump": "a\0b"}}, ValueError, "dump must be the name of a directory"),
+        ({"options": {"dump": None}}, TypeError, "dump must be a string"),
     ],
 )
 def test_wrong_settings(settings, error, text):
     with pytest.raises(error, match=text):
         dyncomp.compile(scale, **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("NUM_THREADS", "two", "DYNCOMP_NUM_THREADS must be an integer, not 'two'"),
+        ("TUNING_SECONDS", "long", "DYNCOMP_TUNING_SECONDS must be a number, not 'long'"),
+        ("UNROLL_LIMIT", "-1", "unroll_limit must not be negative"),
+        ("TIER", "none", "tier must be one of"),
+    ],
+)
+def test_wrong_environment(name, text, message, monkeypatch):
+    monkeypatch.setenv(f"DYNCOMP_{name}", text)
+    with pytest.raises(ValueError, match=message):
+        dyncomp.compile(scale)
 
 
 def test_what_cannot_be_compiled():

@@ -11,7 +11,8 @@ import dyncomp
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tests.inductor.gpu_autocast import CALLS, leaves, r  # noqa: E402
+from tests.inductor.gpu_autocast import CALLS, leaves  # noqa: E402
+from tests.inductor.gpu_simulator import r  # noqa: E402
 
 F = torch.nn.functional
 pytestmark = [

@@ -11,16 +11,16 @@ from dyncomp.inductor.gpu import formats
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tests.inductor.gpu_formats import CASES, check, pooled, r, residual, two, w  # noqa: E402
+from tests.inductor.gpu_formats import CASES, check, h, pooled, residual, two, w  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"),
 ]
 LARGE = [
-    (two, lambda: (r(8, 64, 56, 56), w(128, 64, 3, 3) * 0.1, w(64, 128, 3, 3) * 0.1)),
-    (residual, lambda: (r(8, 64, 28, 28), w(256, 64, 3, 3) * 0.1, w(256, 256, 3, 3) * 0.1)),
-    (pooled, lambda: (r(8, 3, 112, 112), w(96, 3, 3, 3), w(32, 96, 1, 1))),
+    (two, lambda: (h(8, 64, 56, 56), w(128, 64, 3, 3) * 0.1, w(64, 128, 3, 3) * 0.1)),
+    (residual, lambda: (h(8, 64, 28, 28), w(256, 64, 3, 3) * 0.1, w(256, 256, 3, 3) * 0.1)),
+    (pooled, lambda: (h(8, 3, 112, 112), w(96, 3, 3, 3), w(32, 96, 1, 1))),
 ]
 
 

@@ -11,7 +11,8 @@ import dyncomp
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from tests.inductor.gpu_groups import CASES, HALF, added, depthwise, r, strided  # noqa: E402
+from tests.inductor.gpu_groups import CASES, HALF, added, depthwise, strided  # noqa: E402
+from tests.inductor.gpu_simulator import r  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,

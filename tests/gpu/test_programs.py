@@ -23,11 +23,11 @@ from tests.inductor.gpu_programs import (  # noqa: E402
     REPLAYED,
     plain_attention,
     qkv,
-    r,
     same,
     softmax,
     views,
 )
+from tests.inductor.gpu_simulator import r  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,

@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from tests.inductor import gpu_replay as programs  # noqa: E402
-from tests.inductor.gpu_replay import Counted, equal, r, replayed, several  # noqa: E402
+from tests.inductor.gpu_replay import Counted, equal, replayed, several  # noqa: E402
+from tests.inductor.gpu_simulator import r  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,

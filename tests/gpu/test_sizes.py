@@ -21,7 +21,7 @@ pytestmark = [
 @pytest.mark.parametrize("mode", ["default", "max-autotune", "reduce-overhead"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("function", PROGRAMS, ids=[f.__name__ for f in PROGRAMS])
-def test_attention(function: Any, dtype: Any, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates(function: Any, dtype: Any, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(templates, "LARGE_SCORES", 0)
     with torch.no_grad():
         check(function, dtype, "cuda:0", mode)

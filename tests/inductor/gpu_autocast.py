@@ -14,20 +14,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
-from tests.inductor.gpu_simulator import on_a_pretended_gpu  # noqa: E402
+from tests.inductor.gpu_simulator import pretended, r  # noqa: E402, F401
 
 F = torch.nn.functional
 HALF, BRAIN = torch.float16, torch.bfloat16
-
-
-@pytest.fixture(autouse=True)
-def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
-    with on_a_pretended_gpu(monkeypatch, tmp_path):
-        yield
-
-
-def r(*shape: int, dtype: Any = torch.float32) -> Any:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Run by ``test_gpu_formats`` in a process of its own.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -13,26 +14,19 @@ torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
 from dyncomp.inductor.gpu import formats  # noqa: E402
-from tests.inductor.gpu_simulator import InterpretedDriver, on_a_pretended_gpu  # noqa: E402
+from tests.inductor.gpu_simulator import InterpretedDriver, pretended, r  # noqa: E402, F401
 
 F = torch.nn.functional
 HALF = torch.float16
 
 
 @pytest.fixture(autouse=True)
-def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
+def few_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "FEW_CHANNELS", 0)
-    with on_a_pretended_gpu(monkeypatch, tmp_path):
-        yield
 
 
-def r(*shape: int, dtype: Any = HALF, scale: float = 1.0) -> Any:
-    generator = torch.Generator().manual_seed(sum(shape))
-    return (torch.randn(shape, generator=generator) * scale).to(dtype)
-
-
-def w(*shape: int) -> Any:
-    return r(*shape, scale=0.3)
+h = functools.partial(r, dtype=HALF)
+w = functools.partial(h, scale=0.3)
 
 
 def two(x: Any, a: Any, b: Any) -> Any:
@@ -98,20 +92,20 @@ def last(x: Any) -> Any:
 
 
 CASES = [
-    (two, lambda: (r(2, 6, 7, 5), w(8, 6, 3, 3), w(4, 8, 3, 3))),
-    (two, lambda: (last(r(2, 6, 7, 5)), w(8, 6, 3, 3), w(4, 8, 3, 3))),
-    (two, lambda: (r(1, 1, 7, 5), w(8, 1, 3, 3), w(4, 8, 3, 3))),
-    (two, lambda: (r(2, 6, 1, 1), w(8, 6, 3, 3), w(4, 8, 3, 3))),
-    (residual, lambda: (r(2, 6, 7, 5), w(8, 6, 3, 3), w(8, 8, 3, 3))),
-    (pooled, lambda: (r(2, 6, 13, 14), w(8, 6, 3, 3), w(4, 8, 1, 1))),
-    (normalised, lambda: (r(2, 6, 7, 5), w(6, 6, 1, 1), r(6), r(6).abs() + 1, r(6))),
-    (excited, lambda: (r(2, 6, 7, 5), w(8, 6, 3, 3), w(2, 8, 1, 1), w(8, 2, 1, 1))),
-    (depthwise, lambda: (r(2, 6, 7, 5), w(6, 1, 3, 3), w(4, 6, 1, 1))),
-    (joined, lambda: (r(2, 6, 7, 5), w(8, 6, 3, 3), w(4, 14, 1, 1))),
-    (patches, lambda: (r(2, 6, 8, 6), w(8, 6, 2, 2))),
-    (viewed, lambda: (r(2, 6, 7, 5), w(8, 6, 1, 1))),
-    (counted, lambda: (r(2, 6, 7, 5), w(8, 6, 3, 3), r(8))),
-    (grouped, lambda: (r(2, 6, 7, 5), w(8, 6, 3, 3), w(6, 4, 1, 1))),
+    (two, lambda: (h(2, 6, 7, 5), w(8, 6, 3, 3), w(4, 8, 3, 3))),
+    (two, lambda: (last(h(2, 6, 7, 5)), w(8, 6, 3, 3), w(4, 8, 3, 3))),
+    (two, lambda: (h(1, 1, 7, 5), w(8, 1, 3, 3), w(4, 8, 3, 3))),
+    (two, lambda: (h(2, 6, 1, 1), w(8, 6, 3, 3), w(4, 8, 3, 3))),
+    (residual, lambda: (h(2, 6, 7, 5), w(8, 6, 3, 3), w(8, 8, 3, 3))),
+    (pooled, lambda: (h(2, 6, 13, 14), w(8, 6, 3, 3), w(4, 8, 1, 1))),
+    (normalised, lambda: (h(2, 6, 7, 5), w(6, 6, 1, 1), h(6), h(6).abs() + 1, h(6))),
+    (excited, lambda: (h(2, 6, 7, 5), w(8, 6, 3, 3), w(2, 8, 1, 1), w(8, 2, 1, 1))),
+    (depthwise, lambda: (h(2, 6, 7, 5), w(6, 1, 3, 3), w(4, 6, 1, 1))),
+    (joined, lambda: (h(2, 6, 7, 5), w(8, 6, 3, 3), w(4, 14, 1, 1))),
+    (patches, lambda: (h(2, 6, 8, 6), w(8, 6, 2, 2))),
+    (viewed, lambda: (h(2, 6, 7, 5), w(8, 6, 1, 1))),
+    (counted, lambda: (h(2, 6, 7, 5), w(8, 6, 3, 3), h(8))),
+    (grouped, lambda: (h(2, 6, 7, 5), w(8, 6, 3, 3), w(6, 4, 1, 1))),
 ]
 
 
@@ -123,7 +117,9 @@ def same(got: Any, want: Any) -> None:
         return
     assert got.stride() == want.stride()
     if want.dtype.is_floating_point:
-        torch.testing.assert_close(got, want, rtol=2e-2, atol=3e-2)
+        # sums of many elements that were rounded otherwise may be small
+        largest = float(want.abs().max()) if want.numel() else 0.0
+        torch.testing.assert_close(got, want, rtol=2e-2, atol=3e-2 + 1e-3 * largest)
 
 
 def check(function: Any, make: Any, device: str, mode: str = "default") -> None:

@@ -9,21 +9,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
-from tests.inductor.gpu_simulator import InterpretedDriver, on_a_pretended_gpu  # noqa: E402
+from tests.inductor.gpu_simulator import InterpretedDriver, pretended, r  # noqa: E402, F401
 
 F = torch.nn.functional
 HALF = torch.float16
-
-
-@pytest.fixture(autouse=True)
-def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
-    with on_a_pretended_gpu(monkeypatch, tmp_path):
-        yield
-
-
-def r(*shape: int, dtype: Any) -> Any:
-    generator = torch.Generator().manual_seed(sum(shape))
-    return torch.randn(shape, generator=generator).to(dtype)
 
 
 def depthwise(x: Any, w: Any, b: Any) -> Any:

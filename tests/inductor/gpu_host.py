@@ -1,4 +1,4 @@
-"""Tensors on the CPU beside those of a pretended GPU.
+"""Tensors on the CPU, and on a second device, beside those of a pretended GPU.
 
 Run by ``test_gpu_host`` in a process of its own; on a GPU by ``tests/gpu/test_host.py``.
 """
@@ -13,13 +13,7 @@ torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
 from dyncomp.inductor.gpu import graphs  # noqa: E402
-from tests.inductor.gpu_simulator import ON_CPU, on_a_pretended_gpu  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
-    with on_a_pretended_gpu(monkeypatch, tmp_path):
-        yield
+from tests.inductor.gpu_simulator import ON_CPU, ON_SECOND, InterpretedDriver, pretended, r  # noqa: E402, F401
 
 
 def made(device: str) -> tuple[Any, Any]:
@@ -136,6 +130,73 @@ def test_left_to_plain_python(function: Any, device: str = "cpu") -> None:
             assert got[1].data_ptr() == s.data_ptr()
         if function is shared:
             assert got[1].data_ptr() == got[2].data_ptr()
+
+
+def with_number(y: Any, s: Any) -> Any:
+    return y * s, s * y, y + s, s - y, y / s, torch.add(y, s, alpha=3), y.clone().mul_(s)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_numbers_beside_halves_are_not_rounded(dtype: Any, device: str = "cpu") -> None:
+    """As on a GPU (on the CPU itself torch rounds some of them)."""
+    x, s = made(device)
+    y = x.to(dtype)
+    s.fill_(0.1)
+    wide = with_number(y.float(), s)
+    for got, want in zip(dyncomp.compile(with_number, fullgraph=True)(y, s), wide, strict=True):
+        torch.testing.assert_close(got, want.to(dtype))
+        # the interpreter truncates to bfloat16, a GPU's library multiplies by reciprocals
+        assert torch.equal(got, want.to(dtype)) or dtype is torch.bfloat16 or device != "cpu"
+
+
+def test_numbers_on_the_device_are_rounded() -> None:
+    x, s = made("cpu")
+    ON_CPU.clear()
+    y = x.half()
+    s.fill_(0.1)
+    assert torch.equal(dyncomp.compile(lambda y, s: y * s)(y, s), y * s.half())
+
+
+# -- a second device ----------------------------------------------------------------------------
+@dyncomp.disable
+def on_second(x: Any) -> Any:
+    if x.device.type == "cuda":
+        return x.to("cuda:1")
+    ON_SECOND.append(x.clone())
+    return ON_SECOND[-1]
+
+
+def handed_on(x: Any) -> Any:
+    y = on_second(torch.tanh(x) * 2)
+    return torch.softmax(y, -1) - 3
+
+
+def beside(x: Any, y: Any) -> Any:
+    return torch.tanh(x) * 2, torch.tanh(y) + 1
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_each_graph_is_launched_on_its_device(
+    mode: str, monkeypatch: pytest.MonkeyPatch, device: str = "cpu"
+) -> None:
+    monkeypatch.setattr(graphs, "LEAST_LAUNCHES", 1)
+    compiled = dyncomp.compile(handed_on, mode=mode)
+    for k in range(4):
+        x = r(20, 30, seed=k, device=device)
+        same(compiled(x), handed_on(x))
+    if device == "cpu":
+        assert {*InterpretedDriver.devices} == {0, 1}
+        assert InterpretedDriver.devices[:2] == [0, 1]
+
+
+def test_a_second_device_breaks_the_graph(device: str = "cpu") -> None:
+    x, y = r(20, 30, device=device), on_second(r(20, 30, seed=1, device=device))
+    report = dyncomp.explain(beside)(x, y)
+    assert any("cuda:1 beside others elsewhere" in str(b) for b in report.breaks)
+    assert "@cuda:0" in str(report)
+    compiled = dyncomp.compile(beside)
+    for _ in range(2):
+        same(compiled(x, y), beside(x, y))
 
 
 def test_large_tensors_stay_outside(device: str = "cpu") -> None:

@@ -17,13 +17,7 @@ import torch.nn.functional as F
 import dyncomp
 from dyncomp.frontends.torch.frontend import TorchFrontend
 from dyncomp.inductor.gpu import convolution, products, templates
-from tests.inductor.gpu_simulator import RECORDED, InterpretedDriver, on_a_pretended_gpu
-
-
-@pytest.fixture(autouse=True)
-def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    with on_a_pretended_gpu(monkeypatch, tmp_path):
-        yield
+from tests.inductor.gpu_simulator import RECORDED, InterpretedDriver, pretended, r  # noqa: F401
 
 
 def chain(x: Any, y: Any) -> Any:
@@ -36,6 +30,11 @@ def softmax(x: Any) -> Any:
 
 def likelihoods(x: Any) -> Any:
     return torch.logsumexp(x, -1), torch.log_softmax(x, -1).amax(-1), torch.softmax(x, -1).amax(-1)
+
+
+def entropies(x: Any, k: Any, w: Any) -> Any:
+    smooth = F.cross_entropy(x, k, w, ignore_index=2, label_smoothing=0.1)
+    return F.cross_entropy(x, k), F.cross_entropy(x, k, w, ignore_index=2, reduction="none"), smooth
 
 
 def layer_norm(x: Any, w: Any, b: Any) -> Any:
@@ -85,10 +84,6 @@ def convolved(x: Any, w: Any, b: Any) -> Any:
     return F.relu(F.conv2d(x, w, b, padding=1))
 
 
-def r(*shape: int, dtype: Any = torch.float32, seed: int = 0) -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float32).to(dtype)
-
-
 def extreme_rows(*shape: int) -> Any:
     """Rows with an infinite maximum, with -inf throughout, with a NaN or a large number at their end."""
     x = r(*shape)
@@ -109,6 +104,8 @@ CASES = [
     (softmax, lambda: (r(2, 40_000),)),
     (likelihoods, lambda: (extreme_rows(6, 40_000),)),
     (likelihoods, lambda: (extreme_rows(6, 500),)),
+    (entropies, lambda: (r(40, 50), torch.arange(40) % 7, r(50).abs())),
+    (entropies, lambda: (r(3, 9, 8), torch.arange(24).view(3, 8) % 9, r(9).abs())),
     (layer_norm, lambda: (r(30, 64), r(64, seed=1), r(64, seed=2))),
     (linear, lambda: (r(16, 32), r(48, 32, seed=1), r(48, seed=2))),
     (linear, lambda: (r(16, 32, dtype=torch.float64), r(48, 32, seed=1).double(), r(48, seed=2).double())),

@@ -16,18 +16,12 @@ torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
 from dyncomp.inductor.gpu import graphs  # noqa: E402
-from tests.inductor.gpu_simulator import on_a_pretended_gpu  # noqa: E402
+from tests.inductor.gpu_simulator import pretended, r  # noqa: E402, F401
 
 
 @pytest.fixture(autouse=True)
-def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
+def everything_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "LEAST_LAUNCHES", 1)
-    with on_a_pretended_gpu(monkeypatch, tmp_path):
-        yield
-
-
-def r(*shape: int, seed: int = 0, device: str = "cpu") -> Any:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(device)
 
 
 def several(x: Any, w: Any) -> Any:

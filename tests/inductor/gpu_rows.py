@@ -13,20 +13,18 @@ torch = pytest.importorskip("torch")
 
 import dyncomp  # noqa: E402
 from dyncomp.inductor.gpu import rows, templates  # noqa: E402
-from tests.inductor.gpu_simulator import InterpretedDriver, on_a_pretended_gpu  # noqa: E402
+from tests.inductor.gpu_simulator import InterpretedDriver, pretended, r  # noqa: E402, F401
 
 HALF, BRAIN = torch.float16, torch.bfloat16
 CLOSE = {HALF: 2e-2, BRAIN: 2e-1, torch.float32: 2e-5}
 
 
 @pytest.fixture(autouse=True)
-def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(templates, "LARGE_SCORES", 0)
     small = ((rows.Block(16, 32, 4, 1), rows.Block(32, 16, 4, 1)),)
     for name in ("NARROW_BLOCKS", "WIDE_BLOCKS", "FLOAT_BLOCKS"):
         monkeypatch.setattr(rows, name, small)
-    with on_a_pretended_gpu(monkeypatch, tmp_path):
-        yield
 
 
 def gradients(s: Any, q: Any, k: Any, v: Any, do: Any) -> Any:
@@ -64,10 +62,6 @@ def saved(q: Any, k: Any, v: Any, do: Any, lse: Any, delta: Any) -> Any:
     ds = p * ((do @ v.transpose(-1, -2)).float() - delta[..., None]) * 0.25
     p, ds = p.to(q.dtype), ds.to(q.dtype)
     return ds @ k, ds.transpose(-1, -2) @ q, p.transpose(-1, -2) @ do
-
-
-def r(*shape: int, dtype: Any = torch.float32, seed: int = 0) -> Any:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
 def operands(dtype: Any, *lead: int, queries: int, keys: int, width: int, values: int) -> tuple[Any, ...]:

@@ -1,7 +1,8 @@
 """A GPU that is none: kernels by Triton's interpreter on the computer's own memory.
 
 For processes with ``TRITON_INTERPRET=1``. :func:`install` mends the interpreter's library functions;
-:class:`InterpretedDriver` launches generated kernels; :func:`pretend` has CPU tensors taken for CUDA's.
+:class:`InterpretedDriver` launches generated kernels; :func:`pretend` has CPU tensors taken for CUDA's. A
+file of tests that imports the fixture :func:`pretended` runs on such a GPU.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
 _LIBRARY = (
     "expm1 log1p log10 cbrt tan sinh cosh tanh asin acos atan asinh acosh atanh atan2 pow fmod trunc rint "
@@ -118,9 +120,10 @@ def install() -> None:
 
 
 class InterpretedDriver:
-    """Launches kernels in the interpreter. ``launched``: their names, in order."""
+    """Launches kernels in the interpreter. ``launched``: their names, in order; ``devices``: where."""
 
     launched: list[str] = []
+    devices: list[int] = []
 
     def __init__(self, scratch: Any = None) -> None:
         pass
@@ -133,9 +136,10 @@ class InterpretedDriver:
         dtypes = [_DTYPES.get(k) or k.replace("i", "int") for k in kinds]
 
         def launch(programs: int, stream: int, *arguments: int) -> None:
-            assert stream == STREAM
+            assert stream == STREAM + device
             assert not aligned or all(a % 16 == 0 for a in arguments[: len(dtypes)])
             self.launched.append(kernel.name)
+            self.devices.append(device)
             pointers = [Memory(a, d) for a, d in zip(arguments, dtypes)]
             with np.errstate(all="ignore"):
                 function[(programs,)](*pointers, *arguments[len(dtypes) :], **kernel.blocks)
@@ -143,11 +147,12 @@ class InterpretedDriver:
         return launch
 
 
+# The current stream of the first device; the next one has the next number.
 STREAM = 4711
-
-
 RECORDED: list[Any] = []
+# Tensors that are not taken for those of the first device.
 ON_CPU: list[Any] = []
+ON_SECOND: list[Any] = []
 
 
 def record(index: int, run: Any, pool: Any) -> Any:
@@ -179,15 +184,31 @@ def on_a_pretended_gpu(monkeypatch: Any, folder: Any) -> Iterator[None]:
         install()
     monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(folder / "cache"))
     pretend(monkeypatch)
-    InterpretedDriver.launched.clear()
-    RECORDED.clear()
-    ON_CPU.clear()
+    for found in (InterpretedDriver.launched, InterpretedDriver.devices, RECORDED, ON_CPU, ON_SECOND):
+        found.clear()
     with torch.no_grad():
         yield
 
 
+@pytest.fixture(autouse=True)
+def pretended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[None]:
+    with on_a_pretended_gpu(monkeypatch, tmp_path):
+        yield
+
+
+def r(
+    *shape: int, dtype: Any = None, seed: int | None = None, scale: float = 1.0, device: str = "cpu"
+) -> Any:
+    """Normally distributed numbers, others for each ``seed``, by default for each sum of sizes."""
+    import torch
+
+    generator = torch.Generator().manual_seed(sum(shape) if seed is None else seed)
+    return (torch.randn(shape, generator=generator) * scale).to(device, dtype)
+
+
 def pretend(monkeypatch: Any) -> None:
-    """Have torch's tensors be on the device cuda:0, but for those ``ON_CPU``."""
+    """Have torch's tensors be on the device cuda:0, but for those ``ON_CPU`` and ``ON_SECOND``, and what
+    graphs make there."""
     import torch
 
     from dyncomp.capture import wrap
@@ -208,7 +229,19 @@ def pretend(monkeypatch: Any) -> None:
 
     def stream(index: int) -> int:
         assert current[-1] == index
-        return STREAM
+        return STREAM + index
+
+    def empty(shape: Any, strides: Any, name: str, device: Any) -> Any:
+        made = devices.LIBRARY.empty(shape, strides, name, device)
+        if device.index == 1:
+            ON_SECOND.append(made)
+        return made
+
+    def device_of(tensor: Any) -> Any:
+        if any(tensor is x for x in ON_CPU):
+            return CPU
+        memory = tensor.untyped_storage().data_ptr()
+        return Device("cuda", int(any(memory == x.untyped_storage().data_ptr() for x in ON_SECOND)))
 
     def milliseconds(call: Any) -> float:
         # what does without torch is the faster
@@ -218,6 +251,7 @@ def pretend(monkeypatch: Any) -> None:
 
     library = dataclasses.replace(
         devices.LIBRARY,
+        empty=empty,
         stream=stream,
         enter=enter,
         leave=leave,
@@ -226,8 +260,7 @@ def pretend(monkeypatch: Any) -> None:
         graphs=dataclasses.replace(devices.GRAPHS, record=record, is_recording=lambda: False),
     )
     owner = dataclasses.replace(TorchFrontend.owner, devices=library)
-    place = Device("cuda", 0)
-    monkeypatch.setattr(facts, "device_of", lambda t: CPU if any(t is x for x in ON_CPU) else place)
+    monkeypatch.setattr(facts, "device_of", device_of)
     monkeypatch.setattr(state, "current_device", lambda: 0)
     monkeypatch.setattr(wrap, "dlpack_device", lambda device: (1, 0))
     monkeypatch.setattr(devices, "_place", lambda device: torch.device("cpu"))

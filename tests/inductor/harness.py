@@ -118,7 +118,7 @@ class Reference:
         batch = tuple(map(self.dim, step.batch))
         seen = step.windows
         if seen is not None and seen.channels_last:
-            b = self._matrix(step.b, step.dtype, k, n, batch)
+            b = self._matrix(step.b, step.source or step.dtype, k, n, batch).astype(step.dtype.numpy)
             found = self._places(step, seen, k, n, m, batch, b)
         elif seen is not None and seen.depthwise:
             a = self._matrix(step.a, step.dtype, m, k, batch)
@@ -173,7 +173,7 @@ class Reference:
         )
         sizes, kernel, stride, dilation, padding, step_of = (tuple(map(self.dim, p)) for p in pairs)
         columns, channel = self.dim(windows.columns), self.dim(windows.channel)
-        memory = self._typed(image.slot, step.dtype)
+        memory = self._typed(image.slot, step.source or step.dtype)
         found = np.zeros((*batch, k, n), step.dtype.numpy)
         strides = tuple(map(self.dim, image.batch_strides))
         for row, col in np.ndindex(k, n):

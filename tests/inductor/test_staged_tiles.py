@@ -8,6 +8,7 @@ import pytest
 import dyncomp
 import dyncomp.inductor.compile as inductor
 from dyncomp.inductor import launch
+from dyncomp.inductor.render import stage
 from dyncomp.inductor.toolchain import find_toolchain
 
 pytestmark = pytest.mark.skipif(
@@ -102,6 +103,74 @@ def test_nothing_is_staged_where_rows_stay_in_the_cache(sources):
     x = numbers("f8", 150, 150)
     np.testing.assert_array_equal(dyncomp.compile(symmetric)(x), symmetric(x))
     assert "dcv_transpose" not in sources[0]
+
+
+def transposed(x):
+    return x.T.copy()
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Every copy is taken to be large."""
+    monkeypatch.setattr(stage, "TURNED_FROM", -1)
+
+
+@pytest.mark.parametrize("dtype", ("f4", "f8", "u8", "c8"))
+@pytest.mark.parametrize("shape", ((128, 128), (128, 1029), (1040, 143), (528, 544)), ids=str)
+def test_copies(dtype, shape, large, sources):
+    """From one array straight into the other, wherever their rows begin."""
+    whole = numbers(dtype, *shape, stride=16384)
+    for first in (0, 3):
+        x = whole[:, first:]
+        found = [dyncomp.compile(transposed, options={"num_threads": n})(x) for n in (1, 2)]
+        assert f"dcv_turn_{8 * x.itemsize}(m_" in sources[-1]
+        for out in found:
+            assert out.dtype == x.dtype
+            np.testing.assert_array_equal(out, x.T)
+
+
+def filled(y, x):
+    y[...] = x.T
+
+
+@pytest.mark.parametrize("first", (0, 1, 5, 16))
+def test_copies_into_what_is_there(first, large, sources):
+    """The rows of the target begin anywhere."""
+    x, y = numbers("i4", 160, 130), numbers("i4", 130, 320)
+    expected = y.copy()
+    filled(expected[:, first : first + 160], x)
+    dyncomp.compile(filled)(y[:, first : first + 160], x)
+    np.testing.assert_array_equal(y, expected)
+    assert "dcv_turn_32" in sources[0]
+
+
+def batches(x):
+    return np.ascontiguousarray(x.transpose(0, 2, 1))
+
+
+def test_copies_of_batches(large, sources):
+    x = numbers("f4", 3, 144, 176, stride=1024)
+    np.testing.assert_array_equal(dyncomp.compile(batches)(x), batches(x))
+    assert "dcv_turn_32" in sources[0]
+
+
+def test_copies_of_sizes_unknown_when_compiling(large, sources):
+    compiled = dyncomp.compile(transposed, dynamic=True)
+    for rows, columns in ((256, 512), (300, 512), (3, 5), (0, 256), (1, 256), (257, 1030)):
+        x = numbers("f8", rows, columns)
+        np.testing.assert_array_equal(compiled(x), x.T)
+    assert "dcv_turn_64" in sources[0]
+
+
+def test_rows_that_share_cache_lines_are_not_turned(large, sources):
+    x = numbers("f4", 145, 150)
+    np.testing.assert_array_equal(dyncomp.compile(transposed)(x), x.T)
+    assert "dcv_turn" not in sources[0]
+
+
+def test_what_is_not_a_number_keeps_its_bits(large, sources):
+    x = np.random.default_rng(1).integers(0, 1 << 32, (256, 272), dtype=np.uint32).view(np.float32)
+    assert dyncomp.compile(transposed)(x).tobytes() == x.T.copy().tobytes()
 
 
 @pytest.mark.parametrize("threads", (1, 2))

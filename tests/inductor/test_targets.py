@@ -188,6 +188,7 @@ def test_values_on_aarch64(row: Any, tmp_path: Path, emulator: list[str]) -> Non
 RUNTIME_FILES = (
     "pool",
     "threads",
+    "limits",
     "watch",
     "kept",
     "memory",

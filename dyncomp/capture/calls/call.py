@@ -404,6 +404,7 @@ def inert_context(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str
     for frontend in tracer.config.frontends:
         if not args and frontend.is_inert_context(cls, constants):
             tracer.take_direct()
+            tracer.assume_state(frontend)
             return InertContextValue(cls, constants)
         mode = modes.block_of_class(tracer, frontend, cls, [v.const for v in args], constants)
         if mode is not None:

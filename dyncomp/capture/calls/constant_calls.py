@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...signals import is_from_handler
 from ..breaks import Break
 from ..guards.source import ConstSource
 from ..values.array import ArrayValue
@@ -23,6 +24,8 @@ def constant_result(tracer: Tracer, function: Any, args: list[Value], kwargs: di
         try:
             made[key] = (function(*given, **named), given, named)
         except Exception as error:
+            if is_from_handler(error):
+                raise
             raise Break("would-raise", f"{function.__qualname__}: {type(error).__name__}: {error}") from None
     result = made[key][0]
     return tracer.child_or_constant(result, ConstSource(result, f"{function.__qualname__}()"))

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from ...signals import is_from_handler
 from ..breaks import Break
 from ..guards.guard import Kind
 from ..guards.source import GlobalSource, ItemSource, ModuleDictSource
@@ -213,6 +214,8 @@ def python_call(
     try:
         hint = function(*(hint_of(a) for a in args), **{k: hint_of(v) for k, v in given.items()})
     except Exception as error:
+        if is_from_handler(error):
+            raise
         raise Break("would-raise", f"{function.__name__}: {error}") from None
     result = computed(hint, [ConstValue(function), *_arguments(args, given)], function.__name__)
     if function not in _NEVER_RAISE:

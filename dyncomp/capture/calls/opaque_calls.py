@@ -15,6 +15,7 @@ from ... import dtypes
 from ...device import CPU
 from ...frontends.base import ArrayRef
 from ...graph.ir import ArrayType, Callee, GraphOutput
+from ...signals import is_from_handler
 from ..breaks import Break
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
@@ -72,6 +73,8 @@ def opaque_call(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[s
     try:
         found = call(*examples)
     except Exception as error:
+        if is_from_handler(error):
+            raise
         raise Break("would-raise", f"{name}: {type(error).__name__}: {error}") from None
     callee = _callee(name, call, found, examples)
     made = tracer.builder.emit("python_call", *(ref.var for ref in refs), callee=callee)
@@ -109,7 +112,9 @@ def _examples(tracer: Tracer, refs: list[ArrayRef]) -> list[Any]:
     """The values of the arguments at capture, as far as they can be had: else arrays like them."""
     try:
         return _computed(tracer, refs)
-    except Exception:
+    except Exception as error:
+        if is_from_handler(error):
+            raise
         return [_array_like(ref) for ref in refs]
 
 

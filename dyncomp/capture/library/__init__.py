@@ -20,6 +20,7 @@ from . import (  # noqa: F401 - importing a topic registers its builtins
     operator_calls,
     output,
     pure,
+    random_sources,
     region_calls,
     state,
     text,

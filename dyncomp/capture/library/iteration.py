@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import getattr_static
 from typing import Any
 
 from ..breaks import Break
@@ -106,6 +107,12 @@ def filtering(tracer: Tracer, cls: type, function: Value, iterable: Value, wante
     return FilterIterator(cls, tested, iterable.iterate(tracer), wanted)
 
 
+def _is_by_index(cls: type) -> bool:
+    """Whether ``reversed`` goes through tuples of this class as through any."""
+    members = [getattr_static(cls, name, None) for name in ("__reversed__", "__len__", "__getitem__")]
+    return all(type(member) in (type(None), type(tuple.__len__)) for member in members)
+
+
 @builtin(reversed)
 def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
     sequence = spread(sequence)
@@ -116,7 +123,7 @@ def _reversed(tracer: Tracer, sequence: Value, /) -> Value:
     if isinstance(sequence, RangeValue) and sequence.is_const:
         backwards = sequence.const[::-1]
         return RangeValue(backwards.start, backwards.stop, backwards.step).iterate(tracer)
-    if isinstance(sequence, ListValue) or (isinstance(sequence, TupleValue) and sequence.cls is tuple):
+    if isinstance(sequence, ListValue) or (isinstance(sequence, TupleValue) and _is_by_index(sequence.cls)):
         return ReverseIterator(sequence.contents(tracer), sequence)
     if sequence.is_const and isinstance(sequence.const, (str, bytes)):
         return ReverseIterator(sequence.items(tracer), sequence)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ...signals import is_from_handler
 from ..breaks import Break
 from ..values.base import Tracer, Value
 from ..values.context import WarningFiltersValue
@@ -41,6 +42,8 @@ def _change(tracer: Tracer, function: Any, args: tuple[Value, ...], kwargs: dict
         with warnings.catch_warnings():
             function(*constants, **given)
     except Exception as error:
+        if is_from_handler(error):
+            raise
         raise Break("would-raise", f"warnings.{function.__name__}: {error}") from None
     tracer.steps += 1
     tracer.filter_blocks[-1].calls.append((function, constants, given))

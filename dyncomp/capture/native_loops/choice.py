@@ -8,14 +8,15 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import Loc
+from ...signals import is_from_handler
 from ..bytecode.continuation import PlaceToResume, place_of
 from ..bytecode.flow import reachable
 from ..bytecode.gates import Gate, LoopFacts, gateable_loops, gated_continuation, gated_function
 from ..bytecode.instr import CO_OPTIMIZED, CanonicalCode
 from ..bytecode.loop_find import Loop
+from ..draws import MadeGeneratorValue
 from ..frames import code_info
 from ..pyver import encode
-from ..signals import is_from_handler
 from ..values.array import ArrayValue
 from ..values.base import LazyValue, OpaqueValue, Value
 from ..values.iterator import RangeIterator, SequenceIterator
@@ -143,6 +144,8 @@ def _kind(value: Value) -> Kind:
         return kind_of(value.const)
     if isinstance(value, (LazyValue, OpaqueValue)):
         return kind_of(value.obj)
+    if isinstance(value, MadeGeneratorValue):
+        return kind_of(value.like)
     if isinstance(value, RangeIterator):
         return ("items", NUMBER)
     if isinstance(value, TupleValue):

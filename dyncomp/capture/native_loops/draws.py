@@ -179,7 +179,7 @@ def _normal(b: Block, stream: _Stream, args: list[Value]) -> Value:
 
 
 def _gauss_of(stream: _Stream) -> str:
-    return f"{stream.owner} + {_place_of_gauss()}"
+    return f"{stream.owner} + {place_of_gauss()}"
 
 
 def _masked(b: Block, stream: _Stream, args: list[Value]) -> Value:
@@ -261,7 +261,7 @@ def _words_are_known() -> bool:
 
 
 @functools.cache
-def _place_of_gauss() -> int:
+def place_of_gauss() -> int:
     """Where a ``RandomState`` keeps the normal number that is left over: behind a pointer to the copy of the
     bit generator's interface that lies before it."""
     made = np.random.RandomState(3)

@@ -18,12 +18,12 @@ import types
 from typing import Any
 
 from ...errors import ToolchainError
+from ...signals import is_from_handler
 from .. import _hook
 from .._hook import LoopGate
 from ..bytecode.gates import LoopFacts
 from ..bytecode.instr import CanonicalCode
 from ..guards.facts import raises_floating_point_errors
-from ..signals import is_from_handler
 from .plan import make_plan
 from .record import NativeLoopRecord
 

@@ -32,12 +32,14 @@ from .templates import Statement, Variables, instantiate, statement
 _FLAGS = CO_OPTIMIZED | CO_NEWLOCALS
 
 
-def assemble_function(cg: Codegen, guarded: list[str], original: str, code: types.CodeType) -> CanonicalCode:
-    """The function of the ``guarded`` statements, those of ``cg`` and the one that runs the original."""
+def assemble_function(
+    cg: Codegen, guarded: list[str], original: list[str], code: types.CodeType
+) -> CanonicalCode:
+    """The function of the ``guarded`` statements, those of ``cg`` and those that run the original."""
     first = line_loc(code.co_firstlineno)
     first_part = [statement([text], [first]) for text in guarded]
     second_part = _statements(cg.body)
-    last_part = [statement([original], [first])] if guarded else []
+    last_part = [statement([text], [first]) for text in original]
     local = dict(zip(cg.parameters, code.co_varnames))
     for found in (*first_part, *second_part):
         for number in found.template.written:

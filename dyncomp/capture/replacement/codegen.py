@@ -102,6 +102,9 @@ class Codegen:
         self._symbols: set[str] = set()
         self._building: set[int] = set()
         self._replayed: set[int] = set()
+        self._drawn: list[str] = []
+        self._draws_from: set[str] = set()
+        self.kept_states = ""  # the variable for the states of generators before the first draw
         self._count = 0
         self.place = line_loc(code.co_firstlineno)  # what the statements added now stand for
         self.frames: list[Any] = []  # of the trace where it ended, outermost first
@@ -262,6 +265,30 @@ class Codegen:
         if isinstance(part, ComputedValue):
             return self.load(part.source) if part.source is not None else self.number(part)
         return part.reconstruct(self)
+
+    def drawn(self, draw: Any) -> str:
+        """What a call draws: it is made after those that come before it in the program."""
+        while len(self._drawn) <= draw.number:
+            self._make_draw(self.tracer.draws[len(self._drawn)])
+        return self._drawn[draw.number]
+
+    def make_all_draws(self) -> None:
+        if self.tracer.draws:
+            self.drawn(self.tracer.draws[-1])
+
+    def _make_draw(self, draw: Any) -> None:
+        text = draw.text(self)
+        if draw.keep is not None:
+            self._keep_state(draw.keep, draw.owner_text(self))
+        name = self.fresh("d")
+        self.prelude.append(f"{name} = {text}")
+        self._drawn.append(name)
+
+    def _keep_state(self, keep: Any, owner: str) -> None:
+        self.kept_states = self.kept_states or self.fresh("kept")
+        if owner not in self._draws_from:
+            self._draws_from.add(owner)
+            self.prelude.append(f"{self.constant(keep)}({self.kept_states}, {owner})")
 
     def symbolic(self, value: Any) -> str:
         """A Python expression for an integer that may be symbolic."""

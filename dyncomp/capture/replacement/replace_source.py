@@ -12,6 +12,8 @@ from ..breaks import Skip
 from ..bytecode.continuation import made_later
 from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS
 from ..pyver import encode
+from ..random_states import put_back
+from ..values.drawn import DrawnArrayValue
 from ..values.number import NumberValue
 from .assembly import assemble_function
 from .codegen import Codegen
@@ -26,15 +28,19 @@ def build_function(cg: Codegen, graph_call: Any, code: types.CodeType) -> tuple[
         raise Skip("a free variable that source cannot name")
     call = [_graph_line(cg, graph_call), *_readonly_lines(cg)] if graph_call is not None else []
     conditions = _conditions(cg)
+    cg.make_all_draws()
     # rendering the graph's arguments and the conditions may have added loads: they come first
     guarded = [*cg.prelude, *conditions, *call]
-    original = f"return {_original_call(cg, code)}" if guarded else ""
+    original = [f"return {_original_call(cg, code)}"] if guarded else []
+    if cg.kept_states:
+        guarded.insert(0, f"{cg.kept_states} = []")
+        original.insert(0, f"{cg.constant(put_back)}({cg.kept_states})")
     text = "\n".join(_source(cg, guarded, original, code))
     made = assemble_function(cg, guarded, original, code)
     return encode(release_dead(made, cg.held)), text
 
 
-def _source(cg: Codegen, guarded: list[str], original: str, code: types.CodeType) -> Iterator[str]:
+def _source(cg: Codegen, guarded: list[str], original: list[str], code: types.CodeType) -> Iterator[str]:
     """The lines of the replacement, to be read by people."""
     yield f"def {_name(code)}({_signature(cg, code)}):"
     indent = _INDENT
@@ -45,8 +51,7 @@ def _source(cg: Codegen, guarded: list[str], original: str, code: types.CodeType
         yield f"{_INDENT}else:"
         indent = _INDENT * 2
     yield from [indent + text for text, _ in cg.body]
-    if guarded:
-        yield _INDENT + original
+    yield from [_INDENT + text for text in original]
 
 
 def _readonly_lines(cg: Codegen) -> list[str]:
@@ -99,6 +104,8 @@ class Stale(Exception):
 
 
 def _input_text(cg: Codegen, value: Any) -> str:
+    if isinstance(value, DrawnArrayValue):
+        return cg.drawn(value.draw)
     return cg.load(value.source) if value.source is not None else cg.number(value)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from ...dtypes import from_numpy
 from ...frontends.base import ArrayRef
 from ...graph.ir import array_type
+from ...signals import is_from_handler
 from ...symint import SymInt
 from ..breaks import Break
 from ..guards.guard import short
@@ -249,6 +250,8 @@ class NumberValue(ComputedValue):
         if is_late(tracer, self):
             raise Break("data-dependent-value", f"{self.describe()}, which depends on the data")
         if self._symbol is None and type(self.hint) is int and -(2**63) <= self.hint < 2**63:
+            if is_drawn(self):
+                return None  # what is asked of it once would not hold again
             self._symbol = tracer.symbol_of(self)
         return self._symbol
 
@@ -259,6 +262,12 @@ class NumberValue(ComputedValue):
         if self._ref is None:
             self._ref = tracer.scalar_input(self)
         return self._ref
+
+
+def is_drawn(value: Value) -> bool:
+    """Whether a number depends on random numbers."""
+    parts = value.parts if isinstance(value, ComputedValue) else ()
+    return hasattr(value, "draw") or any(isinstance(part, Value) and is_drawn(part) for part in parts)
 
 
 def is_late(tracer: Tracer, value: Value) -> bool:
@@ -323,6 +332,8 @@ def binary_number(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     try:
         hint = _BINARY[op](hint_of(a), hint_of(b))
     except Exception as error:
+        if is_from_handler(error):
+            raise
         raise Break("would-raise", f"{op}: {error}") from None
     result = NumberValue(hint, ("(", a, f" {op} ", b, ")"))
     if op in _MAY_RAISE:
@@ -361,6 +372,8 @@ def unary_number(tracer: Tracer, op: str, a: Value) -> Value:
     try:
         hint = functions[op](hint_of(a))
     except Exception as error:
+        if is_from_handler(error):
+            raise
         raise Break("would-raise", f"{op}: {error}") from None
     return NumberValue(hint, ("(", op, a, ")"))
 

@@ -11,7 +11,8 @@ import numpy as np
 from ...dataclass import dataclass
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import Dim, hint, same
+from ...prims.layout import iteration_order, strides_in_order
+from ...symint import Dim, SymInt, hint, same
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .linalg import contract
@@ -53,7 +54,8 @@ def einsum(
     optimize: Any = False,
 ) -> ArrayRef:
     """``np.einsum`` with a subscript string. Operands are contracted in pairs, the pair with the
-    smallest result first. The result's memory order may differ from NumPy's (which also varies)."""
+    smallest result first. The result's memory order is that of NumPy's iterator where sizes are known and
+    ``optimize`` is not asked for."""
     if operands and isinstance(operands[0], ArrayRef):
         operands = _with_subscripts(operands)
     if not operands or not isinstance(operands[0], str) or order != "K":
@@ -70,13 +72,37 @@ def einsum(
     if len(terms) == 1 and set(terms[0].labels) == set(output) and out is None:
         view = _permuted(tx, terms[0], output)
         return view_of(refs[0], view) if refs[0].dtype == wanted else value_of(view)
-    terms = _drop_broadcast(tx, terms)
+    operands_as_given = terms = _drop_broadcast(tx, terms)
     while len(terms) > 1:
         first, last = _best_pair(terms, output)
         rest = [t for t in terms if t is not first and t is not last]
         terms = [*rest, _multiply(tx, first, last, _needed(rest, output))]
     summed = _sum_out(tx, terms[0], set(output))
-    return deliver(tx, _permuted(tx, summed, output), single_out(out))
+    result = _permuted(tx, summed, output)
+    if out is None and not optimize:
+        result = _as_iterated(tx, result, operands_as_given, output)
+    return deliver(tx, result, single_out(out))
+
+
+def _as_iterated(tx: TraceContext, x: Var, terms: list[Term], output: list[Label]) -> Var:
+    """``x`` with its axes in memory as the iterator over all labels goes through them."""
+    if any(
+        isinstance(n, SymInt) for var in (x, *(t.var for t in terms)) for n in (*var.shape, *var.type.strides)
+    ):
+        return x
+    labels = [*output, *sorted({label for term in terms for label in term.labels}.difference(output))]
+    sizes = [next(t.size(label) for t in terms if label in t.labels) for label in labels]
+    strides = [[_stride(term, label) for label in labels] for term in terms]
+    axes = [axis for axis in iteration_order(sizes, strides) if axis < len(output)]
+    wanted = strides_in_order(x.shape, axes)
+    if all(size <= 1 or a == b for size, a, b in zip(x.shape, wanted, x.type.strides)):
+        return x
+    fresh = emit(tx, "contiguous", transpose_var(tx, x, axes))
+    return transpose_var(tx, fresh, sorted(range(x.ndim), key=axes.__getitem__))
+
+
+def _stride(term: Term, label: Label) -> Dim:
+    return term.var.type.strides[term.labels.index(label)] if label in term.labels else 0
 
 
 def _with_subscripts(operands: tuple[Any, ...]) -> tuple[Any, ...]:

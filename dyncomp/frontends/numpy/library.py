@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.dynamic import FUNCTIONS
+from ...signals import is_from_handler
 from ...symint import Dim
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -43,6 +44,8 @@ def _chosen(function: Any, *args: Any) -> Any:
     try:
         return function(*args)
     except Exception as error:
+        if is_from_handler(error):
+            raise
         raise Unsupported(f"{function.__name__}: {error}") from None
 
 

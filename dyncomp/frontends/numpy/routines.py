@@ -12,6 +12,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.numpy_routines import ROUTINES
+from ...signals import is_from_handler
 from ...symint import Dim, SymInt
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -58,6 +59,8 @@ def in_order(
     try:
         made = ROUTINES[name](*small, **options)
     except Exception as error:
+        if is_from_handler(error):
+            raise
         raise Unsupported(f"{name}: {error}") from None
     results = [np.asarray(a) for a in (made if isinstance(made, tuple) else (made,))]
     orders = [_order(array) for array in results]

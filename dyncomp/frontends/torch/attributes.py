@@ -208,6 +208,15 @@ def _like(operand: Any) -> Any:
     return torch.empty([1] * operand.ndim, dtype=TO_TORCH[operand.dtype], device="meta")
 
 
+@TABLE.function("Size")
+def size_of(tx: TraceContext, sizes: Any = ()) -> TypedTuple:
+    if not isinstance(sizes, (tuple, list)) or not all(
+        type(n) is int or isinstance(n, SymInt) for n in sizes
+    ):
+        raise Unsupported("torch.Size of something else than ints")
+    return TypedTuple(torch.Size, tuple(sizes))
+
+
 @TABLE.function("broadcast_shapes")
 def broadcast_shapes(tx: TraceContext, *shapes: Any) -> TypedTuple:
     if any(

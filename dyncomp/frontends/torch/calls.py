@@ -15,6 +15,7 @@ from typing import Any
 from ...device import CPU
 from ...errors import Unsupported
 from ...graph.ir import Callee, Literal, Var
+from ...signals import is_from_handler
 from ...symfacts import agree
 from ...symint import Dim, SymInt
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
@@ -209,6 +210,8 @@ def _tried_on(
     except (NotImplementedError, Unsupported):
         raise
     except Exception as error:
+        if is_from_handler(error):
+            raise
         raise Unsupported(f"torch.{name}: {type(error).__name__}: {error}") from None
     results = _leaves(found)
     if not results or not all(type(r) is torch.Tensor and r.dtype in FROM_TORCH for r in results):

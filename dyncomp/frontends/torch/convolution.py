@@ -19,6 +19,10 @@ from .reductions import widened
 from .rules import RuleTable, of_rank
 
 TABLE = RuleTable()
+# Elements of the copy that a convolution over three dimensions is made one over two with, at most.
+_LARGEST_COPY = 1 << 24
+# Channels and kernels, and rows and columns of a part, from which on kernels with gaps are without them.
+_LEAST_CHANNELS, _LEAST_PART = 32, 7
 
 Sizes = tuple[int, ...]
 
@@ -71,9 +75,7 @@ def _is_channels_last(rank: int, x: Var, w: Var) -> bool:
 
 def _image(tx: TraceContext, x: ArrayRef, rank: int) -> Var:
     """The input as a stack of images that a product can be made of."""
-    image = widened(tx, x.var)
-    if rank == 1:
-        image = contiguous(tx, image)
+    image = contiguous(tx, x.var) if rank == 1 else x.var
     if x.ndim == rank + 2:
         return image
     batch: Var = emit(tx, "reshape", image, shape=(1, *image.shape))
@@ -106,7 +108,7 @@ def convolution(
     steps, gaps = _sizes(stride, rank, "stride", 1), _sizes(dilation, rank, "dilation", 1)
     pads = _pads(padding, rank, w, steps, gaps)
     batched = x.ndim == rank + 2
-    image, kernels = _image(tx, x, rank), widened(tx, w.var)
+    image, kernels = _image(tx, x, rank), w.var
     if type(groups) is not int or groups < 1 or int(w.shape[0]) % groups:
         raise Unsupported("a convolution in groups that the kernels do not fill")
     if not dims_equal(image.shape[1], int(w.shape[1]) * groups):
@@ -115,18 +117,101 @@ def convolution(
         reach = gaps[axis] * (int(w.shape[2 + axis]) - 1) + 1
         if image.shape[2 + axis] + 2 * pads[axis] < reach:
             raise Unsupported("a convolution with kernels that are larger than the input")
-    out = emit(
+    last = _is_channels_last(rank, x.var, w.var)
+    if rank == 3 and groups == 1 and _are_slices(image, kernels):
+        return _finished(tx, _by_slices(tx, image, kernels, steps, pads, gaps), b, x, batched)
+    if rank == 2 and groups == 1 and not last and _are_parts(image, kernels, steps, pads, gaps):
+        return _finished(tx, _by_parts(tx, image, kernels, pads, gaps), b, x, batched)
+    out = _convolved(tx, image, kernels, steps, pads, gaps, groups, last)
+    return _finished(tx, out, b, x, batched)
+
+
+def _convolved(
+    tx: TraceContext,
+    image: Var,
+    kernels: Var,
+    steps: Sizes,
+    pads: Sizes,
+    gaps: Sizes,
+    groups: int = 1,
+    last: bool = False,
+) -> Var:
+    found: Var = emit(
         tx,
         "convolution",
-        image,
-        kernels,
+        widened(tx, image),
+        widened(tx, kernels),
         stride=steps,
         padding=tuple((p, p) for p in pads),
         dilation=gaps,
         groups=groups,
-        channels_last=_is_channels_last(rank, x.var, w.var),
+        channels_last=last,
     )
-    return _finished(tx, out, b, x, batched)
+    return found
+
+
+def _are_slices(image: Var, kernels: Var) -> bool:
+    """Whether a convolution over three dimensions is one over two, on a CPU."""
+    if image.type.device != CPU or not all(type(d) is int for d in image.shape):
+        return False
+    return math.prod(image.shape) * int(kernels.shape[2]) <= _LARGEST_COPY
+
+
+def _by_slices(tx: TraceContext, image: Var, kernels: Var, steps: Sizes, pads: Sizes, gaps: Sizes) -> Var:
+    """Each slice of the result is an image over two dimensions, whose channels are those of the slices that
+    it sees: these are copied side by side, each as often as it is seen."""
+    batch, channels, deep, *sizes = (int(d) for d in image.shape)
+    count, _, taps, *kernel = (int(d) for d in kernels.shape)
+    if pads[0]:
+        widths = ((0, 0), (0, 0), (pads[0], pads[0]), (0, 0), (0, 0))
+        image = emit(tx, "pad", image, widths=widths, value=0.0)
+        deep += 2 * pads[0]
+    made, plane = (deep - gaps[0] * (taps - 1) - 1) // steps[0] + 1, math.prod(sizes)
+    strides = (channels * deep * plane, steps[0] * plane, deep * plane, gaps[0] * plane, sizes[1], 1)
+    shape = (batch, made, channels, taps, *sizes)
+    seen = emit(tx, "as_strided", image, shape=shape, strides=strides, offset=0)
+    if taps > 1 or batch > 1:
+        seen = emit(tx, "contiguous", seen)
+    images = emit(tx, "reshape", seen, shape=(batch * made, channels * taps, *sizes))
+    flat = emit(tx, "reshape", kernels, shape=(count, channels * taps, *kernel))
+    found = _convolved(tx, images, flat, steps[1:], pads[1:], gaps[1:])
+    parts = emit(tx, "reshape", found, shape=(batch, made, count, *found.shape[2:]))
+    return contiguous(tx, emit(tx, "transpose", parts, perm=(0, 2, 1, 3, 4)))
+
+
+def _are_parts(image: Var, kernels: Var, steps: Sizes, pads: Sizes, gaps: Sizes) -> bool:
+    """Whether a convolution whose kernels have gaps is better one of parts of the image, on a CPU: where
+    kernels of three by three elements are (Winograd's method)."""
+    if image.type.device != CPU or not all(type(d) is int for d in image.shape):
+        return False
+    if tuple(kernels.shape[2:]) != (3, 3) or steps != (1, 1) or min(gaps) < 2:
+        return False
+    if min(image.shape[1], kernels.shape[0]) < _LEAST_CHANNELS or image.dtype.itemsize < 4:
+        return False
+    return all(p % g == 0 and n >= _LEAST_PART * g for n, p, g in zip(image.shape[2:], pads, gaps))
+
+
+def _by_parts(tx: TraceContext, image: Var, kernels: Var, pads: Sizes, gaps: Sizes) -> Var:
+    """Rows and columns of the image that lie a gap apart are images of their own."""
+    batch, channels, *sizes = (int(d) for d in image.shape)
+    count, (down, right) = int(kernels.shape[0]), gaps
+    more = [-n % g for n, g in zip(sizes, gaps)]
+    if any(more):
+        image = emit(tx, "pad", image, widths=((0, 0), (0, 0), (0, more[0]), (0, more[1])), value=0.0)
+    high, wide = ((n + m) // g for n, m, g in zip(sizes, more, gaps))
+    split = emit(tx, "reshape", contiguous(tx, image), shape=(batch, channels, high, down, wide, right))
+    apart = emit(tx, "contiguous", emit(tx, "transpose", split, perm=(0, 3, 5, 1, 2, 4)))
+    parts = emit(tx, "reshape", apart, shape=(batch * down * right, channels, high, wide))
+    found = _convolved(tx, parts, kernels, (1, 1), tuple(p // g for p, g in zip(pads, gaps)), (1, 1))
+    high, wide = (int(d) for d in found.shape[2:])
+    made = emit(tx, "reshape", found, shape=(batch, down, right, count, high, wide))
+    joined = emit(tx, "contiguous", emit(tx, "transpose", made, perm=(0, 3, 4, 1, 5, 2)))
+    whole: Var = emit(tx, "reshape", joined, shape=(batch, count, high * down, wide * right))
+    if not any(more):
+        return whole
+    sizes = [n + 2 * (p - g) for n, p, g in zip(sizes, pads, gaps)]
+    cut = {"starts": (0,) * 4, "sizes": (batch, count, *sizes), "steps": (1,) * 4}
+    return contiguous(tx, emit(tx, "strided_slice", whole, **cut))
 
 
 TABLE.function("conv1d")(of_rank(convolution, 1))
@@ -150,7 +235,7 @@ def transposed(
     steps, gaps = _sizes(stride, rank, "stride", 1), _sizes(dilation, rank, "dilation", 1)
     pads, extra = _sizes(padding, rank, "padding", 0), _sizes(output_padding, rank, "output_padding", 0)
     batched = x.ndim == rank + 2
-    image, kernels = _image(tx, x, rank), widened(tx, w.var)
+    image, kernels = widened(tx, _image(tx, x, rank)), widened(tx, w.var)
     if type(groups) is not int or groups < 1 or int(w.shape[0]) % groups:
         raise Unsupported("a transposed convolution in groups that the kernels do not fill")
     if not dims_equal(image.shape[1], w.shape[0]):

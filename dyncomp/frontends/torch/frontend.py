@@ -23,6 +23,7 @@ _MODULES = (
     "indexing",
     "data_dependent",
     "create",
+    "random",
     "linear",
     "functional",
     "activations",
@@ -34,6 +35,7 @@ _MODULES = (
     "attributes",
     "autograd_functions",
     "transformer",
+    "losses",
 )
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
@@ -93,7 +95,8 @@ class TorchFrontend:
 
     def is_inert_context(self, cls: type, kwargs: dict[str, Any]) -> bool:
         """With grad mode on nothing captured requires grad; with it off, ``no_grad`` changes nothing."""
-        return cls is torch.no_grad and not kwargs
+        changes_nothing = cls is torch.no_grad or (cls is torch.enable_grad and torch.is_grad_enabled())
+        return changes_nothing and not kwargs
 
     def mode_of(
         self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -210,7 +210,7 @@ def embedding(
     return tensor(contiguous(tx, emit(tx, "embedding", table.var, index)))
 
 
-@TABLE.function("F.dropout", "F.dropout1d", "F.dropout2d", "F.dropout3d", "F.alpha_dropout")
+@TABLE.function("F.dropout1d", "F.dropout2d", "F.dropout3d", "F.alpha_dropout")
 def dropout(
     tx: TraceContext, input: Any, p: float = 0.5, training: Any = True, inplace: Any = False
 ) -> ArrayRef:
@@ -220,8 +220,3 @@ def dropout(
     if not 0 <= p <= 1:
         raise Unsupported("dropout probability has to be between 0 and 1")
     return need_tensor(input)
-
-
-@TABLE.function("dropout")
-def torch_dropout(tx: TraceContext, input: Any, p: float, train: Any) -> ArrayRef:
-    return dropout(tx, input, p, train)

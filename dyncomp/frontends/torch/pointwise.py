@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
+from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
@@ -43,9 +44,16 @@ def _needs_tensor(*values: Any) -> None:
 
 def computing_dtype(dtype: DType, *values: Any) -> DType:
     """float32 for half-precision arithmetic with a number, whose value torch does not round first."""
-    if dtype.itemsize == 2 and dtype.is_float and not all(is_tensor(v) and v.ndim for v in values):
+    if dtype.itemsize == 2 and dtype.is_float and any(map(_is_number, values)):
         return dtypes.float32
     return dtype
+
+
+def _is_number(value: Any) -> bool:
+    """Whether torch takes an operand for a number: a tensor without dimensions too, if it is on the CPU."""
+    if not is_tensor(value):
+        return True
+    return not value.ndim and (value.host or value.type.device == CPU)
 
 
 def arithmetic(tx: TraceContext, op: str, a: Any, b: Any, dtype: DType | None = None) -> Var:
@@ -56,25 +64,29 @@ def arithmetic(tx: TraceContext, op: str, a: Any, b: Any, dtype: DType | None = 
     return convert(tx, pointwise(tx, op, to_var(tx, a, wide), to_var(tx, b, wide)), common)
 
 
-def _scaled(tx: TraceContext, value: Any, alpha: Any) -> Any:
+def _with_scaled(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any) -> Var:
+    """``op(a, b * alpha)``, halves rounded once."""
     if alpha == 1 and isinstance(alpha, Number):
-        return value
-    if is_tensor(value) and not value.dtype.is_float and isinstance(alpha, float):
-        raise Unsupported("For integral input tensors, argument alpha must not be a floating point number.")
-    if not is_tensor(value):
+        return arithmetic(tx, op, a, b)
+    _needs_tensor(a, b)
+    if not is_tensor(b):
         raise Unsupported("alpha with a number")
-    return tensor(arithmetic(tx, "multiply", value, alpha))
+    common = result_type(a, b)
+    if common.is_bool or (common.is_integer and type(alpha) is not int):
+        raise Unsupported("For integral input tensors, argument alpha must not be a floating point number.")
+    wide = dtypes.float32 if common.is_float and common.itemsize == 2 else common
+    scaled = pointwise(tx, "multiply", to_var(tx, b, wide), to_var(tx, alpha, wide))
+    return convert(tx, pointwise(tx, op, to_var(tx, a, wide), scaled), common)
 
 
 def add_var(tx: TraceContext, a: Any, b: Any, alpha: Any = 1) -> Var:
-    op = "logical_or" if _both_bool(a, b) else "add"
-    return arithmetic(tx, op, a, _scaled(tx, b, alpha))
+    return _with_scaled(tx, "logical_or" if _both_bool(a, b) else "add", a, b, alpha)
 
 
 def subtract_var(tx: TraceContext, a: Any, b: Any, alpha: Any = 1) -> Var:
     if any(_is_bool(v) for v in (a, b)):
         raise Unsupported("Subtraction, the `-` operator, with a bool tensor is not supported.")
-    return arithmetic(tx, "subtract", a, _scaled(tx, b, alpha))
+    return _with_scaled(tx, "subtract", a, b, alpha)
 
 
 def multiply_var(tx: TraceContext, a: Any, b: Any) -> Var:
@@ -190,7 +202,7 @@ def diff(
     only_defaults(out=out)
     parts = [need_tensor(part) for part in (prepend, input, append) if part is not None]
     x = need_tensor(input)
-    if type(n) is not int or n != 1 or not x.ndim:
+    if type(n) is not int or n != 1 or not x.ndim or type(dim) is bool:
         raise Unsupported("diff of a higher order, or of one number")
     if any(part.ndim != x.ndim or part.dtype != x.dtype for part in parts):
         raise Unsupported("diff of tensors of several dtypes or numbers of dimensions")

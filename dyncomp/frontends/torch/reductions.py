@@ -219,6 +219,20 @@ TABLE.both("any")(_truth("reduce_any"))
 TABLE.both("all")(_truth("reduce_all"))
 
 
+def _of_truths(op: str) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, input: Any) -> ArrayRef:
+        x = need_tensor(input)
+        if not x.dtype.is_bool:
+            raise Unsupported("the truth of numbers")
+        return tensor(emit(tx, op, x.var, axes=tuple(range(x.ndim))))
+
+    return rule
+
+
+TABLE.function("_is_all_true")(_of_truths("reduce_all"))  # how torch.distributions checks arguments
+TABLE.function("_is_any_true")(_of_truths("reduce_any"))
+
+
 @TABLE.both("equal")
 def equal(tx: TraceContext, input: Any, other: Any) -> ArrayRef | bool:
     """A Python bool: of one shape, and all elements equal."""

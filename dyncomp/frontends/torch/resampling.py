@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,9 +75,64 @@ def _overflows(fill: float, dtype: DType) -> bool:
     return abs(fill) > float(np.finfo(dtype.numpy).max)
 
 
+def _slice(tx: TraceContext, x: Var, axis: int, start: int, size: int, step: int = 1) -> Var:
+    starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], sizes[axis], steps[axis] = start, size, step
+    params = {"starts": tuple(starts), "sizes": tuple(sizes), "steps": tuple(steps)}
+    found: Var = emit(tx, "strided_slice", x, **params)
+    return found
+
+
+def _reflected(tx: TraceContext, x: Var, axis: int, low: int, high: int) -> tuple[Var, Var]:
+    size = int(x.shape[axis])
+    return _slice(tx, x, axis, low, low, -1), _slice(tx, x, axis, max(size - 2, 0), high, -1)
+
+
+def _replicated(tx: TraceContext, x: Var, axis: int, low: int, high: int) -> tuple[Var, Var]:
+    def repeated(start: int, count: int) -> Var:
+        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+        edge = _slice(tx, x, axis, start, 1)
+        found: Var = emit(tx, "broadcast_in_dim", edge, shape=shape, dims=tuple(range(x.ndim)))
+        return found
+
+    return repeated(0, low), repeated(int(x.shape[axis]) - 1, high)
+
+
+def _from_the_other_end(tx: TraceContext, x: Var, axis: int, low: int, high: int) -> tuple[Var, Var]:
+    return _slice(tx, x, axis, int(x.shape[axis]) - low, low), _slice(tx, x, axis, 0, high)
+
+
+# What lies before and behind an axis, and the largest width beyond the size of the axis that there may be.
+_EDGES: dict[str, tuple[Callable[..., tuple[Var, Var]], float]] = {
+    "reflect": (_reflected, -1),
+    "replicate": (_replicated, math.inf),
+    "circular": (_from_the_other_end, 0),
+}
+
+
+def _pad_edges(tx: TraceContext, x: ArrayRef, widths: tuple[Any, ...], mode: str, value: Any) -> ArrayRef:
+    """With elements of the image (ATen/native/{ReflectionPad,ReplicationPadding,PadNd}.cpp)."""
+    edges, beyond = _EDGES[mode]
+    rank = len(widths) // 2
+    if value not in (None, 0) or len(widths) % 2 or not 1 <= rank <= 3 or x.ndim not in (rank + 1, rank + 2):
+        raise Unsupported("padding with elements of the image of tensors of these dimensions")
+    if not x.dtype.is_float or not is_c_contiguous(x.shape, x.strides):
+        raise Unsupported("padding with elements of the image of tensors of this kind")
+    out = x.var
+    for axis, low, high in zip(reversed(range(x.ndim)), widths[::2], widths[1::2]):
+        if not all(type(n) is int and 0 <= n <= x.shape[axis] + beyond for n in (low, high)):
+            raise Unsupported("padding with elements of the image by these widths")
+        before, behind = edges(tx, out, axis, low, high)
+        parts = [part for part, n in ((before, low), (out, 1), (behind, high)) if n]
+        out = emit(tx, "concatenate", *parts, axis=axis) if len(parts) > 1 else out
+    return tensor(_copied(tx, out) if out is x.var else contiguous(tx, out))
+
+
 def pad(tx: TraceContext, input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> ArrayRef:
     """With a constant (``constant_pad_nd`` of ATen/native/PadNd.cpp)."""
     x = _image(input, 1)
+    if mode in _EDGES:
+        return _pad_edges(tx, x, tuple(pad), mode, value)
     fill = 0.0 if value is None else value
     if mode != "constant" or not x.dtype.is_float or type(fill) not in (int, float):
         raise Unsupported("padding of this mode, or with this value")

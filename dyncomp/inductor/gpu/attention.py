@@ -23,8 +23,8 @@ from ..render.triton_print import identifier, pointer_type
 from ..render.triton_tile import (
     POSITIONS,
     in_registers,
-    is_known,
     masks,
+    outer_symbols,
     pointers_of,
     symbols_of,
     text_of,
@@ -79,7 +79,7 @@ def has_template(step: CallChain) -> bool:
     heads, queries and keys may be known at the call only."""
     first, second = step.first, step.second
     tiled = first.epilogue
-    if tiled is None or second.c is None or not is_known(tiled.kernel):
+    if tiled is None or second.c is None:
         return False
     dtypes = {first.source or first.dtype, second.source or second.dtype}
     if len(dtypes) != 1 or not dtypes <= {*HALVES, float32}:
@@ -148,7 +148,13 @@ def render_attention(step: CallChain, block: Block) -> TritonKernel:
     title = identifier(f"attention_{sizes}_{block.warps}_{block.stages}{form}")
     blocks = {"ROWS": block.rows, "COLUMNS": block.columns, "WIDTH": writer.width, "VALUES": writer.values}
     work = (writer.programs, block.warps, block.stages)
-    return jit_kernel(title, body, writer.pointers(), blocks, *work, symbols_of(_dims(step)))
+    return jit_kernel(title, body, writer.pointers(), blocks, *work, _symbols_in(step))
+
+
+def _symbols_in(step: CallChain) -> tuple[str, ...]:
+    """The sizes that are known at the call only."""
+    assert step.first.epilogue is not None
+    return tuple(sorted({*symbols_of(_dims(step)), *outer_symbols(step.first.epilogue.kernel)}))
 
 
 class _Writer:

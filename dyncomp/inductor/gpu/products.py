@@ -12,17 +12,18 @@ from collections.abc import Sequence
 
 from ...dataclass import dataclass
 from ...dtypes import DType, bfloat16, float16, float32
-from ...symint import Dim
+from ...symint import Dim, SymInt, hint, product, same
 from ..render.triton import TritonKernel
 from ..render.triton_layout import Group, power_of_two
-from ..render.triton_print import pointer_type
+from ..render.triton_print import identifier, pointer_type
 from ..render.triton_tile import (
     POSITIONS,
     TilePrinter,
     in_registers,
-    is_known,
     masks,
+    outer_symbols,
     pointers_of,
+    symbols_of,
     text_of,
     tile_printer,
 )
@@ -86,16 +87,30 @@ class Processor:
 
 # -- which ------------------------------------------------------------------------------------
 def has_template(step: CallBlas) -> bool:
-    """Whether the template computes a product: sizes known now, halves or float32."""
+    """Whether the template computes a product: of halves or float32. Sizes may be known at the call only."""
     if (
         source_of(step) not in TEMPLATE_DTYPES
         or step.dtype not in TEMPLATE_DTYPES
         or step.windows is not None
     ):
         return False
-    if step.epilogue is not None and not is_known(step.epilogue.kernel):
-        return False
-    return all(isinstance(d, int) for d in sizes_of(step)) and min(step.m, step.n, step.k) > 0
+    return not any(same(d, 0) for d in (step.m, step.n, step.k))
+
+
+def is_sized(step: CallBlas) -> bool:
+    """Whether all sizes and strides are known now."""
+    return all(isinstance(d, int) for d in sizes_of(step))
+
+
+def symbols_in(step: CallBlas) -> tuple[str, ...]:
+    """The sizes that are known at the call only."""
+    outer = outer_symbols(step.epilogue.kernel) if step.epilogue is not None else ()
+    return tuple(sorted({*symbols_of(sizes_of(step)), *outer}))
+
+
+def extents(step: CallBlas) -> list[Dim]:
+    """What has to fit into 32 bits, of what is known at the call only."""
+    return [d for d in (*spans_of(step), *sizes_of(step)) if isinstance(d, SymInt)]
 
 
 def candidates(step: CallBlas, processor: Processor) -> list[TritonKernel]:
@@ -103,7 +118,7 @@ def candidates(step: CallBlas, processor: Processor) -> list[TritonKernel]:
     half = source_of(step) in HALVES
     tiles = suitable(step, HALF_TILES if half else FLOAT_TILES)
     found = [render_product(step, tile) for tile in tiles]
-    if half and count_tiles(step, Tile(128, 128, 64, 8, 3)) > processor.count:
+    if half and is_sized(step) and hint(count_tiles(step, Tile(128, 128, 64, 8, 3))) > processor.count:
         persistent = suitable(step, PERSISTENT_TILES)
         found += [render_product(step, t, "persistent", processor.count) for t in persistent]
         if processor.descriptors and has_descriptors(step):
@@ -116,33 +131,32 @@ def preferred(step: CallBlas, processor: Processor) -> int:
     """The number of the candidate to take unmeasured: the largest tile that leaves no processor idle."""
     tiles = suitable(step, HALF_TILES if source_of(step) in HALVES else FLOAT_TILES)
     for number, tile in enumerate(tiles):
-        if count_tiles(step, tile) >= processor.count:
+        if hint(count_tiles(step, tile)) >= processor.count:
             return number
-    counts = [count_tiles(step, tile) for tile in tiles]
+    counts = [hint(count_tiles(step, tile)) for tile in tiles]
     return counts.index(max(counts))
 
 
 def suitable(step: CallBlas, tiles: Sequence[Tile]) -> list[Tile]:
     """Tiles of which a product fills more than half, or the one that it fills most of."""
-    m, n = power_of_two(int(step.m)), power_of_two(int(step.n))
+    m, n = power_of_two(hint(step.m)), power_of_two(hint(step.n))
     found = [t for t in tiles if t.rows <= max(m, 16) and t.columns <= max(n, 32)]
     return found or [min(tiles, key=lambda t: t.rows * t.columns)]
 
 
-def count_tiles(step: CallBlas, tile: Tile) -> int:
-    total = -(-int(step.m) // tile.rows) * -(-int(step.n) // tile.columns)
-    for extent in step.batch:
-        total *= int(extent)
-    return total
+def count_tiles(step: CallBlas, tile: Tile) -> Dim:
+    high = (step.m + (tile.rows - 1)) // tile.rows
+    broad = (step.n + (tile.columns - 1)) // tile.columns
+    return high * broad * product(step.batch)
 
 
 def source_of(step: CallBlas) -> DType:
     return step.source or step.dtype
 
 
-def sizes_of(step: CallBlas) -> list[object]:
+def sizes_of(step: CallBlas) -> list[Dim]:
     """Sizes, and strides of what the product reads and writes."""
-    dims: list[object] = [step.m, step.n, step.k, *step.batch]
+    dims: list[Dim] = [step.m, step.n, step.k, *step.batch]
     for matrix in (step.a, step.b, step.c):
         if matrix is not None:
             dims += [matrix.row_stride, matrix.col_stride, *matrix.batch_strides]
@@ -167,12 +181,11 @@ def has_descriptors(step: CallBlas) -> bool:
 # -- the text ---------------------------------------------------------------------------------
 def render_product(step: CallBlas, tile: Tile, form: str = "plain", processors: int = 132) -> TritonKernel:
     """The template for one product and tile. Pointers are to the first elements of a, b and (where it is
-    written) c, then to the epilogue's buffers."""
+    written) c, then to the epilogue's buffers. Forms other than plain are of known sizes."""
     writer = ProductWriter(step, tile, form, processors)
     body = writer.text()
-    title = f"product_{step.m}x{step.n}x{step.k}_{tile.text}_{form}"
-    total = count_tiles(step, tile)
-    return writer.kernel(title, body, total if form == "plain" else min(total, processors))
+    title = identifier(f"product_{step.m}x{step.n}x{step.k}_{tile.text}_{form}")
+    return writer.kernel(title, body, writer.total if form == "plain" else writer.programs)
 
 
 class ProductWriter:
@@ -182,19 +195,20 @@ class ProductWriter:
         self.step = step
         self.tile = tile
         self.form = form
-        self.m, self.n, self.k = int(step.m), int(step.n), int(step.k)
+        self.m, self.n, self.k = step.m, step.n, step.k
         self.rows = Group("r", ("r",), self.m, tile.rows)
         self.columns = Group("c", ("c",), self.n, tile.columns)
         self.total = count_tiles(step, tile)
-        self.programs = min(self.total, processors)
+        self.programs = min(hint(self.total), processors)
         self.wide = is_wide(step)
         self.lines: list[str] = []
         self.depth = 1
 
-    def kernel(self, title: str, body: str, programs: int) -> TritonKernel:
+    def kernel(self, title: str, body: str, programs: Dim) -> TritonKernel:
         tile = self.tile
         blocks = {"ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth}
-        return jit_kernel(title, body, self.pointers(), blocks, programs, tile.warps, tile.stages)
+        work = (programs, tile.warps, tile.stages)
+        return jit_kernel(title, body, self.pointers(), blocks, *work, symbols_in(self.step))
 
     def line(self, text: str) -> None:
         self.lines += ["    " * self.depth + part for part in text.splitlines()]
@@ -225,13 +239,14 @@ class ProductWriter:
 
     def numbers(self) -> None:
         """The tile's place; tiles of a group of rows follow one another, to share columns in the cache."""
-        high, broad = -(-self.m // self.tile.rows), -(-self.n // self.tile.columns)
+        high, broad = self.rows.blocks, self.columns.blocks
+        tiles, in_group = at_least_one(high * broad), at_least_one(broad * GROUP)
         wide = ".to(tl.int64)" if self.wide else ""
-        self.line(f"number = (place // {high * broad}){wide}" if self.step.batch else "number = 0")
-        self.line(f"tile = place % {high * broad}" if self.step.batch else "tile = place")
-        self.line(f"group = tile // {GROUP * broad}")
-        self.line(f"height = tl.minimum({high} - group * {GROUP}, {GROUP})")
-        self.line(f"inside = tile % {GROUP * broad}")
+        self.line(f"number = (place // {tiles}){wide}" if self.step.batch else "number = 0")
+        self.line(f"tile = place % {tiles}" if self.step.batch else "tile = place")
+        self.line(f"group = tile // {in_group}")
+        self.line(f"height = tl.minimum({at_least_one(high)} - group * {GROUP}, {GROUP})")
+        self.line(f"inside = tile % {in_group}")
         self.line(f"row = ((group * {GROUP} + inside % height) * ROWS){wide}")
         self.line(f"col = ((inside // height) * COLUMNS){wide}")
         self.line(POSITIONS)
@@ -253,22 +268,26 @@ class ProductWriter:
             return
         step = self.step
         self.line("i_k = tl.arange(0, DEPTH)")
-        left = f"(row + i_r) * {step.a.row_stride} + i_k[None, :] * {step.a.col_stride}"
-        right = f"i_k[:, None] * {step.b.row_stride} + (col + i_c) * {step.b.col_stride}"
+        a_row, a_col, b_row, b_col = (
+            text_of(s) for s in (step.a.row_stride, step.a.col_stride, step.b.row_stride, step.b.col_stride)
+        )
+        depth = text_of(self.k)
+        left = f"(row + i_r) * {a_row} + i_k[None, :] * {a_col}"
+        right = f"i_k[:, None] * {b_row} + (col + i_c) * {b_col}"
         self.line(f"at_left = p_left + {self.start(step.a)} + {left}")
         self.line(f"at_right = p_right + {self.start(step.b)} + {right}")
-        self.line(f"for start in range(0, {self.k}, DEPTH):")
-        ends = self.k % self.tile.depth != 0
+        self.line(f"for start in range(0, {depth}, DEPTH):")
+        ends = not isinstance(self.k, int) or self.k % self.tile.depth != 0
         left_masks = ["r_mask"] if self.rows.is_masked else []
         right_masks = ["c_mask"] if self.columns.is_masked else []
         if ends:
-            left_masks.append(f"(i_k[None, :] < {self.k} - start)")
-            right_masks.append(f"(i_k[:, None] < {self.k} - start)")
+            left_masks.append(f"(i_k[None, :] < {depth} - start)")
+            right_masks.append(f"(i_k[:, None] < {depth} - start)")
         self.line(f"    left = tl.load(at_left{_masked(left_masks)})")
         self.line(f"    right = tl.load(at_right{_masked(right_masks)})")
         self.line(f"    total = tl.dot(left, right, total{precision})")
-        self.line(f"    at_left += DEPTH * {step.a.col_stride}")
-        self.line(f"    at_right += DEPTH * {step.b.row_stride}")
+        self.line(f"    at_left += DEPTH * {a_col}")
+        self.line(f"    at_right += DEPTH * {b_row}")
 
     def descriptors(self) -> None:
         shapes = {"left": (self.m, self.k, "ROWS", "DEPTH"), "right": (self.k, self.n, "DEPTH", "COLUMNS")}
@@ -300,7 +319,8 @@ class ProductWriter:
     def finish(self) -> None:
         step = self.step
         if step.c is not None:
-            at = f"(row + i_r) * {step.c.row_stride} + (col + i_c) * {step.c.col_stride}"
+            down, across = text_of(step.c.row_stride), text_of(step.c.col_stride)
+            at = f"(row + i_r) * {down} + (col + i_c) * {across}"
             conditions = [g.name + "_mask" for g in (self.rows, self.columns) if g.is_masked]
             mask = f", mask={' & '.join(conditions)}" if conditions else ""
             self.line(
@@ -321,6 +341,11 @@ class ProductWriter:
 
 def _masked(conditions: list[str]) -> str:
     return f", mask={' & '.join(conditions)}, other=0" if conditions else ""
+
+
+def at_least_one(count: Dim) -> str:
+    """A number of tiles as text, by which positions are divided though there may be none at a call."""
+    return str(count) if isinstance(count, int) else f"tl.maximum({text_of(count)}, 1)"
 
 
 def _is_turned(matrix: Matrix) -> bool:

@@ -16,15 +16,16 @@ from typing import Any
 
 from ...dataclass import dataclass, field
 from ...dtypes import DType, float32
+from ...symint import Dim, SymInt, product, same
 from ..loopir import Kernel
 from ..render.nest import Node, make_nest
 from ..render.triton import TritonKernel
 from ..render.triton_layout import Group, Layout, power_of_two
-from ..render.triton_print import pointer_type
-from ..render.triton_tile import POSITIONS, TilePrinter, in_registers, is_known, masks
+from ..render.triton_print import identifier, pointer_type
+from ..render.triton_tile import POSITIONS, TilePrinter, in_registers, is_known, masks, symbols_of, text_of
 from ..schedule import CallBlas, CallRows, Matrix, RowCall
 from .jit import jit_kernel
-from .products import HALVES, is_wide, sizes_of, source_of, starts
+from .products import HALVES, at_least_one, is_wide, sizes_of, source_of, spans_of, starts
 from .rows_merge import Merged, Statistic, merge
 
 # Operands wider than this leave no registers for what is computed of them.
@@ -73,7 +74,8 @@ def merged_of(step: CallRows) -> Merged | None:
 
 
 def has_form(step: CallRows) -> bool:
-    """Whether the products are such that the template multiplies: known sizes, halves or float32 alone."""
+    """Whether the products are such that the template multiplies: halves or float32 alone, of known widths.
+    Numbers of rows and columns may be known at the call only."""
     products = [s.product for s in step.steps if s.product is not None]
     if any(s.product is not None and s.matrix < 0 for s in step.steps):
         return False
@@ -85,10 +87,9 @@ def has_form(step: CallRows) -> bool:
     if _written(step) & _read(step):
         return False
     widths = [p.k if s.kind == "scores" else p.n for s, p in zip(_with_products(step), products)]
-    dims = [d for p in products for d in sizes_of(p)]
-    if not all(isinstance(d, int) for d in (*dims, *widths)):
+    if not all(isinstance(w, int) for w in widths) or any(same(d, 0) for d in space_of(step)):
         return False
-    return all(0 < int(w) <= WIDEST for w in widths) and min(space_of(step)) > 0
+    return all(0 < int(w) <= WIDEST for w in widths)
 
 
 def _written(step: CallRows) -> set[int]:
@@ -111,14 +112,22 @@ def _with_products(step: CallRows) -> list[RowCall]:
     return [s for s in step.steps if s.product is not None]
 
 
-def space_of(step: CallRows) -> tuple[int, int, int]:
+def space_of(step: CallRows) -> tuple[Dim, Dim, Dim]:
     """Rows and columns of a matrix, and how many there are of each."""
     scores = next(s.product for s in step.steps if s.kind == "scores")
     assert scores is not None
-    number = 1
-    for extent in scores.batch:
-        number *= int(extent)
-    return int(scores.m), int(scores.n), number
+    return scores.m, scores.n, product(scores.batch)
+
+
+def _dims(step: CallRows) -> list[Dim]:
+    return [d for s in _with_products(step) for d in sizes_of(_product(s))]
+
+
+def extents(step: CallRows) -> list[Dim]:
+    """What has to fit into 32 bits, of what is known at the call only."""
+    spans = [d for s in _with_products(step) for d in spans_of(_product(s))]
+    buffers = [b.size for s in step.steps if s.kernel is not None for b in s.kernel.kernel.buffers]
+    return [d for d in (*spans, *buffers, *_dims(step)) if isinstance(d, SymInt)]
 
 
 def candidates(step: CallRows) -> list[TritonKernel]:
@@ -145,12 +154,12 @@ def _product(step: RowCall) -> CallBlas:
     return step.product
 
 
-def workspace(step: CallRows) -> int:
+def workspace(step: CallRows) -> Dim:
     """Bytes for the statistics of all rows."""
     merged = merged_of(step)
     assert merged is not None
     m, _, number = space_of(step)
-    return 4 * len(merged.statistics) * m * number
+    return m * number * (4 * len(merged.statistics))
 
 
 # -- the text ---------------------------------------------------------------------------------
@@ -219,13 +228,14 @@ class _Writer:
         sizes = f"{self.m}x{self.n}_{block.rows}x{block.columns}_{block.warps}_{block.stages}"
         blocks = {"ROWS": block.rows, "COLUMNS": block.columns}
         body = "\n".join(self.lines) + "\n"
-        title = f"{self.title}_{sizes}"
-        return jit_kernel(title, body, self.pointers(), blocks, self.programs(), block.warps, block.stages)
+        title = identifier(f"{self.title}_{sizes}")
+        work = (self.programs(), block.warps, block.stages)
+        return jit_kernel(title, body, self.pointers(), blocks, *work, symbols_of(_dims(self.step)))
 
     def text(self) -> None:
         raise NotImplementedError
 
-    def programs(self) -> int:
+    def programs(self) -> Dim:
         raise NotImplementedError
 
     def pointers(self) -> dict[str, str]:
@@ -262,18 +272,18 @@ class _Writer:
         its variable. What lies in the same place was loaded already."""
         turned = along == "c"
         step, inner = matrix.row_stride, matrix.col_stride
-        lead = tuple(0 if e == 1 else s for e, s in zip(self.batch, matrix.batch_strides))
-        key = (matrix.slot, str(matrix.offset), step, inner, lead, along, width)
+        lead = tuple("0" if same(e, 1) else str(s) for e, s in zip(self.batch, matrix.batch_strides))
+        key = (matrix.slot, str(matrix.offset), str(step), str(inner), lead, along, width)
         if key in self.known:
             return self.known[key]
         length = max(power_of_two(width), LEAST)
         group, position = (self.columns, "(col + i_cs)") if turned else (self.rows, "(row + i_r)")
         self.line(f"{name}_w = tl.arange(0, {length})[None, :]", depth)
-        conditions = [f"({position} < {group.size})"] if group.is_masked else []
+        conditions = [f"({position} < {text_of(group.size)})"] if group.is_masked else []
         if length != width:
             conditions.append(f"({name}_w < {width})")
         mask = f", mask={' & '.join(conditions)}, other=0" if conditions else ""
-        at = f"{pointer} + {self.start(matrix)} + {position} * {step} + {name}_w * {inner}"
+        at = f"{pointer} + {self.start(matrix)} + {position} * {text_of(step)} + {name}_w * {text_of(inner)}"
         self.line(f"{name} = tl.load({at}{mask})", depth)
         self.known[key] = name
         return name
@@ -338,8 +348,9 @@ class _Writer:
     def operand(self, value: str, dtype: DType) -> str:
         return value if dtype is float32 else f"{value}.to(tl.{dtype.name})"
 
-    def numbers(self, high: int, axis: str, size: str) -> None:
+    def numbers(self, group: Group, axis: str, size: str) -> None:
         wide = ".to(tl.int64)" if self.wide else ""
+        high = at_least_one(group.blocks)
         self.line("place = tl.program_id(0)")
         self.line(f"{axis} = ((place % {high}) * {size}){wide}")
         self.line(f"number = (place // {high}){wide}")
@@ -353,7 +364,8 @@ class _Writer:
 
     def space(self, number: int) -> str:
         """Where a statistic of the rows is."""
-        return f"p_space + {number * self.m * self.number} + number * {self.m} + row + tl.arange(0, ROWS)"
+        first, each = text_of(self.m * self.number * number), text_of(self.m)
+        return f"p_space + {first} + number * {each} + row + tl.arange(0, ROWS)"
 
     def row(self, s: Statistic, text: str, depth: int) -> None:
         self.line(f"{s.name}_row = ({text})[:, None]", depth)
@@ -361,7 +373,7 @@ class _Writer:
             self.line(f"{s.name}_inverse = 1.0 / {s.name}_row", depth)
 
     def rows_there(self) -> str:
-        return f"row + tl.arange(0, ROWS) < {self.m}"
+        return f"row + tl.arange(0, ROWS) < {text_of(self.m)}"
 
 
 class _RowsWriter(_Writer):
@@ -369,15 +381,15 @@ class _RowsWriter(_Writer):
 
     title = "rows"
 
-    def programs(self) -> int:
-        return -(-self.m // self.block.rows) * self.number
+    def programs(self) -> Dim:
+        return self.rows.blocks * self.number
 
     def text(self) -> None:
-        self.numbers(-(-self.m // self.block.rows), "row", "ROWS")
+        self.numbers(self.rows, "row", "ROWS")
         self.mask(self.rows, 1)
         for step in self.of("scores"):
             self.left(step, 1)
-        self.line(f"end = {self.n}")
+        self.line(f"end = {text_of(self.n)}")
         if self.hidden_after is not None:
             self.line(f"end = tl.minimum(end, row + (ROWS + {self.hidden_after}))")
         levels = sorted({s.level for s in self.merged.statistics})
@@ -456,12 +468,13 @@ class _RowsWriter(_Writer):
         product, place = _product(step), self.place(step)
         assert product.c is not None
         width = max(power_of_two(int(product.n)), LEAST)
-        conditions = [f"({position} < {group.size})"] if group.is_masked else []
+        conditions = [f"({position} < {text_of(group.size)})"] if group.is_masked else []
         self.line(f"i_w = tl.arange(0, {width})[None, :]")
         if width != int(product.n):
             conditions.append(f"(i_w < {product.n})")
         mask = f", mask={' & '.join(conditions)}" if conditions else ""
-        at = f"({position}) * {product.c.row_stride} + i_w * {product.c.col_stride}"
+        down, across = text_of(product.c.row_stride), text_of(product.c.col_stride)
+        at = f"({position}) * {down} + i_w * {across}"
         value = f"sums{place}.to(tl.{product.dtype.name})"
         self.line(f"tl.store(p_target{place} + {self.start(product.c)} + {at}, {value}{mask})")
 
@@ -471,11 +484,11 @@ class _ColumnsWriter(_RowsWriter):
 
     title = "columns"
 
-    def programs(self) -> int:
-        return -(-self.n // self.block.columns) * self.number
+    def programs(self) -> Dim:
+        return self.columns.blocks * self.number
 
     def text(self) -> None:
-        self.numbers(-(-self.n // self.block.columns), "col", "COLUMNS")
+        self.numbers(self.columns, "col", "COLUMNS")
         self.mask(self.columns, 1)
         for step in self.of("scores"):
             self.right(step, 1)
@@ -486,7 +499,7 @@ class _ColumnsWriter(_RowsWriter):
         for step in steps:
             width = max(power_of_two(int(_product(step).n)), LEAST)
             self.line(f"sums{self.place(step)} = tl.zeros((COLUMNS, {width}), tl.float32)")
-        self.line(f"for row in range(start, {self.m}, ROWS):")
+        self.line(f"for row in range(start, {text_of(self.m)}, ROWS):")
         self.mask(self.rows, 2)
         self.read()
         made = self.tile([self.merged.made[s.matrix] for s in steps], 2, (self.rows,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ...dataclass import dataclass
@@ -38,7 +37,7 @@ class Templates:
     usual: int
     repeatable: bool
     needs_alignment: tuple[bool, ...]
-    space: int = 0
+    space: Dim = 0
     symbols: tuple[str, ...] = ()
     extents: tuple[Dim, ...] = ()
 
@@ -58,11 +57,18 @@ def templates_of(step: Alternatives, processor: Processor, tune: bool) -> Templa
     needs = tuple("make_tensor_descriptor" in kernel.body for kernel in kernels)
     plain = " ".join(type(inner).__name__ for inner in step.plain)
     space = rows.workspace(step.fused) if isinstance(step.fused, CallRows) else 0
-    found = Templates(tuple(kernels), plain, usual, is_repeatable(step), needs, space)
-    if not isinstance(step.fused, CallChain):
-        return found
-    extents = tuple({str(d): d for d in attention.extents(step.fused)}.values())
-    return replace(found, symbols=kernels[0].symbols, extents=extents)
+    extents = tuple({str(d): d for d in _extents(step.fused)}.values())
+    work = (tuple(kernels), plain, usual, is_repeatable(step), needs)
+    return Templates(*work, space, kernels[0].symbols, extents)
+
+
+def _extents(fused: Any) -> list[Dim]:
+    """What has to be below ``NARROW`` at a call."""
+    if isinstance(fused, CallChain):
+        return attention.extents(fused)
+    if isinstance(fused, CallRows):
+        return rows.extents(fused)
+    return products.extents(_product_of(fused))
 
 
 def _candidates(step: Alternatives, processor: Processor, tune: bool) -> tuple[list[TritonKernel], int]:

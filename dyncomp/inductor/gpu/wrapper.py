@@ -14,7 +14,7 @@ from ...device import Device
 from ...dtypes import DType
 from ...errors import LoweringError
 from ...graph.ir import contiguous_strides
-from ...symint import Dim
+from ...symint import Dim, same
 from ..launch import (
     BufferRef,
     ConstantResult,
@@ -198,8 +198,8 @@ class Wrapper:
         self.depth -= 1
         self.line("")
         places = [f"p{slot}" if offset == "0" else f"p{slot} + {offset}" for slot, offset in pointers(step)]
-        if templates.space:
-            self.line(f"space = scratch({templates.space}, device)")
+        if not same(templates.space, 0):
+            self.line(f"space = scratch(max({templates.space}, 1), device)")
             places.append("pointer(space)")
         places += templates.symbols
         chosen = f"{function}({function}_plain, stream, {', '.join(places)})"

@@ -14,9 +14,9 @@ from ...symint import hint
 from .cpp_reduce import ReductionPrinter
 from .cpp_values import memory
 from .nest import LoopAxis, Nest, Node, coefficient
+from .stream import LINE_BYTES
 from .walk import Compute, Item, Loop
 
-LINE_BYTES = 64
 # How far ahead memory that is read once is asked for: a page.
 AHEAD_BYTES = 4096
 # The longest row that waits in the second-level cache beside the one that is worked on, and the distance at

@@ -14,7 +14,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...symint import Dim, hint, sym_max
 from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, index_of, split
-from .stage import is_staged, staged_tiles
+from .stage import is_staged, staged_tiles, turned
 from .unroll import is_in_order, unroll_short_axes
 from .walk import Plan
 
@@ -118,6 +118,9 @@ def _arrange_pointwise(nest: Nest, stages: bool) -> Plan:
         return Plan((vector,), (vector,), vector)
     crossing = _crossing_axis(nest, vector, outer)
     if crossing:
+        plan = turned(nest, vector, crossing, outer) if stages else None
+        if plan is not None:
+            return plan
         if stages and is_staged(nest, vector, crossing):
             return staged_tiles(nest, vector, crossing, outer)
         return _tiled(nest, vector, crossing, outer)

@@ -11,11 +11,11 @@ from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
 from ..loopir import Kernel
 from . import ctext
-from .ahead import LINE_BYTES, AheadPrinter, requests_of
+from .ahead import AheadPrinter, requests_of
 from .arrange import arrange
 from .cpp_values import GUARDED, is_in_runtime, memory, variable
 from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, make_nest
-from .stream import STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
+from .stream import LINE_BYTES, STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
 from .walk import Compute, Declare, DeclareArray, Done, Item, Loop, Plan, build
 
 # One chunk of a parallel loop should take about this long.
@@ -400,6 +400,9 @@ class Printer(AheadPrinter):
             self.check(node)
         elif node.op == "stage":
             self.stage(node)
+        elif node.op == "turn":
+            self.turn(node)
+            self.streamed = True
         elif node.op == "const":
             # no variable: one outside of a loop body costs the C++ compiler more than a whole operation
             self.env[node.out] = ctext.literal(node.arg, node.dtype)

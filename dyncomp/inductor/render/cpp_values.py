@@ -138,6 +138,16 @@ class ValuePrinter:
         arguments = f"{name}, {source}, {self.dim(tile.step)}, {rows}, {columns}, {tile.side}"
         self.line(f"dcv_transpose_{8 * node.dtype.itemsize}({arguments});")
 
+    def turn(self, node: Node) -> None:
+        """Transpose a part of a buffer to where it belongs, past the caches."""
+        turn = node.arg
+        places = [f"{memory(name)} + {self.at(start)}" for name, start, _ in (turn.target, turn.source)]
+        steps = [self.dim(step) for _, _, step in (turn.target, turn.source)]
+        whole = [self.dim(blocks.whole) for blocks in (turn.rows, turn.columns)]
+        part = [f"i_{b.axis} * {b.size}, (i_{b.axis} + 1) * {b.size}" for b in (turn.rows, turn.columns)]
+        arguments = ", ".join([*places, *steps, *whole, *part])
+        self.line(f"dcv_turn_{8 * node.dtype.itemsize}({arguments});")
+
     # -- gather and scatter -------------------------------------------------------------------
     def gather(self, node: Node) -> str:
         buffer, index, strides, sizes, wraps = node.arg

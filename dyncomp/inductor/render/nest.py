@@ -22,7 +22,7 @@ from ...symint import Dim, hint
 from ..loopir import Index, Kernel, Stmt
 
 # Operations that may not be repeated or left out.
-EFFECTS = ("store", "scatter", "accumulate", "save", "check")
+EFFECTS = ("store", "scatter", "accumulate", "save", "check", "turn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class Node:
     Besides the loop IR's ops: ``accumulate`` (arg: :class:`Accumulator`) adds ``args[0]`` to an
     accumulator, ``finish`` (same arg) is its value; ``save`` and ``fetch`` (arg: :class:`LocalArray`) write
     and read a value kept between two passes; ``check`` (arg: sizes and wraps) tests gather positions;
-    ``stage`` (arg: :class:`Tile`) transposes a tile of a buffer, ``staged`` (same arg) reads from it.
+    ``stage`` (arg: :class:`Tile`) transposes a tile of a buffer, ``staged`` (same arg) reads from it;
+    ``turn`` (arg: :class:`Turn`) transposes a part of one into another buffer.
     The arg of ``axis`` is an :class:`Index`.
     """
 
@@ -78,6 +79,26 @@ class Tile:
     row: str
     step: Dim
     side: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A transposed copy, in parts: ``rows`` and ``columns`` are blocks of the source's, whose elements are
+    contiguous along columns. Of the source and of the target: buffer, start, and the step from row to row."""
+
+    source: tuple[str, Index, Dim]
+    target: tuple[str, Index, Dim]
+    rows: Blocks
+    columns: Blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """An axis that was split: the loop over blocks, their size, and that of the whole."""
+
+    axis: str
+    size: int
+    whole: Dim
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,10 @@ def vector_declaration(name: str) -> str:
     if name.startswith("dcv_transpose_"):
         parameters = "void* to, const void* from, i64 step, i64 rows, i64 columns, i64 tile"
         return f'extern "C" void {name}({parameters}) noexcept;\n'
+    if name.startswith("dcv_turn_"):
+        parameters = "i64 to_step, i64 step, i64 rows, i64 columns, i64 row, i64 row_end, i64 column"
+        parameters = f"void* to, const void* from, {parameters}, i64 column_end"
+        return f'extern "C" void {name}({parameters}) noexcept;\n'
     if name.startswith("dcv_stream_"):
         parameters = "void* to, const void* from, i64 bytes" if name == "dcv_stream_copy" else ""
         return f'extern "C" void {name}({parameters}) noexcept;\n'

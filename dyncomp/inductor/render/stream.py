@@ -22,6 +22,7 @@ STREAM_BYTES = 48 << 20
 # The same for kernels that transpose tiles: rows of the result lie far apart, and what is read there only to
 # be written over pushes itself out (Zen 4: 22 GB/s instead of 20 at 16 MB in all, 17 instead of 13 at 24 MB).
 STREAM_TILES_BYTES = 16 << 20
+LINE_BYTES = 64
 # Bytes of a strip, and of the shortest loop that is worth it.
 STRIP_BYTES = 1024
 SHORT_BYTES = 512

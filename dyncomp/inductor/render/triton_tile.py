@@ -81,9 +81,14 @@ def tile_printer(
     return printer
 
 
+def outer_symbols(kernel: Kernel) -> tuple[str, ...]:
+    """What a kernel's sizes and positions depend on besides the numbers of a tile, in order of names."""
+    return tuple(sorted({s for stmt in kernel.body for s in _symbols(stmt.arg)} - {*TILE_NUMBERS}))
+
+
 def is_known(kernel: Kernel) -> bool:
     """Whether the numbers of a tile are all that a kernel's sizes and positions depend on."""
-    return all(name in TILE_NUMBERS for stmt in kernel.body for name in _symbols(stmt.arg))
+    return not outer_symbols(kernel)
 
 
 def _symbols(arg: object) -> set[str]:
@@ -122,9 +127,9 @@ def masks(rows: Group, columns: Group) -> list[str]:
     """The conditions of a tile's points."""
     found = []
     if rows.is_masked:
-        found.append(f"r_mask = (row + i_r) < {rows.size}")
+        found.append(f"r_mask = (row + i_r) < {text_of(rows.size)}")
     if columns.is_masked:
-        found.append(f"c_mask = (col + i_c) < {columns.size}")
+        found.append(f"c_mask = (col + i_c) < {text_of(columns.size)}")
     return found
 
 

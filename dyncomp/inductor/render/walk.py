@@ -403,10 +403,10 @@ class _Builder:
 
 
 def build(nest: Nest, plan: Plan, roots: Sequence[Node] | None = None) -> list[Item]:
-    """The loop tree that performs every store and scatter of ``nest`` (or just ``roots``)."""
+    """The loop tree that performs every store, scatter and turn of ``nest`` (or just ``roots``)."""
     builder = _Builder(nest, plan)
     if roots is None:
-        roots = [node for node in nest.nodes if node.op in ("store", "scatter")]
+        roots = [node for node in nest.nodes if node.op in ("store", "scatter", "turn")]
     missing = {axis for node in nest.nodes for axis in node.axes} - set(plan.order)
     if missing:
         raise LoweringError(f"no loop is planned for axes {sorted(missing)}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,11 +91,37 @@ def rms_norm(ops: Any, x: Var, *rest: Var, axes: tuple[int, ...], eps: float, we
 # -- embedding --------------------------------------------------------------------------------
 def embedding(ops: Any, table: Var, positions: Var) -> Var:
     """Rows of ``table`` at int64 ``positions``; negative ones are out of bounds (``IndexError``)."""
-    rows: Any = table.shape[0]
-    zero = filled(ops, positions, 0)
-    outside = filled(ops, positions, rows if isinstance(rows, SymInt) else int(rows))
-    checked = ops.where(ops.less(positions, zero), outside, positions)
-    return ops.index(table, checked, dims=(0,), position=0)
+    return ops.index(table, _not_negative(ops, positions, table.shape[0]), dims=(0,), position=0)
+
+
+def _not_negative(ops: Any, positions: Var, size: Any) -> Var:
+    """``positions`` along an axis of ``size`` elements with negative ones moved behind its end."""
+    outside = filled(ops, positions, size if isinstance(size, SymInt) else int(size))
+    return ops.where(ops.less(positions, filled(ops, positions, 0)), outside, positions)
+
+
+# -- likelihoods ------------------------------------------------------------------------------
+def log_softmax_at(ops: Any, x: Var, positions: Var, *, axis: int) -> Var:
+    """``log_softmax`` of ``x`` along ``axis`` at int64 ``positions``, which have the shape of ``x`` without
+    it; negative ones are out of bounds (``IndexError``). The other elements are not made."""
+    kept = tuple(a for a in range(x.ndim) if a != axis)
+    column = tuple(1 if a == axis else d for a, d in enumerate(x.shape))
+    checked = _not_negative(ops, positions, x.shape[axis])
+    at = ops.broadcast_in_dim(checked, shape=column, dims=kept)
+    picked = ops.reshape(ops.take_along_axis(x, at, axis=axis), shape=positions.shape)
+    top = ops.reduce_max(x, axes=(axis,))
+    total = ops.reduce_sum(ops.exp(ops.subtract(x, spread(ops, top, x, (axis,)))), axes=(axis,))
+    return ops.subtract(ops.subtract(picked, top), ops.log(total))
+
+
+def _log_softmax_at_vjp(
+    ops: Any, cotangents: Any, inputs: Any, outputs: Any, *, axis: int
+) -> tuple[Var | None, ...]:
+    """What is at the position less ``softmax``, without writing at positions."""
+    x, positions = inputs
+    here = ops.equal(ops.iota(shape=x.shape, axis=axis, dtype=int64), spread(ops, positions, x, (axis,)))
+    slope = ops.subtract(ops.convert(here, dtype=x.dtype), ops.softmax(x, axes=(axis,)))
+    return ops.multiply(spread(ops, cotangents[0], x, (axis,)), slope), None
 
 
 # -- attention --------------------------------------------------------------------------------
@@ -187,6 +214,15 @@ def _embedding_ref(table: Array, positions: Array) -> Array:
     return table[positions]
 
 
+def _log_softmax_at_ref(x: Array, positions: Array, *, axis: int) -> Array:
+    if positions.size and positions.min() < 0:
+        raise IndexError("index out of range")
+    with np.errstate(all="ignore"):
+        shifted = x - x.max(axis=axis, keepdims=True)
+        values = shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    return np.take_along_axis(values, np.expand_dims(positions, axis), axis).squeeze(axis)
+
+
 def _attention_ref(q: Array, k: Array, v: Array, *mask: Array, scale: float, causal: bool) -> Array:
     scores = _double(q) @ np.swapaxes(_double(k), -1, -2) * scale
     if causal:
@@ -229,6 +265,16 @@ def _embedding_samples() -> Iterator[Sample]:
         for shape in ((), (4,), (2, 3), (0,)):
             yield Sample((table, indices(shape, 7, 1, negative=False)), {}, f"{dtype}-{shape}")
         yield Sample((table.T, indices((3, 2), 5, 2, negative=False)), {}, f"{dtype}-transposed")
+
+
+def _log_softmax_at_samples() -> Iterator[Sample]:
+    for dtype in (float32, float64):
+        for label, x in layouts(dtype, 5):
+            for axis in range(x.ndim):
+                if x.shape[axis]:
+                    rest = x.shape[:axis] + x.shape[axis + 1 :]
+                    places = indices(rest, x.shape[axis], axis, negative=False)
+                    yield Sample((x, places), {"axis": axis}, f"{dtype}-{label}-{axis}")
 
 
 def _attention_samples() -> Iterator[Sample]:
@@ -297,6 +343,21 @@ ROWS: tuple[OpDef, ...] = (
         "Rows of a matrix at int64 positions; `IndexError` for those outside, negative ones included.",
         dtypes=(*_FLOAT, int64),
         eps=0.0,
+    ),
+    replace(
+        composite(
+            "log_softmax_at",
+            ("axis",),
+            log_softmax_at,
+            _log_softmax_at_ref,
+            _log_softmax_at_samples,
+            "`log_softmax` along `axis` at one int64 position each; `IndexError` for those outside, negative "
+            "ones included.",
+            dtypes=(float32, float64, int64),
+            eps=64.0,
+            absolute=256.0,
+        ),
+        vjp=_log_softmax_at_vjp,
     ),
     composite(
         "attention",

@@ -39,7 +39,7 @@
  *          and `col` stride is not, "rows" are its columns. `b` is then what it is mostly made of, `bytes` long, and
  *          `kept` says that this and `side` stay as they are; `tag` tells apart what is made of the same place.
  *          Where `kept` is set b (where that is images, a) is often the same at every call, and its packed copy kept (kept.h).
- * gemm_bf16: the same of a and b in bfloat16; c, and what `done` gets, is float32. Without windows.
+ * gemm_bf16: the same of a and b in bfloat16; c, and what `done` gets, is float32.
  * chain_f32, chain_f64: two products over the same rows and batches. `done` of the first gets tiles of whole rows
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
  *          c of the first and a of the second are not used, nor is `done` of the second. Where `causal` of the first is

@@ -6,6 +6,9 @@
  */
 #include "memory.h"
 
+#include "limits.h"
+
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,14 +47,17 @@ struct Cache {
   size_t limit = 0;
 };
 
-/* A thirty-second of the machine's memory within [64 MiB, 1 GiB]. */
+/* A thirty-second of the memory that the machine has, or that the process may use, within [16 MiB, 1 GiB]. */
 size_t default_limit() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page <= 0) return 256u << 20;
-  const size_t share = static_cast<size_t>(pages) * static_cast<size_t>(page) / 32;
-  if (share < (64u << 20)) return 64u << 20;
-  return share > (1u << 30) ? (1u << 30) : share;
+  double bytes = static_cast<double>(pages) * static_cast<double>(page);
+  const double allowed = group_limits("").bytes;
+  if (allowed > 0 && allowed < bytes) bytes = allowed;
+  const double share = bytes / 32;
+  if (share < (16u << 20)) return 16u << 20;
+  return share > (1u << 30) ? (1u << 30) : static_cast<size_t>(share);
 }
 
 /* Never destroyed: arrays may be freed during interpreter exit. */
@@ -63,6 +69,12 @@ Cache& cache() {
   }();
   return *the_cache;
 }
+
+/* A fork waits for the threads that are in here: in the child nobody would open the lock that they hold, nor finish
+ * what they were changing. */
+void before_fork() { cache().mutex.lock(); }
+void after_fork_in_parent() { cache().mutex.unlock(); }
+void after_fork_in_child() { new (&cache().mutex) std::mutex(); }
 
 /* 0 if the size is absurd. */
 size_t class_of(size_t bytes) {
@@ -219,6 +231,11 @@ PyDataMem_Handler handler = {
     "dyncomp_caching_allocator", 1, {nullptr, handler_malloc, handler_calloc, handler_realloc, handler_free}};
 
 }  // namespace
+
+void initialize_memory() {
+  static const int registered = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  (void)registered;
+}
 
 void* scratch_allocate(size_t bytes) {
   const size_t size = class_of(bytes);

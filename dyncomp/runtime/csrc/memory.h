@@ -12,6 +12,9 @@ constexpr size_t kSharedArena = 1u << 20;   /* from here on graphs share their s
 constexpr size_t kHugePageFrom = 4u << 20;  /* from here on huge pages are asked for */
 constexpr size_t kAlignment = 64;
 
+/* Once, before anything else: prepares for forks. */
+void initialize_memory();
+
 /* Page-aligned memory, from the free lists if they have it. NULL when the system has none left. Thread-safe. */
 void* block_allocate(size_t bytes);
 

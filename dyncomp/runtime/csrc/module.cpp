@@ -8,6 +8,7 @@
 #include "fourier.h"
 #include "graph.h"
 #include "kept.h"
+#include "limits.h"
 #include "linalg.h"
 #include "memory.h"
 #include "pool.h"
@@ -71,6 +72,13 @@ PyObject* set_team(PyObject*, PyObject* args) {
 }
 
 PyObject* get_default_threads(PyObject*, PyObject*) { return PyLong_FromLong(default_num_threads()); }
+
+PyObject* get_group_limits(PyObject*, PyObject* argument) {
+  const char* const root = PyUnicode_AsUTF8(argument);
+  if (!root) return nullptr;
+  const GroupLimits limits = group_limits(root);
+  return Py_BuildValue("(dd)", limits.cpus, limits.bytes);
+}
 
 PyObject* runtime_address(PyObject*, PyObject*) { return PyLong_FromVoidPtr(&runtime_table); }
 
@@ -191,6 +199,8 @@ PyMethodDef methods[] = {
     {"share_threads", set_team, METH_VARARGS,
      "Run work on an OpenMP runtime's threads: addresses of GOMP_parallel, omp_get_thread_num, omp_get_max_threads."},
     {"default_num_threads", get_default_threads, METH_NOARGS, "What environment, affinity and cgroup allow."},
+    {"group_limits", get_group_limits, METH_O,
+     "group_limits(root): processors and bytes that control groups allow, 0 for no limit (tests)."},
     {"runtime_address", runtime_address, METH_NOARGS, "Address of the process's Runtime struct."},
     {"blas_available", blas_available, METH_NOARGS, "Whether Runtime.blas is filled."},
     {"release_memory", release_memory, METH_NOARGS, "Free cached blocks and idle arenas; bytes given back."},
@@ -224,6 +234,7 @@ PyModuleDef module = {PyModuleDef_HEAD_INIT, "dyncomp.runtime._launch", "The lau
 PyMODINIT_FUNC PyInit__launch() {
   import_array();
   if (PyType_Ready(&ArenaBlockType) < 0 || PyType_Ready(&CompiledGraphType) < 0) return nullptr;
+  initialize_memory();
   initialize_pool();
   initialize_kept();
   find_blas();

@@ -94,6 +94,44 @@ def test_dimensions_and_dtypes(backend: str, rank: int, dtype: Any) -> None:
     check(backward, x, randn(4, 3, *kernel, dtype=dtype), b, backend=backend, tolerance=tolerance)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation"),
+    [
+        ((3, 3, 3), 1, 1, 1),
+        ((1, 3, 3), 1, (0, 1, 1), 1),
+        ((3, 1, 1), 1, (1, 0, 0), 1),
+        ((2, 3, 4), (2, 1, 3), (3, 0, 2), (2, 1, 1)),
+        ((2, 4, 4), (2, 4, 4), 0, 1),
+    ],
+)
+def test_volumes_are_images_of_slices(kernel: Any, stride: Any, padding: Any, dilation: Any) -> None:
+    w, b = randn(20, 6, *kernel), randn(20)
+
+    def function(x: Any, w: Any, b: Any) -> Any:
+        return torch.relu(F.conv3d(x, w, b, stride=stride, padding=padding, dilation=dilation))
+
+    for x in (randn(1, 6, 7, 14, 13), randn(3, 6, 5, 9, 8), randn(6, 7, 8, 9)):
+        check(function, x, w, b, backend="inductor")
+    assert " product " in str(dyncomp.explain(function)(randn(1, 6, 7, 14, 13), w, b))
+
+
+@pytest.mark.parametrize("sizes", [(28, 30), (29, 33)])
+@pytest.mark.parametrize(("dilation", "padding"), [(2, 2), ((4, 2), (4, 0)), (2, 3), (3, 6)])
+def test_kernels_with_gaps(sizes: Any, dilation: Any, padding: Any) -> None:
+    x, w, b = randn(2, 32, *sizes), randn(40, 32, 3, 3) / 10, randn(40)
+
+    def function(x: Any, w: Any, b: Any) -> Any:
+        return torch.relu(F.conv2d(x, w, b, padding=padding, dilation=dilation))
+
+    for backend in ("eager", "inductor"):
+        check(function, x, w, b, backend=backend)
+        check(function, x[0, :, :, 1:], w, b, backend=backend)
+    x[0, 3, 7, 8], x[1, 4, 20, 21] = float("inf"), float("nan")
+    found, expected = dyncomp.compile(function)(x, w, b), function(x, w, b)
+    assert torch.equal(found.isnan(), expected.isnan())
+    torch.testing.assert_close(found, expected, equal_nan=True, rtol=1e-4, atol=1e-4)
+
+
 def test_views_and_odd_memory() -> None:
     x, w = randn(2, 8, 12, 14), randn(4, 4, 3, 3)
 

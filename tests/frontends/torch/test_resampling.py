@@ -21,6 +21,10 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     "pad cuts": lambda x: F.pad(x, (-1, 2, 1, -2)),
     "pad nothing": lambda x: F.pad(x, (0, 0)),
     "pad reflect": lambda x: F.pad(x, (2, 1, 1, 2), mode="reflect"),
+    "pad reflect one side": lambda x: F.pad(x, (0, 9, 0, 0), mode="reflect"),
+    "pad replicate": lambda x: F.pad(x, (0, 14, 13, 1), mode="replicate"),
+    "pad circular": lambda x: F.pad(x, (10, 3, 0, 12), mode="circular"),
+    "pad circular nothing": lambda x: F.pad(x, (0, 0, 0, 0), mode="circular"),
     "shuffle": lambda x: F.pixel_shuffle(x, 2),
     "shuffle by one": lambda x: F.pixel_shuffle(x, 1),
     "unshuffle": lambda x: F.pixel_unshuffle(x, 2),
@@ -66,6 +70,10 @@ def test_other_ranks() -> None:
         (lambda x: F.pixel_shuffle(x, 2), plain),
         (lambda x: F.pixel_unshuffle(x, 2), plain),
         (lambda x: F.pad(x, (1, 0)), torch.randn(7)),
+        (lambda x: F.pad(x, (3, 2), mode="reflect"), line),
+        (lambda x: F.pad(x[0], (3, 2), mode="circular"), line),
+        (lambda x: F.pad(x, (1, 2, 0, 3, 2, 1), mode="reflect"), volume),
+        (lambda x: F.pad(x, (1, 2, 0, 3, 2, 1), mode="replicate"), last),
     ):
         wanted, got = form(x), dyncomp.compile(form, fullgraph=True)(x)
         assert got.stride() == wanted.stride()
@@ -84,6 +92,10 @@ def test_other_ranks() -> None:
         lambda x: F.pad(x, (1, 1), value=-(10**40)),
         lambda x: F.pad(x.int(), (1, 1), value=2**40),
         lambda x: F.pad(x, (-20, 0)),
+        lambda x: F.pad(x, (10, 0), mode="reflect"),
+        lambda x: F.pad(x, (1, 1, 13, 0), mode="circular"),
+        lambda x: F.pad(x, (1, 1), mode="reflect"),
+        lambda x: F.pad(x, (1, 1, 1, 1), mode="replicate", value=1.0),
         lambda x: F.interpolate(x, size=(0, 4)),
     ],
 )

@@ -21,7 +21,10 @@ constexpr int kTileRowsMost = 12;
 
 namespace dyncomp {
 namespace {
-int multiply_bf16(const Gemm* gemm) { return gemm_has_brain() ? multiply_brain(gemm) : multiply_widened(gemm); }
+int multiply_bf16(const Gemm* gemm) {
+  const bool depthwise = gemm->windows && gemm->windows->depthwise;
+  return gemm_has_brain() && !depthwise ? multiply_brain(gemm) : multiply_widened(gemm);
+}
 }  // namespace
 }  // namespace dyncomp
 

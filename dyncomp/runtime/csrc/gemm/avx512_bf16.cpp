@@ -1,4 +1,4 @@
-/* Products of bfloat16 for AVX-512 with AVX512_BF16. */
+/* Products and convolutions of bfloat16 for AVX-512 with AVX512_BF16. */
 #include <cstddef>
 
 #include "../kept.h"
@@ -30,8 +30,18 @@ constexpr int kTileRowsMost = 12;
 
 #include "brain.h"
 
+#include "terms.h"
+
+#include "brain_terms.h"
+
+#include "shifts.h"
+
+#include "places.h"
+
+#include "brain_windows.h"
+
 }  // namespace
 
-int multiply_brain(const Gemm* gemm) { return multiply_pairs(gemm); }
+int multiply_brain(const Gemm* gemm) { return gemm->windows ? convolve_pairs(*gemm) : multiply_pairs(gemm); }
 }  // namespace dyncomp
 #endif

@@ -84,7 +84,7 @@ struct BrainProduct {
     const Filling& filling = *g.fill_b;
     const bool turned = g.b_row == 1 && g.b_col != 1;
     const i64 from = j * panel, cols = columns(j);
-    Brain made[kBrainFilledTerms * kTileVectors * kPairLanes] __attribute__((aligned(64)));
+    Brain made[kBrainFilledTerms * kTileVectors * kPairLanes + kTermLanes] __attribute__((aligned(64)));
     for (i64 q = 0; q < count; q += kBrainFilledTerms, to += kBrainFilledTerms / 2 * width(j)) {
       const i64 now = least(kBrainFilledTerms, count - q);
       if (turned)
@@ -210,7 +210,8 @@ struct BrainProduct {
     Sum* const held = c_at(at, i) + (j - at.panel) * panel;
     if (beside && p > 0)
       for (i64 r = 0; r < high; ++r) copy_sums(held + r * at.c_row, columns(j), at.edge + r * panel);
-    run(count, left.from, left.row, left.step, b, wide, beside ? at.edge : held, beside ? panel : at.c_row, p > 0);
+    run(count, left.from, left.row, left.step, b, wide, nullptr, beside ? at.edge : held, beside ? panel : at.c_row,
+        p > 0);
     if (beside)
       for (i64 r = 0; r < high; ++r) copy_sums(at.edge + r * panel, columns(j), held + r * at.c_row);
   }

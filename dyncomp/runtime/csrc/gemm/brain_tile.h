@@ -19,10 +19,11 @@ inline __mmask16 first_pairs(i64 count) { return static_cast<__mmask16>((1u << l
 inline __m512bh as_terms(__m512i bits) { return reinterpret_cast<__m512bh>(bits); }
 
 /* c[kRows][kVectors * 16] = (or, to go on, +=) sum over pairs of a[., p] b[p, .]; rows of A `a_row` elements apart, its
- * pairs `a_step`. */
-template <int kRows, int kVectors>
-__attribute__((noinline)) void brain_tile(i64 pairs, const Brain* a, i64 a_row, i64 a_step, const Pair* b, i64 b_row,
-                                          Sum* c, i64 c_row, bool goes_on) {
+ * pairs `a_step`; rows of B as in tile.h. */
+template <class Right, int kRows, int kVectors>
+__attribute__((noinline)) void brain_tile(i64 pairs, const Brain* a, i64 a_row, i64 a_step, const Pair* from, i64 b_row,
+                                          const i64* places, Sum* c, i64 c_row, bool goes_on) {
+  Right b(reinterpret_cast<const int*>(from), b_row, places);
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
@@ -33,12 +34,12 @@ __attribute__((noinline)) void brain_tile(i64 pairs, const Brain* a, i64 a_row, 
   const Brain* rows[(kRows + 2) / 3]; /* as in tile.h */
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; i += 3) rows[i / 3] = a + i * a_row;
-  const Pair* ahead = b + kAhead * b_row;
   for (i64 p = 0; p < pairs; ++p) {
+    const int *const now = b.now(), *const ahead = b.ahead();
     __m512bh right[kVectors];
 #pragma GCC unroll 16
     for (int j = 0; j < kVectors; ++j) {
-      right[j] = as_terms(_mm512_loadu_si512(b + j * kPairLanes));
+      right[j] = as_terms(_mm512_loadu_si512(now + j * kPairLanes));
       __builtin_prefetch(ahead + j * kPairLanes);
     }
 #pragma GCC unroll 16
@@ -48,8 +49,7 @@ __attribute__((noinline)) void brain_tile(i64 pairs, const Brain* a, i64 a_row, 
 #pragma GCC unroll 16
       for (int j = 0; j < kVectors; ++j) sums[i][j] = _mm512_dpbf16_ps(sums[i][j], left, right[j]);
     }
-    step(b, b_row);
-    step(ahead, b_row);
+    b.next();
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; i += 3) step(rows[i / 3], a_step);
   }
@@ -60,22 +60,22 @@ __attribute__((noinline)) void brain_tile(i64 pairs, const Brain* a, i64 a_row, 
   }
 }
 
-using BrainTile = void (*)(i64, const Brain*, i64, i64, const Pair*, i64, Sum*, i64, bool);
+using BrainTile = void (*)(i64, const Brain*, i64, i64, const Pair*, i64, const i64*, Sum*, i64, bool);
 
-template <int kVectors, int kRows>
+template <class Right, int kVectors, int kRows>
 BrainTile brain_tile_of_rows(i64 rows) {
   if constexpr (kRows == 1)
-    return brain_tile<1, kVectors>;
+    return brain_tile<Right, 1, kVectors>;
   else
-    return rows == kRows ? brain_tile<kRows, kVectors> : brain_tile_of_rows<kVectors, kRows - 1>(rows);
+    return rows == kRows ? brain_tile<Right, kRows, kVectors> : brain_tile_of_rows<Right, kVectors, kRows - 1>(rows);
 }
 
 /* The kernel for a tile of `rows` rows, at most most_rows(vectors), and `vectors` vectors. */
-template <int kVectors = kTileVectors>
+template <class Right = Even<int>, int kVectors = kTileVectors>
 BrainTile find_brain_tile(i64 rows, i64 vectors) {
   if constexpr (kVectors > 1)
-    if (vectors < kVectors) return find_brain_tile<kVectors - 1>(rows, vectors);
-  return brain_tile_of_rows<kVectors, most_rows(kVectors)>(rows);
+    if (vectors < kVectors) return find_brain_tile<Right, kVectors - 1>(rows, vectors);
+  return brain_tile_of_rows<Right, kVectors, most_rows(kVectors)>(rows);
 }
 
 /* c[kRows][kCols] = sum over p of a[., p] b[p, .], where both are contiguous along p. */

@@ -13,6 +13,8 @@ constexpr int kDepthPlaces = kRegisters / 2 - 2;
 constexpr i64 kInPlaceBytes = 384 << 10, kInPlaceTaps = 16;
 constexpr i64 kEdgePlaces = 4;
 constexpr int kInPlace = kRegisters == 32 ? 9 : 6;
+/* Rows and places of a row that are held while kernels of three by three elements go over them. */
+constexpr int kInPlaceRows = kRegisters == 32 ? 3 : 2, kInPlaceColumns = kRegisters == 32 ? 4 : 2;
 /* Columns up to which planes are turned, and elements of a kernel from which on others are, too. */
 constexpr i64 kTurnedColumns = 16;
 constexpr i64 kTurnedTaps = 25;
@@ -154,8 +156,14 @@ struct Depth {
     return seen;
   }
 
+  bool is_three_by_three() const {
+    const i64 along = w.stride[0];
+    return w.kernel[0] == 3 && w.kernel[1] == 3 && w.stride[1] == along && (along == 1 || along == 2);
+  }
+
   /* Some places of each row, all channels of them. */
   void some_columns(const Work& work, i64 begin, i64 end, const Seen& seen, T* to, i64 to_row) const {
+    if (is_three_by_three()) return some_blocks(work, begin, end, seen, to, to_row);
     const i64 pieces = ceil_div(end - begin, kInPlace);
     for (i64 y = work.y; y < work.y + work.count; ++y, to += w.columns * to_row)
       for (i64 piece = 0; piece < pieces; ++piece) {
@@ -163,6 +171,80 @@ struct Depth {
         for (i64 group = 0; group < groups; ++group)
           places_within(next - x, work, seen, y, x, group, to + x * to_row, to_row);
       }
+  }
+
+  /* The same in blocks of some rows, each of whose elements of the image is read once. */
+  void some_blocks(const Work& work, i64 begin, i64 end, const Seen& seen, T* to, i64 to_row) const {
+    for (i64 y = 0; y < work.count; y += kInPlaceRows)
+      for (i64 x = begin; x < end; x += kInPlaceColumns) {
+        const i64 high = least(kInPlaceRows, work.count - y), wide = least(kInPlaceColumns, end - x);
+        const auto run = w.stride[1] == 1 ? block_of<1>(high, wide) : block_of<2>(high, wide);
+        (this->*run)(work, seen, work.y + y, x, to + (y * w.columns + x) * to_row, to_row);
+      }
+  }
+
+  using BlockFunction = void (Depth::*)(const Work&, const Seen&, i64, i64, T*, i64) const;
+
+  template <int kStride, int kHigh = kInPlaceRows, int kWide = kInPlaceColumns>
+  static BlockFunction block_of(i64 high, i64 wide) {
+    if constexpr (kHigh > 1)
+      if (high < kHigh) return block_of<kStride, kHigh - 1, kWide>(high, wide);
+    if constexpr (kWide > 1)
+      if (wide < kWide) return block_of<kStride, kHigh, kWide - 1>(high, wide);
+    return &Depth::this_block<kStride, kHigh, kWide>;
+  }
+
+  /* Places from row y and column x on. */
+  template <int kStride, int kHigh, int kWide>
+  __attribute__((noinline)) void this_block(const Work& work, const Seen& seen, i64 y, i64 x, T* to, i64 to_row) const {
+    constexpr int kRows = (kHigh - 1) * kStride + 3, kColumns = (kWide - 1) * kStride + 3;
+    const T* rows[kRows];
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const i64 sees = y * kStride + i - w.padding[0];
+      rows[i] = sees >= 0 && sees < w.sizes[0] ? seen.from + sees * seen.row + x * kStride * seen.column : nullptr;
+    }
+    for (i64 group = 0; group < groups; ++group) {
+      const i64 channel = channel_of(group);
+      const T* const kernel = work.kernel + group * 9 * kWidth;
+      Vector factors[9], sums[kHigh][kWide];
+#pragma GCC unroll 16
+      for (int tap = 0; tap < 9; ++tap) factors[tap] = *reinterpret_cast<const Unaligned*>(kernel + tap * kWidth);
+#pragma GCC unroll 16
+      for (int r = 0; r < kHigh; ++r) {
+#pragma GCC unroll 16
+        for (int p = 0; p < kWide; ++p) sums[r][p] = Vector{};
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) {
+        const T* at = rows[i] ? rows[i] + channel : work.copy;
+        const i64 across = rows[i] ? seen.column : 0;
+#pragma GCC unroll 16
+        for (int c = 0; c < kColumns; ++c) {
+          const Vector image = *reinterpret_cast<const Unaligned*>(at);
+          step(at, across);
+#pragma GCC unroll 16
+          for (int r = 0; r < kHigh; ++r) {
+#pragma GCC unroll 16
+            for (int p = 0; p < kWide; ++p) {
+              const int ky = i - r * kStride, kx = c - p * kStride;
+              if (ky >= 0 && ky < 3 && kx >= 0 && kx < 3) sums[r][p] += factors[ky * 3 + kx] * image;
+            }
+          }
+        }
+      }
+      T* row = to + channel;
+#pragma GCC unroll 16
+      for (int r = 0; r < kHigh; ++r) {
+        T* place = row;
+#pragma GCC unroll 16
+        for (int p = 0; p < kWide; ++p) {
+          *reinterpret_cast<Unaligned*>(place) = sums[r][p];
+          step(place, to_row);
+        }
+        step(row, w.columns * to_row);
+      }
+    }
   }
 
   template <int kPlaces = kInPlace>

@@ -14,6 +14,8 @@ namespace {
 
 #include "blocks.h"
 
+#include "terms.h"
+
 #include "planes.h"
 
 #include "shifts.h"

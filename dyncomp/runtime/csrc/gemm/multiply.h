@@ -78,10 +78,10 @@ int multiply(const Gemm* gemm) {
     if (convolve_winograd<T, 1>(product, products, failed)) return failed;
     if (convolve_winograd<T, 2>(product, products, failed)) return failed;
   }
-  if (gemm->windows && gemm->windows->channels_last) return convolve_places(product, products);
+  if (gemm->windows && gemm->windows->channels_last) return convolve_places<Single<T>>(*gemm, products);
   if (gemm->windows && gemm->k > 0) {
-    const Shifts<T> shifts(product, products);
-    if (shifts.pays()) return convolve_shifted(shifts, products);
+    const Shifts<Single<T>> shifts(*gemm, products);
+    if (shifts.pays()) return run_shifted(shifts, products);
   }
   if (goes_by_vector<T>(*gemm)) return multiply_vector(product, products);
   const KeptUse kept = take_packed(product);

@@ -12,6 +12,10 @@ template <>
 struct Integer<4> {
   typedef int Type;
 };
+template <>
+struct Integer<2> {
+  typedef short Type;
+};
 
 template <class T>
 struct Lanes {

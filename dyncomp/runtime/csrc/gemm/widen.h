@@ -52,7 +52,57 @@ bool keeps_widened(const Gemm& g) {
   return (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1 <= 2 * g.k * g.n;
 }
 
+/* The elements of an operand, from the first in memory on to behind the last, relative to where it begins. */
+struct Extent {
+  i64 first = 0, end = 1;
+
+  void add(i64 count, i64 stride) { (stride < 0 ? first : end) += (count - 1) * stride; }
+};
+
+struct Widening {
+  const unsigned short* from;
+  float* to;
+};
+
+void widening_range(void* raw, i64 lo, i64 hi, int) {
+  const Widening& widening = *static_cast<const Widening*>(raw);
+  widen_row(widening.from + lo, 1, hi - lo, widening.to + lo);
+}
+
+/* An operand of float32 in place of one of bfloat16; NULL if there was no memory. */
+const float* widen_operand(const void* from, const Extent& extent, Scratch<float>& memory) {
+  if (!memory.reserve(extent.end - extent.first)) return nullptr;
+  Widening widening = {static_cast<const unsigned short*>(from) + extent.first, memory.data};
+  parallel_for(widening_range, &widening, extent.end - extent.first, kPiece);
+  return memory.data - extent.first;
+}
+
+/* Convolutions widen both operands as wholes. */
+int convolve_widened(const Gemm* gemm) {
+  Gemm g = *gemm;
+  if (g.m == 0 || g.n == 0) return 0;
+  const Windows& w = *g.windows;
+  const bool last = w.channels_last;
+  const i64 channels = w.depthwise ? (last ? g.n : g.m) : g.k / (w.kernel[0] * w.kernel[1]);
+  Extent images, kernels;
+  images.add(channels, last ? 1 : w.channel);
+  for (int axis = 0; axis < 2; ++axis) images.add(w.sizes[axis], w.step[axis]);
+  kernels.add(last ? g.k : g.m, last ? g.b_row : g.a_row);
+  kernels.add(last ? g.n : g.k, last ? g.b_col : g.a_col);
+  for (int axis = 0; axis < g.axes; ++axis) {
+    if (g.batch[axis] == 0) return 0;
+    images.add(g.batch[axis], (last ? g.a_batch : g.b_batch)[axis]);
+    kernels.add(g.batch[axis], (last ? g.b_batch : g.a_batch)[axis]);
+  }
+  Scratch<float> left, right;
+  g.a = widen_operand(g.a, last ? images : kernels, left);
+  g.b = widen_operand(g.b, last ? kernels : images, right);
+  g.kept = 0;
+  return g.a && g.b ? multiply<float>(&g) : 1;
+}
+
 int multiply_widened(const Gemm* gemm) {
+  if (gemm->windows) return convolve_widened(gemm);
   Gemm g = *gemm;
   Widened left = {gemm, g.a, g.a_row, g.a_col, g.a_batch, g.fill_a, false, {}};
   Widened right = {gemm, g.b, g.b_row, g.b_col, g.b_batch, g.fill_b, g.b_row == 1 && g.b_col != 1, {}};

@@ -1,0 +1,231 @@
+"""Random numbers from torch's own generator: drawn by torch before the graph, in the order of the program.
+
+What depends on tensors is made of them as ATen's ``DistributionTemplates.h`` does it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import dtypes
+from ...device import CPU
+from ...dtypes import DType
+from ...errors import Unsupported
+from ...graph.ir import Var, array_type
+from ...prims.layout import is_c_contiguous
+from ...symint import Dim, SymInt, hint
+from ..base import ArrayRef, DrawingCall, TraceContext
+from ..numpy.operands import broadcast_shapes
+from .create import check_placement
+from .facts import TO_TORCH
+from .functional import dropout as without_dropout
+from .library import torch
+from .operands import Number, need_tensor, only_defaults, pointwise, tensor, write
+from .pointwise import add_var, divide_var, multiply_var
+from .promote import default_dtype, is_tensor, parse_dtype
+from .rules import RuleTable
+from .shape import sizes_of
+
+TABLE = RuleTable()
+_GENERATOR = torch.default_generator
+_REAL = (dtypes.float32, dtypes.float64)
+
+
+def _keep(kept: list[Any], generator: Any) -> None:
+    kept.append((generator.set_state, generator.get_state()))
+
+
+def _drawn(
+    tx: TraceContext, function: Any, args: tuple[Any, ...], kwargs: Any, shape: tuple[Dim, ...], dtype: DType
+) -> ArrayRef:
+    """What ``function`` draws; its arguments depend on no tensor."""
+    if tx.draw is None or tx.builder.device not in (None, CPU):
+        raise Unsupported("random numbers on a device")
+    sizes = tuple(map(hint, shape))
+    if any(size < 0 for size in sizes):
+        raise Unsupported("a negative dimension")
+
+    def example() -> Any:
+        return torch.empty(sizes, dtype=TO_TORCH[dtype])
+
+    type_ = array_type(dtype, shape)
+    call = DrawingCall(function, args, kwargs, type_, torch.Tensor, "torch", _GENERATOR, _keep, example)
+    return tx.draw(call)
+
+
+def _check(tx: TraceContext, keywords: dict[str, Any], like: bool = False) -> None:
+    only_defaults(generator=keywords.pop("generator", None))
+    check_placement(tx, keywords, fresh=not like)
+
+
+# -- factories ----------------------------------------------------------------------------------------------
+def _of_size(function: Any) -> Any:
+    def rule(tx: TraceContext, *size: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+        if "size" in keywords:
+            size = (keywords.pop("size"),)
+        _check(tx, keywords)
+        wanted = default_dtype() if dtype is None else parse_dtype(dtype)
+        shape = sizes_of(size)
+        return _drawn(tx, function, (shape,), {"dtype": TO_TORCH[wanted]}, shape, wanted)
+
+    return rule
+
+
+TABLE.function("rand")(_of_size(torch.rand))
+TABLE.function("randn")(_of_size(torch.randn))
+
+
+def _like(function: Any) -> Any:
+    def rule(tx: TraceContext, input: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
+        _check(tx, keywords, like=True)
+        x = need_tensor(input)
+        if not is_c_contiguous(x.shape, x.strides):
+            raise Unsupported("random numbers in another order than C")
+        wanted = x.dtype if dtype is None else parse_dtype(dtype)
+        return _drawn(tx, function, (x.shape,), {"dtype": TO_TORCH[wanted]}, x.shape, wanted)
+
+    return rule
+
+
+TABLE.function("rand_like")(_like(torch.rand))
+TABLE.function("randn_like")(_like(torch.randn))
+
+
+@TABLE.function("randint")
+def randint(tx: TraceContext, *args: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+    """``randint(high, size)`` or ``randint(low, high, size)``."""
+    given = list(args)
+    for name in ("low", "high", "size"):
+        if name in keywords:
+            given.append(keywords.pop(name))
+    if len(given) not in (2, 3) or not all(_is_integer(bound) for bound in given[:-1]):
+        raise Unsupported("torch.randint with these arguments")
+    _check(tx, keywords)
+    wanted = dtypes.int64 if dtype is None else parse_dtype(dtype)
+    shape = sizes_of((given[-1],))
+    bounds = (0, *given[:-1])[-2:]
+    return _drawn(tx, torch.randint, (*bounds, shape), {"dtype": TO_TORCH[wanted]}, shape, wanted)
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is int or isinstance(value, SymInt)
+
+
+@TABLE.function("randperm")
+def randperm(tx: TraceContext, n: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
+    _check(tx, keywords)
+    if not _is_integer(n):
+        raise Unsupported("torch.randperm of something else than a number")
+    wanted = dtypes.int64 if dtype is None else parse_dtype(dtype)
+    return _drawn(tx, torch.randperm, (n,), {"dtype": TO_TORCH[wanted]}, (n,), wanted)
+
+
+# -- filling tensors ----------------------------------------------------------------------------------------
+def _filled(method: str, shape: tuple[int, ...], dtype: Any, *args: Any, **kwargs: Any) -> Any:
+    """A new tensor in which an in-place method has drawn."""
+    return getattr(torch.empty(shape, dtype=dtype), method)(*args, **kwargs)
+
+
+def _filling(method: str) -> Any:
+    def rule(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
+        x = need_tensor(self)
+        only_defaults(generator=kwargs.pop("generator", None))
+        if not is_c_contiguous(x.shape, x.strides):
+            raise Unsupported("random numbers in another order than C")
+        if not all(isinstance(a, Number) or is_number(a) for a in (*args, *kwargs.values())):
+            raise Unsupported(f"{method} with tensors")
+        given = (method, x.shape, TO_TORCH[x.dtype], *args)
+        return write(tx, x, _drawn(tx, _filled, given, kwargs, x.shape, x.dtype).var)
+
+    return rule
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a Python number known at run time only."""
+    return isinstance(value, SymInt) or (isinstance(value, ArrayRef) and value.kind == "python")
+
+
+for _method in ("normal_", "uniform_", "exponential_", "cauchy_", "log_normal_", "geometric_", "bernoulli_"):
+    TABLE.method(_method)(_filling(_method))
+
+
+# -- of tensors ---------------------------------------------------------------------------------------------
+@TABLE.function("normal")
+def normal(tx: TraceContext, mean: Any, std: Any = 1.0, size: Any = None, **keywords: Any) -> ArrayRef:
+    """With numbers of a given size; or standard normal ones times ``std`` plus ``mean``."""
+    dtype = keywords.pop("dtype", None)
+    _check(tx, keywords)
+    if size is not None:
+        wanted = default_dtype() if dtype is None else parse_dtype(dtype)
+        shape = sizes_of((size,))
+        given = ("normal_", shape, TO_TORCH[wanted], mean, std)
+        return _drawn(tx, _filled, given, {}, shape, wanted)
+    tensors = [need_tensor(x) for x in (mean, std) if is_tensor(x)]
+    if dtype is not None or not tensors or any(x.dtype not in _REAL for x in tensors):
+        raise Unsupported("torch.normal of these arguments")
+    if len({x.dtype for x in tensors}) > 1:
+        raise Unsupported("torch.normal of tensors of different types")
+    shape = broadcast_shapes(*(x.shape for x in tensors))
+    scale: Any = 1.0 if is_tensor(std) else std
+    if is_tensor(std):
+        _require(tx, pointwise(tx, "greater_equal", std.var, _zero_like(tx, std)))
+    made = _drawn(
+        tx, _filled, ("normal_", shape, TO_TORCH[tensors[0].dtype], 0.0, scale), {}, shape, tensors[0].dtype
+    )
+    if is_tensor(std):
+        made = tensor(multiply_var(tx, made, std))
+    return tensor(add_var(tx, made, mean, 1))
+
+
+def _zero_like(tx: TraceContext, x: ArrayRef) -> Var:
+    found: Var = tx.builder.emit("full", shape=x.shape, value=0.0, dtype=x.dtype, device=CPU)
+    return found
+
+
+def _require(tx: TraceContext, truths: Var) -> None:
+    """The program raises unless all are true."""
+    if tx.require is None:
+        raise Unsupported("random numbers by tensors")
+    tx.require(tensor(tx.builder.emit("reduce_all", truths, axes=tuple(range(truths.ndim)))))
+
+
+@TABLE.function("bernoulli")
+@TABLE.method("bernoulli")
+def bernoulli(tx: TraceContext, input: Any, p: Any = None, **keywords: Any) -> ArrayRef:
+    """Whether uniform numbers in C order are below the probabilities."""
+    only_defaults(**keywords)
+    x = need_tensor(input)
+    if p is not None or x.dtype not in _REAL:
+        raise Unsupported("torch.bernoulli of these arguments")
+    one = tx.builder.emit("full", shape=x.shape, value=1.0, dtype=x.dtype, device=CPU)
+    above = tx.builder.emit("greater_equal", x.var, _zero_like(tx, x))
+    _require(tx, tx.builder.emit("logical_and", above, tx.builder.emit("less_equal", x.var, one)))
+    uniform = _drawn(tx, torch.rand, (x.shape,), {"dtype": TO_TORCH[x.dtype]}, x.shape, x.dtype)
+    below = tx.builder.emit("less", uniform.var, tx.builder.emit("contiguous", x.var))
+    return tensor(tx.builder.emit("convert", below, dtype=x.dtype))
+
+
+def _dropout(tx: TraceContext, input: Any, p: Any, training: Any, inplace: Any = False) -> ArrayRef:
+    """The input times a mask of zeros and ``1 / (1 - p)``."""
+    if not training or p == 0 or inplace:
+        return without_dropout(tx, input, p, training, inplace)
+    x = need_tensor(input)
+    is_usual = type(p) is float and 0 < p < 1 and x.dtype in _REAL
+    if not is_usual or not is_c_contiguous(x.shape, x.strides) or any(hint(n) == 0 for n in x.shape):
+        raise Unsupported("dropout in training mode of this tensor")
+    given = ("bernoulli_", x.shape, TO_TORCH[x.dtype], 1 - p)
+    noise = _drawn(tx, _filled, given, {}, x.shape, x.dtype)
+    scaled = tensor(divide_var(tx, noise, 1 - p, None))
+    return tensor(multiply_var(tx, x, scaled))
+
+
+@TABLE.function("F.dropout")
+def dropout(
+    tx: TraceContext, input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False
+) -> ArrayRef:
+    return _dropout(tx, input, p, training, inplace)
+
+
+@TABLE.function("dropout")
+def torch_dropout(tx: TraceContext, input: Any, p: Any, train: Any) -> ArrayRef:
+    return _dropout(tx, input, p, train)
