@@ -446,8 +446,8 @@ Fact = Form | str
 class Value:
     """A value in generated code: C expressions for its parts, and what is known of it at compile time.
 
-    ``low`` and ``high`` bound an integer; ``below``: variables that keep their values, with numbers: it is less
-    than each plus its number (0: it is less, 1: it is not more).
+    ``low`` and ``high`` bound an integer; ``below``: variables that keep their values, with numbers: it is
+    less than each plus its number (0: it is less, 1: it is not more).
     """
 
     __slots__ = ("kind", "parts", "fact", "low", "high", "below")

@@ -170,7 +170,7 @@ class Walker:
         self.array_slots: dict[str, None] = {}
         """The locals that are given arrays or lists."""
         self.fixed: dict[str, list[str]] = {}
-        """Variables that keep their values, ints and sizes of arrays, and those that are not more than each."""
+        """Variables that keep their values (ints, sizes of arrays), and those that are no more than each."""
         self.has_spare = False
         """Whether numbers that were taken out of lists are kept for a while."""
         self.draws = self.makes_tuples = False
