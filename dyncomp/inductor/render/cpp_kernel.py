@@ -31,8 +31,8 @@ ROWS_NODES = 12
 ROWS_COST = 8
 _READING = ("load", "const", "axis", "symbol", "cast", "finish", "fetch")
 # Elementary functions are inlined where they are few and the kernel runs for longer than this on one core (a
-# tenth to a fifth less run time, for about 20 ms of the compiler's time each, three times that for those with a
-# guard: it pays after some 1,000 calls).
+# tenth to a fifth less run time, for about 20 ms of the compiler's time each, three times that for those with
+# a guard: it pays after some 1,000 calls).
 INLINE_NS = 100_000.0
 INLINE_COST = 2
 # Bytes below which a copy is not worth a call.
