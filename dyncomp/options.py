@@ -143,7 +143,7 @@ def make_options(
     made = Options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=parse_dynamic(dynamic))
     for name, parse in _FROM_ENVIRONMENT.items():
         text = environ.get(f"DYNCOMP_{name.upper()}")
-        if text is not None:
+        if text is not None and (text or parse not in (int, float)):
             made = replace(made, **{name: _parsed(name, parse, text)})
     if not isinstance(options or {}, Mapping):
         raise TypeError(f"options must be a mapping of names to values, not {type(options).__name__}")

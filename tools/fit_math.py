@@ -5,7 +5,8 @@
 
 A fit is the interpolation at Chebyshev nodes in 110-digit arithmetic, within a small factor of the best
 polynomial (L. N. Trefethen, "Approximation Theory and Approximation Practice", ch. 4), each coefficient
-rounded once. Sections whose polynomial is another's without its first coefficients name that one.
+rounded once; with a weight it has the least squares of weighted errors at many such nodes. Sections whose
+polynomial is another's without its first coefficients name that one. A ``POLY_IF`` has two fits.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,16 @@ from mpmath import mp, mpf
 mp.dps = 110
 HEADERS = Path(__file__).resolve().parent.parent / "dyncomp" / "inductor" / "render" / "csrc"
 _POLY = re.compile(r"POLY\((\w+), (\w+),([^;]*)\);")
+_POLY_IF = re.compile(r"POLY_IF\((\w+), (\w+), (\w+),([^;]*)\);")
+_NODES = 60
 _SAMPLES = 200
 _ERFC_CENTRE = mpf("3.75")
 
 
 @dataclass(frozen=True)
 class Fit:
-    """``function`` on [low, high] by ``count`` coefficients; ``skip``: how many the section leaves out."""
+    """``function`` on [low, high] by ``count`` coefficients; ``skip``: how many the section leaves out;
+    ``weight``: what an error at a place counts."""
 
     section: str
     function: Callable[[Any], Any]
@@ -38,20 +43,23 @@ class Fit:
     count: int
     single: bool = False
     skip: int = 0
+    weight: Callable[[Any], Any] | None = None
 
 
 def interpolate(fit: Fit) -> tuple[list[Any], Any]:
     """Coefficients from the constant up, and the largest absolute error at sample points."""
     low, high, n = mpf(fit.low), mpf(fit.high), fit.count
     middle, radius = (low + high) / 2, (high - low) / 2
-    nodes = [middle + radius * mp.cos(mp.pi * (2 * i + 1) / (2 * n)) for i in range(n)]
-    powers = mp.matrix(n, n)
+    count = _NODES if fit.weight else n
+    weight = fit.weight or (lambda x: mpf(1))
+    nodes = [middle + radius * mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    powers = mp.matrix(count, n)
     for i, x in enumerate(nodes):
         for j in range(n):
-            powers[i, j] = x**j
-    solved = list(mp.lu_solve(powers, mp.matrix([fit.function(x) for x in nodes])))
+            powers[i, j] = weight(x) * x**j
+    solved = list(mp.lu_solve(powers, mp.matrix([weight(x) * fit.function(x) for x in nodes])))
     places = [low + (high - low) * (i + mpf("0.37")) / _SAMPLES for i in range(_SAMPLES)]
-    error = max(abs(mp.polyval(solved[::-1], x) - fit.function(x)) for x in places)
+    error = max(weight(x) * abs(mp.polyval(solved[::-1], x) - fit.function(x)) for x in places)
     return solved, error
 
 
@@ -87,6 +95,15 @@ def _log_single(f: Any) -> Any:
 
 def _cos_tail(z: Any) -> Any:
     return (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2
+
+
+def _cos_rest(z: Any) -> Any:
+    return (mp.cos(mp.sqrt(z)) - 1) / z
+
+
+def _erfc_log(x: Any) -> Any:
+    """-log(erfc(x)) / x - 1."""
+    return -mp.log(mp.erfc(x)) / x - 1
 
 
 def _erf_small(z: Any) -> Any:
@@ -132,21 +149,27 @@ def fits() -> list[Fit]:
         Fit("dc_pow_f64", _log_twice, 0, 4 * log_square, 8, skip=1),
         Fit("dc_sin_kernel_f64", sine, 0, quarter, 7),
         Fit("dc_cos_kernel_f64", _cos_tail, 0, quarter, 7),
+        Fit("dc_wave_f64", _cos_tail, 0, quarter, 7),
+        Fit("dc_wave_f64", sine, 0, quarter, 7),
         Fit("dc_atan_rest_f64", tangent, 0, eighth, 12),
         Fit("dc_asin_tail_f64", _odd_rest(mp.asin), 0, mpf("0.2505"), 14),
         Fit("dc_sinh_f64", _odd_rest(mp.sinh), 0, 1, 7),
         Fit("dc_tanh_f64", _odd_rest(mp.tanh), 0, mpf("0.31") ** 2, 9),
+        Fit("dc_tanh_f64", _exp_tail, -half_log2, half_log2, 10),
         Fit("dc_erf_small_f64", _erf_small, 0, mpf("1.01"), 14),
+        Fit("dc_erf_f64", _erf_small, 0, mpf("1.01"), 14),
         Fit("dc_erf_f64", _scaled_erfc(erf_centre), _turned(1, erf_centre), _turned("6.05", erf_centre), 16),
         Fit("dc_erfc_f64", _levelled_erfc, erfc_low, erfc_high, 22),
         Fit("dc_cbrt_f64", _inverse_cube_root, 1, 2, 4),
-        Fit("dc_exp_f32", _exp_tail, -half_log2, half_log2, 5, single=True),
-        Fit("dc_log_f32", _log_single, mp.sqrt(mpf(0.5)) - 1, mp.sqrt(mpf(2)) - 1, 9, single=True),
-        Fit("dc_sin_kernel_f32", sine, 0, quarter, 4, single=True),
-        Fit("dc_cos_kernel_f32", _cos_tail, 0, quarter, 4, single=True),
-        Fit("dc_tanh_f32", _odd_rest(mp.tanh), 0, mpf("0.63") ** 2, 6, single=True),
-        Fit("dc_erf_f32", _erf_small, 0, mpf("1.01"), 7, single=True),
-        Fit("dc_erf_f32", _scaled_erfc(mpf(2)), mpf(-1) / 3, mpf(2) / 6 * mpf("1.001"), 7, single=True),
+        Fit("dc_exp_tail_f32", _exp_tail, -half_log2, half_log2, 5, single=True),
+        Fit("dc_tanh_f32", _odd_rest(mp.tanh), 0, mpf("0.55") ** 2, 5, single=True),
+        Fit("dc_tanh_f32", _exp_tail, -half_log2, half_log2, 5, single=True),
+        Fit("dc_exp2_f32", lambda f: mpf(2) ** f, mpf(-1) / 2, mpf(1) / 2, 7, single=True),
+        Fit("dc_log_tail_f32", _log_single, mp.sqrt(mpf(0.5)) - 1, mp.sqrt(mpf(2)) - 1, 9, single=True),
+        Fit("dc_wave_f32", _cos_rest, 0, quarter, 4, single=True),
+        Fit("dc_wave_f32", sine, 0, quarter, 4, single=True),
+        Fit("dc_erf_f32", _erf_small, 0, mpf("0.81"), 6, single=True),
+        Fit("dc_erf_f32", _erfc_log, mpf("0.9"), 4, 6, single=True, weight=lambda x: x * mp.erfc(x)),
         Fit("dc_cbrt_f32", _inverse_cube_root, 1, 2, 3, single=True),
         Fit("dc_pow_f32", _log_tail, 0, log_square, 4),
         Fit("dc_pow_f32", _exp_tail, -half_log2, half_log2, 5),
@@ -162,11 +185,17 @@ def _replaced(text: str, table: dict[str, list[list[str]]]) -> tuple[str, list[s
         head = re.match(r"// @ (\w+)\n", part)
         if head is None or head[1] not in table:
             continue
-        wanted = iter(table[head[1]])
-        parts[place] = _POLY.sub(lambda m, w=wanted: f"POLY({m[1]}, {m[2]}, {', '.join(next(w))});", part)
-        if parts[place] != part:
+        before, wanted = part, iter(table[head[1]])
+        part = _POLY.sub(lambda m, w=wanted: f"POLY({m[1]}, {m[2]}, {', '.join(next(w))});", part)
+        parts[place] = _POLY_IF.sub(lambda m, w=wanted: _choice(m, next(w), next(w)), part)
+        if parts[place] != before:
             changed.append(head[1])
     return "".join(parts), changed
+
+
+def _choice(match: re.Match[str], one: list[str], other: list[str]) -> str:
+    pairs = ", ".join(f"{a} | {b}" for a, b in zip_longest(one, other, fillvalue="0.0"))
+    return f"POLY_IF({match[1]}, {match[2]}, {match[3]}, {pairs});"
 
 
 def main() -> int:

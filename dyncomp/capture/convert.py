@@ -261,7 +261,7 @@ def _finish(
         )
         return _hook.Entry(program, payload=record), record
     rank = RANK_COMPLETE if isinstance(end, ReturnEnd) else RANK_BROKEN
-    replacement, text = build_function(cg, compiled.call if compiled is not None else None, code)
+    replacement, text = build_function(cg, compiled, code)
     record = EntryRecord(
         code.co_qualname,
         loc,

@@ -19,6 +19,7 @@ class Decisions:
     """What earlier attempts at the same frame found out; keys are (code, instruction index)."""
 
     loop_breaks: set[tuple[types.CodeType, int]] = field(default_factory=set)
+    busy_loops: set[tuple[types.CodeType, int]] = field(default_factory=set)  # not idle (`idle_loops`)
     no_inline: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)  # why
     plain: dict[tuple[types.CodeType, int], str] = field(default_factory=dict)
     breaks: dict[tuple[types.CodeType, int], Break] = field(default_factory=dict)

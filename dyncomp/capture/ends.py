@@ -14,12 +14,10 @@ from .bytecode.instr import Instr
 from .bytecode.loops import Loop
 from .exceptions import refuse_while_handling
 from .frames import Frame
+from .idle_loops import LAYERS, goes_on_idle
 from .kept import kept_problem
 from .native_loops.choice import is_native_loop
 from .values.base import Tracer, Value
-
-# How many times longer a loop over things that are called may be than another that is unrolled.
-LAYERS = 8
 
 
 class TraceEnd(Exception):
@@ -232,6 +230,8 @@ def _unrolls_further(tracer: Tracer, frame: Frame, target: int, trips: int) -> b
     if target in frame.layers:
         few = trips <= LAYERS * tracer.config.options.unroll_limit
         return few and len(tracer.builder.nodes) <= _most_nodes(tracer)
+    if goes_on_idle(tracer, frame, target, trips):
+        return True
     if loop is None or not (loop.suspends or target in frame.unrolled):
         return False
     limit = 4 * tracer.config.options.unroll_ops

@@ -136,6 +136,7 @@ class Frame:
     trips: dict[int, int] = field(default_factory=dict)
     unrolled: set[int] = field(default_factory=set)  # headers of loops that are unrolled beyond the limit
     layers: set[int] = field(default_factory=set)  # headers of loops over things that are called
+    idle: dict[int, int] = field(default_factory=dict)  # of loops that may be idle: nodes of the graph before
     result: Value | None = None
     yielded: Value | None = None
     handling: Any = None  # the ExceptionValue that a handler of this frame is handling

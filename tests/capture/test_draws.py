@@ -266,3 +266,29 @@ def test_lists_as_they_were():
         return first + rng.choice(choices) + rng.permutation(choices).sum() + x[:5]
 
     compare(program, np.random.default_rng)
+
+
+def test_what_is_read_is_read_before_the_draws():
+    """Where nothing behind the first draw can fail its state is not noted, and nothing more is guarded."""
+
+    class Holder:
+        pass
+
+    def program(holder, rng, x):
+        noise = rng.normal(size=3)
+        return x + noise, [holder.seen, rng.random()], holder.first[2:]
+
+    fast = dyncomp.compile(program, backend="eager")
+    for step in range(6):
+        holder = Holder()
+        holder.first = [1, 2, object()][: 3 - step // 4]
+        if step != 4:
+            holder.seen = [step] * step
+        outcomes = []
+        for function in (program, fast):
+            rng = np.random.default_rng(step)
+            found = call(function, (holder, rng, np.ones(3)))
+            outcomes.append((found.error, found.world[2], rng.random()))
+        difference = Difference(0.0)
+        difference.walk(*outcomes, f"step {step}")
+        assert not difference.found, difference.found

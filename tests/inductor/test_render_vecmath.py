@@ -344,9 +344,44 @@ def test_results_do_not_depend_on_position(name, dtype):
         assert np.roll(moved, -shift).tobytes() == whole.tobytes()
 
 
+@pytest.mark.parametrize(
+    "name, low, high", [("exp", -105, -87), ("exp2", -151, -126), ("sigmoid", -105, -87)]
+)
+def test_denormal_results(name, low, high):
+    """Within 1.5 units, down to zero; what is far below is zero, too."""
+    x = np.append(np.linspace(low, high, 999), [-176.0, -254.0, -1e9, -np.inf]).astype(np.float32)
+    out = np.full_like(x, 9)
+    compile_kernels([pointwise(name, [float32], float32, x.size)]).run([x, out])
+    power = np.exp2 if name == "exp2" else np.exp
+    true = power(x.astype(np.float64)) / (1 + (power(x.astype(np.float64)) if name == "sigmoid" else 0))
+    assert np.abs(out - true).max() <= 1.5 * np.finfo(np.float32).smallest_subnormal
+    assert not out[-4:].any()
+
+
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+@pytest.mark.parametrize("name", ["expm1", "tanh", "log1p", "sin"])
+def test_tiny_arguments_are_their_own_results(name, dtype):
+    info = np.finfo(dtype.numpy)
+    x = np.concatenate([np.arange(1, 40) * info.smallest_subnormal, info.tiny * np.arange(1, 40)])
+    x = np.concatenate([x, -x]).astype(dtype.numpy)
+    out = np.zeros_like(x)
+    compile_kernels([pointwise(name, [dtype], dtype, x.size)]).run([x, out])
+    np.testing.assert_array_equal(out, x)
+
+
+def test_log1p_of_huge_arguments():
+    x = np.array([2.0**k * m for k in (60, 125, 126, 127) for m in (1, 1.3, 1.4143, 1.99)], np.float32)
+    out = np.zeros_like(x)
+    compile_kernels([pointwise("log1p", [float32], float32, x.size)]).run([x, out])
+    np.testing.assert_allclose(out, np.log1p(x.astype(np.float64)), rtol=1e-7)
+
+
 # Rows that are worth nothing if the compiler does not vectorise them.
 VECTORS = {
-    "one": ("exp", "log", "log1p", "expm1", "tanh", "sinh", "cosh", "cbrt", "erf", "erfc", "arctan"),
+    "one": (
+        *("exp", "exp2", "log", "log2", "log1p", "expm1", "tanh", "sinh", "cosh", "cbrt"),
+        *("erf", "erfc", "arctan", "sigmoid"),
+    ),
     "two": ("power", "hypot", "arctan2", "fmod"),
 }
 

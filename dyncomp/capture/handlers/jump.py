@@ -8,6 +8,7 @@ from .. import ends, generators
 from ..breaks import Break
 from ..calls.modes import block_of_object
 from ..guards.guard import Kind
+from ..idle_loops import LAYERS, check_idle, note_begin, tries_idle
 from ..validation import truth_at_jump
 from ..values.base import OpaqueValue
 from ..values.context import InertContextValue
@@ -104,27 +105,31 @@ def _note_layer(tracer: Any, frame: Any, item: Any) -> None:
 def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
     """Whether the loop is short and its trip count known."""
     if frame.trips.get(frame.current):
+        check_idle(tracer, frame, frame.current)
         return True  # decided at the first trip
     loop = frame.info.loop_at(frame.current)
     if loop is None:
         return frame.info.outermost_loop(frame.current) is None  # a body that never jumps back: no loop
     count = iterator.remaining(tracer) if isinstance(iterator, IteratorValue) else None
     if count is None:
+        note_begin(tracer, frame, loop)
         return iterator.open_ended(tracer)  # the trips are counted where the loop jumps back
     options = tracer.config.options
     if loop.suspends:
         return True  # whoever consumes the generator decides
-    if count <= ends.LAYERS * options.unroll_limit and _over_callables(tracer, iterator):
+    if count <= LAYERS * options.unroll_limit and _over_callables(tracer, iterator):
         frame.layers.add(loop.header)
         return True
     if count <= options.unroll_limit:
         return True
     # a loop that cannot be made a function of its own is unrolled somewhat further, and so is one over names,
     # each of which would make the function another one
-    names = count <= ends.LAYERS * options.unroll_limit and _over_names(iterator)
+    names = count <= LAYERS * options.unroll_limit and _over_names(iterator)
+    if not names and tries_idle(tracer, frame, loop, count):
+        return True
     if not (names or frame.loop_problem(loop) is not None):
         return False
-    if count * len(loop.body) > (2 * ends.LAYERS if names else 4) * options.unroll_ops:
+    if count * len(loop.body) > (2 * LAYERS if names else 4) * options.unroll_ops:
         return False
     frame.unrolled.add(loop.header)
     return True

@@ -103,8 +103,10 @@ class Codegen:
         self._building: set[int] = set()
         self._replayed: set[int] = set()
         self._drawn: list[str] = []
-        self._draws_from: set[str] = set()
-        self.kept_states = ""  # the variable for the states of generators before the first draw
+        self._kept_states: dict[str, tuple[int, str]] = {}  # generator -> place in the prelude, statement
+        self.kept = ""  # the variable for the states of generators before the first draw
+        self.first_draw = 0  # how many statements of the prelude come before it
+        self.may_fail_after_draw = False  # whether one of those behind it may raise
         self._count = 0
         self.place = line_loc(code.co_firstlineno)  # what the statements added now stand for
         self.frames: list[Any] = []  # of the trace where it ended, outermost first
@@ -213,7 +215,7 @@ class Codegen:
         if owner is None or owner.pytype not in (list, tuple):
             return None
         name = self.fresh("in")
-        self.prelude.append(f"{name} = {self.load(source.base)}[{source.key}:{source.key + count}]")
+        self._read(f"{name} = {self.load(source.base)}[{source.key}:{source.key + count}]")
         return f"*{name}"
 
     def entries(self, entries: Mapping[Any, Value]) -> str:
@@ -254,6 +256,7 @@ class Codegen:
             parts = [p if isinstance(p, str) else self._number_part(p) for p in value.parts]
             known = self.fresh("n")
             text = f"{known} = {''.join(parts)}"
+            self.may_fail_after_draw |= bool(self._drawn) and len(parts) > 1
             if is_late(self.tracer, value):
                 self.line(text)
             else:
@@ -278,17 +281,31 @@ class Codegen:
 
     def _make_draw(self, draw: Any) -> None:
         text = draw.text(self)
+        self.first_draw = self.first_draw if self._drawn else len(self.prelude)
         if draw.keep is not None:
             self._keep_state(draw.keep, draw.owner_text(self))
         name = self.fresh("d")
         self.prelude.append(f"{name} = {text}")
+        self.may_fail_after_draw |= bool(self._drawn) and draw.may_raise
         self._drawn.append(name)
 
     def _keep_state(self, keep: Any, owner: str) -> None:
-        self.kept_states = self.kept_states or self.fresh("kept")
-        if owner not in self._draws_from:
-            self._draws_from.add(owner)
-            self.prelude.append(f"{self.constant(keep)}({self.kept_states}, {owner})")
+        self.kept = self.kept or self.fresh("kept")
+        if owner not in self._kept_states:
+            text = f"{self.constant(keep)}({self.kept}, {owner})"
+            self._kept_states[owner] = (len(self.prelude), text)
+
+    def _read(self, text: str) -> None:
+        """Add a statement that only reads: before the first draw, as it may find that things have changed."""
+        self.prelude.insert(self.first_draw if self._drawn else len(self.prelude), text)
+        if self._drawn:
+            self.first_draw += 1
+            self._kept_states = {name: (at + 1, keep) for name, (at, keep) in self._kept_states.items()}
+
+    def keep_states(self) -> None:
+        """Note the states of generators before the draws, as what is behind these may fail."""
+        for place, text in reversed(self._kept_states.values()):
+            self.prelude.insert(place, text)
 
     def symbolic(self, value: Any) -> str:
         """A Python expression for an integer that may be symbolic."""
@@ -355,7 +372,7 @@ class Codegen:
         if known is None:
             text = self._source_text(source)
             known = self.fresh("in")
-            self.prelude.append(f"{known} = {text}")
+            self._read(f"{known} = {text}")
             self._loads[source] = known
         return known
 

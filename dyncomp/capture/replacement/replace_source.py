@@ -7,10 +7,13 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from ...graph.ir import COPY
+from ...graph.passes.dce import may_raise
 from .._hook import later
 from ..breaks import Skip
 from ..bytecode.continuation import made_later
 from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS
+from ..bytecode.transfers import line_loc
 from ..pyver import encode
 from ..random_states import put_back
 from ..values.drawn import DrawnArrayValue
@@ -20,24 +23,46 @@ from .codegen import Codegen
 from .release import release_dead
 
 _INDENT = "    "
+_OWN_BACKENDS = ("inductor", "eager")
 
 
-def build_function(cg: Codegen, graph_call: Any, code: types.CodeType) -> tuple[types.CodeType, str]:
-    """The replacement of ``code`` and its source text."""
+def build_function(cg: Codegen, compiled: Any, code: types.CodeType) -> tuple[types.CodeType, str]:
+    """The replacement of ``code``, with the compiled graph if there is one, and its source text."""
+    graph_call = compiled.call if compiled is not None else None
     if not all(name.isidentifier() for name in code.co_freevars):
         raise Skip("a free variable that source cannot name")
     call = [_graph_line(cg, graph_call), *_readonly_lines(cg)] if graph_call is not None else []
     conditions = _conditions(cg)
     cg.make_all_draws()
+    puts_back = bool(cg.kept) and (bool(conditions) or _may_fail_after_draw(cg, compiled))
+    if puts_back:
+        cg.keep_states()
     # rendering the graph's arguments and the conditions may have added loads: they come first
     guarded = [*cg.prelude, *conditions, *call]
+    if cg.kept and not puts_back:
+        rest, guarded = guarded[cg.first_draw + 1 :], guarded[: cg.first_draw + 1]
+        cg.body[:0] = [(text, line_loc(code.co_firstlineno)) for text in rest]
     original = [f"return {_original_call(cg, code)}"] if guarded else []
-    if cg.kept_states:
-        guarded.insert(0, f"{cg.kept_states} = []")
-        original.insert(0, f"{cg.constant(put_back)}({cg.kept_states})")
+    if puts_back:
+        guarded.insert(0, f"{cg.kept} = []")
+        original.insert(0, f"{cg.constant(put_back)}({cg.kept})")
     text = "\n".join(_source(cg, guarded, original, code))
     made = assemble_function(cg, guarded, original, code)
     return encode(release_dead(made, cg.held)), text
+
+
+def _may_fail_after_draw(cg: Codegen, compiled: Any) -> bool:
+    """Whether anything but a lack of memory may keep code behind the first draw from being completed: what is
+    drawn is then put back for the original. Else it is not guarded at all."""
+    tracer = cg.tracer
+    if cg.may_fail_after_draw or tracer.may_raise or tracer.may_raise_before:
+        return True
+    if tracer.config.options.backend not in _OWN_BACKENDS:
+        return True
+    if any(isinstance(value, NumberValue) and type(value.hint) is int for value in tracer.inputs):
+        return True  # it may be too large for the graph
+    nodes = compiled.graph_after.nodes if compiled is not None else ()
+    return any(may_raise(node, tracer.config.table) for node in nodes if node.op != COPY)
 
 
 def _source(cg: Codegen, guarded: list[str], original: list[str], code: types.CodeType) -> Iterator[str]:

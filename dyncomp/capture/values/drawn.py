@@ -25,6 +25,11 @@ class Draw:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
+    @property
+    def may_raise(self) -> bool:
+        """Whether its arguments may be wrong, which those that are constants were not at capture."""
+        return not all(map(_is_constant, (*self.args, *self.kwargs.values())))
+
     def owner_text(self, cg: Codegen) -> str:
         return cg.value(self.owner) if isinstance(self.owner, Value) else cg.constant(self.owner)
 
@@ -35,6 +40,12 @@ class Draw:
         is_method = isinstance(self.function, str)
         callee = f"{self.owner_text(cg)}.{self.function}" if is_method else cg.constant(self.function)
         return f"{callee}({', '.join(parts)})"
+
+
+def _is_constant(value: Any) -> bool:
+    if type(value) in (tuple, list):
+        return all(map(_is_constant, value))
+    return value.is_const if isinstance(value, Value) else not isinstance(value, SymInt)
 
 
 def _text(cg: Codegen, value: Any) -> str:

@@ -9,12 +9,24 @@ import numpy as np
 from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...prims.layout import is_c_contiguous
 from ...symint import Dim
 from ..base import ArrayRef, TraceContext
 from ..numpy.index_parse import FULL, ArrayItem, MaskItem, SliceItem, Subscript, apply_basic, parse
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit
 from .data_dependent import by_mask
-from .operands import Number, axis_of, contiguous, convert, need_tensor, pointwise, tensor, to_var, write
+from .operands import (
+    Number,
+    axis_of,
+    contiguous,
+    convert,
+    need_tensor,
+    only_defaults,
+    pointwise,
+    tensor,
+    to_var,
+    write,
+)
 from .promote import is_tensor
 from .rules import RuleTable
 
@@ -157,3 +169,25 @@ def gather(tx: TraceContext, input: Any, dim: Any, index: Any, *, sparse_grad: A
         raise Unsupported("gather from a part of the input")
     checked = no_negative(tx, places.var, x.shape[axis])
     return tensor(contiguous(tx, emit(tx, "take_along_axis", x.var, checked, axis=axis)))
+
+
+@TABLE.both("index_add")
+def index_add(
+    tx: TraceContext, input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1, out: Any = None
+) -> ArrayRef:
+    """Slices of ``source`` added one after the other, as torch does; negative positions raise."""
+    only_defaults(out=out)
+    if isinstance(alpha, ArrayRef) or alpha != 1:
+        raise Unsupported("index_add with a factor")
+    x, places, values = need_tensor(input), need_tensor(index), need_tensor(source)
+    axis = axis_of(dim, x.ndim)
+    if places.ndim != 1 or x.ndim == 0 or values.ndim != x.ndim or x.dtype.is_bool:
+        raise Unsupported("index_add of bools, or without dimensions")
+    wanted = (*x.shape[:axis], places.shape[0], *x.shape[axis + 1 :])
+    if not all(a == b for a, b in zip(values.shape, wanted)) or values.dtype != x.dtype:
+        raise Unsupported("index_add of a source of another shape or dtype")
+    if not is_c_contiguous(x.shape, x.strides):
+        raise Unsupported("index_add to a tensor that is not contiguous")
+    checked = no_negative(tx, places.var, x.shape[axis])
+    params: dict[str, Any] = {"dims": (axis,), "position": axis, "combine": "add"}
+    return tensor(emit(tx, "index_put", x.var, values.var, checked, **params))

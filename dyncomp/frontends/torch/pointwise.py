@@ -293,6 +293,14 @@ def bitwise_var(tx: TraceContext, op: str, logical: str, a: Any, b: Any) -> Var:
     return arithmetic(tx, logical if common.is_bool else op, a, b, common)
 
 
+def shift_var(tx: TraceContext, op: str, a: Any, b: Any) -> Var:
+    _needs_tensor(a, b)
+    common = result_type(a, b)
+    if not common.is_integer:
+        raise Unsupported(f"{op} of bools or floating point numbers")
+    return arithmetic(tx, op, a, b, common)
+
+
 COMPARISONS = {
     "eq": "equal",
     "ne": "not_equal",
@@ -345,6 +353,8 @@ BINARY: dict[str, Callable[..., Var]] = {
     "and": lambda tx, a, b: bitwise_var(tx, "bitwise_and", "logical_and", a, b),
     "or": lambda tx, a, b: bitwise_var(tx, "bitwise_or", "logical_or", a, b),
     "xor": lambda tx, a, b: bitwise_var(tx, "bitwise_xor", "logical_xor", a, b),
+    "lshift": lambda tx, a, b: shift_var(tx, "left_shift", a, b),
+    "rshift": lambda tx, a, b: shift_var(tx, "right_shift", a, b),
 }
 for _name, _function in BINARY.items():
     # the operator module writes and_ and or_

@@ -10,7 +10,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symint import product
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from .calls import called
 from .library import torch
@@ -160,8 +160,8 @@ def _over_dims(op: str) -> Callable[..., ArrayRef]:
     return rule
 
 
-def _full_extreme(op: str, pairwise: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, *args: Any, **kwargs: Any) -> ArrayRef:
+def _full_extreme(op: str, pairwise: str) -> Callable[..., ArrayRef | TypedTuple]:
+    def rule(tx: TraceContext, input: Any, *args: Any, **kwargs: Any) -> ArrayRef | TypedTuple:
         other = kwargs.get("other", args[0] if len(args) == 1 else None)
         if isinstance(other, ArrayRef):
             a, b = need_tensor(input), need_tensor(other)
@@ -169,10 +169,25 @@ def _full_extreme(op: str, pairwise: str) -> Callable[..., ArrayRef]:
                 raise Unsupported("maximum of tensors of unlike dtypes")
             return tensor(pointwise(tx, pairwise, a.var, b.var))
         if args or kwargs:
-            raise Unsupported("an extreme along a dimension together with its indices")
+            return _with_indices(tx, op, input, *args, **kwargs)
         return tensor(extreme_var(tx, op, need_tensor(input), None, False))
 
     return rule
+
+
+def _with_indices(
+    tx: TraceContext, op: str, input: Any, dim: Any = None, keepdim: Any = False, **rest: Any
+) -> TypedTuple:
+    """The extremes along a dimension and where the first of each is."""
+    dim, keepdim = _numpy_names(dim, keepdim, rest)
+    x = need_tensor(input)
+    if dim is None or x.dtype.is_bool:
+        raise Unsupported("an extreme of all elements with keepdim, or of bools, together with its index")
+    axis = axis_of(dim, x.ndim)
+    name = op.removeprefix("reduce_")
+    values = tensor(extreme_var(tx, op, x, axis, keepdim))
+    indices = _arg_extreme(f"arg{name}")(tx, x, axis, keepdim)
+    return TypedTuple(getattr(torch.return_types, name), (values, indices))
 
 
 TABLE.both("amax")(_over_dims("reduce_max"))

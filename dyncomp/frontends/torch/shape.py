@@ -433,6 +433,30 @@ def flip(tx: TraceContext, input: Any, *dims: Any, **kwargs: Any) -> ArrayRef:
     )
 
 
+@TABLE.both("roll")
+def roll(tx: TraceContext, input: Any, shifts: Any, dims: Any = ()) -> ArrayRef:
+    """Along each dimension what lies behind the cut, then what lies before it."""
+    x = need_tensor(input)
+    steps, axes = (tuple(a) if isinstance(a, (tuple, list)) else (a,) for a in (shifts, dims))
+    if any(isinstance(d, SymInt) or d == 0 for d in x.shape):
+        raise Unsupported("roll of an empty tensor, or one of symbolic size")
+    if not axes and len(steps) == 1:
+        flat = tensor(emit(tx, "reshape", contiguous(tx, x.var), shape=(product(x.shape),)))
+        return tensor(emit(tx, "reshape", _rolled(tx, flat, steps[0], 0).var, shape=x.shape))
+    if len(steps) != len(axes):
+        raise Unsupported("shifts and dimensions must align")
+    for step, axis in zip(steps, axes):
+        x = _rolled(tx, x, step, axis_of(axis, x.ndim))
+    return x
+
+
+def _rolled(tx: TraceContext, x: ArrayRef, step: Any, axis: int) -> ArrayRef:
+    size = x.shape[axis]
+    cut = (size - int(integer(step))) % size
+    parts = (piece(tx, x.var, axis, cut, size - cut), piece(tx, x.var, axis, 0, cut))
+    return cat(tx, [part for part in parts if part.shape[axis] != 0], axis)
+
+
 def _triangle(op: str) -> Any:
     def rule(tx: TraceContext, input: Any, diagonal: Any = 0, *, out: Any = None) -> ArrayRef:
         only_defaults(out=out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...dataclass import dataclass, field
-from ...dtypes import DType
+from ...dtypes import DType, float32
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
@@ -14,7 +14,7 @@ from . import ctext
 from .ahead import AheadPrinter, requests_of
 from .arrange import arrange
 from .cpp_values import GUARDED, is_in_runtime, memory, variable
-from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, make_nest
+from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, make_nest, take_places_out
 from .stream import LINE_BYTES, STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
 from .walk import Compute, Declare, DeclareArray, Done, Item, Loop, Plan, build
 
@@ -362,7 +362,7 @@ class Printer(AheadPrinter):
         return f"#pragma omp simd{flag}"
 
     def _has_gather(self, loop: Loop) -> bool:
-        return any(isinstance(i, Compute) and i.node.op == "gather" for i in loop.items)
+        return any(isinstance(i, Compute) and i.node.op in ("gather", "place") for i in loop.items)
 
     def lane_loop(self, loop: Loop, name: str, count: int, high: str) -> None:
         base = f"at_{name}"
@@ -433,8 +433,15 @@ class Printer(AheadPrinter):
             return ctext.loaded(self.element(node.arg[0], self.at(node.arg[1])), node.dtype)
         if node.op == "gather":
             return self.gather(node)
+        if node.op == "place":
+            return self.place(node)
+        if node.op == "load_from":
+            position = f"{self.at(node.arg[1])} + {self.env[node.args[0]]}"
+            return ctext.loaded(self.element(node.arg[0], position), node.dtype)
         if node.op == "cast":
-            return ctext.convert(self.env[node.args[0]], self.dtype_of[node.args[0]], node.dtype)
+            source = self.dtype_of[node.args[0]]
+            target = float32 if node.out in self.unrounded and source is float32 else node.dtype
+            return ctext.convert(self.env[node.args[0]], source, target)
         if node.op == "finish":
             return self.finish(node)
         if node.op == "fetch":
@@ -449,7 +456,8 @@ class Printer(AheadPrinter):
         text = self.spell(node.op, principal, tuple(self.env[a] for a in node.args))
         if node.out in self.apart:
             text = f"dc_apart_{ctext.short_name(principal)}({text})"
-        if node.dtype.name in ctext.HALVES and node.op not in _EXACT_IN_HALF:
+        exact = node.op in _EXACT_IN_HALF or node.out in self.unrounded
+        if node.dtype.name in ctext.HALVES and not exact:
             return f"dc_round_{ctext.HALVES[node.dtype.name]}({text})"
         return text
 
@@ -524,6 +532,7 @@ def kernel_body(
     """The statements of the kernel's function, without the check of gather positions."""
     nest = make_nest(kernel, "cpp")
     plan = arrange(nest, vector_calls)
+    take_places_out(nest)
     if not parallel:
         plan = Plan(plan.order, (), plan.vector)
     calls = vector_calls and not _inlines(nest, point_ns)

@@ -220,6 +220,6 @@ def _register_dtype(dtype: DType) -> DType:
 
 def _width(node: Node) -> int:
     """Bytes of a node's elements in a vector; results of comparisons are masks, not elements."""
-    if node.op in ("load", "store", "cast", "gather") or node.dtype.kind != "bool":
+    if node.op in ("load", "store", "cast", "gather", "load_from") or node.dtype.kind != "bool":
         return max(node.dtype.itemsize, 1)
     return VECTOR_BYTES

@@ -57,7 +57,8 @@ class ValuePrinter:
                 self.dtype_of[node.out] = node.dtype
         self.buffers: dict[str, Buffer] = {b.name: b for b in self.nest.kernel.buffers}
         self.apart = products_apart(self.nest.nodes)
-        self.gathers = any(n.op in ("gather", "scatter") for n in self.nest.nodes)
+        self.unrounded = only_stored_halves(self.nest.nodes)
+        self.gathers = any(n.op in ("gather", "place", "scatter") for n in self.nest.nodes)
 
     # -- text ---------------------------------------------------------------------------------
     def line(self, text: str) -> None:
@@ -150,15 +151,25 @@ class ValuePrinter:
 
     # -- gather and scatter -------------------------------------------------------------------
     def gather(self, node: Node) -> str:
-        buffer, index, strides, sizes, wraps = node.arg
-        positions, inside = self.positions(node.out, node.args, sizes, wraps)
-        steps = [f"{p} * {self.dim(s)}" for p, s in zip(positions, strides)]
-        base = " + ".join([self.at(index), *steps])
-        self.line(f"bad |= !({inside});")
+        buffer, index, *how = node.arg
+        inside, steps = self.steps(node, *how)
         place = f"at_{variable(node.out)}"
         # a wild position reads where position 0 would: always inside the buffer
-        self.line(f"const i64 {place} = ({inside}) ? {base} : {self.at(index)};")
+        self.line(f"const i64 {place} = ({inside}) ? {self.at(index)} + {steps} : {self.at(index)};")
         return ctext.loaded(self.element(buffer, place), node.dtype)
+
+    def place(self, node: Node) -> str:
+        """How far positions point from where position 0 would."""
+        inside, steps = self.steps(node, *node.arg)
+        return f"({inside}) ? {steps} : 0"
+
+    def steps(
+        self, node: Node, strides: Iterable[Dim], sizes: Iterable[Dim], wraps: Iterable[bool]
+    ) -> tuple[str, str]:
+        """The condition that positions are in bounds, which is noted, and how far they point."""
+        positions, inside = self.positions(node.out, node.args, sizes, wraps)
+        self.line(f"bad |= !({inside});")
+        return inside, " + ".join(f"{p} * {self.dim(s)}" for p, s in zip(positions, strides))
 
     def positions(
         self, out: str, names: Iterable[str], sizes: Iterable[Dim], wraps: Iterable[bool]
@@ -216,6 +227,12 @@ class ValuePrinter:
         for array in self.nest.arrays:
             kind = ctext.array_type(array.dtype)
             self.line(f"{kind}* const {memory(array.name)} = stack_{memory(array.name)};")
+
+
+def only_stored_halves(nodes: Iterable[Node]) -> frozenset[str]:
+    """Halves that nothing reads but stores, which round."""
+    halves = {node.out for node in nodes if node.out and node.dtype.name in ctext.HALVES}
+    return frozenset(halves.difference(*(node.args for node in nodes if node.op != "store")))
 
 
 def products_apart(nodes: Iterable[Node]) -> frozenset[str]:

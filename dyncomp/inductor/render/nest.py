@@ -32,9 +32,10 @@ class Node:
     Besides the loop IR's ops: ``accumulate`` (arg: :class:`Accumulator`) adds ``args[0]`` to an
     accumulator, ``finish`` (same arg) is its value; ``save`` and ``fetch`` (arg: :class:`LocalArray`) write
     and read a value kept between two passes; ``check`` (arg: sizes and wraps) tests gather positions;
-    ``stage`` (arg: :class:`Tile`) transposes a tile of a buffer, ``staged`` (same arg) reads from it;
-    ``turn`` (arg: :class:`Turn`) transposes a part of one into another buffer.
-    The arg of ``axis`` is an :class:`Index`.
+    ``place`` (arg: strides, sizes and wraps) is where the positions of a gather point, and ``load_from``
+    (arg: buffer and index) reads from there on; ``stage`` (arg: :class:`Tile`) transposes a tile of a buffer,
+    ``staged`` (same arg) reads from it; ``turn`` (arg: :class:`Turn`) transposes a part of one into another
+    buffer. The arg of ``axis`` is an :class:`Index`.
     """
 
     out: str
@@ -284,7 +285,7 @@ def _power(s: scalar.ScalarBuilder, x: Any, exponent: float) -> Any | None:
 # -- indices ----------------------------------------------------------------------------------
 def index_of(node: Node) -> Index | None:
     """The affine index inside a node, if it has one."""
-    if node.op in ("load", "store", "gather", "scatter"):
+    if node.op in ("load", "store", "gather", "load_from", "scatter"):
         found = node.arg[1]
         assert isinstance(found, Index)
         return found
@@ -454,6 +455,22 @@ def make_nest(kernel: Kernel, target: str) -> Nest:
     if not nest.ordered():
         merge_axes(nest)
     return nest
+
+
+def take_places_out(nest: Nest) -> None:
+    """Have positions of gathers that do not change in all of a gather's loops looked at outside of these:
+    what is read there is memory like any other."""
+    made: list[Node] = []
+    axes_of = {node.out: node.axes for node in nest.nodes if node.out}
+    for node in nest.nodes:
+        axes: frozenset[str] = frozenset().union(*(axes_of[name] for name in node.args))
+        if node.op == "gather" and axes < node.axes:
+            buffer, index, *how = node.arg
+            place = Node(f"{node.out}_place", "place", node.args, axes, tuple(how), dtypes.int64)
+            made.append(place)
+            node = replace(node, op="load_from", args=(place.out,), arg=(buffer, index))
+        made.append(node)
+    nest.nodes = made
 
 
 def _without_empty_reduction(node: Node, nodes: list[Node]) -> Node:

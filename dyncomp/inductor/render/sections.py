@@ -2,7 +2,8 @@
 
 A section of such a file starts with ``// @ NAME`` or, for one per integer type, ``// @ NAME_[i8 i16…]`` with
 ``TYPE``, ``UNSIGNED`` and ``SUFFIX`` in its text. ``POLY(p, x, c0, c1, …)`` stands for the evaluation of
-``c0 + c1*x + …`` in a new variable ``p`` by fused multiply-adds. Sections may use each other in any order.
+``c0 + c1*x + …`` in a new variable ``p`` by fused multiply-adds, ``POLY_IF(p, x, flag, a0 | b0, …)`` for
+that of one of two polynomials: selections need no multiplier. Sections may use each other in any order.
 
 ``setup.py`` loads this file by its path, to compile the same helpers into the runtime: no imports of dyncomp.
 """
@@ -67,14 +68,17 @@ def _instances(head: str, body: str) -> list[tuple[str, str]]:
 
 
 def _expand_polynomials(code: str) -> str:
-    return re.sub(r"^( *)POLY\(([^;]*)\);", _horner, code, flags=re.M)
+    return re.sub(r"^( *)POLY(_IF)?\(([^;]*)\);", _horner, code, flags=re.M)
 
 
 def _horner(match: re.Match[str]) -> str:
     indent = match[1]
-    name, x, *coefficients = [part.strip() for part in match[2].split(",")]
-    single = coefficients[0].endswith("f") and not coefficients[0].startswith("0x")
+    name, x, *coefficients = [part.strip() for part in match[3].split(",")]
+    single = coefficients[-1].endswith("f") and not coefficients[-1].startswith("0x")
     kind, fma = ("float", "__builtin_fmaf") if single else ("double", "__builtin_fma")
+    if match[2]:
+        flag, *pairs = coefficients
+        coefficients = [f"{flag} ? {pair.replace('|', ':')}" for pair in pairs]
     lines = [f"{indent}{kind} {name} = {coefficients[-1]};"]
     for c in reversed(coefficients[:-1]):
         lines.append(f"{indent}{name} = {fma}({name}, {x}, {c});")

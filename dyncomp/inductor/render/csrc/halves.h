@@ -47,7 +47,15 @@ DC_INLINE unsigned short dc_store_f16(float x) {
   return (unsigned short)(sign | (magnitude >= 0x47800000u ? special : finite));
 }
 // @ dc_round_f16
-DC_INLINE float dc_round_f16(float x) { return dc_load_f16(dc_store_f16(x)); }
+DC_INLINE float dc_round_f16(float x) {
+  const unsigned int u = dc_bits_f32(x);
+  const unsigned int magnitude = u & 0x7fffffffu;
+  const unsigned int denormal = dc_bits_f32((dc_from_bits_f32(magnitude) + 0.5f) - 0.5f);
+  const unsigned int normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u)) & 0xffffe000u;
+  const unsigned int special = magnitude > 0x7f800000u ? 0x7fc00000u : 0x7f800000u;
+  const unsigned int finite = magnitude < 0x38800000u ? denormal : normal;
+  return dc_from_bits_f32((finite >= 0x47800000u ? special : finite) | (u ^ magnitude));
+}
 // @ dc_load_bf16
 DC_INLINE float dc_load_bf16(unsigned short h) { return dc_from_bits_f32((unsigned int)h << 16); }
 // @ dc_store_bf16

@@ -32,15 +32,13 @@ DC_INLINE dc_exp_parts_f64 dc_local_exp_parts_f64(double x0, double low) {
 }
 // @ dc_exp_f64
 DC_INLINE double dc_exp_f64(double x0) {
-  const bool zero = x0 < -746.0;
-  double x = x0 > 711.0 ? 711.0 : x0;
-  x = zero ? 0.0 : x;
+  const double most = x0 > 711.0 ? 711.0 : x0;
+  const double x = x0 < -746.0 ? -1418.0 : most;  // 2^-2046, for which both of dc_scale_f64's factors are 0
   const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
   const double n = shifted - 0x1.80000000007fep52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
   r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
-  const double scaled = dc_scale_f64(1.0 + __builtin_fma(r * r, dc_exp_tail_f64(r), r), shifted);
-  return zero ? 0.0 : scaled;
+  return dc_scale_f64(__builtin_fma(__builtin_fma(dc_exp_tail_f64(r), r, 1.0), r, 1.0), shifted);
 }
 // @ dc_exp2_f64
 DC_INLINE double dc_exp2_f64(double x0) {
@@ -69,7 +67,7 @@ DC_INLINE double dc_quarter_expm1_f64(double x0) {
 // @ dc_expm1_f64
 DC_INLINE double dc_expm1_f64(double x) {
   const double y = 4.0 * dc_quarter_expm1_f64(x);
-  return x == 0 ? x : y;
+  return __builtin_fabs(x) < 0x1p-54 ? x : y;
 }
 // x = 2^k * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); x positive, finite and (normal_split) not denormal
 // @ dc_split_f64
@@ -172,22 +170,29 @@ DC_INLINE double dc_cos_kernel_f64(double r, double low) {
   const double w = 1.0 - half;
   return w + (((1.0 - w) - half) + __builtin_fma(z * z, p, -r * low));
 }
+// sin(r + low), or in odd quadrants cos(r + low), with the sign of the quadrant: as the kernels above, with one polynomial
+// @ dc_wave_f64
+DC_INLINE double dc_wave_f64(dc_turn_f64 t, u64 quadrant) {
+  const bool odd = quadrant & 1;
+  const double r = t.high;
+  const double z = r * r;
+  POLY_IF(p, z, odd, 0x1.5555555555555p-5 | -0x1.5555555555555p-3, -0x1.6c16c16c16c16p-10 | 0x1.1111111111110p-7, 0x1.a01a01a019cb8p-16 | -0x1.a01a01a019880p-13, -0x1.27e4fb7708fb2p-22 | 0x1.71de3a544a6cep-19, 0x1.1eed8ddaa5390p-29 | -0x1.ae6453ecab5c4p-26, -0x1.93949f74df9adp-37 | 0x1.612161267019ep-33, 0x1.ab68d5c08a457p-45 | -0x1.ab066192d3e8fp-41);
+  const double half = 0.5 * z;
+  const double w = 1.0 - half;
+  const double low = odd ? __builtin_fma(-r, t.low, (1.0 - w) - half) : t.low * w;
+  const double y = (odd ? w : r) + __builtin_fma((odd ? z : r) * z, p, low);
+  return dc_from_bits_f64(dc_bits_f64(y) ^ (quadrant << 62 & 0x8000000000000000ULL));
+}
 // @ dc_sin_f64
 DC_INLINE double dc_sin_f64(double x) {
   const dc_turn_f64 t = dc_local_turn_f64(x);
-  const double s = dc_sin_kernel_f64(t.high, t.low);
-  const double c = dc_cos_kernel_f64(t.high, t.low);
-  const double y = (t.quadrant & 1) ? c : s;
-  const double signed_y = (t.quadrant & 2) ? -y : y;
-  return x == 0 ? x : signed_y;
+  const double y = dc_wave_f64(t, t.quadrant);
+  return x == 0 ? x : y;
 }
 // @ dc_cos_f64
 DC_INLINE double dc_cos_f64(double x) {
   const dc_turn_f64 t = dc_local_turn_f64(x);
-  const double s = dc_sin_kernel_f64(t.high, t.low);
-  const double c = dc_cos_kernel_f64(t.high, t.low);
-  const double y = (t.quadrant & 1) ? s : c;
-  return ((t.quadrant + 1) & 2) ? -y : y;
+  return dc_wave_f64(t, t.quadrant + 1);
 }
 // @ dc_tan_f64
 DC_INLINE double dc_tan_f64(double x) {
@@ -290,15 +295,22 @@ DC_INLINE double dc_arccos_f64(double x) {
   const double middle = 0x1.921fb54442d18p+0 - (x - (0x1.1a62633145c07p-54 - signed_rest));
   return big ? (x > 0 ? near : far) : middle;
 }
+// As the single-precision one, but beyond 0.3 by exp(2a) - 1.
 // @ dc_tanh_f64
 DC_INLINE double dc_tanh_f64(double x) {
-  const double a = __builtin_fabs(x);
-  const double t = dc_expm1_f64(2.0 * (a > 20.0 ? 20.0 : a));
+  const double size = __builtin_fabs(x);
+  const double a = size > 20.0 ? 20.0 : size;
   const double z = a * a;
-  POLY(p, z, -0x1.5555555555555p-2, 0x1.11111111110f7p-3, -0x1.ba1ba1ba1476cp-5, 0x1.664f487cc1f81p-6, -0x1.226e32da2eb26p-7, 0x1.d6d2a07aaec7dp-9, -0x1.7d78ff367c984p-10, 0x1.31e100d23111cp-11, -0x1.a5ec725461335p-13);
-  const double small = __builtin_fma(a * z, p, a);
-  const double y = a < 0.3 ? small : t / (t + 2.0);
-  return __builtin_copysign(y, x);
+  const double shifted = __builtin_fma(a, 0x1.71547652b82fep+1, 0x1.80000000003ffp52);
+  const double n = shifted - 0x1.80000000003ffp52;
+  double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, a + a);
+  r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
+  const bool near = a < 0.3;
+  const double w = near ? z : r;
+  POLY_IF(p, w, near, -0x1.5555555555555p-2 | 0x1.0000000000001p-1, 0x1.11111111110f7p-3 | 0x1.5555555555556p-3, -0x1.ba1ba1ba1476cp-5 | 0x1.5555555553d37p-5, 0x1.664f487cc1f81p-6 | 0x1.11111111109a6p-7, -0x1.226e32da2eb26p-7 | 0x1.6c16c1789d1d7p-10, 0x1.d6d2a07aaec7dp-9 | 0x1.a01a01a7cebcdp-13, -0x1.7d78ff367c984p-10 | 0x1.a019b8ca26fcfp-16, 0x1.31e100d23111cp-11 | 0x1.71de0d85293b8p-19, -0x1.a5ec725461335p-13 | 0x1.2891d4ffbb0f9p-22, 0.0 | 0x1.af390ba7e6f47p-26);
+  const double power = dc_from_bits_f64(dc_bits_f64(shifted) << 52);  // 2^n
+  const double t = __builtin_fma(__builtin_fma(r * r, p, r), power, power - 1.0);
+  return __builtin_copysign(near ? __builtin_fma(a * z, p, a) : t / (t + 2.0), x);
 }
 // @ dc_sinh_f64
 DC_INLINE double dc_sinh_f64(double x) {
@@ -338,16 +350,25 @@ DC_INLINE double dc_arctanh_f64(double x) {
   const double y = 0.5 * dc_log1p_f64(2.0 * a / (1.0 - a));
   return __builtin_copysign(a == 1.0 ? __builtin_inf() : y, x);
 }
-// 1/(1+z) with the rounding errors of sum and quotient put back
+// As the single-precision one.
 // @ dc_sigmoid_f64
-DC_INLINE double dc_sigmoid_f64(double x) {
-  const double z = dc_exp_f64(-__builtin_fabs(x));
-  const double sum = 1.0 + z;
-  const double lost = z - (sum - 1.0);
-  const double near = 1.0 / sum;
-  const double error = __builtin_fma(-near, sum, 1.0) - near * lost;
-  const double quotient = __builtin_fma(near, error, near);
-  return x < 0 ? z * quotient : quotient;
+DC_INLINE double dc_sigmoid_f64(double x0) {
+  const double most = x0 > 746.0 ? 746.0 : x0;
+  const double x = x0 < -746.0 ? -746.0 : most;
+  const double shifted = __builtin_fma(x, -0x1.71547652b82fep+0, 0x1.80000000007fep52);
+  const double n = shifted - 0x1.80000000007fep52;
+  double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, -x);
+  r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
+  const double rest = __builtin_fma(r * r, dc_exp_tail_f64(r), r);
+  const u64 u = dc_bits_f64(shifted);
+  const u64 half = u << 51 & 0x7ff0000000000000ULL;
+  const double up = dc_from_bits_f64((u << 52) - half);
+  const double down = dc_from_bits_f64(0x7fe0000000000000ULL - half);
+  const double less = up < down ? up : down;
+  const double more = up < down ? down : up;
+  const double sum = more + less;
+  const double lost = less - (sum - more);
+  return down / (sum + __builtin_fma(rest, up, lost));
 }
 // erf(a)/a - 1 for a = sqrt(z) <= 1
 // @ dc_erf_small_f64
@@ -355,14 +376,24 @@ DC_INLINE double dc_erf_small_f64(double z) {
   POLY(p, z, 0x1.06eba8214db69p-3, -0x1.812746b0379e7p-2, 0x1.ce2f21a042bddp-4, -0x1.b82ce3128898dp-6, 0x1.565bcd0e647acp-8, -0x1.c02db3fecced0p-11, 0x1.f9a326bdd9420p-14, -0x1.f4d255b078cd5p-17, 0x1.b9e649a9fe69bp-20, -0x1.5f6d42f218e51p-23, 0x1.fc3e8f0b390c0p-27, -0x1.4e48c9d4074f1p-30, 0x1.7e7e8e7125a0cp-34, -0x1.285e44d97b878p-38);
   return p;
 }
+// a + a * P(a^2), or beyond 1 1 - exp(-a^2) * Q(u), one polynomial with chosen coefficients
 // @ dc_erf_f64
 DC_INLINE double dc_erf_f64(double x) {
-  const double a = __builtin_fabs(x) > 6.0 ? 6.0 : __builtin_fabs(x);
+  const double size = __builtin_fabs(x);
+  const double a = size > 6.0 ? 6.0 : size;
+  const bool near = a < 1.0;
   const double z = a * a;
   const double u = (a - 2.5) / (a + 2.5);
-  POLY(q, u, 0x1.afbb3f3b7343ap-3, -0x1.7ca88dec217a5p-2, 0x1.01c11a735ce1cp-2, -0x1.0011543716facp-3, 0x1.470ba1f6600d3p-5, -0x1.05bb2fe43111cp-8, -0x1.5a571677cc641p-9, 0x1.cb3b606245652p-11, 0x1.def251d8beb83p-13, -0x1.0e4620742f1f4p-13, -0x1.1ea77884579a3p-15, 0x1.383dd2783dbb9p-16, 0x1.f62d630ec8a38p-18, -0x1.335805abf46a8p-19, -0x1.a29583037b514p-20, 0x1.86a4eb34711a4p-24);
-  const double y = a < 1.0 ? __builtin_fma(a, dc_erf_small_f64(z), a) : 1.0 - dc_exp_f64(-z) * q;
-  return x != x ? x : __builtin_copysign(y, x);
+  const double w = near ? z : u;
+  POLY_IF(p, w, near, 0x1.06eba8214db69p-3 | 0x1.afbb3f3b7343ap-3, -0x1.812746b0379e7p-2 | -0x1.7ca88dec217a5p-2, 0x1.ce2f21a042bddp-4 | 0x1.01c11a735ce1cp-2, -0x1.b82ce3128898dp-6 | -0x1.0011543716facp-3, 0x1.565bcd0e647acp-8 | 0x1.470ba1f6600d3p-5, -0x1.c02db3fecced0p-11 | -0x1.05bb2fe43111cp-8, 0x1.f9a326bdd9420p-14 | -0x1.5a571677cc641p-9, -0x1.f4d255b078cd5p-17 | 0x1.cb3b606245652p-11, 0x1.b9e649a9fe69bp-20 | 0x1.def251d8beb83p-13, -0x1.5f6d42f218e51p-23 | -0x1.0e4620742f1f4p-13, 0x1.fc3e8f0b390c0p-27 | -0x1.1ea77884579a3p-15, -0x1.4e48c9d4074f1p-30 | 0x1.383dd2783dbb9p-16, 0x1.7e7e8e7125a0cp-34 | 0x1.f62d630ec8a38p-18, -0x1.285e44d97b878p-38 | -0x1.335805abf46a8p-19, 0.0 | -0x1.a29583037b514p-20, 0.0 | 0x1.86a4eb34711a4p-24);
+  const double shifted = __builtin_fma(z, -0x1.71547652b82fep+0, 0x1.80000000003ffp52);
+  const double n = shifted - 0x1.80000000003ffp52;
+  double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, -z);
+  r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
+  const double e = __builtin_fma(__builtin_fma(dc_exp_tail_f64(r), r, 1.0), r, 1.0);
+  const double power = dc_from_bits_f64(dc_bits_f64(shifted) << 52);  // 2^n
+  const double far = __builtin_fma(-(e * power), p, 1.0);
+  return __builtin_copysign(near ? __builtin_fma(a, p, a) : far, x);
 }
 // exp(-a^2) with the rounding error of the square, times (1 + 2a) exp(a^2) erfc(a), a polynomial, over 1 + 2a
 // @ dc_erfc_f64

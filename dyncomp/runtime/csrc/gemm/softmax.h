@@ -1,11 +1,13 @@
 /* Softmax of rows that are to be multiplied by a matrix: weights that do not sum to one, and what makes them do so,
  * which the product's rows are multiplied by. Included once per instruction set. */
 
-/* exp(x) for x <= 0; 0 below the smallest normal number, and NaN for a NaN. */
-__attribute__((always_inline)) inline Lanes<float>::Vector exp_below(Lanes<float>::Vector x) {
+/* exp(x) for x <= 0, denormal results and NaN included, as dc_exp_f32 of generated code computes it. */
+__attribute__((always_inline)) inline Lanes<float>::Vector exp_below(Lanes<float>::Vector x0) {
   using Vector = Lanes<float>::Vector;
-  typedef int Bits __attribute__((vector_size(kVectorBytes)));
-  constexpr float kRound = 12582912.0f; /* 1.5 * 2^23: the last bits of a sum with it are an integer */
+  typedef unsigned int Bits __attribute__((vector_size(kVectorBytes)));
+  constexpr float kRound = 12582912.0f + 254.0f; /* 1.5 * 2^23: the last bits of a sum with it are an integer */
+  /* 0 is the product of factors that are 0: one that rounds to it takes long on some processors */
+  const Vector x = x0 < -104.0f ? Vector{} - 176.0f : x0;
   const Vector shifted = x * 0x1.715476p+0f + kRound;
   const Vector whole = shifted - kRound;
   /* log(2) in two parts, of which the first has few bits */
@@ -17,8 +19,8 @@ __attribute__((always_inline)) inline Lanes<float>::Vector exp_below(Lanes<float
   y = y * rest + 0.5f;
   y = y * rest + 1.0f;
   y = y * rest + 1.0f;
-  const Bits scaled = reinterpret_cast<Bits>(y) + (reinterpret_cast<Bits>(shifted) << 23);
-  return x < -87.0f ? Vector{} : x != x ? x : reinterpret_cast<Vector>(scaled);
+  const Bits twice = reinterpret_cast<Bits>(shifted), half = twice >> 1;
+  return y * reinterpret_cast<Vector>(half << 23) * reinterpret_cast<Vector>((twice - half) << 23);
 }
 
 /* One row of `count` scores, of which those from `seen` on are hidden (-inf), as weights; the padding behind them
