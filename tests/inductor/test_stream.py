@@ -142,10 +142,18 @@ def asked(source: str) -> list[str]:
     return [line for line in source.splitlines() if "__builtin_prefetch" in line]
 
 
+@pytest.fixture(params=(False, True), ids=("any", "AMD"))
+def amd(request, monkeypatch) -> bool:
+    """Whether the processor is taken for one of AMD's."""
+    monkeypatch.setattr(ahead, "is_amd", lambda: request.param)
+    return request.param
+
+
 @pytest.mark.parametrize("program", [softmax, layernorm])
 @pytest.mark.parametrize("shape", [(7, 512), (5, 1000), (3, 4095)])
-def test_the_next_row_is_asked_for(sources, large, program, shape) -> None:
+def test_the_next_row_is_asked_for(sources, large, program, shape, monkeypatch) -> None:
     """By every pass over a row, a share each; the last row's included, where nothing lies behind."""
+    monkeypatch.setattr(ahead, "is_amd", lambda: False)
     x = numbers(np.float32, *shape) / 10
     np.testing.assert_allclose(dyncomp.compile(program)(x), program(x), rtol=1e-5, atol=1e-6)
     assert asked(sources[0])
@@ -154,17 +162,55 @@ def test_the_next_row_is_asked_for(sources, large, program, shape) -> None:
 
 
 @pytest.mark.parametrize("program", [scaled, doubled_maximum])
-def test_what_is_read_once_is_asked_for_a_page_ahead(sources, large, program) -> None:
+def test_what_is_read_once_is_asked_for_a_little_ahead(sources, large, program, amd) -> None:
     x = numbers(np.float32, 7, 512)
     np.testing.assert_array_equal(dyncomp.compile(program)(x), program(x))
     assert asked(sources[0])
-    assert all("+ 1024 + " in line for line in asked(sources[0]))
+    assert all(f"+ {128 if amd else 1024} + " in line for line in asked(sources[0]))
 
 
-def test_of_neighbours_the_first_to_read_a_line_asks_for_it(sources, large) -> None:
-    x = numbers(np.float32, 40, 600)
+@pytest.mark.parametrize("program", [softmax, layernorm])
+def test_processors_that_look_ahead_are_asked_by_the_first_pass(sources, large, program, monkeypatch) -> None:
+    monkeypatch.setattr(ahead, "is_amd", lambda: True)
+    x = numbers(np.float32, 7, 513) / 10
+    np.testing.assert_allclose(dyncomp.compile(program)(x), program(x), rtol=1e-5, atol=1e-6)
+    assert asked(sources[0])
+    assert all("+ 128 + " in line for line in asked(sources[0]))
+    second = sources[0].index("omp simd", sources[0].index("= acc_"))
+    assert "__builtin_prefetch" not in sources[0][second:]
+
+
+@pytest.mark.parametrize("text, size", [("32768K\n", 32 << 20), ("16M\n", 16 << 20), ("", 0), ("many\n", 0)])
+def test_the_size_of_the_last_cache(text, size, monkeypatch) -> None:
+    monkeypatch.setattr(stream.Path, "read_text", lambda *_: text)
+    assert stream.last_level_bytes.__wrapped__() == size
+
+
+def test_a_small_last_cache_is_left_early(monkeypatch, sources) -> None:
+    monkeypatch.setattr(stream, "STREAM_BYTES", 48 << 20)
+    for size in (1 << 20, 1 << 40, 0):
+        monkeypatch.setattr(stream, "last_level_bytes", lambda size=size: size)
+        dyncomp.compile(lambda x: clipped(x))(numbers("f8", 100_000))
+    assert ["dcv_stream" in source for source in sources] == [True, False, False]
+
+
+def test_of_neighbours_the_first_to_read_a_line_asks_for_it(sources, large, amd) -> None:
+    """A page ahead: what is read in several places at once the processor does not look far ahead of."""
+    x = numbers(np.float32, 12, 3000)
     np.testing.assert_allclose(dyncomp.compile(jacobi)(x), jacobi(x), rtol=1e-6)
-    assert len(asked(sources[0])) == 1
+    (line,) = asked(sources[0])
+    assert "+ 1024 + " in line
+
+
+def increased(x, y):
+    x += y
+
+
+def test_what_is_stored_as_usual_is_asked_for_too(sources, large, amd) -> None:
+    x, y = numbers(np.float32, 4099), numbers(np.float32, 4099)
+    dyncomp.compile(increased)(x, y)
+    np.testing.assert_array_equal(x, 2 * y)
+    assert asked(sources[0])
 
 
 def affine(x, w):

@@ -11,10 +11,20 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symint import product
 from ..base import ArrayRef, TraceContext, TypedTuple
-from ..numpy.operands import emit
+from ..numpy.operands import broadcast_shapes, broadcast_to, emit
 from .calls import called
 from .library import torch
-from .operands import axes_of, axis_of, contiguous, convert, need_tensor, only_defaults, pointwise, tensor
+from .operands import (
+    axes_of,
+    axis_of,
+    contiguous,
+    convert,
+    need_tensor,
+    only_defaults,
+    pointwise,
+    tensor,
+    to_var,
+)
 from .promote import parse_dtype
 from .rules import RuleTable
 
@@ -268,6 +278,26 @@ def allclose(
     a, b = need_tensor(input), need_tensor(other)
     (near,) = called(tx, torch.isclose, (a, b, rtol, atol, equal_nan), {})[1]
     return ArrayRef(emit(tx, "reduce_all", near.var, axes=tuple(range(near.ndim))), "python", "torch")
+
+
+@TABLE.function("cosine_similarity")
+def cosine_similarity(tx: TraceContext, x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-8) -> ArrayRef:
+    """The sum of products of both, each divided by its norm, which is at least ``eps``."""
+    a, b = need_tensor(x1), need_tensor(x2)
+    if a.dtype != b.dtype or a.dtype not in (dtypes.float32, dtypes.float64):
+        raise Unsupported("cosine_similarity of unlike dtypes, or not of float32 or float64")
+    shape = broadcast_shapes(a.shape, b.shape)
+    axis = axis_of(dim, len(shape))
+    if not shape or shape[axis] == 0:
+        raise Unsupported("cosine_similarity without elements")
+    least = to_var(tx, eps, a.dtype)
+    parts = []
+    for ref in (a, b):
+        x = broadcast_to(tx, ref.var, shape)
+        squares = reduced(tx, "reduce_sum", pointwise(tx, "multiply", x, x), (axis,), True)
+        norm = pointwise(tx, "maximum", pointwise(tx, "sqrt", squares), least)
+        parts.append(pointwise(tx, "divide", x, norm))
+    return tensor(reduced(tx, "reduce_sum", pointwise(tx, "multiply", *parts), (axis,), False))
 
 
 @TABLE.both("logsumexp")

@@ -2,7 +2,8 @@
 
 One core alone waits for memory most of the time: the processor looks ahead within a page only, and stops
 where a row's end has to be waited for. Lines are asked into the second-level cache (measured: into the first
-level they push out what waits there). Of passes over one row each asks for its share of the next row.
+level they push out what waits there). Of passes over one row each asks for its share of the next row, where
+the processor does not look far ahead by itself.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from ...symint import hint
 from .cpp_reduce import ReductionPrinter
 from .cpp_values import memory
 from .nest import LoopAxis, Nest, Node, coefficient
-from .stream import LINE_BYTES
+from .stream import LINE_BYTES, is_amd
 from .walk import Compute, Item, Loop
 
-# How far ahead memory that is read once is asked for: a page.
+# How far ahead memory that is read once is asked for: a page; less on AMD's processors, which look ahead well
+# (Zen 4, 2 x + y at 0, 512 bytes, 1 and 4 KB, GB/s: 53, 53, 36, 37 at 32 MB in all, 35, 34, 30, 28 from DRAM;
+# maxima 35, 33, 29, 27 and 27, 30, 30, 22). Not where an array is read in several places at once (jacobi: 21,
+# 20, 21, 32 and 19, 18, 19, 29).
 AHEAD_BYTES = 4096
+AHEAD_BYTES_AMD = 512
 # The longest row that waits in the second-level cache beside the one that is worked on, and the distance at
 # which what one load has read is still there for another.
 ROW_BYTES = 1 << 18
@@ -42,6 +47,7 @@ class Request:
 def requests_of(items: Iterable[Item], nest: Nest) -> dict[int, list[Request]]:
     """What each loop along rows asks for, by the loop's identity."""
     passes: dict[tuple[str, str], list[tuple[Loop, Node]]] = {}
+    stencils = _read_in_places(nest)
     small = {b.name for b in nest.kernel.buffers if hint(b.size) * b.dtype.itemsize <= KEPT_BYTES}
     tiled = {node.arg.row for node in nest.nodes if node.op == "staged"}
     for loop in _loops(items):
@@ -50,7 +56,7 @@ def requests_of(items: Iterable[Item], nest: Nest) -> dict[int, list[Request]]:
             passes.setdefault((node.arg[0], str(node.arg[1])), []).append((loop, node))
     found: dict[int, list[Request]] = {}
     for readers in passes.values():
-        for loop, request in _requests(readers, nest):
+        for loop, request in _requests(readers, nest, _ahead(readers[0][1], stencils)):
             found.setdefault(id(loop), []).append(request)
     return found
 
@@ -84,15 +90,30 @@ def _follows(node: Node, other: Node) -> bool:
     return isinstance(distance, int) and 0 < distance * node.dtype.itemsize <= ROW_BYTES
 
 
-def _requests(readers: list[tuple[Loop, Node]], nest: Nest) -> Iterator[tuple[Loop, Request]]:
+def _read_in_places(nest: Nest) -> set[str]:
+    """Buffers that are read in several places at once."""
+    loads = [(node.arg[0], str(node.arg[1])) for node in nest.nodes if node.op == "load"]
+    names = [name for name, _ in set(loads)]
+    return {name for name in names if names.count(name) > 1}
+
+
+def _ahead(node: Node, stencils: set[str]) -> int:
+    """How many elements further on a load that goes through memory once asks for them."""
+    far = node.arg[0] in stencils or not is_amd()
+    return (AHEAD_BYTES if far else AHEAD_BYTES_AMD) // node.dtype.itemsize
+
+
+def _requests(readers: list[tuple[Loop, Node]], nest: Nest, ahead: int) -> Iterator[tuple[Loop, Request]]:
     first, node = readers[0]
     axis = nest.axes[first.axes[-1]]
     step = _next_row(node, axis.name)
-    ahead = AHEAD_BYTES // node.dtype.itemsize
-    if len(readers) > 1 and step:
+    goes_on = _goes_on(axis, step, ahead)
+    # on AMD's processors the first pass alone asks (layernorm, rms norm, statistics of rows, GB/s from DRAM:
+    # 20, 35, 17 by shares of the next row, 25, 35, 26 so)
+    if len(readers) > 1 and step and not (goes_on and is_amd()):
         for place, (loop, again) in enumerate(readers):
             yield loop, Request(again, step, place, len(readers))
-    elif _goes_on(axis, step, ahead):
+    elif goes_on:
         yield first, Request(node, ahead)
     elif step:
         yield first, Request(node, step)

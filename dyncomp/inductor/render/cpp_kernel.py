@@ -30,6 +30,7 @@ ROWS_FAR = 8
 ROWS_NODES = 12
 ROWS_COST = 8
 _READING = ("load", "const", "axis", "symbol", "cast", "finish", "fetch")
+ASKING_STRIP = 256
 # Elementary functions are inlined where they are few and the kernel runs for longer than this on one core (a
 # fifth less run time, for about 20 ms of the compiler's time each, three times that for those with a guard).
 INLINE_NS = 250_000.0
@@ -271,7 +272,17 @@ class Printer(AheadPrinter):
         if stores and count == 0:
             self.stream_loop(loop, stores, low, high)
             return
+        if self.streams and self.requests.get(id(loop)):
+            self.asking_loop(loop, count == 1, low, high)
+            return
         self.plain_loop(loop, count == 1, low, high)
+
+    def asking_loop(self, loop: Loop, serial: bool, low: str, high: str) -> None:
+        """A loop in strips that ask for what comes later."""
+        with self.block(f"for (i64 part = {low}, part_end; part < {high}; part = part_end)"):
+            self.line(f"part_end = dc_size_min(part + {ASKING_STRIP}, {high});")
+            self.ask_for_next(loop, loop.axes[-1], "part", "part_end - part")
+            self.plain_loop(loop, serial, "part", "part_end")
 
     def plain_loop(self, loop: Loop, serial: bool, low: str, high: str) -> None:
         name = loop.axes[-1]
@@ -284,7 +295,7 @@ class Printer(AheadPrinter):
     def stream_loop(self, loop: Loop, stores: list[Node], low: str, high: str) -> None:
         """A loop in strips, the results of which are copied out past the caches."""
         name = loop.axes[-1]
-        length = strip_of(stores, self.buffers)
+        length = strip_of(loop.items, self.buffers)
         self.streamed = True
         first = stores[0]
         size = self.buffers[first.arg[0]].dtype.itemsize

@@ -43,6 +43,22 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_cosine_similarity(dim: int) -> None:
+    a = torch.randn(4, 5, 6, dtype=torch.float64)
+    b = torch.randn(5, 6, dtype=torch.float64) * 1e3
+    a[1, 2] = 0.0
+    b[3, 3] = NAN
+
+    def program(x: Any, y: Any) -> Any:
+        return torch.nn.functional.cosine_similarity(x, y, dim=dim) + torch.cosine_similarity(x, x, dim, 1e-3)
+
+    report = dyncomp.explain(program)(a, b)
+    torch.testing.assert_close(report.result, program(a, b), equal_nan=True)
+    assert not report.breaks
+    assert "routine_call" not in {node.op for node in report.graphs[0].nodes}
+
+
 def parts(result: Any) -> tuple[Any, ...]:
     return tuple(result) if isinstance(result, tuple) else (result,)
 

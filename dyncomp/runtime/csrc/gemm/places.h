@@ -11,6 +11,9 @@ constexpr i64 kRunFrom = 16;
 /* Tiles whose places are looked up at once, and elements that their rows have at most where they are copied. */
 constexpr i64 kTilesAtOnce = 8;
 constexpr i64 kCopiedMost = 24 << 10;
+/* Rows of a tile at most: each has a pointer of its own, for which there must be registers. */
+constexpr int kRunRows = 8;
+constexpr int rows_of_runs(i64 vectors) { return most_rows(vectors) < kRunRows ? most_rows(vectors) : kRunRows; }
 /* Places up to which the packed kernels are kept from call to call. */
 constexpr i64 kKeptToPlaces = 4096;
 /* Bytes of packed kernels that a block goes over. */
@@ -68,12 +71,12 @@ RunTile<Kind> run_tile_of_rows(i64 rows) {
     return rows == kRows ? tile_of_runs<Kind, kRows, kVectors> : run_tile_of_rows<Kind, kVectors, kRows - 1>(rows);
 }
 
-/* The kernel for a tile of `rows` rows, at most most_rows(vectors), and `vectors` vectors. */
+/* The kernel for a tile of `rows` rows, at most rows_of_runs(vectors), and `vectors` vectors. */
 template <class Kind, int kVectors = kTileVectors>
 RunTile<Kind> find_run_tile(i64 rows, i64 vectors) {
   if constexpr (kVectors > 1)
     if (vectors < kVectors) return find_run_tile<Kind, kVectors - 1>(rows, vectors);
-  return run_tile_of_rows<Kind, kVectors, most_rows(kVectors)>(rows);
+  return run_tile_of_rows<Kind, kVectors, rows_of_runs(kVectors)>(rows);
 }
 
 template <class Kind>
@@ -114,7 +117,7 @@ struct Places {
     tile_vectors = ceil_div(vectors, ceil_div(vectors, kTileVectors));
     panel = tile_vectors * kWidth;
     panels = ceil_div(g.n, panel);
-    tile_rows = ceil_div(g.m, ceil_div(g.m, most_rows(tile_vectors)));
+    tile_rows = ceil_div(g.m, ceil_div(g.m, rows_of_runs(tile_vectors)));
     rows_at_once = tile_rows * kTilesAtOnce;
     if (copies || joins) rows_at_once = most(1, least(kTilesAtOnce, kCopiedMost / (g.k * tile_rows + 1))) * tile_rows;
   }
@@ -245,6 +248,17 @@ struct Places {
     const bool beside = w.dilation[1] == 1 && w.step[1] == channels;
     const bool within = beside && left >= 0 && left + w.kernel[1] <= w.sizes[1];
     if (copies) *at = copy;
+    if (within && top >= 0 && top + (w.kernel[0] - 1) * w.dilation[0] < w.sizes[0]) {
+      const Element* line = work.image + top * w.step[0] + left * w.step[1];
+      const i64 down = w.dilation[0] * w.step[0];
+      for (i64 ky = 0; ky < w.kernel[0]; ++ky, line += down, at += high)
+        if (copies)
+          Kind::copy(line, length, copy), copy += length;
+        else
+          *at = line;
+      if (copies && g.k % kElements != 0) *copy = 0;
+      return;
+    }
     for (i64 ky = 0; ky < w.kernel[0]; ++ky, copy += length) {
       const i64 y = top + ky * w.dilation[0];
       const bool inside = y >= 0 && y < w.sizes[0];
