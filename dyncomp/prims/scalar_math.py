@@ -109,7 +109,7 @@ TRIGONOMETRY = (
 )
 
 SPECIAL = (
-    _unary("erf", _elementwise(math.erf), "f", "tl.erf({0})"),
+    _unary("erf", _elementwise(math.erf), "f", "dc_erf({0})"),
     _unary("erfc", _elementwise(math.erfc), "f", cost=25),
     _unary("lgamma", _elementwise(_lgamma), "f", cost=60),
     ScalarOp(

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+import dyncomp
 from dyncomp.capture.native_loops.ranges import ALL, GREATEST, LEAST, Ranges, compared, narrowed
-from tests.capture.native_loop_runs import Run, check
+from tests.capture.native_loop_runs import Run, check, outcome
 
 R = np.random.default_rng(0)
 SMALL = [(-2, 1), (0, 0), (1, 3), (-3, -1), (2, 2)]
@@ -32,16 +33,17 @@ def test_comparisons(op):
 
 def test_intervals_grow_to_an_end():
     ranges = Ranges()
-    assert ranges.begin("a", [(0, 0), (5, 5)]) == ((0, 255), (1, 255))
-    assert not ranges.grow("a", [(3, 17), (1, 2)])
+    assert ranges.begin("a", [((0, 0), {"n": 1}), ((5, 5), {})]) == (((0, 255), {"n": 1}), ((1, 255), {}))
+    assert not ranges.grow("a", [((3, 17), {"n": 0, "m": 4}), ((1, 2), {"n": 0})])
     steps = 0
-    while ranges.grow("a", [(ranges.known("a")[0][0], min(ranges.known("a")[0][1] + 1, GREATEST)), (1, 1)]):
+    while ranges.grow("a", [((0, min(ranges.known("a")[0][0][1] + 1, GREATEST)), {"n": 0}), ((1, 1), {})]):
         steps += 1
-    assert ranges.known("a") == ((0, GREATEST), (1, 255)) and steps < 10
+    assert ranges.known("a") == (((0, GREATEST), {"n": 1}), ((1, 255), {})) and steps < 10
     assert not ranges.has_failed
     ranges.is_final = True
-    assert ranges.grow("a", [ALL, ALL]) and ranges.has_failed
-    assert ranges.known("a")[0] == (LEAST, GREATEST)
+    assert ranges.grow("a", [((0, 0), {"n": 2}), ((1, 1), {})]) and ranges.has_failed
+    assert ranges.grow("a", [(ALL, {}), (ALL, {})])
+    assert ranges.known("a")[0] == ((LEAST, GREATEST), {})
 
 
 def counted(it, a, n, k, found):
@@ -109,3 +111,55 @@ def emptied(it, x, n):
 def test_truth_of_ints():
     for n in (4, 1, -3):
         check(emptied, [1, 2, 3, 4], 0, n, native=True)
+
+
+def two_ends(it, a, n, out):
+    for i in it:
+        j, k = i, n - 1
+        while j <= k and k >= 0:
+            if a[j] > a[k]:
+                a[j], a[k] = a[k], a[j]
+            out[(j + k) % n] += a[(j + 1) % n] - a[k - j]
+            j += 1
+            k -= 1
+        while j < n:
+            out[j] += a[j]
+            j += 2
+    return j, k
+
+
+def test_positions_told_from_comparisons():
+    """Whether ``n`` is more than the arrays' sizes is looked at before the loop runs."""
+    run = Run(two_ends)
+    a = R.integers(0, 9, 8)
+    for size, other, n in ((8, 8, 8), (8, 9, 7), (8, 5, 8), (5, 8, 8), (8, 8, 1), (8, 8, 9), (8, 8, 8)):
+        args = (range(3), a[:size].copy(), n, np.zeros(other, np.int64))
+        assert outcome(run, args) == outcome(two_ends, args)
+    assert run.record.versions <= 3
+
+
+def shorter(n, a, out):
+    for i in range(3):
+        j = n - i
+        while j >= 0:
+            j -= 1
+            out[j] = a[j] + a[j + 1 - n]
+    return out
+
+
+def test_plans_look_at_sizes():
+    dyncomp.reset()
+    fast = dyncomp.compile(shorter, options={"native_loop_us": 0, "debug_verify": True})
+    for size, other, n in (
+        (8, 8, 7),
+        (8, 8, 7),
+        (9, 9, 8),
+        (8, 8, 7),
+        (3, 8, 7),
+        (8, 3, 7),
+        (8, 8, 8),
+        (4, 4, 3),
+    ):
+        args = (n, R.random(size), np.zeros(other))
+        assert outcome(fast, args) == outcome(shorter, args)
+    assert not fast.config.records.internal_errors

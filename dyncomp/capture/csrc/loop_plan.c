@@ -461,6 +461,21 @@ holds(PyObject *assumption)
     return PyModule_Check(holder) && is_member(PyModule_GetDict(holder), name, found, false);
 }
 
+/* Whether an int is no more than the length of the array number `a` along the axis `b`. */
+static bool
+is_at_most(PyObject *values, const Input *input)
+{
+    PyObject *number = PyTuple_GET_ITEM(values, input->index);
+    PyObject *array = input->a < PyTuple_GET_SIZE(values) ? PyTuple_GET_ITEM(values, input->a) : NULL;
+    if (array == NULL || !PyLong_CheckExact(number) || !PyArray_CheckExact(array)
+        || input->b >= PyArray_NDIM((PyArrayObject *)array)) {
+        return false;
+    }
+    int overflow;
+    long long found = PyLong_AsLongLongAndOverflow(number, &overflow);
+    return !overflow && found <= PyArray_DIM((PyArrayObject *)array, input->b);
+}
+
 bool
 plan_takes(const LoopPlan *plan, PyObject *values, Word *in)
 {
@@ -473,6 +488,12 @@ plan_takes(const LoopPlan *plan, PyObject *values, Word *in)
         const Input *input = &plan->inputs[k];
         if (input->index >= PyTuple_GET_SIZE(values)) {
             return false;
+        }
+        if (input->code == 'q') {
+            if (!is_at_most(values, input)) {
+                return false;
+            }
+            continue;
         }
         in = enters(PyTuple_GET_ITEM(values, input->index), input, k, in);
         if (in == NULL) {

@@ -16,8 +16,8 @@ import numpy as np
 
 from .affine import Form, combine, shifted
 from .block import Block
-from .kinds import BOOL, COMPLEX, FLOAT, INT, KIND_OF_TYPE, NP_BOOL, Compared, Kind, Value
-from .ranges import compared
+from .kinds import BOOL, COMPLEX, FLOAT, INT, KIND_OF_TYPE, NP_BOOL, Compared, Kind, Value, moved
+from .ranges import compared, raised
 from .walk import Stop
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -121,7 +121,12 @@ def _int_sum(b: Block, op: str, x: Value, y: Value) -> Value:
         ends = (max(low, ends[0]), min(high, ends[1]))
     checked = f"!__builtin_{_CHECKED[op]}_overflow({x.text}, {y.text}, &{{}})"
     made = _made(b, f"{x.text} {op} {y.text}", *ends, checked)
-    return Value(INT, made.parts, form, made.low, made.high)
+    found = moved(made, made.parts, form)
+    if op != "*" and y.constant is not None:
+        found.below = raised(x.below, y.constant if op == "+" else -y.constant)
+    elif op == "+" and x.constant is not None:
+        found.below = raised(y.below, x.constant)
+    return found
 
 
 def _form(op: str, x: Value, y: Value) -> Form | None:
@@ -145,13 +150,20 @@ def _int_divide(b: Block, op: str, x: Value, y: Value) -> Value:
             rest = f"{x.text} % {y.text}"
             if y.constant is None:  # counters that go round are mostly less
                 rest = f"{x.text} < {y.text} ? {x.text} : {rest}"
-            return b.new(INT, rest, 0, min(ends[1], bounds(x)[1]))
-        return b.new(INT, f"floor_mod({x.text}, {y.text})", *ends)
+            return _below(b, b.new(INT, rest, 0, min(ends[1], bounds(x)[1])), y)
+        return _below(b, b.new(INT, f"floor_mod({x.text}, {y.text})", *ends), y)
     if low > 0:
         ends = (min(bounds(x)[0], 0), max(bounds(x)[1], 0))
         plain = f"{x.text} / {y.text}" if bounds(x)[0] >= 0 else f"floor_div({x.text}, {y.text})"
         return b.new(INT, plain, *ends)
     return b.new(INT, f"floor_div({x.text}, {y.text})")
+
+
+def _below(b: Block, rest: Value, divisor: Value) -> Value:
+    """What is left of a division by ``divisor`` is less than that, if it is positive."""
+    if bounds(divisor)[0] > 0 and divisor.text in b.walker.fixed:
+        rest.below = {divisor.text: 0}
+    return rest
 
 
 def _by_power_of_two(b: Block, op: str, x: Value, power: int) -> Value:

@@ -22,7 +22,7 @@ from .kinds import (
     iter_kind,
     moved,
 )
-from .ranges import narrowed
+from .ranges import NEGATED, narrowed
 from .walk import Leave, Scope, Stop, Version, Walker, clean, interval
 
 Handler = Callable[["Block", Instr], None]
@@ -81,7 +81,7 @@ class Block:
 
     def copied(self, value: Value) -> Value:
         parts = (self.temp(ctype, text) for text, (_, ctype) in zip(value.parts, value.kind.parts))
-        return Value(value.kind, tuple(parts), value.fact, value.low, value.high)
+        return moved(value, tuple(parts), value.fact)
 
     def new(self, kind: Kind, expression: str, low: int | None = None, high: int | None = None) -> Value:
         """A value of one part."""
@@ -355,21 +355,48 @@ class Block:
         self.env, self.stack = dict(env), list(stack)
         for value, (low, high) in zip((left, right), found):
             self._narrow(value, low, high)
+        self._note_order(op, left, right, holds)
         text = self.goto(index)
         self.env, self.stack = env, stack
         return text
 
+    def _note_order(self, op: str, left: Value, right: Value, holds: bool) -> None:
+        if not holds:
+            op = NEGATED[op]
+        if op in (">", ">="):
+            left, right = right, left
+        if op not in ("==", "!="):
+            self.note_below(left, right.text, int(op in ("<=", ">=")))
+
+    def note_below(self, known: Value, text: str, more: int) -> None:
+        """Wherever this int is, it is less than the variable ``text`` plus ``more``."""
+        if text in self.walker.fixed and known.constant is None:
+            for found in self._renewed(known):
+                found.below = {**found.below, text: min(more, found.below.get(text, more))}
+
+    def is_below(self, value: Value, text: str) -> bool:
+        """Whether an int is known to be less than the variable ``text``."""
+        least = [value.below.get(name, 1) for name in (text, *self.walker.fixed.get(text, ()))]
+        return min(least) <= 0
+
     def _narrow(self, known: Value, low: int, high: int) -> None:
         """Wherever this int is, it is between these numbers."""
-        found = Value(INT, known.parts, None, low, high)
-        if known.constant is not None:
-            return
+        if known.constant is None:
+            for found in self._renewed(known):
+                found.low, found.high = low, high
+
+    def _renewed(self, known: Value) -> list[Value]:
+        """This int in locals and on the stack, of which more is to be known from here on."""
+        found = []
         for slot, value in self.env.items():
             if value.kind == INT and value.parts == known.parts:
-                self.env[slot] = moved(found, value.parts, value.fact)
+                found.append(moved(value, value.parts, value.fact))
+                self.env[slot] = found[-1]
         for depth, value in enumerate(self.stack):
             if value.kind == INT and value.parts == known.parts:
-                self.stack[depth] = moved(found, value.parts, value.fact)
+                found.append(moved(value, value.parts, value.fact))
+                self.stack[depth] = found[-1]
+        return found
 
     # -- truth ------------------------------------------------------------------------------------------
     def truth(self, value: Value) -> str:

@@ -32,6 +32,8 @@ class CodeFacts:
 Known = tuple[tuple[str, "int | None"], ...]
 """Locals that a loop does not assign and what they hold: small numbers that it is compiled for; None: some
 number from 1 to ``MOST_OF_SMALL``."""
+Order = tuple[tuple[str, str, int], ...]
+"""Locals that a loop does not assign: an int, and an array that is at least as long along an axis."""
 MOST_STEPS = 8
 MOST_OF_SMALL = 2**31 - 1
 _MOST_INSTRUCTIONS = 600

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..bytecode.loops import UNBOUND
 from .affine import Form
+from .ranges import NOTHING, Below
 
 Box = Callable[[Sequence[Any], "Objects"], Any]
 """Makes the Python object from the values of the parts and the objects of the run."""
@@ -445,10 +446,11 @@ Fact = Form | str
 class Value:
     """A value in generated code: C expressions for its parts, and what is known of it at compile time.
 
-    ``low`` and ``high`` bound an integer.
+    ``low`` and ``high`` bound an integer; ``below``: variables that keep their values, with numbers: it is
+    less than each plus its number (0: it is less, 1: it is not more).
     """
 
-    __slots__ = ("kind", "parts", "fact", "low", "high")
+    __slots__ = ("kind", "parts", "fact", "low", "high", "below")
 
     def __init__(
         self,
@@ -463,6 +465,7 @@ class Value:
         self.fact = fact
         self.low = low
         self.high = high
+        self.below: Below = NOTHING
 
     @property
     def text(self) -> str:
@@ -506,7 +509,9 @@ def held(kind: Kind, parts: tuple[str, ...], fact: Fact | None) -> Value:
 
 def moved(value: Value, parts: tuple[str, ...], fact: Fact | None) -> Value:
     """The same number in other variables, of which ``fact`` is known."""
-    return Value(value.kind, parts, fact, value.low, value.high)
+    found = Value(value.kind, parts, fact, value.low, value.high)
+    found.below = value.below
+    return found
 
 
 UNBOUND_VALUE = Value(UNBOUND_KIND, ())

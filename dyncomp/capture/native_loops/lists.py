@@ -34,14 +34,11 @@ from .kinds import (
 )
 from .walk import Stop
 
-_MADE = {
-    INT: "PyLong_FromLongLong", FLOAT: "PyFloat_FromDouble", BOOL: "PyBool_FromLong",
-    COMPLEX: "PyComplex_FromDoubles",
-}  # fmt: skip
+_MADE = {BOOL: "PyBool_FromLong", COMPLEX: "PyComplex_FromDoubles"}
 
-LAST = "v_$last"
-"""The variable with the number that was last replaced in a list: it is let go of with the next one, so that
-of two items that change places neither is made anew."""
+SPARE = "spare"
+"""The variable with the numbers that were last taken out of lists. They are let go of when others follow: of
+two items that change places neither is made anew; one that nobody else holds becomes the next new number."""
 GONE = 2
 """By so much a block ages where anything may have been let go of, or garbage is collected."""
 OTHER_ITEM = "an item of another type"
@@ -175,15 +172,25 @@ def _make(b: Block, value: Value) -> str:
         return made
     if kind.family == "numpy":
         found = _numpy_type(b, kind)
-        made = b.temp("char*", f"new_scalar({found})")
+        made = b.temp("char*", f"new_scalar(&{_spare(b)}, {found})")
+        b.age += GONE
         b.check(f"{made} != 0", "no memory")
         b.line(f"STORE({kind.parts[0][1]}, {made} + 16, {value.text});")
         return made
-    if kind not in _MADE:
+    if kind not in (INT, FLOAT, *_MADE):
         raise Stop(f"{kind} is put into a list")
-    made = b.temp("char*", f"{_MADE[kind]}({', '.join(value.parts)})")
+    if kind in (INT, FLOAT):
+        made = b.temp("char*", f"new_{kind.family}(&{_spare(b)}, {value.text})")
+        b.age += GONE
+    else:
+        made = b.temp("char*", f"{_MADE[kind]}({', '.join(value.parts)})")
     b.check(f"{made} != 0", "no memory")
     return made
+
+
+def _spare(b: Block) -> str:
+    b.walker.has_spare = True
+    return SPARE
 
 
 def _position(b: Block, value: Value, index: Value) -> str:
@@ -275,7 +282,7 @@ def store(b: Block, target: Value, index: Value, value: Value) -> None:
         b.line(f"Py_DecRef({old});")
         b.age += GONE
     else:
-        b.line(f"let_go_later(&{b.walker.variable(LAST, 'char*')}, {old});")
+        b.line(f"let_go_later(&{_spare(b)}, {old});")
         b.age += 1
 
 
@@ -304,9 +311,7 @@ def _append(b: Block, target: Value, value: Value) -> Value:
     made = _make(b, value)
     if target.kind.detail.item is None and b.scope.parent is None:
         _learn(b, target, value.kind)
-    b.line(f"if (unlikely(PyList_Append({target.parts[0]}, {made}))) {{ PyErr_Clear(); Py_DecRef({made});")
-    b.line(f"goto {b.leave_label('no memory')}; }}")
-    b.line(f"Py_DecRef({made});")
+    b.check(f"list_append({target.parts[0]}, {made})", "no memory")
     return NONE_VALUE
 
 
@@ -331,6 +336,9 @@ def _pop(b: Block, target: Value) -> Value:
     if item.family == "tuple" and b.scope.code.instructions[b.index + 1].op != "UNPACK_SEQUENCE":
         # one that only the list holds is as good as a new one; how many hold it is in the lower half
         b.check(f"(u32)LIST({held})->references == 1", "a tuple that others hold is taken off a list")
-    b.check(f"list_shrink({target.parts[0]}, {size}, {held})", "no memory")
+    if item.family == "tuple":
+        b.check(f"list_shrink({target.parts[0]}, {size}, {held}, 0)", "no memory")
+    else:
+        b.check(f"list_shrink({target.parts[0]}, {size}, {held}, &{_spare(b)})", "no memory")
     b.age += GONE
     return value

@@ -12,11 +12,22 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from ..bytecode.instr import CanonicalCode
 from ..bytecode.loop_find import Loop
 from ..bytecode.loops import UNBOUND
 from .block import PAUSED
-from .blocks import MOST_OF_SMALL, MOST_STEPS, Known, facts_of, known_limits, limit_names, makes_iterator
+from .blocks import (
+    MOST_OF_SMALL,
+    MOST_STEPS,
+    Known,
+    Order,
+    facts_of,
+    known_limits,
+    limit_names,
+    makes_iterator,
+)
 from .describe import CAN_ADVANCE, advance, describe, describe_iterator
 from .kinds import OPAQUE, Kind, Objects, is_plain_function
 from .lists import OTHER_ITEM
@@ -33,14 +44,17 @@ _MANY_OTHERS = 3  # items of other types
 _MOST_KNOWN = 2
 """For so many combinations of small numbers, that say how often inner loops run, is a loop compiled."""
 _MOST_FUNCTIONS = 4
-Key = tuple[int, tuple[Kind, ...], tuple[Kind, ...], Known]
+Key = tuple[int, tuple[Kind, ...], tuple[Kind, ...], Known, Order]
 
 
 class Program:
     """One compiled function and how it is called."""
 
-    def __init__(self, rendered: Rendered, stack: Sequence[Kind], address: int, known: Known = ()) -> None:
+    def __init__(
+        self, rendered: Rendered, stack: Sequence[Kind], address: int, known: Known = (), order: Order = ()
+    ) -> None:
         self.known = dict(known)
+        self.order = order
         self.rendered = rendered
         self.address = address
         self.stack_kinds = tuple(stack)
@@ -198,6 +212,7 @@ class NativeLoop:
         self._refusals: dict[Key, str] = {}
         self._all_known: list[Known] = []
         self._functions: list[Any] = []
+        self._orders: list[Order] = []
         self._all_small: list[frozenset[str]] = []
         self._other_items = 0
         self.is_stale = False
@@ -274,7 +289,8 @@ class NativeLoop:
                     kind, parts = self.subject.constant(value), ()
                 words += parts
                 group.append(kind)
-        key = (place, tuple(kinds[0]), tuple(kinds[1]), self._known(local))
+        known = self._known(local)
+        key = (place, tuple(kinds[0]), tuple(kinds[1]), known, self._order(local, dict(known)))
         programs = self._programs.setdefault(key, [])
         for program in programs:
             if program.is_valid():
@@ -312,6 +328,27 @@ class NativeLoop:
         self._all_small.append(found)
         return found
 
+    def _order(self, local: list[Any], known: dict[str, int | None]) -> Order:
+        """Which small numbers are sizes of arrays, or less; no more than those that were so before."""
+        if not known or (self._orders and not self._orders[-1]):
+            return ()
+        held = [(name, local[self._place_of[name]]) for name in self._kept]
+        arrays = [(name, value.shape) for name, value in held if type(value) is np.ndarray]
+        found = frozenset(
+            (number, array, axis)
+            for number, value in held
+            if number in known
+            for array, shape in arrays
+            for axis, size in enumerate(shape)
+            if value <= size
+        )
+        for order in self._orders:
+            if found.issuperset(order):
+                return order
+        both = found.intersection(*self._orders) if len(self._orders) < _MOST_KNOWN else frozenset[Any]()
+        self._orders.append(tuple(sorted(both)))
+        return self._orders[-1]
+
     def _known_numbers(self, local: list[Any]) -> Known:
         if not self._limits:
             return ()
@@ -323,11 +360,11 @@ class NativeLoop:
         return found if found in self._all_known else ()
 
     def _rendered(
-        self, place: int, stack: tuple[Kind, ...], local: dict[str, Kind], known: Known
+        self, place: int, stack: tuple[Kind, ...], local: dict[str, Kind], known: Known, order: Order
     ) -> Rendered:
         while True:
             try:
-                return render(self.subject, place, stack, local, self._symbol, self.title, known)
+                return render(self.subject, place, stack, local, self._symbol, self.title, known, order)
             except HeldTooShort:
                 self.subject.makes_arrays = False
             except TooLarge:
@@ -336,7 +373,7 @@ class NativeLoop:
                 self.subject.unrolls = False
 
     def _compile(self, key: Key) -> Program | None:
-        place, stack, kinds, known = key
+        place, stack, kinds, known, order = key
         programs = self._programs[key]
         if key in self._refusals or len(programs) >= MOST_PROGRAMS:
             self.problem = self._refusals.get(key, "functions and variables that it uses keep changing")
@@ -344,13 +381,13 @@ class NativeLoop:
         start = time.perf_counter()
         local = {self.names[k]: kind for k, kind in zip(self.read, kinds)}
         try:
-            rendered = self._rendered(place, stack, local, known)
+            rendered = self._rendered(place, stack, local, known, order)
         except TooLarge:
             return self._refuse(key, "it has too many blocks")
         if not rendered.goes_round:
             reasons = [leave.reason for leave in rendered.leaves if leave.reason]
             return self._refuse(key, reasons[0] if reasons else "it does not go round")
-        program = Program(rendered, stack, self.build(rendered.source, rendered.symbol), known)
+        program = Program(rendered, stack, self.build(rendered.source, rendered.symbol), known, order)
         programs.append(program)
         if self.record is not None:
             self.record.versions += 1

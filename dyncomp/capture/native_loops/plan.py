@@ -40,6 +40,9 @@ def make_plan(
             number = program.known[slot]
             first, last = (1, MOST_OF_SMALL) if number is None else (number, number)
             inputs[place] = (places[place], "k", None, first, last, 0, 0)
+    for less, array, axis in program.order:
+        at = [depth + native.names.index(name) for name in (less, array)]
+        inputs.append((at[0], "q", None, at[1], axis, 0, 0))
     known = tuple([found for found in inputs if found is not None])
     if len(known) < len(inputs):
         return None

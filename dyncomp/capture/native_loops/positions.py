@@ -21,9 +21,13 @@ def position(b: Block, value: Value, size: str, axis: int, index: Value) -> str:
         return number.text
     text = number.text
     low, high = bounds(number)
+    if low >= 0 and b.is_below(number, size):
+        return text
     if high < 0:
         text = b.temp("i64", f"{text} + {size}")
     elif low < 0:
         text = b.temp("i64", f"{text} < 0 ? {text} + {size} : {text}")
     b.check(f"(u64){text} < (u64){size}", "an index out of range")
+    if low >= 0:
+        b.note_below(number, size, 0)
     return text

@@ -8,13 +8,18 @@ does.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 Interval = tuple[int, int]
+Below = Mapping[str, int]
+"""Less than which variables an int is: than each and its number together."""
+NOTHING: Below = {}
+Known = tuple[Interval, Below]
 LEAST, GREATEST = -(2**63), 2**63 - 1
 ALL: Interval = (LEAST, GREATEST)
 _LOWS = (1, 0, -1, -(2**8), -(2**31), -(2**32), -(2**40), -(2**53), -(2**62), LEAST)
 _HIGHS = (255, 2**31, 2**32, 2**40, 2**53, 2**62, GREATEST)
+_FAR = 2**20
 _MOST_VISITS = 6
 """So often is a block looked at again before what still grows is taken to be any int."""
 
@@ -26,20 +31,20 @@ class Ranges:
         self.is_final = False
         self.has_failed = False
         """Whether the final walk came to a block with more than was taken for granted."""
-        self._known: dict[Hashable, tuple[Interval, ...]] = {}
+        self._known: dict[Hashable, tuple[Known, ...]] = {}
         self._visits: dict[Hashable, int] = {}
 
-    def begin(self, key: Hashable, found: Sequence[Interval]) -> tuple[Interval, ...]:
+    def begin(self, key: Hashable, found: Sequence[Known]) -> tuple[Known, ...]:
         """What the version is to be made with that is first reached with ``found``."""
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = tuple(map(_rounded, found))
+            known = self._known[key] = tuple([(_rounded(interval), below) for interval, below in found])
         elif not _all_within(found, known):
             self.grow(key, found)
             known = self._known[key]
         return known
 
-    def grow(self, key: Hashable, found: Sequence[Interval]) -> bool:
+    def grow(self, key: Hashable, found: Sequence[Known]) -> bool:
         """It is reached with ``found`` again: whether that is more than was taken for granted."""
         known = self._known[key]
         if _all_within(found, known):
@@ -48,10 +53,10 @@ class Ranges:
             self.has_failed = True
         visits = self._visits[key] = self._visits.get(key, 0) + 1
         join = _widest if visits > _MOST_VISITS else _joined
-        self._known[key] = tuple(map(join, known, found))
+        self._known[key] = tuple([(join(a, b), _both(x, y)) for (a, x), (b, y) in zip(known, found)])
         return True
 
-    def known(self, key: Hashable) -> tuple[Interval, ...]:
+    def known(self, key: Hashable) -> tuple[Known, ...]:
         return self._known[key]
 
 
@@ -70,14 +75,27 @@ def _widest(x: Interval, y: Interval) -> Interval:
     return x[0] if y[0] >= x[0] else LEAST, x[1] if y[1] <= x[1] else GREATEST
 
 
-def _all_within(found: Sequence[Interval], known: Sequence[Interval]) -> bool:
-    return all(low <= a and b <= high for (a, b), (low, high) in zip(found, known))
+def _both(known: Below, found: Below) -> Below:
+    """What still holds."""
+    return {text: more for text, more in known.items() if text in found and found[text] <= more}
+
+
+def _all_within(found: Sequence[Known], known: Sequence[Known]) -> bool:
+    for ((a, b), below), ((low, high), held) in zip(found, known):
+        if a < low or b > high or len(_both(held, below)) < len(held):
+            return False
+    return True
+
+
+def raised(below: Below, by: int) -> Below:
+    """What a number is less than that is greater by this."""
+    return {text: more + by for text, more in below.items()} if abs(by) < _FAR else NOTHING
 
 
 def compared(op: str, x: Interval, y: Interval) -> bool | None:
     """What ``x op y`` is for all numbers of two intervals, if it is the same."""
-    if op in _NEGATED and op not in ("<", "==", ">"):
-        found = compared(_NEGATED[op], x, y)
+    if op in NEGATED and op not in ("<", "==", ">"):
+        found = compared(NEGATED[op], x, y)
         return None if found is None else not found
     if op == ">":
         return compared("<", y, x)
@@ -90,13 +108,13 @@ def compared(op: str, x: Interval, y: Interval) -> bool | None:
     return False if x[0] >= y[1] else None
 
 
-_NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 
 def narrowed(op: str, x: Interval, y: Interval, holds: bool) -> tuple[Interval, Interval]:
     """The intervals where ``x op y`` holds, or does not; the same ones where that is never so."""
     if not holds:
-        op = _NEGATED[op]
+        op = NEGATED[op]
     if op in (">", ">="):
         y, x = _narrowed("<" if op == ">" else "<=", y, x)
         return x, y

@@ -9,8 +9,8 @@ from ..pyver.tables import INTS_HAVE_TAGS
 from . import arrays, complexes, control, creation, draws, lists, slices
 from .affine import Form
 from .block import HARD_BUDGET, SOFT_BUDGET, walk_all
-from .blocks import MOST_OF_SMALL, Known
-from .kinds import LARGEST_AXIS, Kind, Value
+from .blocks import MOST_OF_SMALL, Known, Order
+from .kinds import INT, LARGEST_AXIS, Kind, Value
 from .ranges import Ranges
 from .walk import FIRST_TAG, Assumption, HeldTooShort, Leave, Subject, TooLarge, Version, Walker, clean, put
 
@@ -24,7 +24,7 @@ union Word { i64 i; double d; };
 template <typename T> struct Unaligned { T value; } __attribute__((packed, may_alias));
 #define LOAD(T, p) (((const Unaligned<T>*)(p))->value)
 #define STORE(T, p, v) (((Unaligned<T>*)(p))->value = (v))
-#define unlikely(c) __builtin_expect(!!(c), 0)
+#define unlikely(c) __builtin_expect_with_probability(!!(c), 0, 1.0)
 #define is_finite(x) __builtin_isfinite(x)
 /* gcc 12 joins products to sums and differences in turn (vfmaddsub), whatever -ffp-contract says. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
@@ -96,12 +96,6 @@ static char* member(const char* of, const char* name) {
   if (module) Py_DecRef(module);
   return found;
 }
-static char* new_scalar(char* type) {
-  char* (*allocate)(char*, i64) = (char* (*)(char*, i64))PyType_GetSlot(type, 47); /* tp_alloc */
-  char* made = allocate(type, 0);
-  if (!made) PyErr_Clear();
-  return made;
-}
 /* Whether a number is among the ints of a list; false where an item is something else. */
 static bool list_has_int(char* list, i64 wanted, bool* found) {
   *found = false;
@@ -115,19 +109,78 @@ static bool list_has_int(char* list, i64 wanted, bool* found) {
   return true;
 }
 /* What is replaced: see lists.py. */
-static inline void let_go_later(char** last, char* item) {
-  if (*last) Py_DecRef(*last);
-  *last = item;
+struct Spare { char* items[4]; u32 at; };
+static inline void let_go_later(Spare* spare, char* item) {
+  char** place = &spare->items[++spare->at & 3];
+  if (*place) Py_DecRef(*place);
+  *place = item;
+}
+static void let_go(Spare* spare) {
+  for (int k = 0; k < 4; k++)
+    if (spare->items[k]) Py_DecRef(spare->items[k]);
+}
+/* The number that was let go of last, if it has this type and nobody else holds it: how many do is in the
+   lower half. */
+static inline char* only_spare(Spare* spare, char* type) {
+  char* item = spare->items[spare->at & 3];
+  return item && TYPE(item) == type && LOAD(u32, item) == 1 ? item : 0;
+}
+static inline char* taken(Spare* spare) {
+  char* item = spare->items[spare->at & 3];
+  spare->items[spare->at-- & 3] = 0;
+  return item;
+}
+static inline char* new_float(Spare* spare, double value) {
+  char* item = only_spare(spare, &PyFloat_Type);
+  if (!item) return PyFloat_FromDouble(value);
+  STORE(double, item + 16, value);
+  return taken(spare);
+}
+/* The ints from -5 to 256 are there once. */
+static inline char* new_int(Spare* spare, i64 value) {
+  char* item = only_spare(spare, &PyLong_Type);
+  if (item && (u64)value + 5 > 261) {
+    u64 size = value < 0 ? -(u64)value : value;
+    i64 head = LOAD(i64, item + 16), digits = 1 + (size >> 30 != 0);
+    i64 room = TAGGED ? head >> 3 : head < 0 ? -head : head;
+    if (digits <= room && size >> 60 == 0) {
+      STORE(i64, item + 16, TAGGED ? digits << 3 | (value < 0) << 1 : value < 0 ? -digits : digits);
+      STORE(u32, item + 24, (u32)(size & 0x3fffffff));
+      if (digits > 1) STORE(u32, item + 28, (u32)(size >> 30));
+      return taken(spare);
+    }
+  }
+  return PyLong_FromLongLong(value);
+}
+static char* new_scalar(Spare* spare, char* type) {
+  if (only_spare(spare, type)) return taken(spare);
+  char* (*allocate)(char*, i64) = (char* (*)(char*, i64))PyType_GetSlot(type, 47); /* tp_alloc */
+  char* made = allocate(type, 0);
+  if (!made) PyErr_Clear();
+  return made;
+}
+static inline bool list_append(char* list, char* item) {
+  i64 size = LIST(list)->size;
+  if (size < LIST(list)->allocated) {
+    LIST(list)->items[size] = item;
+    LIST(list)->size = size + 1;
+    return true;
+  }
+  int failed = PyList_Append(list, item);
+  if (failed) PyErr_Clear();
+  Py_DecRef(item);
+  return !failed;
 }
 /* Take off the last item: as list_resize does. */
-static inline bool list_shrink(char* list, i64 size, char* item) {
+static inline bool list_shrink(char* list, i64 size, char* item, Spare* spare) {
   if (size < LIST(list)->allocated >> 1) {
     if (!PyList_SetSlice(list, size, size + 1, 0)) return true;
     PyErr_Clear();
     return false;
   }
   LIST(list)->size = size;
-  Py_DecRef(item);
+  if (spare) let_go_later(spare, item);
+  else Py_DecRef(item);
   return true;
 }
 /* The whole part of a double, and whether it fits; the processor marks what does not by the least number. */
@@ -269,9 +322,10 @@ def render(
     symbol: str,
     title: str,
     known: Known = (),
+    order: Order = (),
 ) -> Rendered:
     """Compile the loop to C++ for an entry at ``place``. ``known``: what some of the ints in locals are."""
-    walker, held, env, first = _walked(subject, place, tuple(stack), local, known)
+    walker, held, env, first = _walked(subject, place, tuple(stack), local, known, order)
     if creation.lets_go_too_early(walker):
         raise HeldTooShort
     if walker.draws and walker.makes_tuples:
@@ -283,8 +337,8 @@ def render(
     outputs, writes, words = _outputs(walker, stack_words)
     owners = [creation.own_name(slot) for slot in walker.array_slots] if walker.makes_arrays else []
     writes += [f"out[{words + k}].i = (i64){name};" for k, name in enumerate(owners)]
-    if lists.LAST in walker.variables:
-        writes.append(f"if ({lists.LAST}) Py_DecRef({lists.LAST});")
+    if walker.has_spare:
+        writes.append(f"let_go(&{lists.SPARE});")
     owned = (words, len(owners))
     words += len(owners)
     for name in owners:
@@ -293,6 +347,7 @@ def render(
     text += [f"static char* {name};" for name in walker.members]
     text += [f'extern "C" i64 {symbol}(const Word* in, Word* out) {{']
     text += [f"  {line}" for line in _declarations(walker)]
+    text += [f"  Spare {lists.SPARE} = {{}};"] if walker.has_spare else []
     sizes = [size for value in env.values() if value.kind.family == "array" for size in arrays.sizes(value)]
     bounded = [f"if ((u64){size} > {LARGEST_AXIS}) __builtin_unreachable();" for size in sizes]
     text += [
@@ -327,7 +382,12 @@ def render(
 
 
 def _walked(
-    subject: Subject, place: int, stack: Sequence[Kind], local: Mapping[str, Kind], known: Known
+    subject: Subject,
+    place: int,
+    stack: Sequence[Kind],
+    local: Mapping[str, Kind],
+    known: Known,
+    order: Order,
 ) -> tuple[Walker, list[Value], dict[str, Value], str]:
     """A walk that knows between which numbers ints are; its stack and locals at the start, and how it is
     entered."""
@@ -341,12 +401,26 @@ def _walked(
                 env[name] = Value(env[name].kind, env[name].parts, None, 1, MOST_OF_SMALL)
             else:
                 env[name] = Value(env[name].kind, env[name].parts, Form((), number), number, number)
+        walker.fixed = _fixed(walker, env, order)
         first = control.begin(walker, place, held, env)
         walk_all(walker)
         if ranges.is_final and not ranges.has_failed:
             break
         ranges.is_final, ranges.has_failed = True, False
     return walker, held, env, first
+
+
+def _fixed(walker: Walker, env: Mapping[str, Value], order: Order) -> dict[str, list[str]]:
+    """The ints and the sizes of arrays in locals that are not assigned."""
+    kept = {slot: value for slot, value in env.items() if slot not in walker.root.facts.stored}
+    found: dict[str, list[str]] = {value.text: [] for value in kept.values() if value.kind == INT}
+    for value in kept.values():
+        if value.kind.family == "array":
+            found.update({size: [] for size in arrays.sizes(value)})
+    for number, array, axis in order:
+        size = arrays.sizes(kept[array])[axis] if kept[array].kind.family == "array" else ""
+        found.setdefault(size, []).append(kept[number].text)
+    return found
 
 
 def _found_member(variable: str, place: tuple[str, str]) -> str:

@@ -26,7 +26,7 @@ from .kinds import (
     held,
     moved,
 )
-from .ranges import GREATEST, LEAST, Interval, Ranges
+from .ranges import GREATEST, LEAST, Below, Interval, Ranges
 
 MOST_VERSIONS = 8
 _MOST_OF_FACTS = 2
@@ -169,6 +169,10 @@ class Walker:
         """Whether a local may let go of a list."""
         self.array_slots: dict[str, None] = {}
         """The locals that are given arrays or lists."""
+        self.fixed: dict[str, list[str]] = {}
+        """Variables that keep their values (ints, sizes of arrays), and those that are no more than each."""
+        self.has_spare = False
+        """Whether numbers that were taken out of lists are kept for a while."""
         self.draws = self.makes_tuples = False
         """Whether random numbers are drawn, and objects made that may set off the garbage collector."""
         self.members: dict[str, tuple[str, str]] = {}
@@ -285,8 +289,8 @@ class Walker:
             self.versions[key] = found
             self.work.append(found)
             if self.ranges is not None:
-                _take_for_granted(found, self.ranges.begin(key, _intervals(stack, kept)))
-        elif self.ranges is not None and self.ranges.grow(key, _intervals(stack, kept)):
+                _take_for_granted(found, self.ranges.begin(key, _known_of(stack, kept)))
+        elif self.ranges is not None and self.ranges.grow(key, _known_of(stack, kept)):
             _take_for_granted(found, self.ranges.known(key))
             if found not in self.work:
                 self.work.append(found)
@@ -341,12 +345,13 @@ def _ints(stack: Sequence[Value], env: dict[str, Value]) -> list[Value]:
     return [value for value in (*stack, *env.values()) if value.kind == INT]
 
 
-def _intervals(stack: Sequence[Value], env: dict[str, Value]) -> list[Interval]:
-    return [interval(value) for value in _ints(stack, env)]
+def _known_of(stack: Sequence[Value], env: dict[str, Value]) -> list[tuple[Interval, Below]]:
+    return [(interval(value), value.below) for value in _ints(stack, env)]
 
 
-def _take_for_granted(version: Version, known: Sequence[Interval]) -> None:
-    for value, (low, high) in zip(_ints(version.stack, version.env), known):
+def _take_for_granted(version: Version, known: Sequence[tuple[Interval, Below]]) -> None:
+    for value, ((low, high), below) in zip(_ints(version.stack, version.env), known):
+        value.below = below
         if not isinstance(value.fact, Form) or value.fact.terms:  # else it is one number
             value.low, value.high = low, high
 

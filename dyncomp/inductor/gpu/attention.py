@@ -62,9 +62,11 @@ HOPPER_NARROW_BLOCKS = (
     Block(128, 64, 4, 3),
     Block(128, 64, 8, 3),
     Block(64, 128, 4, 2, described=True),
+    Block(128, 128, 8, 2, described=True),
 )
 HOPPER_HALF_BLOCKS = (
     Block(128, 64, 8, 2, described=True),
+    Block(128, 128, 8, 2, described=True),
     Block(128, 128, 8, 3),
     Block(64, 64, 4, 3),
     Block(128, 64, 8, 3),

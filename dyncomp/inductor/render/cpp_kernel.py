@@ -32,8 +32,9 @@ ROWS_COST = 8
 _READING = ("load", "const", "axis", "symbol", "cast", "finish", "fetch")
 ASKING_STRIP = 256
 # Elementary functions are inlined where they are few and the kernel runs for longer than this on one core (a
-# fifth less run time, for about 20 ms of the compiler's time each, three times that for those with a guard).
-INLINE_NS = 250_000.0
+# tenth to a fifth less run time, for about 20 ms of the compiler's time each, three times that for those with
+# a guard: it pays after some 1,000 calls).
+INLINE_NS = 100_000.0
 INLINE_COST = 2
 # Bytes below which a copy is not worth a call.
 SHORT_COPY = 64
