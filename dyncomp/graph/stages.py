@@ -62,6 +62,8 @@ class _Levels:
         self.nodes = [self._earliest(node, new) for node, new in zip(graph.nodes, self.defining)]
         self.last = max(self.values.values(), default=0)
         self._delay()
+        self.spread = self._find_spread()
+        self.stages = [self._nodes_of(number) for number in range(self.last + 1)]
 
     def _earliest(self, node: Node, defining: bool) -> int:
         own = _symbols_of(node)
@@ -85,9 +87,37 @@ class _Levels:
             for var in node.inputs:
                 latest[var.name] = min(latest[var.name], self.nodes[position])
 
+    def _find_spread(self) -> dict[str, int]:
+        """Values that repeat what is in memory (a stride is zero), with the positions of the nodes that make
+        them: an array that a stage gives would have other strides, so each stage makes its own."""
+        found: dict[str, int] = {}
+        for position, node in enumerate(self.graph.nodes):
+            if not self.defining[position]:
+                found.update({v.name: position for v in node.outputs if _repeats(v)})
+        return found
+
+    def _nodes_of(self, number: int) -> tuple[Node, ...]:
+        """The nodes of a stage, with those that make what it reads and that repeats what is in memory."""
+        nodes = self.of_stage(number, False)
+        pending = [v for node in nodes for v in node.inputs]
+        if number == self.last:
+            pending += _final_values(self.graph)
+        more: set[int] = set()
+        while pending:
+            position = self.spread.get(pending.pop().name)
+            if position is not None and position not in more:
+                more.add(position)
+                pending += self.graph.nodes[position].inputs
+        own = {id(node) for node in nodes}
+        return tuple(node for k, node in enumerate(self.graph.nodes) if k in more or id(node) in own)
+
     def of_stage(self, number: int, defining: bool) -> tuple[Node, ...]:
         rows = zip(self.graph.nodes, self.nodes, self.defining)
         return tuple(node for node, level, new in rows if level == number and new == defining)
+
+
+def _repeats(var: Var) -> bool:
+    return any(type(step) is int and step == 0 for step in var.type.strides)
 
 
 def _symbols_of(node: Node) -> set[str]:
@@ -111,8 +141,8 @@ def _collect(value: Any, found: set[str]) -> None:
 
 def _stage(levels: _Levels, number: int) -> Stage:
     graph = levels.graph
-    nodes = levels.of_stage(number, False)
     last = number == levels.last
+    nodes = levels.stages[number]
     inputs = {v.name for v in graph.input_vars}
     made = {v.name for node in nodes for v in node.outputs}
     wanted = {v.name: v for node in nodes for v in node.inputs}
@@ -151,8 +181,11 @@ def _output(levels: _Levels, var: Var) -> GraphOutput:
 def _given(levels: _Levels, number: int, made: set[str]) -> list[Var]:
     """What later stages, and the nodes that run after this one, use of it."""
     found: dict[str, Var] = {}
-    for node, level, defining in zip(levels.graph.nodes, levels.nodes, levels.defining):
-        if level > number or (level == number and defining):
-            found.update({v.name: v for v in node.inputs if v.name in made})
-    found.update({v.name: v for v in _final_values(levels.graph) if v.name in made})
+    for stage in range(number, levels.last + 1):
+        nodes = levels.stages[stage] if stage > number else ()
+        own = {v.name for node in nodes for v in node.outputs}
+        used = [v for node in (*nodes, *levels.of_stage(stage, True)) for v in node.inputs]
+        if stage == levels.last:
+            used += _final_values(levels.graph)
+        found.update({v.name: v for v in used if v.name in made - own})
     return list(found.values())

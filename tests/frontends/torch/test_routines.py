@@ -125,3 +125,22 @@ def test_fields_of_named_results_from_before_a_break():
 
     x = torch.randn(3, 4)
     same(dyncomp.compile(fields, backend="eager")(x), fields(x), "fields")
+
+
+def test_constants_of_several_stages():
+    """What repeats a number in memory is made in each stage of a graph: an array that one gave had other
+    strides than the next expected, so that every call raised and the original ran."""
+    norms = [torch.nn.BatchNorm2d(6).eval() for _ in range(3)]
+
+    def program(x):
+        for norm, scale in zip(norms, (2.0, 0.5, 2.0)):
+            x = norm(F.interpolate(x, scale_factor=scale, mode="bilinear"))
+        return x
+
+    compiled = dyncomp.compile(program)
+    dyncomp.reset()
+    with torch.no_grad():
+        for number in (2, 2, 3, 1, 4):
+            x = torch.randn(number, 6, 8, 8)
+            torch.testing.assert_close(compiled(x), program(x))
+    assert dyncomp.stats()["fallbacks"] == 0
