@@ -281,7 +281,7 @@ class LoopPlan:
         words: int,
         unbound: Any,
         inputs: tuple[tuple[int, str, Any, int, int, int, int], ...],
-        assumptions: tuple[tuple[Any, str, Any], ...],
+        assumptions: tuple[tuple[Any, str | int, Any], ...],
         outputs: tuple[tuple[int, int, tuple[tuple[str, int, int], ...]], ...],
         leaves: tuple[tuple[int, int], ...],
         owned_at: int,

@@ -341,6 +341,46 @@ def test_reset_lets_go_of_everything():
     assert graphs(compiled.config.records) == 2
 
 
+def total_of(n, function):
+    total = 0.0
+    for i in range(n):
+        total += function(i)
+    return total
+
+
+def adder(factor, held):
+    return lambda i: i * factor
+
+
+def adder_of_adder(factor, held):
+    inner = adder(factor, held)
+    return lambda i: inner(i) + 1
+
+
+def with_default(factor, held):
+    return lambda i, default=held: i * factor
+
+
+def with_array(factor, held):
+    return lambda i: i * held[0]
+
+
+@pytest.mark.parametrize("make", [adder, adder_of_adder, with_default, with_array])
+def test_loops_keep_no_function_that_they_are_given(make):
+    compiled = dyncomp.compile(total_of, options={"native_loop_us": 0, "debug_verify": True})
+    alive = []
+    for k in range(6):
+        held = array() + 1
+        function = make(k + 0.5, held)
+        alive += [weakref.ref(function), weakref.ref(held)]
+        for _ in range(3):
+            assert compiled(100, function) == total_of(100, function)
+        del function, held
+    assert [ref for ref in alive if ref() is not None] == []
+    if make in (adder, adder_of_adder):
+        assert any(record.is_native for record in compiled.config.records.native_loops)
+
+
 # -- the budget ----------------------------------------------------------------------------------------
 def per_length(x, items):
     return x * len(items)

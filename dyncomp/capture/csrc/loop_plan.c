@@ -66,7 +66,11 @@ read_all(LoopPlan *self)
     }
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(self->assumptions); k++) {
         PyObject *holder, *name, *found;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(self->assumptions, k), "OUO", &holder, &name, &found)) {
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(self->assumptions, k), "OOO", &holder, &name, &found)) {
+            return false;
+        }
+        if (!PyUnicode_Check(name) && !PyLong_CheckExact(name)) {
+            PyErr_SetString(PyExc_TypeError, "an assumption needs the name of a variable or the number of a cell");
             return false;
         }
     }
@@ -344,6 +348,18 @@ text_enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
     return at + 3;
 }
 
+/* The object of a weak reference, or the object itself where it is none (see native_loops/references.py); NULL
+   when it is gone. Borrowed: it is only compared, or something else holds it. */
+static PyObject *
+referent(PyObject *reference)
+{
+    if (!PyWeakref_CheckRefExact(reference)) {
+        return reference;
+    }
+    PyObject *found = ((PyWeakReference *)reference)->wr_object;
+    return found == Py_None ? NULL : found;
+}
+
 /* Write the words of a value; where the next one's go, or NULL where it is of another kind. */
 static Word *
 enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
@@ -376,7 +392,7 @@ enters(PyObject *value, const Input *in, Py_ssize_t number, Word *at)
         return at + 1;
     case 'n': return value == Py_None ? at : NULL;
     case 'u': /* one object */
-        return value == in->object ? at : NULL;
+        return value == referent(in->object) ? at : NULL;
     case 'o':
         if ((PyObject *)Py_TYPE(value) != in->object) {
             return NULL;
@@ -438,12 +454,29 @@ is_member(PyObject *dict, PyObject *name, PyObject *found, bool or_builtin)
     return value == found;
 }
 
+/* Whether a function's cell holds an object. */
+static bool
+is_in_cell(PyObject *function, Py_ssize_t number, PyObject *found)
+{
+    PyObject *closure = PyFunction_Check(function) ? PyFunction_GET_CLOSURE(function) : NULL;
+    return closure != NULL && number >= 0 && number < PyTuple_GET_SIZE(closure)
+           && PyCell_GET(PyTuple_GET_ITEM(closure, number)) == found;
+}
+
 /* Whether what was looked up when the loop was compiled is what is found now. */
 static bool
 holds(PyObject *assumption)
 {
     PyObject *holder = PyTuple_GET_ITEM(assumption, 0), *name = PyTuple_GET_ITEM(assumption, 1);
     PyObject *found = PyTuple_GET_ITEM(assumption, 2);
+    holder = referent(holder);
+    found = referent(found);
+    if (holder == NULL || found == NULL) {
+        return false;
+    }
+    if (PyLong_CheckExact(name)) {
+        return is_in_cell(holder, PyLong_AsSsize_t(name), found);
+    }
     if (PyFunction_Check(holder)) {
         PyFunctionObject *function = (PyFunctionObject *)holder;
         PyObject *defaults = function->func_defaults == NULL ? Py_None : function->func_defaults;
@@ -451,9 +484,6 @@ holds(PyObject *assumption)
             return function->func_code == found;
         }
         return PyUnicode_CompareWithASCIIString(name, "__defaults__") == 0 && defaults == found;
-    }
-    if (PyCell_Check(holder)) {
-        return PyCell_GET(holder) == found;
     }
     if (PyDict_Check(holder)) {
         return is_member(holder, name, found, true);

@@ -33,6 +33,7 @@ from .kinds import (
     progress,
     range_kind,
 )
+from .references import is_let_go
 from .walk import Scope, Stop, int_literal
 
 Answer = Callable[[Block, list[Value]], Value]
@@ -115,7 +116,7 @@ def _inline(
         scope = scope.parent
     if depth > _DEEPEST or function.__kwdefaults__ or code.co_kwonlyargcount:
         raise Stop(f"a call of {code.co_name}")
-    if code.co_flags & ~_PLAIN_FLAGS or code.co_cellvars:
+    if code.co_flags & ~_PLAIN_FLAGS or code.co_cellvars or not is_let_go(function.__defaults__):
         raise Stop(f"a call of {code.co_name}")
     given = _bind(b, function, args, names)
     inner = _scope_of(b, function, len(b.stack) - taken)
@@ -165,8 +166,7 @@ def _scope_of(b: Block, function: types.FunctionType, base: int) -> Scope:
 
     def make(number: int) -> Scope:
         facts = facts_of(canonical, -1, b.walker.subject.unrolls)
-        cells = dict(zip(code.co_freevars, function.__closure__ or ()))
-        return Scope(number, canonical, facts, function.__globals__, parent, return_at, base, cells)
+        return Scope(number, canonical, facts, function.__globals__, parent, return_at, base, function)
 
     return b.walker.new_scope((parent.number, b.index, b.walker.subject.number_of(function)), make)
 

@@ -28,6 +28,7 @@ from .kinds import (
     iter_kind,
     named,
 )
+from .references import is_let_go
 from .walk import TAG_UNBOUND, Stop, Version, Walker, clean, int_literal
 
 
@@ -74,13 +75,14 @@ def _load_deref(b: Block, instr: Instr) -> None:
     if b.scope.parent is None:
         b.push(b.load(instr.arg))
         return
-    cell = b.scope.cells[instr.arg]
+    function = b.scope.function
+    assert function is not None
+    number = function.__code__.co_freevars.index(instr.arg)
     try:
-        found = cell.cell_contents
+        found = (function.__closure__ or ())[number].cell_contents
     except ValueError as error:
         raise Stop(f"{instr.arg} has no value") from error
-    b.walker.assume(cell, "cell_contents", found)
-    b.push(_global(b, found, instr.arg))
+    b.push(_looked_up(b, function, number, found, instr.arg))
 
 
 @handles("STORE_FAST")
@@ -147,8 +149,14 @@ def _load_global(b: Block, instr: Instr) -> None:
         found = vars(builtins).get(name, b)
         if found is b:
             raise Stop(f"{name} is not defined")
-    b.walker.assume(namespace, name, found)
-    b.push(_global(b, found, name))
+    b.push(_looked_up(b, namespace, name, found, name))
+
+
+def _looked_up(b: Block, holder: Any, key: str | int, found: Any, name: str) -> Value:
+    if not is_let_go(found):
+        raise Stop(f"the variable {name}")
+    b.walker.assume(holder, key, found)
+    return _global(b, found, name)
 
 
 def _global(b: Block, found: Any, name: str) -> Value:
@@ -166,8 +174,7 @@ def _load_attr(b: Block, instr: Instr) -> None:
         found = vars(holder).get(instr.arg, b)
         if found is b or not issubclass(type(holder), types.ModuleType):
             raise Stop(f"the attribute {instr.arg}")
-        b.walker.assume(holder, instr.arg, found)
-        b.push(_global(b, found, instr.arg))
+        b.push(_looked_up(b, holder, instr.arg, found, instr.arg))
         return
     b.push(arrays.attribute(b, value, instr.arg))
 

@@ -17,6 +17,7 @@ import numpy as np
 from ..bytecode.loops import UNBOUND
 from .affine import Form
 from .ranges import NOTHING, Below
+from .references import refer, referent
 
 Box = Callable[[Sequence[Any], "Objects"], Any]
 """Makes the Python object from the values of the parts and the objects of the run."""
@@ -410,9 +411,27 @@ def generator_kind(of: type) -> Kind:
     return Kind("generator", f"rng{of.__name__}", (("_p", "char*"), ("_id", "i64")), _made_at_entry, of)
 
 
+class ConstantKind(Kind):
+    """The kind of a single object, which it refers to weakly where it can (``references``)."""
+
+    __slots__ = ("reference",)
+
+    def __init__(self, number: int, value: Any) -> None:
+        super().__init__("constant", f"k{number}", (), lambda values, objects: objects.constants[number])
+        self.reference = refer(value)
+
+    @property
+    def detail(self) -> Any:
+        return referent(self.reference)
+
+    @detail.setter
+    def detail(self, value: Any) -> None:
+        """What all kinds have; ``reference`` stands for it here."""
+
+
 def constant_kind(number: int, value: Any) -> Kind:
     """An object known when the loop is compiled: constant ``number`` of the loop."""
-    return Kind("constant", f"k{number}", (), lambda values, objects: objects.constants[number], value)
+    return ConstantKind(number, value)
 
 
 def method_kind(array: Kind, name: str) -> Kind:

@@ -31,6 +31,7 @@ from .blocks import (
 from .describe import CAN_ADVANCE, advance, describe, describe_iterator
 from .kinds import OPAQUE, Kind, Objects, is_plain_function
 from .lists import OTHER_ITEM
+from .references import References, referent
 from .render import Rendered, render
 from .walk import FIRST_TAG, TAG_UNBOUND, Assumption, HeldTooShort, Leave, Subject, TooLarge
 
@@ -85,6 +86,7 @@ class Run:
         buffer: Any,
         given: list[Any],
         local: list[Any],
+        constants: Sequence[Any],
         is_fresh: bool = True,
         releases: bool = True,
     ) -> None:
@@ -94,6 +96,8 @@ class Run:
         self.releases = releases
         self.given = given
         self.local = local
+        self.constants = tuple(constants)
+        """They are referred to weakly elsewhere: a signal handler may let go of one during the run."""
         self.found: tuple[int, list[Any], list[Any]] | None = None
 
     def call(self) -> None:
@@ -211,7 +215,7 @@ class NativeLoop:
         self._programs: dict[Key, list[Program]] = {}
         self._refusals: dict[Key, str] = {}
         self._all_known: list[Known] = []
-        self._functions: list[Any] = []
+        self._functions = References()
         self._orders: list[Order] = []
         self._all_small: list[frozenset[str]] = []
         self._other_items = 0
@@ -236,7 +240,7 @@ class NativeLoop:
             return None
         buffer = program.buffer_type()
         program.pack(buffer, 0, *words)
-        return Run(program, buffer, given, local, self._is_fresh)
+        return Run(program, buffer, given, local, self.subject.constants, self._is_fresh)
 
     def made(self, program: Program, words: bytes, values: Sequence[Any]) -> Run:
         """The run that a plan has made: its ``words`` and what it was given. C releases what it owns."""
@@ -244,7 +248,7 @@ class NativeLoop:
         local = list(values[depth:])
         given = [*values[:depth], *(local[k] for k in self.read)]
         buffer = program.buffer_type.from_buffer_copy(words)
-        return Run(program, buffer, given, local, self._is_fresh, releases=False)
+        return Run(program, buffer, given, local, self.subject.constants, self._is_fresh, releases=False)
 
     def execute(self, run: Run) -> None:
         run.call()
@@ -262,7 +266,7 @@ class NativeLoop:
             self.record.bailed[leave.reason] += 1
         if leave.reason.startswith(OTHER_ITEM):
             self._met_other_item()
-        place, stack, local = run.outcome(Objects(run.given, self.subject.constants), self._place_of)
+        place, stack, local = run.outcome(Objects(run.given, run.constants), self._place_of)
         return place, *stack, *local
 
     def _met_other_item(self) -> None:
@@ -302,7 +306,7 @@ class NativeLoop:
         """Whether it is one of the first functions that were given: the loop is compiled for each."""
         if not is_plain_function(value):
             return False
-        if any(known is value for known in self._functions):
+        if self._functions.number_of(value) is not None:
             return True
         if len(self._functions) < _MOST_FUNCTIONS:
             self._functions.append(value)
@@ -410,19 +414,21 @@ def _boxed(kinds: Sequence[Kind], parts: Sequence[Any], objects: Objects) -> lis
 
 
 def _distinct(assumptions: Sequence[Assumption]) -> tuple[Assumption, ...]:
-    return tuple({(id(a.holder), a.name): a for a in assumptions}.values())
+    return tuple({(id(referent(a.holder)), a.name): a for a in assumptions}.values())
 
 
 def _holds(assumption: Assumption) -> bool:
-    holder, name = assumption.holder, assumption.name
-    if type(holder) is types.FunctionType:
-        return getattr(holder, name) is assumption.found
-    if type(holder) is types.CellType:
+    holder, name, found = referent(assumption.holder), assumption.name, referent(assumption.found)
+    if holder is None or (found is None and assumption.found is not None):
+        return False  # they are gone
+    if isinstance(name, int):
         try:
-            return holder.cell_contents is assumption.found
+            return holder.__closure__[name].cell_contents is found
         except ValueError:  # it is empty
             return False
+    if type(holder) is types.FunctionType:
+        return getattr(holder, name) is found
     members = holder if isinstance(holder, dict) else vars(holder)
     if name in members:
-        return members[name] is assumption.found
-    return isinstance(holder, dict) and vars(builtins).get(name) is assumption.found
+        return members[name] is found
+    return isinstance(holder, dict) and vars(builtins).get(name) is found

@@ -14,7 +14,7 @@ from .._hook import LoopPlan
 from ..bytecode.loops import UNBOUND
 from .block import PAUSED
 from .blocks import MOST_OF_SMALL
-from .kinds import BOOL, BYTES, COMPLEX, FLOAT, INT, NONE, NP_COMPLEX, UNBOUND_KIND, Kind
+from .kinds import BOOL, BYTES, COMPLEX, FLOAT, INT, NONE, NP_COMPLEX, UNBOUND_KIND, ConstantKind, Kind
 from .walk import Leave
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def make_plan(
     if len(known) < len(inputs):
         return None
     assumptions = tuple((a.holder, a.name, a.found) for a in program.assumptions)
+    if any(isinstance(kind, ConstantKind) for output in program.outputs for kind, _, _ in output.places):
+        return None  # a signal handler may let go of the object before it is put into the local
     outputs = tuple([_output(native, program, name, depth) for name in changed])
     header = native.subject.loop.header
     forms = [(leave, _form(leave, kinds, header)) for leave in program.rendered.leaves]
@@ -59,13 +61,13 @@ def make_plan(
 def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
     """``None`` for what C does not know; of iterators it knows that of the loop itself, the first on the
     stack, which it moves on."""
-    detail = kind.detail
     if kind in _PLAIN:
         return place, _PLAIN[kind], None, 0, 0, 0, 0
-    if kind.family == "constant":
-        return place, "u", detail, 0, 0, 0, 0
+    if isinstance(kind, ConstantKind):
+        return place, "u", kind.reference, 0, 0, 0, 0
     if kind == UNBOUND_KIND:
         return place, "u", UNBOUND, 0, 0, 0, 0
+    detail = kind.detail
     if kind.family == "complex":
         is_numpy = kind == NP_COMPLEX
         return place, "z", detail.type if is_numpy else complex, int(is_numpy), 0, 0, 0

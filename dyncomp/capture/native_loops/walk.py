@@ -4,7 +4,7 @@ leave."""
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...dataclass import dataclass, field
@@ -27,6 +27,7 @@ from .kinds import (
     moved,
 )
 from .ranges import GREATEST, LEAST, Below, Interval, Ranges
+from .references import References, refer
 
 MOST_VERSIONS = 8
 _MOST_OF_FACTS = 2
@@ -48,8 +49,8 @@ class TooLarge(Exception):
 
 @dataclass(eq=False)
 class Scope:
-    """The function of the loop, or one that is inlined into it. ``base``: where its stack begins; ``cells``:
-    those of an inlined function by name."""
+    """The function of the loop, or one that is inlined into it. ``base``: where its stack begins;
+    ``function``: the one that is inlined."""
 
     number: int
     code: CanonicalCode
@@ -58,7 +59,7 @@ class Scope:
     parent: Scope | None = None
     return_at: int = -1
     base: int = 0
-    cells: Mapping[str, types.CellType] = field(default_factory=dict)
+    function: types.FunctionType | None = None
 
     def slot(self, name: str) -> str:
         return name if self.parent is None else f"{name}@{self.number}"
@@ -101,7 +102,7 @@ class Subject:
     code: CanonicalCode
     loop: Loop
     namespace: dict[str, Any]
-    constants: list[Any] = field(default_factory=list)
+    constants: References = field(default_factory=References)
     decoded: dict[types.CodeType, CanonicalCode] = field(default_factory=dict)
     unrolls: bool = True
     makes_arrays: bool = True
@@ -112,20 +113,19 @@ class Subject:
 
     def number_of(self, value: Any) -> int:
         """Which of the constants an object is."""
-        for number, known in enumerate(self.constants):
-            if known is value:
-                return number
-        self.constants.append(value)
-        return len(self.constants) - 1
+        known = self.constants.number_of(value)
+        return self.constants.append(value) if known is None else known
 
 
 @dataclass(frozen=True)
 class Assumption:
-    """What was looked up when the loop was compiled and is looked up again before it runs."""
+    """What was looked up when the loop was compiled and is looked up again before it runs. ``holder`` and
+    ``found`` are references (see ``refer``)."""
 
     holder: Any
-    """The namespace of a function, a module, a function or a cell."""
-    name: str
+    """The namespace of a function, a module or a function."""
+    name: str | int
+    """That of a variable or an attribute, or the number of a cell of the function."""
     found: Any
 
 
@@ -244,8 +244,8 @@ class Walker:
             return Value(kind, (*(p for i in items for p in i.parts), f"{~number}LL"))
         return Value(self.subject.constant(value), ())
 
-    def assume(self, holder: Any, name: str, found: Any) -> None:
-        self.assumptions.append(Assumption(holder, name, found))
+    def assume(self, holder: Any, name: str | int, found: Any) -> None:
+        self.assumptions.append(Assumption(refer(holder), name, refer(found)))
 
     # -- versions ---------------------------------------------------------------------------------------
     def version(

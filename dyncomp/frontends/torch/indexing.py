@@ -11,7 +11,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
 from ...symint import Dim
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, TraceContext, memory_of
 from ..numpy.index_parse import FULL, ArrayItem, MaskItem, SliceItem, Subscript, apply_basic, parse
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit
 from .data_dependent import by_mask
@@ -191,3 +191,11 @@ def index_add(
     checked = no_negative(tx, places.var, x.shape[axis])
     params: dict[str, Any] = {"dims": (axis,), "position": axis, "combine": "add"}
     return tensor(emit(tx, "index_put", x.var, values.var, checked, **params))
+
+
+@TABLE.method("index_add_")
+def index_add_(tx: TraceContext, self: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -> ArrayRef:
+    target = memory_of(tx.builder, need_tensor(self).var)
+    if target in [memory_of(tx.builder, need_tensor(given).var) for given in (index, source)]:
+        raise Unsupported("index_add_ with operands that share memory with the target")
+    return write(tx, self, index_add(tx, self, dim, index, source, alpha=alpha).var)

@@ -31,6 +31,7 @@ from .rules import RuleTable
 from .shape import cat, piece
 
 TABLE = RuleTable()
+_LARGEST_HALF = 65504.0
 
 
 # -- arithmetic -------------------------------------------------------------------------------
@@ -65,17 +66,29 @@ def arithmetic(tx: TraceContext, op: str, a: Any, b: Any, dtype: DType | None = 
 
 
 def _with_scaled(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any) -> Var:
-    """``op(a, b * alpha)``, halves rounded once."""
-    if alpha == 1 and isinstance(alpha, Number):
+    """``op(a, b * alpha)``; of halves alpha is one, and what comes of it is rounded once."""
+    if type(alpha) is int and alpha == 1:
         return arithmetic(tx, op, a, b)
     _needs_tensor(a, b)
     if not is_tensor(b):
         raise Unsupported("alpha with a number")
     common = result_type(a, b)
-    if common.is_bool or (common.is_integer and type(alpha) is not int):
+    if isinstance(alpha, bool) and not common.is_bool:
+        raise Unsupported("Boolean alpha only supported for Boolean results.")
+    if not common.is_float and not common.is_complex and not isinstance(alpha, int):
         raise Unsupported("For integral input tensors, argument alpha must not be a floating point number.")
-    wide = dtypes.float32 if common.is_float and common.itemsize == 2 else common
-    scaled = pointwise(tx, "multiply", to_var(tx, b, wide), to_var(tx, alpha, wide))
+    if type(alpha) in (bool, float) and alpha == 1:
+        return arithmetic(tx, op, a, b)
+    if common.is_bool:
+        raise Unsupported("alpha with bools")
+    if not common.is_float or common.itemsize > 2:
+        scaled = pointwise(tx, "multiply", to_var(tx, b, common), to_var(tx, alpha, common))
+        return pointwise(tx, op, to_var(tx, a, common), scaled)
+    if type(alpha) not in (int, float) or not abs(alpha) <= _LARGEST_HALF:
+        raise Unsupported("alpha that may be beyond the range of halves")
+    wide = dtypes.float32
+    factor = convert(tx, to_var(tx, alpha, common), wide)
+    scaled = pointwise(tx, "multiply", to_var(tx, b, wide), factor)
     return convert(tx, pointwise(tx, op, to_var(tx, a, wide), scaled), common)
 
 
