@@ -18,7 +18,7 @@ import numpy as np
 from ..device import CPU
 from ..dtypes import from_numpy
 from ..errors import Unsupported
-from ..frontends.base import ArrayRef, DrawingCall, memory_of
+from ..frontends.base import ArrayRef, DrawingCall, is_usual_size, memory_of
 from ..graph.ir import COPY, ArrayType, array_type
 from ..signals import is_from_handler
 from ..symint import Dim, SymInt, hint
@@ -38,6 +38,19 @@ GENERATORS = (np.random.Generator, np.random.RandomState)
 _SIZES_AS_ARGUMENTS = frozenset({"rand", "randn"})
 _REFUSED = frozenset({"random_integers", "tomaxint"})
 _LARGEST_POPULATION = 1 << 16
+# What takes any size, given numbers that it took at capture. Nothing else is sure not to raise.
+_OF_ANY_SIZE = frozenset(("random", "random_sample", "rand", "randn", "standard_normal", "normal", "uniform"))
+# The type of what these give depends on more than the types of their arguments, or they check what they drew.
+_OF_SEQUENCES = frozenset(
+    (
+        "choice",
+        "permutation",
+        "multinomial",
+        "dirichlet",
+        "multivariate_normal",
+        "multivariate_hypergeometric",
+    )
+)
 
 
 # -- NumPy's generators -------------------------------------------------------------------------------------
@@ -58,6 +71,9 @@ def _signatures(cls: type) -> dict[str, inspect.Signature]:
 def _reference(cls: type) -> Any:
     """A generator of ours, to see what methods give."""
     return cls(np.random.MT19937(0))
+
+
+_NOTHING, _FIRST = ConstValue(None), ConstValue(0)
 
 
 def is_generator(obj: Any) -> bool:
@@ -189,6 +205,7 @@ def draw_from(tracer: Tracer, owner: Value, name: str, args: list[Value], kwargs
     except TypeError as error:
         raise Break("would-raise", f"{name}: {error}") from None
     del bound["self"]
+    _refuse_places(name, bound)
     size = TupleValue(list(bound.pop("args", ()))) if name in _SIZES_AS_ARGUMENTS else bound.pop("size", None)
     if name == "permutation":
         size, bound = _size_of_permutation(bound)
@@ -198,13 +215,31 @@ def draw_from(tracer: Tracer, owner: Value, name: str, args: list[Value], kwargs
     found = _tried(cls, name, {key: _example(tracer, value) for key, value in bound.items()}, leading)
     is_number = type(found) in (bool, int, float)
     type_ = None if is_number else _type_of(found, leading)
+    if type_ is not None:
+        _check_device(tracer)
     fixed = tuple(_as_now(tracer, value) for value in given)
     draw = _new_draw(
         tracer, name, owner, keep, fixed, {key: _as_now(tracer, value) for key, value in named.items()}
     )
+    draw.may_raise = not _takes_any_size(name, bound, leading)
+    draw.may_fail_late = name in _OF_SEQUENCES
     if type_ is None:
         return NumberValue(found, (DrawnNumber(draw, type(found)),))
     return _input(tracer, draw, type_, type(found), "numpy", lambda: np.zeros(_hints(type_), found.dtype)[()])
+
+
+def _refuse_places(name: str, bound: dict[str, Any]) -> None:
+    """Nothing is drawn into an array of the program's, nor along an axis other than the first."""
+    if not _is_none(bound.get("out", _NOTHING)):
+        raise Break("unsupported-call", f"{name} with out=")
+    axis = bound.get("axis", _FIRST)
+    if name == "choice" and not (axis.is_const and type(axis.const) is int and axis.const == 0):
+        raise Break("unsupported-call", "a choice along another axis than the first")
+
+
+def _takes_any_size(name: str, bound: dict[str, Any], leading: tuple[Dim, ...] | None) -> bool:
+    plain = all(v.is_const and type(v.const) not in (tuple, list) for v in bound.values())
+    return name in _OF_ANY_SIZE and plain and is_usual_size(leading or ())
 
 
 def _hints(type_: ArrayType) -> tuple[int, ...]:
@@ -234,7 +269,9 @@ def _is_untouched(tracer: Tracer, value: Value) -> bool:
 
 
 def _example(tracer: Tracer, value: Value) -> Any:
-    return tracer.input_objects[value.ref.var.name] if isinstance(value, ArrayValue) else hint_of(value)
+    if isinstance(value, ArrayValue):
+        return tracer.input_objects[value.ref.var.name].copy(order="K")  # not the program's own
+    return hint_of(value)
 
 
 def _as_now(tracer: Tracer, value: Value) -> Any:
@@ -343,12 +380,15 @@ def _new_draw(
     return draw
 
 
+def _check_device(tracer: Tracer) -> None:
+    if tracer.builder.device not in (None, CPU):
+        raise Break("unsupported-call", "random numbers on the CPU beside arrays elsewhere")
+
+
 def _input(
     tracer: Tracer, draw: Draw, type_: ArrayType, pytype: type, frontend: str, example: Callable[[], Any]
 ) -> DrawnArrayValue:
-    """What is drawn as an input of the graph."""
-    if tracer.builder.device not in (None, CPU):
-        raise Break("unsupported-call", "random numbers on the CPU beside arrays elsewhere")
+    """What is drawn as an input of the graph. It does not break: the draw was noted."""
     tracer.assume_state(tracer.config.frontend_named(frontend))
     kind = "scalar" if issubclass(pytype, np.generic) else "array"
     var = tracer.builder.add_input(type_, kind, f"draw {draw.number}")
@@ -362,7 +402,9 @@ def _input(
 def drawn_array(tracer: Tracer, call: DrawingCall) -> ArrayRef:
     """What a function of a library draws, for one of its rules."""
     args, kwargs = (_argument(tracer, call.args), _argument(tracer, call.kwargs))
+    _check_device(tracer)
     draw = _new_draw(tracer, call.function, call.owner, call.keep, args, kwargs)
+    draw.may_raise = call.may_raise
     return _input(tracer, draw, call.result, call.pytype, call.frontend, call.example).ref
 
 

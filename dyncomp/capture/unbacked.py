@@ -21,6 +21,7 @@ from ..symint import SymInt
 from .breaks import BREAKS, Break
 from .values.array import ArrayValue
 from .values.base import LazyValue, Tracer, Value
+from .values.drawn import take_back
 from .values.number import ConstValue, SymIntValue
 from .values.seq import ListValue, SliceValue, TupleValue
 
@@ -170,14 +171,16 @@ def _known(builder: GraphBuilder, name: str, argument: Any) -> Any:
 
 def assuming(tracer: Tracer, run: Callable[[], Any]) -> Any:
     """Run a library's rule, which may take sizes that depend on the data to be as they usually are; what was
-    assumed by one that fails is forgotten."""
+    assumed by one that fails is forgotten, and what it drew."""
     env = tracer.env
     count = len(env.guards)
+    draws = len(tracer.draws)
     env.assuming = True
     try:
         return run()
     except Exception:
         env.forget(count)
+        take_back(tracer, draws)
         raise
     finally:
         env.assuming = False

@@ -6,6 +6,7 @@ finds a :class:`Rule` for a callable, method, attribute or operator, and rules e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
 from ..graph.ir import ArrayType, GraphBuilder, Ops, Var
-from ..symint import ShapeEnv
+from ..symint import Dim, ShapeEnv
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +239,20 @@ def memory_of(builder: GraphBuilder, var: Var) -> str:
     return var.name
 
 
+_MANY = 1 << 31
+
+
+def is_usual_size(shape: Sequence[Dim]) -> bool:
+    """Whether an array of these sizes can be made: they are known, not negative, and nothing overflows."""
+    return all(type(size) is int and size >= 0 for size in shape) and math.prod(shape) < _MANY
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawingCall:
     """A library's function that draws random numbers: ``function(*args, **kwargs)`` gives an array of this
     type (``result``) and looks at none. ``keep(kept, owner)`` notes the state of what it draws from: a pair
-    of a function and what that is given to put it back. ``example()``: an array like it."""
+    of a function and what that is given to put it back. ``example()``: an array like it. ``may_raise``:
+    unless that is known not to be."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -253,6 +263,7 @@ class DrawingCall:
     owner: Any
     keep: Callable[[list[Any], Any], None]
     example: Callable[[], Any]
+    may_raise: bool = True
 
 
 @dataclass

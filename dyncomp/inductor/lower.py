@@ -80,6 +80,7 @@ class Lowering(State):
         for var in node.outputs:
             self.values[var.name] = Value(var, node, position, kind, row, inputs)
         if isinstance(row.lower, opdef.Gather | opdef.Scatter):
+            _check_is_looked_at(row.lower, node)
             positions = _positions_read(row.lower, node)
             if positions not in self.checked:
                 self.checked.add(positions)
@@ -93,7 +94,7 @@ class Lowering(State):
 
     def _count_uses(self) -> None:
         for value in self.values.values():
-            if value.node is None or value.kind == "view":
+            if value.node is None or value.kind == "view" or self._is_empty(value):
                 continue
             for number, source in enumerate(value.inputs):
                 self._use(value, number, source)
@@ -142,8 +143,8 @@ class Lowering(State):
     def _lower(self, value: Value) -> None:
         if value.kind == "view":
             return
-        if value.points == 0 and self.is_static(value) and value.kind not in ("memory", "update"):
-            self._empty(value)
+        if self._is_empty(value):
+            self.give_memory(value)  # which nobody touches
             return
         if not value.uses and value.kind not in ("memory", "update"):
             if value.kind != "gather":
@@ -164,9 +165,9 @@ class Lowering(State):
         else:
             self._memory(value)
 
-    def _empty(self, value: Value) -> None:
-        """A value without elements: memory that nobody touches."""
-        self.give_memory(value)
+    def _is_empty(self, value: Value) -> bool:
+        """Whether a value has no elements, and nothing is computed for it."""
+        return value.points == 0 and self.is_static(value) and value.kind not in ("memory", "update")
 
     def _reduce(self, value: Value) -> None:
         (source,) = value.inputs
@@ -230,6 +231,13 @@ class Lowering(State):
     def _copy_out(self, number: int, value: Value) -> None:
         storage = self.output_storage(value, number)
         self.write(value, Place(storage, output_strides(value), 0), value.shape)
+
+
+def _check_is_looked_at(lower: opdef.Gather | opdef.Scatter, node: Node) -> None:
+    """Loops over elements that there are none of look at no positions: such a graph is interpreted."""
+    first = 2 if isinstance(lower, opdef.Scatter) else 1
+    if 0 in node.inputs[0].shape and all(0 not in var.shape for var in node.inputs[first:]):
+        raise LoweringError("positions in an array without elements")
 
 
 def _positions_read(lower: opdef.Gather | opdef.Scatter, node: Node) -> tuple[Any, ...]:

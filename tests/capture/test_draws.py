@@ -89,7 +89,7 @@ class Legacy:
 def observed(function, make, seed, x):
     rng = make(seed)
     found = call(function, (rng, x.copy()))
-    return found.kind, found.error, found.world[1:], rng.random(3), rng.normal(size=2)
+    return found.kind, found.error, found.world[0][1:], found.world[1:], rng.random(3), rng.normal(size=2)
 
 
 def compare(function, make, sizes=(6, 6, 8, 8, 6), backend="eager"):
@@ -292,3 +292,67 @@ def test_what_is_read_is_read_before_the_draws():
         difference = Difference(0.0)
         difference.walk(*outcomes, f"step {step}")
         assert not difference.found, difference.found
+
+
+def into(rng, x):
+    y = x + 1
+    rng.random(out=x)
+    return y, rng.standard_normal(len(x), np.float64, x), rng.random(2, out=None)
+
+
+def too_many(rng, x):
+    x += 1
+    drawn = rng.random(2)
+    try:
+        rng.choice(3, size=5, replace=False)
+    except ValueError:
+        drawn = drawn + 1
+    x *= 2
+    return drawn + x[:2], rng.normal()
+
+
+def raises_later(rng, x):
+    x += 1
+    drawn = rng.random(2)
+    x *= 2
+    return drawn + rng.choice(3, size=5, replace=False).sum() + x[:2]
+
+
+def seeded_wrongly(rng, x):
+    x += 1
+    return rng.random(2), np.random.default_rng(-1), x
+
+
+def along_columns(rng, x):
+    return rng.choice([[1, 2, 3], [4, 5, 6]], 5, axis=1) * x[0]
+
+
+@pytest.mark.parametrize("function", [into, too_many, raises_later, seeded_wrongly, along_columns])
+def test_what_is_left_to_the_program(function):
+    """Arrays that are drawn into, draws that raise at run time only, and choices along other axes."""
+    compare(function, np.random.default_rng, backend="inductor" if function is along_columns else "eager")
+
+
+def test_what_is_drawn_before_an_error():
+    """A ``RandomState`` has drawn by the time it finds that a covariance is none."""
+
+    def program(rng, cov, x):
+        return rng.multivariate_normal([0.0, 0.0], cov, 3, check_valid="raise") + x
+
+    fast = dyncomp.compile(program, backend="eager")
+    for cov in (np.eye(2), 2 * np.eye(2), np.array([[1.0, 2.0], [2.0, 1.0]])):
+        first, second = np.random.RandomState(3), np.random.RandomState(3)
+        expected, found = (call(f, (rng, cov, np.ones(2))) for f, rng in ((program, first), (fast, second)))
+        assert found.error == expected.error
+        assert first.rand() == second.rand()
+
+
+def test_what_cannot_fail_is_not_guarded():
+    """No state is noted where nothing behind the first draw can raise."""
+
+    def program(rng, x):
+        return x + rng.normal(0.0, 2.0, 3), rng.random((2, 2)), rng.standard_normal()
+
+    text = str(dyncomp.explain(program)(np.random.default_rng(0), np.ones(3)))
+    assert "random" in text
+    assert "kept" not in text

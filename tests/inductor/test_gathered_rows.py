@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -72,3 +73,22 @@ def test_positions_are_looked_at_outside_of_rows() -> None:
     (entry,) = report.entries
     source = entry.compiled.artifact.source  # type: ignore[union-attr]
     assert source.count("bad |= ") == 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda table, rows: table[rows] + 1,
+        lambda table, rows: table[rows],
+        lambda table, rows: np.take(table, rows, axis=0),
+        lambda table, rows: np.ones((50, 4))[rows][:, :0] + 1,
+        lambda table, rows: operator.setitem(table, rows, 1),
+    ],
+)
+def test_positions_where_there_are_no_elements(function: Any) -> None:
+    """Positions out of bounds raise though nothing is read or written at them."""
+    compiled = dyncomp.compile(function)
+    table = np.zeros((50, 0))
+    with pytest.raises(IndexError, match="index 50 is out of bounds"):
+        compiled(table, np.array([3, 50]))
+    np.testing.assert_equal(compiled(table, np.array([3, 49])), function(table, np.array([3, 49])))

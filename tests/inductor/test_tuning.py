@@ -230,3 +230,29 @@ def test_options() -> None:
         dyncomp.compile(scaled, options={"progress": "maybe"})
     with pytest.raises(ValueError, match="must not be negative"):
         dyncomp.compile(scaled, options={"tuning_seconds": -1.0})
+
+
+def test_functions_are_tried_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual: list[str] = []
+    inlined: list[str] = []
+    fastest, make = autotune.Tuner.fastest, autotune.Tuner._made
+
+    def remember_usual(tuner: autotune.Tuner, default: forms.Made, examples: Any) -> forms.Made:
+        usual.append(default.source)
+        return fastest(tuner, default, examples)
+
+    def remember_inlined(tuner: autotune.Tuner, form: forms.Form) -> forms.Made | None:
+        made = make(tuner, form)
+        if made is not None and form.inlined:
+            inlined.append(made.source)
+        return made
+
+    monkeypatch.setattr(autotune.Tuner, "fastest", remember_usual)
+    monkeypatch.setattr(autotune.Tuner, "_made", remember_inlined)
+    x = np.linspace(-1.0, 1.0, 99)
+    out = dyncomp.compile(lambda x: np.exp(np.sin(x)), mode="max-autotune")(x)
+    np.testing.assert_allclose(out, np.exp(np.sin(x)), rtol=1e-15)
+    assert "dcv_sin_f64" in usual[0]
+    assert "dcv_" not in inlined[0]
+    dyncomp.compile(lambda x: x * 2.0 + 1.0, mode="max-autotune")(x)
+    assert inlined[-1] == usual[-1]

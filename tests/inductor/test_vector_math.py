@@ -13,7 +13,6 @@ import dyncomp
 import dyncomp.inductor.compile as inductor
 from dyncomp.dtypes import float16, float32, float64, int8
 from dyncomp.inductor import launch
-from dyncomp.inductor.autotune import Tuner
 from dyncomp.inductor.loopir import Axis, Buffer, Index, Kernel, Stmt
 from dyncomp.inductor.render import cpp_kernel
 from dyncomp.inductor.render.sections import vector_declaration, vector_functions
@@ -158,31 +157,6 @@ def test_few_functions_of_large_arrays_are_inlined(monkeypatch):
     assert inlines([np.exp, np.tanh], 5_000_000, monkeypatch)
     assert not inlines([np.exp, np.tanh, np.log], 5_000_000, monkeypatch)
     assert not inlines([np.sin, np.cos], 5_000_000, monkeypatch)
-
-
-def test_autotuning_tries_both(monkeypatch):
-    usual, inlined = [], []
-    fastest, make = Tuner.fastest, Tuner._made
-
-    def remember_usual(tuner, default, examples):
-        usual.append(default.source)
-        return fastest(tuner, default, examples)
-
-    def remember_inlined(tuner, form):
-        made = make(tuner, form)
-        if form.inlined:
-            inlined.append(made.source)
-        return made
-
-    monkeypatch.setattr(Tuner, "fastest", remember_usual)
-    monkeypatch.setattr(Tuner, "_made", remember_inlined)
-    x = np.linspace(-1.0, 1.0, 99)
-    out = dyncomp.compile(lambda x: np.exp(np.sin(x)), mode="max-autotune")(x)
-    np.testing.assert_allclose(out, np.exp(np.sin(x)), rtol=1e-15)
-    assert "dcv_sin_f64" in usual[0]
-    assert "dcv_" not in inlined[0]
-    dyncomp.compile(lambda x: x * 2.0 + 1.0, mode="max-autotune")(x)
-    assert inlined[-1] == usual[-1]
 
 
 def test_code_grows_by_a_line_for_each_operation(monkeypatch):

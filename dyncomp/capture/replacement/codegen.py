@@ -286,7 +286,7 @@ class Codegen:
             self._keep_state(draw.keep, draw.owner_text(self))
         name = self.fresh("d")
         self.prelude.append(f"{name} = {text}")
-        self.may_fail_after_draw |= bool(self._drawn) and draw.may_raise
+        self.may_fail_after_draw |= draw.may_fail_late or (bool(self._drawn) and draw.may_raise)
         self._drawn.append(name)
 
     def _keep_state(self, keep: Any, owner: str) -> None:

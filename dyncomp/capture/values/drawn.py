@@ -8,15 +8,18 @@ from typing import Any
 from ...dataclass import dataclass
 from ...frontends.base import ArrayRef
 from ...symint import SymInt
+from ..breaks import Skip
 from .array import ArrayValue
-from .base import Codegen, Value
+from .base import Codegen, Tracer, Value
 
 
 @dataclass(eq=False)
 class Draw:
     """Call number ``number`` of those that draw: ``function(*args, **kwargs)``, or that method of ``owner``,
     whose state ``keep(kept, owner)`` notes, so that it can be put back (``None``: the generator is made here,
-    perhaps by this call). Arguments are traced values, constants, symbols, and tuples and lists of these."""
+    perhaps by this call). Arguments are traced values, constants, symbols, and tuples and lists of these.
+    ``may_raise``: unless it is known to draw. ``may_fail_late``: once it has drawn it may still raise, or
+    give an array of another type than the one that capture inferred."""
 
     number: int
     function: Any
@@ -24,11 +27,8 @@ class Draw:
     keep: Callable[[list[Any], Any], None] | None
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-
-    @property
-    def may_raise(self) -> bool:
-        """Whether its arguments may be wrong, which those that are constants were not at capture."""
-        return not all(map(_is_constant, (*self.args, *self.kwargs.values())))
+    may_raise: bool = True
+    may_fail_late: bool = False
 
     def owner_text(self, cg: Codegen) -> str:
         return cg.value(self.owner) if isinstance(self.owner, Value) else cg.constant(self.owner)
@@ -40,12 +40,6 @@ class Draw:
         is_method = isinstance(self.function, str)
         callee = f"{self.owner_text(cg)}.{self.function}" if is_method else cg.constant(self.function)
         return f"{callee}({', '.join(parts)})"
-
-
-def _is_constant(value: Any) -> bool:
-    if type(value) in (tuple, list):
-        return all(map(_is_constant, value))
-    return value.is_const if isinstance(value, Value) else not isinstance(value, SymInt)
 
 
 def _text(cg: Codegen, value: Any) -> str:
@@ -60,6 +54,20 @@ def _text(cg: Codegen, value: Any) -> str:
 def _display(cg: Codegen, items: Any, is_list: bool) -> str:
     inside = "".join(f"{_text(cg, item)}, " for item in items)
     return f"[{inside}]" if is_list else f"({inside})"
+
+
+def take_back(tracer: Tracer, number: int) -> None:
+    """Forget the draws from this one on, and the inputs that they are: what made them was refused."""
+    if len(tracer.draws) == number:
+        return
+    del tracer.draws[number:]
+    drawn = [isinstance(v, DrawnArrayValue) and v.draw.number >= number for v in tracer.inputs]
+    first = drawn.index(True) if any(drawn) else len(drawn)
+    if not all(drawn[first:]):
+        raise Skip("an input of the graph behind random numbers that were taken back")
+    for value in tracer.inputs[first:]:
+        tracer.by_ref.pop(value.ref, None)
+    del tracer.inputs[first:], tracer.builder.inputs[first:]
 
 
 class DrawnArrayValue(ArrayValue):

@@ -14,7 +14,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var, array_type
 from ...prims.layout import is_c_contiguous
 from ...symint import Dim, SymInt, hint
-from ..base import ArrayRef, DrawingCall, TraceContext
+from ..base import ArrayRef, DrawingCall, TraceContext, is_usual_size
 from ..numpy.operands import broadcast_shapes
 from .create import check_placement
 from .facts import TO_TORCH
@@ -36,9 +36,16 @@ def _keep(kept: list[Any], generator: Any) -> None:
 
 
 def _drawn(
-    tx: TraceContext, function: Any, args: tuple[Any, ...], kwargs: Any, shape: tuple[Dim, ...], dtype: DType
+    tx: TraceContext,
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: Any,
+    shape: tuple[Dim, ...],
+    dtype: DType,
+    may_raise: bool = True,
 ) -> ArrayRef:
-    """What ``function`` draws; its arguments depend on no tensor."""
+    """What ``function`` draws; its arguments depend on no tensor. Without ``may_raise`` it takes all sizes
+    that are known and real types."""
     if tx.draw is None or tx.builder.device not in (None, CPU):
         raise Unsupported("random numbers on a device")
     sizes = tuple(map(hint, shape))
@@ -49,7 +56,10 @@ def _drawn(
         return torch.empty(sizes, dtype=TO_TORCH[dtype])
 
     type_ = array_type(dtype, shape)
-    call = DrawingCall(function, args, kwargs, type_, torch.Tensor, "torch", _GENERATOR, _keep, example)
+    may_raise |= dtype not in _REAL or not is_usual_size(shape)
+    call = DrawingCall(
+        function, args, kwargs, type_, torch.Tensor, "torch", _GENERATOR, _keep, example, may_raise
+    )
     return tx.draw(call)
 
 
@@ -66,7 +76,7 @@ def _of_size(function: Any) -> Any:
         _check(tx, keywords)
         wanted = default_dtype() if dtype is None else parse_dtype(dtype)
         shape = sizes_of(size)
-        return _drawn(tx, function, (shape,), {"dtype": TO_TORCH[wanted]}, shape, wanted)
+        return _drawn(tx, function, (shape,), {"dtype": TO_TORCH[wanted]}, shape, wanted, False)
 
     return rule
 
@@ -82,7 +92,7 @@ def _like(function: Any) -> Any:
         if not is_c_contiguous(x.shape, x.strides):
             raise Unsupported("random numbers in another order than C")
         wanted = x.dtype if dtype is None else parse_dtype(dtype)
-        return _drawn(tx, function, (x.shape,), {"dtype": TO_TORCH[wanted]}, x.shape, wanted)
+        return _drawn(tx, function, (x.shape,), {"dtype": TO_TORCH[wanted]}, x.shape, wanted, False)
 
     return rule
 
@@ -169,9 +179,9 @@ def normal(tx: TraceContext, mean: Any, std: Any = 1.0, size: Any = None, **keyw
     scale: Any = 1.0 if is_tensor(std) else std
     if is_tensor(std):
         _require(tx, pointwise(tx, "greater_equal", std.var, _zero_like(tx, std)))
-    made = _drawn(
-        tx, _filled, ("normal_", shape, TO_TORCH[tensors[0].dtype], 0.0, scale), {}, shape, tensors[0].dtype
-    )
+    dtype = tensors[0].dtype
+    given = ("normal_", shape, TO_TORCH[dtype], 0.0, scale)
+    made = _drawn(tx, _filled, given, {}, shape, dtype, may_raise=not is_tensor(std))
     if is_tensor(std):
         made = tensor(multiply_var(tx, made, std))
     return tensor(add_var(tx, made, mean, 1))
@@ -200,7 +210,7 @@ def bernoulli(tx: TraceContext, input: Any, p: Any = None, **keywords: Any) -> A
     one = tx.builder.emit("full", shape=x.shape, value=1.0, dtype=x.dtype, device=CPU)
     above = tx.builder.emit("greater_equal", x.var, _zero_like(tx, x))
     _require(tx, tx.builder.emit("logical_and", above, tx.builder.emit("less_equal", x.var, one)))
-    uniform = _drawn(tx, torch.rand, (x.shape,), {"dtype": TO_TORCH[x.dtype]}, x.shape, x.dtype)
+    uniform = _drawn(tx, torch.rand, (x.shape,), {"dtype": TO_TORCH[x.dtype]}, x.shape, x.dtype, False)
     below = tx.builder.emit("less", uniform.var, tx.builder.emit("contiguous", x.var))
     return tensor(tx.builder.emit("convert", below, dtype=x.dtype))
 
@@ -214,7 +224,7 @@ def _dropout(tx: TraceContext, input: Any, p: Any, training: Any, inplace: Any =
     if not is_usual or not is_c_contiguous(x.shape, x.strides) or any(hint(n) == 0 for n in x.shape):
         raise Unsupported("dropout in training mode of this tensor")
     given = ("bernoulli_", x.shape, TO_TORCH[x.dtype], 1 - p)
-    noise = _drawn(tx, _filled, given, {}, x.shape, x.dtype)
+    noise = _drawn(tx, _filled, given, {}, x.shape, x.dtype, may_raise=False)
     scaled = tensor(divide_var(tx, noise, 1 - p, None))
     return tensor(multiply_var(tx, x, scaled))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from ...dataclass import dataclass, field
 from ...dtypes import DType, float32
@@ -14,9 +14,22 @@ from . import ctext
 from .ahead import AheadPrinter, requests_of
 from .arrange import arrange
 from .cpp_values import GUARDED, is_in_runtime, memory, variable
-from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, make_nest, take_places_out
+from .nest import LocalArray, LoopAxis, Nest, Node, coefficient, make_nest, take_places_out
 from .stream import LINE_BYTES, STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
-from .walk import Compute, Declare, DeclareArray, Done, Item, Loop, Plan, build
+from .walk import (
+    Compute,
+    Declare,
+    DeclareArray,
+    Done,
+    Item,
+    Loop,
+    Plan,
+    all_items,
+    build,
+    nodes_behind,
+    nodes_filling,
+    used_names,
+)
 
 # One chunk of a parallel loop should take about this long.
 CHUNK_NS = 12_000.0
@@ -63,7 +76,7 @@ class Printer(AheadPrinter):
             if isinstance(item, Compute):
                 self.compute(item.node)
             elif isinstance(item, Declare):
-                self.declare(item, _filling(item.acc, items[place:]))
+                self.declare(item, nodes_filling(item.acc, items[place:]))
             elif isinstance(item, Done):
                 self.done(item.acc)
             elif isinstance(item, DeclareArray):
@@ -164,7 +177,7 @@ class Printer(AheadPrinter):
 
     def localise(self, loop: Loop) -> None:
         """Scalars of the enclosing scope into variables of the body's own."""
-        used = {arg for item in _all_items(loop.items) for arg in _used_names(item)}
+        used = {arg for item in all_items(loop.items) for arg in used_names(item)}
         for name in sorted((used & set(self.env)) - self.literals):
             outer = self.env[name]
             local = f"{outer}_"
@@ -234,7 +247,7 @@ class Printer(AheadPrinter):
             self.line("#pragma omp simd reduction(|:far)")
             self.full = False
             with self.block(f"for (i64 i_{name} = {low}; i_{name} < {high}; ++i_{name})"):
-                for node in _slice(loop.items, guarded):
+                for node in nodes_behind(loop.items, guarded):
                     self.compute(node)
                 for node in guarded:
                     short = ctext.short_name(self.dtype_of[node.args[0]])
@@ -490,47 +503,6 @@ def _same_bytes(source: Node, target: Node, name: str) -> bool:
 
 def _is_one(value: Dim) -> bool:
     return isinstance(value, int) and value == 1
-
-
-def _all_items(items: Iterable[Item]) -> Iterator[Item]:
-    for item in items:
-        yield item
-        if isinstance(item, Loop):
-            yield from _all_items(item.items)
-
-
-def _slice(items: Iterable[Item], targets: list[Node]) -> list[Node]:
-    """The nodes of a loop that the arguments of ``targets`` need, in order."""
-    nodes = [i.node for i in items if isinstance(i, Compute)]
-    saves = {n.arg.name: n for n in nodes if n.op == "save"}
-    wanted = {a for t in targets for a in t.args}
-    chosen: list[Node] = []
-    for node in reversed(nodes):
-        is_source = node.op == "save" and node.arg.name in wanted
-        if node.out in wanted or is_source:
-            chosen.append(node)
-            wanted |= set(node.args)
-            if node.op == "fetch" and node.arg.name in saves:
-                wanted.add(node.arg.name)
-    return chosen[::-1]
-
-
-def _filling(acc: Accumulator, items: list[Item]) -> list[Node]:
-    """The nodes of the innermost loop that adds to ``acc``."""
-    for item in items:
-        if not isinstance(item, Loop):
-            continue
-        nodes = [i.node for i in item.items if isinstance(i, Compute)]
-        if any(n.op == "accumulate" and n.arg.value == acc.value for n in nodes):
-            return nodes
-        below = _filling(acc, list(item.items))
-        if below:
-            return below
-    return []
-
-
-def _used_names(item: Item) -> tuple[str, ...]:
-    return item.node.args if isinstance(item, Compute) else ()
 
 
 def kernel_body(

@@ -8,7 +8,7 @@ what both need is computed again in each pass, or kept in a :class:`LocalArray` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...dataclass import dataclass, field
 from ...errors import LoweringError
@@ -412,3 +412,46 @@ def build(nest: Nest, plan: Plan, roots: Sequence[Node] | None = None) -> list[I
         raise LoweringError(f"no loop is planned for axes {sorted(missing)}")
     items, _ = builder.build(frozenset(), plan.order, roots, frozenset())
     return items
+
+
+def all_items(items: Iterable[Item]) -> Iterator[Item]:
+    """Those in loops, too."""
+    for item in items:
+        yield item
+        if isinstance(item, Loop):
+            yield from all_items(item.items)
+
+
+def nodes_behind(items: Iterable[Item], targets: list[Node]) -> list[Node]:
+    """The nodes of a loop that the arguments of ``targets`` need, in order."""
+    nodes = [i.node for i in items if isinstance(i, Compute)]
+    saves = {n.arg.name: n for n in nodes if n.op == "save"}
+    wanted = {a for t in targets for a in t.args}
+    chosen: list[Node] = []
+    for node in reversed(nodes):
+        is_source = node.op == "save" and node.arg.name in wanted
+        if node.out in wanted or is_source:
+            chosen.append(node)
+            wanted |= set(node.args)
+            if node.op == "fetch" and node.arg.name in saves:
+                wanted.add(node.arg.name)
+    return chosen[::-1]
+
+
+def nodes_filling(acc: Accumulator, items: list[Item]) -> list[Node]:
+    """The nodes of the innermost loop that adds to ``acc``."""
+    for item in items:
+        if not isinstance(item, Loop):
+            continue
+        nodes = [i.node for i in item.items if isinstance(i, Compute)]
+        if any(n.op == "accumulate" and n.arg.value == acc.value for n in nodes):
+            return nodes
+        below = nodes_filling(acc, list(item.items))
+        if below:
+            return below
+    return []
+
+
+def used_names(item: Item) -> tuple[str, ...]:
+    """The values that an item reads."""
+    return item.node.args if isinstance(item, Compute) else ()

@@ -3,9 +3,13 @@
 import pytest
 
 import dyncomp
+from dyncomp.capture import unbacked
+from dyncomp.capture.breaks import Break
+from dyncomp.errors import Unsupported
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
+random_rules = pytest.importorskip("dyncomp.frontends.torch.random")
 
 
 def factories(x):
@@ -55,7 +59,44 @@ def unlikely(x):
     return torch.randn(4), torch.bernoulli(x * 3)
 
 
+def of_integers(x):
+    drawn = torch.rand(2)
+    try:
+        torch.rand(2, dtype=torch.int64)
+    except RuntimeError:
+        drawn = drawn + 1
+    return drawn, x * 2
+
+
+def empty_range(x):
+    x.add_(1)
+    drawn = torch.rand(2)
+    try:
+        torch.randint(5, 3, (2,))
+    except RuntimeError:
+        drawn = drawn + x.sum()
+    return drawn, torch.rand(2) + 1
+
+
+def negative(x):
+    drawn = torch.rand(2)
+    x.add_(1)
+    return drawn, torch.normal(0.0, -1.0, (2,))
+
+
+def negative_rate(x):
+    drawn = torch.rand(2)
+    x.add_(1)
+    return drawn, torch.empty(3).exponential_(-1.0)
+
+
+def refused_late(x):
+    """A rule that is made to refuse when it has drawn."""
+    return torch.rand(2), x[1:].clone().normal_() * 2, torch.rand(3)
+
+
 PROGRAMS = [factories, like, filled, normal, bernoulli, dropped, refused, unlikely]
+RAISING = [of_integers, empty_range, negative, negative_rate]
 
 
 def outcome(function, x, seed):
@@ -70,6 +111,37 @@ def outcome(function, x, seed):
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
 def test_programs(function, backend):
+    compare(function, backend)
+
+
+@pytest.mark.parametrize("function", RAISING, ids=lambda f: f.__name__)
+def test_calls_that_raise_behind_a_draw(function):
+    compare(function, "eager")
+
+
+def test_draws_of_a_rule_that_refuses_are_taken_back(monkeypatch):
+    """Some calls are tried again with other arguments."""
+    writers = [random_rules.write]
+
+    def refuse_once(*args):
+        if len(writers) == 1:
+            writers.append(refuse_once)
+            raise Unsupported("writing")
+        return writers[0](*args)
+
+    def twice(tracer, values, run):
+        try:
+            return run()
+        except Break:
+            return run()
+
+    monkeypatch.setattr(random_rules, "write", refuse_once)
+    monkeypatch.setattr(unbacked, "with_sizes", twice)
+    compare(refused_late, "eager")
+    assert len(writers) == 2
+
+
+def compare(function, backend):
     fast = dyncomp.compile(function, backend=backend)
     for seed, rows in enumerate((3, 3, 3, 1)):
         x = torch.randn(rows, 4) if rows == 3 else torch.full((3, 4), 0.25)
