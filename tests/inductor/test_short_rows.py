@@ -33,4 +33,5 @@ def test_few_rows_are_summed_in_order() -> None:
     assert not is_short_row(16, False)
     assert is_short_row(19, False)
     assert is_short_row(8, False)
+    assert is_short_row(10, False)
     assert not is_short_row(20, True)

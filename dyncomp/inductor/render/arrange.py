@@ -36,9 +36,10 @@ PARTIAL_ELEMENTS = 32768
 TRANSPOSE_TILE = 16
 # Rows shorter than this are reduced many at a time, ROW_TILE of them.
 SHORT_ROW = 20
-# Those of even lengths from here on are not: many rows at a time are read at places that lie an even distance
-# apart (Zen 4: sums of 10 to 16 elements are 2 to 4 times as fast row after row, of 19 half as fast).
-EVEN_ROW = 10
+# But for whole vectors of any type: many rows at a time are read at places an even distance apart (Zen 4: sums
+# of 10 to 16 elements are 2 to 4 times as fast row after row, but a softmax of 10 takes twice as long, since
+# the functions of its last elements are computed one by one).
+VECTOR_ROW = 16
 ROW_TILE = 64
 
 
@@ -103,7 +104,7 @@ def _innermost(nest: Nest, names: list[str]) -> str:
 
 def is_short_row(length: int, in_order: bool) -> bool:
     """Whether rows are reduced many at a time, one element of each after the other."""
-    return length < SHORT_ROW and (in_order or length < EVEN_ROW or length % 2 != 0)
+    return length < SHORT_ROW and (in_order or length != VECTOR_ROW)
 
 
 def _most_contiguous(nest: Nest) -> str:
