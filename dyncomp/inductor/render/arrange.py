@@ -36,9 +36,9 @@ PARTIAL_ELEMENTS = 32768
 TRANSPOSE_TILE = 16
 # Rows shorter than this are reduced many at a time, ROW_TILE of them.
 SHORT_ROW = 20
-# But for whole vectors of any type: many rows at a time are read at places an even distance apart (Zen 4: sums
-# of 10 to 16 elements are 2 to 4 times as fast row after row, but a softmax of 10 takes twice as long, since
-# the functions of its last elements are computed one by one).
+# But for whole vectors of any type: many rows at a time are read at places an even distance apart. On Zen 4
+# sums of 10 to 16 elements are 2 to 4 times as fast row after row, but a softmax of 10 takes twice as long,
+# since the functions of its last elements are computed one by one.
 VECTOR_ROW = 16
 ROW_TILE = 64
 
