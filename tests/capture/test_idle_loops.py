@@ -23,6 +23,13 @@ class Layers:
         return Layer("even" if position % 2 else "odd")
 
 
+class Texts(Layers):
+    def __getitem__(self, position):
+        if position >= self.number:
+            raise IndexError(position)
+        return "t" * position
+
+
 def kinds(layers):
     found = []
     for layer in layers:
@@ -122,3 +129,18 @@ def test_what_a_loop_changes_outside():
         log.clear()
         np.testing.assert_array_equal(compiled(X, things), expected)
         assert log == noted
+
+
+def test_a_loop_over_one_kind_of_things_after_another():
+    """One that no iterator tells the length of, then names: each is decided by itself."""
+
+    def program(x):
+        for things in (Texts(3), ["n" * k for k in range(12)], Texts(2)):
+            for thing in things:
+                x = x + len(thing)
+        return x
+
+    compiled = dyncomp.compile(lambda x: program(x) * 2.0)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(X), program(X) * 2.0)
+    assert not dyncomp.explain(lambda x: program(x) * 2.0)(X).skipped

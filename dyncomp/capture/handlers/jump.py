@@ -110,6 +110,8 @@ def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
     loop = frame.info.loop_at(frame.current)
     if loop is None:
         return frame.info.outermost_loop(frame.current) is None  # a body that never jumps back: no loop
+    frame.idle.pop(loop.header, None)  # what was found of it before was of another iterator
+    frame.unrolled.discard(loop.header)
     count = iterator.remaining(tracer) if isinstance(iterator, IteratorValue) else None
     if count is None:
         note_begin(tracer, frame, loop)
