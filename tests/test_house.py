@@ -167,6 +167,15 @@ def test_torch_is_imported_in_one_place_and_lazily() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_tests_are_collected_without_extras() -> None:
+    """The core suite runs where only the core is installed: an extra is asked for with ``pytest.importorskip``."""
+    extras = re.compile(r"(import|from) (torch|scipy|sklearn|skimage|numba|jax|cupy|dask|transformers|timm)\b")
+    wrong = []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        wrong += [f"{path}:{n}: {code.strip()}" for n, code in _code_lines(path) if extras.match(code)]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_no_forbidden_names() -> None:
     assert FORBIDDEN.search("torch." + "_dynamo.config")
     wrong = []

@@ -1,9 +1,10 @@
 """``alpha`` of sums, and sums at positions: what torch refuses, and how halves are rounded."""
 
 import pytest
-import torch
 
 import dyncomp
+
+torch = pytest.importorskip("torch")
 
 X = torch.arange(64).reshape(32, 2)
 AT = torch.arange(32)
