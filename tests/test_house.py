@@ -168,8 +168,8 @@ def test_torch_is_imported_in_one_place_and_lazily() -> None:
 
 
 def test_tests_are_collected_without_extras() -> None:
-    """The core suite runs where only the core is installed: an extra is asked for with ``pytest.importorskip``."""
-    extras = re.compile(r"(import|from) (torch|scipy|sklearn|skimage|numba|jax|cupy|dask|transformers|timm)\b")
+    """The core suite runs with the core alone: an extra is asked for with ``pytest.importorskip``."""
+    extras = re.compile(r"(import|from) (torch|scipy|sklearn|skimage|numba|jax|cupy|dask|timm)\b")
     wrong = []
     for path in (ROOT / "tests").rglob("test_*.py"):
         wrong += [f"{path}:{n}: {code.strip()}" for n, code in _code_lines(path) if extras.match(code)]
