@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...dataclass import dataclass, field
-from ...dtypes import DType
+from ...dtypes import DType, float32
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from ...symint import Dim
@@ -57,6 +57,7 @@ class ValuePrinter:
                 self.dtype_of[node.out] = node.dtype
         self.buffers: dict[str, Buffer] = {b.name: b for b in self.nest.kernel.buffers}
         self.apart = products_apart(self.nest.nodes)
+        self.beside_one = only_beside_one(self.nest.nodes)
         self.unrounded = only_stored_halves(self.nest.nodes)
         self.gathers = any(n.op in ("gather", "place", "scatter") for n in self.nest.nodes)
 
@@ -114,10 +115,12 @@ class ValuePrinter:
     def to_memory(self, node: Node) -> str:
         return ctext.stored(self.env[node.args[0]], self.buffers[node.arg[0]].dtype)
 
-    def spell(self, op: str, dtype: DType, args: tuple[str, ...]) -> str:
+    def spell(self, op: str, dtype: DType, args: tuple[str, ...], beside_one: bool = False) -> str:
         template = SCALARS[op].spelling("cpp", dtype)
         if template is None:
             raise LoweringError(f"C++ has no {op} for {dtype}")
+        if beside_one:
+            template = template.replace(f"dc_{op}_", f"dc_{op}_beside_one_")
         short = ctext.short_name(dtype)
         if self.vector_calls:
             template = in_runtime(template, short)
@@ -240,6 +243,23 @@ def products_apart(nodes: Iterable[Node]) -> frozenset[str]:
     products = {node.out for node in nodes if node.op == "multiply" and node.dtype.is_float}
     terms = {op: {a for n in nodes if n.op == op for a in n.args} & products for op in ("add", "subtract")}
     return frozenset().union(*terms.values()) if all(terms.values()) else frozenset()
+
+
+# Rows that have a form for what is only added to numbers of at least one.
+_BESIDE_ONE = frozenset(("tanh",))
+
+
+def only_beside_one(nodes: Sequence[Node]) -> frozenset[str]:
+    """Values of such rows, float32, that are only added to constants of at least one: their digits below
+    those of a one are lost in the sum."""
+    large = {n.out for n in nodes if n.op == "const" and n.dtype is float32 and abs(n.arg) >= 1}
+    found = {n.out for n in nodes if n.op in _BESIDE_ONE and n.dtype is float32}
+    for node in nodes:
+        for place, arg in enumerate(node.args):
+            other = node.args[1 - place] if node.op == "add" else ""
+            if arg in found and other not in large:
+                found.discard(arg)
+    return frozenset(found)
 
 
 def in_runtime(template: str, short: str) -> str:
