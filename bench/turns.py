@@ -24,8 +24,8 @@ def measure_in_turn(
 ) -> dict[str, float]:
     """The best seconds per call of each engine by ``clock``, called in turn for ``rounds`` of ``seconds``.
 
-    ``pause``: seconds of sleep before each turn. An engine's idle threads spin for some time (OpenBLAS's for tens
-    of milliseconds) and would take cores from the next one.
+    ``pause``: seconds of sleep before each turn. An engine's idle threads spin for some time (OpenBLAS's for
+    tens of milliseconds) and would take cores from the next one.
     """
     times = {}
     for name, call in calls.items():
