@@ -156,9 +156,9 @@ def _page(tables: dict[int, dict[str, Any]], engines: list[str], peak: float | N
         "",
         "Milliseconds of the best of many calls, engines called in turn in one process; operands in float32 "
         "unless said. “Against the best” is the fastest peer's time over dyncomp's: more is faster. With one "
-        "thread: CPU time of the calling thread; with two: time on the clock, each turn begun when the threads "
-        "of the engine before it sleep. Operands are the same at every call, as weights are: dyncomp keeps "
-        "packed copies of some.",
+        "thread: CPU time of the calling thread; with two: time on the clock, each turn begun when the "
+        "threads of the engine before it sleep. Operands are the same at every call, as weights are: dyncomp "
+        "keeps packed copies of some.",
         "",
         "“Of peak” is dyncomp's share of what nothing but multiplications in registers reaches"
         + (
