@@ -19,8 +19,8 @@ def origin_of(loc: Loc) -> str:
 
 
 def suffix_of(origin: Iterable[str]) -> str:
-    """The user's functions as the end of an identifier, ``_softmax``; empty where none is known. ASCII letters,
-    digits and underscores only. Lines are no part of it: code stays in the cache when it moves."""
+    """The user's functions as the end of an identifier, ``_softmax``; empty where none is known. ASCII
+    letters, digits and underscores only. Lines are no part of it: code stays in the cache when it moves."""
     parts: dict[str, None] = {}
     for text in origin:
         found = _ORIGIN.match(text.partition("\n")[0])

@@ -1,4 +1,4 @@
-"""Graphs that raise: the original runs, after a few such calls at once, and compiled code again when it can."""
+"""Graphs that raise: the original runs, soon at once, and compiled code again when it can."""
 
 from __future__ import annotations
 

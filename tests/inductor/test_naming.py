@@ -77,7 +77,10 @@ def test_lines_are_no_part_of_the_address() -> None:
     assert kernel_key(text.format(1, 5), toolchain) != kernel_key(text.format(1, 5), other)
 
 
-@pytest.mark.parametrize("line", ["//   a */ int y; /* at b.py:1", "//   x \\", "//   x at y", "// f at b.py:1"])
+NO_PLACES = ("//   a */ int y; /* at b.py:1", "//   x \\", "//   x at y", "// f at b.py:1")
+
+
+@pytest.mark.parametrize("line", NO_PLACES)
 def test_comments_that_are_no_places_count(line: str) -> None:
     toolchain = find_toolchain()
     assert kernel_key(f"{line}\nint x;\n", toolchain) != kernel_key("int x;\n", toolchain)

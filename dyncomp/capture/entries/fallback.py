@@ -1,9 +1,9 @@
-"""Calls whose graph raised: the original runs instead, and after some in a row without the graph's being tried.
+"""Calls whose graph raised: the original runs instead, and after some in a row it runs at once.
 
-What raises in compiled code is begun again in the original, so such a call takes longer than a plain one. After a
-few in a row the entry rests: the original runs at once, for a number of calls that doubles each time that the graph is found
-to raise still (exponential backoff). So the detours soon count for nothing, and a program whose data are good
-again is back in compiled code after at most as many calls as it had bad ones.
+What raises in compiled code is begun again in the original, so such a call takes longer than a plain one. After
+a few in a row the entry rests: the original runs at once, for a number of calls that doubles each time that the
+graph is found to raise still (exponential backoff). So the detours soon count for nothing, and a program whose
+data are good again is back in compiled code after at most as many calls as it had bad ones.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _LONGEST_REST = 1 << 20
 class Fallback:
     """Makes the original for calls of one entry whose graph raised, and counts them.
 
-    Replacement code holds it, whose constants the garbage collector does not see: it holds nothing that leads to
-    that code.
+    Replacement code holds it, whose constants the garbage collector does not see: it holds nothing that leads
+    to that code.
     """
 
     def __init__(self, config: CaptureConfig, code: types.CodeType) -> None:
@@ -74,8 +74,8 @@ class Fallback:
         entry.rests_until = self._awaited = number + 1 + self._rest
         name = self._code.co_qualname
         entry.payload.resting = (
-            f"its graph raised in {self._in_row} calls in a row: the original runs, and the graph is tried again "
-            f"after {self._rest} calls"
+            f"its graph raised in {self._in_row} calls in a row: the original runs, and the graph is tried "
+            f"again after {self._rest} calls"
         )
         log.info("%s at %s: %s", name, location(self._code), entry.payload.resting)
 
