@@ -1,9 +1,10 @@
 """Calls whose graph raised: the original runs instead, and after some in a row it runs at once.
 
-What raises in compiled code is begun again in the original, so such a call takes longer than a plain one. After
-a few in a row the entry rests: the original runs at once, for a number of calls that doubles each time that the
-graph is found to raise still (exponential backoff). So the detours soon count for nothing, and a program whose
-data are good again is back in compiled code after at most as many calls as it had bad ones.
+What raises in compiled code is begun again in the original, so such a call takes longer than a plain one.
+After a few in a row the entry rests: the original runs at once, for a number of calls that doubles each
+time that the graph is found to raise still (exponential backoff). So the detours soon count for nothing,
+and a program whose data are good again is back in compiled code after at most as many calls as it had bad
+ones.
 """
 
 from __future__ import annotations
