@@ -27,7 +27,7 @@ from .create import cast
 from .library import torch
 from .operands import need_tensor, only_defaults, pointwise, tensor
 from .rules import RuleTable, resolve
-from .shape import is_dense, piece
+from .shape import is_dense, piece, transpose
 
 TABLE = RuleTable()
 
@@ -44,9 +44,9 @@ _AS_THEY_ARE = frozenset(
         "iadd isub imul add_ sub_ subtract_ mul_ multiply_ copy_ fill_ zero_ getitem setitem "
         "__getitem__ __setitem__ shape size ndim dim ndimension numel nelement dtype device layout itemsize "
         "element_size is_complex is_floating_point is_conj is_neg is_sparse is_quantized is_meta is_cpu "
-        "is_cuda requires_grad stride is_contiguous __len__ item is_tensor promote_types result_type "
+        "is_cuda requires_grad stride is_contiguous __len__ item is_tensor promote_types result_type adjoint "
         "reshape view reshape_as view_as flatten unflatten transpose swapaxes swapdims permute movedim "
-        "moveaxis t T mT unsqueeze squeeze expand expand_as broadcast_to broadcast_tensors split "
+        "moveaxis t T mT H mH unsqueeze squeeze expand expand_as broadcast_to broadcast_tensors split "
         "split_with_sizes chunk unbind select narrow ravel contiguous clone detach cat concat concatenate "
         "stack flip roll repeat zeros ones empty full zeros_like ones_like empty_like full_like new_zeros "
         "new_ones new_empty new_full to type_as cpu cfloat cdouble"
@@ -216,6 +216,19 @@ def conj(tx: TraceContext, input: Any) -> ArrayRef:
     if not is_dense(x.var):
         raise Unsupported("conj of a tensor with holes")
     return _as_view(tx, pointwise(tx, "conj", x.var), x, "conj()")
+
+
+@TABLE.both("adjoint")
+@TABLE.attribute("mH")
+def adjoint(tx: TraceContext, input: Any) -> ArrayRef:
+    return conj(tx, transpose(tx, input, -2, -1))
+
+
+@TABLE.attribute("H")
+def adjoint_of_matrix(tx: TraceContext, self: Any) -> ArrayRef:
+    if need_tensor(self).ndim != 2:
+        raise Unsupported("tensor.H of a tensor that is no matrix")
+    return adjoint(tx, self)
 
 
 @TABLE.both("resolve_conj", "resolve_neg")

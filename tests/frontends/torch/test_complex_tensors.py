@@ -55,7 +55,13 @@ WHOLE = {
     "transposed": lambda z, t: (z * t, t.clone(), t.contiguous(), t + 1, t.t()),
     "magnitude": lambda z: (z.abs(), abs(z), torch.abs(z).sum(), torch.angle(z)),
     "parts": lambda z: (z.real + 1, z.imag * 2, torch.real(z) @ torch.imag(z).T, z.real.clone()),
-    "conjugate": lambda z, w: (z.conj() * w, (z * z.conj()).real + 0, torch.conj(z) @ w.T, z.conj().T @ w),
+    "conjugate": lambda z, w: (
+        z.conj() * w,
+        (z * z.conj()).real + 0,
+        torch.conj(z) @ w.T,
+        z.conj().T @ w,
+        z.mH @ w,
+    ),
     "pairs": lambda z, x: (torch.view_as_real(z) + 1, torch.view_as_complex(x.reshape(4, 3, 2)) * 2),
     "made": lambda x: (
         torch.complex(x, x + 1),
@@ -105,7 +111,12 @@ WHOLE = {
     "rotated": rotated,
     "spectral": spectral,
     "written": written,
-    "real-of-real": lambda x: (x.real is x, x.conj() is x, x.real * 2),
+    "real-of-real": lambda x: (x.real is x, x.conj() is x, x.real * 2, x.H @ x, x.mH),
+    "literals": lambda z: (
+        torch.tensor([[1, 2j]], dtype=z.dtype) @ z[:2],
+        torch.tensor(2j) * z,
+        torch.eye(4, dtype=z.dtype) @ z,
+    ),
 }
 
 
@@ -152,6 +163,22 @@ def test_compiled(name):
     f = WHOLE[name]
     values = arguments(f, inputs())
     same(dyncomp.compile(f, fullgraph=True)(*values), f(*values), name)
+
+
+def overlapping(z, x):
+    x[..., 0] += 1
+    return z * 2
+
+
+def test_inputs_that_share_memory():
+    compiled = dyncomp.compile(overlapping, backend="eager")
+    for seed in (0, 1):
+        z, w = inputs(seed=seed)["z"], inputs(seed=seed)["z"]
+        same(compiled(z, torch.view_as_real(z)), overlapping(w, torch.view_as_real(w)), "shared")
+        same(
+            compiled(z, torch.view_as_real(z.clone())), overlapping(w, torch.view_as_real(w.clone())), "apart"
+        )
+        same(z, w, "what was given")
 
 
 # -- views leave the graph, or are written ------------------------------------------------------
