@@ -255,6 +255,8 @@ def average(
         raise Unsupported("numpy.average with weights raises where the weights sum to zero")
     x = as_ref(tx, a)
     result = mean(tx, x, axis, keepdims=keepdims)
+    if product(result.shape) == 0:
+        raise Unsupported("numpy.average divides by the number of averages")
     if not returned:
         return result
     axes = reduction_axes(axis, x.ndim)

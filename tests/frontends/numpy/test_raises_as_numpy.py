@@ -50,6 +50,19 @@ CALLS = [
     lambda x, a: np.einsum("...", x[1]),
     lambda x, a: np.einsum("...", 2.5),
     lambda x, a: np.einsum("...", x[1:2].reshape(())),
+    *(
+        lambda x, a, w=w: np.pad(a, w)
+        for w in ([1, 2, 3], [[1, 2, 3]], [1], [[1], [2]], [[1], [2, 3]], [], -1)
+    ),
+    *(
+        lambda x, a, s=s: np.broadcast_shapes(*s)
+        for s in (([3], [1]), ([], []), ((2, -3),), (-1,), (1.5,), ([[1]],), ((3,), 1, np.int64(3)))
+    ),
+    *(
+        lambda x, a, f=f, k=k: f(a[:0], axis=k)
+        for f in (np.average, np.nanstd, np.nanvar, np.nanmean)
+        for k in (None, 0, 1)
+    ),
     *(lambda x, a, f=f: f(2.5) for f in (np.squeeze, np.transpose, np.real, np.imag)),
     *(lambda x, a, f=f: f(float(x[1])) for f in (np.squeeze, np.transpose, np.real, np.imag)),
     *(lambda x, a, f=f: f(bool(x[1] > 0)) for f in (np.squeeze, np.real, np.imag)),
