@@ -70,11 +70,12 @@ CALLS = [
     *(lambda x, a, f=f: f(len(x)) for f in (np.squeeze, np.real, np.imag)),
 ]
 
-OF_ONE_NUMBER = "argmax argmin cumsum cumprod mean std var average sum max any nancumsum".split()
+OF_ONE_NUMBER = (
+    *(np.argmax, np.argmin, np.cumsum, np.cumprod, np.mean, np.std, np.var, np.average),
+    *(np.sum, np.max, np.any, np.nancumsum),
+)
 CALLS += [
-    lambda x, a, f=getattr(np, name), k=axis: f(x[1:2].reshape(()), axis=k)
-    for name in OF_ONE_NUMBER
-    for axis in (0, -1, 1)
+    lambda x, a, f=f, k=axis: f(x[1:2].reshape(()), axis=k) for f in OF_ONE_NUMBER for axis in (0, -1, 1)
 ]
 ORDERS = [
     lambda x, a: np.linspace(a.T, a.T + 1, 4),
