@@ -16,9 +16,17 @@ def _seconds(call: Callable[[], Any], clock: Callable[[], float], times: int) ->
 
 
 def measure_in_turn(
-    calls: dict[str, Callable[[], Any]], clock: Callable[[], float], rounds: int, seconds: float
+    calls: dict[str, Callable[[], Any]],
+    clock: Callable[[], float],
+    rounds: int,
+    seconds: float,
+    pause: float = 0.0,
 ) -> dict[str, float]:
-    """The best seconds per call of each engine by ``clock``, called in turn for ``rounds`` of ``seconds``."""
+    """The best seconds per call of each engine by ``clock``, called in turn for ``rounds`` of ``seconds``.
+
+    ``pause``: seconds of sleep before each turn. An engine's idle threads spin for some time (OpenBLAS's for
+    tens of milliseconds) and would take cores from the next one.
+    """
     times = {}
     for name, call in calls.items():
         call()
@@ -26,6 +34,7 @@ def measure_in_turn(
     best = dict.fromkeys(calls, math.inf)
     for _ in range(rounds):
         for name, call in calls.items():
+            time.sleep(pause)
             begin = time.perf_counter()
             while time.perf_counter() - begin < seconds:
                 best[name] = min(best[name], _seconds(call, clock, times[name]))

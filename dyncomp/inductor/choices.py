@@ -75,9 +75,13 @@ def _write(folder: Path, key: str, best: str, times: dict[str, float]) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, path = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "w") as file:
-            json.dump({"best": best, "milliseconds": shown}, file, indent=1)
-        os.replace(path, folder / f"{key}.json")
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump({"best": best, "milliseconds": shown}, file, indent=1)
+            os.replace(path, folder / f"{key}.json")
+        except BaseException:
+            os.unlink(path)
+            raise
     except OSError as error:
         log.warning("a choice was not written: %s", error)
 

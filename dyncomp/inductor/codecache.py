@@ -13,12 +13,13 @@ import functools
 import hashlib
 import logging
 import os
+import re
 import shutil
 import stat
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dyncomp.dataclass import dataclass, field
@@ -30,6 +31,8 @@ log = logging.getLogger("dyncomp.codecache")
 
 _FORMAT = "v1"
 _MAGIC = b"DYNCOMP1"
+# A comment that says which line of the program a function computes (``ctext.origins``).
+_ORIGIN = re.compile(r"^//   [^*\\\n]*:\d+\n", re.M)
 _FOOTER_BYTES = 32 + len(_MAGIC)
 _LOCK_SECONDS = 120.0
 _STALE_SECONDS = 3600.0
@@ -49,12 +52,15 @@ class CacheStats:
 @dataclass
 class KernelCache:
     """Libraries by content. ``directory`` is where they live; ``note`` says why it is a private temporary
-    directory, if it is. ``limit`` is in bytes. Safe to use from several threads, and after a fork in one of
-    them: there is no lock that another thread could have held."""
+    directory, if it is. ``limit`` is in bytes. ``older``: what lies there is used, but nothing is written.
+    Safe to use from several threads, and after a fork in one of them: there is no lock that another thread
+    could have held. Where ``directory`` can no longer be written (the disk is full) it becomes ``older``, and
+    a private one takes its place."""
 
     directory: Path
     note: str = ""
     limit: int = DEFAULT_LIMIT
+    older: Path | None = None
     stats: CacheStats = field(default_factory=CacheStats)
     _loaded: dict[str, Library] = field(default_factory=dict, repr=False)
 
@@ -82,7 +88,7 @@ class KernelCache:
         return [self._loaded[key] for key in keys]
 
     def path_of(self, key: str) -> Path:
-        return self.directory / _FORMAT / key[:2] / f"{key}.so"
+        return _path_in(self.directory, key)
 
     def evict(self) -> int:
         """Delete the files used longest ago until four fifths of ``limit`` are left; the bytes deleted."""
@@ -103,10 +109,19 @@ class KernelCache:
         if key in self._loaded:
             self.stats.memory_hits += 1
             return True
-        path = self.path_of(key)
+        places = [self.path_of(key)]
+        if self.older is not None:
+            places.append(_path_in(self.older, key))
+        return any(self._found_at(path, key) for path in places)
+
+    def _found_at(self, path: Path, key: str) -> bool:
         if not self._sound(path):
             return False
-        self._open(key, path)
+        try:
+            self._open(key, path)
+        except OSError as error:  # another process has just evicted it, or this system cannot load it
+            log.warning("kernel %s cannot be loaded: %s", path, error)
+            return False
         self.stats.disk_hits += 1
         _touch(path)
         return True
@@ -120,7 +135,8 @@ class KernelCache:
             return True
         self.stats.damaged += 1
         log.warning("damaged kernel %s: rebuilding it", path)
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
         return False
 
     def _open(self, key: str, path: Path) -> None:
@@ -139,16 +155,18 @@ class KernelCache:
                 finished.result()
 
     def _build(self, key: str, source: str, toolchain: Toolchain, runner: Runner | None) -> None:
-        path = self.path_of(key)
+        began = self.directory
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _build_lock(self.directory / _FORMAT / f"{key[:2]}.lock"):
-                # another process may have built it while this one waited
-                if not self._sound(path):
-                    _compile_into(path, source, toolchain, runner)
-                    self.stats.builds += 1
-        except OSError as error:
-            raise ToolchainError(f"cannot write compiled code to {path.parent}: {error}") from error
+            path = self._build_in(began, key, source, toolchain, runner)
+        except (OSError, ToolchainError) as error:
+            if isinstance(error, ToolchainError) and not _is_full(error):
+                raise
+            if not self._move(began, error):
+                raise ToolchainError(f"cannot write compiled code to {began}: {error}") from error
+            try:
+                path = self._build_in(self.directory, key, source, toolchain, runner)
+            except OSError as second:
+                raise ToolchainError(f"cannot write compiled code to {self.directory}: {second}") from second
         try:
             self._open(key, path)
         except OSError as error:
@@ -157,10 +175,45 @@ class KernelCache:
             # a directory scan costs milliseconds: once in sixteen builds is enough
             self.evict()
 
+    def _build_in(
+        self, directory: Path, key: str, source: str, toolchain: Toolchain, runner: Runner | None
+    ) -> Path:
+        path = _path_in(directory, key)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _build_lock(directory / _FORMAT / f"{key[:2]}.lock"):
+            # another process may have built it while this one waited
+            if not self._sound(path):
+                _compile_into(path, source, toolchain, runner)
+                self.stats.builds += 1
+        return path
+
+    def _move(self, began: Path, error: Exception) -> bool:
+        """Write to a private directory from now on; whether another than ``began`` is written to."""
+        if self.directory != began:
+            return True  # another thread has
+        if self.note:
+            return False
+        reason = "the disk is full" if isinstance(error, ToolchainError) else str(error)
+        note = f"cache directory {began} is not written any more: {reason}"
+        private = _private_directory()
+        log.warning("%s; compiled code goes to a temporary directory", note)
+        self.older, self.note, self.directory = began, note, private
+        return True
+
+
+def _path_in(directory: Path, key: str) -> Path:
+    return directory / _FORMAT / key[:2] / f"{key}.so"
+
+
+def _is_full(error: ToolchainError) -> bool:
+    """Whether the compiler found no room for what it makes."""
+    return any(text in str(error) for text in ("No space left on device", "Disk quota exceeded"))
+
 
 def kernel_key(source: str, toolchain: Toolchain) -> str:
-    """The content address of a translation unit: 64 hexadecimal digits."""
-    parts = (_FORMAT, str(ABI_VERSION), toolchain.fingerprint, source)
+    """The content address of a translation unit: 64 hexadecimal digits. Files and lines of the program,
+    which move when it is edited, are no part of it."""
+    parts = (_FORMAT, str(ABI_VERSION), toolchain.fingerprint, _ORIGIN.sub("", source))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -187,7 +240,8 @@ def _open_cache(directory: str, disabled: bool, megabytes: str) -> KernelCache:
         return KernelCache(wanted, "", limit)
     note = f"cache directory {wanted} is not used: {reason}"
     log.warning("%s; compiled code goes to a temporary directory", note)
-    return KernelCache(_private_directory(), note, limit)
+    older = None if _untrusted(wanted) else wanted
+    return KernelCache(_private_directory(), note, limit, older)
 
 
 def _user_directory() -> Path:
@@ -200,16 +254,31 @@ def _unusable(directory: Path) -> str:
     """Why compiled code must not be kept in ``directory``; empty if it may. Creates it."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        facts = directory.stat()
-        if facts.st_uid != os.geteuid():
+        untrusted = _untrusted(directory)
+        if untrusted:
+            return untrusted
+        if directory.stat().st_uid != os.geteuid():
             return "it belongs to another user"
-        if stat.S_IMODE(facts.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
-            return "other users may write to it"
         (directory / _FORMAT).mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory / _FORMAT):
             return ""
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return str(error)
+
+
+def _untrusted(directory: Path) -> str:
+    """Why compiled code that lies in ``directory`` must not be run; empty if it may."""
+    try:
+        facts = directory.stat()
+        if facts.st_uid not in (os.geteuid(), 0):
+            return "it belongs to another user"
+        if stat.S_IMODE(facts.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
+            return "other users may write to it"
+        if os.statvfs(directory).f_flag & os.ST_NOEXEC:
+            return "no code can be run from there"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
 
 
 def _private_directory() -> Path:

@@ -1,11 +1,11 @@
 """Loop partitioning: what reads a concatenation is computed part by part, each part by a loop of its own.
 
 A *join* is a fresh array that is written region by region: ``update_slice`` on ``empty`` or ``full``, as
-concatenations, stacks, rolls, pads and slices assigned to a new array become. Where elementwise operations and
-reductions alone read a join, they are done for each box of the grid that the edges of all joins among their
-operands make, on what the box holds of each part, and written to its place in the result: the join itself has
-no memory, and no loop has a branch. The periodic neighbours of a grid (rolls) make a large box inside and thin
-ones at the borders. Nothing is computed twice: what is expensive and read at several places stays in memory.
+concatenations, stacks, rolls, pads and slices assigned to a new array become. Where elementwise operations
+and reductions alone read a join, they are done for each box of the grid that the edges of all joins among
+their operands make, on what the box holds of each part, and written to its place in the result: the join has
+no memory, and no loop has a branch. The periodic neighbours of a grid (rolls) make a large box inside and
+thin ones at the borders. What is expensive and read at several places stays in memory.
 
 Loop partitioning is Halide's term (``PartitionLoops``), where a loop is split by the conditions in its body.
 """

@@ -246,20 +246,28 @@ def test_keyboard_interrupt_by_signal_at_any_time():
     for delay in (0.0005, 0.002, 0.005, 0.01, 0.02, 0.04):
         compiled = dyncomp.compile(f, backend="eager")
         gc.collect()  # an interrupt within a WeakSet's own callback for the function before would be lost
-        timer = threading.Timer(delay, lambda: signal.raise_signal(signal.SIGINT))
-        interrupted = False
+        gc.disable()  # so would one in a callback of the collector: hypothesis has one
         try:
-            timer.start()
-            while timer.is_alive():
-                compiled(vec(), 12)
-            timer.join()
-            for _ in range(1000):
-                pass
-        except KeyboardInterrupt:
-            interrupted = True
-        timer.join()
-        assert interrupted
+            assert is_interrupted(lambda compiled=compiled: compiled(vec(), 12), delay)
+        finally:
+            gc.enable()
         assert np.array_equal(compiled(vec(), 12), expected)
+
+
+def is_interrupted(call, delay):
+    """Whether a SIGINT ``delay`` seconds after the first call comes out of it, or of a later one."""
+    timer = threading.Timer(delay, lambda: signal.raise_signal(signal.SIGINT))
+    try:
+        timer.start()
+        while timer.is_alive():
+            call()
+        timer.join()
+        for _ in range(1000):
+            pass
+    except KeyboardInterrupt:
+        timer.join()
+        return True
+    return False
 
 
 # -- tools --------------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -16,7 +18,7 @@ import pytest
 from dyncomp.errors import ToolchainError
 from dyncomp.inductor import codecache
 from dyncomp.inductor.codecache import KernelCache, kernel_key, open_cache
-from dyncomp.inductor.toolchain import find_toolchain
+from dyncomp.inductor.toolchain import Toolchain, find_toolchain
 
 ROOT = Path(__file__).parents[2]
 
@@ -131,11 +133,102 @@ def test_read_only_directory_falls_back(tmp_path):
     assert "Permission denied" in cache.note
 
 
-def test_directory_that_becomes_unwritable_is_a_toolchain_error(tmp_path):
-    cache = KernelCache(tmp_path / "cache")
-    (tmp_path / "cache").write_text("a file where the directory was")
+def test_directory_that_cannot_be_written_is_read(tmp_path, monkeypatch, caplog):
+    """A cache that came with an image: what is there is used, what is not goes elsewhere."""
+    KernelCache(tmp_path).load(unit(12))
+    before = sorted(tmp_path.rglob("*"))
+
+    def refuse(dir):  # the superuser may write everywhere
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(codecache.tempfile, "TemporaryFile", refuse)
+    codecache._open_cache.cache_clear()
+    cache = open_cache({"DYNCOMP_CACHE_DIR": str(tmp_path)})
+    monkeypatch.undo()
+    assert "Read-only" in cache.note
+    assert answer(cache.load(unit(12))) == 12
+    assert counts(cache) == (0, 1, 0, 0)
+    assert answer(cache.load(unit(13))) == 13
+    assert sorted(tmp_path.rglob("*")) == before
+    assert tmp_path not in cache.directory.parents
+
+
+@pytest.mark.parametrize("mode", (0o777, 0o770))
+def test_directory_open_to_others_is_not_read(tmp_path, mode):
+    KernelCache(tmp_path).load(unit(12))
+    tmp_path.chmod(mode)
+    cache = open_cache({"DYNCOMP_CACHE_DIR": str(tmp_path)})
+    assert cache.older is None
+    assert answer(cache.load(unit(12))) == 12
+    assert counts(cache) == (0, 0, 1, 0)
+
+
+def test_directory_whose_code_cannot_be_run(tmp_path, monkeypatch):
+    facts = os.statvfs_result([4096, 4096, *[10**6] * 6, os.ST_NOEXEC, 255])
+    monkeypatch.setattr(codecache.os, "statvfs", lambda path: facts)
+    cache = open_cache({"DYNCOMP_CACHE_DIR": str(tmp_path / "cache")})
+    assert "no code can be run" in cache.note
+    assert cache.older is None
+
+
+def full_disk(tmp_path: Path, directory: Path) -> Toolchain:
+    """A compiler that finds no room below ``directory``."""
+    own = find_toolchain()
+    script = tmp_path / "compiler"
+    refuse = f'*{directory}/*) echo "{directory}/x.so: No space left on device" >&2; exit 1;;'
+    script.write_text(f'#!/bin/sh\ncase "$*" in {refuse} esac\nexec {own.compiler} "$@"\n')
+    script.chmod(0o755)
+    return type(own)(str(script), own.flags, own.fingerprint)
+
+
+def test_a_full_disk(tmp_path, caplog):
+    directory = tmp_path / "cache"
+    first = KernelCache(directory).load(unit(14))
+    cache = KernelCache(directory)
+    toolchain = full_disk(tmp_path, directory)
+    with caplog.at_level(logging.WARNING, "dyncomp.codecache"):
+        assert answer(cache.load(unit(15), toolchain)) == 15
+    assert "the disk is full" in caplog.text
+    assert "the disk is full" in cache.note
+    assert cache.older == directory
+    assert answer(cache.load(unit(14), toolchain)) == answer(first) == 14
+    assert counts(cache) == (0, 1, 1, 0)
+    assert answer(cache.load(unit(16), toolchain)) == 16
+    with pytest.raises(ToolchainError, match="No space left"):
+        cache.load(unit(17), full_disk(tmp_path, cache.directory))
+
+
+def test_directory_that_becomes_unwritable(tmp_path, caplog):
+    directory = tmp_path / "cache"
+    cache = KernelCache(directory)
+    directory.write_text("a file where the directory was")
+    with caplog.at_level(logging.WARNING, "dyncomp.codecache"):
+        assert answer(cache.load(unit(7))) == 7
+    assert "not written any more" in caplog.text
+    (cache.directory / "v1").rename(cache.directory / "v0")
+    (cache.directory / "v1").write_text("here as well")
     with pytest.raises(ToolchainError, match="cannot write"):
-        cache.load(unit(7))
+        cache.load(unit(17))
+
+
+def test_kernels_that_others_evict(tmp_path, monkeypatch, caplog):
+    """Between the look at a file and its being loaded."""
+    KernelCache(tmp_path / "first").load(unit(18))
+    shutil.copytree(tmp_path / "first", tmp_path / "second")  # the first is loaded, whether there or not
+    cache = KernelCache(tmp_path / "second")
+    sound = KernelCache._sound
+
+    def evicted(self, path):
+        found = sound(self, path)
+        monkeypatch.undo()
+        path.unlink()
+        return found
+
+    monkeypatch.setattr(KernelCache, "_sound", evicted)
+    with caplog.at_level(logging.WARNING, "dyncomp.codecache"):
+        assert answer(cache.load(unit(18))) == 18
+    assert "cannot be loaded" in caplog.text
+    assert counts(cache) == (0, 0, 1, 0)
 
 
 def test_disabled_caches(tmp_path):

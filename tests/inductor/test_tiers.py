@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +97,9 @@ def test_a_build_that_fails(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
 
 def test_a_graph_that_is_gone_is_not_built(empty_cache: Path) -> None:
     hold = builder()
-    blocked: list[int] = []
-    hold.submit(lambda runner: (time.sleep(0.5), blocked.append(1)))  # type: ignore[func-returns-value, arg-type]
+    gone = threading.Event()
+    before: list[bool] = []
+    hold.submit(lambda runner: before.append(gone.wait(120)))  # the build waits until the graph is gone
     x, y = inputs()
     compiled = dyncomp.compile(several, options=FAST)
     compiled(x, y)
@@ -107,8 +108,9 @@ def test_a_graph_that_is_gone_is_not_built(empty_cache: Path) -> None:
     del compiled
     dyncomp.reset()
     gc.collect()
+    gone.set()
     assert hold.wait(120)
-    assert blocked
+    assert before == [True]
     assert len(list(empty_cache.rglob("*.so"))) == built
 
 

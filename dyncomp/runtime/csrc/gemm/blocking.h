@@ -19,6 +19,17 @@ constexpr i64 kKeptBytes = 64 << 10;
 /* Elements between rows of A that are made, more than they are long, lest they fall on each other in the cache. */
 constexpr i64 kFilledGap = 16;
 
+/* Whether all products have one matrix B, and whether a matrix's elements lie in memory close to each other. */
+bool is_one_matrix(const Gemm& g) {
+  for (int axis = 0; axis < g.axes; ++axis)
+    if (g.batch[axis] > 1 && g.b_batch[axis] != 0) return false;
+  return g.b_row >= 1 && g.b_col >= 1;
+}
+i64 extent_of(i64 rows, i64 row, i64 cols, i64 col) { return (rows - 1) * row + (cols - 1) * col + 1; }
+bool lies_close(i64 rows, i64 row, i64 cols, i64 col) {
+  return row >= 1 && col >= 1 && extent_of(rows, row, cols, col) <= 2 * rows * cols;
+}
+
 /* `Types` names an `Element` of the operands, what is `Packed` of B, a `Sum`, and the multiplications of a piece of
  * work. `Self` says what there is of scratch memory (b_scratch, a_scratch), what makes dot products (find_dots_of),
  * and does the terms of a block (terms_of_block). Terms are counted as they are multiplied: one by one, or in pairs. */
@@ -93,14 +104,11 @@ struct Blocking {
   /* -- copies of B that are kept ------------------------------------------------------------ */
   /* Whether one of at least so many bytes of B may be: it is one matrix, whose elements lie close to each other. */
   bool may_keep(i64 least_bytes) const {
-    if (!g.kept || by_dots || g.b_row < 1 || g.b_col < 1) return false;
-    for (int axis = 0; axis < g.axes; ++axis)
-      if (g.batch[axis] > 1 && g.b_batch[axis] != 0) return false;
+    if (!g.kept || by_dots || !is_one_matrix(g)) return false;
     const i64 bytes = g.k * g.n * static_cast<i64>(sizeof(Element));
     if (g.m > kKeptToRows || bytes < kKeptBytes) return false;
     if (g.fill_b) return g.m >= kKeptFilledFromRows;
-    const i64 extent = (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1;
-    return g.m >= kKeptFromRows && extent <= 2 * g.k * g.n && bytes >= least_bytes;
+    return g.m >= kKeptFromRows && lies_close(g.k, g.b_row, g.n, g.b_col) && bytes >= least_bytes;
   }
 
   i64 packed_size() const { return length * ((panels - 1) * panel + width(panels - 1)); }

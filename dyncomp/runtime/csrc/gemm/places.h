@@ -151,8 +151,7 @@ struct Places {
   }
 
   bool keeps() const {
-    const i64 extent = (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1;
-    return g.kept && groups == 1 && g.b_row >= 1 && g.b_col >= 1 && g.m <= kKeptToPlaces && extent <= 2 * g.k * g.n &&
+    return g.kept && groups == 1 && g.m <= kKeptToPlaces && lies_close(g.k, g.b_row, g.n, g.b_col) &&
            g.k * g.n * static_cast<i64>(sizeof(Element)) >= kKeptBytes;
   }
 

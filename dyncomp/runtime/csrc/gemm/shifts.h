@@ -131,8 +131,7 @@ struct Shifts {
   i64 woven_size() const { return operands.groups(g.a_batch) * g.m * woven_row(); }
 
   bool keeps() const {
-    const i64 extent = (g.m - 1) * g.a_row + (g.k - 1) * g.a_col + 1;
-    return g.kept && operands.groups(g.a_batch) == 1 && g.a_row >= 1 && g.a_col >= 1 && extent <= 2 * g.m * g.k &&
+    return g.kept && operands.groups(g.a_batch) == 1 && lies_close(g.m, g.a_row, g.k, g.a_col) &&
            g.m * g.k * static_cast<i64>(sizeof(Element)) >= kKeptBytes;
   }
 

@@ -44,14 +44,6 @@ void widen_block(void* raw, const void* out, i64 to_row, i64 product, i64 row, i
   for (i64 r = 0; r < rows; ++r) widen_row(from + (row + r) * down + col * along, along, cols, to + r * to_row);
 }
 
-/* Whether a packed copy of B may be kept: it is one matrix, whose elements lie close to each other. */
-bool keeps_widened(const Gemm& g) {
-  if (!g.kept || g.b_row < 1 || g.b_col < 1 || g.k < 1) return false;
-  for (int axis = 0; axis < g.axes; ++axis)
-    if (g.batch[axis] > 1 && g.b_batch[axis] != 0) return false;
-  return (g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1 <= 2 * g.k * g.n;
-}
-
 /* The elements of an operand, from the first in memory on to behind the last, relative to where it begins. */
 struct Extent {
   i64 first = 0, end = 1;
@@ -113,8 +105,8 @@ int multiply_widened(const Gemm* gemm) {
     right.filling.fill = widen_block;
     right.filling.tag ^= 1ll << 60; /* not what is made where it is read as it is */
   } else {
-    g.kept = keeps_widened(g);
-    right.filling.bytes = 2 * ((g.k - 1) * g.b_row + (g.n - 1) * g.b_col + 1);
+    g.kept = g.kept && g.k > 0 && is_one_matrix(g) && lies_close(g.k, g.b_row, g.n, g.b_col);
+    right.filling.bytes = 2 * extent_of(g.k, g.b_row, g.n, g.b_col);
     const i64 parts[] = {g.k, g.n, g.b_row, g.b_col};
     size_t tag = 1ull << 61;
     for (const i64 part : parts) tag = (tag ^ static_cast<size_t>(part)) * 0x9E3779B97F4A7C15u;

@@ -1,0 +1,138 @@
+"""The documents say what is so: paths and links exist, options and variables are listed, examples run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from dyncomp.options import _FROM_ENVIRONMENT, Options
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+SOURCES = ("dyncomp", "tests", "docs", "tools", "bench", "demo", ".ci")
+# Files of other places, and what programs leave behind.
+ELSEWHERE = {"../shared/DESIGN.md", ".venv/", "edited.cpp", "run.py", "out/NAME-DIGEST"}
+# Arguments of `compile`, which have a table of their own, and what is for tests.
+NO_OPTIONS = {"mode", "backend", "fullgraph", "dynamic", "capture_plain"}
+# Read by the build, or by tests alone.
+NO_VARIABLES = {"DYNCOMP_DEBUG", "DYNCOMP_SANITIZE"}
+
+
+def _ends_of_paths() -> set[str]:
+    """Every file and folder by the last parts of its path, files also without what follows the dot."""
+    found = {path.name for path in ROOT.glob("*")}
+    for folder in SOURCES:
+        for path in (ROOT / folder).rglob("*"):
+            parts = path.relative_to(ROOT).parts
+            for start in range(len(parts)):
+                end = "/".join(parts[start:])
+                found |= {end, end.rpartition(".")[0] or end}
+    return found
+
+
+ENDS = _ends_of_paths()
+
+
+def _is_path(text: str) -> bool:
+    plain = re.fullmatch(r"[\w./*-]+", text) is not None
+    return plain and ("/" in text or text.endswith((".py", ".c", ".cpp", ".h", ".md")))
+
+
+def _exists(text: str) -> bool:
+    name = text.removeprefix("dyncomp/").rstrip("/")
+    if "*" not in name:
+        return name in ENDS
+    pattern = re.compile(re.escape(name).replace(r"\*", r"[^/]*"))
+    return any(pattern.fullmatch(end) for end in ENDS)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_paths_exist(document: Path) -> None:
+    assert not _exists("inductor/no_such_file.py")
+    assert not _exists("prims/no_such_*.py")
+    text = document.read_text(encoding="utf-8")
+    named = {name for name in re.findall(r"`([^`\n]+)`", text) if _is_path(name)} - ELSEWHERE
+    assert sorted(name for name in named if not _exists(name)) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text(encoding="utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (document.parent / link).exists()] == []
+
+
+def _using() -> str:
+    return (ROOT / "docs/using.md").read_text(encoding="utf-8")
+
+
+def test_every_option_is_documented_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \| ", _using(), re.M))
+    wrong = []
+    for option in fields(Options):
+        if option.name in NO_OPTIONS:
+            continue
+        default = repr(option.default).replace("'", '"')
+        if rows.get(option.name) not in (default, f"{option.default:g}" if default[0].isdigit() else default):
+            wrong.append(f"{option.name}: {rows.get(option.name)}, is {default}")
+    assert wrong == []
+
+
+def test_every_environment_variable_is_documented() -> None:
+    documented = set(re.findall(r"DYNCOMP_[A-Z_]+", _using()))
+    known = {f"DYNCOMP_{name.upper()}" for name in _FROM_ENVIRONMENT}
+    for path in (ROOT / "dyncomp").rglob("*"):
+        if path.suffix in (".py", ".c", ".cpp"):
+            known |= set(re.findall(r'"(DYNCOMP_[A-Z_]+)"', path.read_text(encoding="utf-8")))
+    assert sorted(known - documented - NO_VARIABLES) == []
+    assert sorted(documented - known) == []
+
+
+# -- examples ---------------------------------------------------------------------------------
+def _examples() -> Iterator[tuple[str, str]]:
+    for document in DOCUMENTS:
+        blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(encoding="utf-8"), re.S | re.M)
+        for number, block in enumerate(blocks):
+            if not block.startswith(">>>"):
+                yield f"{document.name}-{number}", block
+
+
+EXAMPLES = dict(_examples())
+# What an example takes to be there, and what to do with what it made.
+BEFORE = "import numpy as np\nimport dyncomp\n\n\ndef f(x):\n    return np.sqrt(x) + 1\n\n"
+USES = {
+    "step": "u = np.ones((9, 8))\nassert step(u, 0.1, 0.5) == 1.0",
+    "fast_rosen_der": "x = np.linspace(0.5, 2.0, 9)\nassert np.allclose(fast_rosen_der(x), rosen_der(x))",
+    "fast": "assert fast(np.ones(3)).tolist() == [2.0] * 3",
+}
+
+
+def _needs(text: str) -> list[str]:
+    modules = [node.module or "" for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    return [module.partition(".")[0] for module in modules]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run(name: str, tmp_path: Path) -> None:
+    text = EXAMPLES[name]
+    for module in _needs(text):
+        pytest.importorskip(module)
+    uses = [use for made, use in USES.items() if re.search(rf"\b{made}\b", text)]
+    assert uses, f"{name} makes nothing that this test knows how to use"
+    program = tmp_path / "example.py"  # capture wants to find the source
+    program.write_text("\n".join([BEFORE, text, *uses, ""]), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, cwd=ROOT, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_there_are_examples() -> None:
+    assert {"README.md-0", "README.md-1", "using.md-0"} <= set(EXAMPLES)
