@@ -141,7 +141,7 @@ _MOST_STRETCHES = 8
 
 def _extended(tx: TraceContext, x: Var, axis: int, positions: np.ndarray[Any, Any]) -> Var:
     """The elements of an axis at positions that are known."""
-    if np.array_equal(positions, np.arange(x.shape[axis])):
+    if np.array_equal(positions, np.arange(int(x.shape[axis]))):
         return x
     stretches = _stretches(positions)
     if len(stretches) > _MOST_STRETCHES:
