@@ -205,7 +205,11 @@ def _pad_widths(pad_width: Any, ndim: int) -> tuple[tuple[Dim, Dim], ...]:
         width = integer(pad_width, "a width")
         return ((width, width),) * ndim
     rows = list(pad_width)
-    if not isinstance(rows[0], (tuple, list, np.ndarray)):
+    nested = [isinstance(row, (tuple, list, np.ndarray)) for row in rows]
+    lengths = {len(row) for row in rows} if all(nested) else {len(rows)}
+    if lengths not in ({1}, {2}) or (any(nested) and not all(nested)):
+        raise Unsupported("widths of numpy.pad do not match the array")
+    if not nested[0]:
         before = integer(rows[0], "a width")
         after = integer(rows[-1], "a width")
         return ((before, after),) * ndim
