@@ -32,6 +32,7 @@ from .lower import Lowering
 from .lower_emit import ClusterEmitter, Emitted
 from .lower_values import Table
 from .memory import MemoryPlan, plan_memory
+from .naming import suffix_of
 from .narrow import narrow_products
 from .plan import Planned, Planner
 from .prologue import fuse_prologues
@@ -401,7 +402,7 @@ def _does_nothing(cluster: Cluster) -> bool:
 def _named(item: Emitted, names: dict[Any, str]) -> Emitted:
     kernel = item.kernel
     key = kernel_text(Kernel("", kernel.axes, kernel.buffers, kernel.body))
-    name = names.setdefault(key, f"k{len(names)}")
+    name = names.setdefault(key, f"k{len(names)}{suffix_of(kernel.origin)}")
     named = Kernel(name, kernel.axes, kernel.buffers, kernel.body, kernel.origin)
     return Emitted(named, item.storages, item.raises, item.ordered, item.points)
 
