@@ -34,6 +34,7 @@ from .lower_values import Table
 from .memory import MemoryPlan, plan_memory
 from .naming import suffix_of
 from .narrow import narrow_products
+from .partition import partition_joins
 from .plan import Planned, Planner
 from .prologue import fuse_prologues
 from .render.cpp import render_module
@@ -190,7 +191,8 @@ class _Maker:
         self.timed = timed
         self.edit = edit
         self.table = table_with(() if owner is None else (*owner.routines, *owner.own_routines))
-        self.graph = timed("narrow", lambda: narrow_products(graph, self.table))
+        narrow = timed("narrow", lambda: narrow_products(graph, self.table))
+        self.graph = timed("partition", lambda: partition_joins(narrow, self.table))
         self.cuts: dict[Any, tuple[list[Item], MemoryPlan, Planned]] = {}
         self.default_source = ""
 

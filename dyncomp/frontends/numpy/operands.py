@@ -189,6 +189,13 @@ def as_ref(tx: TraceContext, value: Any) -> ArrayRef:
     raise Unsupported(f"a {type(value).__name__} as an array")
 
 
+def array_operand(value: Any) -> ArrayRef:
+    """The operand of a function that reads attributes of arrays from it and raises for all else."""
+    if not isinstance(value, ArrayRef) or value.kind == "python":
+        raise Unsupported(f"'{type(value).__name__}' object has no attribute 'ndim'")
+    return value
+
+
 def operand(tx: TraceContext, value: Any) -> Any:
     """An operand of a ufunc: scalars and SymInts as they are (weak), lists as arrays."""
     if isinstance(value, (ArrayRef, SymInt)) or is_scalar_constant(value):

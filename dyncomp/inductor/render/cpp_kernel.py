@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...dataclass import dataclass, field
 from ...dtypes import DType
@@ -52,6 +52,8 @@ INLINE_NS = 100_000.0
 INLINE_COST = 2
 # Bytes below which a copy is not worth a call.
 SHORT_COPY = 64
+# What costs less is not worth vectors put together from elements that lie apart.
+ACROSS_COST = 4
 
 
 @dataclass
@@ -378,6 +380,8 @@ class Printer(HalfPrinter):
         if self.full and any(isinstance(i, Compute) and self.is_guarded(i.node) for i in loop.items):
             return ""
         nodes = [i.node for i in loop.items if isinstance(i, Compute)]
+        if _goes_across(nodes, loop.axes[-1]):
+            return ""
         if any(n.dtype.is_complex for n in nodes) and not self._has_gather(loop):
             # gcc keeps the structs of a simd loop in memory
             return "#pragma GCC ivdep"
@@ -499,6 +503,21 @@ def _same_bytes(source: Node, target: Node, name: str) -> bool:
     return source.dtype is target.dtype and all(
         _is_one(coefficient(n.arg[1], name)) for n in (source, target)
     )
+
+
+def _goes_across(nodes: Sequence[Node], name: str) -> bool:
+    """Whether a loop's steps lie apart in memory and do little: vectors would be put together element by
+    element (which takes gcc seconds to write, too)."""
+    touching = [n for n in nodes if n.op in ("load", "store") and not _is_zero(coefficient(n.arg[1], name))]
+    costs = [SCALARS[n.op].cost for n in nodes if n.op in SCALARS]
+    if not touching or max(costs, default=0) >= ACROSS_COST:
+        return False
+    steps = [coefficient(n.arg[1], name) for n in touching]
+    return all(isinstance(step, int) and abs(step) > 1 for step in steps)
+
+
+def _is_zero(value: Dim) -> bool:
+    return isinstance(value, int) and value == 0
 
 
 def _is_one(value: Dim) -> bool:
