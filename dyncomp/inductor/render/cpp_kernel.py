@@ -492,7 +492,7 @@ class Printer(HalfPrinter):
         if node.out in self.apart:
             text = f"dc_apart_{ctext.short_name(principal)}({text})"
         if node.dtype.name in ctext.HALVES and node.op not in EXACT_IN_HALF and not unrounded:
-            return f"dc_round_{ctext.HALVES[node.dtype.name]}({text})"
+            return self.rounded(node.out, text, node.dtype)
         return text
 
 

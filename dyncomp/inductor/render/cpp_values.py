@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...dataclass import dataclass, field
-from ...dtypes import DType, float32
+from ...dtypes import DType, bfloat16, float32
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from ...symint import Dim
@@ -60,6 +60,7 @@ class ValuePrinter:
         self.apart = products_apart(self.nest.nodes)
         self.beside_one = only_beside_one(self.nest.nodes)
         self.unrounded = only_stored_halves(self.nest.nodes)
+        self.results = results_in_brain(self.nest.nodes)
         self.gathers = any(n.op in ("gather", "place", "scatter") for n in self.nest.nodes)
 
     # -- text ---------------------------------------------------------------------------------
@@ -119,7 +120,15 @@ class ValuePrinter:
 
     def to_memory(self, node: Node) -> str:
         (name,) = node.args
-        return self.env[name] if name in self.raw else ctext.stored(self.env[name], self.dtype_in(node))
+        if name in self.raw:
+            return self.env[name]
+        if name in self.results and self.dtype_in(node) is bfloat16:
+            return f"dc_store_result_bf16({self.env[name]})"
+        return ctext.stored(self.env[name], self.dtype_in(node))
+
+    def rounded(self, name: str, text: str, dtype: DType) -> str:
+        """The value ``name`` of a half type, of which ``text`` is the float32."""
+        return f"dc_round_{'result_' if name in self.results else ''}{ctext.HALVES[dtype.name]}({text})"
 
     def dtype_in(self, node: Node) -> DType:
         """The type of the memory that a node reads or writes."""
@@ -256,6 +265,13 @@ def only_stored_halves(nodes: Iterable[Node]) -> frozenset[str]:
     """Halves that nothing reads but stores, which round."""
     halves = {node.out for node in nodes if node.out and node.dtype.name in ctext.HALVES}
     return frozenset(halves.difference(*(node.args for node in nodes if node.op != "store")))
+
+
+def results_in_brain(nodes: Iterable[Node]) -> frozenset[str]:
+    """Results of arithmetic on bfloat16, whose NaNs the processor makes or hands on."""
+    brains = {node.out for node in nodes if node.dtype is bfloat16}
+    rows = ("add", "subtract", "multiply", "divide", "sqrt")
+    return frozenset(n.out for n in nodes if n.op in rows and n.out in brains and brains.issuperset(n.args))
 
 
 def copied_halves(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> frozenset[str]:
