@@ -412,8 +412,9 @@ class Printer(HalfPrinter):
                 self.line(f"const i64 i_{name} = {base} + lane;")
                 self.items(loop.items)
         if not high.isdigit() or int(high) % count:
+            first = self.strips_left(strips, base, bound)
             self.line(pragma)
-            with self.block(f"for (int lane = 0; lane < {bound} - {base}; ++lane)"):
+            with self.block(f"for (int lane = {first}; lane < {bound} - {base}; ++lane)"):
                 self.line(f"const i64 i_{name} = {base} + lane;")
                 self.items(loop.items)
         self.lane = ""
@@ -446,6 +447,7 @@ class Printer(HalfPrinter):
             self.env[node.out] = name
             self.dtype_of[node.out] = node.dtype
             self.line(f"const {self.kind_of(node.out, node.dtype)} {name} = {text};")
+            self.note_product(node)
 
     def place_of_store(self, node: Node) -> str:
         return self.strips.get(id(node)) or self.element(node.arg[0], self.at(node.arg[1]))
