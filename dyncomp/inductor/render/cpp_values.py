@@ -60,6 +60,7 @@ class ValuePrinter:
                 self.dtype_of[node.out] = node.dtype
         self.buffers: dict[str, Buffer] = {b.name: b for b in self.nest.kernel.buffers}
         self.apart = products_apart(self.nest.nodes)
+        self.beside_one = only_beside_one(self.nest.nodes)
         self.unrounded = only_stored_halves(self.nest.nodes)
         self.results = results_in_brain(self.nest.nodes)
         self.are_exact = products_of_halves(self.nest.nodes)
@@ -152,10 +153,12 @@ class ValuePrinter:
             position = f"{position} + {self.env[node.args[0]]}"
         return self.element(node.arg[0], position)
 
-    def spell(self, op: str, dtype: DType, args: tuple[str, ...]) -> str:
+    def spell(self, op: str, dtype: DType, args: tuple[str, ...], beside_one: bool = False) -> str:
         template = SCALARS[op].spelling("cpp", dtype)
         if template is None:
             raise LoweringError(f"C++ has no {op} for {dtype}")
+        if beside_one:
+            template = template.replace(f"dc_{op}_", f"dc_{op}_beside_one_")
         short = ctext.short_name(dtype)
         if self.vector_calls:
             template = in_runtime(template, short)
@@ -302,6 +305,23 @@ def products_apart(nodes: Iterable[Node]) -> frozenset[str]:
     products = {node.out for node in nodes if node.op == "multiply" and node.dtype.is_float}
     terms = {op: {a for n in nodes if n.op == op for a in n.args} & products for op in ("add", "subtract")}
     return frozenset().union(*terms.values()) if all(terms.values()) else frozenset()
+
+
+# Rows that have a form for what is only added to numbers of at least one.
+_BESIDE_ONE = frozenset(("tanh",))
+
+
+def only_beside_one(nodes: Sequence[Node]) -> frozenset[str]:
+    """Values of such rows, float32, that are only added to constants of at least one: their digits below
+    those of a one are lost in the sum."""
+    large = {n.out for n in nodes if n.op == "const" and n.dtype is float32 and abs(n.arg) >= 1}
+    found = {n.out for n in nodes if n.op in _BESIDE_ONE and n.dtype is float32}
+    for node in nodes:
+        for place, arg in enumerate(node.args):
+            other = node.args[1 - place] if node.op == "add" else ""
+            if arg in found and other not in large:
+                found.discard(arg)
+    return frozenset(found)
 
 
 def in_runtime(template: str, short: str) -> str:
