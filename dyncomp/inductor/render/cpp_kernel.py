@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...dataclass import dataclass, field
-from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
@@ -455,14 +454,6 @@ class Printer(HalfPrinter):
 
     def place_of_store(self, node: Node) -> str:
         return self.strips.get(id(node)) or self.element(node.arg[0], self.at(node.arg[1]))
-
-    def assign(self, place: str, value: str, dtype: DType) -> None:
-        if not dtype.is_complex:
-            self.line(f"{place} = {value};")
-            return
-        # gcc does not vectorise copies of structs
-        self.line(f"{place}.re = {value}.re;")
-        self.line(f"{place}.im = {value}.im;")
 
     def expression(self, node: Node) -> str:
         if node.op == "const":

@@ -117,6 +117,14 @@ class ValuePrinter:
             text = f"({text}) * {size} + i_{name}" if text else f"i_{name}"
         return text or "0"
 
+    def assign(self, place: str, value: str, dtype: DType) -> None:
+        if not dtype.is_complex:
+            self.line(f"{place} = {value};")
+            return
+        # gcc does not vectorise copies of structs
+        self.line(f"{place}.re = {value}.re;")
+        self.line(f"{place}.im = {value}.im;")
+
     def kind_of(self, name: str, dtype: DType) -> str:
         """The C++ type of a value's variable."""
         return ctext.memory_type(dtype) if name in self.raw else ctext.register_type(dtype)
