@@ -13,7 +13,6 @@ from .devices import LIBRARY
 from .library import torch
 from .routines import ON_ARRAYS, TO_TENSORS
 
-
 _USER_DEFINED = 256  # NumPy's own types have smaller numbers (``NPY_USERDEF``)
 
 
