@@ -17,6 +17,7 @@ from .capture.calls.substitutes import Substitutes, check_target
 from .capture.convert import on_miss
 from .capture.entries.budget import held
 from .capture.entries.config import CaptureConfig, hook_should_capture
+from .capture.entries.fallback import resting
 from .capture.entries.records import Records
 from .capture.entries.stance import current_stance
 from .capture.regions import calling
@@ -224,7 +225,8 @@ def stats() -> dict[str, Any]:
     ``breaks`` (a dict by break id), ``recompiles``, ``limited`` (functions whose recompilation limit was
     reached), ``evicted`` (entries dropped to keep within ``cache_bytes``), ``cache_hits``, ``cache_misses``,
     ``fallbacks`` (calls in which the original ran because the graph raised), ``internal_errors``. Of now:
-    ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, and ``stance``.
+    ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, ``resting`` (those in whose place the
+    original runs since their graphs raised in several calls in a row), and ``stance``.
     """
     counters = SESSION.counters
     low = _hook.stats()
@@ -244,6 +246,7 @@ def stats() -> dict[str, Any]:
         "fallbacks": counters["fallbacks"],
         "internal_errors": counters["internal_errors"],
         "entries": sum(len(entries) for c in configs for _, entries in _hook.all_entries(c)),
+        "resting": sum(len(resting(c)) for c in configs),
         "cache_bytes": sum(held(c) for c in configs),
         "stance": current_stance(),
     }

@@ -9,6 +9,7 @@ from typing import Any
 from .api import SESSION, compile_with
 from .capture.breaks import BreakRecord
 from .capture.entries.config import CaptureConfig
+from .capture.entries.fallback import resting
 from .capture.entries.records import EntryRecord
 from .capture.entries.stance import current_stance
 from .capture.guards.guard import Guard
@@ -164,6 +165,8 @@ def _entry_text(entry: EntryRecord) -> str:
         parts.append("runs as:\n" + _indented(entry.source))
     else:
         parts.append("no array work: the original code runs")
+    if entry.resting:
+        parts.append(entry.resting)
     for record in entry.breaks:
         parts.append("graph break " + record.describe())
     return "\n".join(parts)
@@ -175,11 +178,11 @@ def _indented(text: str) -> str:
 
 def _as_is(f: Callable[..., Any]) -> list[tuple[str, Loc, str]]:
     """What of a compiled function runs as it is, because its calls so far have shown that to be quicker, or
-    have not taken long enough."""
+    have not taken long enough, or had their graphs raise."""
     config = getattr(f, "config", None)
     if not isinstance(config, CaptureConfig):
         return []
-    return [*config.records.quicker, *config.records.waiting.values()]
+    return [*config.records.quicker, *config.records.waiting.values(), *resting(config)]
 
 
 def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation]:

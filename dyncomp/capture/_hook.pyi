@@ -85,7 +85,8 @@ class Entry:
     ``moves``: the code may let go of its arguments before it returns, so that they must not be held for it.
     ``payload`` is anything the Python side wants to keep with the entry. ``hits`` counts. Entries are tried
     by ``rank``, lowest first, among equals the one hit last first (a negative one is run once, not kept);
-    ``last_hit`` orders entries by their last hits.
+    ``last_hit`` orders entries by their last hits. While ``hits`` is less than ``rests_until`` (which starts
+    as 0) the original runs instead of ``code``.
     ``trial``: have early calls made both ways, compiled and by the entry ``trial.plain_entry(function)``
     (``None``: no comparison after all), and the quicker kept; where that is the original (``plain_won``),
     ``trial.decided(compiled, plain)`` is told the nanoseconds.
@@ -101,6 +102,7 @@ class Entry:
     rank: int
     last_hit: int
     plain_won: bool
+    rests_until: int
     def __init__(
         self,
         guards: GuardProgram | None,

@@ -22,6 +22,7 @@ from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
 from .entries import fruitless, patience
 from .entries.budget import estimate, make_room
 from .entries.config import CaptureConfig
+from .entries.fallback import Fallback
 from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .entries.records import EntryRecord
 from .entries.trial import trial_of
@@ -261,7 +262,8 @@ def _finish(
         )
         return _hook.Entry(program, payload=record), record
     rank = RANK_COMPLETE if isinstance(end, ReturnEnd) else RANK_BROKEN
-    replacement, text = build_function(cg, compiled, code)
+    fallback = Fallback(tracer.config, code)
+    replacement, text = build_function(cg, compiled, code, fallback)
     record = EntryRecord(
         code.co_qualname,
         loc,
@@ -271,6 +273,7 @@ def _finish(
         text,
         breaks,
         instructions=tracer.instructions,
+        fallback=fallback,
     )
     needs_hook = _calls_python(end)
     broken = not isinstance(end, ReturnEnd)

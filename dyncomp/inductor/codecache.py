@@ -13,6 +13,7 @@ import functools
 import hashlib
 import logging
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -30,6 +31,8 @@ log = logging.getLogger("dyncomp.codecache")
 
 _FORMAT = "v1"
 _MAGIC = b"DYNCOMP1"
+# A comment that says which line of the program a function computes (``ctext.origins``).
+_ORIGIN = re.compile(r"^//   [^*\\\n]*:\d+\n", re.M)
 _FOOTER_BYTES = 32 + len(_MAGIC)
 _LOCK_SECONDS = 120.0
 _STALE_SECONDS = 3600.0
@@ -210,8 +213,9 @@ def _is_full(error: ToolchainError) -> bool:
 
 
 def kernel_key(source: str, toolchain: Toolchain) -> str:
-    """The content address of a translation unit: 64 hexadecimal digits."""
-    parts = (_FORMAT, str(ABI_VERSION), toolchain.fingerprint, source)
+    """The content address of a translation unit: 64 hexadecimal digits. Files and lines of the program,
+    which move when it is edited, are no part of it."""
+    parts = (_FORMAT, str(ABI_VERSION), toolchain.fingerprint, _ORIGIN.sub("", source))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -32,7 +32,9 @@ from .lower import Lowering
 from .lower_emit import ClusterEmitter, Emitted
 from .lower_values import Table
 from .memory import MemoryPlan, plan_memory
+from .naming import suffix_of
 from .narrow import narrow_products
+from .partition import partition_joins
 from .plan import Planned, Planner
 from .prologue import fuse_prologues
 from .render.cpp import render_module
@@ -189,7 +191,8 @@ class _Maker:
         self.timed = timed
         self.edit = edit
         self.table = table_with(() if owner is None else (*owner.routines, *owner.own_routines))
-        self.graph = timed("narrow", lambda: narrow_products(graph, self.table))
+        narrow = timed("narrow", lambda: narrow_products(graph, self.table))
+        self.graph = timed("partition", lambda: partition_joins(narrow, self.table))
         self.cuts: dict[Any, tuple[list[Item], MemoryPlan, Planned]] = {}
         self.default_source = ""
 
@@ -401,7 +404,7 @@ def _does_nothing(cluster: Cluster) -> bool:
 def _named(item: Emitted, names: dict[Any, str]) -> Emitted:
     kernel = item.kernel
     key = kernel_text(Kernel("", kernel.axes, kernel.buffers, kernel.body))
-    name = names.setdefault(key, f"k{len(names)}")
+    name = names.setdefault(key, f"k{len(names)}{suffix_of(kernel.origin)}")
     named = Kernel(name, kernel.axes, kernel.buffers, kernel.body, kernel.origin)
     return Emitted(named, item.storages, item.raises, item.ordered, item.points)
 

@@ -19,6 +19,7 @@ from .loopir import Axis, Buffer, Kernel, Stmt
 from .loopir import Index as BufferIndex
 from .lower_contract import dims_of, loop_axes
 from .lower_values import Place, Storage, Table, Value, is_stored, place_of
+from .naming import origin_of
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class ClusterEmitter:
         found: dict[str, None] = {}
         for root in self.cluster.roots:
             if root.loc is not None:
-                found[str(root.loc)] = None
+                found[origin_of(root.loc)] = None
         return tuple(found)
 
     def _buffer(self, name: str, body: Sequence[Stmt]) -> Buffer:

@@ -157,7 +157,7 @@ replacement_function(Dispatcher *self, Entry *entry)
 static PyObject *
 run_python(Dispatcher *self, ThreadState *ts, Hit *hit, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    if (hit->entry->code == NULL) {
+    if (entry_is_plain(hit->entry)) {
         hit_release(hit);
         return call_original(self, ts, args, nargsf, kwnames);
     }

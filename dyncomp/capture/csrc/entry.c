@@ -166,6 +166,7 @@ static PyMemberDef members[] = {
     {"hits", T_ULONGLONG, offsetof(Entry, hits), 0, "number of hits"},
     {"plain_won", T_BOOL, offsetof(Entry, plain_won), READONLY, "whether the original is quicker and runs"},
     {"rank", T_INT, offsetof(Entry, rank), READONLY, "entries of lower rank are tried first"},
+    {"rests_until", T_ULONGLONG, offsetof(Entry, rests_until), 0, "while there are fewer hits the original runs"},
     {"last_hit", T_ULONGLONG, offsetof(Entry, last_hit), READONLY, "when it was hit last, counted in hits"},
     {NULL},
 };

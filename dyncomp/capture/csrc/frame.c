@@ -222,7 +222,7 @@ run_hit(PyThreadState *tstate, ThreadState *ts, Frame *frame, Hit *hit, const Gu
         hit_release(hit);
         return finish(tstate, frame, nargs, result);
     }
-    if (entry->code == NULL) {
+    if (entry_is_plain(entry)) {
         hit_release(hit);
         return evaluate_marked(tstate, ts, frame, code_extra((PyObject *)frame_code(frame)));
     }

@@ -120,6 +120,7 @@ typedef struct Entry {
     int rank; /* lower ranks are tried first; negative: run once and not kept */
     uint64_t hits;
     uint64_t last_hit; /* by counting all hits of the process */
+    uint64_t rests_until; /* while there are fewer hits the original runs, see entries/fallback.py */
     /* see trial.c */
     PyObject *trial;     /* or NULL: it is not compared with the original */
     struct Entry *plain; /* runs that; NULL before the first comparison */
@@ -128,6 +129,13 @@ typedef struct Entry {
     uint64_t rest; /* hits before the next comparison, from the first hit on */
     int64_t best[2]; /* nanoseconds: compiled, plain */
 } Entry;
+
+/* Whether the original runs in place of the entry's code. */
+static inline bool
+entry_is_plain(const Entry *entry)
+{
+    return entry->code == NULL || entry->hits < entry->rests_until;
+}
 
 typedef struct HookConfig HookConfig;
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-import types
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from ...dataclass import dataclass, field
 from ...graph.ir import Graph, Loc
-from .. import _hook
 from ..breaks import BreakRecord
 from ..guards.guard import Guard
 from ..identity import WeakIdentityDict
@@ -36,6 +33,8 @@ class EntryRecord:
     restarts: int = 0  # attempts that were begun again before
     executed: int = 0  # instructions, those of these attempts included
     bytes: int = 0
+    fallback: Any = None  # counts the calls whose graph raised, see entries/fallback.py
+    resting: str = ""  # why the original runs at once, or did
 
 
 @dataclass
@@ -80,17 +79,6 @@ class Records:
     def add_internal_error(self, traceback: str) -> None:
         self.counters["internal_errors"] += 1
         self.internal_errors.append(traceback)
-
-    def plain_function(
-        self, code: types.CodeType | Callable[[], types.CodeType], namespace: dict[str, Any], closure: Any
-    ) -> types.FunctionType:
-        """The original as a function that is not captured, for a call whose graph raised."""
-        if not isinstance(code, types.CodeType):
-            code = code()
-        self.counters["fallbacks"] += 1
-        _hook.mark(code, "skip")
-        log.info("the graph of %s raised: the original runs", code.co_qualname)
-        return types.FunctionType(code, namespace, code.co_name, None, closure)
 
     def forget(self) -> None:
         """Let go of all records; the counters, which all configurations share, stay."""

@@ -14,6 +14,7 @@ from ..breaks import Skip
 from ..bytecode.continuation import made_later
 from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS
 from ..bytecode.transfers import line_loc
+from ..entries.fallback import Fallback
 from ..pyver import encode
 from ..random_states import put_back
 from ..values.drawn import DrawnArrayValue
@@ -26,8 +27,11 @@ _INDENT = "    "
 _OWN_BACKENDS = ("inductor", "eager")
 
 
-def build_function(cg: Codegen, compiled: Any, code: types.CodeType) -> tuple[types.CodeType, str]:
-    """The replacement of ``code``, with the compiled graph if there is one, and its source text."""
+def build_function(
+    cg: Codegen, compiled: Any, code: types.CodeType, fallback: Fallback
+) -> tuple[types.CodeType, str]:
+    """The replacement of ``code``, with the compiled graph if there is one, and its source text. ``fallback``
+    makes the original where the graph raises."""
     graph_call = compiled.call if compiled is not None else None
     if not all(name.isidentifier() for name in code.co_freevars):
         raise Skip("a free variable that source cannot name")
@@ -42,7 +46,7 @@ def build_function(cg: Codegen, compiled: Any, code: types.CodeType) -> tuple[ty
     if cg.kept and not puts_back:
         rest, guarded = guarded[cg.first_draw + 1 :], guarded[: cg.first_draw + 1]
         cg.body[:0] = [(text, line_loc(code.co_firstlineno)) for text in rest]
-    original = [f"return {_original_call(cg, code)}"] if guarded else []
+    original = [f"return {_original_call(cg, code, fallback)}"] if guarded else []
     if puts_back:
         guarded.insert(0, f"{cg.kept} = []")
         original.insert(0, f"{cg.constant(put_back)}({cg.kept})")
@@ -140,11 +144,11 @@ def _graph_constant(cg: Codegen, graph_call: Any) -> str:
     return name
 
 
-def _original_call(cg: Codegen, code: types.CodeType) -> str:
+def _original_call(cg: Codegen, code: types.CodeType, fallback: Fallback) -> str:
     """Run the original from the start, as plain Python."""
     cells = ", ".join(f"(lambda: {name}).__closure__[0]" for name in code.co_freevars)
     closure = f"({cells},)" if cells else "None"
-    make = cg.constant(cg.tracer.config.records.plain_function)
+    make = cg.constant(fallback)
     plain = cg.constant(_plain_copy(cg, code))
     function = f"{make}({plain}, {cg.constant(globals)}(), {closure})"
     arguments = cg.arguments_again()

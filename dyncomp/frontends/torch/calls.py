@@ -22,7 +22,7 @@ from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
 from .autocast import switched_off
-from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT
+from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS
 from .facts import FROM_TORCH, TO_TORCH
 from .formats import is_channels_last, is_channels_last_3d
 from .library import torch
@@ -31,7 +31,7 @@ from .owner import OWNER
 from .placement import puts
 from .rules import RuleTable, resolve
 
-_CONSTANTS = (bool, int, float, str, type(None), torch.dtype, torch.layout)
+_CONSTANTS = (bool, int, float, complex, str, type(None), torch.dtype, torch.layout)
 _LARGEST_CONSTANT = 1 << 16
 _LARGEST_EXAMPLE = 1 << 22  # elements of tensors made for a call at capture
 
@@ -184,6 +184,8 @@ def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
     """What the call gives at these sizes. Some routines refuse without memory what they take with it; some
     give results of channels last without memory in another order than with it."""
     numbers = [_size(n, sizes) for n in opening.numbers]
+    if call.function.__name__ in TRANSFORMS:
+        return _tried_on(call, opening, sizes, numbers, "cpu")
     if any(map(_has_channels_last, opening.refs)):
         try:
             return _tried_on(call, opening, sizes, numbers, "cpu")
@@ -216,6 +218,8 @@ def _tried_on(
     results = _leaves(found)
     if not results or not all(type(r) is torch.Tensor and r.dtype in FROM_TORCH for r in results):
         raise Unsupported(f"torch.{name} gives something else than tensors")
+    if any(r.is_conj() or r.is_neg() for r in results):
+        raise Unsupported(f"torch.{name} gives what is to be conjugated or negated")
     memory = {e.untyped_storage()._cdata for e in examples if isinstance(e, torch.Tensor)}
     own = [r.untyped_storage()._cdata for r in results]
     if len(set(own)) < len(own) or memory.intersection(own):
@@ -428,7 +432,7 @@ def _writing(function: Any) -> Rule:
     return rule
 
 
-def _either(first: Rule, second: Rule) -> Rule:
+def either(first: Rule, second: Rule) -> Rule:
     """``first``, and where it has no meaning for the arguments ``second``."""
 
     def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
@@ -466,4 +470,4 @@ def add_routines(table: RuleTable) -> None:
 
 def _add(rules: dict[Any, Rule], key: Any, rule: Rule) -> None:
     known: Callable[..., Any] | None = rules.get(key)
-    rules[key] = rule if known is None else _either(known, rule)
+    rules[key] = rule if known is None else either(known, rule)

@@ -10,6 +10,7 @@ from ...symint import Dim
 from ..epilogue import MAX_BUFFERS
 from ..launch import ABI_DECLARATIONS
 from ..loopir import Kernel
+from ..naming import suffix_of
 from ..schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Segment, TileKernel
 from . import ctext
 from .cpp_blas import product
@@ -76,7 +77,7 @@ class _Unit:
         key = (replace(step.kernel, name="", origin=()), step.parallel)
         name = self.names.get(key)
         if name is None:
-            name = f"kernel_{len(self.names)}"
+            name = f"kernel_{len(self.names)}{suffix_of(step.kernel.origin)}"
             self.names[key] = name
             self.functions.append(Function(f"i64 {name}{_PARAMETERS}", self.function(name, step)))
         return name
@@ -87,7 +88,7 @@ class _Unit:
         key = (replace(step.kernel, name="", origin=()), *places)
         name = self.names.get(key)
         if name is None:
-            name = f"tile_{len(self.names)}"
+            name = f"tile_{len(self.names)}{suffix_of(step.kernel.origin)}"
             self.names[key] = name
             text = tile_function(name, step, self.symbols, self.vector_calls)
             self.functions.append(Function(f"void {name}{TILE_PARAMETERS}", text))

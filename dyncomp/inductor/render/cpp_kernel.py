@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...dataclass import dataclass, field
-from ...dtypes import DType, float32
+from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
 from ..loopir import Kernel
 from . import ctext
-from .ahead import AheadPrinter, requests_of
+from .ahead import requests_of
 from .arrange import arrange
-from .cpp_values import GUARDED, is_in_runtime, memory, variable
+from .cpp_values import GUARDED, copied_halves, is_in_runtime, memory, variable
+from .half_strips import EXACT_IN_HALF, LEAST_LANES, LOADS, HalfPrinter
 from .nest import LocalArray, LoopAxis, Nest, Node, coefficient, make_nest, take_places_out
 from .stream import LINE_BYTES, STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
 from .walk import (
@@ -51,15 +52,12 @@ INLINE_NS = 100_000.0
 INLINE_COST = 2
 # Bytes below which a copy is not worth a call.
 SHORT_COPY = 64
-# Results of these rows are exact in a half type if their arguments are.
-_EXACT_IN_HALF = frozenset(
-    ("negative", "abs", "sign", "floor", "ceil", "trunc", "rint", "maximum", "minimum", "fmax", "fmin")
-    + ("where", "copysign", "conj", "real", "imag")
-)
+# What costs less is not worth vectors put together from elements that lie apart.
+ACROSS_COST = 4
 
 
 @dataclass
-class Printer(AheadPrinter):
+class Printer(HalfPrinter):
     """Prints loops and statements; ``bodies`` counts the parallel loops; ``literals``: values that are
     written out wherever they are used. ``streamed``: some stores went past the caches. ``strips``: where
     stores of the current loop go instead."""
@@ -114,13 +112,16 @@ class Printer(AheadPrinter):
         with self.block(""):
             self.line(f"i64 at_row = 0, end_of_rows = {bound};")
             with self.block(f"for (; at_row + {rows} <= end_of_rows; at_row += {rows})"):
-                self.line("#pragma omp simd")
                 size = self.bound(self.nest.axes[column])
-                with self.block(f"for (i64 i_{column} = 0; i_{column} < {size}; ++i_{column})"):
-                    for k in range(rows):
+                items = (*loop.items[:-1], *inner.items)
+                heads = [f"const i64 i_{name} = at_row + {k};" for k in range(rows)]
+                start = self.strip_loop(self.strips_of(items, column), "0", size, heads)
+                self.line("#pragma omp simd")
+                with self.block(f"for (i64 i_{column} = {start}; i_{column} < {size}; ++i_{column})"):
+                    for head in heads:
                         with self.block(""):
-                            self.line(f"const i64 i_{name} = at_row + {k};")
-                            self.items((*loop.items[:-1], *inner.items))
+                            self.line(head)
+                            self.items(items)
             with self.block(f"for (i64 i_{name} = at_row; i_{name} < end_of_rows; ++i_{name})"):
                 self.items(loop.items)
 
@@ -181,7 +182,7 @@ class Printer(AheadPrinter):
         for name in sorted((used & set(self.env)) - self.literals):
             outer = self.env[name]
             local = f"{outer}_"
-            self.line(f"const {ctext.register_type(self.dtype_of[name])} {local} = {outer};")
+            self.line(f"const {self.kind_of(name, self.dtype_of[name])} {local} = {outer};")
             self.env[name] = local
 
     def parallel_body(self, loop: Loop, axes: list[LoopAxis]) -> None:
@@ -299,6 +300,14 @@ class Printer(AheadPrinter):
             self.plain_loop(loop, serial, "part", "part_end")
 
     def plain_loop(self, loop: Loop, serial: bool, low: str, high: str) -> None:
+        strips = None if serial else self.strips_of(loop.items, loop.axes[-1])
+        if strips is not None:
+            with self.block(""):
+                self.single_loop(loop, serial, self.strip_loop(strips, low, high), high)
+            return
+        self.single_loop(loop, serial, low, high)
+
+    def single_loop(self, loop: Loop, serial: bool, low: str, high: str) -> None:
         name = loop.axes[-1]
         pragma = self.pragma(loop, serial)
         if pragma:
@@ -365,20 +374,14 @@ class Printer(AheadPrinter):
                 self.line(f"{copy}({', '.join(places)}, ({high} - {low}) * {s.dtype.itemsize});")
         return True
 
-    def written(self, names: set[str]) -> set[str]:
-        """Buffers that share memory with those stored to."""
-        return (
-            names
-            | {self.buffers[n].aliases for n in names}
-            | {b.name for b in self.buffers.values() if b.aliases in names}
-        )
-
     def pragma(self, loop: Loop, serial: bool) -> str:
         if serial:
             return ""
         if self.full and any(isinstance(i, Compute) and self.is_guarded(i.node) for i in loop.items):
             return ""
         nodes = [i.node for i in loop.items if isinstance(i, Compute)]
+        if _goes_across(nodes, loop.axes[-1]):
+            return ""
         if any(n.dtype.is_complex for n in nodes) and not self._has_gather(loop):
             # gcc keeps the structs of a simd loop in memory
             return "#pragma GCC ivdep"
@@ -396,8 +399,14 @@ class Printer(AheadPrinter):
         self.line(f"i64 {base} = 0;")
         pragma = self.pragma(loop, False) or "// element by element"
         self.lane = "lane"
+        strips = self.strips_of(loop.items, name) if count % LEAST_LANES == 0 else None
         with self.block(f"for (; {base} + {count} <= {bound}; {base} += {count})"):
             self.ask_for_next(loop, name, base, str(count))
+            if strips is not None:
+                self.line("#ifdef DC_STRIP")
+                self.strip(strips, base, str(count))
+                self.line("continue;")
+                self.line("#endif")
             self.line(pragma)
             with self.block(f"for (int lane = 0; lane < {count}; ++lane)"):
                 self.line(f"const i64 i_{name} = {base} + lane;")
@@ -414,8 +423,7 @@ class Printer(AheadPrinter):
         if node.op == "accumulate":
             self.accumulate(node)
         elif node.op == "store":
-            place = self.strips.get(id(node)) or self.element(node.arg[0], self.at(node.arg[1]))
-            self.assign(place, self.to_memory(node), self.buffers[node.arg[0]].dtype)
+            self.assign(self.place_of_store(node), self.to_memory(node), self.dtype_in(node))
         elif node.op == "save":
             place = f"{memory(node.arg.name)}[{self.array_position(node.arg.axes)}]"
             self.assign(place, self.env[node.args[0]], node.dtype)
@@ -437,7 +445,10 @@ class Printer(AheadPrinter):
             name = variable(node.out)
             self.env[node.out] = name
             self.dtype_of[node.out] = node.dtype
-            self.line(f"const {ctext.register_type(node.dtype)} {name} = {text};")
+            self.line(f"const {self.kind_of(node.out, node.dtype)} {name} = {text};")
+
+    def place_of_store(self, node: Node) -> str:
+        return self.strips.get(id(node)) or self.element(node.arg[0], self.at(node.arg[1]))
 
     def assign(self, place: str, value: str, dtype: DType) -> None:
         if not dtype.is_complex:
@@ -454,35 +465,28 @@ class Printer(AheadPrinter):
             return self.dim(node.arg)
         if node.op == "axis":
             return self.at(node.arg)
-        if node.op == "load":
-            return ctext.loaded(self.element(node.arg[0], self.at(node.arg[1])), node.dtype)
+        if node.op in LOADS:
+            element = self.read_place(node)
+            return element if node.out in self.raw else ctext.loaded(element, node.dtype)
         if node.op == "gather":
             return self.gather(node)
         if node.op == "place":
             return self.place(node)
-        if node.op == "load_from":
-            position = f"{self.at(node.arg[1])} + {self.env[node.args[0]]}"
-            return ctext.loaded(self.element(node.arg[0], position), node.dtype)
+        unrounded = node.out in self.unrounded or node.out in self.deferred
         if node.op == "cast":
-            source = self.dtype_of[node.args[0]]
-            target = float32 if node.out in self.unrounded and source is float32 else node.dtype
-            return ctext.convert(self.env[node.args[0]], source, target)
+            (source,) = node.args
+            return ctext.convert(self.env[source], self.dtype_of[source], node.dtype, not unrounded)
         if node.op == "finish":
             return self.finish(node)
         if node.op == "fetch":
             return f"{memory(node.arg.name)}[{self.array_position(node.arg.axes)}]"
         if node.op == "scan":
             return self.scan(node)
-        if node.op == "staged":
-            tile = node.arg
-            element = f"{self.env[node.args[0]]}[{tile.side} * i_{tile.column} + i_{tile.row}]"
-            return ctext.loaded(element, node.dtype)
         principal = self.dtype_of[node.args[1 if node.op == "where" else 0]]
         text = self.spell(node.op, principal, tuple(self.env[a] for a in node.args))
         if node.out in self.apart:
             text = f"dc_apart_{ctext.short_name(principal)}({text})"
-        exact = node.op in _EXACT_IN_HALF or node.out in self.unrounded
-        if node.dtype.name in ctext.HALVES and not exact:
+        if node.dtype.name in ctext.HALVES and node.op not in EXACT_IN_HALF and not unrounded:
             return f"dc_round_{ctext.HALVES[node.dtype.name]}({text})"
         return text
 
@@ -499,6 +503,21 @@ def _same_bytes(source: Node, target: Node, name: str) -> bool:
     return source.dtype is target.dtype and all(
         _is_one(coefficient(n.arg[1], name)) for n in (source, target)
     )
+
+
+def _goes_across(nodes: Sequence[Node], name: str) -> bool:
+    """Whether a loop's steps lie apart in memory and do little: vectors would be put together element by
+    element (which takes gcc seconds to write, too)."""
+    touching = [n for n in nodes if n.op in ("load", "store") and not _is_zero(coefficient(n.arg[1], name))]
+    costs = [SCALARS[n.op].cost for n in nodes if n.op in SCALARS]
+    if not touching or max(costs, default=0) >= ACROSS_COST:
+        return False
+    steps = [coefficient(n.arg[1], name) for n in touching]
+    return all(isinstance(step, int) and abs(step) > 1 for step in steps)
+
+
+def _is_zero(value: Dim) -> bool:
+    return isinstance(value, int) and value == 0
 
 
 def _is_one(value: Dim) -> bool:
@@ -532,6 +551,7 @@ def kernel_body(
         printer.line("int any_bad = 0;")
     items = build(nest, plan)
     printer.requests = requests_of(items, nest)
+    printer.raw = copied_halves([i.node for i in all_items(items) if isinstance(i, Compute)], printer.buffers)
     printer.items(items)
     printer.end_streams()
     if printer.gathers:

@@ -209,7 +209,10 @@ class ReductionPrinter(ValuePrinter):
         place = f"{name}[{self.array_position(axes)}]" if axes else name
         combiner = REDUCERS[node.arg[0]].combine
         value = self.env[node.args[0]]
-        self.line(f"{place} = {self.spell(combiner, node.dtype, (place, value))};")
+        text = self.spell(combiner, node.dtype, (place, value))
+        if node.dtype.name in ctext.HALVES and node.arg[0] in ("sum", "prod"):
+            text = f"dc_round_{ctext.HALVES[node.dtype.name]}({text})"  # at each step, as NumPy does
+        self.line(f"{place} = {text};")
         return place
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...dataclass import dataclass, field
@@ -37,7 +37,7 @@ STACK_ELEMENTS = 65536
 @dataclass
 class ValuePrinter:
     """Prints one function body. ``symbols``: C++ expressions of the size symbols. ``vector_calls``: the
-    elementary functions are called in the runtime, not inlined."""
+    elementary functions are called in the runtime, not inlined. ``raw``: halves that are only copied."""
 
     nest: Nest
     plan: Plan
@@ -50,6 +50,7 @@ class ValuePrinter:
     dtype_of: dict[str, DType] = field(default_factory=dict)
     full: bool = True
     vector_calls: bool = False
+    raw: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for node in self.nest.nodes:
@@ -111,8 +112,27 @@ class ValuePrinter:
             text = f"({text}) * {size} + i_{name}" if text else f"i_{name}"
         return text or "0"
 
+    def kind_of(self, name: str, dtype: DType) -> str:
+        """The C++ type of a value's variable."""
+        return ctext.memory_type(dtype) if name in self.raw else ctext.register_type(dtype)
+
     def to_memory(self, node: Node) -> str:
-        return ctext.stored(self.env[node.args[0]], self.buffers[node.arg[0]].dtype)
+        (name,) = node.args
+        return self.env[name] if name in self.raw else ctext.stored(self.env[name], self.dtype_in(node))
+
+    def dtype_in(self, node: Node) -> DType:
+        """The type of the memory that a node reads or writes."""
+        return self.buffers[node.arg[0]].dtype
+
+    def read_place(self, node: Node) -> str:
+        """The element of memory that a node loads."""
+        if node.op == "staged":
+            tile = node.arg
+            return f"{self.env[node.args[0]]}[{tile.side} * i_{tile.column} + i_{tile.row}]"
+        position = self.at(node.arg[1])
+        if node.op == "load_from":
+            position = f"{position} + {self.env[node.args[0]]}"
+        return self.element(node.arg[0], position)
 
     def spell(self, op: str, dtype: DType, args: tuple[str, ...]) -> str:
         template = SCALARS[op].spelling("cpp", dtype)
@@ -233,6 +253,16 @@ def only_stored_halves(nodes: Iterable[Node]) -> frozenset[str]:
     """Halves that nothing reads but stores, which round."""
     halves = {node.out for node in nodes if node.out and node.dtype.name in ctext.HALVES}
     return frozenset(halves.difference(*(node.args for node in nodes if node.op != "store")))
+
+
+def copied_halves(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> frozenset[str]:
+    """Halves that are loaded for nothing but stores of the same type."""
+    loads = {n.out: n.dtype for n in nodes if n.op in ("load", "load_from", "staged")}
+    found = {name for name, dtype in loads.items() if dtype.name in ctext.HALVES}
+    for node in nodes:
+        if node.op != "store" or buffers[node.arg[0]].dtype is not loads.get(node.args[0]):
+            found.difference_update(node.args)
+    return frozenset(found)
 
 
 def products_apart(nodes: Iterable[Node]) -> frozenset[str]:

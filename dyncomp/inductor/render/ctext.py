@@ -175,8 +175,9 @@ def index_text(terms: tuple[tuple[str, Dim], ...], offset: Dim, symbols: Mapping
 
 
 # -- conversions ------------------------------------------------------------------------------
-def convert(text: str, source: DType, target: DType) -> str:
-    """``text`` of ``source`` as a value of ``target`` (NumPy's ``astype``)."""
+def convert(text: str, source: DType, target: DType, rounded: bool = True) -> str:
+    """``text`` of ``source`` as a value of ``target`` (NumPy's ``astype``). Where it is not to be ``rounded``
+    to a half type yet, as the float that rounds to it."""
     if source is target:
         return text
     if target.is_bool:
@@ -189,7 +190,8 @@ def convert(text: str, source: DType, target: DType) -> str:
         # gcc does not vectorise the conversion of a comparison's result
         return f"({text}) ? {_floating(1.0, _suffix(target))} : {_floating(0.0, _suffix(target))}"
     if target.name in HALVES:
-        return _to_half(text, source, target)
+        exact = _unrounded_half(text, source)
+        return f"dc_round_{HALVES[target.name]}({exact})" if rounded else exact
     if target.is_integer and source.is_float:
         return _float_to_integer(text, target)
     return f"({register_type(target)})({text})"
@@ -202,12 +204,9 @@ def _to_complex(text: str, source: DType, target: DType) -> str:
     return f"{register_type(target)}{{{convert(text, source, target.real)}, 0}}"
 
 
-def _to_half(text: str, source: DType, target: DType) -> str:
-    half = HALVES[target.name]
+def _unrounded_half(text: str, source: DType) -> str:
     exact_in_float = source.is_bool or source.itemsize <= 2 or source.name == "float32"
-    if exact_in_float:
-        return f"dc_round_{half}((float)({text}))"
-    return f"dc_round_{half}(dc_round_to_odd((double)({text})))"
+    return f"(float)({text})" if exact_in_float else f"dc_round_to_odd((double)({text}))"
 
 
 def _float_to_integer(text: str, target: DType) -> str:

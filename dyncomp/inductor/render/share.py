@@ -26,11 +26,11 @@ _LAUNCH = re.compile(r"\s*rt->parallel_for\(")
 _LOOP = re.compile(r"\s*(?:for \(|body\d+\(|const i64 n_)")
 _COUNTING = re.compile(
     r"\s*(?:const i64 (?!v_)|i64 i_\w+ = at %|at /= |if \(\+\+i_|i64 row = 0|part_end = |if \(\w+ < "
-    r"|__builtin_memcpy\(|__builtin_prefetch\(|dcv_stream_copy\()"
+    r"|__builtin_memcpy\(|__builtin_prefetch\(|dcv_stream_copy\(|dc_widen_f16\(|dc_narrow_f16\()"
 )
 _DECLARATION = re.compile(r"\s*(?:[\w()]+ )+\w+\[\d+\];")
 _POSITION = re.compile(r"\bm_\w+\[[^][]*\]")
-_NAME = re.compile(r"^static (i64|void) ((?:kernel|tile)_\d+)(\([^)]*\)) \{$", re.M)
+_NAME = re.compile(r"^static (i64|void) ((?:kernel|tile)_\d\w*)(\([^)]*\)) \{$", re.M)
 _BODY = re.compile(r"^(\s*auto body\d+ = \[&\]\(i64 lo, i64 hi\) \{)$", re.M)
 # Stands for a number in a function's form.
 _HOLE = "\0"
@@ -69,7 +69,7 @@ def share_functions(functions: Iterable[Function]) -> list[Function]:
 
 def _form(text: str) -> tuple[str, list[str]]:
     """A function's text with holes for its sizes, and these; nothing where it is more than one function."""
-    heads = _NAME.findall(text)
+    heads = [*_NAME.finditer(text)]
     if len(heads) != 1 or text.count("\n}\n") != 1:
         return "", []
     numbers: list[str] = []
@@ -84,7 +84,7 @@ def _form(text: str) -> tuple[str, list[str]]:
         return _NUMBER.sub(hole, text)
 
     lines = []
-    for line in text[text.index("static ") :].replace(heads[0][1], "NAME").splitlines():
+    for line in text[heads[0].start() :].replace(heads[0][2], "NAME").splitlines():
         if _LAUNCH.match(line):
             line = take(LEAST_GRAIN, line)
         elif _LOOP.match(line):
@@ -108,40 +108,42 @@ def _varying(tables: list[list[str]]) -> list[str]:
     return found
 
 
-def _head(text: str) -> tuple[str, str, str]:
-    """Result, name and parameters of a function."""
+def _head(text: str) -> re.Match[str]:
+    """Where a function's definition begins, with its result, name and parameters."""
     found = _NAME.search(text)
     assert found is not None
-    return found[1], found[2], found[3]
+    return found
 
 
 def _common(text: str, form: str, names: list[str], numbers: list[str]) -> Function:
     """The function that all members call. Each loop body has copies of the numbers of its own: what it
     writes cannot change them."""
-    result, name, parameters = _head(text)
+    head = _head(text)
+    result, name, parameters = head.groups()
     pieces = form.split(_HOLE)
     body = pieces[0] + "".join(
         (name or number) + piece for name, number, piece in zip(names, numbers, pieces[1:])
     )
     distinct = sorted({*names} - {""}, key=lambda name: int(name[1:]))
     copies = "".join(f"\n  const i64 {name} = n[{k}];" for k, name in enumerate(distinct))
-    body = _BODY.sub(lambda head: head[1] + copies, body)
+    body = _BODY.sub(lambda found: found[1] + copies, body)
     rest = body[body.index(" {\n") + 3 :]
     prototype = f"{result} sized_{name}{parameters[:-1]}, const i64* n)"
-    comments = text[: text.index("static ")]
+    comments = text[: head.start()]
     declared = f"static {prototype} __attribute__((noinline));"
     return Function(prototype, f"{comments}{declared}\nstatic {prototype} {{{copies}\n{rest}")
 
 
 def _call(function: Function, names: list[str], numbers: list[str], common: str) -> Function:
     text = function.text
-    result, _, parameters = _head(text)
+    head = _head(text)
+    result, _, parameters = head.groups()
     given = {name: number for name, number in zip(names, numbers) if name}
     table = ", ".join(number for _, number in sorted(given.items(), key=lambda item: int(item[0][1:])))
     arguments = ", ".join(word.split()[-1].lstrip("*") for word in parameters[1:-1].split(","))
     name = common[len(result) + 1 : common.index("(")]
     lines = [
-        text[: text.index(" {\n", text.index("static "))] + " {",
+        text[: text.index(" {\n", head.start())] + " {",
         f"  static const i64 n[] = {{{table or 0}}};",
         f"  {'' if result == 'void' else 'return '}{name}({arguments}, n);",
         "}",

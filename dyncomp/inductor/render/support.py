@@ -9,6 +9,8 @@ from .sections import ordered, sections, vector_declaration
 
 # Defined in every unit's prelude or by the renderer itself.
 _PRELUDE_NAMES = frozenset({"dc_call", "dc_size_min", "dc_size_max", "dc_block"})
+# Names of the program's functions and files may look like helpers'.
+_COMMENT = re.compile(r"^[ \t]*//.*$", re.M)
 _VECTOR_NAME = re.compile(r"\bdcv_\w+")
 
 
@@ -18,6 +20,7 @@ def needed_support(code: str) -> str:
     Raises ``LoweringError`` for a helper that does not exist: the function has no C++ spelling.
     """
     table = sections()
+    code = _COMMENT.sub("", code)
     declared = [vector_declaration(name) for name in sorted(set(_VECTOR_NAME.findall(code)))]
     try:
         names = ordered(code, table, _PRELUDE_NAMES)

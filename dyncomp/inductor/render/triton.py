@@ -21,7 +21,6 @@ from .triton_print import HALVES, Printer, identifier, pointer_type
 from .triton_support import prelude
 
 NARROW = 2**31 - 2**16
-MAX_NAME = 48
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class _Function:
         kernel = self.nest.kernel
         text = "\n".join(printer.lines)
         used = [b for b in buffers.values() if re.search(rf"\bp_{identifier(b.name)}\b", text)]
-        function = f"{identifier(name)}{_slug(kernel.origin)}{'_wide' if self.wide else ''}"
+        function = f"{identifier(name)}{'_wide' if self.wide else ''}"
         pointers = [f"p_{identifier(b.name)}" for b in used]
         blocks = {f"{g.name.upper()}BLOCK": g.block for g in self.layout.groups}
         if self.layout.parts > 1:
@@ -161,20 +160,6 @@ class _Function:
             printer.asserts,
             index,
         )
-
-
-def _slug(origin: tuple[str, ...]) -> str:
-    """The user's functions and lines, as part of a name: ``f at path/a.py:12`` gives ``_f_12``."""
-    parts: list[str] = []
-    for text in origin:
-        first = text.splitlines()[0] if text else ""
-        found = re.match(r"(\w+) at .*:(\d+)$", first) or re.search(r"(\w+)\W+(\d+)$", first)
-        if found is not None:
-            part = f"{found[1]}_{found[2]}"
-            if part not in parts:
-                parts.append(part)
-    slug = identifier("_".join(parts))[:MAX_NAME]
-    return f"_{slug}" if slug else ""
 
 
 # -- reductions in parts ----------------------------------------------------------------------

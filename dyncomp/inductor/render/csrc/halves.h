@@ -33,7 +33,7 @@ DC_INLINE float dc_load_f16(unsigned short h) {
   const unsigned int bits = magnitude >= 0x0f800000u ? special : dc_bits_f32(scaled);
   return dc_from_bits_f32(bits | ((h & 0x8000u) << 16));
 }
-// Rounds to nearest even; overflow gives infinity, NaN stays NaN.
+// Rounds to nearest even; overflow gives infinity, NaN a quiet NaN with its first bits, as vcvtps2ph does.
 // @ dc_store_f16
 DC_INLINE unsigned short dc_store_f16(float x) {
   const unsigned int u = dc_bits_f32(x);
@@ -42,7 +42,8 @@ DC_INLINE unsigned short dc_store_f16(float x) {
   // below the smallest normal half: adding 0.5 aligns the last bit with float32's rounding position
   const unsigned int denormal = dc_bits_f32(dc_from_bits_f32(magnitude) + 0.5f) - 0x3f000000u;
   const unsigned int normal = (magnitude + 0xc8000fffu + ((magnitude >> 13) & 1u)) >> 13;
-  const unsigned int special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  const unsigned int nan = ((magnitude >> 13) & 0x3ffu) | 0x7e00u;
+  const unsigned int special = magnitude > 0x7f800000u ? nan : 0x7c00u;
   const unsigned int finite = magnitude < 0x38800000u ? denormal : normal;
   return (unsigned short)(sign | (magnitude >= 0x47800000u ? special : finite));
 }
@@ -52,10 +53,53 @@ DC_INLINE float dc_round_f16(float x) {
   const unsigned int magnitude = u & 0x7fffffffu;
   const unsigned int denormal = dc_bits_f32((dc_from_bits_f32(magnitude) + 0.5f) - 0.5f);
   const unsigned int normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u)) & 0xffffe000u;
-  const unsigned int special = magnitude > 0x7f800000u ? 0x7fc00000u : 0x7f800000u;
+  const unsigned int nan = (magnitude & 0xffffe000u) | 0x400000u;
+  const unsigned int special = magnitude > 0x7f800000u ? nan : 0x7f800000u;
   const unsigned int finite = magnitude < 0x38800000u ? denormal : normal;
   return dc_from_bits_f32((finite >= 0x47800000u ? special : finite) | (u ^ magnitude));
 }
+// The processor's conversions of 8 or 16 halves, and arrays of whole strips of as many.
+// @ dc_floats
+#if defined(__GNUC__) && defined(__AVX512F__)
+#define DC_STRIP 16
+typedef short dc_local_shorts __attribute__((vector_size(32)));
+#elif defined(__GNUC__) && !defined(__clang__) && defined(__F16C__)
+#define DC_STRIP 8
+typedef short dc_local_shorts __attribute__((vector_size(16)));
+#endif
+#ifdef DC_STRIP
+typedef float dc_local_strip __attribute__((vector_size(4 * DC_STRIP)));
+typedef float dc_floats __attribute__((vector_size(4 * DC_STRIP), aligned(4), may_alias));
+typedef short dc_local_halves __attribute__((vector_size(2 * DC_STRIP), aligned(2), may_alias));
+#if DC_STRIP == 16
+#define DC_WIDEN(halves) __builtin_ia32_vcvtph2ps512_mask(halves, (dc_local_strip){}, -1, 4)
+#define DC_NARROW(floats) __builtin_ia32_vcvtps2ph512_mask(floats, 0, (dc_local_shorts){}, -1)
+#else
+#define DC_WIDEN(halves) __builtin_ia32_vcvtph2ps256(halves)
+#define DC_NARROW(floats) __builtin_ia32_vcvtps2ph256(floats, 0)
+#endif
+#endif
+// @ dc_widen_f16
+#ifdef DC_STRIP
+template <int count> DC_INLINE void dc_widen_f16(float (&to)[count], const unsigned short* from) {
+#pragma GCC unroll 8
+  for (int k = 0; k < count; k += DC_STRIP) *(dc_floats*)(to + k) = DC_WIDEN(*(const dc_local_halves*)(from + k));
+}
+#endif
+// @ dc_narrow_f16
+#ifdef DC_STRIP
+template <int count> DC_INLINE void dc_narrow_f16(unsigned short* to, const float (&from)[count]) {
+#pragma GCC unroll 8
+  for (int k = 0; k < count; k += DC_STRIP) *(dc_local_halves*)(to + k) = DC_NARROW(*(const dc_floats*)(from + k));
+}
+#endif
+// @ dc_reround_f16
+#ifdef DC_STRIP
+template <int count> DC_INLINE void dc_reround_f16(float (&x)[count]) {
+#pragma GCC unroll 8
+  for (int k = 0; k < count; k += DC_STRIP) *(dc_floats*)(x + k) = DC_WIDEN(DC_NARROW(*(const dc_floats*)(x + k)));
+}
+#endif
 // @ dc_load_bf16
 DC_INLINE float dc_load_bf16(unsigned short h) { return dc_from_bits_f32((unsigned int)h << 16); }
 // @ dc_store_bf16

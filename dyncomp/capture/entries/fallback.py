@@ -1,0 +1,92 @@
+"""Calls whose graph raised: the original runs instead, and after some in a row it runs at once.
+
+What raises in compiled code is begun again in the original, so such a call takes longer than a plain one.
+After a few in a row the entry rests: the original runs at once, for a number of calls that doubles each
+time that the graph is found to raise still (exponential backoff). So the detours soon count for nothing,
+and a program whose data are good again is back in compiled code after at most as many calls as it had bad
+ones.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ...graph.ir import Loc
+from .. import _hook
+from .config import CaptureConfig
+from .recompile import location
+from .records import EntryRecord, log
+
+_ENOUGH = 4  # calls in a row whose graph raised
+_FIRST_REST = 16
+_LONGEST_REST = 1 << 20
+
+
+class Fallback:
+    """Makes the original for calls of one entry whose graph raised, and counts them.
+
+    Replacement code holds it, whose constants the garbage collector does not see: it holds nothing that leads
+    to that code.
+    """
+
+    def __init__(self, config: CaptureConfig, code: types.CodeType) -> None:
+        self._config = weakref.ref(config)
+        self._code = code
+        self._records = config.records
+        self._awaited = 0  # the number of the hit that comes next, if no call succeeds in between
+        self._in_row = 0
+        self._rest = 0
+
+    def __call__(
+        self, plain: types.CodeType | Callable[[], types.CodeType], namespace: dict[str, Any], closure: Any
+    ) -> types.FunctionType:
+        """The original as a function that is not captured. ``plain``: its code, or what makes it."""
+        if not isinstance(plain, types.CodeType):
+            plain = plain()
+        self._records.counters["fallbacks"] += 1
+        _hook.mark(plain, "skip")
+        log.info("the graph of %s raised: the original runs", plain.co_qualname)
+        entry = self._entry()
+        if entry is not None:
+            self._count(entry)
+        return types.FunctionType(plain, namespace, plain.co_name, None, closure)
+
+    def _entry(self) -> _hook.Entry | None:
+        config = self._config()
+        entries = [] if config is None else _hook.cache_entries(self._code, config)
+        for entry in entries:
+            if isinstance(entry.payload, EntryRecord) and entry.payload.fallback is self:
+                return entry
+        return None
+
+    def _count(self, entry: _hook.Entry) -> None:
+        number = entry.hits
+        if number != self._awaited:
+            self._in_row = self._rest = 0
+            entry.payload.resting = ""
+        self._in_row += 1
+        self._awaited = number + 1
+        if self._in_row < _ENOUGH:
+            return
+        self._rest = min(max(2 * self._rest, _FIRST_REST), _LONGEST_REST)
+        entry.rests_until = self._awaited = number + 1 + self._rest
+        name = self._code.co_qualname
+        entry.payload.resting = (
+            f"its graph raised in {self._in_row} calls in a row: the original runs, and the graph is tried "
+            f"again after {self._rest} calls"
+        )
+        log.info("%s at %s: %s", name, location(self._code), entry.payload.resting)
+
+
+def resting(config: CaptureConfig) -> list[tuple[str, Loc, str]]:
+    """The entries that rest now: names, places and why."""
+    found = []
+    for _, entries in _hook.all_entries(config):
+        for entry in entries:
+            record = entry.payload
+            if entry.hits + 1 < entry.rests_until and isinstance(record, EntryRecord):
+                found.append((record.name, record.loc, record.resting))
+    return found
