@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 import types
+import weakref
 from typing import Any
 
 from ...errors import ToolchainError
@@ -65,7 +66,10 @@ class LoopEntry(LoopGate):
         record: NativeLoopRecord,
         outer: LoopEntry | None,
     ) -> None:
-        self.config = config
+        # gates are constants of code, which the collector does not look into
+        self._config = weakref.ref(config)
+        self.options = config.options
+        self.make_native = config.make_native
         self.owners: list[types.CodeType] = []  # code whose captures end at this loop
         self.code = code
         self.facts = facts
@@ -158,7 +162,7 @@ class LoopEntry(LoopGate):
 
     @property
     def _threshold(self) -> float:
-        limit: float = self.config.options.native_loop_us
+        limit: float = self.options.native_loop_us
         return limit
 
     @property
@@ -206,7 +210,7 @@ class LoopEntry(LoopGate):
         """What compiled code is given; ``None`` where it does not take these values."""
         try:
             if self._native is None:
-                self._native = self.config.make_native(
+                self._native = self.make_native(
                     self.code, self.facts.loop, self.facts.names, self.namespace, self.record
                 )
             state = self._native.prepare(*values)
@@ -221,9 +225,11 @@ class LoopEntry(LoopGate):
         except Exception as error:  # a bug in dyncomp must never change what the program does
             if is_from_handler(error):
                 raise
-            self.config.records.add_internal_error(traceback.format_exc())
-            if self.config.options.debug_verify and self.config.raise_internal_errors:
-                raise
+            config = self._config()
+            if config is not None:
+                config.records.add_internal_error(traceback.format_exc())
+                if config.options.debug_verify and config.raise_internal_errors:
+                    raise
             self.record.problem = "an internal error"
             self._is_refused = True
             return None
@@ -256,11 +262,11 @@ class LoopEntry(LoopGate):
 
     def _capture_otherwise(self) -> None:
         """What the loop calls may be worth capturing: from the next call on it is captured as others are."""
-        instructions = self.code.instructions
-        if any(instructions[index].op == "CALL" for index in self.facts.loop.body):
-            self.config.not_native.add((id(self.code), self.facts.loop.header))
+        instructions, config = self.code.instructions, self._config()
+        if config is not None and any(instructions[index].op == "CALL" for index in self.facts.loop.body):
+            config.not_native.add((id(self.code), self.facts.loop.header))
             for owner in self.owners:
-                _hook.clear(owner, self.config)
+                _hook.clear(owner, config)
 
     def _set_back(self) -> tuple[None, None, tuple[()]]:
         self.setbacks += 1
