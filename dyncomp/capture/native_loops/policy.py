@@ -32,6 +32,7 @@ from .record import NativeLoopRecord
 _INSTRUCTION = 0.03
 _ENTER, _ENTER_BY_PLAN = 5.0, 0.5
 _ENTER_WITHOUT_PLAN = 30.0
+_FEW_STEPS, _FEW_ENTRIES = 256, 4  # in plain Python, until it is asked again whether to enter without a plan
 _MOST_PLANS = 8
 _LONGEST_STEP = 1000.0
 _MOST_REFUSALS = 2  # at first, before it is taken to be so for good
@@ -179,7 +180,9 @@ class LoopEntry(LoopGate):
         steps = _steps_left(values[0]) if self.facts.loop.kind == "for" else None
         expected = 0.0 if steps is None else steps * self._step
         if self._is_ready and not self.plans and steps is not None:
-            return 0 if steps * self._mean_step() >= _ENTER_WITHOUT_PLAN else steps + 1
+            mean = self._mean_step()
+            few = min(_FEW_STEPS, int(_FEW_ENTRIES * _ENTER_WITHOUT_PLAN / mean))
+            return 0 if steps * mean >= _ENTER_WITHOUT_PLAN else max(steps + 1, few)
         if self._is_ready:
             return 0 if steps is None or expected >= _ENTER or len(self.entries) > 1 else steps + 1
         if self._is_within_another():
