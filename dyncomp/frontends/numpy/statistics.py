@@ -262,7 +262,11 @@ def _observations(tx: TraceContext, m: Any, rowvar: bool, dtype: Any) -> ArrayRe
     ref = as_ref(tx, m)
     if ref.ndim > 2 or ref.ndim == 0:
         raise Unsupported("m has more than 2 dimensions")
+    if product(ref.shape) == 0:
+        raise Unsupported("covariance of nothing")
     wanted = np.result_type(ref.dtype.numpy, np.float64) if dtype is None else np.dtype(dtype)
+    if not np.issubdtype(wanted, np.inexact):
+        raise Unsupported("covariance with a dtype= that is not inexact")
     var = convert(tx, ref.var, promote.from_np(wanted))
     if ref.ndim == 1:
         return array_of(emit(tx, "reshape", var, shape=(1, *var.shape)))
