@@ -22,7 +22,7 @@ from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
 from .autocast import switched_off
-from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS
+from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
 from .facts import FROM_TORCH, TO_TORCH
 from .formats import is_channels_last, is_channels_last_3d
 from .library import torch
@@ -53,6 +53,7 @@ class _Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     orders: tuple[tuple[int, ...], ...] = ()
+    tried_on: str = ""  # where what it gives was found
 
     def on(self, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:
         args = (_filled(a, tensors, numbers) for a in self.args)
@@ -147,6 +148,7 @@ class _Found:
     dtypes: tuple[Any, ...]
     shapes: tuple[tuple[int, ...], ...]
     orders: tuple[tuple[int, ...], ...]
+    device: str  # of the tensors that it was called with
 
 
 def _example_of(ref: ArrayRef, sizes: dict[str, int], device: str) -> Any:
@@ -229,6 +231,7 @@ def _tried_on(
         tuple(FROM_TORCH[r.dtype] for r in results),
         tuple(tuple(r.shape) for r in results),
         tuple(map(_order, results)),
+        device,
     )
 
 
@@ -302,9 +305,9 @@ def _probes(call: _Call, opening: _Opening, hints: dict[str, int], names: list[s
 
 
 def _at(call: _Call, opening: _Opening, sizes: dict[str, int]) -> Probe:
-    """At sizes that the program has not asked for. With memory torch's recurrent layers do not check that
-    sizes go together, and write beyond their buffers where they do not."""
-    if call.function.__name__ not in RECURRENT:
+    """At sizes that the program has not asked for: only where there is no other way with memory, as some
+    routines do not check that sizes go together, and write beyond their buffers where they do not."""
+    if call.tried_on != "meta" and call.function.__name__ not in UNCHECKED:
         return sizes, _try(call, opening, sizes)
     numbers = [_size(n, sizes) for n in opening.numbers]
     try:
@@ -371,6 +374,7 @@ def called(
         raise Unsupported("a call of torch without tensors")
     _check_places(opening)
     found = _try(call, opening, tx.env.hints)
+    call.tried_on = found.device
     shapes = _shapes(call, opening, found, tx.env)
     call.orders = found.orders
     callee = Callee(call, function.__name__, (), ())
