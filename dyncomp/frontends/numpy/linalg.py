@@ -114,7 +114,7 @@ def dot(tx: TraceContext, a: Any, b: Any, out: Any = None) -> ArrayRef:
     dtype = common_dtype(x, y)
     if not x.ndim or not y.ndim:
         scaled = _scaled(tx, convert(tx, x.var, dtype), convert(tx, y.var, dtype))
-        return deliver(tx, emit(tx, "contiguous", scaled), single_out(out))
+        return deliver(tx, scaled, single_out(out))
     place = 0 if y.ndim == 1 else y.ndim - 2
     result = contract(tx, convert(tx, x.var, dtype), convert(tx, y.var, dtype), ((x.ndim - 1,), (place,)))
     target = single_out(out)
@@ -123,12 +123,16 @@ def dot(tx: TraceContext, a: Any, b: Any, out: Any = None) -> ArrayRef:
     return deliver(tx, result, target)
 
 
+_BLAS_DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
+
+
 def _scaled(tx: TraceContext, x: Var, y: Var) -> Var:
-    """A product with a number as ``dot`` computes it: added to zero, so that no result is a negative zero."""
+    """A product with a number as ``dot`` computes it: up to two dimensions by the BLAS, in C order and added
+    to zero, so that no result is a negative zero; else by the ufunc."""
     product = call_ufunc(tx, np.multiply, array_of(x), array_of(y)).var
-    if not product.dtype.is_inexact:
+    if product.dtype not in _BLAS_DTYPES or product.ndim > 2:
         return product
-    return call_ufunc(tx, np.add, array_of(product), 0).var
+    return emit(tx, "contiguous", call_ufunc(tx, np.add, array_of(product), 0).var)
 
 
 @TABLE.function("vdot")
@@ -159,7 +163,7 @@ def vecdot(tx: TraceContext, x1: Any, x2: Any, /, out: Any = None, *, axis: Any 
 def inner(tx: TraceContext, a: Any, b: Any, /) -> ArrayRef:
     x, y = as_ref(tx, a), as_ref(tx, b)
     if not x.ndim or not y.ndim:
-        return value_of(emit(tx, "contiguous", call_ufunc(tx, np.multiply, x, y).var))
+        return dot(tx, x, y)
     dtype = common_dtype(x, y)
     axes = ((x.ndim - 1,), (y.ndim - 1,))
     return value_of(contract(tx, convert(tx, x.var, dtype), convert(tx, y.var, dtype), axes))
@@ -233,7 +237,7 @@ def cross(
     y0, y1, y2 = (y[..., i] for i in range(3))
     parts = (x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0)
     columns = [emit(tx, "reshape", p.var, shape=(*p.shape, 1)) for p in parts]
-    return array_of(emit(tx, "concatenate", *columns, axis=parts[0].ndim))
+    return array_of(emit(tx, "contiguous", emit(tx, "concatenate", *columns, axis=parts[0].ndim)))
 
 
 @TABLE.function("linalg.cross")

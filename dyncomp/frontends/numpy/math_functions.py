@@ -133,7 +133,8 @@ def _round_float(tx: TraceContext, x: Var, places: int) -> Var:
     # NumPy multiplies by the weak Python float 10**|places|
     factor = full_like(tx, x, _power_of_ten(x.dtype, abs(places)))
     first, last = ("multiply", "divide") if places > 0 else ("divide", "multiply")
-    return emit(tx, last, emit(tx, "rint", emit(tx, first, x, factor)), factor)
+    rounded = emit(tx, last, emit(tx, "rint", emit(tx, first, x, factor)), factor)
+    return rounded if is_fortran(x.shape, x.type.strides) else emit(tx, "contiguous", rounded)
 
 
 def _power_of_ten(dtype: DType, places: int) -> float:

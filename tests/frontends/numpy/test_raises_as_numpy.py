@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -97,6 +98,11 @@ ORDERS = [
         for f in (np.gradient, np.nancumsum, np.nansum)
     ),
     lambda x, a: np.nan_to_num(np.broadcast_to(x, (2, 3))),
+    lambda x, a: np.cross(np.ones((2, 3, 4)).transpose(2, 0, 1), x),
+    *(lambda x, a, f=f: f(np.ones((2, 3, 4)).transpose(2, 0, 1)) for f in (copy.copy, np.round, np.ravel)),
+    *(lambda x, a, f=f: f(np.ones((2, 3, 4)).transpose(2, 0, 1), 2) for f in (np.dot, np.inner, np.round)),
+    *(lambda x, a, f=f: f(np.broadcast_to(x, (2, 3)), order="K") for f in (np.ravel, np.ndarray.flatten)),
+    lambda x, a: x[1].dot(2),
     lambda x, a: np.imag(np.ones((2, 3, 4)).transpose(2, 0, 1)),
     lambda x, a: np.imag(a.T),
     lambda x, a: np.isreal(np.ones((2, 3, 4)).transpose(2, 0, 1)),
