@@ -89,6 +89,12 @@ CALLS += [
 BOOLEANS = (np.pad, np.resize, np.partition, np.argpartition, np.broadcast_to, np.reshape, np.sum, np.cumsum)
 BOOLEANS += (np.argmax, np.mean, np.fft.fft, np.tile, np.diff, np.tril, np.split, np.flip, np.delete)
 CALLS += [lambda x, a, f=f: f(a, True) for f in BOOLEANS]
+CALLS += [
+    lambda x, a, f=f, q=q, t=t: f(x.astype(t), q)
+    for f in (np.quantile, np.percentile)
+    for q in (True, 0, [0, 1], np.float32(0.3), 0.3)
+    for t in ("i4", "f4", "f8")
+]
 CALLS += [lambda x, a: np.concatenate([a, a], True), lambda x, a: np.ones((True, 2)), lambda x, a: a[True]]
 ORDERS = [
     lambda x, a: np.unwrap(np.broadcast_to(x, (2, 3))),
