@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...dtypes import bfloat16, float16
 from ...prims.scalar import SCALARS
 from ..loopir import Buffer
 from .nest import Nest, Node, coefficient
@@ -35,6 +36,8 @@ def lanes_of_tail(loop: Loop, nest: Nest, buffers: Mapping[str, Buffer]) -> int:
     narrowest = min((n.dtype.itemsize for n in nodes), default=0)
     if size is None or len(nodes) < len(loop.items) or not 0 < narrowest <= NARROW_BYTES:
         return 0
+    if any(n.dtype in (float16, bfloat16) for n in nodes):
+        return 0  # computed in float32
     lanes = VECTOR_BYTES // narrowest
     if size < lanes or size % lanes == 0:
         return 0
