@@ -195,7 +195,10 @@ def _staged(
         whole = tidy(whole, table)
     compiled.graph_after = whole
     compiled.artifact = parts
-    compiled.call = _timed(compiled, BACKEND_PASS, lambda: StagedGraph(whole, table, owner, compile_stage))
+    examples = compiled.examples
+    compiled.call = _timed(
+        compiled, BACKEND_PASS, lambda: StagedGraph(whole, table, owner, compile_stage, examples)
+    )
 
 
 @dataclass

@@ -34,8 +34,14 @@ class StagedGraph:
     """A functional graph with sizes that depend on the data, made callable like any compiled graph."""
 
     def __init__(
-        self, graph: Graph, table: OpTable, owner: ArrayOwner | None, compile_stage: CompileStage
+        self,
+        graph: Graph,
+        table: OpTable,
+        owner: ArrayOwner | None,
+        compile_stage: CompileStage,
+        examples: Sequence[Any] = (),
     ) -> None:
+        """``examples``: inputs for the first stage, where it is tuned."""
         self.graph = graph
         self.table = table
         self.owner = owner
@@ -49,7 +55,7 @@ class StagedGraph:
         # the sizes of the first stage are those of the capture, whose guards hold for it
         first = self.stages[0]
         needed = first.graph.nodes or first.given or len(self.stages) == 1
-        call = compile_stage(first.graph, ()) if needed else _nothing
+        call = compile_stage(first.graph, examples) if needed else _nothing
         self.variants[0].append(_Variant((), call))
 
     def __call__(self, *args: Any) -> Any:

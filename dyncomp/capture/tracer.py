@@ -230,7 +230,8 @@ class Tracer:
         if known is None:
             known = ArrayValue(ref, self.frontend(ref).pytype(ref))
             self.by_ref[ref] = known
-            if ref.part is not None and self.frames:
+            is_view = ref.part is not None or ref.var.name in self.builder.seen_as_views
+            if is_view and self.frames:
                 self.part_origins[ref.var.name] = (self.frames[-1].raw_code, self.frames[-1].current)
         return known
 

@@ -283,6 +283,8 @@ class GraphBuilder:
         self.nodes: list[Node] = []
         self.loc: Loc | None = None
         self.device: Device | None = None  # where all arrays of the graph live, once one of them is known
+        # copies that the program sees as views of another value's memory: their names, and that value's
+        self.seen_as_views: dict[str, str] = {}
         self._counter = 0
 
     def fresh(self, type: ArrayType, prefix: str = "v") -> Var:

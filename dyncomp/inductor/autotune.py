@@ -1,11 +1,13 @@
 """``mode="max-autotune"`` on CPUs: a graph compiled in several forms, the fastest on the first inputs kept.
 
-First how its steps are cut: which products and convolutions a library does (:mod:`.sites`), how far products
-are joined with the kernels around them. Then how the best of these is built: optimisation level, vector width
-and unrolling of the compiler, elementary functions inlined or called, kernels on one thread. Each form is
-timed beside the best one so far, in turn, and has to be clearly faster; what is found in the end has to be so
-beside the default form once more. Only a library's results, and products that are not joined where they would
-be, can differ in their last bits: contraction and reassociation stay forbidden.
+First how its steps are cut: which products and convolutions a library does and how the runtime cuts the
+others (:mod:`.sites`), how far products are joined with the kernels around them. Then how the best of these
+is built: how loops are written (stores past the caches, tiles of transposes, rows at once, strips), vector
+width and unrolling of the compiler, elementary functions inlined or called, kernels on one thread. Each form
+is timed beside the best one so far, in turn, and has to be clearly faster; the next builds upon it. What is
+found in the end has to be clearly faster than the default form once more. Only a library's results,
+convolutions made in another way, and products that are not joined where they would be, can differ in their
+last bits: contraction and reassociation stay forbidden, and what is added up together does not change.
 """
 
 from __future__ import annotations
@@ -26,17 +28,34 @@ from .choices import Choices, Tuning, key_of, machine_name
 from .forms import DEFAULT, Form, Made, joins_of
 from .made_up import copied
 from .progress import Progress
-from .sites import Compile, library_sites
+from .sites import Compile, Sites, tuned_sites
 from .timing import in_turn, is_faster
 
 log = logging.getLogger("dyncomp.inductor")
 
+
+def _knob(**values: Any) -> Callable[[Form], Form]:
+    return lambda form: replace(form, knobs=replace(form.knobs, **values))
+
+
 # How a form is built, by name.
 BUILDS: dict[str, Callable[[Form], Form]] = {
-    "-O3": lambda form: replace(form, flags=("-O3",)),
-    "256 bits": lambda form: replace(form, flags=("-mprefer-vector-width=256",)),
-    "unrolled": lambda form: replace(form, flags=("-O3", "-mprefer-vector-width=512", "-funroll-loops")),
     "inlined": lambda form: replace(form, inlined=True),
+    "256 bits": lambda form: replace(form, flags=("-mprefer-vector-width=256",)),
+    "past the caches": _knob(streams=True),
+    "through the caches": _knob(streams=False),
+    "tiles": _knob(staged=True),
+    "no tiles": _knob(staged=False),
+    "tiles of 256 bytes": _knob(side=256),
+    "tiles of 1024 bytes": _knob(side=1024),
+    "blocks of 32": _knob(block=32),
+    "blocks of 64": _knob(block=64),
+    "2 rows": _knob(rows=2),
+    "4 rows": _knob(rows=4),
+    "8 rows": _knob(rows=8),
+    "strips of 1024": _knob(strip=1024),
+    "-O3": lambda form: replace(form, flags=("-O3",)),
+    "unrolled": lambda form: replace(form, flags=("-O3", "-mprefer-vector-width=512", "-funroll-loops")),
     "one thread": lambda form: replace(form, serial=True),
 }
 # What is spent on the sites of a graph, and on one form, of the time for a graph.
@@ -66,30 +85,37 @@ class Tuner:
             return default
         self.end = time.perf_counter() + self.tuning.seconds
         builds = self._builds(default)
-        joins = {f"joined: {joined}": Form(joined) for joined in joins_of(default.items)}
-        cuts = {"default": DEFAULT, "library": DEFAULT} | joins
-        if default.source != default.generated:
-            cuts = {"default": DEFAULT}  # edited by hand
-        names = [f"{cut}, {build}" if build else cut for cut in cuts for build in ("", *builds)]
-        key = self._key(default, examples, names)
-        number = self.choices.get(key, names)
-        if "library" in cuts:
-            cuts["library"] = Form(library=self._sites(SITES_SHARE if number is None else 0.0))
-        if number is None:
-            best = self._search(default, cuts, builds, arguments)
+        cuts = {"default": DEFAULT}
+        if default.source == default.generated:  # not edited by hand
+            cuts |= {
+                "products": DEFAULT,
+                **{f"joined: {joined}": Form(joined) for joined in joins_of(default.items)},
+            }
+        key = self._key(default, examples, [*cuts, *builds])
+        text = self.choices.text(key) or ""
+        cut, *chosen = text.split(", ")
+        known = cut in cuts and set(chosen) <= set(builds)
+        if "products" in cuts:
+            sites = self._sites(0.0 if known else SITES_SHARE)
+            cuts["products"] = Form(library=sites.library, tilings=sites.tilings)
+            for name, form in cuts.items():
+                if name.startswith("joined"):
+                    cuts[name] = replace(form, tilings=sites.tilings)
+        if not known:
+            cut, *chosen = self._search(default, cuts, builds, arguments).split(", ")
             if not self.best_ms:
                 return default  # there was no time
-            number = self.choices.put(key, names, names.index(best), [self._ms(name) for name in names])
-        if number == 0:
-            return default
-        cut, _, build = names[number].partition(", ")
-        return self._made(BUILDS[build](cuts[cut]) if build else cuts[cut]) or default
+            self.choices.put_text(key, ", ".join([cut, *chosen]), self.best_ms)
+        form = cuts[cut]
+        for build in chosen:
+            form = BUILDS[build](form)
+        return default if form == DEFAULT else self._made(form) or default
 
     # -- what there is to choose --------------------------------------------------------------
-    def _sites(self, share: float) -> frozenset[str]:
-        """What a library makes, as far as that is known, or found out in a share of the time."""
+    def _sites(self, share: float) -> Sites:
+        """How products are made, as far as that is known, or found out in a share of the time."""
         tuning = replace(self.tuning, seconds=share * self.tuning.seconds)
-        return library_sites(self.graph, self.table, self.owner, self.alone, self.choices, tuning)
+        return tuned_sites(self.graph, self.table, self.owner, self.alone, self.choices, tuning)
 
     def _builds(self, default: Made) -> list[str]:
         """The ways to build it that are not the default one."""
@@ -105,19 +131,21 @@ class Tuner:
 
     # -- measuring ----------------------------------------------------------------------------
     def _search(self, default: Made, cuts: dict[str, Form], builds: list[str], arguments: list[Any]) -> str:
-        """The name of the fastest form: the best cut, then the best build of it."""
+        """The name of the fastest form: the best cut, then what of builds makes it faster, each upon the
+        ones before."""
         title = f"tuning {self.graph.name}"
         with Progress(title, len(cuts) + len(builds), self.tuning.progress) as bar:
             bar.step("default")
-            best, made = "default", default
-            for name, form in [*cuts.items()][1:]:
+            best, made, form = "default", default, DEFAULT
+            for name, other in [*cuts.items()][1:]:
                 bar.step(name)
-                best, made = self._better(best, made, name, form, arguments)
-            cut = best
+                best, made = self._better(best, made, name, other, arguments)
+            form = cuts[best]
             for build in builds:
                 bar.step(build)
-                form = BUILDS[build](cuts[cut])
-                best, made = self._better(best, made, f"{cut}, {build}", form, arguments)
+                other = BUILDS[build](form)
+                name, made = self._better(best, made, f"{best}, {build}", other, arguments)
+                form, best = (form if name == best else other), name
         if made is not default and not self._beats(made, default, arguments):
             return "default"
         return best

@@ -11,7 +11,7 @@ import os
 import platform
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..dataclass import dataclass, field
@@ -37,39 +37,54 @@ class Tuning:
 
 @dataclass
 class Choices:
-    """The number of the fastest form, by key. Two threads that look at once both find it. ``folder``: where
+    """What the fastest form is called, by key. Two threads that look at once both find it. ``folder``: where
     it is kept for other processes, if anywhere."""
 
     folder: Path | None = None
-    by_key: dict[str, int] = field(default_factory=dict)
+    by_key: dict[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, key: str, names: Sequence[str]) -> int | None:
-        """The choice for ``key``, made in this process or another."""
+        """The number of the choice for ``key``, made in this process or another."""
+        found = self.text(key)
+        return names.index(found) if found in names else None
+
+    def put(self, key: str, names: Sequence[str], number: int, milliseconds: Sequence[float]) -> int:
+        with self.lock:
+            found = self.by_key.get(key)
+            if found not in names:
+                found = self.by_key[key] = names[number]
+        self._keep(key, names[number], dict(zip(names, milliseconds)))
+        return names.index(found)
+
+    def text(self, key: str) -> str | None:
+        """What was chosen for ``key``; ``None``: nothing yet. It may be anything where a file was damaged."""
         found = self.by_key.get(key)
         if found is None and self.folder is not None:
-            found = _read(self.folder / f"{key}.json", names)
+            found = _read(self.folder / f"{key}.json")
             if found is not None:
                 self.by_key[key] = found
         return found
 
-    def put(self, key: str, names: Sequence[str], number: int, milliseconds: Sequence[float]) -> int:
-        with self.lock:
-            number = self.by_key.setdefault(key, number)
+    def put_text(self, key: str, text: str, milliseconds: Mapping[str, float]) -> None:
+        """Keep what was measured to be the best."""
+        self.by_key[key] = text
+        self._keep(key, text, milliseconds)
+
+    def _keep(self, key: str, text: str, milliseconds: Mapping[str, float]) -> None:
         if self.folder is not None:
-            _write(self.folder, key, names[number], dict(zip(names, milliseconds)))
-        return number
+            _write(self.folder, key, text, milliseconds)
 
 
-def _read(path: Path, names: Sequence[str]) -> int | None:
+def _read(path: Path) -> str | None:
     try:
         best = json.loads(path.read_text())["best"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return names.index(best) if best in names else None
+    return best if isinstance(best, str) else None
 
 
-def _write(folder: Path, key: str, best: str, times: dict[str, float]) -> None:
+def _write(folder: Path, key: str, best: str, times: Mapping[str, float]) -> None:
     """One choice, to be read by people too. What cannot be written is found again another time."""
     shown = {name: round(t, 5) for name, t in times.items() if t != float("inf")}
     try:

@@ -34,6 +34,7 @@ from .lower_values import Table
 from .memory import MemoryPlan, plan_memory
 from .naming import suffix_of
 from .narrow import narrow_products
+from .partition import partition_joins
 from .plan import Planned, Planner
 from .prologue import fuse_prologues
 from .render.cpp import render_module
@@ -190,7 +191,8 @@ class _Maker:
         self.timed = timed
         self.edit = edit
         self.table = table_with(() if owner is None else (*owner.routines, *owner.own_routines))
-        self.graph = timed("narrow", lambda: narrow_products(graph, self.table))
+        narrow = timed("narrow", lambda: narrow_products(graph, self.table))
+        self.graph = timed("partition", lambda: partition_joins(narrow, self.table))
         self.cuts: dict[Any, tuple[list[Item], MemoryPlan, Planned]] = {}
         self.default_source = ""
 
@@ -203,7 +205,9 @@ class _Maker:
         vector_calls = toolchain.calls_vectors and load_vector_math() and not form.inlined
         serial_ns = SERIAL_NS if form.serial else self.options.serial_threshold_us * 1e3
         timed = self.timed
-        generated = timed("render", lambda: render_module(planned.module, serial_ns, vector_calls))
+        generated = timed(
+            "render", lambda: render_module(planned.module, serial_ns, vector_calls, form.knobs)
+        )
         source = self._edited(form, generated)
         cache = open_cache(
             None if self.options.cache else {**os.environ, "DYNCOMP_FORCE_DISABLE_CACHES": "1"}
@@ -233,18 +237,19 @@ class _Maker:
         )
         return tuner.fastest(default, examples)
 
-    def _alone(self, graph: Graph, form: Form) -> Callable[..., Any]:
-        return _Maker(graph, self.options, self.owner, _Timer()).make(form).call
+    def _alone(self, graph: Graph, form: Form) -> Made:
+        return _Maker(graph, self.options, self.owner, _Timer()).make(form)
 
     def _cut(self, form: Form) -> tuple[list[Item], MemoryPlan, Planned]:
         """The steps of a form and where their values lie."""
-        key = (form.joined, form.library)
+        key = (form.joined, form.library, form.tilings)
         found = self.cuts.get(key)
         if found is None:
             lowering, items, memory = _lowered(
                 self.graph, self.table, _JOINS[form.joined], self.options, self.timed, form.library
             )
-            planner = Planner(lowering, memory, tensor_owner(self.owner), self.options.keep_packed)
+            owner, tilings = tensor_owner(self.owner), dict(form.tilings)
+            planner = Planner(lowering, memory, owner, self.options.keep_packed, tilings)
             planned = self.timed("schedule", lambda: planner.run(items))
             found = self.cuts[key] = (items, memory, planned)
         return found

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from ..dataclass import dataclass
 from .epilogue import Chained, FusedProduct, Item, Prepared, RowGroup
 from .memory import MemoryPlan
 from .plan import Planned
+from .render.knobs import USUAL, Knobs
 from .tiers import FirstBuild
+from .tilings import Tiling
 
 # How far products are joined with what is around them: in every way, tile by tile only, not at all.
 ALL, TILES, NOTHING = "all", "tiles", "nothing"
@@ -20,15 +23,18 @@ class Form:
     """One way to compile a graph.
 
     ``joined``: how far products are joined with the kernels around them (``ALL``, ``TILES``, ``NOTHING``).
-    ``library``: the values (products and convolutions, by name) that a library makes. ``flags``: more flags
+    ``library``: the values (products and convolutions, by name) that a library makes; ``tilings``: how some
+    that the runtime makes are cut. ``flags``: more flags
     of the compiler. ``inlined``: elementary functions are inlined, not called. ``serial``: kernels run on the
-    calling thread."""
+    calling thread. ``knobs``: how their loops are written."""
 
     joined: str = ALL
     library: frozenset[str] = frozenset()
+    tilings: tuple[tuple[str, Tiling], ...] = ()
     flags: tuple[str, ...] = ()
     inlined: bool = False
     serial: bool = False
+    knobs: Knobs = USUAL
 
     def describe(self) -> str:
         """What is not as in the default form, in words."""
@@ -36,11 +42,17 @@ class Form:
             "products and kernels joined tile by tile only": self.joined == TILES,
             "products and kernels apart": self.joined == NOTHING,
             f"{len(self.library)} products or convolutions by a library": bool(self.library),
+            f"{len(self.tilings)} products or convolutions cut as measured": bool(self.tilings),
             "elementary functions inlined": self.inlined,
             "kernels on one thread": self.serial,
+            f"loops with {self._knobs()}": self.knobs != USUAL,
             f"built with {' '.join(self.flags)}": bool(self.flags),
         }
         return ", ".join(text for text, holds in words.items() if holds) or "the default form"
+
+    def _knobs(self) -> str:
+        given = [(f.name, getattr(self.knobs, f.name), getattr(USUAL, f.name)) for f in fields(Knobs)]
+        return ", ".join(f"{name} = {value}" for name, value, usual in given if value != usual)
 
 
 DEFAULT = Form()
@@ -62,7 +74,9 @@ class Made:
 
     def is_same(self, other: Made) -> bool:
         """Whether the same code runs in the same steps."""
-        same_cut = (self.form.joined, self.form.library) == (other.form.joined, other.form.library)
+        same_cut = all(
+            getattr(self.form, part) == getattr(other.form, part) for part in ("joined", "library", "tilings")
+        )
         return same_cut and self.source == other.source and self.form.flags == other.form.flags
 
 

@@ -24,6 +24,8 @@ from .lower_values import Place, Storage, Value, is_stored, type_place
 MAX_WEIGHT = 96
 MAX_BUFFERS = 20
 HORIZONTAL_CANDIDATES = 4
+# Windows of one array are compared with one another up to so many.
+MAX_WINDOWS = 32
 # Below this many points a kernel's launch costs more than its work: fuse whatever fits.
 SMALL_POINTS = 16384
 # What costs more than this is not computed step by step behind a scan, but in vectors.
@@ -213,12 +215,25 @@ class Fuser:
                 first = max(first, max(read.root.place.storage.writes, default=-1) + 1)
         if root.target is not None:
             storage = root.target.storage
-            first = max(first, *storage.writes, *(p for p, _ in storage.reads), 0)
+            first = max(first, *self._other_writes(root), *(p for p, _ in storage.reads), 0)
             if storage.role == "input":
                 first = max(first, max(self.raising, default=-1) + 1)
         if root.raises:
             first = max(first, max(self.input_writes, default=-1) + 1)
         return first
+
+    def _other_writes(self, root: Root) -> list[int]:
+        """The steps that may write what a root writes: not those that write elsewhere in the same array."""
+        assert root.target is not None
+        writes = root.target.storage.writes
+        if len(writes) > MAX_WINDOWS:
+            return writes
+        steps = [self.steps[position] for position in writes]
+        return [
+            step.position
+            for step in steps
+            if not (isinstance(step, Cluster) and _disjoint_writes(step, root))
+        ]
 
     def _candidates(self, root: Root) -> list[Cluster]:
         if root.kind in ("scatter", "check") or root.scan:
@@ -250,7 +265,7 @@ class Fuser:
         mapping = self._complete(cluster, root, bound)
         if mapping is None:
             return None
-        if not inside and not _worthwhile(cluster, root):
+        if not inside and not (_worthwhile(cluster, root) and _walk_alike(cluster, root)):
             return None
         if not _reads_match(inside, mapping) or not self._order_allows(cluster, root, mapping):
             return None
@@ -295,7 +310,7 @@ class Fuser:
         assert root.target is not None
         storage = root.target.storage
         here = cluster.position
-        if any(w > here for w in storage.writes) or any(p > here for p, _ in storage.reads):
+        if any(w > here for w in self._other_writes(root)) or any(p > here for p, _ in storage.reads):
             return False
         if here in storage.writes and not _disjoint_writes(cluster, root):
             return False
@@ -535,6 +550,26 @@ def _worthwhile(cluster: Cluster, root: Root) -> bool:
     if cluster.points <= SMALL_POINTS:
         return True
     return bool(cluster.buffers & _buffers_of(root))
+
+
+def _walk_alike(cluster: Cluster, root: Root) -> bool:
+    """Whether the innermost loop goes along memory, or across, in computations that do not feed each other:
+    vectors of both would be put together element by element."""
+    ways = {_goes_along(other) for other in (*cluster.roots, root)} - {None}
+    return len(ways) < 2
+
+
+def _goes_along(root: Root) -> bool | None:
+    """Whether a root reads or writes neighbours in memory one after the other; ``None`` for neither."""
+    dims = proper(root.dims)
+    if not dims:
+        return None
+    addresses = [read.address for read in root.reads]
+    if root.target is not None:
+        addresses.append(root.target.address(root.target_index))
+    steps = [a.terms.get(dims[-1], 0) for a in addresses if a is not None]
+    steps = [step for step in steps if not same(step, 0)]
+    return any(same(step, 1) or same(step, -1) for step in steps) if steps else None
 
 
 def is_kept(value: Value) -> bool:

@@ -23,7 +23,7 @@ from dyncomp.dataclass import dataclass
 from dyncomp.dtypes import DType, int64
 from dyncomp.runtime import _launch
 
-ABI_VERSION = 9
+ABI_VERSION = 10
 if ABI_VERSION != _launch.ABI_VERSION:
     raise ImportError(
         f"{_launch.__file__} was built from other sources than {__file__} (interface {_launch.ABI_VERSION}, "
@@ -69,6 +69,7 @@ struct Gemm {
   const struct Filling* fill_b;
   i64 softmax;
   double factor;
+  i64 tile_vectors, block_panels, block_rows, block_terms, way;
 };
 struct RowStep {
   i64 kind, matrix;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +51,7 @@ from .schedule import (
     Step,
     TileKernel,
 )
+from .tilings import USUAL, Tiling
 
 # Above this much estimated work a call lets other Python threads run.
 RELEASE_GIL_NS = 50_000.0
@@ -99,6 +100,7 @@ class Planner:
     memory: MemoryPlan
     owner: TensorOwner | None = None
     keep_packed: bool = True
+    tilings: Mapping[str, Tiling] = field(default_factory=dict)
     sizes: Sizes = field(default_factory=Sizes)
     segments: list[Segment] = field(default_factory=list)
     steps: list[PlanStep] = field(default_factory=list)
@@ -218,6 +220,7 @@ class Planner:
             product.windows,
             None if source is dtype else source,
             product.own and self._has_weights(product, fill_b),
+            tiling=self.tilings.get(call.value.var.name, USUAL) if product.own else USUAL,
         )
 
     def _has_weights(self, product: Product, fill_b: Filled | None) -> bool:
@@ -258,7 +261,7 @@ class Planner:
         )
 
     def _chain(self, item: Chained) -> CallChain:
-        first = self._blas(item.first, item.tiled)
+        first = replace(self._blas(item.first, item.tiled), tiling=USUAL)
         product = item.second.detail
         assert isinstance(product, Product)
         self.work_ns += 0.02 * hint(product.m * product.n) * hint(product.k)

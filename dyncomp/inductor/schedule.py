@@ -13,6 +13,7 @@ from ..dataclass import dataclass
 from ..dtypes import DType
 from ..symint import Dim
 from .loopir import Kernel
+from .tilings import USUAL, Tiling
 
 # Errors that kernels raise, by the value that the exported function returns (0: none). The renderer stores
 # the offending index and the size of its dimension in the error details 0 and 1.
@@ -123,7 +124,8 @@ class CallBlas:
     (``a`` where ``b`` is images) may be the same at every call, as weights are; the runtime keeps its packed
     copy as long as it is.
     ``fill_a``, ``fill_b`` (own products only): the operand is made as it is packed, its matrix says how it
-    would lie in memory, and where that lies what it is mostly made of."""
+    would lie in memory, and where that lies what it is mostly made of. ``tiling`` (own products only): how it
+    is cut, where that was measured."""
 
     dtype: DType
     m: Dim
@@ -140,6 +142,7 @@ class CallBlas:
     kept: bool = False
     fill_a: Fill | None = None
     fill_b: Fill | None = None
+    tiling: Tiling = USUAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""Which products and convolutions of a graph a library does faster: NumPy's BLAS, or torch's routine.
+"""How products and convolutions of a graph are made fastest: by the runtime, cut as it would cut them or in
+another way, or by a library (NumPy's BLAS, or torch's routine).
 
-Under ``mode="max-autotune"`` each of them that has known sizes is compiled alone, in both ways, and timed on
-made-up operands in its layout. What was found is kept for equal ones (layers of a model, other graphs, other
+Under ``mode="max-autotune"`` each of them that has known sizes is compiled alone and timed on made-up
+operands in its layout. What was found is kept for equal ones (layers of a model, other graphs, other
 processes).
 """
 
@@ -15,48 +16,73 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from ..dataclass import dataclass
 from ..graph.ir import Graph, GraphBuilder, GraphOutput, Node, OpTable
 from ..graph.text import print_graph
 from ..runtime import _launch, num_threads
 from .choices import Choices, Tuning, key_of, machine_name
-from .forms import DEFAULT, Form
+from .forms import DEFAULT, Form, Made
 from .lower_contract import OWN_DTYPES
 from .lower_convolve import runs_own
 from .made_up import laid_out, made_up
 from .progress import Progress
+from .tile_search import TileSearch
+from .tilings import USUAL, Tiling, parse
 from .timing import in_turn, is_faster
 
 log = logging.getLogger("dyncomp.inductor")
 
-FORMS = ("own", "library")
-# Seconds for both forms of one site.
+# What stands for a library in the texts of choices; others are those of tilings.
+LIBRARY = "library"
+# Seconds for a pair of forms that may be far apart, for a pair of tilings, and for all of one site.
 SITE_SECONDS = 0.25
+PAIR_SECONDS = 0.04
+ALL_SECONDS = 1.5
 # Multiplications of a site below which a library's call costs more than it could save.
 LEAST_WORK = 50_000
 
-Compile = Callable[[Graph, Form], Callable[..., Any]]
+Compile = Callable[[Graph, Form], Made]
 
 
-def library_sites(
+@dataclass(frozen=True)
+class Sites:
+    """``library``: the names of the values of a graph that a library makes faster; ``tilings``: how others
+    are cut best where that is not as usual."""
+
+    library: frozenset[str] = frozenset()
+    tilings: tuple[tuple[str, Tiling], ...] = ()
+
+
+def tuned_sites(
     graph: Graph, table: OpTable, owner: Any, compile_form: Compile, choices: Choices, tuning: Tuning
-) -> frozenset[str]:
-    """The names of the values of ``graph`` that a library makes faster, as far as that is known or found out
-    in the time of ``tuning``."""
+) -> Sites:
+    """The best way to make each product and convolution of ``graph``, as far as that is known or found out in
+    the time of ``tuning``."""
     keys: dict[str, str] = {}
     unknown: dict[str, Graph] = {}
+    work: dict[str, int] = {}
     for node in _sites(graph, owner):
         alone = _graph_of(node, table)
         key = keys[node.out.name] = _key(alone, owner)
-        if choices.get(key, FORMS) is None:
+        work[key] = work.get(key, 0) + _work(node)
+        if _known(choices, key) is None:
             unknown[key] = alone
     end = time.perf_counter() + tuning.seconds
     with Progress(f"tuning the products of {graph.name}", len(unknown), tuning.progress) as bar:
-        for key, alone in unknown.items():
+        for key, alone in sorted(unknown.items(), key=lambda item: -work[item[0]]):
             if time.perf_counter() >= end:
                 break
             bar.step(f"{alone.name} to {alone.nodes[0].out.type}")
-            _measure(alone, owner, compile_form, choices, key)
-    return frozenset(name for name, key in keys.items() if choices.get(key, FORMS))
+            _measure(alone, owner, compile_form, choices, key, end)
+    found = {name: _known(choices, key) for name, key in keys.items()}
+    cut = {name: tiling for name, tiling in found.items() if isinstance(tiling, Tiling) and tiling != USUAL}
+    return Sites(frozenset(name for name, way in found.items() if way == LIBRARY), tuple(cut.items()))
+
+
+def _known(choices: Choices, key: str) -> str | Tiling | None:
+    """What was chosen before: ``LIBRARY`` or a tiling."""
+    text = choices.text(key)
+    return text if text is None or text == LIBRARY else parse(text)
 
 
 def _sites(graph: Graph, owner: Any) -> Iterator[Node]:
@@ -111,16 +137,24 @@ def _key(alone: Graph, owner: Any) -> str:
     return key_of([machine_name(), *facts, print_graph(alone, locations=False)])
 
 
-def _measure(alone: Graph, owner: Any, compile_form: Compile, choices: Choices, key: str) -> None:
-    """Find out which form is the faster one; nothing where one cannot be compiled or run."""
-    arrays: list[Any] = [laid_out(made_up(i.var.type), i.var.type) for i in alone.inputs]
-    if owner is not None:
-        arrays = [owner.from_numpy(array) for array in arrays]
+def _measure(alone: Graph, owner: Any, compile_form: Compile, choices: Choices, key: str, end: float) -> None:
+    """Find out which form is the fastest one; nothing where one cannot be compiled or run."""
+    arrays = [laid_out(made_up(i.var.type), i.var.type) for i in alone.inputs]
+    given: list[Any] = arrays if owner is None else [owner.from_numpy(array) for array in arrays]
     library = Form(library=frozenset(node.out.name for node in alone.nodes))
+    end = min(end, time.perf_counter() + ALL_SECONDS)
+    times: dict[str, float] = {}
     try:
-        calls = [compile_form(alone, form) for form in (DEFAULT, library)]
-        own, other = in_turn(calls[0], calls[1], arrays, SITE_SECONDS)
+        own, other = compile_form(alone, DEFAULT), compile_form(alone, library)
+        search = TileSearch(own, arrays, PAIR_SECONDS, end)
+        tiling = search.best()
+        if tiling != USUAL:
+            (node,) = alone.nodes
+            own = compile_form(alone, Form(tilings=((node.out.name, tiling),)))
+        mine, others = in_turn(own.call, other.call, given, SITE_SECONDS)
     except Exception as error:
         log.info("%s is not measured: %s", alone.name, error)
         return
-    choices.put(key, FORMS, int(is_faster(other, own)), [min(own) * 1e3, min(other) * 1e3])
+    times.update({text: seconds * 1e3 for text, seconds in search.seconds.items()})
+    times[LIBRARY] = min(others) * 1e3
+    choices.put_text(key, LIBRARY if is_faster(others, mine) else tiling.describe(), times)

@@ -96,5 +96,8 @@ def transform_rows(ufunc: Any, x: Any, factor: float, out: Any, axis: int) -> No
     """``ufunc(x, factor, axes=[axis, (), axis], out=out)`` for the ufuncs of ``np.fft`` and arrays of two or
     more dimensions, the rows on the thread pool. Raises ``TypeError`` for other arguments."""
 
+def matrix_product(name: str | None, letter: str, /, *numbers: Any) -> None:
+    """Multiply at addresses, for tests and measurements (``module.cpp`` says what the numbers are)."""
+
 def parallel_for(body: Callable[[int, int, int], None], n: int, grain: int) -> None:
     """For tests: run a Python body(lo, hi, tid) over the pool."""

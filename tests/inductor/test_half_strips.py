@@ -170,3 +170,37 @@ def test_products_of_a_row(sizes: tuple[int, int], march: str) -> None:
     for ours, theirs in zip(dyncomp.compile(one_row)(x, w), one_row(x, w), strict=True):
         assert ours.dtype == np.float16
         np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-2)
+
+
+def brain_chain(x, y, wide):
+    part = (x * y + x) / (y - x)
+    return part, (part * part).abs().sqrt() - y, wide.to(x.dtype)
+
+
+def test_brain_arithmetic_on_every_number(march: str) -> None:
+    torch = pytest.importorskip("torch")
+    bits = [np.random.default_rng(seed).permutation(1 << 16).astype(np.uint16) for seed in (0, 1)]
+    x, y = (torch.from_numpy(b[3:].view(np.int16)).view(torch.bfloat16) for b in bits)
+    ends = (
+        bits[0].astype(np.uint32) << 16 | np.array([0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)[bits[1] & 3]
+    )
+    wide = torch.from_numpy(ends.view(np.float32))
+    found = dyncomp.compile(brain_chain)(x, y, wide)
+    for ours, theirs in zip(found, brain_chain(x, y, wide), strict=True):
+        ours, theirs = ours.float().numpy(), theirs.float().numpy()
+        np.testing.assert_array_equal(np.isnan(ours), np.isnan(theirs))
+        real = ~np.isnan(theirs)
+        np.testing.assert_array_equal(ours[real].view(np.uint32), theirs[real].view(np.uint32))
+
+
+def normalised(x, y):
+    total = x + y
+    centred = total - total.mean(axis=1, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1), total
+
+
+def test_what_several_passes_need_is_kept(march: str) -> None:
+    x, y = ordinary((20, 150), 6), ordinary((20, 150), 7)
+    for ours, theirs in zip(dyncomp.compile(normalised)(x, y), normalised(x, y), strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=4e-3, atol=4e-3)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .affine import Form, combine, shifted
 from .block import Block
-from .kinds import BOOL, COMPLEX, FLOAT, INT, KIND_OF_TYPE, NP_BOOL, Compared, Kind, Value, moved
+from .kinds import BOOL, COMPLEX, FLOAT, INT, KIND_OF_TYPE, NP_BOOL, Compared, Kind, Value, items_of, moved
 from .ranges import compared, raised
 from .walk import Stop
 
@@ -37,6 +37,12 @@ NUMBERS = ("int", "float", "bool", "numpy")
 
 def is_number(value: Value) -> bool:
     return value.kind.family in NUMBERS
+
+
+def check_numbers(args: Sequence[Value], *counts: int) -> None:
+    """Whether a call has as many arguments as one of ``counts``, all of them numbers."""
+    if len(args) not in counts or not all(map(is_number, args)):
+        raise Stop(f"a call with {', '.join(a.kind.code for a in args)}")
 
 
 def binary(b: Block, op: str, left: Value, right: Value) -> Value:
@@ -359,6 +365,20 @@ def compare(b: Block, op: str, left: Value, right: Value) -> Value:
     return b.new(NP_BOOL, f"{convert(b, left, common)} {op} {convert(b, right, common)}")
 
 
+def compare_tuples(b: Block, op: str, left: Value, right: Value) -> Value:
+    """``left == right`` of tuples of numbers, or ``!=``; one NaN equals itself, which is not told here."""
+    pairs = list(zip(items_of(left), items_of(right)))
+    if op not in ("==", "!=") or not all(is_number(v) for pair in pairs for v in pair):
+        raise Stop(f"{left.kind} {op} {right.kind}")
+    if len(left.kind.detail) != len(right.kind.detail):
+        return b.walker.constant(op == "!=")
+    for value in (v for pair in pairs for v in pair if v.kind.parts[0][1] in ("double", "float")):
+        b.check(f"{value.text} == {value.text}", "a NaN in a tuple")
+    same = [b.truth(compare(b, "==", *pair)) for pair in pairs]
+    found = " && ".join(same) or "true"
+    return b.new(BOOL, f"!({found})" if op == "!=" else found, 0, 1)
+
+
 def _compare_ints(b: Block, op: str, x: Value, y: Value) -> Value:
     known = compared(op, bounds(x), bounds(y))
     if known is not None:
@@ -404,3 +424,15 @@ def _int_unary(b: Block, op: str, value: Value) -> Value:
     if number.constant is not None and low > -(2**63):
         return b.walker.constant(-low)
     return _int_sum(b, "-", b.walker.constant(0), number)
+
+
+def magnitude(b: Block, value: Value, kind: Kind) -> Value:
+    """``abs(value)``, of this kind."""
+    ctype = kind.parts[0][1]
+    if ctype in ("double", "float"):
+        return b.new(kind, f"{'__builtin_fabs' if ctype == 'double' else '__builtin_fabsf'}({value.text})")
+    if kind.detail.kind in "ub":
+        return Value(kind, value.parts)
+    least = -(2 ** (8 * kind.detail.itemsize - 1))
+    b.check(f"(i64){value.text} > {least + 1}LL - 1", "an overflow, of which NumPy warns")
+    return b.new(kind, f"({ctype})({value.text} < 0 ? -{value.text} : {value.text})")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...dataclass import dataclass
-from . import complexes, draws, lists, texts
+from . import complexes, deques, draws, hashed, lists, texts
 from .arithmetic import convert
 from .block import Block
 from .kinds import (
@@ -61,6 +61,8 @@ def element(b: Block, value: Value, index: list[Value]) -> Value:
         return lists.element(b, value, index[0])
     if value.kind.family in ("text", "bytes") and len(index) == 1:
         return texts.element(b, value, index[0])
+    if value.kind.family == "deque" and len(index) == 1:
+        return deques.element(b, value, index[0])
     if value.kind.family != "array":
         raise Stop(f"an item of {value.kind}")
     detail: ArrayDetail = value.kind.detail
@@ -110,6 +112,12 @@ def _locate(b: Block, value: Value, index: list[Value]) -> tuple[Parts, str, lis
     return parts, " + ".join(terms), taken
 
 
+def is_place(target: Value, index: list[Value]) -> bool:
+    """Whether an index leads to a number of an array."""
+    numbers = all(i.kind.family in ("int", "numpy") for i in index)
+    return target.kind.family == "array" and target.kind.detail.ndim == len(index) and numbers
+
+
 def store(b: Block, target: Value, index: list[Value], value: Value) -> None:
     """``target[index] = value`` for one element."""
     if target.kind.family == "list" and len(index) == 1:
@@ -127,9 +135,13 @@ def store(b: Block, target: Value, index: list[Value], value: Value) -> None:
         raise Stop("a part of an array is assigned")
     _, at, _ = _locate(b, target, index)
     if detail.scalar.family == "complex":
+        if b.scope.parent is not None:
+            raise Stop("a function that writes complex numbers")
         complexes.store(b, at, value)
         return
     text = cast(b, value, detail.scalar)
+    if b.scope.parent is not None:
+        at = b.note_change(at, detail.scalar.detail.itemsize)
     b.line(f"STORE({detail.scalar.parts[0][1]}, {at}, {text});")
 
 
@@ -187,12 +199,8 @@ def _float_limits(bits: int, signed: bool) -> tuple[str, str]:
 
 def attribute(b: Block, value: Value, name: str) -> Value:
     """``value.name``."""
-    if value.kind.family == "list":
-        return lists.attribute(b, value, name)
-    if value.kind.family == "generator":
-        return draws.attribute(b, value, name)
-    if value.kind.family == "complex":
-        return complexes.attribute(b, value, name)
+    if value.kind.family in _WITH_METHODS:
+        return _WITH_METHODS[value.kind.family].attribute(b, value, name)
     if value.kind.family == "vector" and name == "sum":
         return Value(method_kind(value.kind, name), value.parts)
     if value.kind.family != "array":
@@ -212,12 +220,18 @@ def attribute(b: Block, value: Value, name: str) -> Value:
     raise Stop(f"the attribute {name} of an array")
 
 
+_WITH_METHODS: dict[str, Any] = {
+    "list": lists, "dict": hashed, "set": hashed, "deque": deques, "generator": draws, "complex": complexes,
+}  # fmt: skip
+_WITH_LENGTHS: dict[str, Any] = {
+    "list": lists, "dict": hashed, "set": hashed, "deque": deques, "text": texts, "bytes": texts,
+}  # fmt: skip
+
+
 def length(b: Block, value: Value) -> Value:
     """``len(value)``."""
-    if value.kind.family == "list":
-        return lists.length(b, value)
-    if value.kind.family in ("text", "bytes"):
-        return texts.length(b, value)
+    if value.kind.family in _WITH_LENGTHS:
+        return _WITH_LENGTHS[value.kind.family].length(b, value)
     if value.kind.family == "vector":
         return b.walker.constant(len(value.parts))
     if value.kind.family == "char":

@@ -34,6 +34,11 @@ HARD_BUDGET = 1 << 25
 many more. The budget is what is left until the latter."""
 
 
+MOST_CHANGES = 512
+SETTLED = "SETTLED;"
+"""What inlined functions wrote, in ``changes``, is there to stay."""
+
+
 def handles(*ops: str) -> Callable[[Handler], Handler]:
     def register(function: Handler) -> Handler:
         for op in ops:
@@ -61,6 +66,8 @@ class Block:
         self.age = 0
         """How many objects may have been let go of: see ``lists``."""
         self.done = False
+        self.is_settled = version.leave is None
+        """Whether nothing was changed, by inlined functions, that leaving would take back."""
         self.env = dict(version.env)
         self.stack: list[Value] = []
         for value in version.stack:
@@ -111,6 +118,17 @@ class Block:
         """The instruction has had an effect: from now on, leaving means going on behind it."""
         if self.scope.parent is None:
             self.leave_place, self.leave_stack = self.index + 1, tuple(self.stack)
+            if not self.is_settled:
+                self.line(SETTLED)
+                self.is_settled = True
+
+    def note_change(self, place: str, size: int) -> str:
+        """Before an inlined function writes to ``place``, whose address this gives: leaving takes it back."""
+        self.walker.takes_back = True
+        self.check(f"changed < {MOST_CHANGES}", "much that a function changes")
+        place = self.temp("char*", place)
+        self.line(f"note_change(&changes[changed++], {place}, {size});")
+        return place
 
     def check_made_here(self) -> None:
         """Arrays and lists are made where the next instruction (this one, of lists) gives them to a local of
@@ -180,7 +198,7 @@ class Block:
             return ";"
         if scope.parent is None and index not in scope.facts.region:
             kinds = tuple(value.kind for value in stack)
-            return f"goto {walker.leave(Leave(index, kinds, ''), stack)};"
+            return f"{self._settled(scope)}goto {walker.leave(Leave(index, kinds, ''), stack)};"
         for depth, value in enumerate(stack):
             is_elsewhere = walker.stack_value(depth, value).parts != value.parts
             if value.kind.family == "iter" and is_elsewhere:
@@ -200,6 +218,8 @@ class Block:
     def _go(self, scope: Scope, index: int, stack: list[Value]) -> str:
         walker = self.walker
         lines: list[str] = []
+        if scope.parent is None and all(value.kind.family == "iter" for value in stack):
+            lines.append(self._settled(scope))
         opens = _opens(scope, index, stack)
         inside = stack[:-1] if opens else stack
         stack = [moved(v, v.parts, _fact_on_stack(v, inside)) for v in stack]
@@ -209,7 +229,7 @@ class Block:
         leave = self._carried_leave(scope, stack, lines)
         version = walker.version(scope, index, stack, env, leave)
         if version is None:
-            return f"goto {self._too_many(scope, index, stack)};"
+            return f"{lines[0] if lines else ''}goto {self._too_many(scope, index, stack)};"
         for depth, value in enumerate(stack):
             for name, text in zip(walker.stack_value(depth, value).parts, value.parts):
                 if name != text:
@@ -228,6 +248,10 @@ class Block:
         else:
             lines.append(f"goto {'enter' if leaf else 'block'}{version.number};")
         return " ".join(lines)
+
+    def _settled(self, scope: Scope) -> str:
+        """A statement of the loop's own function is through: nothing of it is taken back any more."""
+        return "" if self.is_settled or scope.parent is not None else f"{SETTLED} "
 
     def _next(self, version: Version, stack: list[Value]) -> str:
         """From the body of an innermost loop back to its header."""
@@ -408,8 +432,10 @@ class Block:
             return value.text if kind.parts[0][1] == "bool" else f"{value.text} != 0"
         if kind.family == "none":
             return "false"
-        if kind.family == "list":
+        if kind.family in ("list", "deque"):
             return f"LIST({value.parts[0]})->size != 0"
+        if kind.family in ("dict", "set"):
+            return f"LOAD(i64, {value.parts[0]} + {USED_AT[kind.family]}) != 0"
         if kind.family == "complex":
             return f"({value.parts[0]} != 0 || {value.parts[1]} != 0)"
         if kind.family in ("text", "bytes"):
@@ -446,6 +472,8 @@ def _held(scope: Scope, header: int, depth: int, env: dict[str, Value]) -> dict[
     return found
 
 
+USED_AT = {"dict": 16, "set": 24}
+"""Where a dict or a set has the number of its items."""
 PAUSED = "paused"
 HAVE_BOUNDS = ("array", "text", "bytes")
 """Families whose parts are an address and then sizes."""

@@ -12,19 +12,40 @@ import numpy as np
 
 from ..bytecode.instr import CO_NEWLOCALS, CO_OPTIMIZED
 from ..pyver import decode
-from . import arrays, by_python, complexes, creation, draws, iterators, lists, rows, slices, texts
-from .arithmetic import as_double, as_int, binary, bounds, compare, is_number, result_kind
+from . import (
+    arrays,
+    by_python,
+    complexes,
+    creation,
+    deques,
+    draws,
+    hashed,
+    heaps,
+    iterators,
+    lists,
+    of_numpy,
+    rows,
+    texts,
+)
+from .arithmetic import (
+    as_double,
+    as_int,
+    binary,
+    bounds,
+    check_numbers,
+    compare,
+    is_number,
+    magnitude,
+    result_kind,
+)
 from .block import Block
 from .blocks import facts_of
 from .kinds import (
     BOOL,
     FLOAT,
     INT,
-    NP_BOOL,
-    NP_FLOAT,
     SHORT,
     IterDetail,
-    Kind,
     TupleValue,
     Value,
     is_plain_function,
@@ -70,17 +91,20 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
 def _method(b: Block, function: Value, args: list[Value]) -> Value:
     kind, name = function.kind.detail
     owner = Value(kind, function.parts)
-    if kind.family == "list":
-        return lists.call(b, owner, name, args)
+    if kind.family in _CONTAINERS:
+        return _CONTAINERS[kind.family].call(b, owner, name, args)
     if kind.family == "generator":
         return draws.method(b, owner, name, args)
     if name == "copy" and not args and kind.family == "array":
         return creation.copy(b, owner)
     if name == "sum" and not args:
-        return _total(b, owner)
+        return of_numpy.total(b, owner)
     if complexes.is_complex(owner) and not args:
         return complexes.conjugate(b, owner)
     raise Stop(f"a call of the method {name}")
+
+
+_CONTAINERS: dict[str, Any] = {"list": lists, "dict": hashed, "set": hashed, "deque": deques}
 
 
 def _is_vector(function: Any, args: list[Value], names: tuple[str, ...]) -> bool:
@@ -93,12 +117,10 @@ def has_effect(function: Value) -> bool:
     """Whether a call changes anything."""
     kind = function.kind
     if kind.family == "method":
-        return bool(kind.detail[1] != "copy")
-    return kind.family == "constant" and draws.is_draw(kind.detail)
-
-
-def _total(b: Block, value: Value) -> Value:
-    return rows.total(b, value) if rows.is_row(value) else slices.total(b, value)
+        return kind.detail[1] not in ("copy", "get")
+    if kind.family != "constant":
+        return False
+    return draws.is_draw(kind.detail) or (is_plain_function(kind.detail) and kind.detail in heaps.FUNCTIONS)
 
 
 def _inline(
@@ -193,11 +215,6 @@ def answers(*functions: Any) -> Callable[[Answer], Answer]:
     return register
 
 
-def _numbers(args: list[Value], *counts: int) -> None:
-    if len(args) not in counts or not all(map(is_number, args)):
-        raise Stop(f"a call with {', '.join(a.kind.code for a in args)}")
-
-
 # -- builtins -----------------------------------------------------------------------------------------------
 @answers(range)
 def _range(b: Block, args: list[Value]) -> Value:
@@ -267,7 +284,7 @@ def _chr(b: Block, args: list[Value]) -> Value:
 def _abs(b: Block, args: list[Value]) -> Value:
     if len(args) == 1 and complexes.is_complex(args[0]):
         return complexes.magnitude(b, args[0])
-    _numbers(args, 1)
+    check_numbers(args, 1)
     value = args[0]
     if value.kind in (INT, BOOL):
         number = as_int(b, value)
@@ -279,18 +296,7 @@ def _abs(b: Block, args: list[Value]) -> Value:
         return b.new(
             INT, f"{number.text} < 0 ? -{number.text} : {number.text}", 0, min(max(-low, high), 2**63 - 1)
         )
-    return _magnitude(b, value, result_kind(abs, value.kind))
-
-
-def _magnitude(b: Block, value: Value, kind: Kind) -> Value:
-    ctype = kind.parts[0][1]
-    if ctype in ("double", "float"):
-        return b.new(kind, f"{'__builtin_fabs' if ctype == 'double' else '__builtin_fabsf'}({value.text})")
-    if kind.detail.kind in "ub":
-        return Value(kind, value.parts)
-    least = -(2 ** (8 * kind.detail.itemsize - 1))
-    b.check(f"(i64){value.text} > {least + 1}LL - 1", "an overflow, of which NumPy warns")
-    return b.new(kind, f"({ctype})({value.text} < 0 ? -{value.text} : {value.text})")
+    return magnitude(b, value, result_kind(abs, value.kind))
 
 
 def _extreme(op: str) -> Answer:
@@ -322,7 +328,7 @@ _FUNCTIONS[max] = _extreme(">")
 
 @answers(int)
 def _int(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1)
+    check_numbers(args, 1)
     value = args[0]
     if value.kind in (INT, BOOL):
         return as_int(b, value)
@@ -348,19 +354,19 @@ _FUNCTIONS.update(complexes.FUNCTIONS)
 
 @answers(float)
 def _float(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1)
+    check_numbers(args, 1)
     return args[0] if args[0].kind == FLOAT else b.new(FLOAT, f"(double){args[0].text}")
 
 
 @answers(bool)
 def _bool(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1)
+    check_numbers(args, 1)
     return b.new(BOOL, b.truth(args[0]), 0, 1)
 
 
 @answers(round)
 def _round(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1, 2)
+    check_numbers(args, 1, 2)
     value = args[0]
     if len(args) == 2:
         if value.kind != FLOAT or args[1].kind != INT:
@@ -377,7 +383,7 @@ def _round(b: Block, args: list[Value]) -> Value:
 
 @answers(divmod)
 def _divmod(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 2)
+    check_numbers(args, 2)
     if any(a.kind.family == "numpy" for a in args):
         raise Stop("divmod of NumPy's numbers")
     return TupleValue([binary(b, "//", *args), binary(b, "%", *args)])
@@ -385,7 +391,7 @@ def _divmod(b: Block, args: list[Value]) -> Value:
 
 @answers(pow)
 def _pow(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 2)
+    check_numbers(args, 2)
     return binary(b, "**", *args)
 
 
@@ -416,7 +422,7 @@ def _libm(name: str, plain: str) -> Answer:
     def answer(b: Block, args: list[Value]) -> Value:
         if len(args) == 2 and name == "log":
             return by_python.call(b, name, args)
-        _numbers(args, 1)
+        check_numbers(args, 1)
         x = b.temp("double", _double(b, args[0]))
         if plain and "{r}" not in plain:
             b.check(plain.format(x=x), f"math.{name}")
@@ -429,6 +435,9 @@ def _libm(name: str, plain: str) -> Answer:
 
 
 _FUNCTIONS.update(by_python.FUNCTIONS)
+_FUNCTIONS.update(heaps.FUNCTIONS)
+_FUNCTIONS.update(hashed.FUNCTIONS)
+_FUNCTIONS.update(of_numpy.FUNCTIONS)
 for _name, _plain in _LIBM.items():
     if hasattr(math, _name):
         _FUNCTIONS[getattr(math, _name)] = _libm(_name, _plain)
@@ -436,7 +445,7 @@ for _name, _plain in _LIBM.items():
 
 def _rounding(name: str) -> Answer:
     def answer(b: Block, args: list[Value]) -> Value:
-        _numbers(args, 1)
+        check_numbers(args, 1)
         if args[0].kind in (INT, BOOL):
             return as_int(b, args[0])
         if args[0].kind.parts[0][1] != "double":
@@ -448,7 +457,7 @@ def _rounding(name: str) -> Answer:
 
 def _scaled(name: str, factor: float) -> None:
     def answer(b: Block, args: list[Value]) -> Value:
-        _numbers(args, 1)
+        check_numbers(args, 1)
         return b.new(FLOAT, f"PRODUCT({_double(b, args[0])}, {factor!r})")
 
     _FUNCTIONS[getattr(math, name)] = answer
@@ -462,27 +471,27 @@ for _name in ("floor", "ceil", "trunc"):
 
 @answers(math.isnan)
 def _isnan(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1)
+    check_numbers(args, 1)
     x = b.temp("double", _double(b, args[0]))
     return b.new(BOOL, f"{x} != {x}")
 
 
 @answers(math.isinf)
 def _isinf(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1)
+    check_numbers(args, 1)
     x = b.temp("double", _double(b, args[0]))
     return b.new(BOOL, f"{x} == {x} && !is_finite({x})")
 
 
 @answers(math.isfinite)
 def _isfinite(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1)
+    check_numbers(args, 1)
     return b.new(BOOL, f"is_finite({_double(b, args[0])})")
 
 
 def _two(name: str, plain: str) -> Answer:
     def answer(b: Block, args: list[Value]) -> Value:
-        _numbers(args, 2)
+        check_numbers(args, 2)
         x, y = b.temp("double", _double(b, args[0])), b.temp("double", _double(b, args[1]))
         if plain:
             b.check(plain.format(x=x, y=y), f"math.{name}")
@@ -498,7 +507,7 @@ _FUNCTIONS[math.fmod] = _two("fmod", "is_finite({x}) && is_finite({y}) && {y} !=
 
 @answers(math.pow)
 def _math_pow(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 2)
+    check_numbers(args, 2)
     x, y = b.temp("double", _double(b, args[0])), b.temp("double", _double(b, args[1]))
     name = b.walker.temp("double")
     b.check(f"float_power({x}, {y}, &{name})", "math.pow")
@@ -509,91 +518,7 @@ def _math_pow(b: Block, args: list[Value]) -> Value:
 def _gcd(b: Block, args: list[Value]) -> Value:
     if len(args) == 3:
         return by_python.call(b, "gcd", args)
-    _numbers(args, 2)
+    check_numbers(args, 2)
     x, y = (_index(b, value) for value in args)
     b.check(f"{x.text} > -{2**62}LL && {y.text} > -{2**62}LL", "a large number")
     return b.new(INT, f"gcd({x.text}, {y.text})", 0)
-
-
-# -- NumPy on single numbers --------------------------------------------------------------------------------
-_NUMPY_LIBM: dict[Any, tuple[str, str]] = {
-    np.sqrt: ("__builtin_sqrt", "{x} >= 0"),
-    np.sin: ("sin", "is_finite({x})"),
-    np.cos: ("cos", "is_finite({x})"),
-    np.tan: ("tan", "is_finite({x})"),
-    np.arctan: ("atan", ""),
-    np.tanh: ("tanh", ""),
-    np.exp: ("exp", "{x} < 709 && {x} > -708"),
-    np.log: ("log", "{x} > 0"),
-    np.log2: ("log2", "{x} > 0"),
-    np.log10: ("log10", "{x} > 0"),
-    np.log1p: ("log1p", "{x} > -1"),
-    np.expm1: ("expm1", "{x} < 709"),
-    np.floor: ("__builtin_floor", ""),
-    np.ceil: ("__builtin_ceil", ""),
-    np.trunc: ("__builtin_trunc", ""),
-    np.fabs: ("__builtin_fabs", ""),
-}
-
-
-def _numpy_function(ufunc: Any, called: str, plain: str) -> Answer:
-    def answer(b: Block, args: list[Value]) -> Value:
-        _numbers(args, 1)
-        kind = result_kind(ufunc, args[0].kind)
-        if kind != NP_FLOAT:
-            raise Stop(f"np.{ufunc.__name__} of {args[0].kind}")
-        x = b.temp("double", f"(double){args[0].text}")
-        if plain:
-            b.check(plain.format(x=x), f"np.{ufunc.__name__}")
-        return b.new(NP_FLOAT, f"{called}({x})")
-
-    return answer
-
-
-for _ufunc, (_called, _condition) in _NUMPY_LIBM.items():
-    _FUNCTIONS[_ufunc] = _numpy_function(_ufunc, _called, _condition)
-
-
-@answers(np.abs, np.absolute)
-def _numpy_abs(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1)
-    kind = result_kind(np.abs, args[0].kind)
-    if kind.family != "numpy":
-        raise Stop("np.abs")
-    return _magnitude(b, args[0], kind)
-
-
-@answers(np.dot)
-def _dot(b: Block, args: list[Value]) -> Value:
-    if len(args) != 2:
-        raise Stop("a call of dot")
-    return rows.dot(b, *args)
-
-
-@answers(np.linalg.norm)
-def _norm(b: Block, args: list[Value]) -> Value:
-    if len(args) != 1:
-        raise Stop("a call of norm")
-    return rows.norm(b, args[0])
-
-
-@answers(np.sum)
-def _sum(b: Block, args: list[Value]) -> Value:
-    if len(args) != 1:
-        raise Stop("a call of sum")
-    return _total(b, args[0])
-
-
-_FUNCTIONS[np.zeros] = rows.zeros
-
-
-@answers(np.isnan)
-def _numpy_isnan(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1)
-    return b.new(NP_BOOL, f"{args[0].text} != {args[0].text}")
-
-
-@answers(np.float64)
-def _np_float64(b: Block, args: list[Value]) -> Value:
-    _numbers(args, 1)
-    return b.new(NP_FLOAT, f"(double){args[0].text}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import traceback
 import types
 from typing import Any
@@ -19,10 +20,13 @@ from ..frames import code_info
 from ..pyver import encode
 from ..values.array import ArrayValue
 from ..values.base import LazyValue, OpaqueValue, Value
+from ..values.deque import DequeValue
 from ..values.iterator import RangeIterator, SequenceIterator
+from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue, SymIntValue
 from ..values.seq import ListValue, TupleValue
-from .look import NUMBER, UNKNOWN, Kind, array_kind, is_scalar_loop, kind_of, of_items
+from ..values.sets import SetValue
+from .look import NUMBER, UNKNOWN, Kind, array_kind, container, is_scalar_loop, kind_of, of_items
 from .policy import LoopEntry
 from .record import NativeLoopRecord
 
@@ -148,6 +152,10 @@ def _kind(value: Value) -> Kind:
         return kind_of(value.like)
     if isinstance(value, RangeIterator):
         return ("items", NUMBER)
+    if isinstance(value, (DictValue, DequeValue)) and value.pytype in (dict, collections.deque):
+        return _container_kind(value)
+    if isinstance(value, SetValue) and not value.frozen:
+        return container("set", [])  # its items may be numbers, or tuples of such
     if isinstance(value, TupleValue):
         return ("tuple", *map(_kind, value.children()))
     if isinstance(value, ListValue) and value.obj is None:
@@ -159,6 +167,11 @@ def _kind(value: Value) -> Kind:
         return of_items([_kind(item) for item in getattr(value, "sequence", ())])
     obj = getattr(value, "obj", None)
     return UNKNOWN if obj is None else kind_of(obj)
+
+
+def _container_kind(value: DictValue | DequeValue) -> Kind:
+    obj = getattr(value, "_obj", None)
+    return kind_of(obj) if obj else container(value.pytype.__name__, [*map(_kind, value.children()[:1])])
 
 
 def _array_kind(value: ArrayValue) -> Kind:

@@ -7,7 +7,19 @@ import types
 from typing import Any
 
 from ..bytecode.instr import Instr
-from . import arithmetic, arrays, calls, complexes, creation, iterators, lists, rows, slices, texts
+from . import (
+    arithmetic,
+    arrays,
+    calls,
+    complexes,
+    hashed,
+    iterators,
+    lists,
+    owners,
+    rows,
+    slices,
+    texts,
+)
 from .affine import Form, symbol
 from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
 from .kinds import (
@@ -91,10 +103,10 @@ def _store_fast(b: Block, instr: Instr) -> None:
     try:
         value = _to_store(b, slot, value)
     except Stop:
-        creation.drop(b, value)
+        owners.drop(b, value)
         raise
     b.store(slot, value)
-    creation.note_store(b, slot, value)
+    owners.note_store(b, slot, value)
     b.effect()
 
 
@@ -136,7 +148,7 @@ def _delete_fast(b: Block, instr: Instr) -> None:
     if b.scope.parent is None:
         b.line(f"tag_{clean(slot)} = {TAG_UNBOUND};")
     b.env[slot] = UNBOUND_VALUE
-    creation.note_store(b, slot, None)
+    owners.note_store(b, slot, None)
     b.effect()
 
 
@@ -316,6 +328,13 @@ def _build_list(b: Block, instr: Instr) -> None:
     b.push(lists.pending(items))
 
 
+@handles("BUILD_MAP")
+def _build_map(b: Block, instr: Instr) -> None:
+    if instr.arg:
+        raise Stop("a dict of items")
+    b.push(hashed.new_dict(b))
+
+
 @handles("BUILD_SLICE")
 def _build_slice(b: Block, instr: Instr) -> None:
     items = b.stack[len(b.stack) - instr.arg :]
@@ -349,6 +368,9 @@ def _binary_subscr(b: Block, instr: Instr) -> None:
         if -len(items) <= index.constant < len(items):
             b.push(items[index.constant])
             return
+    if value.kind.family == "dict":
+        b.push(hashed.element(b, value, index))
+        return
     if slices.is_slice(index):
         b.push(slices.view(b, value, index))
         return
@@ -365,10 +387,14 @@ def _positions(index: Value) -> list[Value]:
 
 @handles("STORE_SUBSCR")
 def _store_subscr(b: Block, instr: Instr) -> None:
-    if b.scope.parent is not None:
-        raise Stop("a function that writes to arrays")
     index, target, value = b.pop(), b.pop(), b.pop()
+    if b.scope.parent is not None and not arrays.is_place(target, _positions(index)):
+        raise Stop(f"a function that writes to {target.kind}")
     _check_names(b)
+    if target.kind.family == "dict":
+        hashed.store(b, target, index, value)
+        b.effect()
+        return
     if slices.is_slice(index):
         slices.store(b, target, index, value)
         b.effect()
@@ -403,6 +429,9 @@ def _meaning(*values: Value) -> Any:
 @handles("COMPARE_OP")
 def _compare_op(b: Block, instr: Instr) -> None:
     right, left = b.pop(), b.pop()
+    if left.kind.family == right.kind.family == "tuple":
+        b.push(arithmetic.compare_tuples(b, instr.arg, left, right))
+        return
     b.push(_meaning(left, right).compare(b, instr.arg, left, right))
 
 
@@ -443,6 +472,9 @@ def _contains(b: Block, instr: Instr) -> None:
     container, value = b.pop(), b.pop()
     if texts.is_text(container) and texts.is_text(value):
         b.push(texts.contains(b, container, value, instr.arg))
+        return
+    if container.kind.family in ("dict", "set"):
+        b.push(hashed.contains(b, container, value, instr.arg))
         return
     if container.kind.family == "list":
         b.push(lists.contains(b, container, value, instr.arg))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import sys
 from collections.abc import Callable
@@ -11,9 +12,11 @@ import numpy as np
 
 from .._hook import text_of
 from ..bytecode.loops import UNBOUND
+from .container_kinds import deque_kind, dict_kind, set_kind
 from .draws import kind_of_generator
 from .kinds import (
     BYTES,
+    CHAR,
     COMPLEX,
     KIND_OF_TYPE,
     LARGEST,
@@ -283,6 +286,52 @@ def _tuple(value: Any, number: int) -> Described:
     return given_tuple_kind([kind for kind, _ in items]), (*parts, number)
 
 
+_KEYS = {int: KIND_OF_TYPE[int], np.int64: KIND_OF_TYPE[np.int64]}
+_NAMESPACE = ("__name__", "__builtins__")
+
+
+def _kind_of_key(key: Any) -> Kind | None:
+    if type(key) is tuple and 0 < len(key) <= _MOST_ITEMS:
+        kinds = [_KEYS.get(type(item)) for item in key]
+        known = [kind for kind in kinds if kind is not None]
+        return tuple_kind(known) if len(known) == len(key) else None
+    return CHAR if type(key) is str and len(key) == 1 else _KEYS.get(type(key))
+
+
+def _kind_of_item(item: Any) -> Kind | None:
+    if type(item) is list:
+        return _kind_of_list(item, 1)
+    return _kind_of_tuple(item) if type(item) is tuple else _ITEMS.get(type(item))
+
+
+def _dict(value: Any, number: int) -> Described:
+    if not value:
+        return dict_kind(None, None), (id(value),)
+    key, item = next(reversed(value.items()))
+    kinds = _kind_of_key(key), _kind_of_item(item)
+    is_namespace = type(key) is str and any(name in value for name in _NAMESPACE)
+    return (OPAQUE, (number,)) if None in kinds or is_namespace else (dict_kind(*kinds), (id(value),))
+
+
+def _set(value: Any, number: int) -> Described:
+    item = None
+    for found in value:
+        item = _kind_of_key(found)
+        if item is None:
+            return OPAQUE, (number,)
+        break
+    return set_kind(item), (id(value),)
+
+
+def _deque(value: Any, number: int) -> Described:
+    if value.maxlen is not None:
+        return OPAQUE, (number,)
+    if not value:
+        return deque_kind(None), (id(value),)
+    item = None if type(value[-1]) is list else _kind_of_item(value[-1])
+    return (OPAQUE, (number,)) if item is None else (deque_kind(item), (id(value),))
+
+
 def _text(value: Any, number: int) -> Described:
     width, data, length = text_of(value)
     return TEXTS[width], (data, length, number)
@@ -306,6 +355,9 @@ _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     RANGE_ITERATOR: _range_iterator,
     tuple: _tuple,
     list: _list,
+    dict: _dict,
+    set: _set,
+    collections.deque: _deque,
     str: _text,
     bytes: _bytes,
     bytearray: _bytes,

@@ -75,7 +75,7 @@ def mixed_element(b: Block, value: Value, index: Value, go: Callable[[Value], st
     if other.parts[0][1] == "double":
         condition += f" && LOAD(double, {item} + 16) == LOAD(double, {item} + 16)"  # as _check_no_nan
     b.line(f"if ({condition}) {{ {taken} {go(Value(other, (found,)))} }}")
-    return _read(b, item, kind)
+    return read(b, item, kind)
 
 
 def item_at(b: Block, value: Value, position: str) -> Value:
@@ -89,7 +89,7 @@ def item_at(b: Block, value: Value, position: str) -> Value:
         b.check(f"TYPE({item}) == &PyList_Type", OTHER_ITEM)
         inner = list_kind(kind.detail.item, detail.depth + 1)
         return Value(inner, (item, *value.parts[1:], position))
-    found = _read(b, item, kind)
+    found = read(b, item, kind)
     if kind.family == "tuple":
         return TupleValue(
             items_of(found), item_tuple_kind(kind.detail, detail.depth + 1), (*value.parts[1:], position)
@@ -97,13 +97,13 @@ def item_at(b: Block, value: Value, position: str) -> Value:
     return found
 
 
-def _read(b: Block, item: str, kind: Kind) -> Value:
+def read(b: Block, item: str, kind: Kind) -> Value:
     """What a number, or a tuple of numbers, is; generated code leaves where it is something else."""
     if kind.family == "tuple":
         size = len(kind.detail)
         b.check(f"TYPE({item}) == &PyTuple_Type && LIST({item})->size == {size}", OTHER_ITEM)
         inner = [b.temp("char*", f"LOAD(char*, {item} + {24 + 8 * k})") for k in range(size)]
-        return TupleValue([_read(b, text, found) for text, found in zip(inner, kind.detail)])
+        return TupleValue([read(b, text, found) for text, found in zip(inner, kind.detail)])
     if kind.family == "numpy":
         b.check(f"TYPE({item}) == {_numpy_type(b, kind)}", OTHER_ITEM)
         number = b.temp(kind.parts[0][1], f"LOAD({kind.parts[0][1]}, {item} + 16)")
@@ -132,19 +132,19 @@ def _numpy_type(b: Block, kind: Kind) -> str:
     return b.walker.numpy_type(kind)
 
 
-def _check_new(b: Block, value: Value) -> None:
+def check_new(b: Block, value: Value) -> None:
     """Whether a new object in a list does as well as the one that plain Python puts there: a tuple that
     nobody else holds, and numbers but NaN."""
     if value.kind.family != "tuple":
         _check_no_nan(b, value)
         return
-    if value.kind.code[0] != "t":
+    if value.kind.code[0] not in "tK":
         raise Stop("a tuple that others hold is put into a list")
     for item in items_of(value):
-        _check_new(b, item)
+        check_new(b, item)
 
 
-def _removes(b: Block, item: Kind | None) -> None:
+def removes(b: Block, item: Kind | None) -> None:
     """Before an item is removed or replaced: no tuple of the loop is found by its place."""
     if item is None or item.family != "tuple":
         return
@@ -153,9 +153,12 @@ def _removes(b: Block, item: Kind | None) -> None:
     b.walker.removes_items = True
 
 
-def _make(b: Block, value: Value) -> str:
+def object_of(b: Block, value: Value) -> str:
     """A new reference to a number or a tuple of numbers; where there is no memory generated code leaves."""
     kind = value.kind
+    if kind.family == "tuple" and kind.code[0] == "K":
+        b.line(f"Py_IncRef((char*){value.parts[-1]});")
+        return f"((char*){value.parts[-1]})"
     if isinstance(value, Item) and b.age - value.age <= 1:
         b.line(f"Py_IncRef({value.object});")
         return value.object
@@ -163,7 +166,7 @@ def _make(b: Block, value: Value) -> str:
         if not kind.detail:
             raise Stop("an empty tuple in a list")
         b.walker.makes_tuples = True
-        items = [_make(b, item) for item in items_of(value)]
+        items = [object_of(b, item) for item in items_of(value)]
         b.age += GONE
         made = b.temp("char*", f"PyTuple_New({len(items)})")
         b.check(f"{made} != 0", "no memory")
@@ -172,7 +175,7 @@ def _make(b: Block, value: Value) -> str:
         return made
     if kind.family == "numpy":
         found = _numpy_type(b, kind)
-        made = b.temp("char*", f"new_scalar(&{_spare(b)}, {found})")
+        made = b.temp("char*", f"new_scalar(&{spare(b)}, {found})")
         b.age += GONE
         b.check(f"{made} != 0", "no memory")
         b.line(f"STORE({kind.parts[0][1]}, {made} + 16, {value.text});")
@@ -180,7 +183,7 @@ def _make(b: Block, value: Value) -> str:
     if kind not in (INT, FLOAT, *_MADE):
         raise Stop(f"{kind} is put into a list")
     if kind in (INT, FLOAT):
-        made = b.temp("char*", f"new_{kind.family}(&{_spare(b)}, {value.text})")
+        made = b.temp("char*", f"new_{kind.family}(&{spare(b)}, {value.text})")
         b.age += GONE
     else:
         made = b.temp("char*", f"{_MADE[kind]}({', '.join(value.parts)})")
@@ -188,7 +191,7 @@ def _make(b: Block, value: Value) -> str:
     return made
 
 
-def _spare(b: Block) -> str:
+def spare(b: Block) -> str:
     b.walker.has_spare = True
     return SPARE
 
@@ -238,12 +241,12 @@ def made(b: Block, value: Value) -> Value:
         items.append(Value(kind, value.parts[at : at + len(kind.parts)]))
         at += len(kind.parts)
     for item in items:
-        _check_new(b, item)
+        check_new(b, item)
     is_repeated = value.kind.code[1] == "1"
     if is_repeated:
         b.check(f"(u64){value.parts[-1]} < {LARGEST_AXIS}", "a list of no items, or of very many")
     b.walker.makes_tuples = True
-    objects = [_make(b, item) for item in items]
+    objects = [object_of(b, item) for item in items]
     b.age += GONE
     found = b.temp("char*", f"PyList_New({len(items)})")
     b.check(f"{found} != 0", "no memory")
@@ -259,8 +262,8 @@ def made(b: Block, value: Value) -> Value:
 def store(b: Block, target: Value, index: Value, value: Value) -> None:
     """``target[index] = value`` where what was there is a number, too, or a tuple as it is."""
     item = target.kind.detail.item
-    _removes(b, item)
-    _check_new(b, value)
+    removes(b, item)
+    check_new(b, value)
     position = _position(b, target, index)
     old = b.temp("char*", f"LIST({target.parts[0]})->items[{position}]")
     if is_mixed(b, target):
@@ -268,10 +271,10 @@ def store(b: Block, target: Value, index: Value, value: Value) -> None:
         known = _numpy_type(b, item if item.family == "numpy" else _OTHERS[item])
         b.check(f"is_plain_number({old}) || TYPE({old}) == {known}", "an item of another type is replaced")
     elif item is not None and item.family in ("tuple", "numpy"):
-        _read(b, old, item)
+        read(b, old, item)
     else:
         b.check(f"is_plain_number({old})", "an item of another type is replaced")
-    made = _make(b, value)
+    made = object_of(b, value)
     place = f"LIST({target.parts[0]})->items[{position}]"
     if value.kind.family == "tuple":  # garbage may have been collected meanwhile, and run code of the program
         again = f"{position} < LIST({target.parts[0]})->size && {place} == {old}"
@@ -282,7 +285,7 @@ def store(b: Block, target: Value, index: Value, value: Value) -> None:
         b.line(f"Py_DecRef({old});")
         b.age += GONE
     else:
-        b.line(f"let_go_later(&{_spare(b)}, {old});")
+        b.line(f"let_go_later(&{spare(b)}, {old});")
         b.age += 1
 
 
@@ -293,12 +296,8 @@ def attribute(b: Block, value: Value, name: str) -> Value:
 
 
 def call(b: Block, target: Value, name: str, args: list[Value]) -> Value:
-    """A method. No loop goes over a list meanwhile."""
-    if b.scope.parent is not None:
-        raise Stop("a function that changes a list")
-    for held in b.stack:
-        if held.kind.family == "iter" and held.kind.detail.source is not None and "list" in held.kind.code:
-            raise Stop("a list changes its size in a loop over a list")
+    """A method."""
+    check_resizable(b)
     if name == "append" and len(args) == 1:
         return _append(b, target, args[0])
     if name == "pop" and (not args or (len(args) == 1 and args[0].constant == -1)):
@@ -306,21 +305,35 @@ def call(b: Block, target: Value, name: str, args: list[Value]) -> Value:
     raise Stop(f"a call of the method {name} of a list")
 
 
+def check_resizable(b: Block) -> None:
+    """A list changes its size where no loop goes over one, and in the loop's own function."""
+    if b.scope.parent is not None:
+        raise Stop("a function that changes a list")
+    for held in b.stack:
+        if held.kind.family == "iter" and held.kind.detail.source is not None and "list" in held.kind.code:
+            raise Stop("a list changes its size in a loop over a list")
+
+
 def _append(b: Block, target: Value, value: Value) -> Value:
-    _check_new(b, value)
-    made = _make(b, value)
-    if target.kind.detail.item is None and b.scope.parent is None:
-        _learn(b, target, value.kind)
+    check_new(b, value)
+    made = object_of(b, value)
+    if target.kind.detail.item is None:
+        learn(b, target, value.kind)
     b.check(f"list_append({target.parts[0]}, {made})", "no memory")
     return NONE_VALUE
 
 
-def _learn(b: Block, target: Value, item: Kind) -> None:
+def learn(b: Block, target: Value, item: Kind) -> None:
     """Locals that hold a list which was empty: from now on it is one of such items."""
     kind = tuple_kind(item.detail) if item.family == "tuple" else item
+    rename(b, target, list_kind(kind, target.kind.detail.depth))
+
+
+def rename(b: Block, target: Value, kind: Kind) -> None:
+    """What locals hold that hold ``target`` is of another kind from now on."""
     for slot, value in list(b.env.items()):
         if value.kind == target.kind and value.parts == target.parts:
-            b.store(slot, Value(list_kind(kind, target.kind.detail.depth), value.parts))
+            b.store(slot, Value(kind, value.parts))
 
 
 def _pop(b: Block, target: Value) -> Value:
@@ -328,17 +341,28 @@ def _pop(b: Block, target: Value) -> Value:
     item = target.kind.detail.item
     if item is None or item.family == "list":
         raise Stop("pop of a list of lists")
-    _removes(b, item)
+    removes(b, item)
     size = b.temp("i64", f"LIST({target.parts[0]})->size - 1")
     b.check(f"{size} >= 0", "pop from an empty list")
     held = b.temp("char*", f"LIST({target.parts[0]})->items[{size}]")
-    value = _read(b, held, item)
-    if item.family == "tuple" and b.scope.code.instructions[b.index + 1].op != "UNPACK_SEQUENCE":
-        # one that only the list holds is as good as a new one; how many hold it is in the lower half
-        b.check(f"(u32)LIST({held})->references == 1", "a tuple that others hold is taken off a list")
+    value = read(b, held, item)
+    check_unshared(b, item, held)
     if item.family == "tuple":
         b.check(f"list_shrink({target.parts[0]}, {size}, {held}, 0)", "no memory")
     else:
-        b.check(f"list_shrink({target.parts[0]}, {size}, {held}, &{_spare(b)})", "no memory")
+        b.check(f"list_shrink({target.parts[0]}, {size}, {held}, &{spare(b)})", "no memory")
     b.age += GONE
     return value
+
+
+def check_unshared(b: Block, item: Kind, held: str) -> None:
+    """Of an item that is taken off: a tuple that only the list holds is as good as a new one."""
+    if item.family == "tuple" and b.scope.code.instructions[b.index + 1].op != "UNPACK_SEQUENCE":
+        # how many hold it is in the lower half
+        b.check(f"(u32)LIST({held})->references == 1", "a tuple that others hold is taken off a list")
+
+
+def let_go(b: Block, item: Kind, held: str) -> None:
+    """Let go of what was taken off."""
+    b.line(f"Py_DecRef({held});" if item.family == "tuple" else f"let_go_later(&{spare(b)}, {held});")
+    b.age += GONE

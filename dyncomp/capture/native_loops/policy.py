@@ -30,6 +30,7 @@ from .record import NativeLoopRecord
 # microseconds: an instruction in plain Python, and entering compiled code
 _INSTRUCTION = 0.03
 _ENTER, _ENTER_BY_PLAN = 5.0, 0.5
+_ENTER_WITHOUT_PLAN = 30.0
 _MOST_PLANS = 8
 _LONGEST_STEP = 1000.0
 _MOST_REFUSALS = 2  # at first, before it is taken to be so for good
@@ -38,6 +39,7 @@ _LOOKS = 4  # at inner loops, until those around them are to be compiled
 _FEWEST, _MANY, _MOST, _FEW_CALLS = 16, 1 << 12, 1 << 20, 64  # ticks given at a time
 _FOREVER = 1 << 62
 _MANY_SETBACKS = 4
+_OFTEN = 32  # how many times it is left early before these are counted against all runs
 _EXAMPLES: tuple[Any, ...] = (range(0), range(1 << 70), [], ())
 _COUNTED = tuple(type(iter(items)) for items in _EXAMPLES)
 
@@ -79,6 +81,8 @@ class LoopEntry(LoopGate):
         self.ways = {place: way for way, place in enumerate(facts.places)}
         self._given = 0
         self._spent = 0.0  # microseconds in plain Python, loops within included
+        self._steps = 0  # in plain Python
+        self._worked = 0.0  # microseconds in plain Python by the number of instructions
         self._step = _INSTRUCTION * len(facts.loop.body)
         self._calls = any(code.instructions[index].op == "CALL" for index in facts.loop.body)
         self._since = 0.0
@@ -87,6 +91,7 @@ class LoopEntry(LoopGate):
         self._is_wanted = False
         self._is_ready = False  # it was compiled for some types
         self._bails = 0
+        self._early = 0
         self._refusals = 0
         self._changed = [facts.names.index(name) for name in facts.changed]
 
@@ -135,7 +140,8 @@ class LoopEntry(LoopGate):
 
     def _count(self) -> None:
         """Add the steps made since the last time."""
-        spent = (self._given - self.ticks.left) * self._step
+        self._steps += self._given - self.ticks.left
+        spent = worked = (self._given - self.ticks.left) * self._step
         if self._calls and self._since:
             steps = self._given - self.ticks.left  # in between there may have been much else
             spent = max(spent, min((time.perf_counter() - self._since) * 1e6, steps * _LONGEST_STEP))
@@ -144,6 +150,7 @@ class LoopEntry(LoopGate):
         entry: LoopEntry | None = self
         while entry is not None:
             entry._spent += spent
+            entry._worked += worked
             if entry is not self and entry._is_due() and entry._is_hopeful:
                 entry._given -= entry.ticks.left
                 entry.ticks.left = 0
@@ -167,6 +174,8 @@ class LoopEntry(LoopGate):
             return 0
         steps = _steps_left(values[0]) if self.facts.loop.kind == "for" else None
         expected = 0.0 if steps is None else steps * self._step
+        if self._is_ready and not self.plans and steps is not None:
+            return 0 if steps * self._mean_step() >= _ENTER_WITHOUT_PLAN else steps + 1
         if self._is_ready:
             return 0 if steps is None or expected >= _ENTER or len(self.entries) > 1 else steps + 1
         if self._is_within_another():
@@ -178,6 +187,10 @@ class LoopEntry(LoopGate):
             return 0
         wanted = min(wanted, most)
         return min(max(int(wanted / self._step), _FEWEST), _FEW_CALLS if self._calls else _MOST)
+
+    def _mean_step(self) -> float:
+        """Microseconds of a step in plain Python, with the loops within."""
+        return max(self._step, self._worked / self._steps if self._steps else 0.0)
 
     def _is_within_another(self) -> bool:
         """Whether a loop around may still be compiled with this one in it."""
@@ -278,6 +291,9 @@ class LoopEntry(LoopGate):
     def _left_early(self) -> None:
         """Something rare happened: compiled code is entered again with the next step, or some later one."""
         self.setbacks += 1
+        self._early += 1
+        if self._early > _OFTEN and 2 * self._early > self.runs:
+            self.setbacks = max(self.setbacks, 2 * _MANY_SETBACKS + (self._early - _OFTEN) // _OFTEN)
         few = self.setbacks < _MANY_SETBACKS
         self.ticks.left = self._given = 0 if few else 1 << min(self.setbacks - 2, 20)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...dataclass import dataclass
 from ..pyver.tables import INTS_HAVE_TAGS
-from . import arrays, complexes, control, creation, draws, lists, slices
+from . import arrays, complexes, control, creation, deques, draws, hashed, heaps, lists, owners, slices
 from .affine import Form
-from .block import HARD_BUDGET, SOFT_BUDGET, walk_all
+from .block import HARD_BUDGET, MOST_CHANGES, SOFT_BUDGET, walk_all
 from .blocks import MOST_OF_SMALL, Known, Order
 from .kinds import INT, LARGEST_AXIS, Kind, Value
 from .ranges import Ranges
@@ -67,10 +67,14 @@ static inline bool item_float(char* item, double* value) {
 /* The digits are of 30 bits; what their number and the sign are written as depends on the version. */
 static inline bool item_int(char* item, i64* value) {
   if (TYPE(item) != &PyLong_Type) return false;
-  i64 head = LOAD(i64, item + 16), digits = TAGGED ? head >> 3 : head < 0 ? -head : head;
+  i64 head = LOAD(i64, item + 16);
+  if (TAGGED ? head < 16 : (u64)head + 1 < 3) { /* one digit, or none: there is always room for one */
+    *value = (TAGGED ? 1 - (head & 3) : head) * (i64)LOAD(u32, item + 24);
+    return true;
+  }
+  i64 digits = TAGGED ? head >> 3 : head < 0 ? -head : head;
   if (digits > 2) return false;
-  u64 found = digits > 0 ? LOAD(u32, item + 24) : 0;
-  if (digits > 1) found |= (u64)LOAD(u32, item + 28) << 30;
+  u64 found = (u64)LOAD(u32, item + 28) << 30 | LOAD(u32, item + 24);
   *value = (TAGGED ? (head & 3) == 2 : head < 0) ? -(i64)found : (i64)found;
   return true;
 }
@@ -136,21 +140,21 @@ static inline char* new_float(Spare* spare, double value) {
   STORE(double, item + 16, value);
   return taken(spare);
 }
-/* The ints from -5 to 256 are there once. */
+/* An int that nobody else holds becomes another one, if there is room for it. The ints from -5 to 256 are
+   there once. */
+static inline bool write_int(char* item, i64 value) {
+  u64 size = value < 0 ? -(u64)value : value;
+  i64 head = LOAD(i64, item + 16), digits = 1 + (size >> 30 != 0);
+  i64 room = TAGGED ? head >> 3 : head < 0 ? -head : head;
+  if ((u64)value + 5 <= 261 || digits > room || size >> 60) return false;
+  STORE(i64, item + 16, TAGGED ? digits << 3 | (value < 0) << 1 : value < 0 ? -digits : digits);
+  STORE(u32, item + 24, (u32)(size & 0x3fffffff));
+  if (digits > 1) STORE(u32, item + 28, (u32)(size >> 30));
+  return true;
+}
 static inline char* new_int(Spare* spare, i64 value) {
   char* item = only_spare(spare, &PyLong_Type);
-  if (item && (u64)value + 5 > 261) {
-    u64 size = value < 0 ? -(u64)value : value;
-    i64 head = LOAD(i64, item + 16), digits = 1 + (size >> 30 != 0);
-    i64 room = TAGGED ? head >> 3 : head < 0 ? -head : head;
-    if (digits <= room && size >> 60 == 0) {
-      STORE(i64, item + 16, TAGGED ? digits << 3 | (value < 0) << 1 : value < 0 ? -digits : digits);
-      STORE(u32, item + 24, (u32)(size & 0x3fffffff));
-      if (digits > 1) STORE(u32, item + 28, (u32)(size >> 30));
-      return taken(spare);
-    }
-  }
-  return PyLong_FromLongLong(value);
+  return item && write_int(item, value) ? taken(spare) : PyLong_FromLongLong(value);
 }
 static char* new_scalar(Spare* spare, char* type) {
   if (only_spare(spare, type)) return taken(spare);
@@ -182,6 +186,25 @@ static inline bool list_shrink(char* list, i64 size, char* item, Spare* spare) {
   if (spare) let_go_later(spare, item);
   else Py_DecRef(item);
   return true;
+}
+/* What inlined functions wrote over: see Block.note_change. */
+struct Change { char* place; u64 before; i64 size; };
+static inline void note_change(Change* change, char* place, i64 size) {
+  change->place = place;
+  change->size = size;
+  if (size == 8) __builtin_memcpy(&change->before, place, 8);
+  else if (size == 4) __builtin_memcpy(&change->before, place, 4);
+  else if (size == 2) __builtin_memcpy(&change->before, place, 2);
+  else change->before = (u8)*place;
+}
+__attribute__((always_inline)) static inline void take_back(Change* changes, i64 count) {
+  while (count--) {
+    Change* last = &changes[count];
+    if (last->size == 8) __builtin_memcpy(last->place, &last->before, 8);
+    else if (last->size == 4) __builtin_memcpy(last->place, &last->before, 4);
+    else if (last->size == 2) __builtin_memcpy(last->place, &last->before, 2);
+    else *last->place = (char)last->before;
+  }
 }
 /* The whole part of a double, and whether it fits; the processor marks what does not by the least number. */
 static inline bool as_int(double x, i64* result) {
@@ -326,7 +349,7 @@ def render(
 ) -> Rendered:
     """Compile the loop to C++ for an entry at ``place``. ``known``: what some of the ints in locals are."""
     walker, held, env, first = _walked(subject, place, tuple(stack), local, known, order)
-    if creation.lets_go_too_early(walker):
+    if owners.lets_go_too_early(walker):
         raise HeldTooShort
     if walker.draws and walker.makes_tuples:
         raise TooLarge("it draws random numbers and makes tuples")  # collecting garbage lets others draw
@@ -335,17 +358,19 @@ def render(
     reads = [f"{name} = ({ctype})in[{k}].{form};" for k, (name, ctype, form) in enumerate(entry)]
     stack_words = max([1 + sum(len(k.parts) for k in leave.stack) for leave in walker.leaves], default=1)
     outputs, writes, words = _outputs(walker, stack_words)
-    owners = [creation.own_name(slot) for slot in walker.array_slots] if walker.makes_arrays else []
-    writes += [f"out[{words + k}].i = (i64){name};" for k, name in enumerate(owners)]
+    own = [owners.own_name(slot) for slot in walker.array_slots] if walker.makes_arrays else []
+    writes += [f"out[{words + k}].i = (i64){name};" for k, name in enumerate(own)]
     if walker.has_spare:
         writes.append(f"let_go(&{lists.SPARE});")
-    owned = (words, len(owners))
-    words += len(owners)
-    for name in owners:
+    owned = (words, len(own))
+    words += len(own)
+    for name in own:
         walker.variable(name, "char*")
     text = [f"/* {title} */", PRELUDE]
     text += [f"static char* {name};" for name in walker.members]
+    text.append(f"#define SETTLED {'changed = 0' if walker.takes_back else ''}")
     text += [f'extern "C" i64 {symbol}(const Word* in, Word* out) {{']
+    text += [f"  Change changes[{MOST_CHANGES}]; i64 changed = 0;"] if walker.takes_back else []
     text += [f"  {line}" for line in _declarations(walker)]
     text += [f"  Spare {lists.SPARE} = {{}};"] if walker.has_spare else []
     sizes = [size for value in env.values() if value.kind.family == "array" for size in arrays.sizes(value)]
@@ -363,10 +388,12 @@ def render(
         text.append(f"leave{number}: /* at {leave.place}: {_comment(leave.reason)} */")
         text += [f"  {line}" for line in lines]
         text.append(f"  left = {number}; goto leave;")
-    for module in (complexes, slices, creation, draws):
+    for module in (complexes, slices, creation, draws, hashed, heaps, deques):
         if any(name in line for line in text[2:] for name in module.DEFINED):
             text[1] += module.PRELUDE
-    text += ["leave:", "  out[0].i = left + 1;", *(f"  {line}" for line in writes), "  return left;", "}", ""]
+    text.append("leave:")
+    text += ["  take_back(changes, changed);"] if walker.takes_back else []
+    text += ["  out[0].i = left + 1;", *(f"  {line}" for line in writes), "  return left;", "}", ""]
     return Rendered(
         source="\n".join(text),
         symbol=symbol,
@@ -476,4 +503,4 @@ def _block(walker: Walker, version: Version) -> list[str]:
         text.append(f"enter{version.number}:")
         text += [f"  {line}" for line in version.entry]
     text.append(f"block{version.number}: /* line {instr.loc.line} */")
-    return text + [f"  {line}" for line in (*creation.resolved(walker, version.lines), *version.tail)]
+    return text + [f"  {line}" for line in (*owners.resolved(walker, version.lines), *version.tail)]

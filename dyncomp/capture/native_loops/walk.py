@@ -97,7 +97,8 @@ class Leave:
 @dataclass(eq=False)
 class Subject:
     """What is compiled. ``constants`` grows. ``unrolls``: short inner loops are unrolled; ``makes_arrays``:
-    calls that make arrays are compiled, too; ``mixes``: lists may hold NumPy's numbers beside Python's."""
+    calls that make arrays are compiled, too; ``makes_containers``: what makes dicts and the like was met, by
+    the first of several walks; ``mixes``: lists may hold NumPy's numbers beside Python's."""
 
     code: CanonicalCode
     loop: Loop
@@ -106,6 +107,7 @@ class Subject:
     decoded: dict[types.CodeType, CanonicalCode] = field(default_factory=dict)
     unrolls: bool = True
     makes_arrays: bool = True
+    makes_containers: bool = False
     mixes: bool = False
 
     def constant(self, value: Any) -> Kind:
@@ -177,6 +179,8 @@ class Walker:
         """Whether random numbers are drawn, and objects made that may set off the garbage collector."""
         self.members: dict[str, tuple[str, str]] = {}
         """Variables with the addresses of members of modules."""
+        self.takes_back = False
+        """Whether inlined functions write to arrays: where they are left this is taken back."""
         self.temps = 0
 
     # -- variables --------------------------------------------------------------------------------------

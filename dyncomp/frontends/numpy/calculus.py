@@ -220,6 +220,9 @@ def convolve(tx: TraceContext, a: Any, v: Any, mode: str = "full") -> ArrayRef:
 
 @TABLE.function("correlate")
 def correlate(tx: TraceContext, a: Any, v: Any, mode: str = "valid") -> ArrayRef:
+    a, v = as_ref(tx, a), as_ref(tx, v)
+    if not (a.ndim and v.ndim):
+        raise Unsupported("object of too small depth for desired array")
     first, second = _two_vectors(tx, a, v)
     return array_of(emit(tx, "correlate", first.var, second.var, mode=mode))
 

@@ -71,7 +71,8 @@ def einsum(
     terms = [_term(tx, convert(tx, r.var, wanted), labels) for r, labels in zip(refs, inputs)]
     if len(terms) == 1 and set(terms[0].labels) == set(output) and out is None:
         view = _permuted(tx, terms[0], output)
-        return view_of(refs[0], view) if refs[0].dtype == wanted else value_of(view)
+        shared = view.ndim and refs[0].dtype == wanted
+        return view_of(refs[0], view) if shared else value_of(view)
     operands_as_given = terms = _drop_broadcast(tx, terms)
     while len(terms) > 1:
         first, last = _best_pair(terms, output)

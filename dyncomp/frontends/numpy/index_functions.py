@@ -13,6 +13,7 @@ from ..base import ArrayRef, TraceContext
 from .indexing import as_index, bounded, combine_at, index_arrays, scatter, take_along
 from .operands import (
     array_of,
+    array_operand,
     as_ref,
     broadcast_to,
     convert,
@@ -57,8 +58,8 @@ def take(
 
 @TABLE.function("take_along_axis")
 def take_along_axis(tx: TraceContext, arr: Any, indices: Any, axis: Any = -1) -> ArrayRef:
-    x = as_ref(tx, arr)
-    index = as_index(tx, indices)
+    x = array_operand(arr)
+    index = as_index(tx, array_operand(indices))
     if axis is None:
         if index.ndim != 1:
             raise Unsupported("when axis=None, `indices` must have a single dimension.")

@@ -103,7 +103,7 @@ def _grow(tx: TraceContext, arrays: Any, rule: Any) -> list[ArrayRef]:
     return [rule(tx, r) for r in sequence(tx, arrays)]
 
 
-@TABLE.function("vstack", "row_stack")
+@TABLE.function("vstack")
 def vstack(tx: TraceContext, tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ArrayRef:
     return concatenate(tx, _grow(tx, tup, atleast_2d), 0, dtype=dtype, casting=casting)
 
@@ -140,10 +140,14 @@ def append(tx: TraceContext, arr: Any, values: Any, axis: Any = None) -> ArrayRe
 @TABLE.function("block")
 def block(tx: TraceContext, arrays: Any) -> ArrayRef:
     depth = _depth(arrays)
+    if not depth:
+        return array_of(emit(tx, "contiguous", as_ref(tx, arrays).var))
     return _block(tx, arrays, depth, depth)
 
 
 def _depth(arrays: Any) -> int:
+    if isinstance(arrays, tuple):
+        raise Unsupported("arrays is a tuple. Only lists can be used to arrange blocks")
     if not isinstance(arrays, list):
         return 0
     if not arrays:

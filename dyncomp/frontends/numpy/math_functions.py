@@ -10,6 +10,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...symint import SymInt
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .data_dependent import nonzero
@@ -23,6 +24,7 @@ from .operands import (
     convert,
     emit,
     integer,
+    is_scalar_constant,
     operand,
     shape_of,
     to_var,
@@ -158,8 +160,15 @@ def real_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     """``x.real``; of real arrays the array itself. Of complex arrays NumPy gives a view, here it is a
     copy that captured code does not write, and later writes to ``x`` are refused (see ``operands.write``)."""
     if not x.dtype.is_complex:
-        return x
+        return _as_part(tx, x)
     return _part(tx, x, "real")
+
+
+def _as_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    """Python's booleans have parts that are integers."""
+    if x.kind == "python" and x.dtype.is_bool:
+        return ArrayRef(convert(tx, x.var, dtypes.int64), "python")
+    return x
 
 
 def _part(tx: TraceContext, x: ArrayRef, name: str) -> ArrayRef:
@@ -172,17 +181,24 @@ def imag_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     """``x.imag``: zeros (read-only) of real arrays; see :func:`real_part`."""
     if x.dtype.is_complex:
         return _part(tx, x, "imag")
+    x = _as_part(tx, x)
     zeros = emit(tx, "copy", full_like(tx, x.var, 0))
     return ArrayRef(in_memory_as(tx, zeros, x.var), x.kind, readonly=True)
 
 
 @TABLE.function("real")
-def real(tx: TraceContext, val: Any) -> ArrayRef:
+def real(tx: TraceContext, val: Any) -> Any:
+    if isinstance(val, SymInt) or is_scalar_constant(val):
+        return val.real
     return real_part(tx, as_ref(tx, val))
 
 
 @TABLE.function("imag")
-def imag(tx: TraceContext, val: Any) -> ArrayRef:
+def imag(tx: TraceContext, val: Any) -> Any:
+    if isinstance(val, SymInt):
+        return 0
+    if is_scalar_constant(val):
+        return val.imag
     return imag_part(tx, as_ref(tx, val))
 
 

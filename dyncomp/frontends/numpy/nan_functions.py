@@ -10,6 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...symint import product
 from ..base import ArrayRef, TraceContext
 from .operands import NO, as_ref, emit, given, value_of
 from .reductions import cumprod, cumsum, max_, mean, min_, prod, std, sum_, var
@@ -85,13 +86,18 @@ def nanmean(
         return mean(tx, x, axis, dtype, out, keepdims, where=where)
     if dtype is not None or where is not NO:
         raise Unsupported("numpy.nanmean with dtype= or where=")
-    if any(size == 0 for size in x.shape if isinstance(size, int)):
-        raise Unsupported("numpy.nanmean of nothing, which warns")
+    _check_not_empty(x)
     tx.assume("numpy-errstate")
     count = _count_present(tx, x, axis, keepdims)
     total = sum_(tx, _replaced(tx, x, 0.0), axis, keepdims=keepdims)
     quotient = call_ufunc(tx, np.true_divide, total, _as_dtype_of(tx, count, total))
     return deliver(tx, quotient.var, single_out(out), "unsafe")
+
+
+def _check_not_empty(x: ArrayRef) -> None:
+    """Means and variances of nothing warn, by ``warnings.warn``."""
+    if product(x.shape) == 0:
+        raise Unsupported("a mean or variance of nothing, which warns")
 
 
 def _as_dtype_of(tx: TraceContext, count: ArrayRef, like: ArrayRef) -> ArrayRef:
@@ -135,6 +141,7 @@ def _variance_rule(plain: Any, root: bool) -> Any:
             return plain(tx, x, axis, dtype, out, ddof, keepdims)
         if dtype is not None or x.dtype.is_complex:
             raise Unsupported("nanvar or nanstd with dtype=, or of complex numbers")
+        _check_not_empty(x)
         tx.assume("numpy-errstate")
         result = _nan_variance(tx, x, axis, ddof, keepdims)
         if root:

@@ -189,6 +189,13 @@ def as_ref(tx: TraceContext, value: Any) -> ArrayRef:
     raise Unsupported(f"a {type(value).__name__} as an array")
 
 
+def array_operand(value: Any) -> ArrayRef:
+    """The operand of a function that reads attributes of arrays from it and raises for all else."""
+    if not isinstance(value, ArrayRef) or value.kind == "python":
+        raise Unsupported(f"'{type(value).__name__}' object has no attribute 'ndim'")
+    return value
+
+
 def operand(tx: TraceContext, value: Any) -> Any:
     """An operand of a ufunc: scalars and SymInts as they are (weak), lists as arrays."""
     if isinstance(value, (ArrayRef, SymInt)) or is_scalar_constant(value):
@@ -321,7 +328,8 @@ def write(tx: TraceContext, target: ArrayRef, var: Var) -> ArrayRef:
 def _check_part_views(tx: TraceContext, target: Var) -> None:
     """``.real`` and ``.imag`` of a complex array are views in NumPy and copies in the graph: a write to
     the array afterwards would be missed."""
-    if not target.dtype.is_complex:
+    copies = tx.builder.seen_as_views
+    if not target.dtype.is_complex and not copies:
         return
     roots: dict[str, str] = {}
     taken: set[str] = set()
@@ -330,11 +338,14 @@ def _check_part_views(tx: TraceContext, target: Var) -> None:
         if row is not None and row.is_view:
             source = node.inputs[0].name
             roots[node.out.name] = roots.get(source, source)
+        elif node.outputs and node.outputs[0].name in copies:
+            source = copies[node.outputs[0].name]
+            taken.add(roots.get(source, source))
         elif node.op in ("real", "imag") and node.inputs[0].dtype.is_complex:
             source = node.inputs[0].name
             taken.add(roots.get(source, source))
     if roots.get(target.name, target.name) in taken:
-        raise Unsupported("writing into a complex array after its .real or .imag was taken")
+        raise Unsupported("writing into an array after a part of it was taken, such as its .real")
 
 
 def integer(value: Any, what: str = "an integer") -> Dim:

@@ -34,6 +34,7 @@ from .operands import (
 from .promote import parse_dtype
 from .rules import RuleTable, resolve
 from .traced import Traced
+from .views import in_memory_as
 from .windows import SYMBOLIC
 
 TABLE = RuleTable()
@@ -144,13 +145,23 @@ def linspace(
     wanted = computed if dtype is None else parse_dtype(dtype)
     if wanted.is_integer:
         result = result.call(np.floor)
-    samples = array_of(convert(tx, result.var, wanted))
+    samples = array_of(_in_samples_order(tx, convert(tx, result.var, wanted), first, last))
     if not retstep:
         return samples
     div = count - 1 if endpoint else count
     if not div > 0:
         raise Unsupported("numpy.linspace(retstep=True) of fewer than two samples")
     return samples, (_difference(tx, first, last, computed) / _as_float(div)).ref
+
+
+def _in_samples_order(tx: TraceContext, samples: Var, first: Traced, last: Traced) -> Var:
+    """``samples`` with its axes in memory as NumPy has them: as those of positions times differences."""
+    if samples.ndim < 3:
+        return samples
+    column = (samples.shape[0], *(1 for _ in samples.shape[1:]))
+    line = emit(tx, "iota", shape=column, axis=0, dtype=samples.dtype, device=CPU)
+    differences = (last - first).var
+    return in_memory_as(tx, samples, *(broadcast_to(tx, x, samples.shape) for x in (line, differences)))
 
 
 def _inexact(dtype: DType) -> DType:

@@ -20,6 +20,7 @@ from .operands import (
     convert,
     emit,
     given,
+    normalize_axes,
     normalize_axis,
     operand,
     to_var,
@@ -133,7 +134,7 @@ def mean(
 ) -> ArrayRef:
     """``np.mean``: float16 is summed in float32, integers in float64."""
     x = as_ref(tx, a)
-    axes = reduction_axes(axis, x.ndim)
+    axes = normalize_axes(axis, x.ndim)
     keep = bool(given(keepdims) and keepdims)
     result = _float_dtype(x.dtype) if dtype is None else promote.parse_dtype(dtype)
     computed = dtypes.float32 if result == dtypes.float16 and dtype is None else result
@@ -149,7 +150,7 @@ def _variance(
     tx: TraceContext, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, known_mean: Any
 ) -> Var:
     x = as_ref(tx, a)
-    axes = reduction_axes(axis, x.ndim)
+    axes = normalize_axes(axis, x.ndim)
     keep = bool(given(keepdims) and keepdims)
     computed = _float_dtype(x.dtype) if dtype is None else promote.parse_dtype(dtype)
     if not computed.is_inexact or (x.dtype.is_complex and not computed.is_complex):
@@ -254,6 +255,8 @@ def average(
         raise Unsupported("numpy.average with weights raises where the weights sum to zero")
     x = as_ref(tx, a)
     result = mean(tx, x, axis, keepdims=keepdims)
+    if product(result.shape) == 0:
+        raise Unsupported("numpy.average divides by the number of averages")
     if not returned:
         return result
     axes = reduction_axes(axis, x.ndim)
@@ -265,7 +268,7 @@ def average(
 def _position_rule(op: str) -> Any:
     def rule(tx: TraceContext, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> ArrayRef:
         x = as_ref(tx, a)
-        along = 0 if axis is None or x.ndim == 0 else normalize_axis(axis, x.ndim)
+        along = 0 if axis is None else normalize_axis(axis, max(x.ndim, 1))
         flat = x.var if axis is not None and x.ndim else flatten_view(tx, x.var)
         if flat.shape[along] == 0:
             raise Unsupported(f"attempt to get {op} of an empty sequence")
@@ -316,7 +319,7 @@ def _scan_rule(ufunc: np.ufunc) -> Any:
         x = as_ref(tx, a)
         if axis is None or x.ndim == 0:
             x = ArrayRef(flatten_view(tx, x.var))
-            axis = 0
+            axis = 0 if axis is None else normalize_axis(axis, 1)
         return accumulate_ufunc(tx, ufunc, x, axis, dtype, out)
 
     return rule

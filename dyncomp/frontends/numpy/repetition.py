@@ -118,20 +118,64 @@ def pad(tx: TraceContext, array: Any, pad_width: Any, mode: Any = "constant", **
     turn = is_fortran(x.shape, x.var.type.strides)
     var = reversed_axes(tx, x.var) if turn else x.var
     for axis, (before, after) in enumerate(reversed(widths) if turn else widths):
-        if not (before == 0 and after == 0):
+        size = var.shape[axis]
+        if all(isinstance(d, int) for d in (size, before, after)):
+            var = _extended(tx, var, axis, _static_positions(int(size), int(before), int(after), mode))
+        elif not (before == 0 and after == 0):
             positions = _source_positions(tx, var.shape[axis], before, after, mode)
             var = emit(tx, "index", var, positions, dims=(axis,), position=axis)
     var = emit(tx, "contiguous", var)
     return array_of(reversed_axes(tx, var) if turn else var)
 
 
+def _static_positions(size: int, before: int, after: int, mode: str) -> np.ndarray[Any, Any]:
+    try:
+        return np.pad(np.arange(size), (before, after), mode)  # type: ignore[call-overload,no-any-return]
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
+
+
+# Positions that go up, down or stay for at most so many stretches are slices side by side.
+_MOST_STRETCHES = 8
+
+
+def _extended(tx: TraceContext, x: Var, axis: int, positions: np.ndarray[Any, Any]) -> Var:
+    """The elements of an axis at positions that are known."""
+    if np.array_equal(positions, np.arange(int(x.shape[axis]))):
+        return x
+    stretches = _stretches(positions)
+    if len(stretches) > _MOST_STRETCHES:
+        return emit(tx, "index", x, literal(tx, positions), dims=(axis,), position=axis)
+    parts = []
+    for start, step, count in stretches:
+        starts = tuple(start if k == axis else 0 for k in range(x.ndim))
+        steps = tuple(step or 1 if k == axis else 1 for k in range(x.ndim))
+        length = count if step else 1
+        sizes = tuple(length if k == axis else d for k, d in enumerate(x.shape))
+        part = emit(tx, "strided_slice", x, starts=starts, sizes=sizes, steps=steps)
+        wanted = tuple(count if k == axis else d for k, d in enumerate(x.shape))
+        parts.append(part if step else broadcast_to(tx, part, wanted))
+    return emit(tx, "concatenate", *parts, axis=axis)
+
+
+def _stretches(positions: np.ndarray[Any, Any]) -> list[tuple[int, int, int]]:
+    """Runs of positions in steps of 1, -1 or 0: first position, step and length."""
+    found: list[tuple[int, int, int]] = []
+    at = 0
+    values = positions.tolist()
+    while at < len(values):
+        step = values[at + 1] - values[at] if at + 1 < len(values) else 1
+        step = step if step in (-1, 0, 1) else 1
+        end = at + 1
+        while end < len(values) and values[end] - values[end - 1] == step:
+            end += 1
+        found.append((values[at], step, end - at))
+        at = end
+    return found
+
+
 def _source_positions(tx: TraceContext, size: Dim, before: Dim, after: Dim, mode: str) -> Var:
-    """Which element of an axis of ``size`` each element of the padded axis is."""
-    if all(isinstance(d, int) for d in (size, before, after)):
-        try:
-            return literal(tx, np.pad(np.arange(int(size)), (int(before), int(after)), mode))  # type: ignore[call-overload]
-        except ValueError as error:
-            raise Unsupported(str(error)) from error
+    """Which element of an axis of ``size``, a symbol, each element of the padded axis is."""
     if size == 0:
         raise Unsupported(f"numpy.pad of nothing with mode={mode!r}")
     shape = (before + size + after,)
@@ -161,7 +205,11 @@ def _pad_widths(pad_width: Any, ndim: int) -> tuple[tuple[Dim, Dim], ...]:
         width = integer(pad_width, "a width")
         return ((width, width),) * ndim
     rows = list(pad_width)
-    if not isinstance(rows[0], (tuple, list, np.ndarray)):
+    nested = [isinstance(row, (tuple, list, np.ndarray)) for row in rows]
+    lengths = {len(row) for row in rows} if all(nested) else {len(rows)}
+    if lengths not in ({1}, {2}) or (any(nested) and not all(nested)):
+        raise Unsupported("widths of numpy.pad do not match the array")
+    if not nested[0]:
         before = integer(rows[0], "a width")
         after = integer(rows[-1], "a width")
         return ((before, after),) * ndim

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import has_c_order, is_fortran, sorted_axes
-from ...symint import Dim, product, same
+from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
 from .operands import (
     array_of,
+    array_operand,
     as_ref,
     broadcast_shapes,
     broadcast_to,
@@ -20,6 +23,7 @@ from .operands import (
     memory_order,
     normalize_axes,
     normalize_axis,
+    value_of,
     view_of,
 )
 from .rules import RuleTable
@@ -131,10 +135,19 @@ def flatten(tx: TraceContext, x: ArrayRef, order: str = "C") -> ArrayRef:
     return array_of(emit(tx, "copy", emit(tx, "reshape", fresh, shape=(product(x.shape),))))
 
 
+def _wrapped(tx: TraceContext, a: Any) -> ArrayRef:
+    """The operand of a function that calls a method of its argument: Python's numbers, which have no such
+    method, become arrays."""
+    x = as_ref(tx, a)
+    if x.kind == "array" or isinstance(a, np.generic) or (a is x and x.kind != "python"):
+        return x
+    return array_of(emit(tx, "copy", x.var))
+
+
 @TABLE.function("squeeze")
 @TABLE.method("squeeze")
 def squeeze(tx: TraceContext, a: Any, axis: Any = None) -> ArrayRef:
-    x = as_ref(tx, a)
+    x = _wrapped(tx, a)
     if axis is None:
         axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
     else:
@@ -198,7 +211,7 @@ def permuted(tx: TraceContext, x: ArrayRef, perm: Sequence[int]) -> ArrayRef:
 
 @TABLE.function("transpose", "permute_dims")
 def transpose(tx: TraceContext, a: Any, axes: Any = None) -> ArrayRef:
-    x = as_ref(tx, a)
+    x = _wrapped(tx, a)
     if axes is None:
         return permuted(tx, x, range(x.ndim)[::-1])
     perm = [normalize_axis(axis, x.ndim) for axis in axes]
@@ -253,7 +266,7 @@ def several(value: Any) -> Sequence[Any]:
 
 @TABLE.function("rollaxis")
 def rollaxis(tx: TraceContext, a: Any, axis: Any, start: Any = 0) -> ArrayRef:
-    x = as_ref(tx, a)
+    x = array_operand(a)
     along = normalize_axis(axis, x.ndim)
     place = int(integer(start))
     place = place + x.ndim if place < 0 else place
@@ -287,7 +300,7 @@ def broadcast_arrays(tx: TraceContext, *args: Any, subok: bool = False) -> tuple
     shape = broadcast_shapes(*(r.shape for r in refs))
     made = []
     for r in refs:
-        if r.kind == "array" and len(r.shape) == len(shape) and all(map(same, r.shape, shape)):
+        if r.kind == "array" and len(r.shape) == len(shape) and all(a == b for a, b in zip(r.shape, shape)):
             made.append(r)
         else:
             spread = _spread(tx, r.var, shape)
@@ -334,6 +347,8 @@ def flip_var(tx: TraceContext, x: Var, axes: Sequence[int]) -> Var:
 @TABLE.function("flip")
 def flip(tx: TraceContext, m: Any, axis: Any = None) -> ArrayRef:
     x = as_ref(tx, m)
+    if axis is None and not x.ndim:
+        return value_of(emit(tx, "copy", x.var))  # as indexed with an empty tuple
     return viewed(tx, x, flip_var(tx, x.var, normalize_axes(axis, x.ndim)))
 
 

@@ -16,6 +16,7 @@ from .facts import SCALAR_TYPES
 from .operands import as_ref, convert, emit, normalize_axis, value_of
 from .operands import broadcast_shapes as common
 from .rules import RuleTable, resolve
+from .shape import parse_shape
 
 TABLE = RuleTable()
 
@@ -152,5 +153,7 @@ def iterable(tx: TraceContext, y: Any) -> bool:
 
 @TABLE.function("broadcast_shapes")
 def broadcast_shapes(tx: TraceContext, *args: Any) -> tuple[Dim, ...]:
-
-    return common(*(a if isinstance(a, tuple) else (a,) for a in args))
+    shapes = [parse_shape(a) for a in args]
+    if any(not isinstance(d, SymInt) and d < 0 for shape in shapes for d in shape):
+        raise Unsupported("negative dimensions are not allowed")
+    return common(*shapes)

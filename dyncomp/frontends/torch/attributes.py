@@ -9,7 +9,7 @@ from ... import dtypes
 from ...device import CPU
 from ...errors import Unsupported
 from ...symint import Dim, SymInt, product
-from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple
+from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, part_shown
 from . import autocast, state
 from .facts import TO_TORCH
 from .library import torch
@@ -38,6 +38,8 @@ def size(tx: TraceContext, self: Any, dim: Any = None) -> Any:
 @TABLE.method("stride")
 def stride(tx: TraceContext, self: Any, dim: Any = None) -> Any:
     x = need_tensor(self)
+    if part_shown(tx.builder, x.var) is not None:
+        raise Unsupported("stride() of a view that is a copy in the graph")
     if any(not isinstance(d, int) or d <= 1 for d in x.shape):
         # strides of dimensions of size one are not guarded
         raise Unsupported("stride() of a tensor with symbolic or unit sizes")
@@ -118,8 +120,19 @@ def _always(answer: bool) -> Callable[..., bool]:
 
 for _name in ("is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"):
     TABLE.attribute(_name)(_always(False))
-for _name in ("is_complex", "is_conj", "is_neg"):
-    TABLE.both(_name)(_always(False))
+
+
+@TABLE.both("is_complex")
+def is_complex(tx: TraceContext, input: Any) -> bool:
+    return need_tensor(input).dtype.is_complex
+
+
+@TABLE.both("is_conj", "is_neg")
+def is_marked(tx: TraceContext, input: Any) -> bool:
+    """``False``: tensors with these bits are no inputs, and views made by captured code are not asked."""
+    if part_shown(tx.builder, need_tensor(input).var) is not None:
+        raise Unsupported("the conjugate or negative bit of a view")
+    return False
 
 
 @TABLE.both("is_floating_point")

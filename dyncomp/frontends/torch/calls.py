@@ -22,7 +22,7 @@ from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
 from .autocast import switched_off
-from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT
+from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
 from .facts import FROM_TORCH, TO_TORCH
 from .formats import is_channels_last, is_channels_last_3d
 from .library import torch
@@ -31,7 +31,7 @@ from .owner import OWNER
 from .placement import puts
 from .rules import RuleTable, resolve
 
-_CONSTANTS = (bool, int, float, str, type(None), torch.dtype, torch.layout)
+_CONSTANTS = (bool, int, float, complex, str, type(None), torch.dtype, torch.layout)
 _LARGEST_CONSTANT = 1 << 16
 _LARGEST_EXAMPLE = 1 << 22  # elements of tensors made for a call at capture
 
@@ -53,6 +53,7 @@ class _Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     orders: tuple[tuple[int, ...], ...] = ()
+    tried_on: str = ""  # where what it gives was found
 
     def on(self, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:
         args = (_filled(a, tensors, numbers) for a in self.args)
@@ -147,6 +148,7 @@ class _Found:
     dtypes: tuple[Any, ...]
     shapes: tuple[tuple[int, ...], ...]
     orders: tuple[tuple[int, ...], ...]
+    device: str  # of the tensors that it was called with
 
 
 def _example_of(ref: ArrayRef, sizes: dict[str, int], device: str) -> Any:
@@ -184,6 +186,8 @@ def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
     """What the call gives at these sizes. Some routines refuse without memory what they take with it; some
     give results of channels last without memory in another order than with it."""
     numbers = [_size(n, sizes) for n in opening.numbers]
+    if call.function.__name__ in TRANSFORMS:
+        return _tried_on(call, opening, sizes, numbers, "cpu")
     if any(map(_has_channels_last, opening.refs)):
         try:
             return _tried_on(call, opening, sizes, numbers, "cpu")
@@ -216,6 +220,8 @@ def _tried_on(
     results = _leaves(found)
     if not results or not all(type(r) is torch.Tensor and r.dtype in FROM_TORCH for r in results):
         raise Unsupported(f"torch.{name} gives something else than tensors")
+    if any(r.is_conj() or r.is_neg() for r in results):
+        raise Unsupported(f"torch.{name} gives what is to be conjugated or negated")
     memory = {e.untyped_storage()._cdata for e in examples if isinstance(e, torch.Tensor)}
     own = [r.untyped_storage()._cdata for r in results]
     if len(set(own)) < len(own) or memory.intersection(own):
@@ -225,6 +231,7 @@ def _tried_on(
         tuple(FROM_TORCH[r.dtype] for r in results),
         tuple(tuple(r.shape) for r in results),
         tuple(map(_order, results)),
+        device,
     )
 
 
@@ -298,9 +305,9 @@ def _probes(call: _Call, opening: _Opening, hints: dict[str, int], names: list[s
 
 
 def _at(call: _Call, opening: _Opening, sizes: dict[str, int]) -> Probe:
-    """At sizes that the program has not asked for. With memory torch's recurrent layers do not check that
-    sizes go together, and write beyond their buffers where they do not."""
-    if call.function.__name__ not in RECURRENT:
+    """At sizes that the program has not asked for: only where there is no other way with memory, as some
+    routines do not check that sizes go together, and write beyond their buffers where they do not."""
+    if call.tried_on != "meta" and call.function.__name__ not in UNCHECKED:
         return sizes, _try(call, opening, sizes)
     numbers = [_size(n, sizes) for n in opening.numbers]
     try:
@@ -367,6 +374,7 @@ def called(
         raise Unsupported("a call of torch without tensors")
     _check_places(opening)
     found = _try(call, opening, tx.env.hints)
+    call.tried_on = found.device
     shapes = _shapes(call, opening, found, tx.env)
     call.orders = found.orders
     callee = Callee(call, function.__name__, (), ())
@@ -428,7 +436,7 @@ def _writing(function: Any) -> Rule:
     return rule
 
 
-def _either(first: Rule, second: Rule) -> Rule:
+def either(first: Rule, second: Rule) -> Rule:
     """``first``, and where it has no meaning for the arguments ``second``."""
 
     def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
@@ -466,4 +474,4 @@ def add_routines(table: RuleTable) -> None:
 
 def _add(rules: dict[Any, Rule], key: Any, rule: Rule) -> None:
     known: Callable[..., Any] | None = rules.get(key)
-    rules[key] = rule if known is None else _either(known, rule)
+    rules[key] = rule if known is None else either(known, rule)

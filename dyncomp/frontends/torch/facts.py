@@ -30,7 +30,7 @@ TO_TORCH: MappingProxyType[DType, Any] = MappingProxyType({d: t for t, d in FROM
 def from_torch(dtype: Any) -> DType:
     """The element type; raises ``Unsupported`` where dyncomp has none."""
     found = FROM_TORCH.get(dtype)
-    if found is None or found.is_complex:
+    if found is None:
         raise Unsupported(f"tensors of dtype {dtype} are not compiled", break_id="array-dtype")
     return found
 
@@ -46,8 +46,10 @@ def describe(obj: Any) -> ArrayFacts:
     if obj.layout is not torch.strided or obj.device.type not in DEVICES or obj.is_quantized:
         raise Unsupported(f"a tensor of layout {obj.layout} on {obj.device}", break_id="array-type")
     dtype = from_torch(obj.dtype)
-    if obj.is_neg():
-        raise Unsupported("a tensor with the negative bit set", break_id="array-type")
+    if dtype.is_complex and obj.device.type != "cpu":
+        raise Unsupported("complex tensors on a GPU are not compiled", break_id="array-dtype")
+    if obj.is_neg() or obj.is_conj():
+        raise Unsupported("a tensor with the negative or the conjugate bit set", break_id="array-type")
     try:
         strides = tuple(obj.stride())
         obj.data_ptr()
@@ -61,6 +63,8 @@ def _facts(obj: Any, dtype: DType, strides: tuple[int, ...], grad_mode: bool) ->
     extra = (("requires_grad", bool(obj.requires_grad)),) if grad_mode else ()
     shape = tuple(obj.shape)
     checks = () if _cannot_be_negated(obj) else (NOT_NEGATED,)
+    if dtype.is_complex:
+        checks = (*checks, NOT_CONJUGATED)
     return ArrayFacts(
         "array", type(obj), dtype, shape, strides, device_of(obj), extra=extra, refused=refused, checks=checks
     )
@@ -83,3 +87,11 @@ def not_negated(obj: Any, _: Any) -> bool:
 
 
 NOT_NEGATED = StateGuard(not_negated, None, "without negative bit")
+
+
+def not_conjugated(obj: Any, _: Any) -> bool:
+    """The same for complex tensors, which ``conj()`` marks only."""
+    return not obj.is_conj()
+
+
+NOT_CONJUGATED = StateGuard(not_conjugated, None, "without conjugate bit")

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, facts, profiling, state
+from . import autocast, complex_numbers, facts, profiling, state
 from .autograd_functions import implementation
 from .calls import add_routines
 from .library import torch
@@ -36,6 +36,7 @@ _MODULES = (
     "autograd_functions",
     "transformer",
     "losses",
+    "complex_numbers",
 )
 _CONSTANT_TYPES: tuple[type, ...] = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONSTANT_TYPES += (torch.finfo, torch.iinfo)
@@ -70,19 +71,20 @@ class TorchFrontend:
             rule = self.rules.functions.get(fn)
         except TypeError:  # unhashable
             return None
+        rule = complex_numbers.function_rule(rule, fn)
         return None if rule is None else _wrapped(rule, getattr(fn, "__name__", ""))
 
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
-        rule = self.rules.methods.get(name)
+        rule = complex_numbers.method_rule(self.rules.methods.get(name), name)
         return None if rule is None else _wrapped(rule, name)
 
     def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:
         rule = self.rules.attributes.get(name)
-        return None if rule is None else placed(rule, name)
+        return None if rule is None else placed(complex_numbers.attribute_rule(rule, name), name)
 
     def find_operator(self, name: str) -> Rule | None:
         rule = self.rules.operators.get(name)
-        return None if rule is None else _wrapped(rule, name)
+        return None if rule is None else _wrapped(complex_numbers.operator_rule(rule, name), name)
 
     def accepts(self, pytype: type) -> bool:
         return issubclass(pytype, torch.Tensor)

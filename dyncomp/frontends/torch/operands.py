@@ -14,12 +14,12 @@ from ...errors import Unsupported
 from ...graph.ir import Var, contiguous_strides
 from ...prims.layout import is_c_contiguous, is_one
 from ...symint import Dim, SymInt, same
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit, exact_value, symbolic
 from ..numpy.operands import write as write_array
 from .promote import can_cast, is_tensor, scalar_dtype
 
-Number = (bool, int, float)
+Number = (bool, int, float, complex)  # complex numbers come to the rules of complex_numbers only
 
 
 def tensor(var: Var) -> ArrayRef:
@@ -76,6 +76,8 @@ def convert(tx: TraceContext, var: Var, dtype: DType) -> Var:
     """The value in another dtype, in torch's memory order; the same value where it is right."""
     if var.dtype == dtype:
         return var
+    if var.dtype.is_complex and not dtype.is_complex:
+        raise Unsupported("complex numbers converted to real ones")
     return ordered(tx, emit(tx, "convert", var, dtype=dtype), [var])
 
 
@@ -178,6 +180,8 @@ def as_own(tx: TraceContext, x: Var) -> Var:
 def write(tx: TraceContext, target: Any, value: Var) -> ArrayRef:
     """Write into the target's memory, cast to its dtype as in-place operators do; the target."""
     ref = need_tensor(target)
+    if part_shown(tx.builder, ref.var) is not None:
+        raise Unsupported("a write to a view of another dtype, which is a copy in the graph")
     if not can_cast(value.dtype, ref.dtype):
         raise Unsupported(f"result type {value.dtype} can't be cast to the desired output type {ref.dtype}")
     if any(same(s, 0) and not is_one(d) for d, s in zip(ref.shape, ref.strides)):

@@ -10,7 +10,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...symint import SymInt
 from ..base import ArrayRef
-from .facts import FROM_TORCH, TO_TORCH, from_torch
+from .facts import TO_TORCH, from_torch
 from .library import torch
 
 
@@ -21,6 +21,8 @@ def default_dtype() -> DType:
 
 def scalar_dtype(value: Any) -> DType:
     """The dtype of a Python number taken alone."""
+    if isinstance(value, complex) or (isinstance(value, ArrayRef) and value.dtype.is_complex):
+        return dtypes.complex128 if default_dtype() == dtypes.float64 else dtypes.complex64
     if isinstance(value, ArrayRef):
         return default_dtype() if value.dtype.is_float else value.dtype
     if isinstance(value, bool):
@@ -43,12 +45,14 @@ def _category(dtype: DType) -> int:
 
 def promote_types(a: DType, b: DType) -> DType:
     """``torch.promote_types``."""
-    return FROM_TORCH[torch.promote_types(TO_TORCH[a], TO_TORCH[b])]
+    return from_torch(torch.promote_types(TO_TORCH[a], TO_TORCH[b]))
 
 
 def _combine(higher: DType | None, lower: DType | None) -> DType | None:
     if higher is None or lower is None:
         return higher if lower is None else lower
+    if higher.is_complex or lower.is_complex:
+        return higher if higher.is_complex else promote_types(higher, lower)
     if higher.is_float or (not higher.is_bool and not lower.is_float):
         return higher
     return promote_types(higher, lower)

@@ -368,6 +368,8 @@ def mse_loss(
     x, y = need_tensor(input), need_tensor(target)
     if x.dtype != y.dtype or not x.dtype.is_float or x.ndim != y.ndim or x.dtype.itemsize == 2:
         raise Unsupported("mse_loss of unlike tensors")
+    if not all(m == n for m, n in zip(x.shape, y.shape)):
+        raise Unsupported("mse_loss of tensors of two shapes, of which torch warns")
     gap = pointwise(tx, "subtract", x.var, y.var)
     square = pointwise(tx, "multiply", gap, gap)
     if reduction == "none":

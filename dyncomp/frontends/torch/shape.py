@@ -10,7 +10,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import has_c_order, is_c_contiguous
 from ...symint import Dim, SymInt, product, same
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
 from .formats import is_channels_last
@@ -243,13 +243,29 @@ def diagonal(tx: TraceContext, input: Any, offset: Any = 0, dim1: Any = 0, dim2:
 def contiguous_method(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
     only_defaults(memory_format=memory_format)
     x = need_tensor(self)
+    if _has_gaps(tx, x):
+        return tensor(emit(tx, "copy", contiguous(tx, x.var)))
     return x if has_c_order(x.shape, x.strides) else tensor(emit(tx, "contiguous", x.var))
+
+
+def _has_gaps(tx: TraceContext, x: ArrayRef) -> bool:
+    """Whether the tensor is of real or imaginary parts, which are not contiguous unless they are too few."""
+    shown = part_shown(tx.builder, x.var)
+    if shown is None or not any(
+        shown in node.outputs for node in tx.builder.nodes if node.op in ("real", "imag")
+    ):
+        return False
+    if not any(isinstance(d, int) and d > 1 for d in x.shape):
+        raise Unsupported("contiguous() of the one real part")
+    return True
 
 
 @TABLE.method("is_contiguous")
 def is_contiguous(tx: TraceContext, self: Any, memory_format: Any = None) -> bool:
     only_defaults(memory_format=memory_format)
     x = need_tensor(self)
+    if part_shown(tx.builder, x.var) is not None:
+        raise Unsupported("is_contiguous() of a view that is a copy in the graph")
     return has_c_order(x.shape, x.strides)
 
 

@@ -127,6 +127,7 @@ def _arrange_pointwise(nest: Nest, stages: bool) -> Plan:
     if not outer:
         return Plan((vector,), (vector,), vector)
     crossing = _crossing_axis(nest, vector, outer)
+    stages = stages and nest.knobs.staged is not False
     if crossing:
         plan = turned(nest, vector, crossing, outer) if stages else None
         if plan is not None:
@@ -157,8 +158,9 @@ def _crossing_axis(nest: Nest, vector: str, outer: list[str]) -> str:
 
 def _tiled(nest: Nest, vector: str, crossing: str, outer: list[str]) -> Plan:
     rest = [a for a in outer if a != crossing]
-    crossing_block, crossing_inner = split(nest, crossing, TRANSPOSE_TILE)
-    vector_block, vector_inner = split(nest, vector, TRANSPOSE_TILE)
+    side = nest.knobs.block or TRANSPOSE_TILE
+    crossing_block, crossing_inner = split(nest, crossing, side)
+    vector_block, vector_inner = split(nest, vector, side)
     parallel = (*rest, crossing_block, vector_block)
     return Plan((*parallel, crossing_inner, vector_inner), parallel, vector_inner)
 

@@ -16,6 +16,7 @@ from . import ctext
 from .cpp_blas import product
 from .cpp_gemm import TILE_PARAMETERS, chain, does_nothing, own_product, row_program, tile_function
 from .cpp_kernel import check_body, kernel_body
+from .knobs import USUAL, Knobs
 from .share import Function, share_functions
 from .support import needed_support
 
@@ -69,6 +70,7 @@ class _Unit:
     symbols: Mapping[str, str]
     serial_ns: float
     vector_calls: bool
+    knobs: Knobs = USUAL
     functions: list[Function] = field(default_factory=list)
     names: dict[object, str] = field(default_factory=dict)
 
@@ -102,7 +104,13 @@ class _Unit:
             found = check_body(kernel, self.symbols)
             return "\n".join([*lines, f"static i64 {name}{_PARAMETERS} {{", *found, "}"]) + "\n"
         body = kernel_body(
-            kernel, self.symbols, step.point_ns, self.serial_ns, step.parallel, self.vector_calls
+            kernel,
+            self.symbols,
+            step.point_ns,
+            self.serial_ns,
+            step.parallel,
+            self.vector_calls,
+            self.knobs,
         )
         scatters = any(s.op == "scatter" for s in kernel.body)
         checks = step.raises or scatters or any(s.op == "gather" for s in kernel.body)
@@ -135,15 +143,18 @@ class _Unit:
 _PARAMETERS = "(void* const* b, const i64* s, const Runtime* rt, i64* error)"
 
 
-def render_module(module: Module, serial_ns: float = SERIAL_NS, vector_calls: bool = False) -> str:
+def render_module(
+    module: Module, serial_ns: float = SERIAL_NS, vector_calls: bool = False, knobs: Knobs = USUAL
+) -> str:
     """C++ source that exports one function per segment of ``module`` (and ``sizes``).
 
     ``vector_calls``: elementary functions are called in the runtime (gcc on x86-64 only), not inlined.
+    ``knobs``: how the loops of its kernels are written.
 
     Raises ``LoweringError`` for what C++ has no spelling of.
     """
     symbols = {name: f"s[{k}]" for k, name in enumerate(module.symbols)}
-    unit = _Unit(symbols, serial_ns, vector_calls)
+    unit = _Unit(symbols, serial_ns, vector_calls, knobs)
     entries = [_segment(unit, segment) for segment in module.segments]
     if module.sizes:
         entries.append(_sizes(module.sizes, symbols))

@@ -9,6 +9,7 @@ from ...dtypes import DType
 from ...symint import Dim, hint, product
 from ..epilogue import TILE_NUMBERS
 from ..schedule import MEMORY_ERROR, CallBlas, CallChain, CallRows, Fill, Matrix, TileKernel, Windows
+from ..tilings import Tiling
 from . import ctext
 from .cpp_kernel import kernel_body
 
@@ -103,6 +104,7 @@ def _filled(
         lines.append(f"    {name}.kept = 1;")
     if step.windows is not None:
         lines += _windows(name, step.windows, dim)
+    lines += _tiling(name, step.tiling)
     for letter, fill in (("a", step.fill_a), ("b", step.fill_b)):
         if fill is not None:
             lines += _filling(f"{name}_{letter}", fill, fills[letter])
@@ -116,6 +118,21 @@ def _filled(
         lines += _softmax(name, step.epilogue)
         lines.append(f"    {name}.done = {tile or 0}, {name}.context = (void*)&context;")
     return lines
+
+
+_TILING_FIELDS = {
+    "vectors": "tile_vectors",
+    "panels": "block_panels",
+    "rows": "block_rows",
+    "terms": "block_terms",
+    "way": "way",
+}
+
+
+def _tiling(name: str, tiling: Tiling) -> list[str]:
+    """How the product is cut, where that was measured."""
+    given = [(field, getattr(tiling, key)) for key, field in _TILING_FIELDS.items()]
+    return [f"    {name}.{field} = {value};" for field, value in given if value]
 
 
 def _softmax(name: str, epilogue: TileKernel) -> list[str]:

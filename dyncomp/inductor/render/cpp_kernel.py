@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...dataclass import dataclass, field
 from ...dtypes import DType
@@ -15,6 +15,7 @@ from .ahead import requests_of
 from .arrange import arrange
 from .cpp_values import GUARDED, copied_halves, is_in_runtime, memory, variable
 from .half_strips import EXACT_IN_HALF, LEAST_LANES, LOADS, HalfPrinter
+from .knobs import USUAL, Knobs
 from .nest import LocalArray, LoopAxis, Nest, Node, coefficient, make_nest, take_places_out
 from .stream import LINE_BYTES, STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
 from .walk import (
@@ -52,6 +53,8 @@ INLINE_NS = 100_000.0
 INLINE_COST = 2
 # Bytes below which a copy is not worth a call.
 SHORT_COPY = 64
+# What costs less is not worth vectors put together from elements that lie apart.
+ACROSS_COST = 4
 
 
 @dataclass
@@ -140,7 +143,8 @@ class Printer(HalfPrinter):
         adds = bool(filled) and all(lanes.axes for lanes in filled)
         if not (simple and light and real and adds):
             return 1
-        return ROWS_FAR if touched_bytes(self.nest.kernel) > STREAM_TILES_BYTES else ROWS
+        usual = ROWS_FAR if touched_bytes(self.nest.kernel) > STREAM_TILES_BYTES else ROWS
+        return self.nest.knobs.rows or usual
 
     # -- parallel loops -----------------------------------------------------------------------
     def parallel(self, loop: Loop) -> None:
@@ -226,12 +230,13 @@ class Printer(HalfPrinter):
             self.simple_vector(loop, low, high)
             return
         axis = self.nest.axes[loop.axes[-1]]
-        if self.lanes_in(loop) > 1 or (low == "0" and axis.hint <= STRIP):
+        length = self.nest.knobs.strip or STRIP
+        if self.lanes_in(loop) > 1 or (low == "0" and axis.hint <= length):
             self.guarded_vector(loop, guarded, low, high)
             return
         # in strips that stay in the cache between the test and the loop
-        with self.block(f"for (i64 strip = {low}; strip < {high}; strip += {STRIP})"):
-            self.line(f"const i64 strip_end = dc_size_min(strip + {STRIP}, {high});")
+        with self.block(f"for (i64 strip = {low}; strip < {high}; strip += {length})"):
+            self.line(f"const i64 strip_end = dc_size_min(strip + {length}, {high});")
             self.guarded_vector(loop, guarded, "strip", "strip_end")
 
     def is_guarded(self, node: Node) -> bool:
@@ -294,7 +299,8 @@ class Printer(HalfPrinter):
     def asking_loop(self, loop: Loop, serial: bool, low: str, high: str) -> None:
         """A loop in strips that ask for what comes later."""
         with self.block(f"for (i64 part = {low}, part_end; part < {high}; part = part_end)"):
-            self.line(f"part_end = dc_size_min(part + {ASKING_STRIP}, {high});")
+            length = self.nest.knobs.strip or ASKING_STRIP
+            self.line(f"part_end = dc_size_min(part + {length}, {high});")
             self.ask_for_next(loop, loop.axes[-1], "part", "part_end - part")
             self.plain_loop(loop, serial, "part", "part_end")
 
@@ -379,6 +385,8 @@ class Printer(HalfPrinter):
         if self.full and any(isinstance(i, Compute) and self.is_guarded(i.node) for i in loop.items):
             return ""
         nodes = [i.node for i in loop.items if isinstance(i, Compute)]
+        if _goes_across(nodes, loop.axes[-1]):
+            return ""
         if any(n.dtype.is_complex for n in nodes) and not self._has_gather(loop):
             # gcc keeps the structs of a simd loop in memory
             return "#pragma GCC ivdep"
@@ -480,11 +488,12 @@ class Printer(HalfPrinter):
         if node.op == "scan":
             return self.scan(node)
         principal = self.dtype_of[node.args[1 if node.op == "where" else 0]]
-        text = self.spell(node.op, principal, tuple(self.env[a] for a in node.args))
+        args = tuple(self.env[a] for a in node.args)
+        text = self.spell(node.op, principal, args, node.out in self.beside_one)
         if node.out in self.apart:
             text = f"dc_apart_{ctext.short_name(principal)}({text})"
         if node.dtype.name in ctext.HALVES and node.op not in EXACT_IN_HALF and not unrounded:
-            return f"dc_round_{ctext.HALVES[node.dtype.name]}({text})"
+            return self.rounded(node.out, text, node.dtype)
         return text
 
 
@@ -502,6 +511,21 @@ def _same_bytes(source: Node, target: Node, name: str) -> bool:
     )
 
 
+def _goes_across(nodes: Sequence[Node], name: str) -> bool:
+    """Whether a loop's steps lie apart in memory and do little: vectors would be put together element by
+    element (which takes gcc seconds to write, too)."""
+    touching = [n for n in nodes if n.op in ("load", "store") and not _is_zero(coefficient(n.arg[1], name))]
+    costs = [SCALARS[n.op].cost for n in nodes if n.op in SCALARS]
+    if not touching or max(costs, default=0) >= ACROSS_COST:
+        return False
+    steps = [coefficient(n.arg[1], name) for n in touching]
+    return all(isinstance(step, int) and abs(step) > 1 for step in steps)
+
+
+def _is_zero(value: Dim) -> bool:
+    return isinstance(value, int) and value == 0
+
+
 def _is_one(value: Dim) -> bool:
     return isinstance(value, int) and value == 1
 
@@ -513,9 +537,11 @@ def kernel_body(
     serial_ns: float,
     parallel: bool = True,
     vector_calls: bool = False,
+    knobs: Knobs = USUAL,
 ) -> list[str]:
     """The statements of the kernel's function, without the check of gather positions."""
     nest = make_nest(kernel, "cpp")
+    nest.knobs = knobs
     plan = arrange(nest, vector_calls)
     take_places_out(nest)
     if not parallel:
@@ -523,7 +549,8 @@ def kernel_body(
     calls = vector_calls and not _inlines(nest, point_ns)
     printer = Printer(nest, plan, symbols, point_ns, serial_ns, vector_calls=calls)
     in_tiles = any(node.op == "staged" for node in nest.nodes)
-    printer.streams = vector_calls and leaves_caches(kernel, in_tiles)
+    streams = leaves_caches(kernel, in_tiles) if knobs.streams is None else knobs.streams
+    printer.streams = vector_calls and streams
     for array in nest.arrays:
         kind = ctext.array_type(array.dtype)
         printer.line(f"{kind} stack_{memory(array.name)}[{printer.extent(array.axes)}];")

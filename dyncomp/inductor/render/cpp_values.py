@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...dataclass import dataclass, field
-from ...dtypes import DType
+from ...dtypes import DType, bfloat16, float32
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from ...symint import Dim
@@ -58,7 +58,9 @@ class ValuePrinter:
                 self.dtype_of[node.out] = node.dtype
         self.buffers: dict[str, Buffer] = {b.name: b for b in self.nest.kernel.buffers}
         self.apart = products_apart(self.nest.nodes)
+        self.beside_one = only_beside_one(self.nest.nodes)
         self.unrounded = only_stored_halves(self.nest.nodes)
+        self.results = results_in_brain(self.nest.nodes)
         self.gathers = any(n.op in ("gather", "place", "scatter") for n in self.nest.nodes)
 
     # -- text ---------------------------------------------------------------------------------
@@ -118,7 +120,15 @@ class ValuePrinter:
 
     def to_memory(self, node: Node) -> str:
         (name,) = node.args
-        return self.env[name] if name in self.raw else ctext.stored(self.env[name], self.dtype_in(node))
+        if name in self.raw:
+            return self.env[name]
+        if name in self.results and self.dtype_in(node) is bfloat16:
+            return f"dc_store_result_bf16({self.env[name]})"
+        return ctext.stored(self.env[name], self.dtype_in(node))
+
+    def rounded(self, name: str, text: str, dtype: DType) -> str:
+        """The value ``name`` of a half type, of which ``text`` is the float32."""
+        return f"dc_round_{'result_' if name in self.results else ''}{ctext.HALVES[dtype.name]}({text})"
 
     def dtype_in(self, node: Node) -> DType:
         """The type of the memory that a node reads or writes."""
@@ -134,10 +144,12 @@ class ValuePrinter:
             position = f"{position} + {self.env[node.args[0]]}"
         return self.element(node.arg[0], position)
 
-    def spell(self, op: str, dtype: DType, args: tuple[str, ...]) -> str:
+    def spell(self, op: str, dtype: DType, args: tuple[str, ...], beside_one: bool = False) -> str:
         template = SCALARS[op].spelling("cpp", dtype)
         if template is None:
             raise LoweringError(f"C++ has no {op} for {dtype}")
+        if beside_one:
+            template = template.replace(f"dc_{op}_", f"dc_{op}_beside_one_")
         short = ctext.short_name(dtype)
         if self.vector_calls:
             template = in_runtime(template, short)
@@ -255,6 +267,13 @@ def only_stored_halves(nodes: Iterable[Node]) -> frozenset[str]:
     return frozenset(halves.difference(*(node.args for node in nodes if node.op != "store")))
 
 
+def results_in_brain(nodes: Iterable[Node]) -> frozenset[str]:
+    """Results of arithmetic on bfloat16, whose NaNs the processor makes or hands on."""
+    brains = {node.out for node in nodes if node.dtype is bfloat16}
+    rows = ("add", "subtract", "multiply", "divide", "sqrt")
+    return frozenset(n.out for n in nodes if n.op in rows and n.out in brains and brains.issuperset(n.args))
+
+
 def copied_halves(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> frozenset[str]:
     """Halves that are loaded for nothing but stores of the same type."""
     loads = {n.out: n.dtype for n in nodes if n.op in ("load", "load_from", "staged")}
@@ -270,6 +289,23 @@ def products_apart(nodes: Iterable[Node]) -> frozenset[str]:
     products = {node.out for node in nodes if node.op == "multiply" and node.dtype.is_float}
     terms = {op: {a for n in nodes if n.op == op for a in n.args} & products for op in ("add", "subtract")}
     return frozenset().union(*terms.values()) if all(terms.values()) else frozenset()
+
+
+# Rows that have a form for what is only added to numbers of at least one.
+_BESIDE_ONE = frozenset(("tanh",))
+
+
+def only_beside_one(nodes: Sequence[Node]) -> frozenset[str]:
+    """Values of such rows, float32, that are only added to constants of at least one: their digits below
+    those of a one are lost in the sum."""
+    large = {n.out for n in nodes if n.op == "const" and n.dtype is float32 and abs(n.arg) >= 1}
+    found = {n.out for n in nodes if n.op in _BESIDE_ONE and n.dtype is float32}
+    for node in nodes:
+        for place, arg in enumerate(node.args):
+            other = node.args[1 - place] if node.op == "add" else ""
+            if arg in found and other not in large:
+                found.discard(arg)
+    return frozenset(found)
 
 
 def in_runtime(template: str, short: str) -> str:

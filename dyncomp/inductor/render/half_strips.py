@@ -108,18 +108,20 @@ class HalfPrinter(AheadPrinter):
         return together and self.buffers[node.arg[0]].dtype is float16 and name not in self.raw
 
     def _reads_again(self, nodes: Sequence[Node]) -> bool:
-        """Whether a node reads memory that one before it has written to."""
+        """Whether a node reads memory that one before it has written to, but for an element just saved."""
         written: set[str] = set()
+        saved = {}
+        again = False
         for node in nodes:
             if node.op == "store":
                 written |= self.written({node.arg[0]})
             elif node.op == "save":
-                written.add(node.arg.name)
-            elif node.op in ("load", "load_from", "fetch"):
-                source = node.arg.name if node.op == "fetch" else node.arg[0]
-                if source in written:
-                    return True
-        return False
+                saved[node.arg.name] = node.arg
+            elif node.op in ("load", "load_from"):
+                again = again or node.arg[0] in written
+            elif node.op == "fetch":
+                again = again or saved.get(node.arg.name, node.arg) != node.arg
+        return again
 
     def written(self, names: set[str]) -> set[str]:
         """Buffers that share memory with those stored to."""
@@ -262,10 +264,15 @@ def _earliest(lanes: Sequence[Node], rounded: set[str], stores: set[int]) -> dic
     phase: dict[int, int] = {}
     known: dict[str, int] = {}
     for node in lanes:
-        at = max((known.get(name, 0) for name in node.args), default=0)
+        names = (_saved(node),) if node.op == "fetch" else node.args
+        at = max((known.get(name, 0) for name in names), default=0)
         if id(node) in stores and node.args[0] in rounded:
             at -= 1
         phase[id(node)] = at
-        if node.out:
-            known[node.out] = at + (node.out in rounded)
+        known[_saved(node) if node.op == "save" else node.out] = at + (node.out in rounded)
     return phase
+
+
+def _saved(node: Node) -> str:
+    """Stands for what a node saves or fetches."""
+    return f"#saved:{node.arg.name}"

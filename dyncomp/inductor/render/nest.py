@@ -20,6 +20,7 @@ from ...errors import LoweringError
 from ...prims import scalar
 from ...symint import Dim, hint
 from ..loopir import Index, Kernel, Stmt
+from .knobs import USUAL, Knobs
 
 # Operations that may not be repeated or left out.
 EFFECTS = ("store", "scatter", "accumulate", "save", "check", "turn")
@@ -130,6 +131,7 @@ class Nest:
     axes: dict[str, LoopAxis]
     nodes: list[Node]
     arrays: list[LocalArray] = field(default_factory=list)
+    knobs: Knobs = USUAL
 
     def by_name(self) -> dict[str, Node]:
         return {node.out: node for node in self.nodes if node.out}

@@ -108,7 +108,7 @@ def ordered(code: str, table: Mapping[str, str], ignored: frozenset[str] = froze
 UNARY = (
     *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
     *("arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
-    *("erf", "erfc", "lgamma", "sigmoid", "cbrt"),
+    *("erf", "erfc", "lgamma", "sigmoid", "cbrt", "tanh_beside_one"),
 )
 BINARY = ("arctan2", "hypot", "pow")
 # Of these the vector form covers ordinary arguments only: there is a test dc_far_NAME for the others and a

@@ -42,8 +42,8 @@ TURNED_FROM = 7 << 20
 ALIASING = {4: 1024, 8: 4096}
 
 
-def _side(itemsize: int) -> int:
-    return SIDE_BYTES // itemsize
+def _side(nest: Nest, itemsize: int) -> int:
+    return (nest.knobs.side or SIDE_BYTES) // itemsize
 
 
 def is_staged(nest: Nest, vector: str, crossing: str) -> bool:
@@ -56,9 +56,9 @@ def is_staged(nest: Nest, vector: str, crossing: str) -> bool:
     loads = [node for node in nest.nodes if _is_stageable(nest, node, vector, crossing)]
     if not 0 < len(loads) <= STAGED_MOST:
         return False
-    if not any(_is_slow(nest, node, vector, crossing) for node in loads):
+    if not (nest.knobs.staged or any(_is_slow(nest, node, vector, crossing) for node in loads)):
         return False
-    side = max(_side(node.dtype.itemsize) for node in loads)
+    side = max(_side(nest, node.dtype.itemsize) for node in loads)
     return all(nest.axes[axis].hint >= side for axis in (vector, crossing))
 
 
@@ -96,7 +96,7 @@ def _copy(nest: Nest, vector: str, crossing: str) -> tuple[Node, Node] | None:
     if not (alone and same and isinstance(along, int) and along == 1):
         return None
     lines = hint(coefficient(store.arg[1], crossing)) * load.dtype.itemsize % LINE_BYTES == 0
-    large = touched_bytes(nest.kernel) > TURNED_FROM
+    large = touched_bytes(nest.kernel) > TURNED_FROM if nest.knobs.staged is None else nest.knobs.staged
     return (load, store) if lines and large and _crosses(nest, load, vector, crossing) else None
 
 
@@ -126,7 +126,7 @@ def _crosses(nest: Nest, node: Node, vector: str, crossing: str) -> bool:
 def staged_tiles(nest: Nest, vector: str, crossing: str, outer: list[str]) -> Plan:
     """Split both axes into tiles and let the crossing loads read transposed ones."""
     loads = [node.out for node in nest.nodes if _is_stageable(nest, node, vector, crossing)]
-    side = min(_side(node.dtype.itemsize) for node in nest.nodes if node.out in loads)
+    side = min(_side(nest, node.dtype.itemsize) for node in nest.nodes if node.out in loads)
     rest = tuple(a for a in outer if a != crossing)
     column_block, column = split(nest, crossing, side)
     row_block, row = split(nest, vector, side)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...dataclass import dataclass, field
+from ...dtypes import bfloat16, float16
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from .nest import EFFECTS, Accumulator, LocalArray, Nest, Node
@@ -19,6 +20,10 @@ from .nest import EFFECTS, Accumulator, LocalArray, Nest, Node
 RECOMPUTE_COST = 10
 # The same where it would be computed again in every iteration of a loop.
 OUTSIDE_COST = 4
+# What an operation on halves costs besides, since its result is rounded, and what else makes a half.
+ROUNDING_COST = 6
+WIDENING_COST = 2
+_HALVES = (float16, bfloat16)
 _CHEAP = ("load", "const", "axis", "symbol", "fetch", "finish")
 # Elements of a local array: small enough for the first-level cache and any thread's stack.
 LOCAL_ELEMENTS = 4096
@@ -274,11 +279,17 @@ class _Builder:
             return declarations, overridden
         seen: dict[str, int] = {}
         for stage in sorted(passes):
-            for node in reversed(self.computed_in_pass(passes[stage], members, available)):
-                first = seen.get(node.out)
-                if first is None or not self.worth_keeping(node, opened, members, rest, available):
-                    continue
-                declarations.append(self.keep(node, passes[first], members, rest))
+            while True:
+                again = [
+                    node
+                    for node in self.computed_in_pass(passes[stage], members, available)
+                    if node.out in seen and self.worth_keeping(node, opened, members, rest, available)
+                ]
+                if not again:
+                    break
+                # the last one: what it is made of may not be needed any more
+                node = again[-1]
+                declarations.append(self.keep(node, passes[seen[node.out]], members, rest))
                 overridden[node.out] = node
             for node in self.computed_in_pass(passes[stage], members, available):
                 if node.out and node.op not in ("fetch", "finish"):
@@ -385,6 +396,8 @@ class _Builder:
                 return False
             row = SCALARS.get(needed.op)
             cost += row.cost if row is not None else 1
+            if needed.dtype in _HALVES:
+                cost += ROUNDING_COST if row is not None else WIDENING_COST
         return cost > RECOMPUTE_COST
 
     def closure_inside(

@@ -39,6 +39,9 @@
  *          and `col` stride is not, "rows" are its columns. `b` is then what it is mostly made of, `bytes` long, and
  *          `kept` says that this and `side` stay as they are; `tag` tells apart what is made of the same place.
  *          Where `kept` is set b (where that is images, a) is often the same at every call, and its packed copy kept (kept.h).
+ *          `tile_vectors`, `block_panels`, `block_rows`, `block_terms`: how the work is cut where that was measured (0: as
+ *          the runtime finds best): vectors of a tile, then panels of b (of tiles' width), rows and terms that are worked
+ *          on in one go. The bits do not depend on them. `way` (kWay...): how a convolution is made.
  * gemm_bf16: the same of a and b in bfloat16; c, and what `done` gets, is float32.
  * chain_f32, chain_f64: two products over the same rows and batches. `done` of the first gets tiles of whole rows
  *          and makes of each the row of the second product's a, which it writes `tile_row / 2` elements behind;
@@ -55,7 +58,7 @@
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 9
+#define DYNCOMP_ABI_VERSION 10
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -96,6 +99,7 @@ struct Gemm {
   const struct Filling* fill_b;
   i64 softmax;
   double factor;
+  i64 tile_vectors, block_panels, block_rows, block_terms, way;
 };
 struct RowStep {
   i64 kind, matrix;
@@ -124,6 +128,10 @@ typedef struct RowStep RowStep;
 
 /* Kinds of a RowStep. */
 enum { kRowKernel = 0, kRowScores = 1, kRowOut = 2, kRowSum = 3 };
+
+/* Ways of a convolution: the usual one, without sums of the image (Winograd's), by copies of what windows see, and by
+ * shifts of one copy of the image where that can be. */
+enum { kWayUsual = 0, kWayPlain = 1, kWayWindows = 2, kWayShifts = 3 };
 
 typedef struct Filling Filling;
 typedef i64 (*RunFunction)(void** buffers, const i64* syms, const Runtime* rt, i64* error);

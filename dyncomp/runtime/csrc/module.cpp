@@ -152,20 +152,46 @@ PyObject* python_parallel_for(PyObject*, PyObject* args) {
   return nullptr;
 }
 
-/* matrix_product(set, letter, m, n, k, a, a_row, a_col, b, b_row, b_col, c, c_row, windows=zeros, kept=0): on addresses,
- * for tests and measurements. `windows`: the numbers of a Windows, in order; an operand is an image then. */
+/* The axes of a batch; false with an exception. */
+bool take_batch(PyObject* batch, Gemm& gemm) {
+  constexpr Py_ssize_t kMostAxes = sizeof(gemm.batch) / sizeof(gemm.batch[0]);
+  const Py_ssize_t axes = PyTuple_GET_SIZE(batch);
+  if (axes > kMostAxes) {
+    PyErr_Format(PyExc_ValueError, "a product has at most %zd batch axes, not %zd", kMostAxes, axes);
+    return false;
+  }
+  for (Py_ssize_t axis = 0; axis < axes; ++axis) {
+    PyObject* const one = PyTuple_GET_ITEM(batch, axis);
+    if (!PyTuple_Check(one)) {
+      PyErr_SetString(PyExc_TypeError, "an axis of a batch is a tuple");
+      return false;
+    }
+    if (!PyArg_ParseTuple(one, "LLLL", &gemm.batch[axis], &gemm.a_batch[axis], &gemm.b_batch[axis], &gemm.c_batch[axis]))
+      return false;
+  }
+  gemm.axes = static_cast<int>(axes);
+  return true;
+}
+
+/* matrix_product(set, letter, m, n, k, a, a_row, a_col, b, b_row, b_col, c, c_row, windows=zeros, kept=0,
+ * tiling=zeros, batch=()): on addresses, for tests and measurements. `windows`: the numbers of a Windows, in order; an
+ * operand is an image then. `tiling`: tile_vectors, block_panels, block_rows, block_terms, way. `batch`: for each axis its
+ * size and the steps of a, b and c. */
 PyObject* matrix_product(PyObject*, PyObject* args) {
   const char* name;
   const char* letter;
   Gemm gemm = {};
   long long a, b, c;
   Windows w = {};
-  if (!PyArg_ParseTuple(args, "zsLLLLLLLLLLL|(LLLLLLLLLLLLLLLL)L:matrix_product", &name, &letter, &gemm.m, &gemm.n,
+  PyObject* batch = nullptr;
+  if (!PyArg_ParseTuple(args, "zsLLLLLLLLLLL|(LLLLLLLLLLLLLLLL)L(LLLLL)O!:matrix_product", &name, &letter, &gemm.m, &gemm.n,
                         &gemm.k, &a, &gemm.a_row, &gemm.a_col, &b, &gemm.b_row, &gemm.b_col, &c, &gemm.c_row,
                         &w.columns, &w.sizes[0], &w.sizes[1], &w.kernel[0], &w.kernel[1], &w.stride[0], &w.stride[1],
                         &w.dilation[0], &w.dilation[1], &w.padding[0], &w.padding[1], &w.channel, &w.step[0],
-                        &w.step[1], &w.channels_last, &w.depthwise, &gemm.kept))
+                        &w.step[1], &w.channels_last, &w.depthwise, &gemm.kept, &gemm.tile_vectors, &gemm.block_panels,
+                        &gemm.block_rows, &gemm.block_terms, &gemm.way, &PyTuple_Type, &batch))
     return nullptr;
+  if (batch && !take_batch(batch, gemm)) return nullptr;
   if (w.columns > 0) gemm.windows = &w;
   const GemmSet* const set = gemm_set(name);
   if (!set) return PyErr_Format(PyExc_LookupError, "this processor has no instruction set %s", name);

@@ -364,7 +364,10 @@ PyObject* make_fresh_tensor(const Plan& plan, const Layout& layout, const i64* s
   Extents extents;
   if (!resolve(layout, sizes, &extents)) return nullptr;
   const TensorApi& api = *plan.tensors;
-  if (api.table && c_order(layout, extents)) return allocate_by_table(api.table, layout, extents, data);
+  /* One without elements is often made to be resized, which a tensor from DLPack cannot be. */
+  bool is_empty = false;
+  for (int d = 0; d < layout.ndim; ++d) is_empty = is_empty || extents.shape[d] == 0;
+  if (api.table && !is_empty && c_order(layout, extents)) return allocate_by_table(api.table, layout, extents, data);
   PyObject* tensor = call_with_layout(api.empty, nullptr, layout, extents, 0);
   if (tensor && !pointer_of(api, tensor, data)) Py_CLEAR(tensor);
   return tensor;

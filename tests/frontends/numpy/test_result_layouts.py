@@ -40,3 +40,13 @@ def test_ufuncs_of_broadcast_arrays(dtype: str) -> None:
         for wanted, got in zip(ufuncs(x), compiled(x), strict=True):
             assert (got.dtype, got.strides) == (wanted.dtype, wanted.strides)
             np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+def test_arrays_of_the_common_shape_are_given_as_they_are() -> None:
+    """Also where sizes became symbols: NumPy's ``broadcast_arrays`` broadcasts the others only."""
+    compiled = dyncomp.compile(np.broadcast_arrays, backend="eager")
+    for size in (3, 3, 5, 8):
+        x, y, z = np.ones(size), np.zeros(size), np.ones(1)
+        found = compiled(x, y, z)
+        assert found[0] is x and found[1] is y
+        assert found[2].shape == (size,) and np.shares_memory(found[2], z)

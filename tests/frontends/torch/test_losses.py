@@ -168,3 +168,12 @@ def test_sizes_become_symbols() -> None:
     for count in (3, 8, 2):
         x, classes, _, _ = operands((count, 5 + count))
         torch.testing.assert_close(compiled(x, classes), mean(x, classes))
+
+
+def test_losses_of_two_shapes_warn():
+    x = torch.randn(4, 6)
+    compiled = dyncomp.compile(torch.nn.functional.mse_loss, backend="eager")
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="target size"):
+            found = compiled(x, x[:1])
+        assert torch.allclose(found, ((x - x[:1]) ** 2).mean())

@@ -9,6 +9,8 @@ import dyncomp
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
+from dyncomp.frontends.torch import calls  # noqa: E402
+
 from .harness import arguments, check, inputs, same  # noqa: E402
 from .routine_expressions import ALL  # noqa: E402
 
@@ -144,3 +146,25 @@ def test_constants_of_several_stages():
             x = torch.randn(number, 6, 8, 8)
             torch.testing.assert_close(compiled(x), program(x))
     assert dyncomp.stats()["fallbacks"] == 0
+
+
+def test_sizes_that_do_not_go_together_are_not_tried_with_memory(monkeypatch):
+    """torch's weight norm writes beyond its buffers there."""
+    tried = []
+    plain = calls._tried_on
+
+    def watched(call, opening, sizes, numbers, device):
+        if device == "cpu" and sizes:
+            tried.append(call.function.__name__)
+        return plain(call, opening, sizes, numbers, device)
+
+    monkeypatch.setattr(calls, "_tried_on", watched)
+
+    def f(v, g):
+        return torch._weight_norm(v, g, 0) * 2
+
+    compiled = dyncomp.compile(f, backend="eager")
+    for rows, columns in ((4, 3), (6, 3), (8, 5), (5, 5)):
+        v, g = torch.randn(rows, columns, 1), torch.rand(rows, 1, 1)
+        same(compiled(v, g), f(v, g), "weight norm")
+    assert "_weight_norm" not in tried

@@ -123,7 +123,7 @@ def test_function_mode():
 
 REFUSED = {
     "subclass": lambda: torch.randn(3).as_subclass(type("Mine", (torch.Tensor,), {})),
-    "complex": lambda: torch.randn(3, dtype=torch.complex64),
+    "conjugate bit": lambda: torch.randn(3, dtype=torch.complex64).conj(),
     "sparse": lambda: torch.eye(3).to_sparse(),
     "negative bit": lambda: torch.randn(3, dtype=torch.complex64).conj().imag,
     "quantized": lambda: torch.quantize_per_tensor(torch.randn(3), 0.1, 0, torch.qint8),

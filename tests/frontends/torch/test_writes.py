@@ -131,3 +131,18 @@ def test_saved_tensor_written_by_compiled_code_is_noticed():
     dyncomp.compile(lambda v: v.mul_(2), fullgraph=True)(x)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+def grown(x):
+    made = torch.empty(0)
+    dyncomp.graph_break()
+    torch.add(x, 1, out=made)
+    rows = x[:0]
+    kept = rows.clone()
+    dyncomp.graph_break()
+    return made, kept.resize_(2, 2).fill_(1)
+
+
+def test_what_has_no_elements_can_be_resized():
+    x = torch.randn(3, 4)
+    same(dyncomp.compile(grown)(x), grown(x), "grown")

@@ -110,7 +110,23 @@ DC_INLINE unsigned short dc_store_bf16(float x) {
   return (unsigned short)(x != x ? nan : rounded);
 }
 // @ dc_round_bf16
-DC_INLINE float dc_round_bf16(float x) { return dc_load_bf16(dc_store_bf16(x)); }
+DC_INLINE float dc_round_bf16(float x) {
+  const unsigned int u = dc_bits_f32(x);
+  const unsigned int rounded = u + 0x7fffu + ((u >> 16) & 1u);
+  const unsigned int nan = u | 0x400000u;
+  return dc_from_bits_f32((x != x ? nan : rounded) & 0xffff0000u);
+}
+// The same for results of arithmetic on bfloat16: their NaNs are quiet and end in zeros, and rounding keeps them.
+// @ dc_round_result_bf16
+DC_INLINE float dc_round_result_bf16(float x) {
+  const unsigned int u = dc_bits_f32(x);
+  return dc_from_bits_f32((u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u);
+}
+// @ dc_store_result_bf16
+DC_INLINE unsigned short dc_store_result_bf16(float x) {
+  const unsigned int u = dc_bits_f32(x);
+  return (unsigned short)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
 // A double as a float rounded to odd: rounding that once more to a half type rounds only once.
 // @ dc_round_to_odd
 DC_INLINE float dc_round_to_odd(double x) {

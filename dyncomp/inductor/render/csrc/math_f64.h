@@ -312,6 +312,8 @@ DC_INLINE double dc_tanh_f64(double x) {
   const double t = __builtin_fma(__builtin_fma(r * r, p, r), power, power - 1.0);
   return __builtin_copysign(near ? __builtin_fma(a * z, p, a) : t / (t + 2.0), x);
 }
+// @ dc_tanh_beside_one_f64
+DC_INLINE double dc_tanh_beside_one_f64(double x) { return dc_tanh_f64(x); }
 // @ dc_sinh_f64
 DC_INLINE double dc_sinh_f64(double x) {
   const double a = __builtin_fabs(x);

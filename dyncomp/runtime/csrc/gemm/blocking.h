@@ -61,10 +61,11 @@ struct Blocking {
   /* `fitting`: panels that a block should have at most. */
   void cut(i64 products, i64 fitting) {
     const i64 groups = ceil_div(g.m, tile_rows);
-    column_blocks = ceil_div(panels, least(panels, fitting));
+    column_blocks = ceil_div(panels, least(panels, g.block_panels > 0 ? g.block_panels : fitting));
     panels_per_block = ceil_div(panels, column_blocks);
     const i64 fit = kBlockBytes / static_cast<i64>(sizeof(Sum)) / (panels_per_block * panel);
-    const i64 held = g.c || length <= terms ? g.m : most(fit, tile_rows);
+    i64 held = g.c || length <= terms ? g.m : most(fit, tile_rows);
+    if (g.block_rows > 0) held = least(held, most(g.block_rows, tile_rows));
     row_blocks = held >= g.m ? 1 : ceil_div(groups * tile_rows, held);
     share_out(products, groups);
     rows_per_block = ceil_div(groups, row_blocks) * tile_rows;

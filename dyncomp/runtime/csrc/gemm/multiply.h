@@ -39,7 +39,8 @@ int multiply(const Gemm* gemm) {
   Product<T> product(*gemm, products);
   if (gemm->windows && gemm->windows->depthwise)
     return pays_in_depth<T>(*gemm) ? convolve_depth(product, products) : convolve_planes(product, products);
-  if (gemm->windows && gemm->k > 0) {
+  const bool sums = gemm->way == kWayUsual;
+  if (gemm->windows && gemm->k > 0 && sums) {
     int failed = 0;
     if (convolve_winograd<T, 1>(product, products, failed)) return failed;
     if (convolve_winograd<T, 2>(product, products, failed)) return failed;
@@ -47,7 +48,8 @@ int multiply(const Gemm* gemm) {
   if (gemm->windows && gemm->windows->channels_last) return convolve_places<Single<T>>(*gemm, products);
   if (gemm->windows && gemm->k > 0) {
     const Shifts<Single<T>> shifts(*gemm, products);
-    if (shifts.pays()) return run_shifted(shifts, products);
+    if (gemm->way == kWayShifts ? shifts.possible() : gemm->way != kWayWindows && shifts.pays())
+      return run_shifted(shifts, products);
   }
   if (goes_by_vector<T>(*gemm)) return multiply_vector(product, products);
   const int failed = run_product(product, products);

@@ -115,6 +115,7 @@ struct Places {
   void choose_tile() {
     const i64 vectors = ceil_div(g.n, kWidth);
     tile_vectors = ceil_div(vectors, ceil_div(vectors, kTileVectors));
+    if (g.tile_vectors > 0) tile_vectors = least(g.tile_vectors, tile_vectors);
     panel = tile_vectors * kWidth;
     panels = ceil_div(g.n, panel);
     tile_rows = ceil_div(g.m, ceil_div(g.m, rows_of_runs(tile_vectors)));
@@ -124,7 +125,7 @@ struct Places {
 
   void choose_blocks(i64 products) {
     const i64 fitting = kKernelBytes / static_cast<i64>(sizeof(Term)) / (terms * panel + 1);
-    column_blocks = ceil_div(panels, least(panels, fitting < 1 ? 1 : fitting));
+    column_blocks = ceil_div(panels, least(panels, g.block_panels > 0 ? g.block_panels : most(1, fitting)));
     const i64 wanted = num_threads() > 1 ? ceil_div(num_threads() * kPiecesPerThread, products) : 1;
     const i64 worth = ceil_div(g.m * g.n * (terms + 1), kPiece);
     const i64 chunks = ceil_div(g.m, rows_at_once);

@@ -49,9 +49,11 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
   using Walk::a_of, Walk::b_of, Walk::c_at, Walk::finished;
 
   i64 all; /* terms, with those left out */
+  i64 chunk; /* terms summed before C is added to: blocks of fewer go on from the sums that are in C */
   bool pack_a, pack_b, by_panel;
   bool adds; /* the sums are added to what is in C */
   bool symmetric; /* B is A turned: what lies right of the diagonal is copied from what lies below it */
+  i64 usual_panels; /* of a block; 0: as many as fit */
   Tile<T> whole; /* of all rows and vectors */
   i64 tail; /* last rows of B whose vectors would reach beyond the last panel and the end of B */
 
@@ -61,6 +63,7 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     choose_tile();
     by_dots = goes_by_dots();
     pack_a = !g.fill_a && g.a_col != 1 && g.m > 1;
+    choose_terms();
     choose_blocks(products);
     find_tail();
     symmetric = is_symmetric();
@@ -92,14 +95,32 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     return !g.fill_b || (g.m <= kDotRows && g.k <= kDotTermsMost);
   }
 
-  void choose_blocks(i64 products) {
+  /* What the bits depend on, then what was measured. */
+  void choose_terms() {
     terms = all > 0 ? ceil_div(all, ceil_div(all, kTerms)) : 1;
     pack_b = !by_dots && (g.windows || g.fill_b || g.m >= kPackFromRows || (g.b_col != 1 && g.n > 1));
     if (!by_dots && crosses_lines() && g.m >= kPackCrossingFromRows) pack_b = true; /* the bits are the same */
-    const i64 fitting = most(1, kBlockBytes / kSize / terms / panel);
     by_panel = goes_by_panel();
+    usual_panels = by_panel ? 1 : pack_b ? 0 : kPanelsInPlace;
+    chunk = by_panel ? all : terms;
     if (by_panel) terms = all;
-    this->cut(products, by_panel ? 1 : pack_b ? fitting : kPanelsInPlace);
+    if (by_dots) return;
+    if (g.tile_vectors > 0 && g.tile_vectors <= kTileVectors) {
+      this->choose_tiles(g.tile_vectors);
+      whole = find_tile<T>(tile_rows, tile_vectors);
+    }
+    if (g.block_terms > 0 && chunk >= all && !adds) terms = least(terms, g.block_terms);
+  }
+
+  void choose_blocks(i64 products) {
+    const i64 fitting = most(1, kBlockBytes / kSize / terms / panel);
+    this->cut(products, usual_panels > 0 ? usual_panels : fitting);
+  }
+
+  /* What the sums of terms from p on do with what is in C. */
+  Into into(i64 p) const {
+    if (p == 0) return adds ? Into::kAdd : Into::kNothing;
+    return terms < chunk ? Into::kGoOn : Into::kAdd;
   }
 
   /* All rows meet one panel of B, which stays in the first-level cache, then the next. */
@@ -269,12 +290,12 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     const i64 a_row = g.fill_a ? filled_row() : pack_a ? 1 : g.a_row;
     const i64 a_col = g.fill_a ? 1 : pack_a ? now.high : g.a_col;
     const Tile<T> run = now.high == tile_rows ? whole : find_tile<T>(now.high, tile_vectors);
-    const Into into = p > 0 || adds ? Into::kAdd : Into::kNothing;
+    const Into onto = into(p);
     const bool whole_end = end < panels || columns(panels - 1) == panel;
     T* to = c_at(at, now.row);
     i64 j = at.panel;
     for (; j < end - !whole_end; ++j, to += panel)
-      run(count, left, a_row, a_col, b + j * panel, g.b_row, nullptr, to, at.c_row, into, {at.b, 0});
+      run(count, left, a_row, a_col, b + j * panel, g.b_row, nullptr, to, at.c_row, onto, {at.b, 0});
     return j;
   }
 
@@ -342,12 +363,13 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     T* const held = c_at(at, now.row) + (j - at.panel) * panel;
     T* const to = beside ? at.edge : held;
     const i64 to_row = beside ? panel : at.c_row;
-    const Into into = (p > 0 || adds) && !beside ? Into::kAdd : Into::kNothing;
-    if (lying > 0) run(lying, a, a_row, a_col, b, g.b_row, nullptr, to, to_row, into, next);
+    const Into onto = beside && into(p) == Into::kAdd ? Into::kNothing : into(p);
+    if (beside && onto == Into::kGoOn) copy_block_rows(held, at.c_row, high, columns(j), at.edge, panel);
+    if (lying > 0) run(lying, a, a_row, a_col, b, g.b_row, nullptr, to, to_row, onto, next);
     if (lying < count || count == 0)
       run(count - lying, a + lying * a_col, a_row, a_col, copied(at, j, p), width(j), nullptr, to, to_row,
-          lying > 0 ? Into::kGoOn : into, next);
-    if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, p > 0 || adds);
+          lying > 0 ? Into::kGoOn : onto, next);
+    if (beside) copy_edge(at.edge, high, columns(j), held, at.c_row, into(p) == Into::kAdd);
   }
 
   /* The kernel for a tile of some rows and a panel. */
@@ -358,12 +380,14 @@ struct Product : Blocking<Product<T>, PlainTypes<T>> {
     return find_tile<T>(rows, vectors(number));
   }
 
+  static void copy_block_rows(const T* from, i64 from_row, i64 rows, i64 cols, T* to, i64 to_row) {
+    for (i64 i = 0; i < rows; ++i) copy_row(from + i * from_row, cols, to + i * to_row);
+  }
+
   /* A tile that reaches over the last column was computed beside C. */
   void copy_edge(const T* edge, i64 rows, i64 cols, T* c, i64 c_row, bool add) const {
+    if (!add) return copy_block_rows(edge, panel, rows, cols, c, c_row);
     for (i64 i = 0; i < rows; ++i)
-      if (add)
-        for (i64 j = 0; j < cols; ++j) c[i * c_row + j] += edge[i * panel + j];
-      else
-        copy_row(edge + i * panel, cols, c + i * c_row);
+      for (i64 j = 0; j < cols; ++j) c[i * c_row + j] += edge[i * panel + j];
   }
 };

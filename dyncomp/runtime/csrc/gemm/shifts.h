@@ -102,6 +102,7 @@ struct Shifts {
   void choose_tile() {
     const i64 vectors = ceil_div((strip - 1) * wide + across, kWidth);
     tile_vectors = ceil_div(vectors, ceil_div(vectors, kTileVectors));
+    if (g.tile_vectors > 0) tile_vectors = least(g.tile_vectors, tile_vectors);
     while (tile_vectors > 2 && g.m > most_rows(tile_vectors) && g.m <= most_rows(tile_vectors - 1)) --tile_vectors;
     const i64 groups = ceil_div(g.m, most_rows(tile_vectors));
     tile_rows = ceil_div(g.m, groups);
@@ -114,8 +115,10 @@ struct Shifts {
   bool pays() const {
     if (!fits() || 8 * layers * kElements > 9 * channels) return false;
     const bool overlap = area() > w.stride[0] * w.stride[1] || w.stride[1] <= 2;
-    return overlap && 2 * wide <= 3 * across && copy_size() * static_cast<i64>(sizeof(Term)) <= kStripBytesMost;
+    return overlap && 2 * wide <= 3 * across && possible();
   }
+
+  bool possible() const { return fits() && copy_size() * static_cast<i64>(sizeof(Term)) <= kStripBytesMost; }
 
   i64 copy_size() const { return layers * planes * plane + reach(1) + panel + kSlack<Term>; }
   i64 held_size() const { return g.c ? 0 : tile_rows * strip * across; }

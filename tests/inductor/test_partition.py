@@ -1,0 +1,273 @@
+"""Operations on joins (concatenations, rolls, pads, stacks) are done part by part, with plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dyncomp
+from dyncomp import dtypes
+from dyncomp.graph.interp import as_callable
+from dyncomp.graph.ir import Graph, GraphBuilder, GraphOutput, Var, array_type, verify
+from dyncomp.inductor.partition import partition_joins
+from dyncomp.options import Options
+from dyncomp.pipeline import run_passes
+from dyncomp.prims.table import TABLE
+from tests.aot_autograd.programs import Seeded
+from tests.capture.comparing import call, differences
+from tests.inductor.harness import Reference
+
+OPTIONS = Options(debug_verify=True)
+DTYPES = (dtypes.float64, dtypes.float32, dtypes.int8, dtypes.bool_)
+
+
+# -- random graphs ----------------------------------------------------------------------------
+class Programs:
+    """Writes random graphs over a few inputs: joins of windows, views of them, and operations on both."""
+
+    def __init__(self, seed: int) -> None:
+        self.choices = Seeded(seed)
+        self.builder = GraphBuilder(TABLE)
+        self.dtype = self.choices.pick(DTYPES)
+        shape = tuple(self.choices.integer(1, 6) for _ in range(self.choices.integer(1, 3)))
+        self.values = [self.builder.add_input(self._type(shape)) for _ in range(3)]
+
+    def _type(self, shape: tuple[int, ...]) -> Any:
+        type = array_type(self.dtype, shape)
+        if self.choices.integer(0, 3) or len(shape) < 2:
+            return type
+        return TABLE["transpose"].meta(
+            array_type(self.dtype, shape[::-1]), perm=tuple(range(len(shape)))[::-1]
+        )
+
+    def emit(self, op: str, *inputs: Var, **params: Any) -> None:
+        self.values.append(self.builder.emit(op, *inputs, **params))
+
+    def pick(self) -> Var:
+        recent = self.values[-5:] if self.choices.integer(0, 2) else self.values
+        return self.choices.pick(recent)
+
+    def window(self, x: Var) -> Var:
+        """Some of an array, backwards along some axes."""
+        params: dict[str, list[int]] = {"starts": [], "sizes": [], "steps": []}
+        for dim in x.shape:
+            size = self.choices.integer(1, dim)
+            low = self.choices.integer(0, dim - size)
+            back = self.choices.integer(0, 4) == 0
+            params["starts"].append(low + size - 1 if back else low)
+            params["sizes"].append(size)
+            params["steps"].append(-1 if back else 1)
+        return self.builder.emit("strided_slice", x, **{k: tuple(v) for k, v in params.items()})
+
+    def look(self) -> None:
+        self.values.append(self.window(self.pick()))
+
+    def turn(self) -> None:
+        x = self.pick()
+        self.emit("transpose", x, perm=tuple(self.choices.shuffled(x.ndim)))
+
+    def grow(self) -> None:
+        x = self.pick()
+        if x.ndim < 3:
+            self.emit("reshape", x, shape=(*x.shape, 1))
+
+    def concatenate(self) -> None:
+        x = self.pick()
+        axis = self.choices.integer(0, x.ndim - 1)
+        parts = [x]
+        for _ in range(self.choices.integer(1, 3)):
+            size = self.choices.integer(0, x.shape[axis])
+            sizes = tuple(size if k == axis else d for k, d in enumerate(x.shape))
+            ones = (1,) * x.ndim
+            parts.append(self.builder.emit("strided_slice", x, starts=(0,) * x.ndim, sizes=sizes, steps=ones))
+        self.emit("concatenate", *parts, axis=axis)
+
+    def stack(self) -> None:
+        x = self.pick()
+        if x.ndim < 3:
+            self.emit("stack", *self._alike(x), axis=self.choices.integer(0, x.ndim))
+
+    def _alike(self, x: Var) -> list[Var]:
+        return [x, *(v for v in self.values if v.shape == x.shape and v is not x)][:3]
+
+    def roll(self) -> None:
+        x = self.pick()
+        axes = self.choices.shuffled(x.ndim)[: self.choices.integer(1, x.ndim)]
+        self.emit("roll", x, shifts=tuple(self.choices.integer(-3, 3) for _ in axes), axes=tuple(axes))
+
+    def pad(self) -> None:
+        x = self.pick()
+        widths = tuple((self.choices.integer(0, 2), self.choices.integer(0, 2)) for _ in x.shape)
+        self.emit("pad", x, widths=widths, value=1)
+
+    def assign(self) -> None:
+        """Two regions of a fresh array, which may overlap."""
+        x = self.pick()
+        out = self.builder.emit("full", shape=x.shape, value=0, dtype=x.dtype, device=x.type.device)
+        for _ in range(2):
+            part = self.window(x)
+            starts = tuple(self.choices.integer(0, d - n) for d, n in zip(x.shape, part.shape))
+            ones = (1,) * x.ndim
+            out = self.builder.emit("update_slice", out, part, starts=starts, sizes=part.shape, steps=ones)
+        self.values.append(out)
+
+    def point(self) -> None:
+        x = self.pick()
+        other = self.choices.pick(self._alike(x))
+        self.emit(self.choices.pick(["maximum", "minimum", "maximum"]), x, other)
+
+    def unary(self) -> None:
+        x = self.pick()
+        self.emit("logical_not" if x.dtype.is_bool else "negative", x)
+
+    def reduce(self) -> None:
+        x = self.pick()
+        if x.ndim > 1:
+            self.emit("reduce_max", x, axes=(self.choices.integer(0, x.ndim - 1),))
+
+    def run(self, steps: int) -> Graph:
+        kinds: list[Callable[[], None]] = [
+            self.look, self.turn, self.grow, self.concatenate, self.stack, self.roll, self.pad, self.assign,
+            self.point, self.point, self.unary, self.unary, self.reduce,
+        ]  # fmt: skip
+        for _ in range(steps):
+            self.choices.pick(kinds)()
+        self.point()
+        self.unary()
+        returned = [self.values[-1], *(self.pick() for _ in range(self.choices.integer(0, 1)))]
+        graph = self.builder.finish(tuple(GraphOutput(self.builder.emit("copy", v)) for v in returned))
+        return run_passes(graph, TABLE, OPTIONS)
+
+
+def arguments(graph: Graph) -> list[Any]:
+    rng = np.random.default_rng(len(graph.nodes))
+    found = []
+    for inp in graph.inputs:
+        order = "C" if inp.var.type.is_contiguous else "F"
+        values = rng.integers(-100, 100, inp.var.shape).astype(inp.var.dtype.numpy)
+        found.append(np.array(values, order=order))
+    return found
+
+
+def run_both(graph: Graph, changed: Graph) -> None:
+    values = arguments(graph)
+    for before, after in zip(_results(graph, values), _results(changed, values), strict=True):
+        np.testing.assert_array_equal(after, before)
+        assert after.dtype == before.dtype
+
+
+def _results(graph: Graph, values: list[Any]) -> list[Any]:
+    found = as_callable(graph, TABLE)(*(v.copy(order="K") for v in values))
+    return [found] if len(graph.outputs) == 1 else list(found)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_graphs(seed: int) -> None:
+    graph = Programs(seed).run(4 + seed % 10)
+    changed = partition_joins(graph, TABLE)
+    verify(changed, TABLE)
+    run_both(graph, changed)
+
+
+def test_random_graphs_are_changed() -> None:
+    changed = 0
+    for seed in range(150):
+        graph = Programs(seed).run(4 + seed % 10)
+        changed += partition_joins(graph, TABLE) is not graph
+    assert changed > 30
+
+
+@pytest.mark.parametrize("seed", range(150, 210))
+def test_random_kernels(seed: int) -> None:
+    graph = Programs(seed).run(4 + seed % 10)
+    changed = partition_joins(graph, TABLE)
+    values = arguments(graph)
+    wanted = _results(graph, values)
+    found = Reference(changed).run(*(v.copy(order="K") for v in values))
+    for before, after in zip(wanted, found, strict=True):
+        np.testing.assert_array_equal(after, before)
+
+
+# -- programs ---------------------------------------------------------------------------------
+def life(x):
+    n = sum(np.roll(np.roll(x, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+    return ((n == 3) | ((x == 1) & (n == 2))).astype(x.dtype)
+
+
+def waves(u, v):
+    around = np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1)
+    return 2 * u - v + 0.1 * (around - 4 * u)
+
+
+def positive_join(x, y):
+    return np.maximum(np.concatenate([x, y], 1), 0.0)
+
+
+def turned_halves(x, c, s):
+    half = x.shape[-1] // 2
+    return x * c + np.concatenate([-x[..., half:], x[..., :half]], -1) * s
+
+
+def halves_assigned(x, y):
+    out = np.empty((x.shape[0], x.shape[1] + y.shape[1]))
+    out[:, : x.shape[1]] = x
+    out[:, x.shape[1] :] = y
+    return out * 2 + 1
+
+
+def padded_neighbours(x):
+    p = np.pad(x, 1)
+    return p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4 * x
+
+
+def flipped_join(x, y):
+    return np.concatenate([x, y])[::-1] + 1
+
+
+def stacked_norm(x, y):
+    s = np.stack([x, y])
+    return s * s
+
+
+def unlike_joins(x, y):
+    return np.concatenate([np.sqrt(np.abs(x)), y]) + np.concatenate([y, x])
+
+
+def join_and_sum(x, y):
+    joined = np.concatenate([x, y], 1) * 2
+    return joined, joined.max(1), joined.max(), np.stack([x, x + 1]).sum(0)
+
+
+def bordered(x):
+    p = np.pad(x, 2, mode="reflect")
+    return p[1:-3, 2:-2] + p[3:-1, 2:-2] + np.pad(x, 1, mode="edge")[2:, 2:] + np.pad(x, 1, "wrap")[:-2, :-2]
+
+
+def tall(n, m):
+    return np.random.default_rng(n * m).standard_normal((n, m))
+
+
+PROGRAMS = [
+    (life, ((tall(20, 30) > 0).astype(np.uint8),), 0),
+    (waves, (tall(20, 30), tall(30, 20).T), 0),
+    (positive_join, (tall(20, 7), tall(20, 9)), 0),
+    (turned_halves, (tall(6, 32), tall(1, 32), tall(2, 32)[1:]), 0),
+    (halves_assigned, (tall(12, 7), tall(12, 5)), 0),
+    (padded_neighbours, (tall(20, 30),), 0),
+    (flipped_join, (tall(20, 7), tall(3, 7)), 0),
+    (unlike_joins, (tall(20, 7), tall(5, 7)), 0),
+    (join_and_sum, (tall(20, 7), tall(20, 7)), 0),
+    (bordered, (tall(20, 30),), 0),
+    (stacked_norm, (tall(20, 7), tall(20, 7)), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "values", "temporaries"), PROGRAMS)
+def test_programs(artifacts: list, program: Any, values: tuple[Any, ...], temporaries: int) -> None:
+    """``temporaries``: bytes of memory that joins and what they are made of take."""
+    compiled = dyncomp.compile(program)
+    assert differences(call(program, values), call(compiled, values)) == []
+    assert artifacts[-1].temp_bytes == temporaries
