@@ -112,6 +112,11 @@ def is_on(tx: TraceContext) -> bool:
     return any(dtype_on(tx, kind) is not None for kind in KINDS)
 
 
+def is_ambient() -> bool:
+    """Whether the mode is on for some kind of device now."""
+    return any(torch.is_autocast_enabled(kind) for kind in KINDS)
+
+
 def switched_off() -> AbstractContextManager[Any]:
     """For calls of torch that have their operands in the types that they want."""
     kinds = [kind for kind in KINDS if torch.is_autocast_enabled(kind)]

@@ -21,7 +21,7 @@ from ...symint import Dim, SymInt
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
-from .autocast import switched_off
+from .autocast import is_ambient, switched_off
 from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
 from .facts import FROM_TORCH, TO_TORCH
 from .formats import is_channels_last, is_channels_last_3d
@@ -33,6 +33,7 @@ from .rules import RuleTable, resolve
 
 _CONSTANTS = (bool, int, float, complex, str, type(None), torch.dtype, torch.layout)
 _LARGEST_CONSTANT = 1 << 16
+_grad_mode = torch.is_grad_enabled
 _LARGEST_EXAMPLE = 1 << 22  # elements of tensors made for a call at capture
 
 
@@ -53,6 +54,7 @@ class _Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     orders: tuple[tuple[int, ...], ...] = ()
+    in_order: bool | None = None  # whether ``orders`` permute nothing
     tried_on: str = ""  # where what it gives was found
 
     def on(self, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:
@@ -76,16 +78,22 @@ class _Call:
 
     def to_tensors(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
         """The results as tensors, axes permuted to ``orders``."""
+        if not _grad_mode() and not is_ambient():
+            return self._results(arrays, numbers)
         with torch.no_grad(), switched_off():
-            found = self.on([OWNER.from_numpy(a) for a in arrays], numbers)
-            return tuple(_permuted(r, o) for r, o in zip(_leaves(found), self.orders, strict=True))
+            return self._results(arrays, numbers)
+
+    def _results(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
+        found = _leaves(self.on([OWNER.from_numpy(a) for a in arrays], numbers))
+        if self.in_order is None:
+            self.in_order = all(order == tuple(range(len(order))) for order in self.orders)
+        if self.in_order and len(found) == len(self.orders):
+            return found
+        return tuple(_permuted(r, o) for r, o in zip(found, self.orders, strict=True))
 
     def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
         """The results as arrays in C order, axes permuted to ``orders``."""
-        with torch.no_grad(), switched_off():
-            found = self.on([OWNER.from_numpy(a) for a in arrays], numbers)
-        results = _leaves(found)
-        return tuple(OWNER.to_numpy(r).transpose(o) for r, o in zip(results, self.orders, strict=True))
+        return tuple(map(OWNER.to_numpy, self.to_tensors(arrays, numbers)))
 
 
 def _permuted(tensor: Any, order: tuple[int, ...]) -> Any:
@@ -186,7 +194,7 @@ def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
     """What the call gives at these sizes. Some routines refuse without memory what they take with it; some
     give results of channels last without memory in another order than with it."""
     numbers = [_size(n, sizes) for n in opening.numbers]
-    if call.function.__name__ in TRANSFORMS:
+    if call.function.__name__ in TRANSFORMS or any(ref.dtype.is_complex for ref in opening.refs):
         return _tried_on(call, opening, sizes, numbers, "cpu")
     if any(map(_has_channels_last, opening.refs)):
         try:

@@ -13,6 +13,8 @@ from .devices import LIBRARY
 from .library import torch
 from .routines import ON_ARRAYS, TO_TENSORS
 
+_USER_DEFINED = 256  # NumPy's own types have smaller numbers (``NPY_USERDEF``)
+
 
 def _describe(tensor: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], str]:
     name = str(tensor.dtype).removeprefix("torch.")
@@ -33,7 +35,7 @@ def _to_numpy(value: Any) -> Any:
     """A NumPy array over the tensor's memory; other values as they are."""
     if not isinstance(value, torch.Tensor):
         return value
-    plain = value.detach()
+    plain = value.detach() if value.requires_grad else value
     if plain.dtype is torch.bfloat16:
         return plain.view(torch.uint16).numpy().view(dtypes.bfloat16.numpy)
     return plain.numpy()
@@ -44,9 +46,10 @@ def _from_numpy(array: Any) -> Any:
     if not isinstance(array, (np.ndarray, np.generic)):
         return array
     array = np.asarray(array)
-    if not array.flags.writeable or any(s < 0 for s in array.strides):
+    flags = array.flags
+    if not flags.writeable or (not flags.c_contiguous and any(s < 0 for s in array.strides)):
         array = array.copy()
-    if array.dtype.name == "bfloat16":
+    if array.dtype.num >= _USER_DEFINED and array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 

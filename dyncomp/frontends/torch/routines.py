@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .autocast import switched_off
+from .facts import TO_TORCH
 from .library import torch
 
 Routine = Callable[..., Any]
@@ -81,7 +82,7 @@ TO_TENSORS: tuple[tuple[str, Routine], ...] = (
 
 def _check(made: Any, name: str, dtypes: Any, shapes: Any) -> None:
     for result, dtype, shape in zip(made, dtypes, shapes, strict=True):
-        if result.dtype is not getattr(torch, dtype.name) or tuple(result.shape) != shape:
+        if result.dtype is not TO_TORCH[dtype] or result.shape != shape:
             raise TypeError(f"{name} returned {result.dtype}{tuple(result.shape)}, not {dtype}{shape}")
 
 

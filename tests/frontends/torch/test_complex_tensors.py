@@ -287,3 +287,12 @@ def test_sizes_that_change():
     for size in (8, 10, 13, 16, 7):
         x = torch.randn(3, size)
         same(compiled(x), f(x), f"size {size}")
+
+
+def test_layouts_of_strided_arguments():
+    def f(z):
+        t = z.transpose(1, 2)
+        return t.angle(), t.abs(), t.exp(), t / 2, t * 2, t.sum(0), torch.sgn(t)
+
+    z = torch.randn(2, 3, 4, dtype=torch.complex64)
+    same(dyncomp.compile(f, fullgraph=True, backend="eager")(z), f(z), "strided")
