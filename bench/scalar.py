@@ -22,6 +22,7 @@ import numpy as np
 
 from . import machine
 from .scalar_cases import CASES, Case
+from .scalar_container_cases import CASES as CONTAINERS
 from .scalar_fresh_cases import CASES as FRESH
 from .scalar_survey_cases import CASES as SURVEY
 
@@ -119,6 +120,14 @@ def _table(cases: list[Case]) -> list[str]:
     return [*lines, "", f"{summary}."]
 
 
+_TABLES = (
+    ("", CASES),
+    ("## Survey", SURVEY),
+    ("## Seen once", FRESH),
+    ("## Containers, and functions that write", CONTAINERS),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -130,7 +139,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DYNCOMP_CACHE_DIR"] = folder
         _measure(CASES[-1])  # imports, and what is made once
-        for title, cases in (("", CASES), ("## Survey", SURVEY), ("## Seen once", FRESH)):
+        for title, cases in _TABLES:
             chosen = [case for case in cases if given.only in case.name]
             if chosen:
                 lines += [title, "", *_HEAD] if title else _HEAD

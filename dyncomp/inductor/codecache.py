@@ -120,7 +120,9 @@ class KernelCache:
         try:
             self._open(key, path)
         except OSError as error:  # another process has just evicted it, or this system cannot load it
-            log.warning("kernel %s cannot be loaded: %s", path, error)
+            log.warning("kernel %s cannot be loaded: rebuilding it (%s)", path, error)
+            with suppress(OSError):
+                path.unlink()
             return False
         self.stats.disk_hits += 1
         _touch(path)

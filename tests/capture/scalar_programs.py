@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 import warnings
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +32,7 @@ class Program:
 
     def function(self) -> Any:
         namespace: dict[str, Any] = {"np": np, "math": __import__("math"), "random": random}
+        namespace.update(heapq=heapq, deque=deque)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             exec(compile(self.text, f"<scalar program {self.seed}>", "exec"), namespace)  # noqa: S102
@@ -309,6 +312,37 @@ def _with_made(w: Writer) -> str:
     )
 
 
+def _with_containers(w: Writer) -> str:
+    """A statement with a dict, a set, a deque, a heap or a whole list."""
+    number = w.pick("i", "k", "j * 3", "b[i % 12]", "(i + j) % 5", w.expression(1))
+    key = w.pick(number, "(i % 3, j)", "(k, 1)", "x")
+    return w.pick(
+        f"dd[{key}] = dd.get({key}, {w.pick('0', '1.5')}) + {w.pick('1', 'k', 't')}",
+        f"y = {w.pick('dd', 'ss')}.__len__()" if w.rng.random() < 0.05 else "y = len(dd) + len(ss)",
+        f"dd[{key}] = {w.pick('i', 'x', 'i * 100000', 't')}",
+        f"x = dd[{w.pick('i', '0', key)}]"
+        if w.rng.random() < 0.3
+        else f"x = dd.get({key}, {w.pick('3', 'y')})",
+        f"z = {w.pick('i', key)} in {w.pick('dd', 'ss')}",
+        f"ss.{w.pick('add', 'add', 'discard')}({key})",
+        f"dd = {w.pick('{}', 'dd', '{1: 2}')}" if w.rng.random() < 0.3 else f"ss.add({number})",
+        f"w = (i, {w.pick('j', 'k')}); dd[w] = {w.pick('i', 't')}",
+        f"qq.{w.pick('append', 'appendleft')}({w.pick('i', 'k', 'x')})",
+        f"x = qq.{w.pick('pop', 'popleft')}() if qq else 1",
+        f"heapq.heappush(hh, {w.pick('i', 'j * 2', 't', 'k')})",
+        "y = heapq.heappop(hh) if hh else 0",
+        f"heapq.heappush(pp, ({w.pick('i', 't', 'x')}, {w.pick('j', 'k')}))",
+        "y, j = heapq.heappop(pp) if pp else (1, 2)",
+        f"x = {w.pick('sum', 'min', 'max')}({w.pick('l', 'hh')})",
+        f"l.{w.pick('sort', 'reverse')}()",
+        f"y = {w.pick('i', 'k', '-j')}.bit_length()" if w.rng.random() < 0.5 else "y = (-j).bit_count()",
+        f"l = {w.pick('sorted(l)', 'l.copy()')}",
+        f"put(a, {w.single_index(_SIZE)}, {w.pick('x', 't', 'i')})",
+        f"z = put(b, {w.single_index(_SIZE)}, {w.pick('k', 'i', 'y')})",
+    )
+
+
+_PUT = "def put(v, p, w):\n    v[p] += w\n    v[p - 1] = v[p] // (v[p - 2] - 3)\n    return v[p - 3]\n"
 _HELPERS = (
     "def helper(v, w):\n    if v > w:\n        return v - w\n    return w + 1\n",
     "def helper(v, w):\n    s = 0\n    for r in range(3):\n        s += v * r\n    return s + w\n",
@@ -331,6 +365,10 @@ def make_program(seed: int) -> Program:
         writer.extra = _with_made
         writer.line("np.random.seed(3); random.seed(3); rng = np.random.default_rng(3)")
         writer.line("s1, s2 = [1, 2, 3], [0.5]")
+    if seed % 8 == 0:
+        writer.extra = _with_containers
+        head += _PUT
+        writer.line("dd, ss, qq, hh, pp = {}, {1}, deque([2]), [3], [(1, 2)]")
     writer.line("i = j = k = 0")
     writer.line("v, o = r[0] * 2.0, r[1]")
     first = "1j" if writer.with_complex else rng.choice(("0.0", "0", "t"))
@@ -347,6 +385,8 @@ def make_program(seed: int) -> Program:
     more = ""
     if seed % 8 == 4:
         more = ", m, s1, s2, s1 is s2, a is c, rng.random(), random.random(), np.random.normal()"
+    if seed % 8 == 0:
+        more = ", dd, ss, list(qq), hh, pp"
     writer.line(f"return i, j, k, x, y, z, a, b, c, g, r, v, o, v is o, l, h{more}")
     text = f"{head}def program({', '.join(names)}):\n" + "\n".join(writer.lines) + "\n"
     return Program(seed, text, names)

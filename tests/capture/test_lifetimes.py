@@ -278,6 +278,30 @@ def test_a_compiled_function_goes_with_all_that_was_made_for_it(program):
     assert config() is None
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_compiled_function_goes_with_its_compiled_loops(at_once):
+    """Gates before loops are constants of code, which the collector does not look into."""
+
+    def run():
+        def own(x):
+            total = 0.0
+            for i in range(len(x)):
+                total += x[i] * 2.0
+            return total
+
+        compiled = dyncomp.compile(own, options={"native_loop_us": 0 if at_once else 10**9})
+        x = np.arange(100.0)
+        assert compiled(x) == own(x)
+        records = compiled.config.records.native_loops
+        assert [record.is_native for record in records] == [at_once]
+        return refs(compiled=compiled, own=own, loop=records[0].gate, config=compiled.config)
+
+    found = run()
+    gc.collect()  # the configuration, and with it code,
+    gc.collect()  # then what the code held
+    assert_gone(**found)
+
+
 def test_closures_made_anew_share_their_entries():
     @dyncomp.compile(backend="eager")
     def outer(x, factors):

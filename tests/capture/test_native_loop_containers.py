@@ -3,7 +3,7 @@
 import gc
 import heapq
 import random
-from collections import deque
+from collections import Counter, defaultdict, deque
 
 import numpy as np
 import pytest
@@ -38,6 +38,46 @@ def cells(it, d, s):
             if (j, i) in d:
                 s += d[j, i]
     return d, s
+
+
+def zeros(it, d, a, b):
+    for i in it:
+        d[a[i]] += 1
+        d[a[i] % 3] += b[i]
+        d[i % 4] -= d[2] if i % 7 == 6 else i
+        if i % 11 == 10:
+            d[7] += len(d)
+    return d, list(d)
+
+
+def defaults_read(it, d, s):
+    for i in it:
+        s += d[i % 5]
+        d[i] += i * 0.5
+    return d, s
+
+
+@pytest.mark.parametrize(
+    "factory, start",
+    [(int, {}), (int, {1: 0.5, 5: 7}), (float, {1: 2}), (float, {}), (list, {}), (None, {1: 2})],
+)
+def test_defaultdicts(factory, start):
+    halves = [n * 0.5 for n in NUMBERS]
+    given = (range(60), defaultdict(factory, start), NUMBERS, halves if factory is float else NUMBERS)
+    assert outcome(Run(zeros), given) == outcome(zeros, given)
+    given = (range(60), defaultdict(factory, start), 0)
+    assert outcome(Run(defaults_read), given) == outcome(defaults_read, given)
+
+
+def counted(it, d, a):
+    for i in it:
+        d[a[i]] += 1
+        d[a[i], i % 3] += a[i]
+    return d
+
+
+def test_defaultdicts_are_compiled():
+    check(counted, range(200), defaultdict(int), NUMBERS, left=False)
 
 
 def letters(it, d, text):
@@ -149,8 +189,6 @@ def missing(it, d, s):
 
 def test_missing_keys_and_other_dicts():
     check(missing, range(4), {0: 1, 1: 2, 2: 3}, 0, left=True)
-    from collections import Counter, defaultdict
-
     for other in (defaultdict(int, {0: 1}), Counter({0: 1})):
         run = Run(missing)
         assert outcome(run, (range(4), other, 0)) == outcome(missing, (range(4), other, 0))

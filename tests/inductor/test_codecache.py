@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import logging
 import os
 import shutil
@@ -228,6 +229,17 @@ def test_kernels_that_others_evict(tmp_path, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "dyncomp.codecache"):
         assert answer(cache.load(unit(18))) == 18
     assert "cannot be loaded" in caplog.text
+    assert counts(cache) == (0, 0, 1, 0)
+
+
+def test_what_is_whole_but_no_library_is_rebuilt(tmp_path):
+    """As a broken linker leaves it behind, with the checksum of what it made."""
+    content = b"garbage"
+    cache = KernelCache(tmp_path)
+    path = cache.path_of(kernel_key(unit(19), find_toolchain()))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content + hashlib.sha256(content).digest() + codecache._MAGIC)
+    assert answer(cache.load(unit(19))) == 19
     assert counts(cache) == (0, 0, 1, 0)
 
 

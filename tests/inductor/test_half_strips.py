@@ -121,7 +121,7 @@ def rows(x):
 
 
 @pytest.mark.parametrize("function", [softmax, columns, rows])
-@pytest.mark.parametrize("shape", [(40, 200), (9, 31)])
+@pytest.mark.parametrize("shape", [(40, 200), (9, 31), (12, 119)])
 def test_reductions(function, shape: tuple[int, int], march: str) -> None:
     x = ordinary(shape, 0)
     found, expected = dyncomp.compile(function)(x), function(x)
@@ -160,14 +160,14 @@ def test_nans_have_the_same_bits_everywhere(march: str) -> None:
     np.testing.assert_array_equal(found, 0x7F09)
 
 
-def one_row(x, w):
-    return x @ w, x @ w.T
+def one_row(x, w, v):
+    return x @ w, x @ v.T
 
 
-@pytest.mark.parametrize("sizes", [(300, 300), (17, 17)])
+@pytest.mark.parametrize("sizes", [(300, 300), (17, 17), (130, 119)])
 def test_products_of_a_row(sizes: tuple[int, int], march: str) -> None:
-    x, w = ordinary((1, sizes[0]), 4), ordinary(sizes, 5)
-    for ours, theirs in zip(dyncomp.compile(one_row)(x, w), one_row(x, w), strict=True):
+    args = ordinary((1, sizes[0]), 4), ordinary(sizes, 5), ordinary(sizes[::-1], 6)
+    for ours, theirs in zip(dyncomp.compile(one_row)(*args), one_row(*args), strict=True):
         assert ours.dtype == np.float16
         np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-2)
 

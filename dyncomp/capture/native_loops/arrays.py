@@ -201,6 +201,8 @@ def attribute(b: Block, value: Value, name: str) -> Value:
     """``value.name``."""
     if value.kind.family in _WITH_METHODS:
         return _WITH_METHODS[value.kind.family].attribute(b, value, name)
+    if value.kind == INT and name in ("bit_length", "bit_count"):
+        return Value(method_kind(value.kind, name), value.parts, None, value.low, value.high)
     if value.kind.family == "vector" and name == "sum":
         return Value(method_kind(value.kind, name), value.parts)
     if value.kind.family != "array":

@@ -26,6 +26,7 @@ from . import (
     of_numpy,
     rows,
     texts,
+    whole_lists,
 )
 from .arithmetic import (
     as_double,
@@ -91,6 +92,10 @@ def call(b: Block, function: Value, args: list[Value], names: tuple[str, ...], t
 def _method(b: Block, function: Value, args: list[Value]) -> Value:
     kind, name = function.kind.detail
     owner = Value(kind, function.parts)
+    if kind.family == "list" and name in whole_lists.METHODS:
+        return whole_lists.method(b, owner, name, args)
+    if kind == INT and not args:
+        return _bits(b, owner, name)
     if kind.family in _CONTAINERS:
         return _CONTAINERS[kind.family].call(b, owner, name, args)
     if kind.family == "generator":
@@ -104,6 +109,14 @@ def _method(b: Block, function: Value, args: list[Value]) -> Value:
     raise Stop(f"a call of the method {name}")
 
 
+def _bits(b: Block, number: Value, name: str) -> Value:
+    """``n.bit_length()`` and ``n.bit_count()``."""
+    size = b.temp("u64", f"{number.text} < 0 ? -(u64){number.text} : (u64){number.text}")
+    if name == "bit_count":
+        return b.new(INT, f"__builtin_popcountll({size})", 0, 64)
+    return b.new(INT, f"{size} ? 64 - __builtin_clzll({size}) : 0", 0, 64)
+
+
 _CONTAINERS: dict[str, Any] = {"list": lists, "dict": hashed, "set": hashed, "deque": deques}
 
 
@@ -113,11 +126,14 @@ def _is_vector(function: Any, args: list[Value], names: tuple[str, ...]) -> bool
     return size is not None and 0 < size <= SHORT
 
 
+_WITHOUT_EFFECT = ("copy", "get", "bit_length", "bit_count")
+
+
 def has_effect(function: Value) -> bool:
     """Whether a call changes anything."""
     kind = function.kind
     if kind.family == "method":
-        return kind.detail[1] not in ("copy", "get")
+        return kind.detail[1] not in _WITHOUT_EFFECT
     if kind.family != "constant":
         return False
     return draws.is_draw(kind.detail) or (is_plain_function(kind.detail) and kind.detail in heaps.FUNCTIONS)
@@ -301,6 +317,8 @@ def _abs(b: Block, args: list[Value]) -> Value:
 
 def _extreme(op: str) -> Answer:
     def answer(b: Block, args: list[Value]) -> Value:
+        if whole_lists.is_one(args):
+            return whole_lists.number(b, "min" if op == "<" else "max", args)
         if len(args) < 2 or not all(map(is_number, args)):
             raise Stop("min or max of other than numbers")
         best = args[0]
@@ -436,6 +454,7 @@ def _libm(name: str, plain: str) -> Answer:
 
 _FUNCTIONS.update(by_python.FUNCTIONS)
 _FUNCTIONS.update(heaps.FUNCTIONS)
+_FUNCTIONS.update(whole_lists.FUNCTIONS)
 _FUNCTIONS.update(hashed.FUNCTIONS)
 _FUNCTIONS.update(of_numpy.FUNCTIONS)
 for _name, _plain in _LIBM.items():

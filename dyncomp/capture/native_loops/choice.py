@@ -152,7 +152,7 @@ def _kind(value: Value) -> Kind:
         return kind_of(value.like)
     if isinstance(value, RangeIterator):
         return ("items", NUMBER)
-    if isinstance(value, (DictValue, DequeValue)) and value.pytype in (dict, collections.deque):
+    if isinstance(value, (DictValue, DequeValue)) and value.pytype in _CONTAINERS:
         return _container_kind(value)
     if isinstance(value, SetValue) and not value.frozen:
         return container("set", [])  # its items may be numbers, or tuples of such
@@ -169,9 +169,13 @@ def _kind(value: Value) -> Kind:
     return UNKNOWN if obj is None else kind_of(obj)
 
 
+_CONTAINERS: dict[Any, str] = {dict: "dict", collections.defaultdict: "dict", collections.deque: "deque"}
+
+
 def _container_kind(value: DictValue | DequeValue) -> Kind:
     obj = getattr(value, "_obj", None)
-    return kind_of(obj) if obj else container(value.pytype.__name__, [*map(_kind, value.children()[:1])])
+    items = DictValue.children(value) if isinstance(value, DictValue) else value.children()
+    return kind_of(obj) if obj else container(_CONTAINERS[value.pytype], [*map(_kind, items[:1])])
 
 
 def _array_kind(value: ArrayValue) -> Kind:

@@ -9,10 +9,12 @@ from .kinds import Kind, Objects, object_at, tuple_kind
 
 
 class DictDetail(NamedTuple):
-    """The kinds that keys and values are taken to be of; None: not known."""
+    """The kinds that keys and values are taken to be of; None: not known. ``default``: the kind of zeros that
+    a ``defaultdict`` puts in."""
 
     key: Kind | None
     item: Kind | None
+    default: Kind | None
 
 
 class ItemDetail(NamedTuple):
@@ -32,9 +34,10 @@ def _code(kind: Kind | None) -> str:
     return kind.code if kind else "e"
 
 
-def dict_kind(key: Kind | None, item: Kind | None) -> Kind:
-    """Dicts. Part: the object's address."""
-    return Kind("dict", f"dict{_code(key)}_{_code(item)}_", _ADDRESS, _box, DictDetail(key, item))
+def dict_kind(key: Kind | None, item: Kind | None, default: Kind | None = None) -> Kind:
+    """Dicts, and ``defaultdict``. Part: the object's address."""
+    code = f"dict{_code(key)}_{_code(item)}_{_code(default)}_"
+    return Kind("dict", code, _ADDRESS, _box, DictDetail(key, item, default))
 
 
 def set_kind(item: Kind | None) -> Kind:

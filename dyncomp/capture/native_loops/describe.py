@@ -304,13 +304,21 @@ def _kind_of_item(item: Any) -> Kind | None:
     return _kind_of_tuple(item) if type(item) is tuple else _ITEMS.get(type(item))
 
 
-def _dict(value: Any, number: int) -> Described:
+def _defaultdict(value: Any, number: int) -> Described:
+    factory = value.default_factory
+    default = next((KIND_OF_TYPE[number] for number in (int, float) if factory is number), None)
+    return (OPAQUE, (number,)) if default is None else _dict(value, number, default)
+
+
+def _dict(value: Any, number: int, default: Kind | None = None) -> Described:
     if not value:
-        return dict_kind(None, None), (id(value),)
+        return dict_kind(None, None, default), (id(value),)
     key, item = next(reversed(value.items()))
     kinds = _kind_of_key(key), _kind_of_item(item)
     is_namespace = type(key) is str and any(name in value for name in _NAMESPACE)
-    return (OPAQUE, (number,)) if None in kinds or is_namespace else (dict_kind(*kinds), (id(value),))
+    if None in kinds or is_namespace:
+        return OPAQUE, (number,)
+    return dict_kind(*kinds, default), (id(value),)
 
 
 def _set(value: Any, number: int) -> Described:
@@ -356,6 +364,7 @@ _DESCRIBE: dict[type, Callable[[Any, int], Described]] = {
     tuple: _tuple,
     list: _list,
     dict: _dict,
+    collections.defaultdict: _defaultdict,
     set: _set,
     collections.deque: _deque,
     str: _text,

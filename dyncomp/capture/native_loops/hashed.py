@@ -138,6 +138,9 @@ def contains(b: Block, container: Value, key: Value, negated: bool) -> Value:
 # -- dicts --------------------------------------------------------------------------------------------------
 def element(b: Block, target: Value, key: Value) -> Value:
     """``target[key]``."""
+    default = target.kind.detail.default
+    if default is not None and _is_augmented(b):
+        return _found_or(b, target, key, b.walker.constant(0 if default == INT else 0.0), b.stack)
     found, place = _find(b, target, key)
     if found == "0":
         raise Stop("an item of a dict that was empty")
@@ -169,7 +172,8 @@ def store(b: Block, target: Value, key: Value, value: Value) -> None:
     found, place = _find(b, target, key)
     if found != "0":
         _replace(b, target, found, place, value)
-    kind = target.kind if item is not None else dict_kind(_plain(key.kind), value.kind)
+    learned = dict_kind(_plain(key.kind), value.kind, target.kind.detail.default)
+    kind = target.kind if item is not None else learned
     after = b.walker.temp("bool")
     b.line(f"{after} = true;")
     b.line(f"if (!{found}) {{")
@@ -208,22 +212,43 @@ def _plain(key: Kind) -> Kind:
     return tuple_kind(key.detail) if key.family == "tuple" else key
 
 
+_PLAIN = frozenset({"LOAD_FAST", "LOAD_CONST", "BINARY_OP", "BINARY_SUBSCR", "BUILD_TUPLE", "SWAP", "NOP"})
+
+
+def _is_augmented(b: Block) -> bool:
+    """Whether this reads the item for ``d[key] += …``, where nothing else looks into a dict meanwhile: that a
+    default is put into the dict before it is replaced is not seen."""
+    instructions, at = b.scope.code.instructions, b.index + 1
+    if b.scope.parent is not None or any(i.op != "COPY" or i.arg != 2 for i in instructions[at - 3 : at - 1]):
+        return False
+    while instructions[at].op in _PLAIN:
+        instr = instructions[at]
+        if instr.op == "LOAD_FAST" and b.env.get(instr.arg, NONE_VALUE).kind.family in ("dict", "method"):
+            return False
+        at += 1
+    return instructions[at].op == "STORE_SUBSCR"
+
+
 def _get(b: Block, target: Value, args: list[Value]) -> Value:
     """``target.get(key, default)``."""
     if len(args) not in (1, 2):
         raise Stop("a call of get")
     otherwise = args[1] if len(args) == 2 else NONE_VALUE
-    found, place = _find(b, target, args[0])
+    return _found_or(b, target, args[0], otherwise, b.stack[: len(b.stack) - len(args) - 1])
+
+
+def _found_or(b: Block, target: Value, key: Value, otherwise: Value, below: list[Value]) -> Value:
+    """The item, or ``otherwise`` where there is no such key. ``below``: the stack without what is to come."""
+    found, place = _find(b, target, key)
     if found == "0":
         return otherwise
     kind = target.kind.detail.item
     if kind.family in ("list", "tuple") or otherwise.kind != kind:
-        below = b.stack[: len(b.stack) - len(args) - 1]
         b.line(f"if (!{found}) {{ {b.goto(b.index + 1, [*below, otherwise])} }}")
-        return _item(b, target, args[0], b.temp("char*", f"*{place}"))
+        return _item(b, target, key, b.temp("char*", f"*{place}"))
     chosen = tuple(b.walker.temp(ctype) for _, ctype in kind.parts)
     b.line(f"if ({found}) {{")
-    item = _item(b, target, args[0], b.temp("char*", f"*{place}"))
+    item = _item(b, target, key, b.temp("char*", f"*{place}"))
     b.line(" ".join(f"{name} = {text};" for name, text in zip(chosen, item.parts)))
     b.line("} else {")
     b.line(" ".join(f"{name} = {text};" for name, text in zip(chosen, otherwise.parts)) + " }")

@@ -36,6 +36,7 @@ from .walk import Stop
 
 _MADE = {BOOL: "PyBool_FromLong", COMPLEX: "PyComplex_FromDoubles"}
 
+_METHODS = ("append", "pop", "sort", "reverse", "copy")
 SPARE = "spare"
 """The variable with the numbers that were last taken out of lists. They are let go of when others follow: of
 two items that change places neither is made anew; one that nobody else holds becomes the next new number."""
@@ -290,7 +291,7 @@ def store(b: Block, target: Value, index: Value, value: Value) -> None:
 
 
 def attribute(b: Block, value: Value, name: str) -> Value:
-    if name not in ("append", "pop"):
+    if name not in _METHODS:
         raise Stop(f"the attribute {name} of a list")
     return Value(method_kind(value.kind, name), value.parts)
 

@@ -55,7 +55,7 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
         return ("items", NUMBER)  # characters count as numbers
     if type(obj) is range:
         return ("items", NUMBER)
-    if type(obj) in (dict, set, collections.deque):
+    if type(obj) in (dict, set, collections.deque, collections.defaultdict):
         return _kind_of_container(obj, depth)
     if type(obj) in (list, tuple) and depth:
         return of_items([kind_of(item, depth - 1) for item in obj[:_LOOKED_AT]])
@@ -65,11 +65,11 @@ def kind_of(obj: Any, depth: int = 2) -> Kind:
 def _kind_of_container(obj: Any, depth: int) -> Kind:
     """A dict by its last item, a set or a deque by its first; a dict's keys are taken to be like numbers."""
     found: Iterator[Any]
-    if type(obj) is dict:
-        found = itertools.islice(reversed(obj.values()), 1)
+    if issubclass(type(obj), dict):
+        name, found = "dict", itertools.islice(reversed(dict.values(obj)), 1)
     else:
-        found = itertools.islice(obj, 1)
-    return container(type(obj).__name__, [kind_of(item, depth - 1) for item in found])
+        name, found = type(obj).__name__, itertools.islice(obj, 1)
+    return container(name, [kind_of(item, depth - 1) for item in found])
 
 
 def container(name: str, items: Sequence[Kind]) -> Kind:
@@ -268,10 +268,10 @@ class _Walk:
                 raise NotScalar
             stack.append(_ATTRIBUTES[name])
         elif owner[0] in _METHODS and name in _METHODS[owner[0]]:
-            stack.append(("method", name, owner[1]))
+            stack.append(("method", name, owner if name == "copy" else owner[1]))
         elif owner == NUMBER and name in ("real", "imag"):
             stack.append(NUMBER)
-        elif owner == NUMBER and name == "conjugate":
+        elif owner == NUMBER and name in ("conjugate", "bit_length", "bit_count"):
             stack.append(("object", complex))  # called without arguments it gives a number, too
         elif owner[0] == "object" and type(owner[1]) in GENERATORS and name in METHODS:
             stack.append(("object", complex))  # called it gives a number
@@ -368,6 +368,8 @@ class _Walk:
             return ("items", NUMBER)
         if function is len:
             return NUMBER
+        if function in (sum, min, max, sorted) and args == [("items", NUMBER)]:
+            return args[0] if function is sorted else NUMBER
         if function in heaps.FUNCTIONS and args and args[0][0] == "items":
             return _changed(("method", "append" if args[1:] else "pop", args[0][1]), args[1:])
         if function in (enumerate, zip) and args:
@@ -419,6 +421,8 @@ def _changed(method: Kind, args: list[Kind]) -> Kind:
         return result if name == "get" else NUMBER
     if args and (args != [NUMBER] or name == "copy"):
         raise NotScalar
+    if name in ("sort", "reverse"):
+        return NUMBER
     return result
 
 
@@ -451,7 +455,7 @@ def _element(owner: Kind, key: Kind) -> Kind:
 
 _ROW = ("array", 1, 3)
 _METHODS = {
-    "items": ("append", "pop"),
+    "items": ("append", "pop", "sort", "reverse", "copy"),
     "dict": ("get",),
     "set": ("add", "discard"),
     "deque": ("append", "appendleft", "pop", "popleft"),

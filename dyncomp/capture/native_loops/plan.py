@@ -92,6 +92,8 @@ def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
         return place, "p", detail, 0, 0, 0, 0
     if kind.family in ("text", "bytes"):
         return place, "t", None, -1 if kind == BYTES[True] else kind.detail, 0, 0, 0
+    if kind.family == "dict" and detail.default is not None:
+        return None
     if kind.family in _CONTAINERS:
         has_names = detail[0] == CHAR  # the program's names are in such dicts, too
         return place, "h", _CONTAINERS[kind.family], int(detail[0] is None), int(has_names), 0, 0

@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 import types
+import weakref
 from typing import Any
 
 from ...errors import ToolchainError
@@ -31,6 +32,7 @@ from .record import NativeLoopRecord
 _INSTRUCTION = 0.03
 _ENTER, _ENTER_BY_PLAN = 5.0, 0.5
 _ENTER_WITHOUT_PLAN = 30.0
+_FEW_STEPS, _FEW_ENTRIES = 256, 4  # in plain Python, until it is asked again whether to enter without a plan
 _MOST_PLANS = 8
 _LONGEST_STEP = 1000.0
 _MOST_REFUSALS = 2  # at first, before it is taken to be so for good
@@ -65,7 +67,10 @@ class LoopEntry(LoopGate):
         record: NativeLoopRecord,
         outer: LoopEntry | None,
     ) -> None:
-        self.config = config
+        # gates are constants of code, which the collector does not look into
+        self._config = weakref.ref(config)
+        self.options = config.options
+        self.make_native = config.make_native
         self.owners: list[types.CodeType] = []  # code whose captures end at this loop
         self.code = code
         self.facts = facts
@@ -158,7 +163,7 @@ class LoopEntry(LoopGate):
 
     @property
     def _threshold(self) -> float:
-        limit: float = self.config.options.native_loop_us
+        limit: float = self.options.native_loop_us
         return limit
 
     @property
@@ -175,7 +180,9 @@ class LoopEntry(LoopGate):
         steps = _steps_left(values[0]) if self.facts.loop.kind == "for" else None
         expected = 0.0 if steps is None else steps * self._step
         if self._is_ready and not self.plans and steps is not None:
-            return 0 if steps * self._mean_step() >= _ENTER_WITHOUT_PLAN else steps + 1
+            mean = self._mean_step()
+            few = min(_FEW_STEPS, int(_FEW_ENTRIES * _ENTER_WITHOUT_PLAN / mean))
+            return 0 if steps * mean >= _ENTER_WITHOUT_PLAN else max(steps + 1, few)
         if self._is_ready:
             return 0 if steps is None or expected >= _ENTER or len(self.entries) > 1 else steps + 1
         if self._is_within_another():
@@ -206,7 +213,7 @@ class LoopEntry(LoopGate):
         """What compiled code is given; ``None`` where it does not take these values."""
         try:
             if self._native is None:
-                self._native = self.config.make_native(
+                self._native = self.make_native(
                     self.code, self.facts.loop, self.facts.names, self.namespace, self.record
                 )
             state = self._native.prepare(*values)
@@ -221,9 +228,11 @@ class LoopEntry(LoopGate):
         except Exception as error:  # a bug in dyncomp must never change what the program does
             if is_from_handler(error):
                 raise
-            self.config.records.add_internal_error(traceback.format_exc())
-            if self.config.options.debug_verify and self.config.raise_internal_errors:
-                raise
+            config = self._config()
+            if config is not None:
+                config.records.add_internal_error(traceback.format_exc())
+                if config.options.debug_verify and config.raise_internal_errors:
+                    raise
             self.record.problem = "an internal error"
             self._is_refused = True
             return None
@@ -256,11 +265,11 @@ class LoopEntry(LoopGate):
 
     def _capture_otherwise(self) -> None:
         """What the loop calls may be worth capturing: from the next call on it is captured as others are."""
-        instructions = self.code.instructions
-        if any(instructions[index].op == "CALL" for index in self.facts.loop.body):
-            self.config.not_native.add((id(self.code), self.facts.loop.header))
+        instructions, config = self.code.instructions, self._config()
+        if config is not None and any(instructions[index].op == "CALL" for index in self.facts.loop.body):
+            config.not_native.add((id(self.code), self.facts.loop.header))
             for owner in self.owners:
-                _hook.clear(owner, self.config)
+                _hook.clear(owner, config)
 
     def _set_back(self) -> tuple[None, None, tuple[()]]:
         self.setbacks += 1

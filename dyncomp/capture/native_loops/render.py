@@ -6,7 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...dataclass import dataclass
 from ..pyver.tables import INTS_HAVE_TAGS
-from . import arrays, complexes, control, creation, deques, draws, hashed, heaps, lists, owners, slices
+from . import (
+    arrays,
+    complexes,
+    control,
+    creation,
+    deques,
+    draws,
+    hashed,
+    heaps,
+    lists,
+    owners,
+    slices,
+    whole_lists,
+)
 from .affine import Form
 from .block import HARD_BUDGET, MOST_CHANGES, SOFT_BUDGET, walk_all
 from .blocks import MOST_OF_SMALL, Known, Order
@@ -388,7 +401,7 @@ def render(
         text.append(f"leave{number}: /* at {leave.place}: {_comment(leave.reason)} */")
         text += [f"  {line}" for line in lines]
         text.append(f"  left = {number}; goto leave;")
-    for module in (complexes, slices, creation, draws, hashed, heaps, deques):
+    for module in (complexes, slices, creation, draws, hashed, heaps, deques, whole_lists):
         if any(name in line for line in text[2:] for name in module.DEFINED):
             text[1] += module.PRELUDE
     text.append("leave:")

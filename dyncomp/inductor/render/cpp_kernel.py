@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...dataclass import dataclass, field
-from ...dtypes import DType
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
@@ -416,8 +415,9 @@ class Printer(HalfPrinter):
                 self.line(f"const i64 i_{name} = {base} + lane;")
                 self.items(loop.items)
         if not high.isdigit() or int(high) % count:
+            first = self.strips_left(strips, base, bound)
             self.line(pragma)
-            with self.block(f"for (int lane = 0; lane < {bound} - {base}; ++lane)"):
+            with self.block(f"for (int lane = {first}; lane < {bound} - {base}; ++lane)"):
                 self.line(f"const i64 i_{name} = {base} + lane;")
                 self.items(loop.items)
         self.lane = ""
@@ -450,17 +450,10 @@ class Printer(HalfPrinter):
             self.env[node.out] = name
             self.dtype_of[node.out] = node.dtype
             self.line(f"const {self.kind_of(node.out, node.dtype)} {name} = {text};")
+            self.note_product(node)
 
     def place_of_store(self, node: Node) -> str:
         return self.strips.get(id(node)) or self.element(node.arg[0], self.at(node.arg[1]))
-
-    def assign(self, place: str, value: str, dtype: DType) -> None:
-        if not dtype.is_complex:
-            self.line(f"{place} = {value};")
-            return
-        # gcc does not vectorise copies of structs
-        self.line(f"{place}.re = {value}.re;")
-        self.line(f"{place}.im = {value}.im;")
 
     def expression(self, node: Node) -> str:
         if node.op == "const":

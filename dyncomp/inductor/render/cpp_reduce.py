@@ -153,7 +153,11 @@ class ReductionPrinter(ValuePrinter):
         elif lanes.count > 1:
             place = f"[{self.lane}]"
         if not REDUCERS[acc.combiner].position:
-            self.line(f"{name}{place} = {self.combine(acc, f'{name}{place}', value)};")
+            text = self.combine(acc, f"{name}{place}", value)
+            factors = self.exact_products.get(node.args[0])
+            if factors and acc.combiner == "sum" and acc.dtype is float32:
+                text = f"dc_add_product_f32({name}{place}, {factors[0]}, {factors[1]})"
+            self.line(f"{name}{place} = {text};")
             return
         with self.block(""):
             # positions only grow within a lane, so equal values never win

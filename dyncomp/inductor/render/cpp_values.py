@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...dataclass import dataclass, field
-from ...dtypes import DType, bfloat16, float32
+from ...dtypes import DType, bfloat16, float16, float32
 from ...errors import LoweringError
 from ...prims.scalar import SCALARS
 from ...symint import Dim
@@ -37,7 +37,8 @@ STACK_ELEMENTS = 65536
 @dataclass
 class ValuePrinter:
     """Prints one function body. ``symbols``: C++ expressions of the size symbols. ``vector_calls``: the
-    elementary functions are called in the runtime, not inlined. ``raw``: halves that are only copied."""
+    elementary functions are called in the runtime, not inlined. ``raw``: halves that are only copied.
+    ``exact_products``: the factors of products in float32 that are exact."""
 
     nest: Nest
     plan: Plan
@@ -51,6 +52,7 @@ class ValuePrinter:
     full: bool = True
     vector_calls: bool = False
     raw: frozenset[str] = frozenset()
+    exact_products: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for node in self.nest.nodes:
@@ -61,6 +63,7 @@ class ValuePrinter:
         self.beside_one = only_beside_one(self.nest.nodes)
         self.unrounded = only_stored_halves(self.nest.nodes)
         self.results = results_in_brain(self.nest.nodes)
+        self.are_exact = products_of_halves(self.nest.nodes)
         self.gathers = any(n.op in ("gather", "place", "scatter") for n in self.nest.nodes)
 
     # -- text ---------------------------------------------------------------------------------
@@ -114,6 +117,14 @@ class ValuePrinter:
             text = f"({text}) * {size} + i_{name}" if text else f"i_{name}"
         return text or "0"
 
+    def assign(self, place: str, value: str, dtype: DType) -> None:
+        if not dtype.is_complex:
+            self.line(f"{place} = {value};")
+            return
+        # gcc does not vectorise copies of structs
+        self.line(f"{place}.re = {value}.re;")
+        self.line(f"{place}.im = {value}.im;")
+
     def kind_of(self, name: str, dtype: DType) -> str:
         """The C++ type of a value's variable."""
         return ctext.memory_type(dtype) if name in self.raw else ctext.register_type(dtype)
@@ -125,6 +136,12 @@ class ValuePrinter:
         if name in self.results and self.dtype_in(node) is bfloat16:
             return f"dc_store_result_bf16({self.env[name]})"
         return ctext.stored(self.env[name], self.dtype_in(node))
+
+    def note_product(self, node: Node) -> None:
+        """Remember the factors of an exact product, for sums of it."""
+        if node.out in self.are_exact:
+            x, y = (self.env[a] for a in node.args)
+            self.exact_products[node.out] = x, y
 
     def rounded(self, name: str, text: str, dtype: DType) -> str:
         """The value ``name`` of a half type, of which ``text`` is the float32."""
@@ -272,6 +289,13 @@ def results_in_brain(nodes: Iterable[Node]) -> frozenset[str]:
     brains = {node.out for node in nodes if node.dtype is bfloat16}
     rows = ("add", "subtract", "multiply", "divide", "sqrt")
     return frozenset(n.out for n in nodes if n.op in rows and n.out in brains and brains.issuperset(n.args))
+
+
+def products_of_halves(nodes: Iterable[Node]) -> frozenset[str]:
+    """Products in float32 of float16 numbers: 22 bits of 24, from 2^-48 to 2^32."""
+    halves = {node.out for node in nodes if node.dtype is float16}
+    wide = {n.out for n in nodes if n.op == "cast" and n.dtype is float32 and halves.issuperset(n.args)}
+    return frozenset(n.out for n in nodes if n.op == "multiply" and wide.issuperset(n.args))
 
 
 def copied_halves(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> frozenset[str]:

@@ -158,6 +158,19 @@ class HalfPrinter(AheadPrinter):
         self.line("#endif")
         return at
 
+    def strips_left(self, strips: Strips | None, base: str, bound: str) -> str:
+        """Print the strips that are left over, fewer than lanes of accumulators; the first lane behind."""
+        if strips is None:
+            return "0"
+        self.line("int first = 0;")
+        self.line("#ifdef DC_STRIP")
+        self.lane = "first + lane"
+        with self.block(f"for (; first + DC_STRIP <= {bound} - {base}; first += DC_STRIP)"):
+            self.strip(strips, f"{base} + first", "DC_STRIP")
+        self.lane = "lane"
+        self.line("#endif")
+        return "first"
+
     def strip(self, strips: Strips, base: str, lanes: str) -> None:
         """The strip of ``lanes`` elements from ``base`` on."""
         axis = strips.axis
@@ -196,6 +209,7 @@ class HalfPrinter(AheadPrinter):
     def _take(self, node: Node) -> None:
         name = variable(node.out)
         self.env[node.out] = name
+        self.exact_products.pop(node.out, None)
         kind = self.kind_of(node.out, node.dtype)
         self.line(f"const {kind} {name} = {_array(node.out)}[lane];")
 

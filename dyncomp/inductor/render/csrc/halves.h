@@ -100,6 +100,15 @@ template <int count> DC_INLINE void dc_reround_f16(float (&x)[count]) {
   for (int k = 0; k < count; k += DC_STRIP) *(dc_floats*)(x + k) = DC_WIDEN(DC_NARROW(*(const dc_floats*)(x + k)));
 }
 #endif
+// A sum and a product that is exact: fused or not it is rounded once.
+// @ dc_add_product_f32
+DC_INLINE float dc_add_product_f32(float sum, float x, float y) {
+#ifdef __FMA__
+  return __builtin_fmaf(x, y, sum);
+#else
+  return sum + x * y;
+#endif
+}
 // @ dc_load_bf16
 DC_INLINE float dc_load_bf16(unsigned short h) { return dc_from_bits_f32((unsigned int)h << 16); }
 // @ dc_store_bf16
