@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from ..dataclass import dataclass, field
@@ -9,6 +10,7 @@ from ..dtypes import bfloat16, float16
 from ..graph.ir import Graph, Node, OpTable, Var
 from ..prims.opdef import Pointwise, Reduce, Scan, Update, View
 from ..symint import Dim, hint, product, same
+from .lower_state import EXPENSIVE
 from .partition_windows import COPIES, Cuts, Undecided, cuts_of_view, has_windows, merged
 
 # Elementwise operations whose expression asks where an element is.
@@ -26,6 +28,9 @@ COMBINING = {
 }
 # A reduction is made of at most so many parts: each is a loop to compile.
 MOST_PARTS = 4
+# Rows of fewer elements are short; of expensive functions one part in so many may be in such.
+SHORT_ROW = 32
+MOST_SHORT = 16
 # Sums of up to so many floats are in the order of the elements (``unroll.is_in_order``).
 _IN_ORDER = 4096
 
@@ -344,6 +349,8 @@ class Joins:
         where they are read."""
         if group.members[0].out.name in self.written:
             return True
+        if _is_narrow(group) and any(node.op in EXPENSIVE for node in group.members):
+            return False
         operands = {v.name: v for node in group.members for v in node.inputs if v.name not in group.names}
         tops = [top for top in map(self._top, operands.values()) if top is not None]
         saved = sum(_bytes(top) for top in {top.name: top for top in tops}.values())
@@ -359,6 +366,14 @@ class Joins:
         if isinstance(kind, View):
             return self._is_left_to_readers(readers[0].out)
         return isinstance(kind, Pointwise | Reduce | Scan | Update)
+
+
+def _is_narrow(group: Group) -> bool:
+    """Whether much of a group is in boxes with short rows, of which vectors are never full."""
+    size = hint(group.shape[-1]) if group.shape else 1
+    edges = [0, *map(hint, group.cuts[-1]), size] if group.shape else [0, 1]
+    short = sum(b - a for a, b in itertools.pairwise(edges) if b - a < SHORT_ROW)
+    return len(edges) > 2 and short * MOST_SHORT > size
 
 
 def _is_read_by(readers: list[Node | None], names: set[str]) -> bool:

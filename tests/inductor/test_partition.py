@@ -271,3 +271,35 @@ def test_programs(artifacts: list, program: Any, values: tuple[Any, ...], tempor
     compiled = dyncomp.compile(program)
     assert differences(call(program, values), call(compiled, values)) == []
     assert artifacts[-1].temp_bytes == temporaries
+
+
+# -- ends of rows -----------------------------------------------------------------------------
+def neighbours(x):
+    return x[:, :-2] + x[:, 2:], x[:, 1:-1] > x[:, :-2]
+
+
+def changed_rows(x):
+    x[:, 1:-1] += 3
+    x[:, :-2] = x[:, 2:] * x[:, 2:]
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "bool"])
+@pytest.mark.parametrize("columns", [36, 67, 68, 131])
+@pytest.mark.parametrize("program", [neighbours, changed_rows])
+def test_ends_of_rows_of_narrow_elements(program: Any, columns: int, dtype: str) -> None:
+    """The last vector of a row lies over the one before it, where that makes no difference."""
+    if dtype == "bool" and program is changed_rows:
+        pytest.skip("numpy cannot add an int to bool in place")
+    values = np.random.default_rng(columns).integers(0, 100, (9, columns)).astype(dtype)
+    with_steps = np.ascontiguousarray(np.repeat(values, 2, 1))[:, ::2]
+    for x in (values, with_steps):
+        given = x.copy()
+        wanted = call(program, (x.copy(),))
+        assert differences(wanted, call(dyncomp.compile(program, dynamic=False), (given,))) == []
+
+
+def test_short_rows_of_expensive_functions_stay_whole(artifacts: list) -> None:
+    narrow = tall(5000, 3).astype(np.float32)
+    dyncomp.compile(lambda x, y: np.exp(np.concatenate([x, y], 1)))(narrow, narrow)
+    assert artifacts[-1].temp_bytes == 2 * narrow.nbytes

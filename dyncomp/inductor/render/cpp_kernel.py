@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from ...dataclass import dataclass, field
 from ...errors import LoweringError
@@ -17,6 +17,7 @@ from .half_strips import EXACT_IN_HALF, LEAST_LANES, LOADS, HalfPrinter
 from .knobs import USUAL, Knobs
 from .nest import LocalArray, LoopAxis, Nest, Node, coefficient, make_nest, take_places_out
 from .stream import LINE_BYTES, STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
+from .tails import goes_across, lanes_of_tail
 from .walk import (
     Compute,
     Declare,
@@ -52,8 +53,6 @@ INLINE_NS = 100_000.0
 INLINE_COST = 2
 # Bytes below which a copy is not worth a call.
 SHORT_COPY = 64
-# What costs less is not worth vectors put together from elements that lie apart.
-ACROSS_COST = 4
 
 
 @dataclass
@@ -292,6 +291,16 @@ class Printer(HalfPrinter):
         if self.streams and self.requests.get(id(loop)):
             self.asking_loop(loop, count == 1, low, high)
             return
+        lanes = (
+            lanes_of_tail(loop, self.nest, self.buffers)
+            if count == 0 and (low, high) == ("0", str(axis.size))
+            else 0
+        )
+        if lanes and self.pragma(loop, False):
+            # the last elements once more, as a whole vector
+            whole = int(high) // lanes * lanes
+            self.plain_loop(loop, False, low, str(whole))
+            low = str(int(high) - lanes)
         self.plain_loop(loop, count == 1, low, high)
 
     def asking_loop(self, loop: Loop, serial: bool, low: str, high: str) -> None:
@@ -383,7 +392,7 @@ class Printer(HalfPrinter):
         if self.full and any(isinstance(i, Compute) and self.is_guarded(i.node) for i in loop.items):
             return ""
         nodes = [i.node for i in loop.items if isinstance(i, Compute)]
-        if _goes_across(nodes, loop.axes[-1]):
+        if goes_across(nodes, loop.axes[-1]):
             return ""
         if any(n.dtype.is_complex for n in nodes) and not self._has_gather(loop):
             # gcc keeps the structs of a simd loop in memory
@@ -501,21 +510,6 @@ def _same_bytes(source: Node, target: Node, name: str) -> bool:
     return source.dtype is target.dtype and all(
         _is_one(coefficient(n.arg[1], name)) for n in (source, target)
     )
-
-
-def _goes_across(nodes: Sequence[Node], name: str) -> bool:
-    """Whether a loop's steps lie apart in memory and do little: vectors would be put together element by
-    element (which takes gcc seconds to write, too)."""
-    touching = [n for n in nodes if n.op in ("load", "store") and not _is_zero(coefficient(n.arg[1], name))]
-    costs = [SCALARS[n.op].cost for n in nodes if n.op in SCALARS]
-    if not touching or max(costs, default=0) >= ACROSS_COST:
-        return False
-    steps = [coefficient(n.arg[1], name) for n in touching]
-    return all(isinstance(step, int) and abs(step) > 1 for step in steps)
-
-
-def _is_zero(value: Dim) -> bool:
-    return isinstance(value, int) and value == 0
 
 
 def _is_one(value: Dim) -> bool:
