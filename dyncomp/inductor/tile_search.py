@@ -19,6 +19,8 @@ from .timing import in_turn, is_faster
 
 _LETTERS = {"float32": "s", "float64": "d"}
 _NO_WINDOWS = (0,) * 16
+# Rounds at least, however long a call takes: of many candidates one is the fastest by chance.
+TILING_ROUNDS = 6
 
 
 @dataclass
@@ -49,7 +51,7 @@ class TileSearch:
         return best if best == USUAL or self._beats_usual(call, best) else USUAL
 
     def _better(self, call: Callable[[Tiling], None], best: Tiling, other: Tiling) -> Tiling:
-        mine, others = in_turn(lambda: call(best), lambda: call(other), (), self.pair_seconds)
+        mine, others = in_turn(lambda: call(best), lambda: call(other), (), self.pair_seconds, TILING_ROUNDS)
         for tiling, found in ((best, mine), (other, others)):
             text = tiling.describe()
             self.seconds[text] = min(self.seconds.get(text, float("inf")), *found)
@@ -57,7 +59,8 @@ class TileSearch:
 
     def _beats_usual(self, call: Callable[[Tiling], None], best: Tiling) -> bool:
         """Whether it is clearly faster when both are timed once more, for longer."""
-        usual, mine = in_turn(lambda: call(USUAL), lambda: call(best), (), 4 * self.pair_seconds)
+        seconds, rounds = 4 * self.pair_seconds, 2 * TILING_ROUNDS
+        usual, mine = in_turn(lambda: call(USUAL), lambda: call(best), (), seconds, rounds)
         return is_faster(mine, usual)
 
     def _product(self) -> CallBlas | None:

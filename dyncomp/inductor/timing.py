@@ -1,4 +1,5 @@
-"""Two ways to do the same, timed in turn, so that what else the machine does meets both."""
+"""Two ways to do the same, timed in turn, so that what else the machine does meets both. With one thread the
+time of its processor counts: other work on a busy machine changes that less."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from ..runtime import num_threads
 
 # What a form takes of another one's time to be called faster: less would be noise.
 CLEARLY = 0.97
@@ -16,7 +19,11 @@ ROUND_SECONDS = 2e-4
 
 
 def in_turn(
-    first: Callable[..., Any], second: Callable[..., Any], arguments: Sequence[Any], seconds: float
+    first: Callable[..., Any],
+    second: Callable[..., Any],
+    arguments: Sequence[Any],
+    seconds: float,
+    least_rounds: int = LEAST_ROUNDS,
 ) -> tuple[list[float], list[float]]:
     """Seconds of a call of both, round by round, for about so many ``seconds`` (but some rounds at least)."""
     end = time.perf_counter() + seconds
@@ -26,7 +33,7 @@ def in_turn(
         count = max(count, int(ROUND_SECONDS / max(_seconds(call, arguments, 1), 1e-7)))
     times: tuple[list[float], list[float]] = ([], [])
     for done in range(ROUNDS):
-        if done >= LEAST_ROUNDS and time.perf_counter() >= end:
+        if done >= least_rounds and time.perf_counter() >= end:
             break
         for call, found in zip((first, second), times):
             found.append(_seconds(call, arguments, count))
@@ -40,7 +47,8 @@ def is_faster(these: Sequence[float], those: Sequence[float]) -> bool:
 
 
 def _seconds(call: Callable[..., Any], arguments: Sequence[Any], count: int) -> float:
-    start = time.perf_counter()
+    clock = time.thread_time if num_threads() == 1 else time.perf_counter
+    start = clock()
     for _ in range(count):
         call(*arguments)
-    return (time.perf_counter() - start) / count
+    return (clock() - start) / count

@@ -29,7 +29,7 @@ from .operands import (
 from .reductions import cumsum, sum_
 from .rules import RuleTable
 from .traced import Traced
-from .views import flatten_view, in_memory_as, slice_axis
+from .views import flatten_view, in_memory_of_copy, slice_axis
 
 TABLE = RuleTable()
 
@@ -142,7 +142,7 @@ def _gradient_along(tx: TraceContext, f: Traced, axis: int, h: Any, edge_order: 
     else:
         begin, end = _second_order_edges(f, axis, h, uneven)
     joined = concatenate(tx, [begin.ref, middle.ref, end.ref], axis)
-    return array_of(in_memory_as(tx, convert(tx, joined.var, f.dtype), f.var))
+    return array_of(in_memory_of_copy(tx, convert(tx, joined.var, f.dtype), f.var))
 
 
 def _even_middle(f: Traced, axis: int, h: Any) -> Traced:
@@ -287,4 +287,5 @@ def unwrap(
     total = Traced(tx, cumsum(tx, correction.ref, place))
     first = slice_axis(tx, value.var, place, 0, 1)
     rest = along(value, place, 1, None) + total
-    return concatenate(tx, [array_of(first), rest.ref], place)
+    joined = concatenate(tx, [array_of(first), rest.ref], place)
+    return array_of(in_memory_of_copy(tx, joined.var, value.var))

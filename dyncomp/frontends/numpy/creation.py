@@ -327,12 +327,18 @@ def copy(tx: TraceContext, a: Any, order: str = "K", subok: bool = False) -> Arr
     return as_array(tx, a, None, order, True)
 
 
-@TABLE.method("copy", "__copy__")
+@TABLE.method("copy")
 def copy_method(tx: TraceContext, x: ArrayRef, order: str = "C") -> ArrayRef:
     """``x.copy()``: C order unless asked otherwise; scalars stay scalars."""
     if x.kind != "array":
         return value_of(emit(tx, "copy", x.var))
     return as_array(tx, x, None, order, True)
+
+
+@TABLE.method("__copy__")
+def shallow_copy_method(tx: TraceContext, x: ArrayRef) -> ArrayRef:
+    """As ``copy.copy`` asks for: with the axes in memory in the array's own order."""
+    return copy_method(tx, x, "K")
 
 
 @TABLE.method("__deepcopy__")

@@ -59,6 +59,8 @@ def _several_axes_rule(op: str, default_axes: Any) -> Any:
         tx: TraceContext, a: Any, s: Any = None, axes: Any = default_axes, norm: Any = None, out: Any = None
     ) -> ArrayRef:
         x = as_ref(tx, a)
+        if not x.ndim:
+            raise Unsupported("a Fourier transform over no axes")
         places, sizes = _places(x, s, axes)
         result = _transform_all(tx, op, x, places, sizes, norm)
         return deliver(tx, result.var, single_out(out))

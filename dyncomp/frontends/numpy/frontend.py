@@ -96,6 +96,8 @@ class NumpyFrontend:
     def find_method(self, ref: ArrayRef, name: str) -> Rule | None:
         if ref.kind == "python" and not name.startswith("__"):
             return None
+        if ref.kind == "scalar" and not hasattr(ref.dtype.numpy.type, name):
+            return None
         return self.rules.methods.get(name)
 
     def find_attribute(self, ref: ArrayRef, name: str) -> Rule | None:

@@ -13,7 +13,17 @@ from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .indexing import getitem
-from .operands import array_of, as_ref, convert, emit, integer, normalize_axis, view_of
+from .operands import (
+    array_of,
+    array_operand,
+    as_ref,
+    convert,
+    emit,
+    integer,
+    normalize_axis,
+    value_of,
+    view_of,
+)
 from .promote import parse_dtype
 from .rules import RuleTable
 from .shape import atleast_1d, atleast_2d, atleast_3d
@@ -246,10 +256,11 @@ def dsplit(tx: TraceContext, ary: Any, indices_or_sections: Any) -> list[ArrayRe
 
 @TABLE.function("unstack")
 def unstack(tx: TraceContext, x: Any, /, *, axis: Any = 0) -> tuple[ArrayRef, ...]:
-    ref = as_ref(tx, x)
+    ref = array_operand(x)
     along = normalize_axis(axis, ref.ndim)
     if not ref.shape[along] <= UNPACK_LIMIT:
         raise Unsupported("numpy.unstack of many parts")
     rest = tuple(d for i, d in enumerate(ref.shape) if i != along)
     parts: list[Var] = [slice_axis(tx, ref.var, along, i, 1) for i in range(int(ref.shape[along]))]
-    return tuple(view_of(ref, emit(tx, "reshape", part, shape=rest)) for part in parts)
+    found = [emit(tx, "reshape", part, shape=rest) for part in parts]
+    return tuple(view_of(ref, part) if rest else value_of(emit(tx, "copy", part)) for part in found)

@@ -10,6 +10,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...prims.layout import has_c_order
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .linalg import matmul
@@ -87,7 +88,10 @@ def qr(tx: TraceContext, a: Any, mode: str = "reduced") -> Any:
         return array_of(emit(tx, "qr", lapack_operand(tx, a, square=False), mode="reduced")[1])
     if mode not in ("reduced", "complete"):
         raise Unsupported(f"numpy.linalg.qr with mode={mode!r}")
-    return _named("QRResult", emit(tx, "qr", lapack_operand(tx, a, square=False), mode=mode))
+    x = lapack_operand(tx, a, square=False)
+    if x.ndim > 2 and not has_c_order(x.shape, x.type.strides):
+        raise Unsupported("numpy.linalg.qr of stacked matrices in other than C order")
+    return _named("QRResult", emit(tx, "qr", x, mode=mode))
 
 
 @TABLE.function("linalg.svd")

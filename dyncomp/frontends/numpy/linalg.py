@@ -10,6 +10,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...prims.layout import has_c_order
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .diagonals import diagonal
@@ -112,7 +113,8 @@ def dot(tx: TraceContext, a: Any, b: Any, out: Any = None) -> ArrayRef:
     x, y = as_ref(tx, a), as_ref(tx, b)
     dtype = common_dtype(x, y)
     if not x.ndim or not y.ndim:
-        return deliver(tx, _scaled(tx, convert(tx, x.var, dtype), convert(tx, y.var, dtype)), single_out(out))
+        scaled = _scaled(tx, convert(tx, x.var, dtype), convert(tx, y.var, dtype))
+        return deliver(tx, scaled, single_out(out))
     place = 0 if y.ndim == 1 else y.ndim - 2
     result = contract(tx, convert(tx, x.var, dtype), convert(tx, y.var, dtype), ((x.ndim - 1,), (place,)))
     target = single_out(out)
@@ -121,12 +123,16 @@ def dot(tx: TraceContext, a: Any, b: Any, out: Any = None) -> ArrayRef:
     return deliver(tx, result, target)
 
 
+_BLAS_DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
+
+
 def _scaled(tx: TraceContext, x: Var, y: Var) -> Var:
-    """A product with a number as ``dot`` computes it: added to zero, so that no result is a negative zero."""
+    """A product with a number as ``dot`` computes it: up to two dimensions by the BLAS, in C order and added
+    to zero, so that no result is a negative zero; else by the ufunc."""
     product = call_ufunc(tx, np.multiply, array_of(x), array_of(y)).var
-    if not product.dtype.is_inexact:
+    if product.dtype not in _BLAS_DTYPES or product.ndim > 2:
         return product
-    return call_ufunc(tx, np.add, array_of(product), 0).var
+    return emit(tx, "contiguous", call_ufunc(tx, np.add, array_of(product), 0).var)
 
 
 @TABLE.function("vdot")
@@ -157,7 +163,7 @@ def vecdot(tx: TraceContext, x1: Any, x2: Any, /, out: Any = None, *, axis: Any 
 def inner(tx: TraceContext, a: Any, b: Any, /) -> ArrayRef:
     x, y = as_ref(tx, a), as_ref(tx, b)
     if not x.ndim or not y.ndim:
-        return call_ufunc(tx, np.multiply, x, y)
+        return dot(tx, x, y)
     dtype = common_dtype(x, y)
     axes = ((x.ndim - 1,), (y.ndim - 1,))
     return value_of(contract(tx, convert(tx, x.var, dtype), convert(tx, y.var, dtype), axes))
@@ -172,7 +178,10 @@ def outer(tx: TraceContext, a: Any, b: Any, out: Any = None) -> ArrayRef:
 
 @TABLE.function("linalg.outer")
 def linalg_outer(tx: TraceContext, x1: Any, x2: Any, /) -> ArrayRef:
-    return outer(tx, x1, x2)
+    x, y = as_ref(tx, x1), as_ref(tx, x2)
+    if x.ndim != 1 or y.ndim != 1:
+        raise Unsupported("Input arrays must be one-dimensional")
+    return outer(tx, x, y)
 
 
 @TABLE.function("tensordot", "linalg.tensordot")
@@ -202,6 +211,8 @@ def kron(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
     x, y = as_ref(tx, a), as_ref(tx, b)
     if not x.ndim or not y.ndim:
         return call_ufunc(tx, np.multiply, x, y)
+    if not all(has_c_order(v.shape, v.strides) for v in (x, y)):
+        raise Unsupported("numpy.kron of arrays in other than C order: memory as its steps make it")
     ndim = max(x.ndim, y.ndim)
     first = (1,) * (ndim - x.ndim) + x.shape
     second = (1,) * (ndim - y.ndim) + y.shape
@@ -226,12 +237,12 @@ def cross(
     y0, y1, y2 = (y[..., i] for i in range(3))
     parts = (x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0)
     columns = [emit(tx, "reshape", p.var, shape=(*p.shape, 1)) for p in parts]
-    return array_of(emit(tx, "concatenate", *columns, axis=parts[0].ndim))
+    return array_of(emit(tx, "contiguous", emit(tx, "concatenate", *columns, axis=parts[0].ndim)))
 
 
 @TABLE.function("linalg.cross")
 def linalg_cross(tx: TraceContext, x1: Any, x2: Any, /, *, axis: Any = -1) -> ArrayRef:
-    return cross(tx, x1, x2, axis=axis)
+    return cross(tx, x1, x2, axis=integer(axis, "an axis"))
 
 
 @TABLE.function("trace")

@@ -10,6 +10,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...prims.layout import is_fortran
 from ...symint import SymInt
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -38,7 +39,7 @@ from .traced import Traced
 from .ufunc_emit import full_like
 from .ufunc_methods import single_out
 from .ufuncs import call_ufunc
-from .views import in_memory_as
+from .views import in_memory_as, in_memory_of_copy
 
 TABLE = RuleTable()
 
@@ -132,7 +133,8 @@ def _round_float(tx: TraceContext, x: Var, places: int) -> Var:
     # NumPy multiplies by the weak Python float 10**|places|
     factor = full_like(tx, x, _power_of_ten(x.dtype, abs(places)))
     first, last = ("multiply", "divide") if places > 0 else ("divide", "multiply")
-    return emit(tx, last, emit(tx, "rint", emit(tx, first, x, factor)), factor)
+    rounded = emit(tx, last, emit(tx, "rint", emit(tx, first, x, factor)), factor)
+    return rounded if is_fortran(x.shape, x.type.strides) else emit(tx, "contiguous", rounded)
 
 
 def _power_of_ten(dtype: DType, places: int) -> float:
@@ -182,8 +184,9 @@ def imag_part(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     if x.dtype.is_complex:
         return _part(tx, x, "imag")
     x = _as_part(tx, x)
-    zeros = emit(tx, "copy", full_like(tx, x.var, 0))
-    return ArrayRef(in_memory_as(tx, zeros, x.var), x.kind, readonly=True)
+    zeros = emit(tx, "contiguous", full_like(tx, x.var, 0))
+    zeros = in_memory_as(tx, zeros, x.var) if is_fortran(x.shape, x.strides) else emit(tx, "copy", zeros)
+    return ArrayRef(zeros, x.kind, readonly=True)
 
 
 @TABLE.function("real")
@@ -222,8 +225,14 @@ def angle(tx: TraceContext, z: Any, deg: bool = False) -> ArrayRef:
     return (result * (180 / np.pi)).ref if deg else result.ref
 
 
+def _is_number(x: Any) -> bool:
+    return isinstance(x, SymInt) or (is_scalar_constant(x) and not isinstance(x, np.generic))
+
+
 def _iscomplex_rule(ufunc: np.ufunc) -> Any:
     def rule(tx: TraceContext, x: Any) -> ArrayRef:
+        if ufunc is np.equal and (isinstance(x, ArrayRef) and x.kind == "python" or _is_number(x)):
+            raise Unsupported("numpy.isreal of a Python number, which gives a Python boolean")
         ref = as_ref(tx, x)
         if ufunc is np.not_equal and not ref.dtype.is_complex:
             return value_of(
@@ -249,7 +258,7 @@ def nan_to_num(
     if not ref.dtype.is_float:
         result = emit(tx, "copy", ref.var)
     else:
-        result = _replace_special(tx, ref.var, nan, posinf, neginf)
+        result = in_memory_of_copy(tx, _replace_special(tx, ref.var, nan, posinf, neginf), ref.var)
     if not copy:
         return write(tx, ref, result)
     return value_of(result)

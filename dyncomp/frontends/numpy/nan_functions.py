@@ -18,6 +18,7 @@ from .rules import RuleTable
 from .ufunc_emit import full_like
 from .ufunc_methods import deliver, reduce_ufunc, reduction_axes, single_out
 from .ufuncs import call_ufunc
+from .views import in_memory_of_copy
 
 TABLE = RuleTable()
 
@@ -29,7 +30,7 @@ def _missing(tx: TraceContext, x: ArrayRef) -> Var:
 def _replaced(tx: TraceContext, x: ArrayRef, value: Any) -> ArrayRef:
     """``x`` with ``value`` for NaN, as an operand of the same kind."""
     var_ = emit(tx, "where", _missing(tx, x), full_like(tx, x.var, value), x.var)
-    return ArrayRef(var_, x.kind)
+    return ArrayRef(in_memory_of_copy(tx, var_, x.var), x.kind)
 
 
 def _summing_rule(plain: Any, neutral: Any) -> Any:

@@ -349,12 +349,10 @@ def _check_part_views(tx: TraceContext, target: Var) -> None:
 
 
 def integer(value: Any, what: str = "an integer") -> Dim:
-    """An ``operator.index`` argument: ``int``, ``SymInt`` or a NumPy integer."""
+    """An integer argument: ``int``, ``SymInt`` or a NumPy integer; most functions refuse booleans."""
     if isinstance(value, SymInt):
         return value
-    if isinstance(value, (bool, np.bool_)):
-        return int(value)
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return int(value)
     found = "a value known at run time only" if isinstance(value, ArrayRef) else f"a {type(value).__name__}"
     raise Unsupported(f"{found} where {what} known at capture is needed")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import has_c_order, is_fortran, sorted_axes
+from ...prims.layout import has_c_order, is_fortran, k_order_axes
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
 from .operands import (
@@ -124,7 +124,7 @@ def _in_order(tx: TraceContext, x: Var, order: str) -> Var:
     if order == "F" or (order == "A" and _is_fortran(x)):
         return reversed_axes(tx, x)
     if order == "K":
-        return transpose_var(tx, x, sorted_axes(x.shape, x.type.strides))
+        return transpose_var(tx, x, k_order_axes(x.shape, [x.type.strides]))
     return x
 
 

@@ -149,6 +149,14 @@ def _gathered(tx: TraceContext, ordered: Var, index: Var) -> Traced:
     return Traced(tx, value_of(emit(tx, "index", ordered, index, dims=(axis,), position=axis)))
 
 
+def _are_plain(x: ArrayRef, q: Any, scale: float) -> bool:
+    """Whether positions are such that types follow from the array alone, or from float64."""
+    dtype = np.asarray(q).dtype
+    if dtype.kind in "iu":
+        return scale != 1 or (type(q) is int and x.dtype.is_float)
+    return dtype == np.float64
+
+
 def _fractions(x: ArrayRef, q: Any, scale: float) -> np.ndarray[Any, Any]:
     """Positions in 0..1, in the precision in which NumPy computes them."""
     kind = x.dtype.numpy.type
@@ -177,6 +185,8 @@ def _quantiles(
         raise Unsupported("quantiles with another method than 'linear', weights, or of these dtypes")
     if isinstance(q, ArrayRef) or x.dtype in (dtypes.float16, dtypes.bfloat16):
         raise Unsupported("quantiles of half precision, or at positions that are data")
+    if not _are_plain(x, q, scale):
+        raise Unsupported("quantiles at booleans, integers or single precision: they have a say in the type")
     fractions = _fractions(x, q, scale)
     if fractions.ndim > 1 or not np.all((fractions >= 0) & (fractions <= 1)):
         raise Unsupported("quantiles must be in the range [0, 1], in one dimension")
@@ -262,7 +272,11 @@ def _observations(tx: TraceContext, m: Any, rowvar: bool, dtype: Any) -> ArrayRe
     ref = as_ref(tx, m)
     if ref.ndim > 2 or ref.ndim == 0:
         raise Unsupported("m has more than 2 dimensions")
+    if product(ref.shape) == 0:
+        raise Unsupported("covariance of nothing")
     wanted = np.result_type(ref.dtype.numpy, np.float64) if dtype is None else np.dtype(dtype)
+    if not np.issubdtype(wanted, np.inexact):
+        raise Unsupported("covariance with a dtype= that is not inexact")
     var = convert(tx, ref.var, promote.from_np(wanted))
     if ref.ndim == 1:
         return array_of(emit(tx, "reshape", var, shape=(1, *var.shape)))

@@ -38,7 +38,16 @@ def transpose_var(tx: TraceContext, x: Var, perm: Sequence[int]) -> Var:
 
 def in_memory_as(tx: TraceContext, x: Var, *like: Var) -> Var:
     """``x`` with its axes in memory in the order in which a ufunc's result of ``like`` has them."""
-    axes = k_order_axes(x.shape, [var.type.strides for var in like])
+    return _in_memory_by(tx, x, k_order_axes(x.shape, [var.type.strides for var in like]))
+
+
+def in_memory_of_copy(tx: TraceContext, x: Var, like: Var) -> Var:
+    """``x`` with its axes in memory in the order in which ``np.empty_like`` and a copy of ``like`` have them,
+    which is another than a ufunc's for broadcast arrays."""
+    return _in_memory_by(tx, x, sorted_axes(like.shape, like.type.strides))
+
+
+def _in_memory_by(tx: TraceContext, x: Var, axes: list[int]) -> Var:
     if sorted_axes(x.shape, x.type.strides) == axes:
         return x
     fresh = emit(tx, "contiguous", transpose_var(tx, x, axes))

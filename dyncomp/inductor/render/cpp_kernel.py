@@ -121,8 +121,9 @@ class Printer(HalfPrinter):
                         with self.block(""):
                             self.line(head)
                             self.items(items)
-            with self.block(f"for (i64 i_{name} = at_row; i_{name} < end_of_rows; ++i_{name})"):
-                self.items(loop.items)
+            if not bound.isdigit() or int(bound) % rows:
+                with self.block(f"for (i64 i_{name} = at_row; i_{name} < end_of_rows; ++i_{name})"):
+                    self.items(loop.items)
 
     def rows_at_once(self, loop: Loop) -> int:
         """How many iterations of a loop over rows one loop over columns does at once."""

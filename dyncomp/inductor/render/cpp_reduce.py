@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ...dataclass import dataclass, field
@@ -16,6 +17,11 @@ from .walk import Declare
 LANE_BYTES = 256
 VECTOR_BYTES = 64
 HEAVY_COST = 8
+# Lanes of the shortest vector of its own, and bytes of the types that vectors are made of.
+LEAST_VECTOR = 4
+_VECTOR_KINDS = {"float": 4, "double": 8}
+# What C++ means for vectors as for numbers: operators and selections, no calls and no casts.
+_ARITHMETIC = re.compile(r"(?:x\[[01]\]|[-+*<>=!|&?: ()])+")
 
 
 @dataclass
@@ -55,6 +61,9 @@ class ReductionPrinter(ValuePrinter):
         self.line(f"{kind} {name}[{size}];")
         if positions:
             self.line(f"{self.position_type(acc)} {name}_at[{size}];")
+        if not item.axes and self.in_vectors(acc):
+            self.fill_vectors(name, kind, start, count)
+            return
         with self.block(f"for (int k = 0; k < {size}; ++k)"):
             self.line(f"{name}[k] = {start};")
             if positions:
@@ -108,6 +117,9 @@ class ReductionPrinter(ValuePrinter):
         if lanes.axes or lanes.count == 1:
             return
         name = f"acc_{variable(acc.value)}"
+        if self.in_vectors(acc):
+            self.fold_vectors(acc, name, lanes.count)
+            return
         width = lanes.count // 2
         while width:
             if width >= 4:
@@ -115,6 +127,52 @@ class ReductionPrinter(ValuePrinter):
             with self.block(f"for (int k = 0; k < {width}; ++k)"):
                 self.fold(acc, name, width)
             width //= 2
+
+    # Loops over so few lanes are half of what a reduction takes the compiler to think about; whole vectors as
+    # values (a GNU extension) are straight code, with the same operations on the same lanes.
+    def in_vectors(self, acc: Accumulator) -> bool:
+        """Whether lanes are filled and folded by operations on whole vectors."""
+        if REDUCERS[acc.combiner].position:
+            return False
+        spelled = self.combine(acc, "x[0]", "x[1]")
+        kind = ctext.array_type(acc.dtype)
+        return kind in _VECTOR_KINDS and _ARITHMETIC.fullmatch(spelled) is not None
+
+    def vectors(self, kind: str, name: str, lanes: int) -> str:
+        """Declares lanes as vectors of so many; the name of the first."""
+        size = _VECTOR_KINDS[kind]
+        attributes = f"vector_size({lanes * size}), aligned({size}), may_alias"
+        self.line(f"typedef {kind} Lanes{lanes} __attribute__(({attributes}));")
+        self.line(f"Lanes{lanes}* const lanes{lanes} = (Lanes{lanes}*){name};")
+        return f"lanes{lanes}"
+
+    def fill_vectors(self, name: str, kind: str, start: str, count: int) -> None:
+        lanes = min(count, VECTOR_BYTES // _VECTOR_KINDS[kind])
+        with self.block(""):
+            place = self.vectors(kind, name, lanes)
+            self.line(f"const Lanes{lanes} start = {start} - Lanes{lanes}{{}};  // x - 0 is x, also for -0")
+            for k in range(count // lanes):
+                self.line(f"{place}[{k}] = start;")
+
+    def fold_vectors(self, acc: Accumulator, name: str, count: int) -> None:
+        """Halves upon halves, in vectors that become shorter with them."""
+        kind = ctext.array_type(acc.dtype)
+        with self.block(""):
+            while count > 1:
+                lanes = min(count // 2, VECTOR_BYTES // _VECTOR_KINDS[kind])
+                if lanes < LEAST_VECTOR:
+                    lanes = 1
+                place = name if lanes == 1 else self.vectors(kind, name, lanes)
+                parts = [f"fold{lanes}_{k}" for k in range(count // lanes)]
+                held = kind if lanes == 1 else f"Lanes{lanes}"
+                self.line(f"{held} {', '.join(f'{part} = {place}[{k}]' for k, part in enumerate(parts))};")
+                while len(parts) > 1:
+                    half = len(parts) // 2
+                    for here, there in zip(parts[:half], parts[half:], strict=True):
+                        self.line(f"{here} = {self.combine(acc, here, there)};")
+                    parts = parts[:half]
+                self.line(f"{place}[0] = {parts[0]};")
+                count = lanes
 
     def fold(self, acc: Accumulator, name: str, width: int) -> None:
         here, there = f"{name}[k]", f"{name}[k + {width}]"

@@ -25,8 +25,9 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _LAUNCH = re.compile(r"\s*rt->parallel_for\(")
 _LOOP = re.compile(r"\s*(?:for \(|body\d+\(|const i64 n_)")
 _COUNTING = re.compile(
-    r"\s*(?:const i64 (?!v_)|i64 i_\w+ = at %|at /= |if \(\+\+i_|i64 row = 0|part_end = |if \(\w+ < "
-    r"|__builtin_memcpy\(|__builtin_prefetch\(|dcv_stream_copy\(|dc_widen_f16\(|dc_narrow_f16\()"
+    r"\s*(?:const i64 (?!v_)|const auto\* const next = |i64 i_\w+ = at %|at /= |if \(\+\+i_|i64 row = 0"
+    r"|part_end = |if \(\w+ < |__builtin_memcpy\(|__builtin_prefetch\(|dcv_stream_copy\("
+    r"|dc_widen_f16\(|dc_narrow_f16\()"
 )
 _DECLARATION = re.compile(r"\s*(?:[\w()]+ )+\w+\[\d+\];")
 _POSITION = re.compile(r"\bm_\w+\[[^][]*\]")

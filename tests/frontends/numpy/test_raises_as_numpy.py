@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -63,6 +64,14 @@ CALLS = [
         for f in (np.average, np.nanstd, np.nanvar, np.nanmean)
         for k in (None, 0, 1)
     ),
+    *(lambda x, a, n=n: np.unstack(n(x))[1] for n in (np.asarray, np.ndarray.tolist, np.ndarray.sum)),
+    *(lambda x, a, f=f: f(x[1]) for f in (np.fft.fftn, np.fft.ifft2, np.fft.fft, np.isreal, np.iscomplex)),
+    *(lambda x, a, f=f: f(2.5) for f in (np.fft.fftn, np.isreal, np.iscomplex)),
+    *(lambda x, a, f=f: f(float(x[1])) for f in (np.isreal, np.iscomplex)),
+    lambda x, a: np.cov(a[:0], dtype="f4"),
+    lambda x, a: np.corrcoef(a, dtype=int),
+    lambda x, a: np.linalg.cross(x, x + 1, axis=None),
+    lambda x, a: np.linalg.outer(x[1], x),
     *(lambda x, a, f=f: f(2.5) for f in (np.squeeze, np.transpose, np.real, np.imag)),
     *(lambda x, a, f=f: f(float(x[1])) for f in (np.squeeze, np.transpose, np.real, np.imag)),
     *(lambda x, a, f=f: f(bool(x[1] > 0)) for f in (np.squeeze, np.real, np.imag)),
@@ -77,7 +86,38 @@ OF_ONE_NUMBER = (
 CALLS += [
     lambda x, a, f=f, k=axis: f(x[1:2].reshape(()), axis=k) for f in OF_ONE_NUMBER for axis in (0, -1, 1)
 ]
+BOOLEANS = (np.pad, np.resize, np.partition, np.argpartition, np.broadcast_to, np.reshape, np.sum, np.cumsum)
+BOOLEANS += (np.argmax, np.mean, np.fft.fft, np.tile, np.diff, np.tril, np.split, np.flip, np.delete)
+CALLS += [lambda x, a, f=f: f(a, True) for f in BOOLEANS]
+CALLS += [
+    lambda x, a, f=f, q=q, t=t: f(x.astype(t), q)
+    for f in (np.quantile, np.percentile)
+    for q in (True, 0, [0, 1], np.float32(0.3), 0.3)
+    for t in ("i4", "f4", "f8")
+]
+CALLS += [lambda x, a: np.concatenate([a, a], True), lambda x, a: np.ones((True, 2)), lambda x, a: a[True]]
 ORDERS = [
+    lambda x, a: np.unwrap(np.broadcast_to(x, (2, 3))),
+    lambda x, a: np.unwrap(np.ones((2, 3, 4)).transpose(2, 0, 1), axis=1),
+    *(
+        lambda x, a, f=f: f(np.broadcast_to(x, (2, 3)), axis=0)
+        for f in (np.gradient, np.nancumsum, np.nansum)
+    ),
+    lambda x, a: np.nan_to_num(np.broadcast_to(x, (2, 3))),
+    lambda x, a: np.cross(np.ones((2, 3, 4)).transpose(2, 0, 1), x),
+    *(lambda x, a, f=f: f(np.ones((2, 3, 4)).transpose(2, 0, 1)) for f in (copy.copy, np.round, np.ravel)),
+    *(lambda x, a, f=f: f(np.ones((2, 3, 4)).transpose(2, 0, 1), 2) for f in (np.dot, np.inner, np.round)),
+    *(lambda x, a, f=f: f(np.broadcast_to(x, (2, 3)), order="K") for f in (np.ravel, np.ndarray.flatten)),
+    lambda x, a: x[1].dot(2),
+    lambda x, a: np.imag(np.ones((2, 3, 4)).transpose(2, 0, 1)),
+    lambda x, a: np.imag(a.T),
+    lambda x, a: np.isreal(np.ones((2, 3, 4)).transpose(2, 0, 1)),
+    *(lambda x, a, f=f: f(x[1], a.T) for f in (np.dot, np.inner, np.multiply)),
+    *(lambda x, a, f=f: f(a.T, x[1]) for f in (np.dot, np.inner, np.multiply)),
+    lambda x, a: np.kron(x[:2], a.T),
+    lambda x, a: np.kron(a.T, x[::-1]),
+    lambda x, a: np.kron(a, x),
+    lambda x, a: np.linalg.qr(np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1))[1],
     lambda x, a: np.linspace(a.T, a.T + 1, 4),
     lambda x, a: np.linspace(a.T, x, 4),
     lambda x, a: np.linspace(a.T, a.T, 4),
