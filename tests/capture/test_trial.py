@@ -374,3 +374,13 @@ def test_calls_of_routines_alone_are_compared(function, tried):
     (record,) = compiled.config.records.entries
     code = compiled.__wrapped__.__code__
     assert (trial_of(compiled.config, code, False, record.graph.nodes) is not None) == tried
+
+
+@pytest.mark.parametrize(("size", "tried"), [(10, True), (300, False)])
+def test_calls_of_torch_on_small_tensors_are_tried(size, tried):
+    torch = pytest.importorskip("torch")
+    compiled = dyncomp.compile(lambda x: torch.sort(x)[0] + 1)
+    compiled(torch.rand(size, size))
+    (record,) = compiled.config.records.entries
+    code = compiled.__wrapped__.__code__
+    assert (trial_of(compiled.config, code, False, record.graph.nodes) is not None) == tried

@@ -5,8 +5,8 @@ small (objects that hold numbers, loops with a short step) that can take longer 
 is not known beforehand, so early calls, after the first few, are made both ways in turn (``csrc/trial.c``).
 The same is done with early iterations of a loop whose body has only small arrays and numbers: where these are
 quicker in plain Python, the loop goes on so, and is captured anew to run as it is from the next call on.
-So is a function that is captured whole and only calls the library's own routines. What else is captured
-whole, has work on a GPU, or must not break is not compared.
+So is a function that is captured whole and only calls the library's own routines, or calls torch's on small
+arrays. What else is captured whole, has work on a GPU, or must not break is not compared.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .recompile import location
 
 _SMALL = 1024  # elements of an array
 _SMALL_IN_ALL = 1 << 16
+_LITTLE = 1 << 13  # elements of an array that an operation passes over within a few microseconds
 
 
 class Trial:
@@ -70,7 +71,7 @@ def trial_of(
         return None
     if config.is_loop_body(code):
         return BodyTrial(config, code) if _is_small(nodes, config.table) else None
-    is_tried = broken or _only_calls(nodes, config.table)
+    is_tried = broken or _only_calls(nodes, config.table) or _calls_on_little(nodes, config.table)
     return Trial(config, code) if is_tried and config.function_of(code) is code else None
 
 
@@ -84,6 +85,12 @@ def _only_calls(nodes: Iterable[Node], table: OpTable) -> bool:
         elif row is None or any(_size(var) > 1 for var in node.outputs):
             return False
     return found
+
+
+def _calls_on_little(nodes: Iterable[Node], table: OpTable) -> bool:
+    """Whether torch's routines are called, which takes as long as some operations on arrays so small."""
+    calls = any(node.op == "routine_call" for node in nodes)
+    return calls and largest_size(nodes, table) <= _LITTLE
 
 
 def _is_small(nodes: Iterable[Node], table: OpTable) -> bool:
