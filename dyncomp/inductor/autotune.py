@@ -26,6 +26,7 @@ from ..graph.ir import Graph
 from ..runtime import num_threads
 from .choices import Choices, Tuning, key_of, machine_name
 from .forms import DEFAULT, Form, Made, joins_of
+from .launch import PyCallStep
 from .made_up import copied
 from .progress import Progress
 from .sites import Compile, Sites, tuned_sites
@@ -158,7 +159,7 @@ class Tuner:
         if other is None or other.is_same(made) or time.perf_counter() >= self.end:
             return best, made
         try:
-            times = in_turn(made.call, other.call, arguments, FORM_SHARE * self.tuning.seconds)
+            times = _in_turn(made, other, arguments, FORM_SHARE * self.tuning.seconds)
         except Exception as error:
             log.info("%s: the form %s is not measured: %s", self.graph.name, name, error)
             return best, made
@@ -168,7 +169,7 @@ class Tuner:
 
     def _beats(self, made: Made, default: Made, arguments: list[Any]) -> bool:
         """Whether a form is clearly faster than the default one when both are timed once more."""
-        usual, mine = in_turn(default.call, made.call, arguments, FORM_SHARE * self.tuning.seconds)
+        usual, mine = _in_turn(default, made, arguments, FORM_SHARE * self.tuning.seconds)
         return is_faster(mine, usual)
 
     def _made(self, form: Form) -> Made | None:
@@ -180,6 +181,18 @@ class Tuner:
 
     def _ms(self, name: str) -> float:
         return self.best_ms.get(name, float("inf"))
+
+
+def _in_turn(
+    first: Made, second: Made, arguments: list[Any], seconds: float
+) -> tuple[list[float], list[float]]:
+    alone = not any(_calls_library(made) for made in (first, second))
+    return in_turn(first.call, second.call, arguments, seconds, alone=alone)
+
+
+def _calls_library(made: Made) -> bool:
+    """Whether threads other than those of the runtime may do some of the work."""
+    return bool(made.form.library) or any(isinstance(step, PyCallStep) for step in made.planned.plan.steps)
 
 
 def _arguments(graph: Graph, examples: Sequence[Any], owner: Any) -> list[Any] | None:

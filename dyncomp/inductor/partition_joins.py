@@ -31,6 +31,9 @@ MOST_PARTS = 4
 # Rows of fewer elements are short; of expensive functions one part in so many may be in such.
 SHORT_ROW = 32
 MOST_SHORT = 16
+# Borders of expensive functions cost more than memory where there is no more than that inside of them.
+FEW_BOXES = 2
+SMALL_POINTS = 16384
 # Sums of up to so many floats are in the order of the elements (``unroll.is_in_order``).
 _IN_ORDER = 4096
 
@@ -349,7 +352,7 @@ class Joins:
         where they are read."""
         if group.members[0].out.name in self.written:
             return True
-        if _is_narrow(group) and any(node.op in EXPENSIVE for node in group.members):
+        if any(node.op in EXPENSIVE for node in group.members) and (_is_narrow(group) or _is_small(group)):
             return False
         operands = {v.name: v for node in group.members for v in node.inputs if v.name not in group.names}
         tops = [top for top in map(self._top, operands.values()) if top is not None]
@@ -374,6 +377,11 @@ def _is_narrow(group: Group) -> bool:
     edges = [0, *map(hint, group.cuts[-1]), size] if group.shape else [0, 1]
     short = sum(b - a for a, b in itertools.pairwise(edges) if b - a < SHORT_ROW)
     return len(edges) > 2 and short * MOST_SHORT > size
+
+
+def _is_small(group: Group) -> bool:
+    """Whether a group has borders, and little inside."""
+    return group.boxes > FEW_BOXES and hint(product(group.shape)) < SMALL_POINTS
 
 
 def _is_read_by(readers: list[Node | None], names: set[str]) -> bool:

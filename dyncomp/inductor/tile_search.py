@@ -51,7 +51,9 @@ class TileSearch:
         return best if best == USUAL or self._beats_usual(call, best) else USUAL
 
     def _better(self, call: Callable[[Tiling], None], best: Tiling, other: Tiling) -> Tiling:
-        mine, others = in_turn(lambda: call(best), lambda: call(other), (), self.pair_seconds, TILING_ROUNDS)
+        mine, others = in_turn(
+            lambda: call(best), lambda: call(other), (), self.pair_seconds, TILING_ROUNDS, True
+        )
         for tiling, found in ((best, mine), (other, others)):
             text = tiling.describe()
             self.seconds[text] = min(self.seconds.get(text, float("inf")), *found)
@@ -60,7 +62,7 @@ class TileSearch:
     def _beats_usual(self, call: Callable[[Tiling], None], best: Tiling) -> bool:
         """Whether it is clearly faster when both are timed once more, for longer."""
         seconds, rounds = 4 * self.pair_seconds, 2 * TILING_ROUNDS
-        usual, mine = in_turn(lambda: call(USUAL), lambda: call(best), (), seconds, rounds)
+        usual, mine = in_turn(lambda: call(USUAL), lambda: call(best), (), seconds, rounds, True)
         return is_faster(mine, usual)
 
     def _product(self) -> CallBlas | None:

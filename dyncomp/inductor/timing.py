@@ -1,5 +1,5 @@
-"""Two ways to do the same, timed in turn, so that what else the machine does meets both. With one thread the
-time of its processor counts: other work on a busy machine changes that less."""
+"""Two ways to do the same, timed in turn, so that what else the machine does meets both. Where one thread
+does all of the work the time of its processor counts: other work on a busy machine changes that less."""
 
 from __future__ import annotations
 
@@ -24,19 +24,22 @@ def in_turn(
     arguments: Sequence[Any],
     seconds: float,
     least_rounds: int = LEAST_ROUNDS,
+    alone: bool = False,
 ) -> tuple[list[float], list[float]]:
-    """Seconds of a call of both, round by round, for about so many ``seconds`` (but some rounds at least)."""
+    """Seconds of a call of both, round by round, for about so many ``seconds`` (but some rounds at least).
+    ``alone``: no library, which may have threads of its own, takes part."""
+    clock = time.thread_time if alone and num_threads() == 1 else time.perf_counter
     end = time.perf_counter() + seconds
     count = 1
     for call in (first, second):
         call(*arguments)
-        count = max(count, int(ROUND_SECONDS / max(_seconds(call, arguments, 1), 1e-7)))
+        count = max(count, int(ROUND_SECONDS / max(_seconds(call, arguments, 1, clock), 1e-7)))
     times: tuple[list[float], list[float]] = ([], [])
     for done in range(ROUNDS):
         if done >= least_rounds and time.perf_counter() >= end:
             break
         for call, found in zip((first, second), times):
-            found.append(_seconds(call, arguments, count))
+            found.append(_seconds(call, arguments, count, clock))
     return times
 
 
@@ -46,8 +49,9 @@ def is_faster(these: Sequence[float], those: Sequence[float]) -> bool:
     return ratio < CLEARLY and min(these) < CLEARLY * min(those)
 
 
-def _seconds(call: Callable[..., Any], arguments: Sequence[Any], count: int) -> float:
-    clock = time.thread_time if num_threads() == 1 else time.perf_counter
+def _seconds(
+    call: Callable[..., Any], arguments: Sequence[Any], count: int, clock: Callable[[], float]
+) -> float:
     start = clock()
     for _ in range(count):
         call(*arguments)

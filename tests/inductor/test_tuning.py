@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds allowed for each pair of forms; the second one is always found to take half of the time."""
     allowed: list[float] = []
 
-    def measure(first: Any, second: Any, arguments: Any, seconds: float) -> Any:
+    def measure(first: Any, second: Any, arguments: Any, seconds: float, **how: Any) -> Any:
         first(*arguments)
         second(*arguments)
         allowed.append(seconds)
@@ -82,7 +83,7 @@ def test_no_time_is_left(measured: list[float], tmp_path: Path) -> None:
 def test_noise_changes_nothing(
     measured: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(autotune, "in_turn", lambda *given: ([1.0, 1.0, 1.0], [0.98, 0.9, 0.99]))
+    monkeypatch.setattr(autotune, "in_turn", lambda *given, **how: ([1.0, 1.0, 1.0], [0.98, 0.9, 0.99]))
     tuned()
     assert choices(tmp_path)[0]["best"] == "default"
 
@@ -91,7 +92,7 @@ def test_what_is_slower_the_second_time_is_not_taken(
     measured: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     answers = iter([([1.0], [0.5]), ([0.5], [0.5])])  # on one thread it is the same code
-    monkeypatch.setattr(autotune, "in_turn", lambda *given: next(answers))
+    monkeypatch.setattr(autotune, "in_turn", lambda *given, **how: next(answers))
     tuned()
     assert choices(tmp_path)[0]["best"] == "default"
 
@@ -302,6 +303,17 @@ def test_stages_are_tuned(measured: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     np.testing.assert_array_equal(compiled(X), positive(X))
     assert len(tuned_graphs) == 2
     np.testing.assert_array_equal(compiled(X[:50]), positive(X[:50]))
+
+
+@pytest.mark.parametrize("alone, threads", [(True, 1), (False, 1), (True, 2)])
+def test_whose_time_counts(alone: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "num_threads", lambda: threads)
+
+    def wait() -> None:
+        time.sleep(0.002)
+
+    found, _ = timing.in_turn(wait, wait, (), 0.0, alone=alone)
+    assert (min(found) < 0.001) == (alone and threads == 1)
 
 
 def test_rounds_in_turn() -> None:

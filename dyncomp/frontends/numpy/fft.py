@@ -12,6 +12,7 @@ from ..base import ArrayRef, TraceContext
 from .operands import array_of, as_ref, convert, emit, integer, normalize_axes, normalize_axis
 from .rules import RuleTable
 from .ufunc_methods import deliver, single_out
+from .views import in_memory_as
 
 TABLE = RuleTable()
 
@@ -30,7 +31,8 @@ def transform(tx: TraceContext, op: str, a: Any, n: Any, axis: Any, norm: Any) -
         raise Unsupported(f"Invalid norm value {norm!r}")
     if not x.ndim:
         raise Unsupported("a Fourier transform of a scalar")
-    var = x.var if x.dtype.is_inexact else convert(tx, x.var, dtypes.float64)
+    var = in_memory_as(tx, x.var, x.var) if op == "hfft" else x.var  # NumPy conjugates it first, by a ufunc
+    var = var if x.dtype.is_inexact else convert(tx, var, dtypes.float64)
     if op in _COMPLEX_INPUT and not var.dtype.is_complex:
         wide = dtypes.complex64 if var.dtype == dtypes.float32 else dtypes.complex128
         var = convert(tx, var, wide)

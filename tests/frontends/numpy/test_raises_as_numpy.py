@@ -103,6 +103,7 @@ ORDERS = [
         lambda x, a, f=f: f(np.broadcast_to(x, (2, 3)), axis=0)
         for f in (np.gradient, np.nancumsum, np.nansum)
     ),
+    *(lambda x, a, f=f: f(np.broadcast_to(x, (2, 3))) for f in (np.fft.hfft, np.fft.ihfft, np.fft.fft)),
     lambda x, a: np.nan_to_num(np.broadcast_to(x, (2, 3))),
     lambda x, a: np.cross(np.ones((2, 3, 4)).transpose(2, 0, 1), x),
     *(lambda x, a, f=f: f(np.ones((2, 3, 4)).transpose(2, 0, 1)) for f in (copy.copy, np.round, np.ravel)),
