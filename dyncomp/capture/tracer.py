@@ -226,13 +226,12 @@ class Tracer:
 
     def array_value(self, ref: ArrayRef) -> ArrayValue:
         """The value of a graph reference; one object per reference, so that identity is kept."""
-        known = self.by_ref.get(ref)
-        if known is None:
-            known = ArrayValue(ref, self.frontend(ref).pytype(ref))
-            self.by_ref[ref] = known
-            is_view = ref.part is not None or ref.var.name in self.builder.seen_as_views
-            if is_view and self.frames:
-                self.part_origins[ref.var.name] = (self.frames[-1].raw_code, self.frames[-1].current)
+        if ref in self.by_ref:
+            return self.by_ref[ref]
+        known = self.by_ref[ref] = ArrayValue(ref, self.frontend(ref).pytype(ref))
+        is_view = ref.part is not None or ref.var.name in self.builder.seen_as_views
+        if is_view and self.frames:
+            self.part_origins[ref.var.name] = (self.frames[-1].raw_code, self.frames[-1].current)
         return known
 
     def refuse_view_of_part(self, ref: ArrayRef) -> None:
