@@ -195,6 +195,7 @@ def _quantiles(
     ordered = _ordered(tx, x, axes)
     computed = promote.from_np(np.result_type(x.dtype.numpy, fractions.dtype))
     found = [_quantile_at(tx, ordered, f, fractions.dtype.type, computed) for f in fractions.ravel()]
+    found = [emit(tx, "contiguous", var) for var in found]  # NumPy takes them from a copy in C order
     if given(keepdims) and keepdims:
         found = [keep_dims(tx, var, x.shape, axes) for var in found]
     if fractions.ndim == 0:
