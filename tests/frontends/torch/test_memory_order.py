@@ -19,7 +19,7 @@ def made_like(x, y):
         torch.zeros_like(x),
         torch.ones_like(x, dtype=torch.int32),
         torch.full_like(x, 3.0),
-        torch.empty_like(x) * 0,
+        torch.empty_like(x).fill_(2),
         x.to(torch.float32),
         x.to(torch.float64, copy=True),
         x + 1,
