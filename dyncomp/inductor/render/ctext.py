@@ -194,13 +194,15 @@ def convert(text: str, source: DType, target: DType, rounded: bool = True) -> st
         return f"dc_round_{HALVES[target.name]}({exact})" if rounded else exact
     if target.is_integer and source.is_float:
         return _float_to_integer(text, target)
+    if (source.name, target.name) == ("float64", "float32"):
+        return f"dc_rounded_f32({text})"
     return f"({register_type(target)})({text})"
 
 
 def _to_complex(text: str, source: DType, target: DType) -> str:
     if source.is_complex:
-        part = register_type(target.real)
-        return f"{register_type(target)}{{({part}){text}.re, ({part}){text}.im}}"
+        re, im = (convert(f"{text}.{part}", source.real, target.real) for part in ("re", "im"))
+        return f"{register_type(target)}{{{re}, {im}}}"
     return f"{register_type(target)}{{{convert(text, source, target.real)}, 0}}"
 
 

@@ -206,70 +206,70 @@ DC_INLINE c128 dc_pow_c128(c128 x, c128 y) {
 // @ dc_sign_c64
 DC_INLINE c64 dc_sign_c64(c64 a) {
   const c128 r = dc_sign_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_exp_c64
 DC_INLINE c64 dc_exp_c64(c64 a) {
   const c128 r = dc_exp_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_log_c64
 DC_INLINE c64 dc_log_c64(c64 a) {
   const c128 r = dc_log_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_sqrt_c64
 DC_INLINE c64 dc_sqrt_c64(c64 a) {
   const c128 r = dc_sqrt_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_sinh_c64
 DC_INLINE c64 dc_sinh_c64(c64 a) {
   const c128 r = dc_sinh_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_cosh_c64
 DC_INLINE c64 dc_cosh_c64(c64 a) {
   const c128 r = dc_cosh_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_tanh_c64
 DC_INLINE c64 dc_tanh_c64(c64 a) {
   const c128 r = dc_tanh_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_sin_c64
 DC_INLINE c64 dc_sin_c64(c64 a) {
   const c128 r = dc_sin_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_cos_c64
 DC_INLINE c64 dc_cos_c64(c64 a) {
   const c128 r = dc_cos_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_tan_c64
 DC_INLINE c64 dc_tan_c64(c64 a) {
   const c128 r = dc_tan_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_exp2_c64
 DC_INLINE c64 dc_exp2_c64(c64 a) {
   const c128 r = dc_exp2_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_log2_c64
 DC_INLINE c64 dc_log2_c64(c64 a) {
   const c128 r = dc_log2_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_log10_c64
 DC_INLINE c64 dc_log10_c64(c64 a) {
   const c128 r = dc_log10_c128({a.re, a.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_pow_c64
 DC_INLINE c64 dc_pow_c64(c64 x, c64 y) {
   const c128 r = dc_pow_c128({x.re, x.im}, {y.re, y.im});
-  return {(float)r.re, (float)r.im};
+  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }

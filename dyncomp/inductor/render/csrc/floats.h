@@ -128,6 +128,24 @@ DC_INLINE TYPE dc_apart_SUFFIX(TYPE x) {
   return x;
 #endif
 }
+// Where pairs of doubles are rounded and made doubles again, gcc 12 takes that for nothing when it joins them to
+// vectors (match.pd takes the logarithms of the numbers of lanes for precisions); the product by one stays between.
+// @ dc_rounded_f32
+DC_INLINE float dc_rounded_f32(double x) {
+#if !defined(__GNUC__) || defined(__clang__)
+  return (float)x;
+#elif defined(__FP_FAST_FMAF)
+  return __builtin_fmaf((float)x, 1.0f, -0.0f);
+#else
+  float rounded = (float)x;
+#ifdef __x86_64__
+  asm("" : "+x"(rounded));
+#else
+  asm("" : "+m"(rounded));
+#endif
+  return rounded;
+#endif
+}
 // As the processor's conversion to signed integers does it: beyond 2^63 relative to that.
 // @ dc_to_u64
 DC_INLINE u64 dc_to_u64(double x) {

@@ -139,7 +139,7 @@ DC_INLINE unsigned short dc_store_result_bf16(float x) {
 // A double as a float rounded to odd: rounding that once more to a half type rounds only once.
 // @ dc_round_to_odd
 DC_INLINE float dc_round_to_odd(double x) {
-  const float nearest = (float)x;
+  const float nearest = dc_rounded_f32(x);
   const unsigned int u = dc_bits_f32(nearest);
   const bool away = __builtin_fabs((double)nearest) > __builtin_fabs(x);
   const unsigned int odd = (away ? u - 1u : u) | 1u;
