@@ -130,6 +130,23 @@ def test_characters_as_keys(text):
     check(letters, range(len(text)), {"a": 3, "b": 2**40}, text)
 
 
+def vowels(n, seen, text):
+    count = 0
+    for i in range(n):
+        if text[i] in seen:
+            count += 1
+    return count
+
+
+def test_characters_in_a_set():
+    """Sets are no namespaces: runs that a plan enters looked names up in them."""
+    compiled = dyncomp.compile(vowels)
+    text = "abracadabra" * 3000
+    for seen in ({"a", "b"}, {"a", "e", "i"}, {"a"}, set("xyz"), {"b"}):
+        for _ in range(2):
+            assert compiled(len(text), seen, text) == vowels(len(text), seen, text)
+
+
 def test_lists_in_a_dict():
     check(graph, range(3), {k: [k, k + 1] for k in range(3)}, 0, left=False)
     check(graph, range(4), {k: [k, k + 1] for k in range(3)}, 0, left=True)

@@ -309,7 +309,8 @@ is_namespace(PyObject *dict)
         names[1] = PyUnicode_InternFromString("__builtins__");
     }
     for (int k = 0; k < 2; k++) {
-        if (names[k] == NULL || !names_are_plain(dict) || PyDict_GetItemWithError(dict, names[k]) != NULL) {
+        if (names[k] == NULL || !names_are_plain(dict) || PyDict_GetItemWithError(dict, names[k]) != NULL
+            || PyErr_Occurred()) {
             PyErr_Clear();
             return true;
         }

@@ -95,7 +95,7 @@ def _input(place: int, kind: Kind, on_stack: bool) -> Input | None:
     if kind.family == "dict" and detail.default is not None:
         return None
     if kind.family in _CONTAINERS:
-        has_names = detail[0] == CHAR  # the program's names are in such dicts, too
+        has_names = kind.family == "dict" and detail[0] == CHAR  # the program's names are in such dicts, too
         return place, "h", _CONTAINERS[kind.family], int(detail[0] is None), int(has_names), 0, 0
     if kind.family == "list" and not detail.depth:
         return place, "l", _levels(kind), 0, 0, 0, 0

@@ -40,6 +40,8 @@ def transform(tx: TraceContext, op: str, a: Any, n: Any, axis: Any, norm: Any) -
     length: Dim | None = None if n is None else integer(n, "a number of points")
     if length is not None and not length > 0:
         raise Unsupported(f"Invalid number of FFT data points ({length}) specified.")
+    if length is None and not x.shape[along] > (1 if op in _COMPLEX_INPUT else 0):
+        raise Unsupported("a Fourier transform of no data points")
     return array_of(emit(tx, op, var, n=length, axis=along, norm=norm))
 
 
@@ -104,6 +106,8 @@ def _shift_rule(forward: bool) -> Any:
     def rule(tx: TraceContext, x: Any, axes: Any = None) -> ArrayRef:
         ref = as_ref(tx, x)
         places = normalize_axes(axes, ref.ndim)
+        if not places:
+            raise Unsupported("not enough values to unpack")  # NumPy's roll says so of no axes at all
         halves = [ref.shape[i] // 2 for i in places]
         shifts = tuple(halves if forward else [-half for half in halves])
         return array_of(emit(tx, "roll", ref.var, shifts=shifts, axes=tuple(places)))

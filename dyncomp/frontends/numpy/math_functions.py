@@ -362,7 +362,7 @@ def select(tx: TraceContext, condlist: Any, choicelist: Any, default: Any = 0) -
     for condition, choice in zip(conditions[::-1], refs[-2::-1]):
         test = broadcast_to(tx, condition.var, shape)
         result = emit(tx, "where", test, broadcast_to(tx, choice, shape), result)
-    return value_of(emit(tx, "contiguous", result))
+    return array_of(emit(tx, "contiguous", result))
 
 
 @TABLE.function("choose")

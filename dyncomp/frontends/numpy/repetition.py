@@ -111,7 +111,7 @@ def pad(tx: TraceContext, array: Any, pad_width: Any, mode: Any = "constant", **
     """``np.pad`` for modes ``constant edge reflect symmetric wrap`` (and ``empty``)."""
     x = as_ref(tx, array)
     widths = _pad_widths(pad_width, x.ndim)
-    if mode in ("constant", "empty"):
+    if mode == "constant" or (mode == "empty" and not kwargs):
         return array_of(_pad_constant(tx, x.var, widths, kwargs))
     if mode not in ("edge", "reflect", "symmetric", "wrap") or kwargs:
         raise Unsupported(f"numpy.pad with mode={mode!r} and {sorted(kwargs)}")
@@ -203,7 +203,7 @@ def _pad_widths(pad_width: Any, ndim: int) -> tuple[tuple[Dim, Dim], ...]:
         raise Unsupported("numpy.pad with a dict of widths")
     if not isinstance(pad_width, (tuple, list, np.ndarray)):
         width = integer(pad_width, "a width")
-        return ((width, width),) * ndim
+        return _not_negative([(width, width)]) * ndim
     rows = list(pad_width)
     nested = [isinstance(row, (tuple, list, np.ndarray)) for row in rows]
     lengths = {len(row) for row in rows} if all(nested) else {len(rows)}
@@ -212,11 +212,18 @@ def _pad_widths(pad_width: Any, ndim: int) -> tuple[tuple[Dim, Dim], ...]:
     if not nested[0]:
         before = integer(rows[0], "a width")
         after = integer(rows[-1], "a width")
-        return ((before, after),) * ndim
-    pairs = [(integer(r[0], "a width"), integer(r[-1], "a width")) for r in rows]
+        return _not_negative([(before, after)]) * ndim
+    pairs = _not_negative([(integer(r[0], "a width"), integer(r[-1], "a width")) for r in rows])
     pairs = pairs * ndim if len(pairs) == 1 else pairs
-    if len(pairs) != ndim or any(b < 0 or a < 0 for b, a in pairs):
+    if len(pairs) != ndim:
         raise Unsupported("widths of numpy.pad do not match the array")
+    return pairs
+
+
+def _not_negative(pairs: list[tuple[Dim, Dim]]) -> tuple[tuple[Dim, Dim], ...]:
+    """The widths themselves, which NumPy checks before it looks at the array's axes."""
+    if any(before < 0 or after < 0 for before, after in pairs):
+        raise Unsupported("index can't contain negative values")
     return tuple(pairs)
 
 

@@ -22,7 +22,7 @@ from .operands import Number, convert, need_tensor, only_defaults, tensor, to_va
 from .placement import device_named, puts
 from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
 from .rules import RuleTable
-from .shape import dense_copy, is_dense, sizes_of
+from .shape import axes_in_memory, dense_copy, sizes_of
 
 TABLE = RuleTable()
 
@@ -108,24 +108,16 @@ def _like(value: Any) -> Any:
 def full_like(
     tx: TraceContext, input: Any, fill_value: Any, *, dtype: Any = None, **keywords: Any
 ) -> ArrayRef:
-    """Keeps the memory order of dense tensors."""
+    """Keeps the order of the axes in memory, as ``clone`` does."""
     check_placement(tx, keywords)
     x = need_tensor(input)
     wanted = x.dtype if dtype is None else parse_dtype(dtype)
-    out = filled(tx, x.shape, fill_value, wanted)
-    if not is_dense(x.var):
-        return out
-    order = sorted(range(x.ndim), key=lambda a: _outermost(x, a))
-    if order == list(range(x.ndim)):
-        return out
+    order = axes_in_memory(x.var)
     made = filled(tx, tuple(x.shape[a] for a in order), fill_value, wanted)
+    if order == list(range(x.ndim)):
+        return made
     back = tuple(order.index(a) for a in range(x.ndim))
     return tensor(emit(tx, "transpose", made.var, perm=back))
-
-
-def _outermost(x: ArrayRef, axis: int) -> tuple[int, int]:
-    stride = x.strides[axis]
-    return (-int(stride) if not isinstance(stride, SymInt) else -stride.hint, axis)
 
 
 TABLE.function("zeros_like")(_like(0))
@@ -256,7 +248,7 @@ def _leaves(data: Any) -> Any:
 
 # -- conversion -------------------------------------------------------------------------------
 def cast(tx: TraceContext, x: ArrayRef, dtype: DType, copy: bool = False) -> ArrayRef:
-    """In another dtype; the tensor itself where nothing changes. Dense tensors keep their memory order."""
+    """In another dtype; the tensor itself where nothing changes. The order of the axes in memory is kept."""
     if x.dtype == dtype:
         return tensor(dense_copy(tx, x.var)) if copy else x
     return tensor(convert(tx, x.var, dtype))

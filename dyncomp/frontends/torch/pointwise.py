@@ -410,7 +410,10 @@ def keep_var(tx: TraceContext, op: str, x: Any) -> Var:
     rounding = op in ("floor", "ceil", "trunc", "rint")
     if rounding and ref.dtype.is_integer:
         op = "copy"
-    return pointwise(tx, op, ref.var)
+    out = pointwise(tx, op, ref.var)
+    if op == "sign" and ref.dtype.is_float:  # torch's sign of NaN is 0
+        return pointwise(tx, "where", pointwise(tx, "isnan", ref.var), to_var(tx, 0, ref.dtype), out)
+    return out
 
 
 KEEPING = {

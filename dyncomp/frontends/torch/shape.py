@@ -14,7 +14,17 @@ from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
 from .formats import is_channels_last
-from .operands import axis_of, contiguous, convert, in_order, integer, need_tensor, only_defaults, tensor
+from .operands import (
+    axis_of,
+    contiguous,
+    convert,
+    in_order,
+    integer,
+    iteration_order,
+    need_tensor,
+    only_defaults,
+    tensor,
+)
 from .promote import promote_types
 from .rules import RuleTable
 
@@ -490,14 +500,25 @@ TABLE.both("triu")(_triangle("triu"))
 
 @TABLE.both("clone")
 def clone(tx: TraceContext, input: Any, *, memory_format: Any = None) -> ArrayRef:
-    """Keeps the memory order of dense tensors, else C order."""
+    """Keeps the order of the axes in memory."""
     only_defaults(memory_format=memory_format)
     x = need_tensor(input)
     return tensor(dense_copy(tx, x.var))
 
 
 def dense_copy(tx: TraceContext, x: Var) -> Var:
-    return emit(tx, "copy", x) if is_dense(x) else emit(tx, "contiguous", x)
+    """A copy without holes, as ``empty_like`` lies."""
+    return in_order(tx, emit(tx, "copy", x), axes_in_memory(x))
+
+
+def axes_in_memory(x: Var) -> list[int]:
+    """The axes of ``empty_like(x)`` from outermost to innermost. Where ``x`` has holes they are ordered as
+    TensorIterator orders them (``infer_dense_strides`` of ATen/ExpandUtils.cpp)."""
+    if is_c_contiguous(x.shape, x.type.strides):
+        return list(range(x.ndim))
+    if is_dense(x):
+        return sorted(range(x.ndim), key=lambda axis: (-int(x.type.strides[axis]), axis))
+    return iteration_order(x.shape, [x.type.strides])
 
 
 def is_dense(x: Var) -> bool:

@@ -349,3 +349,9 @@ class Stage(nn.Module):
 def test_many_layers_from_a_generator():
     torch.manual_seed(0)
     whole(Stage(15).eval(), torch.randn(2, 4))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_sign_of_nan_is_zero(dtype):
+    x = torch.tensor([float("nan"), -0.0, 0.0, -2.0, float("inf")], dtype=dtype).repeat(9)
+    whole(lambda x: (x.sign(), torch.sign(x * 2)), x, backend="inductor")

@@ -1,0 +1,63 @@
+"""The order of axes in memory of what is made like a tensor with holes, permuted or broadcast axes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import dyncomp  # noqa: E402  (torch may be missing)
+
+from .harness import same  # noqa: E402
+
+
+def made_like(x, y):
+    return (
+        x.clone(),
+        torch.zeros_like(x),
+        torch.ones_like(x, dtype=torch.int32),
+        torch.full_like(x, 3.0),
+        torch.empty_like(x).fill_(2),
+        x.to(torch.float32),
+        x.to(torch.float64, copy=True),
+        x + 1,
+        x * y,
+        torch.where(x > 0, x, y),
+        x.neg().clone(),
+    )
+
+
+def _strided(choose: random.Random) -> torch.Tensor:
+    """A window of a dense tensor: sliced, permuted, with broadcast axes."""
+    x = torch.randn(
+        [choose.choice([1, 2, 3, 4, 6]) for _ in range(choose.randint(1, 4))], dtype=torch.float64
+    )
+    for _ in range(choose.randint(1, 4)):
+        axis = choose.randrange(x.ndim)
+        way = choose.random()
+        if way < 0.4:
+            x = x.permute(choose.sample(range(x.ndim), x.ndim))
+        elif way < 0.8:
+            x = x[(slice(None),) * axis + (slice(choose.choice([0, 0, 1]), None, choose.choice([1, 2])),)]
+        elif x.shape[axis] == 1:
+            x = x.expand([3 if k == axis else d for k, d in enumerate(x.shape)])
+        else:
+            x = x.unsqueeze(axis)
+    return x if x.numel() else _strided(choose)
+
+
+CASES = {
+    "columns": lambda: torch.randn(6, 10, dtype=torch.float64)[:, ::2].t(),
+    "planes": lambda: torch.randn(4, 6, 10, dtype=torch.float64)[:, :, ::2].permute(2, 0, 1),
+    **{f"random-{k}": (lambda k=k: _strided(random.Random(k))) for k in range(10)},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_made_like(name):
+    torch.manual_seed(0)
+    x = CASES[name]()
+    y = torch.randn(x.shape, dtype=torch.float64)
+    same(dyncomp.compile(made_like, fullgraph=True)(x, y), made_like(x, y), f"{tuple(x.shape)} {x.stride()}")
