@@ -22,12 +22,11 @@ from ..graph.passes.dce import eliminate_dead_code
 from ..graph.rewrite import Transformer, axis_order, match_type
 from ..prims.shape import inverse
 from ..symint import Dim
-from .partition_joins import Group, Joins
+from .partition_joins import MOST_NODES, Group, Joins
 from .partition_windows import Undecided, Window, source_window, view_of_part
 
-# A group of operations is computed in at most so many boxes, by at most so many nodes.
-MOST_BOXES = 27
-MOST_NODES = 600
+# Groups that cannot be done after all are left out one by one, at most so many.
+MOST_REFUSED = 8
 
 
 def partition_joins(graph: Graph, table: OpTable) -> Graph:
@@ -36,14 +35,15 @@ def partition_joins(graph: Graph, table: OpTable) -> Graph:
     if not graph.functional or not any(node.op == "update_slice" for node in graph.nodes):
         return graph
     declined: set[str] = set()
-    while True:
-        joins = Joins(graph, table, declined, MOST_BOXES)
+    for _ in range(MOST_REFUSED + 1):
+        joins = Joins(graph, table, declined)
         if not joins.groups:
             return graph
         try:
             return eliminate_dead_code(_Partitioner(graph, table, joins).run(), table)
         except _Declined as refused:
             declined.update(node.out.name for node in refused.group.members)
+    return graph
 
 
 class _Declined(Exception):
@@ -72,7 +72,7 @@ class _Partitioner(Transformer):
         start = len(self.builder.nodes)
         try:
             result = self._computed(node, group)
-        except (Undecided, Unsupported, ValueError) as error:
+        except (Undecided, Unsupported, ValueError, RecursionError) as error:
             raise _Declined(group) from error
         spent = self.spent.get(id(group), 0) + len(self.builder.nodes) - start
         self.spent[id(group)] = spent
@@ -158,11 +158,20 @@ class _Partitioner(Transformer):
         return self._slice(var, window)
 
     def _part_of_update(self, node: Node, window: Window, once: bool) -> Var:
-        base, source = node.inputs
+        joins = self.joins
+        while not self._is_written(node, window):
+            base = node.inputs[0]
+            once = once and joins.is_read_once(base)
+            if base.name not in joins.joined:
+                return self._part(base, window, once)
+            node = joins.made_by[base.name]
+        source = node.inputs[1]
+        return self._part(source, window.moved(node.kwargs["starts"]), once and joins.is_read_once(source))
+
+    def _is_written(self, node: Node, window: Window) -> bool:
+        """Whether an update writes a window of its result, all of it."""
         starts, sizes = node.kwargs["starts"], node.kwargs["sizes"]
-        if window.lies_in(starts, tuple(a + n for a, n in zip(starts, sizes))):
-            return self._part(source, window.moved(starts), once and self.joins.is_read_once(source))
-        return self._part(base, window, once and self.joins.is_read_once(base))
+        return window.lies_in(starts, tuple(a + n for a, n in zip(starts, sizes)))
 
     def _slice(self, var: Var, window: Window) -> Var:
         value = self.replacement[var.name]

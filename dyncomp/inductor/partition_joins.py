@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from contextlib import suppress
 
 from ..dataclass import dataclass, field
 from ..dtypes import bfloat16, float16
@@ -11,7 +12,7 @@ from ..graph.ir import Graph, Node, OpTable, Var
 from ..prims.opdef import Pointwise, Reduce, Scan, Update, View
 from ..symint import Dim, hint, product, same
 from .lower_state import EXPENSIVE
-from .partition_windows import COPIES, Cuts, Undecided, cuts_of_view, has_windows, merged
+from .partition_windows import COPIES, MOST_BOXES, Cuts, Undecided, cuts_of_view, has_windows, merged
 
 # Elementwise operations whose expression asks where an element is.
 POSITIONAL = frozenset(("tril", "triu"))
@@ -34,6 +35,20 @@ MOST_SHORT = 16
 # Borders of expensive functions cost more than memory where there is no more than that inside of them.
 FEW_BOXES = 2
 SMALL_POINTS = 16384
+# A group's members times its boxes: about the nodes that it is computed by.
+MOST_NODES = 600
+# Joins of joins of joins are looked through to this depth; those below stay in memory.
+MOST_DEPTH = 12
+# What is to be computed part by part is sought in so many rounds, each over all nodes.
+MOST_ROUNDS = 16
+# Each box is a loop to compile. More than a few of fewer elements than these on average are not worth it.
+MANY_BOXES = 4
+LEAST_POINTS = 64
+# Boxes of fewer elements than these save little of a call: of those a graph has at most so many.
+FEW_POINTS = 2048
+MOST_SMALL_BOXES = MOST_BOXES
+# ... and of all boxes.
+MOST_BOXES_OF_GRAPH = 1024
 # Sums of up to so many floats are in the order of the elements (``unroll.is_in_order``).
 _IN_ORDER = 4096
 
@@ -65,11 +80,10 @@ class Joins:
     """Looks at one graph. ``joined``: names of the updates without memory of their own; ``groups``: by the
     name of each member's value; ``declined``: names of members that are to stay as they are."""
 
-    def __init__(self, graph: Graph, table: OpTable, declined: set[str], most_boxes: int) -> None:
+    def __init__(self, graph: Graph, table: OpTable, declined: set[str]) -> None:
         self.graph = graph
         self.table = table
         self.declined = declined
-        self.most_boxes = most_boxes
         self.nodes = [node for node in graph.nodes if len(node.outputs) == 1]
         self.made_by = {node.out.name: node for node in self.nodes}
         self.readers: dict[str, list[Node | None]] = {v.name: [] for v in graph.values()}
@@ -77,7 +91,8 @@ class Joins:
         self.joined: set[str] = set()
         self.written: set[str] = set()  # joins in memory that are made of others
         self.groups: dict[str, Group] = {}
-        self._known_cuts: dict[str, Cuts] = {}
+        self.rounds = 0
+        self._known_cuts: dict[str, Cuts | None] = {}
         self._find()
 
     def _count_readers(self) -> None:
@@ -126,21 +141,47 @@ class Joins:
 
     # -- what may be done ---------------------------------------------------------------------
     def _find(self) -> None:
-        for node in self.nodes:
-            if self._is_join(node):
-                self.joined.add(node.out.name)
-        while self.joined:
+        self._find_joins()
+        while self.joined and self.rounds < MOST_ROUNDS:
+            self.rounds += 1
             self._known_cuts = {}
             self._group()
             left = {name for name in self.joined if not self._vanishes(name)}
             self.joined -= left
             self.written |= {name for name in left if name not in self.declined}
             idle = {name for name in self.written if not self._has_joins(self.made_by[name])}
-            self.written -= idle
-            self.declined |= idle
+            self._keep_in_memory(idle)
+            self._keep_in_memory(left & self.declined)
             if not left and not idle and self._all_fit():
                 return
         self.groups = {}
+
+    def _find_joins(self) -> None:
+        """The updates of chains that are not long, of whose sources none is a join of great depth."""
+        chains: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            if self._is_join(node):
+                before = chains.pop(node.inputs[0].name, [])
+                chains[node.out.name] = [*before[:MOST_BOXES], node]
+                self.joined.add(node.out.name)
+        self.joined.clear()
+        depths: dict[str, int] = {}
+        for last, chain in chains.items():
+            tops = [self._top(node.inputs[1]) for node in chain]
+            depth = max((depths[top.name] + 1 for top in tops if top is not None), default=0)
+            if len(chain) <= MOST_BOXES and depth <= MOST_DEPTH:
+                self.joined.update(node.out.name for node in chain)
+                depths[last] = depth
+
+    def _keep_in_memory(self, names: Iterable[str]) -> None:
+        """No update of the chains that end in these is to be without memory, nor made of others."""
+        for name in names:
+            self.written.discard(name)
+            self.declined.add(name)
+            node = self.made_by[name]
+            while node.op == "update_slice" and node.inputs[0].name in self.joined:
+                node = self.made_by[node.inputs[0].name]
+                self.joined.discard(node.out.name)
 
     def _is_join(self, node: Node) -> bool:
         """Whether a node writes a region of an array that is fresh, or of a join that nothing else reads."""
@@ -176,20 +217,23 @@ class Joins:
 
     def _all_fit(self) -> bool:
         """Decline groups of too many boxes, with cuts in no certain order, or that save nothing."""
-        fit = True
-        for group in {id(g): g for g in self.groups.values()}.values():
-            try:
-                group.cuts = self._cuts_of(group)
-                fits = hint(product(group.shape)) > 0 and group.boxes <= self.most_boxes and self._pays(group)
-                wrong = {n.out.name for n in group.members if not self._may_combine(n, group.cuts)}
-            except Undecided:
-                fits = False
-                wrong = set()
-            if wrong or not fits:
-                self.declined |= wrong or group.names
-                self.written -= self.declined
-                fit = False
-        return fit
+        self._find_all_cuts()
+        groups = list({id(g): g for g in self.groups.values()}.values())
+        wrong = {name for group in groups for name in self._wrong(group)}
+        if not wrong:
+            wrong = _too_many(groups)
+        self._keep_in_memory([name for name in wrong if name in self.written])
+        self.declined |= wrong
+        return not wrong
+
+    def _wrong(self, group: Group) -> set[str]:
+        """The members of a group that are to stay as they are."""
+        try:
+            group.cuts = self._cuts_of(group)
+        except Undecided:
+            return group.names
+        wrong = {n.out.name for n in group.members if not self._may_combine(n, group.cuts)}
+        return wrong if wrong or (_is_worth(group) and self._pays(group)) else group.names
 
     def _may_combine(self, node: Node, cuts: Cuts) -> bool:
         """Whether a reduction of parts is within what a reduction may round: sums of few floats are in the
@@ -326,8 +370,21 @@ class Joins:
     def cuts(self, var: Var) -> Cuts:
         """Where the parts of a value meet that is seen through joins and views."""
         if var.name not in self._known_cuts:
-            self._known_cuts[var.name] = self._find_cuts(var)
-        return self._known_cuts[var.name]
+            try:
+                self._known_cuts[var.name] = self._find_cuts(var)
+            except Undecided:
+                self._known_cuts[var.name] = None
+        known = self._known_cuts[var.name]
+        if known is None:
+            raise Undecided
+        return known
+
+    def _find_all_cuts(self) -> None:
+        """From the innermost joins on, so that none is far to seek."""
+        for node in self.nodes:
+            if node.out.name in self.joined:
+                with suppress(Undecided):
+                    self.cuts(node.out)
 
     def _find_cuts(self, var: Var) -> Cuts:
         if var.name in self.joined:
@@ -377,6 +434,27 @@ def _is_narrow(group: Group) -> bool:
     edges = [0, *map(hint, group.cuts[-1]), size] if group.shape else [0, 1]
     short = sum(b - a for a, b in itertools.pairwise(edges) if b - a < SHORT_ROW)
     return len(edges) > 2 and short * MOST_SHORT > size
+
+
+def _is_worth(group: Group) -> bool:
+    """Whether there is something to compute, by not too many loops for what it is."""
+    points = hint(product(group.shape))
+    boxes = group.boxes
+    if not 0 < boxes <= MOST_BOXES or not points:
+        return False
+    if boxes > 1 and boxes * len(group.members) > MOST_NODES:
+        return False
+    return boxes <= MANY_BOXES or points >= boxes * LEAST_POINTS
+
+
+def _too_many(groups: list[Group]) -> set[str]:
+    """The members of groups with borders that are too many for a graph: small ones, or all."""
+    borders = [group for group in groups if group.boxes > FEW_BOXES]
+    small = [group for group in borders if hint(product(group.shape)) < group.boxes * FEW_POINTS]
+    for some, most in ((small, MOST_SMALL_BOXES), (borders, MOST_BOXES_OF_GRAPH)):
+        if sum(group.boxes for group in some) > most:
+            return {name for group in some for name in group.names}
+    return set()
 
 
 def _is_small(group: Group) -> bool:

@@ -20,6 +20,9 @@ from .index import at_most
 # Copies of joins are seen through like views.
 COPIES = frozenset(("copy", "contiguous"))
 
+# A group of operations is computed in at most so many boxes.
+MOST_BOXES = 27
+
 Cuts = tuple[tuple[Dim, ...], ...]
 
 
@@ -74,11 +77,28 @@ class Window:
 
 # -- cuts -------------------------------------------------------------------------------------
 def merged(size: Dim, *lists: Iterable[Dim]) -> tuple[Dim, ...]:
-    """All cuts of an axis, in order. Raises :class:`Undecided` where the order is not certain."""
+    """All cuts of an axis, in order. Raises :class:`Undecided` where the order is not certain, or there are
+    more than boxes that a group may have."""
+    cuts = [cut for cuts in lists for cut in cuts]
+    if isinstance(size, int) and all(isinstance(cut, int) for cut in cuts):
+        return _merged_ints(size, cuts)
+    return _merged_symbols(size, cuts)
+
+
+def _merged_ints(size: int, cuts: Iterable[Any]) -> tuple[Dim, ...]:
+    found = sorted(set(cuts) - {0, size})
+    if len(found) >= MOST_BOXES or (found and not 0 < found[0] <= found[-1] < size):
+        raise Undecided
+    return tuple(found)
+
+
+def _merged_symbols(size: Dim, cuts: Iterable[Dim]) -> tuple[Dim, ...]:
     found: list[Dim] = []
-    for cut in (cut for cuts in lists for cut in cuts):
+    for cut in cuts:
         if any(same(cut, other) for other in (0, size, *found)):
             continue
+        if len(found) + 1 >= MOST_BOXES:
+            raise Undecided
         if not (at_most(0, cut) and at_most(cut, size)):
             raise Undecided
         place = len(found)

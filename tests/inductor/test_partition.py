@@ -12,6 +12,8 @@ import dyncomp
 from dyncomp import dtypes
 from dyncomp.graph.interp import as_callable
 from dyncomp.graph.ir import Graph, GraphBuilder, GraphOutput, Var, array_type, verify
+from dyncomp.inductor import partition_joins as limits
+from dyncomp.inductor import partition_windows
 from dyncomp.inductor.partition import partition_joins
 from dyncomp.options import Options
 from dyncomp.pipeline import run_passes
@@ -164,6 +166,14 @@ def _results(graph: Graph, values: list[Any]) -> list[Any]:
     return [found] if len(graph.outputs) == 1 else list(found)
 
 
+@pytest.fixture
+def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays are partitioned, too."""
+    monkeypatch.setattr(limits, "LEAST_POINTS", 0)
+    monkeypatch.setattr(limits, "FEW_POINTS", 0)
+
+
+@pytest.mark.usefixtures("unlimited")
 @pytest.mark.parametrize("seed", range(150))
 def test_random_graphs(seed: int) -> None:
     graph = Programs(seed).run(4 + seed % 10)
@@ -172,6 +182,7 @@ def test_random_graphs(seed: int) -> None:
     run_both(graph, changed)
 
 
+@pytest.mark.usefixtures("unlimited")
 def test_random_graphs_are_changed() -> None:
     changed = 0
     for seed in range(150):
@@ -180,6 +191,7 @@ def test_random_graphs_are_changed() -> None:
     assert changed > 30
 
 
+@pytest.mark.usefixtures("unlimited")
 @pytest.mark.parametrize("seed", range(150, 210))
 def test_random_kernels(seed: int) -> None:
     graph = Programs(seed).run(4 + seed % 10)
@@ -260,7 +272,7 @@ PROGRAMS = [
     (flipped_join, (tall(20, 7), tall(3, 7)), 0),
     (unlike_joins, (tall(20, 7), tall(5, 7)), 0),
     (join_and_sum, (tall(20, 7), tall(20, 7)), 0),
-    (bordered, (tall(20, 30),), 0),
+    (bordered, (tall(40, 60),), 0),
     (stacked_norm, (tall(20, 7), tall(20, 7)), 0),
 ]  # fmt: skip
 
@@ -303,3 +315,131 @@ def test_short_rows_of_expensive_functions_stay_whole(artifacts: list) -> None:
     narrow = tall(5000, 3).astype(np.float32)
     dyncomp.compile(lambda x, y: np.exp(np.concatenate([x, y], 1)))(narrow, narrow)
     assert artifacts[-1].temp_bytes == 2 * narrow.nbytes
+
+
+# -- limits -----------------------------------------------------------------------------------
+class Sketch:
+    """A graph of float64 arrays that is written by hand."""
+
+    def __init__(self) -> None:
+        self.builder = GraphBuilder(TABLE)
+
+    def input(self, *shape: int) -> Var:
+        return self.builder.add_input(array_type(dtypes.float64, shape))
+
+    def emit(self, op: str, *inputs: Var, **params: Any) -> Var:
+        made: Var = self.builder.emit(op, *inputs, **params)
+        return made
+
+    def square(self, x: Var) -> Var:
+        return self.emit("multiply", x, x)
+
+    def part(self, x: Var, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Var:
+        return self.emit("strided_slice", x, starts=starts, sizes=sizes, steps=(1,) * x.ndim)
+
+    def finish(self, *outputs: Var) -> Graph:
+        graph = self.builder.finish(tuple(GraphOutput(self.emit("copy", v)) for v in outputs))
+        return run_passes(graph, TABLE, OPTIONS)
+
+
+def of_many_parts(count: int) -> Graph:
+    """The squares of a join of so many rows."""
+    sketch = Sketch()
+    rows = [sketch.input(1, 400) for _ in range(count)]
+    return sketch.finish(sketch.square(sketch.emit("concatenate", *rows, axis=0)))
+
+
+def of_deep_joins(count: int) -> Graph:
+    """A roll of a roll of a roll..., with an operation on all of them."""
+    sketch = Sketch()
+    x = sketch.input(3, 400)
+    for _ in range(count):
+        x = sketch.emit("roll", x, shifts=(1,), axes=(0,))
+        ends = sketch.part(x, (1, 0), (2, 400)), sketch.part(x, (0, 0), (1, 400))
+        x = sketch.emit("concatenate", *ends, axis=0)
+    return sketch.finish(sketch.square(x))
+
+
+def of_padded_steps(count: int, rows: int = 20, columns: int = 20) -> Graph:
+    """So many steps, each of padded neighbours of the one before."""
+    sketch = Sketch()
+    x = sketch.input(rows, columns)
+    for _ in range(count):
+        padded = sketch.emit("pad", x, widths=((1, 1), (1, 1)), value=1)
+        above = sketch.part(padded, (0, 1), (rows, columns))
+        below = sketch.part(padded, (2, 1), (rows, columns))
+        left = sketch.part(padded, (1, 0), (rows, columns))
+        x = sketch.emit("maximum", sketch.emit("add", above, below), left)
+    return sketch.finish(x)
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of cuts that were put in order, and of looks at nodes."""
+    done = [0]
+    merged, top = limits.merged, limits.Joins._top
+
+    def counted(size: Any, *lists: Any) -> Any:
+        offered = [tuple(cuts) for cuts in lists]
+        done[0] += 1 + sum(map(len, offered))
+        return merged(size, *offered)
+
+    def seen(self: Any, var: Var) -> Any:
+        done[0] += 1
+        return top(self, var)
+
+    monkeypatch.setattr(limits, "merged", counted)
+    monkeypatch.setattr(limits.Joins, "_top", seen)
+    return done
+
+
+def test_joins_of_many_parts_stay_whole() -> None:
+    most = partition_windows.MOST_BOXES
+    few, many = of_many_parts(most), of_many_parts(most + 1)
+    assert partition_joins(few, TABLE) is not few
+    assert partition_joins(many, TABLE) is many
+
+
+@pytest.mark.parametrize("make", [of_many_parts, of_deep_joins, of_padded_steps])
+def test_work_is_linear(make: Callable[[int], Graph], work: list[int]) -> None:
+    small, large = make(50), make(200)
+    found = []
+    for graph in (small, large):
+        work[0] = 0
+        verify(partition_joins(graph, TABLE), TABLE)
+        found.append(work[0] / len(graph.nodes))
+    assert found[1] < 1.5 * found[0] + 5
+
+
+def test_deep_joins_have_values_of_numpy() -> None:
+    graph = of_deep_joins(40)
+    run_both(graph, partition_joins(graph, TABLE))
+
+
+def test_more_cuts_than_boxes_are_not_merged() -> None:
+    most = partition_windows.MOST_BOXES
+    assert partition_windows.merged(100, range(most), [3, 0, 100]) == tuple(range(1, most))
+    with pytest.raises(partition_windows.Undecided):
+        partition_windows.merged(100, range(most), [most])
+    with pytest.raises(partition_windows.Undecided):
+        partition_windows.merged(5, [6])
+
+
+def boxes_made(graph: Graph) -> int:
+    """How many more results of the operation are computed than before."""
+    changed = partition_joins(graph, TABLE)
+    return sum(n.op == "maximum" for n in changed.nodes) - sum(n.op == "maximum" for n in graph.nodes)
+
+
+@pytest.mark.parametrize(
+    ("steps", "rows", "columns", "is_done"),
+    [
+        (1, 10, 10, False),
+        (1, 60, 80, True),
+        (20, 60, 80, False),
+        (20, 300, 400, True),
+        (400, 300, 400, False),
+    ],
+)
+def test_small_arrays_of_many_boxes_stay_whole(steps: int, rows: int, columns: int, is_done: bool) -> None:
+    assert (boxes_made(of_padded_steps(steps, rows, columns)) > 0) == is_done

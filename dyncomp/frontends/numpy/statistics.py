@@ -38,6 +38,10 @@ from .views import reshape_var, slice_axis, transpose_var
 
 TABLE = RuleTable()
 
+# Whether NumPy keeps a Python number that says which quantile in double precision also for an array of single
+# precision: newer releases do (and round the weight), older ones round the number itself.
+_KEEPS_DOUBLE: bool = np.quantile(np.array([0] * 2 + [1] * 10, np.float32), 0.1) == np.float32(0.1)
+
 
 def gathered_last(tx: TraceContext, x: Var, axes: tuple[int, ...]) -> Var:
     """The axes joined into one, the last; NumPy's way of reducing over several at once."""
@@ -132,10 +136,11 @@ def _quantile_of_symbolic(tx: TraceContext, ordered: Var, fraction: Any, compute
     low = Traced(tx, value_of(convert(tx, below.var, dtypes.int64)))
     high = (low + 1).call(np.minimum, size - 1)
     gamma = (place - below).then(_spread, ordered.shape[:-1])
+    weight, rest = _as(tx, computed, gamma, 1 - gamma)
     first, last = (_gathered(tx, ordered, index.var) for index in (low, high))
     first, last, difference = _as(tx, computed, first, last, last - first)
-    near = first + difference * gamma
-    far = last - difference * (1 - gamma)
+    near = first + difference * weight
+    far = last - difference * rest
     chosen = emit(tx, "where", (gamma < 0.5).var, near.var, far.var)
     return _nan_where_missing(tx, ordered, Traced(tx, value_of(chosen)))
 
@@ -159,10 +164,10 @@ def _are_plain(x: ArrayRef, q: Any, scale: float) -> bool:
 
 def _fractions(x: ArrayRef, q: Any, scale: float) -> np.ndarray[Any, Any]:
     """Positions in 0..1, in the precision in which NumPy computes them."""
-    kind = x.dtype.numpy.type
+    kind = x.dtype.numpy.type if x.dtype.is_float and not _KEEPS_DOUBLE else np.float64
     if scale != 1:
-        fractions = np.asarray(np.true_divide(q, kind(scale) if x.dtype.is_float else scale))
-    elif type(q) in (int, float) and x.dtype.is_float:
+        fractions = np.asarray(np.true_divide(q, kind(scale)))
+    elif type(q) in (int, float):
         fractions = np.asarray(q, dtype=kind)
     else:
         fractions = np.asarray(q)
@@ -193,7 +198,8 @@ def _quantiles(
     tx.assume("numpy-errstate")
     axes = normalize_axes(axis, x.ndim)
     ordered = _ordered(tx, x, axes)
-    computed = promote.from_np(np.result_type(x.dtype.numpy, fractions.dtype))
+    weak = type(q) in (int, float) and x.dtype.is_float
+    computed = x.dtype if weak else promote.from_np(np.result_type(x.dtype.numpy, fractions.dtype))
     found = [_quantile_at(tx, ordered, f, fractions.dtype.type, computed) for f in fractions.ravel()]
     found = [emit(tx, "contiguous", var) for var in found]  # NumPy takes them from a copy in C order
     if given(keepdims) and keepdims:

@@ -145,6 +145,11 @@ CALLS += [lambda x, a, c=c: np.select([c], [2], a[0]) for c in (True, np.False_)
 CALLS += [lambda x, a, c=c: np.select([c], [2]) for c in (True, np.False_)]
 FOURIER = (np.fft.fft, np.fft.rfft, np.fft.ihfft, np.fft.hfft, np.fft.irfft, np.fft.irfft2, np.fft.irfftn)
 CALLS += [lambda x, a, f=f, size=size: f(a[:, :size]) for f in FOURIER for size in (0, 1, 2)]
+CALLS += [
+    lambda x, a, q=q, n=n: np.quantile((np.arange(n) ** 2 / 7).astype("f4"), q)
+    for q in (0.1, 0.17, 0.93, [0.1, 0.93], np.float64(0.17))
+    for n in (12, 13, 30)
+]
 QUANTILES = (
     *((np.percentile, q) for q in ([10, 50], [25.5], 10)),
     *((np.quantile, q) for q in ([0.1, 0.5], 0.3)),
