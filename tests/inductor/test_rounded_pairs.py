@@ -1,4 +1,4 @@
-"""Doubles rounded to floats and made doubles again in pairs: gcc 12 leaves the rounding out of short vectors."""
+"""Doubles rounded to floats and back in pairs: gcc 12 leaves the rounding out of short vectors."""
 
 from __future__ import annotations
 
