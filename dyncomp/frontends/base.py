@@ -231,6 +231,15 @@ def part_shown(builder: GraphBuilder, var: Var) -> Var | None:
 _PARTS = ("real", "imag")
 
 
+def own_number(tx: TraceContext, value: Var, element: Var) -> Var:
+    """``value``, the converted ``element`` of an array, as it is now: a copy where it is the element itself,
+    whose memory may be written before the number is read."""
+    if value is not element:
+        return value
+    copy: Var = tx.ops.copy(value)
+    return copy
+
+
 def memory_of(builder: GraphBuilder, var: Var) -> str:
     """The name of the value whose memory ``var`` is, or is a view of."""
     made = {out.name: node for node in builder.nodes for out in node.outputs}

@@ -45,7 +45,10 @@ def fortran_strides(shape: Sequence[Dim]) -> Dims:
 
 
 def strides_in_order(shape: Sequence[Dim], order: Sequence[int]) -> Dims:
-    """Dense strides of ``shape`` where ``order`` lists the axes from outermost to innermost."""
+    """Dense strides of ``shape`` where ``order`` lists the axes from outermost to innermost; C order without
+    elements (NumPy's strides are all 0 then, which asks for C order in what is made of it)."""
+    if any(is_zero(size) for size in shape):
+        order = range(len(shape))
     strides: list[Dim] = [1] * len(shape)
     step: Dim = 1
     for axis in reversed(order):

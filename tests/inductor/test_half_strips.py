@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 from pathlib import Path
 from typing import Any
@@ -204,3 +206,54 @@ def test_what_several_passes_need_is_kept(march: str) -> None:
     for ours, theirs in zip(dyncomp.compile(normalised)(x, y), normalised(x, y), strict=True):
         assert ours.dtype == theirs.dtype
         np.testing.assert_allclose(ours, theirs, rtol=4e-3, atol=4e-3)
+
+
+STEPS = (2, 3, 4, 5, -1, -2, -3, -4)
+
+
+def stepping(x, y):
+    stepped = [(x[:, ::step] * y[:, : x[:, ::step].shape[1]], -x[:, ::step] + 1) for step in STEPS]
+    return tuple(part for pair in stepped for part in pair)
+
+
+def stepping_otherwise(x, y):
+    wide = x.astype(np.float32)[:, ::2]
+    y[:, 1::2] = x[:, ::2] * x[:, 1::2] + 1
+    return (
+        (wide * 3).astype(np.float16),
+        np.where(x[:, ::2] > 0, x[:, 1::2] * 2, x[:, ::2]),
+        x[:, ::-3] > 1,
+        y,
+    )
+
+
+@pytest.mark.parametrize("function", [stepping, stepping_otherwise])
+def test_elements_that_lie_apart(function, march: str) -> None:
+    args = every_half()[: 7 * 318].reshape(7, 318), ordinary((7, 318), 8)
+    with np.errstate(all="ignore"):
+        expected = function(*(a.copy() for a in args))
+    assert_same(dyncomp.compile(function, fullgraph=True)(*(a.copy() for a in args)), expected)
+
+
+@pytest.mark.parametrize("step", [2, 3, -2, -4])
+def test_nothing_beside_the_elements_is_read(step: int, march: str) -> None:
+    """The first and the last element are the ends of what may be read."""
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 3 * page)
+    whole = np.frombuffer(memory, np.float16)
+    inner = whole[page // 2 : page]
+    inner[:] = np.arange(page // 2) % 100
+    # both ends of the page are elements
+    first = (len(inner) - 1) % abs(step)
+    high, low = inner[first :: abs(step)], inner[:: abs(step)]
+    whole_strips = high[len(high) % 16 :], low[: len(low) // 16 * 16]
+    ends = [part if step > 0 else part[::-1] for part in whole_strips]
+    protect(whole.ctypes.data, page)
+    protect(whole.ctypes.data + 2 * page, page)
+    compiled = dyncomp.compile(lambda x: x * 2 + 1, fullgraph=True)
+    for x in ends:
+        assert_same(compiled(x), x * 2 + 1)
+
+
+def protect(address: int, length: int) -> None:
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), ctypes.c_size_t(length), 0) == 0

@@ -45,7 +45,7 @@ from ..values.states import state_of, write_state
 from ..wrap import pinned
 from . import builtin_calls, modes
 from .constant_calls import constant_result
-from .dispatch import overrides_numpy, overriding
+from .dispatch import is_of_two_libraries, overrides_numpy, overriding
 from .float_calls import math_call
 from .opaque_calls import opaque_call
 from .substitutes import find_polyfill
@@ -279,10 +279,16 @@ def library_rule(tracer: Tracer, fn: Any, args: list[Value], kwargs: dict[str, V
     for frontend in tracer.config.frontends:
         rule = frontend.find_function(fn)
         if rule is not None:
-            frontend, rule = overriding(tracer, frontend, rule, fn, (*args, *kwargs.values()))
+            given = (*args, *kwargs.values())
+            frontend, rule = overriding(tracer, frontend, rule, fn, given)
             tracer.assume_state(frontend)
-            name = getattr(fn, "__name__", repr(fn))
-            return tracer.apply_rule(rule, args, kwargs, f"{frontend.name}.{name}")
+            name = f"{frontend.name}.{getattr(fn, '__name__', repr(fn))}"
+            nodes = len(tracer.builder.nodes)
+            found = tracer.apply_rule(rule, args, kwargs, name)
+            if is_of_two_libraries(tracer, frontend, given, found):
+                del tracer.builder.nodes[nodes:]
+                raise Break("unsupported-operation", f"{name} of arrays of another library")
+            return found
     return None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ... import dtypes
 from ...dtypes import bool_
-from ...frontends.base import ArrayRef
+from ...frontends.base import ArrayRef, own_number
 from ...symint import sym_max, sym_min
 from ..breaks import Break
 from ..calls.folding import is_computed, pure_operand, python_call
@@ -86,9 +86,12 @@ def convert_array(tracer: Tracer, obj: ArrayValue, cls: type) -> Value:
         return obj
     target = _exact_conversion(obj, cls)
     if target is not None and obj.ref.ndim == 0:
-        ops = tracer.tx.ops
-        var = obj.ref.var if obj.ref.dtype == target else ops.convert(obj.ref.var, dtype=target)
-        return tracer.wrap_result(dataclasses.replace(obj.ref, var=var, kind="python", readonly=False))
+        element = obj.ref.var
+        var = element if obj.ref.dtype == target else tracer.tx.ops.convert(element, dtype=target)
+        if obj.ref.kind == "array":
+            var = own_number(tracer.tx, var, element)
+        number = dataclasses.replace(obj.ref, var=var, kind="python", readonly=False, part=None)
+        return tracer.wrap_result(number)
     raise Break("data-dependent-value", f"{cls.__name__}() of {obj.describe()}")
 
 

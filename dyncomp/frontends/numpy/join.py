@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...prims.layout import multi_sorted_axes
+from ...prims.shape import inverse
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -28,7 +31,7 @@ from .promote import parse_dtype
 from .rules import RuleTable
 from .shape import atleast_1d, atleast_2d, atleast_3d
 from .ufunc_methods import deliver, single_out
-from .views import flatten_view, reshape_var, slice_axis
+from .views import flatten_view, reshape_var, slice_axis, transpose_var
 
 TABLE = RuleTable()
 
@@ -61,8 +64,20 @@ def join(
     target = single_out(out)
     if target is not None and dtype is not None:
         raise Unsupported("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
-    result = emit(tx, "concatenate", *(convert(tx, r.var, wanted) for r in refs), axis=axis)
+    result = _joined(tx, [r.var for r in refs], axis, wanted)
     return array_of(result) if target is None else deliver(tx, result, target, casting)
+
+
+def _joined(tx: TraceContext, parts: Sequence[Var], axis: int, dtype: DType) -> Var:
+    """The parts converted and joined, in the memory order of the parts as they are: those that conversion
+    makes may have others."""
+    converted = [convert(tx, part, dtype) for part in parts]
+    order = multi_sorted_axes([part.type for part in parts])
+    if order == multi_sorted_axes([part.type for part in converted]):
+        return emit(tx, "concatenate", *converted, axis=axis)
+    turned = [emit(tx, "contiguous", transpose_var(tx, part, order)) for part in converted]
+    joined = emit(tx, "concatenate", *turned, axis=order.index(axis))
+    return transpose_var(tx, joined, inverse(order))
 
 
 @TABLE.function("concatenate", "concat")

@@ -12,7 +12,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import has_c_order, has_f_order
 from ...symint import Dim, product
-from ..base import ArrayRef, TraceContext
+from ..base import ArrayRef, TraceContext, own_number
 from ..known import known_array
 from ..rule_table import refusal
 from . import promote
@@ -101,7 +101,7 @@ def _python_value(tx: TraceContext, x: ArrayRef) -> ArrayRef:
         raise Unsupported("a Python integer above 63 bits")
     var = reshape_var(tx, x.var, ())
     wide = convert(tx, var, _PYTHON_TYPES[x.dtype.kind])
-    return ArrayRef(emit(tx, "copy", wide) if wide is var else wide, "python")
+    return ArrayRef(own_number(tx, wide, var), "python")
 
 
 @TABLE.method("item")
@@ -140,7 +140,7 @@ def to_float(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     if x.dtype.is_complex or x.ndim:
         raise Unsupported("float() of a complex number or an array with dimensions")
     value = convert(tx, x.var, dtypes.float64)
-    return ArrayRef(emit(tx, "copy", value) if value is x.var else value, "python")
+    return ArrayRef(own_number(tx, value, x.var), "python")
 
 
 @TABLE.method("__int__")
@@ -149,7 +149,7 @@ def to_int(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     if x.ndim or x.dtype.is_inexact or x.dtype == dtypes.uint64:
         raise Unsupported("int() of a value that may not fit 64 bits")
     value = convert(tx, x.var, dtypes.int64)
-    return ArrayRef(emit(tx, "copy", value) if value is x.var else value, "python")
+    return ArrayRef(own_number(tx, value, x.var), "python")
 
 
 @TABLE.method("__complex__")
@@ -157,7 +157,7 @@ def to_complex(tx: TraceContext, x: ArrayRef) -> ArrayRef:
     if x.ndim:
         raise Unsupported("complex() of an array with dimensions")
     value = convert(tx, x.var, dtypes.complex128)
-    return ArrayRef(emit(tx, "copy", value) if value is x.var else value, "python")
+    return ArrayRef(own_number(tx, value, x.var), "python")
 
 
 @TABLE.method("__len__")

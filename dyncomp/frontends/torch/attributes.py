@@ -9,7 +9,7 @@ from ... import dtypes
 from ...device import CPU
 from ...errors import Unsupported
 from ...symint import Dim, SymInt, product
-from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, part_shown
+from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, own_number, part_shown
 from . import autocast, state
 from .facts import TO_TORCH
 from .library import torch
@@ -153,7 +153,7 @@ def item(tx: TraceContext, self: Any) -> ArrayRef:
     wanted = kinds.get(x.dtype.kind)
     if x.ndim or wanted is None or x.kind == "python":
         raise Unsupported("item() of this tensor", break_id="data-dependent-value")
-    return ArrayRef(convert(tx, x.var, wanted), "python", x.frontend)
+    return ArrayRef(own_number(tx, convert(tx, x.var, wanted), x.var), "python", x.frontend)
 
 
 @TABLE.method("tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "data_ptr")

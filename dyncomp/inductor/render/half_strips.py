@@ -31,6 +31,8 @@ _OTHERS = ("const", "axis", "symbol", "cast", "store", "accumulate", "save", "fe
 _MADE_AGAIN = ("const", "axis", "symbol")
 # Lanes of accumulators are strips where they are so many.
 LEAST_LANES = 16
+# Farther apart, elements are loaded one by one.
+MOST_INTERLEAVED = 8
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,15 @@ class HalfPrinter(AheadPrinter):
         if any(a in names for n in before for a in n.args) or self._reads_again(inside):
             return None
         loads = [n for n in inside if n.op in LOADS and self._is_strip(n, axis)]
+        taken = {n.out for n in loads}
+        if any(n.op in LOADS and n.out not in taken and self._is_interleaved(n, axis) for n in inside):
+            return None
         if any(a in names for n in inside if n.op in LOADS for a in n.args):
             return None
         rounded = {n.out for n in inside if self.rounds(n)}
         stores = {id(n) for n in inside if n.op == "store" and n.args[0] in names and self._is_strip(n, axis)}
-        if not (loads or rounded or stores):
+        together = any(self._step(n, axis) == 1 for n in loads)
+        if not (rounded or stores or together or (loads and any(n.op == "accumulate" for n in inside))):
             return None
         return _phases(axis, before, loads, inside, rounded, stores)
 
@@ -99,13 +105,26 @@ class HalfPrinter(AheadPrinter):
         return any(self.dtype_of[name].is_complex for name in node.args)
 
     def _is_strip(self, node: Node, axis: str) -> bool:
-        """Whether a strip of halves lies together where a node loads or stores it."""
+        """Whether a node loads halves, in known steps, or stores those of a strip together."""
         if node.op == "staged":
             return node.dtype is float16 and node.out not in self.raw and node.arg.row == axis
-        step = coefficient(node.arg[1], axis)
-        together = isinstance(step, int) and step == 1
+        step = self._step(node, axis)
+        together = step == 1 or (node.op != "store" and step is not None and step != 0)
         name = node.args[0] if node.op == "store" else node.out
         return together and self.buffers[node.arg[0]].dtype is float16 and name not in self.raw
+
+    def _is_interleaved(self, node: Node, axis: str) -> bool:
+        """Whether compilers load vectors with some elements between those that are wanted, which they do not
+        in a strip: the last vector would reach beyond what the strip is known to own."""
+        step = self._step(node, axis)
+        return step is not None and 2 <= abs(step) <= MOST_INTERLEAVED
+
+    def _step(self, node: Node, axis: str) -> int | None:
+        """How far apart the elements are that a node loads or stores; ``None`` where that is not known."""
+        if node.op == "staged":
+            return 1 if node.arg.row == axis else None
+        step = coefficient(node.arg[1], axis)
+        return step if isinstance(step, int) else None
 
     def _reads_again(self, nodes: Sequence[Node]) -> bool:
         """Whether a node reads memory that one before it has written to, but for an element just saved."""
@@ -180,7 +199,9 @@ class HalfPrinter(AheadPrinter):
         for name, node in strips.held.items():
             self.line(f"alignas(64) {self._held_type(node)} {_array(name)}[{lanes}];")
         for node in strips.loads:
-            self.line(f"dc_widen_f16({_array(node.out)}, &{self.read_place(node)});")
+            step = self._step(node, axis)
+            widen = "dc_widen_f16" if step == 1 else f"dc_widen_step_f16<{step}>"
+            self.line(f"{widen}({_array(node.out)}, &{self.read_place(node)});")
         self.deferred = frozenset(n.out for phase in strips.phases for n in phase.rounded)
         for phase in strips.phases:
             if phase.nodes:

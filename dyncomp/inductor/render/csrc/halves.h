@@ -86,6 +86,42 @@ template <int count> DC_INLINE void dc_widen_f16(float (&to)[count], const unsig
   for (int k = 0; k < count; k += DC_STRIP) *(dc_floats*)(to + k) = DC_WIDEN(*(const dc_local_halves*)(from + k));
 }
 #endif
+// Halves that lie ``step`` apart, picked from vectors: nothing before the lowest or behind the highest is read.
+// @ dc_halves_apart
+#ifdef DC_STRIP
+template <i64 step> DC_INLINE dc_local_shorts dc_halves_apart(const unsigned short* from) {
+  dc_local_shorts found;
+#ifndef __clang__
+  const i64 apart = step < 0 ? -step : step;
+  if (apart <= 4) {
+    const unsigned short* const lowest = step < 0 ? from + step * (DC_STRIP - 1) : from;
+    found = *(const dc_local_halves*)lowest;
+#pragma GCC unroll 4
+    for (int part = 1; part < (apart == 1 ? 2 : apart); ++part) {
+      const i64 begin = part < apart - 1 ? DC_STRIP * part : (DC_STRIP - 1) * (apart - 1);
+      dc_local_shorts places;
+      for (int k = 0; k < DC_STRIP; ++k) {
+        const i64 place = apart * (step < 0 ? DC_STRIP - 1 - k : k);
+        const i64 before = part == 1 ? place % DC_STRIP : k;
+        places[k] = (short)(apart > 1 && place >= DC_STRIP * part ? (DC_STRIP + place - begin) % (2 * DC_STRIP) : before);
+      }
+      const dc_local_shorts next = *(const dc_local_halves*)(lowest + begin);
+      found = __builtin_shuffle(found, next, places);
+    }
+    return found;
+  }
+#endif
+  for (int k = 0; k < DC_STRIP; ++k) found[k] = (short)from[step * k];
+  return found;
+}
+#endif
+// @ dc_widen_step_f16
+#ifdef DC_STRIP
+template <i64 step, int count> DC_INLINE void dc_widen_step_f16(float (&to)[count], const unsigned short* from) {
+#pragma GCC unroll 8
+  for (int k = 0; k < count; k += DC_STRIP) *(dc_floats*)(to + k) = DC_WIDEN(dc_halves_apart<step>(from + step * k));
+}
+#endif
 // @ dc_narrow_f16
 #ifdef DC_STRIP
 template <int count> DC_INLINE void dc_narrow_f16(unsigned short* to, const float (&from)[count]) {
