@@ -443,3 +443,11 @@ def boxes_made(graph: Graph) -> int:
 )
 def test_small_arrays_of_many_boxes_stay_whole(steps: int, rows: int, columns: int, is_done: bool) -> None:
     assert (boxes_made(of_padded_steps(steps, rows, columns)) > 0) == is_done
+
+
+@pytest.mark.parametrize(("op", "rows", "is_done"), [("reduce_sum", 40, False), ("reduce_max", 40, True)])
+def test_rows_of_few_floats_are_summed_in_order(op: str, rows: int, is_done: bool) -> None:
+    sketch = Sketch()
+    joined = sketch.emit("concatenate", sketch.input(rows, 400), sketch.input(rows, 300), axis=1)
+    graph = sketch.finish(sketch.emit(op, joined, axes=(1,)))
+    assert (partition_joins(graph, TABLE) is not graph) == is_done
