@@ -67,15 +67,17 @@ def arithmetic(tx: TraceContext, op: str, a: Any, b: Any, dtype: DType | None = 
 
 def _with_scaled(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any) -> Var:
     """``op(a, b * alpha)``; of halves alpha is one, and what comes of it is rounded once."""
+    _needs_tensor(a, b)
+    common = result_type(a, b)
+    if common.is_complex:
+        return _with_scaled_complex(tx, op, a, b, alpha, common)
     if type(alpha) is int and alpha == 1:
         return arithmetic(tx, op, a, b)
-    _needs_tensor(a, b)
     if not is_tensor(b):
         raise Unsupported("alpha with a number")
-    common = result_type(a, b)
     if isinstance(alpha, bool) and not common.is_bool:
         raise Unsupported("Boolean alpha only supported for Boolean results.")
-    if not common.is_float and not common.is_complex and not isinstance(alpha, int):
+    if not common.is_float and not isinstance(alpha, int):
         raise Unsupported("For integral input tensors, argument alpha must not be a floating point number.")
     if type(alpha) in (bool, float) and alpha == 1:
         return arithmetic(tx, op, a, b)
@@ -90,6 +92,18 @@ def _with_scaled(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any) -> Var:
     factor = convert(tx, to_var(tx, alpha, common), wide)
     scaled = pointwise(tx, "multiply", to_var(tx, b, wide), factor)
     return convert(tx, pointwise(tx, op, to_var(tx, a, wide), scaled), common)
+
+
+def _with_scaled_complex(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any, common: DType) -> Var:
+    """``a + alpha * b`` or ``a + -alpha * b``, by ``1 + 0j`` too: infinities, nan and ``-0.0`` show it.
+    ``1 + z`` is ``z.add(1)``."""
+    if type(alpha) not in (int, float, complex):
+        raise Unsupported("alpha of complex numbers that is no number")
+    if op == "add" and not is_tensor(a):
+        a, b = b, a
+    factor = complex(alpha if op == "add" else -alpha)
+    scaled = pointwise(tx, "multiply", to_var(tx, b, common), to_var(tx, factor, common))
+    return pointwise(tx, "add", to_var(tx, a, common), scaled)
 
 
 def add_var(tx: TraceContext, a: Any, b: Any, alpha: Any = 1) -> Var:
