@@ -41,6 +41,9 @@ FLAGS: tuple[str, ...] = (
     "-fno-gcse",
     "-fno-tree-pre",
     "-fpeel-loops",
+    # gcc 12's vectors of straight-line code are wrong at times (bools in the peeled ends of loops, casts down
+    # and up again); loops are vectorised without them
+    "-fno-tree-slp-vectorize",
     "-fno-semantic-interposition",
     "-fno-exceptions",
     "-fno-rtti",

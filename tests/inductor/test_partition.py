@@ -451,3 +451,21 @@ def test_rows_of_few_floats_are_summed_in_order(op: str, rows: int, is_done: boo
     joined = sketch.emit("concatenate", sketch.input(rows, 400), sketch.input(rows, 300), axis=1)
     graph = sketch.finish(sketch.emit(op, joined, axes=(1,)))
     assert (partition_joins(graph, TABLE) is not graph) == is_done
+
+
+def generation(board):
+    """One step of the game of life."""
+    around = sum(
+        np.roll(np.roll(board, i, 0), j, 1).astype(np.uint8)
+        for i in (-1, 0, 1)
+        for j in (-1, 0, 1)
+        if i != 0 or j != 0
+    )
+    return (around == 3) | (board & (around == 2))
+
+
+@pytest.mark.parametrize("size", [21, 24, 40])
+def test_bools_in_the_ends_of_rows(size):
+    """gcc 12's vectors of straight-line code took a wrong bool for the first of six peeled elements."""
+    board = np.random.default_rng(size).random((size, size)) < 0.3
+    assert np.array_equal(dyncomp.compile(generation, dynamic=False)(board), generation(board))
