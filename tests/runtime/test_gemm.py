@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -57,12 +58,18 @@ def matrix(rows: int, cols: int, dtype: str, layout: str, rng: np.random.Generat
     return memory
 
 
-def check(name: str | None, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def within_margins(a: np.ndarray, b: np.ndarray, write: Callable[[np.ndarray], None]) -> np.ndarray:
+    """What is written of ``a @ b``; nothing around it may be."""
     around = np.full((a.shape[0], b.shape[1] + 2 * MARGIN), 7, a.dtype)
     out = around[:, MARGIN : MARGIN + b.shape[1]]
-    multiply(name, a, b, out)
+    write(out)
     assert (around[:, :MARGIN] == 7).all()
     assert (around[:, MARGIN + b.shape[1] :] == 7).all()
+    return out
+
+
+def check(name: str | None, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    out = within_margins(a, b, lambda out: multiply(name, a, b, out))
     wide = np.longdouble
     exact = a.astype(wide) @ b.astype(wide)
     bound = np.abs(a).astype(wide) @ np.abs(b).astype(wide) * (a.shape[1] + 1) * np.finfo(a.dtype).eps

@@ -88,32 +88,27 @@ static bool deque_call(char* deque, const char* method, char* item) {
   else Py_DecRef(found);
   return found;
 }
-/* The caller gets the deque's reference to what is taken off. */
-static inline bool deque_popleft(char* deque) {
-  i64 at = LOAD(i64, deque + 40);
-  char* item = deque_first(deque);
-  if (at < 63) {
-    STORE(i64, deque + 40, at + 1);
+/* The caller gets the deque's reference to `item`, which is taken off: within its block the index at `end`
+ * moves to `next`, else the deque's own method does it. */
+static inline bool deque_take(char* deque, char* item, i64 end, i64 next, bool within,
+                              const char* method) {
+  if (within) {
+    STORE(i64, deque + end, next);
     deque_resize(deque, -1);
     return true;
   }
   Py_IncRef(item);
-  if (deque_call(deque, "popleft", 0)) return true;
+  if (deque_call(deque, method, 0)) return true;
   Py_DecRef(item);
   return false;
 }
+static inline bool deque_popleft(char* deque) {
+  i64 at = LOAD(i64, deque + 40);
+  return deque_take(deque, deque_first(deque), 40, at + 1, at < 63, "popleft");
+}
 static inline bool deque_pop(char* deque) {
   i64 at = LOAD(i64, deque + 48);
-  char* item = deque_last(deque);
-  if (at > 0) {
-    STORE(i64, deque + 48, at - 1);
-    deque_resize(deque, -1);
-    return true;
-  }
-  Py_IncRef(item);
-  if (deque_call(deque, "pop", 0)) return true;
-  Py_DecRef(item);
-  return false;
+  return deque_take(deque, deque_last(deque), 48, at - 1, at > 0, "pop");
 }
 /* These take the reference to the item, whatever comes of it. */
 static inline bool deque_append(char* deque, char* item) {
