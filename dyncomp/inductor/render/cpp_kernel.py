@@ -150,7 +150,6 @@ class Printer(HalfPrinter):
         self.bodies += 1
         axes = [self.nest.axes[a] for a in loop.axes]
         total = " * ".join(self.dim(a.size) for a in axes)
-        outer_env = dict(self.env)
         with self.block(f"auto {name} = [&](i64 lo, i64 hi)", "};"):
             self.prologue()
             self.localise(loop)
@@ -161,7 +160,6 @@ class Printer(HalfPrinter):
             if self.gathers:
                 with self.block("if (bad)"):
                     self.line("any_bad = 1;")
-        self.env = outer_env
         self.launch(name, total, axes)
 
     def launch(self, name: str, total: str, axes: list[LoopAxis]) -> None:

@@ -72,9 +72,12 @@ class ValuePrinter:
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Iterator[None]:
+        """A block of C++: what is declared in it is not known behind it."""
         self.line(f"{head} {{" if head else "{")
         self.depth += 1
+        env, products = dict(self.env), dict(self.exact_products)
         yield
+        self.env, self.exact_products = env, products
         self.depth -= 1
         self.line(tail)
 
