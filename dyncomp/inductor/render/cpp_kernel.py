@@ -131,6 +131,9 @@ class Printer(HalfPrinter):
         nodes = [i.node for i in before if isinstance(i, Compute)]
         if len(nodes) < len(before) or not isinstance(inner, Loop) or inner.kind != "vector":
             return 1
+        within = self.nest.axes[inner.axes[-1]].block_of
+        if within is not None and loop.axes[-1] in (outer for outer, _ in within[0]):
+            return 1  # each row has its own length
         body = [i.node for i in inner.items if isinstance(i, Compute)]
         if len(body) < len(inner.items) or len(body) + len(nodes) > ROWS_NODES or inner.carries:
             return 1
