@@ -7,11 +7,10 @@ import inspect
 import sys
 import types
 import weakref
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from . import pipeline
+from . import faults, pipeline
 from .capture import _hook
 from .capture.calls.substitutes import Substitutes, check_target
 from .capture.convert import on_miss
@@ -30,7 +29,7 @@ class _Session:
     """What all ``compile`` calls of the process share: counters, frontends, live configurations."""
 
     def __init__(self) -> None:
-        self.counters: Counter[str] = Counter()
+        self.counters = faults.counters
         self.configs: weakref.WeakSet[CaptureConfig] = weakref.WeakSet()
         self.substitutes = Substitutes()
         self._frontends: dict[str, Frontend] = {}
@@ -216,6 +215,7 @@ def reset() -> None:
     for config in list(SESSION.configs):
         config.forget()
     SESSION.counters.clear()
+    faults.forget()
 
 
 def stats() -> dict[str, Any]:

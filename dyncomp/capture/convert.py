@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import traceback
 import types
 from typing import Any
 
+from .. import faults
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..frontends.base import libraries_of, memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
@@ -143,6 +143,8 @@ def _try_to_capture(
         _leave_alone(code, config, error.reason)
         return None
     except _REFUSALS as error:
+        if faults.is_fault(error):
+            config.note_fault(f"{code.co_qualname} at {location(code)} runs as plain Python", error)
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except MemoryError:
         records.add_skip(code.co_qualname, location(code), "no memory left while capturing")
@@ -152,9 +154,7 @@ def _try_to_capture(
     except Exception as error:  # a bug in dyncomp must never change what the program does
         if is_from_handler(error):
             raise
-        records.add_internal_error(traceback.format_exc())
-        if config.options.debug_verify and config.raise_internal_errors:
-            raise
+        config.note_fault(f"{code.co_qualname} at {location(code)} runs as plain Python", error)
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
     fruitless.note_outcome(config, code, bool(missed), record.graph)

@@ -1,5 +1,5 @@
-"""Random graphs of reductions over different axes of one grid that share values: statistics of the rows and of
-the columns of one array, broadcast back, normalised, summed up again. Any size, type and layout.
+"""Random graphs of reductions over different axes of one grid that share values: statistics of the rows and
+of the columns of one array, broadcast back, normalised, summed up again. Any size, type and layout.
 
 ``source_of`` is the C++ that would be built; ``syntax_errors`` has g++ read many of these at once.
 """
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from dyncomp import dtypes
-from dyncomp.device import CPU
 from dyncomp.dtypes import DType
 from dyncomp.graph.ir import ArrayType, Graph, GraphBuilder, GraphOutput, Var
 from dyncomp.inductor import fuse, lower_state
@@ -35,10 +34,11 @@ from dyncomp.symint import Dim
 
 FLOATS = (dtypes.float64, dtypes.float64, dtypes.float32, dtypes.float32, dtypes.float16)
 OTHERS = (dtypes.int64, dtypes.int32, dtypes.uint8, dtypes.bool_, dtypes.complex128, dtypes.bfloat16)
-# Sizes at which loops are written differently: unrolled, in tiles, in blocks, in lanes with a rest, not at all.
+# Sizes at which loops are written differently: unrolled, in tiles, in blocks, in lanes with a rest.
 SMALL = (1, 2, 3, 5, 8, 16, 17, 24, 40, 0)
 LARGE = (32, 64, 100, 300, 777, 2000, 4096, 70_000)
 REAL = ("sum", "sum", "sum", "prod", "max", "max", "min", "argmax", "argmin")
+STEPS = ("reduce", "reduce", "moments", "normalise", "unary", "binary", "binary", "scan", "where", "cast")
 UNARY = ("negative", "abs", "square", "exp", "sqrt", "sin", "tanh", "log1p", "floor", "sign", "isnan")
 BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "divide", "less", "arctan2", "power")
 
@@ -65,7 +65,9 @@ class Input:
 
     def make(self, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray[Any, Any]:
         shape = [sizes[self.axes[k]] for k in self.order]
-        whole = np.asarray(rng.integers(1, 9, shape) / 8 if self.dtype.is_float else rng.integers(0, 3, shape))
+        whole = np.asarray(
+            rng.integers(1, 9, shape) / 8 if self.dtype.is_float else rng.integers(0, 3, shape)
+        )
         return whole.astype(self.dtype.numpy).transpose(np.argsort(self.order))
 
 
@@ -93,7 +95,8 @@ class _Writer:
         rng = self.rng
         while True:
             count = rng.choice([1, 2, 2, 2, 2, 3, 3, 4])
-            sizes = [rng.choice(SMALL[:-1] if rng.random() < 0.97 else SMALL) for _ in range(count)]
+            most = -1 if rng.random() < 0.8 else None
+            sizes = [rng.choice(SMALL[:most]) for _ in range(count)]
             for k in range(count):
                 if rng.random() < 0.5:
                     sizes[k] = rng.choice(LARGE)
@@ -105,9 +108,8 @@ class _Writer:
         self.add_input(everything)
         for _ in range(self.rng.choice([0, 0, 1, 2])):
             self.add_input(tuple(a for a in everything if self.rng.random() < 0.6))
-        steps = ("reduce", "reduce", "moments", "normalise", "unary", "binary", "binary", "scan", "where", "cast")
         for _ in range(self.rng.choice([4, 8, 8, 12, 16])):
-            getattr(self, self.rng.choice(steps))()
+            getattr(self, self.rng.choice(STEPS))()
         for _ in range(self.rng.randint(1, 3)):
             self.reduce()
         chosen = [self.pick() for _ in range(self.rng.randint(1, 5))] + self.pool[-2:]
@@ -225,7 +227,7 @@ class _Writer:
         op = self.rng.choice(BINARY)
         plain = op in ("add", "multiply", "maximum", "minimum")
         if x.dtype is not y.dtype or not (plain or x.dtype.is_float):
-            x, y = self.as_type(self.floating(x), dtypes.float64), self.as_type(self.floating(y), dtypes.float64)
+            x, y = (self.as_type(self.floating(v), dtypes.float64) for v in (x, y))
         axes = tuple(sorted({*x.axes, *y.axes}))
         self.emit(op, axes, self.back(x, axes), self.back(y, axes))
 
@@ -288,9 +290,8 @@ def source_of(seed: int, program: Program) -> str:
         _, _, planned = maker._cut(DEFAULT)
     if not planned.module.segments:
         return ""
-    return render_module(
-        planned.module, rng.choice([0.0, 8000.0, 1e15]), rng.random() < 0.7, knobs if rng.random() < 0.4 else Knobs()
-    )
+    serial_ns, calls = rng.choice([0.0, 8000.0, 1e15]), rng.random() < 0.7
+    return render_module(planned.module, serial_ns, calls, knobs if rng.random() < 0.4 else Knobs())
 
 
 def _as_part(number: int, source: str) -> str:

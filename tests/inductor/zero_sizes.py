@@ -1,5 +1,5 @@
-"""Expressions of one array ``x`` with two dimensions, and sequences of shapes that it has in turn, sizes of zero
-among them. Each is text, so that each function compiled has code of its own."""
+"""Expressions of one array ``x`` with two dimensions, and sequences of shapes that it has in turn, sizes of
+zero among them. Each is text, so that each function compiled has code of its own."""
 
 from __future__ import annotations
 
@@ -164,8 +164,9 @@ NUMPY_WRITES = (
 )
 
 TORCH = (
-    *_over("sum mean prod amax amin var std logsumexp softmax log_softmax argmax all any", "0 1", "torch.{0}(x, {1})"),
-    *_over("cumsum cumprod sort argsort max min median flip unbind cummax", "0 1", "torch.{0}(x, {1})"),
+    *_over("sum mean prod amax amin var std logsumexp softmax log_softmax", "0 1", "torch.{0}(x, {1})"),
+    *_over("argmax all any", "0 1", "torch.{0}(x, {1})"),
+    *_over("cumsum cumprod sort argsort max min median unbind cummax", "0 1", "torch.{0}(x, {1})"),
     *_over("sum mean amax prod", "0 1 2 (0,2)", "torch.{0}(x[..., None] * torch.ones(6), {1})"),
     *_over("sum amax", "0 1 (0,1)", "torch.{0}(x.unsqueeze(1).expand(-1, 3, -1) + 1, {1})"),
     *_over("sum amax var", "0 1", "x - torch.{0}(x, {1}, keepdim=True)"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import traceback
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ... import faults
 from ...dataclass import dataclass, field
 from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
@@ -112,7 +114,7 @@ class CaptureConfig(_hook.HookConfig):
         self.spent_ms = 0  # what captures took, by an estimate, and whether a graph worked on a large array
         self.has_large_work = False
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
-        self.raise_internal_errors = True  # under debug_verify
+        self.raise_internal_errors = True  # where options are strict, or under debug_verify
 
     @property
     def frontends(self) -> Sequence[Frontend]:
@@ -124,6 +126,15 @@ class CaptureConfig(_hook.HookConfig):
             if frontend.name == name:
                 return frontend
         raise KeyError(name)
+
+    def note_fault(self, place: str, error: BaseException) -> None:
+        """Count an error of dyncomp's own, which must not change what the program does, and tell of it; it is
+        raised where that was asked for."""
+        strict = (self.options.strict or self.options.debug_verify) and self.raise_internal_errors
+        if self.records.counters is not faults.counters:
+            self.records.counters["internal_errors"] += 1
+        self.records.internal_errors.append("".join(traceback.format_exception(error)))
+        faults.note(place, error, strict)
 
     def reduce(self, compiled: Any) -> Any:
         """How a compiled function is pickled: by its name where that is what it is found under, else as its

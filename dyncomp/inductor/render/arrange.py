@@ -307,13 +307,14 @@ def _two_steps(nest: Nest, node: Node, outer: str, inner: str, serial: str = "")
     if not isinstance(acc, Accumulator) or outer not in acc.reduced:
         return [node]
     partial = f"{acc.value}_p"
-    # partial results in memory are of all loops but this one; others of a chunk each, which needs no memory
+    # in memory: of all other loops; else of one chunk, which is added to the total at once
     held = {outer} if keep else {a for a in acc.reduced if a != inner}
     first = replace(
         acc, value=partial, reduced=tuple(a for a in acc.reduced if a not in held), axes=acc.axes | held
     )
     wide = wide_dtype(acc)
-    second = replace(acc, dtype=wide, reduced=(serial,) if keep else tuple(a for a in acc.reduced if a in held))
+    rest = (serial,) if keep else tuple(a for a in acc.reduced if a in held)
+    second = replace(acc, dtype=wide, reduced=rest)
     if node.op == "accumulate":
         finished = Node(partial, "finish", (), first.axes, first, wide)
         made = [replace(node, arg=first), finished]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...dataclass import dataclass, field
-from ...errors import LoweringError
+from ...errors import LoweringFault
 from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
 from ..loopir import Kernel
@@ -204,7 +204,7 @@ class Printer(HalfPrinter):
         self.line(f"i64 i_{axes[0].name} = at;")
         with self.block("for (i64 step = lo; step < hi; ++step)"):
             if self.plan.vector in loop.axes:
-                raise LoweringError("the vector loop cannot be one of several parallel ones")
+                raise LoweringFault("the vector loop cannot be one of several parallel ones")
             self.items(loop.items)
             self.advance(axes)
 

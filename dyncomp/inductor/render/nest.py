@@ -16,7 +16,7 @@ import numpy as np
 from ... import dtypes
 from ...dataclass import dataclass, field
 from ...dtypes import DType
-from ...errors import LoweringError
+from ...errors import LoweringError, LoweringFault
 from ...prims import scalar
 from ...symint import Dim, hint
 from ..loopir import Index, Kernel, Stmt
@@ -343,7 +343,7 @@ def _map_argument_axes(node: Node, old: str, new: tuple[str, ...]) -> Node:
         axes = (acc.axes - {old}) | set(new) if old in acc.axes else acc.axes
         return replace(node, arg=replace(acc, reduced=reduced, axes=axes))
     if node.op == "scan" and node.arg[1] == old and new != (old,):
-        raise LoweringError("a scan axis cannot be split")
+        raise LoweringFault("a scan axis cannot be split")
     return node
 
 
