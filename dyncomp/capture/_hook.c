@@ -366,6 +366,7 @@ static PyMethodDef functions[] = {
     {"notices_end", notices_end, METH_O, "notices_end(obj) -> bool"},
     {"has_plain_names", has_plain_names, METH_O, "has_plain_names(dict or class) -> bool"},
     {"text_of", loop_text_of, METH_O, "text_of(str or bytes) -> size of a character, address, length"},
+    {"set_foreign_modules", foreign_set, METH_O, "set_foreign_modules(names): modules of other compilers"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
     {NULL},
 };
@@ -397,7 +398,7 @@ add_types(PyObject *module)
 }
 
 /* Of what Python sees of this module. Any change raises it, in capture/__init__.py too. */
-#define INTERFACE_VERSION 4
+#define INTERFACE_VERSION 5
 
 static int
 module_exec(PyObject *module)

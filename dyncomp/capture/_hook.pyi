@@ -261,6 +261,9 @@ def has_plain_names(obj: dict[Any, Any] | type) -> bool:
     """Whether looking up names in a dict, or in a class and its bases, runs no code of the program: no keys
     but strings and others that are compared in C."""
 
+def set_foreign_modules(names: tuple[str, ...]) -> None:
+    """The modules of other compilers: C captures nothing below their frames."""
+
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""
 

@@ -264,7 +264,9 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (!stack_ok(ts)) {
         return NULL;
     }
-    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER || is_watched(self)) {
+    PyThreadState *tstate = PyThreadState_GET();
+    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER || is_watched(self)
+        || (tstate->interp->eval_frame != NULL && is_inside_foreign(tstate))) {
         return call_original(self, ts, args, nargsf, kwnames);
     }
     /* what runs may drop the last reference to us, or give us another function */

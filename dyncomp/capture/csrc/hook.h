@@ -232,6 +232,7 @@ typedef struct {
     int compiling;         /* on_miss depth */
     bool on_trial;         /* a call is being timed */
     int suspended;         /* frames of this thread that run without the hook */
+    Frame *passed_on;      /* the frame that another evaluator got from ours */
     int stance;            /* 1 + what `with set_stance(...)` says in this thread; 0: as the process */
     char *stack_soft;      /* below: run without the hook */
     char *stack_hard;      /* below: RecursionError */
@@ -306,10 +307,21 @@ void hook_resume(ThreadState *ts);
 
 /* -- frame.c -------------------------------------------------------------------------------- */
 PyObject *hook_frame(PyThreadState *tstate, Frame *frame, int throwflag);
+int hook_setup(void);
+
+/* -- foreign.c ------------------------------------------------------------------------------ */
 void hook_install(void);
 void hook_uninstall(void);
 bool hook_is_installed(void);
-int hook_setup(void);
+/* The evaluator that ours took the place of, and the one that was seen in the place of ours; or NULL. */
+extern _PyFrameEvalFunction hook_below, hook_above;
+void hook_note_above(PyThreadState *tstate);
+/* The evaluator of a frame that ours leaves alone. */
+_PyFrameEvalFunction hook_passes_on(PyThreadState *tstate);
+PyObject *evaluate_by(_PyFrameEvalFunction run, PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag);
+PyObject *foreign_set(PyObject *module, PyObject *names);
+bool frame_is_foreign(Frame *frame);
+bool is_inside_foreign(PyThreadState *tstate);
 
 /* Have the dispatchers of a config let go of its entries; `dying`: and of the config. */
 void dispatchers_forget(HookConfig *config, bool dying);

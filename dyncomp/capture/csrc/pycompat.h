@@ -86,6 +86,17 @@ frame_has_code(Frame *f)
 #endif
 }
 
+/* Whether the frame is one of Python code, and not the interpreter's own between two of them. */
+static inline bool
+frame_is_of_python(Frame *f)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return f->owner != FRAME_OWNED_BY_CSTACK && frame_has_code(f);
+#else
+    return frame_has_code(f);
+#endif
+}
+
 static inline PyFunctionObject *
 frame_function(Frame *f)
 {

@@ -14,7 +14,7 @@ from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
 from ...options import Options
 from ...sizes import Argument, DynamicArguments
-from .. import _hook
+from .. import _hook, other_compilers
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
 from .records import Records
@@ -276,7 +276,7 @@ _NOT_HOOKED = tuple(
     f"{os.sep}{name}{os.sep}"
     for name in (
         *("numpy", "torch", "cupy", "cupyx", "triton", "sympy"),
-        *("filelock", "platformdirs", "pytest", "_pytest"),
+        *("filelock", "platformdirs", "pytest", "_pytest", *other_compilers.PACKAGES),
     )
 )
 _OWN = os.path.realpath(sys.modules[__name__.partition(".")[0]].__path__[0]) + os.sep
