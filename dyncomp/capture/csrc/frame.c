@@ -116,9 +116,10 @@ can_finish(int nargs)
         return true;
     }
     ThreadState *ts = &thread_state;
-    ts->compiling++; /* making the code object runs Python */
+    PyThreadState *tstate = PyThreadState_GET();
+    bool hidden = own_work_begin(ts, tstate); /* making the code object runs Python */
     PyCodeObject *code = empty_code(nargs);
-    ts->compiling--;
+    own_work_end(ts, tstate, hidden);
     if (code == NULL) {
         PyErr_Clear();
         return false;
@@ -145,7 +146,9 @@ finish(PyThreadState *tstate, Frame *frame, int nargs, PyObject *result)
     frame_set_code(frame, code); /* made by can_finish before anything else was tried */
     Py_DECREF(code);
     c_recursion_refund(tstate, 2);
+    PyThreadState_EnterTracing(tstate);
     PyObject *none = _PyEval_EvalFrameDefault(tstate, frame, 0);
+    PyThreadState_LeaveTracing(tstate);
     c_recursion_refund(tstate, -2);
     Py_XDECREF(none);
     if (error != NULL) {
@@ -248,10 +251,11 @@ should_capture(Frame *frame, PyObject *code, HookConfig *config, CodeExtra *extr
     int answer = 1;
     if (ask != NULL && ask != Py_None) {
         ThreadState *ts = &thread_state;
+        PyThreadState *tstate = PyThreadState_GET();
         Py_INCREF(ask);
-        ts->compiling++;
+        bool hidden = own_work_begin(ts, tstate);
         PyObject *result = PyObject_CallOneArg(ask, code);
-        ts->compiling--;
+        own_work_end(ts, tstate, hidden);
         Py_DECREF(ask);
         answer = result == NULL ? -1 : PyObject_IsTrue(result);
         Py_XDECREF(result);
@@ -345,9 +349,12 @@ hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
             return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
         }
     }
-    if (is_traced(tstate)) {
+    if (!ts->compiling && is_traced(tstate)) {
         /* a hook changes which events CPython reports for coroutines; tools shall see what they always see */
         return evaluate_unhooked(tstate, ts, frame, throwflag);
+    }
+    if (is_profiled(tstate)) {
+        profile_watch(tstate);
     }
     bool idle = ts->active == NULL || ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER;
     if (idle || throwflag || !frame_has_code(frame)) {

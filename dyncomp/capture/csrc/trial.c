@@ -47,11 +47,9 @@ ask(Entry *entry, const char *name, const char *format, ...)
     va_end(values);
     PyObject *answer = NULL;
     if (arguments != NULL) {
-        thread_state.compiling++;
-        recursion_refund(tstate, CAPTURE_RECURSION);
+        bool hidden = own_work_begin(&thread_state, tstate);
         answer = PyObject_CallObject(method, arguments);
-        recursion_refund(tstate, -CAPTURE_RECURSION);
-        thread_state.compiling--;
+        own_work_end(&thread_state, tstate, hidden);
     }
     Py_XDECREF(arguments);
     Py_XDECREF(method);

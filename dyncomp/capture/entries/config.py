@@ -186,6 +186,7 @@ class CaptureConfig(_hook.HookConfig):
     def add_piece(self, piece: types.CodeType, owner: types.CodeType) -> None:
         """``piece`` is a continuation of ``owner``, or the body of one of its loops."""
         self._pieces[id(piece)] = (piece, owner)
+        _hook.set_origin(piece, owner)
 
     def function_of(self, code: types.CodeType) -> types.CodeType:
         """The function of the program that ``code`` is a piece of, or is."""
