@@ -226,12 +226,12 @@ move_to_front(CodeCache *cache, Py_ssize_t i, Entry *entry)
 }
 
 /* For profilers: entries of a continuation are pieces of the call that goes on in it. */
-static void
-note_origin(CodeCache *cache, Entry *entry)
+void
+entry_set_origin(Entry *entry, PyCodeObject *code)
 {
-    CodeExtra *extra = code_extra((PyObject *)cache->code);
-    if (entry->code != NULL && code_set_origin(entry->code, (PyObject *)cache->code,
-                                               extra != NULL && extra->origin != NULL) < 0) {
+    CodeExtra *extra = code_extra((PyObject *)code);
+    bool piece = extra != NULL && extra->origin != NULL;
+    if (entry->code != NULL && code_set_origin(entry->code, (PyObject *)code, piece) < 0) {
         PyErr_Clear();
     }
 }
@@ -239,7 +239,7 @@ note_origin(CodeCache *cache, Entry *entry)
 int
 cache_append(CodeCache *cache, Entry *entry)
 {
-    note_origin(cache, entry);
+    entry_set_origin(entry, cache->code);
     for (Py_ssize_t i = 0; i < cache->size; i++) {
         if (cache->entries[i] == entry) {
             return 0;
@@ -402,7 +402,7 @@ cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const Gu
     if (Py_IS_TYPE(answer, &Entry_Type)) {
         Entry *entry = (Entry *)answer;
         counters.captures += !entry_waits(entry);
-        note_origin(cache, entry);
+        entry_set_origin(entry, cache->code);
         hit->captures = counters.captures;
         if (entry->rank >= 0) {
             result = cache_append(cache, entry);

@@ -234,6 +234,7 @@ void profile_watch(PyThreadState *tstate);
 PyObject *profile_settle(PyObject *result);
 /* Say what a code object is made of. */
 int code_set_origin(PyObject *code, PyObject *origin, bool piece);
+void entry_set_origin(Entry *entry, PyCodeObject *code);
 
 /* -- state.c: per-thread state, counters, recursion ------------------------------------------ */
 typedef struct {

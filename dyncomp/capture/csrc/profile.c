@@ -194,9 +194,16 @@ report(ThreadState *ts, PyObject *obj, PyFrameObject *object, int what, PyObject
 {
     /* what follows the first piece is known by that one's frame: it is what later frames have before them */
     Call *top = top_call(ts->calls[LEGACY]);
+    if (top != NULL && top->frame == object->f_frame) {
+        top = ts->calls[LEGACY]->size > 1 ? top - 1 : NULL;
+    }
     Frame *before = top == NULL || top->shown == NULL ? NULL : frame_before(object->f_frame);
-    bool linked = before != NULL && before == top->frame && object->f_back == NULL
-        && (PyObject *)before->frame_obj != top->shown && PyCallable_Check(obj);
+    bool linked = before != NULL && object->f_back == NULL && (PyObject *)before->frame_obj != top->shown
+        && PyCallable_Check(obj);
+    if (linked && before != top->frame) { /* between two pieces something else may be called */
+        linked = top->frame == NULL && before->frame_obj != NULL
+            && ((PyFrameObject *)top->shown)->f_back == before->frame_obj;
+    }
     if (linked) {
         object->f_back = (PyFrameObject *)Py_NewRef(top->shown);
     }

@@ -70,6 +70,7 @@ start_trial(Entry *entry, PyFunctionObject *func)
         end_trial(entry);
         return false;
     }
+    entry_set_origin((Entry *)plain, (PyCodeObject *)func->func_code);
     Py_XSETREF(entry->plain, (Entry *)plain); /* another thread may have asked meanwhile */
     entry->samples = 0;
     entry->best[0] = entry->best[1] = INT64_MAX;
