@@ -34,6 +34,7 @@ from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
 from .native_loops.choice import gated_original
+from .other_compilers import is_foreign
 from .overlaps import refuse_overlaps
 from .regions import disabled_reason
 from .replacement.codegen import Codegen
@@ -96,6 +97,10 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
     disabled = disabled_reason(function)
     if disabled:
         config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
+        _hook.mark(code, "skip", config)
+        return None
+    if is_foreign(str(function.__globals__.get("__name__"))):
+        config.records.add_skip(code.co_qualname, location(code), "another compiler made it")
         _hook.mark(code, "skip", config)
         return None
     if patience.still_waits(code, config):

@@ -16,7 +16,7 @@ from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
 from ...options import Options
 from ...sizes import Argument, DynamicArguments
-from .. import _hook
+from .. import _hook, other_compilers
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
 from .records import Records
@@ -197,6 +197,7 @@ class CaptureConfig(_hook.HookConfig):
     def add_piece(self, piece: types.CodeType, owner: types.CodeType) -> None:
         """``piece`` is a continuation of ``owner``, or the body of one of its loops."""
         self._pieces[id(piece)] = (piece, owner)
+        _hook.set_origin(piece, owner)
 
     def function_of(self, code: types.CodeType) -> types.CodeType:
         """The function of the program that ``code`` is a piece of, or is."""
@@ -287,7 +288,7 @@ _NOT_HOOKED = tuple(
     f"{os.sep}{name}{os.sep}"
     for name in (
         *("numpy", "torch", "cupy", "cupyx", "triton", "sympy"),
-        *("filelock", "platformdirs", "pytest", "_pytest"),
+        *("filelock", "platformdirs", "pytest", "_pytest", *other_compilers.PACKAGES),
     )
 )
 _OWN = os.path.realpath(sys.modules[__name__.partition(".")[0]].__path__[0]) + os.sep
