@@ -6,6 +6,7 @@ them: code, defaults, closure and the globals that the code names. What arrives 
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import pickle
 import sys
@@ -34,7 +35,7 @@ def reduce_function(compiled: Any, rebuild: Callable[..., Any], fill: Callable[.
     pickler = _cloud_pickler()
     if pickler is None or not _goes_by_value(pickler, compiled.__module__):
         if _found(compiled.__module__, compiled.__qualname__) is compiled:
-            return compiled.__qualname__
+            return _by_name(compiled)
         function = compiled._function
         if _found(function.__module__, function.__qualname__) is function:
             return rebuild, (function, compiled.config.options)
@@ -43,6 +44,27 @@ def reduce_function(compiled: Any, rebuild: Callable[..., Any], fill: Callable[.
     _check_variables(compiled, pickler)
     state = compiled._function, compiled.config.options, dict(compiled.__dict__)
     return empty, (), state, None, None, fill
+
+
+_MOST_COPIED = 1 << 20
+
+
+def _by_name(compiled: Any) -> Any:
+    """As functions are; with a copy where the program is no file, which a new process could not import."""
+    if compiled.__module__ == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
+        with contextlib.suppress(Exception):  # as it may be too large, or hold what cannot be pickled
+            copied = _Limited(_MOST_COPIED)
+            _cloudpickle(compiled).dump(compiled, copied)
+            return named_or_copied, (compiled.__qualname__, copied.data())
+    return compiled.__qualname__
+
+
+def named_or_copied(name: str, data: bytes) -> Any:
+    """The compiled function that this process has under the name, if it is the one that was pickled."""
+    copied = pickle.loads(data)
+    found = _found("__main__", name)
+    same = isinstance(found, _hook.Dispatcher) and found._function.__code__ == copied._function.__code__
+    return found if same else copied
 
 
 def empty() -> Any:
@@ -153,6 +175,25 @@ def _global_names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             found |= _global_names(constant)
     return found
+
+
+class _Limited:
+    """A file that refuses to hold much."""
+
+    def __init__(self, limit: int) -> None:
+        self._parts: list[bytes] = []
+        self._left = limit
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._left -= size
+        if self._left < 0:
+            raise pickle.PicklingError("too large to be copied")
+        self._parts.append(bytes(data))
+        return size
+
+    def data(self) -> bytes:
+        return b"".join(self._parts)
 
 
 class _Nowhere:
