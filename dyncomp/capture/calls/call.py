@@ -11,7 +11,7 @@ import types
 from contextvars import ContextVar
 from typing import Any
 
-from .. import _hook, containers, frames, frozen, machine, recursion
+from .. import _hook, containers, frame_readers, frames, frozen, machine, recursion
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import (
@@ -112,6 +112,7 @@ def refuse_inlining(
     info = frames.code_info(tracer.config, code)
     if info.uses_tools:
         raise Skip(f"{function.describe()}: {frames.TOOLS}")  # whose user looks at the callers too
+    frame_readers.refuse_inlining(tracer, code, function, args)
     if info.looks_at_frame:
         raise Break("inline-refused", f"{function.describe()}: {frames.LOOKS}")
     if isinstance(function, FunctionValue) and disabled_reason(function.function):

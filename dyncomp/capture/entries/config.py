@@ -108,6 +108,7 @@ class CaptureConfig(_hook.HookConfig):
         self._array_functions: set[types.CodeType] = set()
         self._called_in: dict[int, set[types.CodeType]] = {}
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        self.read_frames: dict[int, types.CodeType] = {}  # functions whose frames others read
         self.refused_calls = RefusedCalls()
         self.spent_ms = 0  # what captures took, by an estimate, and whether a graph worked on a large array
         self.has_large_work = False
@@ -165,6 +166,7 @@ class CaptureConfig(_hook.HookConfig):
         self.not_native.clear()
         self._pieces.clear()
         self.refused_calls.clear()
+        self.read_frames.clear()
         self.spent_ms, self.has_large_work = 0, False
         self.records.forget()
 
