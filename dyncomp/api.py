@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import sys
 import types
@@ -23,6 +24,7 @@ from .capture.regions import calling
 from .frontends.base import Frontend
 from .native import native_maker
 from .options import Options, make_options
+from .pickling import reduce_function
 
 
 class _Session:
@@ -71,7 +73,7 @@ class _Session:
         )
         config.on_miss = on_miss
         config.should_capture = hook_should_capture
-        config.rebuild = recompiled
+        config.reduce = functools.partial(reduce_function, rebuild=recompiled, fill=complete)
         config.make_native = native_maker(options)
         self.configs.add(config)
         return config
@@ -116,8 +118,9 @@ def compile(
 def compile_with(f: Any, config: CaptureConfig) -> Any:
     """Compile any callable under a configuration."""
     if isinstance(f, _hook.Dispatcher):
-        inner: Any = f.__wrapped__
-        return _dispatcher(inner, config)
+        made = _dispatcher(f._function, config)
+        made.__dict__.update(f.__dict__)
+        return made
     if isinstance(f, types.FunctionType):
         return _dispatcher(f, config)
     if isinstance(f, types.MethodType) and isinstance(f.__func__, (types.FunctionType, _hook.Dispatcher)):
@@ -145,6 +148,15 @@ def _dispatcher(function: types.FunctionType, config: CaptureConfig) -> _hook.Di
 def recompiled(f: Any, options: Options) -> Any:
     """A compiled function that was pickled, in another process."""
     return compile_with(f, SESSION.new_config(options))
+
+
+def complete(compiled: _hook.Dispatcher, state: tuple[Any, Options, dict[str, Any]]) -> None:
+    """Make a compiled function that was pickled by value of what arrived."""
+    function, options, attributes = state
+    config = SESSION.new_config(options)
+    config.describe_arguments(function.__code__)
+    compiled.__init__(function, config)  # type: ignore[misc]
+    compiled.__dict__.update(attributes)
 
 
 class CompiledObject:

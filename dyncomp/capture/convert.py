@@ -12,7 +12,7 @@ from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainE
 from ..frontends.base import libraries_of, memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
 from ..signals import is_from_handler
-from . import _hook, generators, handlers, machine, own_builtins
+from . import _hook, frame_readers, generators, handlers, machine, own_builtins
 from .breaks import Break, BreakRecord, Skip
 from .bytecode.flow import reachable
 from .class_names import module_of
@@ -215,7 +215,10 @@ def _capture(
             attempt.tracer.close()
         tracer = attempt.tracer = Tracer(config, decisions, code)
         try:
-            end = machine.run_root(tracer, root_frame(tracer, code, args, function))
+            frame = root_frame(tracer, code, args, function)
+            if config.function_of(code) is code and not config.is_loop_body(code):
+                frame_readers.refuse_root(tracer, function, args)
+            end = machine.run_root(tracer, frame)
             entry, record = _finish(tracer, end, function, args)
             record.restarts = restarts
             record.executed = executed + tracer.instructions

@@ -91,10 +91,10 @@ class CaptureConfig(_hook.HookConfig):
         self.records = records
         self.substitutes = substitutes if substitutes is not None else Substitutes()
         self._find_frontends = frontends
+        self.reduce: Callable[[Any], Any] | None = None  # how compiled functions are pickled
         self._states: dict[types.CodeType, FrameState] = {}
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self._described: set[types.CodeType] = set()
-        self.rebuild: Callable[[Any, Options], Any] | None = None
         # a loop compiled whole (see native_loops), where there is a compiler for it
         self.make_native: Callable[..., Any] | None = None
         self.not_native: set[tuple[int, int]] = set()  # canonical code (by id) and header of those it refused
@@ -110,6 +110,7 @@ class CaptureConfig(_hook.HookConfig):
         self._array_functions: set[types.CodeType] = set()
         self._called_in: dict[int, set[types.CodeType]] = {}
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        self.read_frames: dict[int, types.CodeType] = {}  # functions whose frames others read
         self.refused_calls = RefusedCalls()
         self.spent_ms = 0  # what captures took, by an estimate, and whether a graph worked on a large array
         self.has_large_work = False
@@ -135,17 +136,6 @@ class CaptureConfig(_hook.HookConfig):
             self.records.counters["internal_errors"] += 1
         self.records.internal_errors.append("".join(traceback.format_exception(error)))
         faults.note(place, error, strict)
-
-    def reduce(self, compiled: Any) -> Any:
-        """How a compiled function is pickled: by its name where that is what it is found under, else as its
-        function, to be compiled again."""
-        function = compiled.__wrapped__
-        found: Any = sys.modules.get(function.__module__)
-        for name in function.__qualname__.split("."):
-            found = getattr(found, name, None)
-        if found is compiled or self.rebuild is None:
-            return function.__qualname__
-        return self.rebuild, (function, self.options)
 
     def describe_arguments(self, code: types.CodeType) -> None:
         """Have ``dynamic={…}`` speak of this code's arguments, which must have these names."""
@@ -187,6 +177,7 @@ class CaptureConfig(_hook.HookConfig):
         self.not_native.clear()
         self._pieces.clear()
         self.refused_calls.clear()
+        self.read_frames.clear()
         self.spent_ms, self.has_large_work = 0, False
         self.records.forget()
 
