@@ -15,6 +15,7 @@ from ...graph.ir import Graph, OpTable
 from ...options import Options
 from ...sizes import Argument, DynamicArguments
 from .. import _hook
+from ..breaks import Break
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
 from .records import Records
@@ -109,6 +110,8 @@ class CaptureConfig(_hook.HookConfig):
         self._called_in: dict[int, set[types.CodeType]] = {}
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
         self.refused_calls = RefusedCalls()
+        # instructions, as `decisions` names them, where what a graph assumes of sizes does not hold
+        self.failed_checks: dict[tuple[types.CodeType, int], Break] = {}
         self.spent_ms = 0  # what captures took, by an estimate, and whether a graph worked on a large array
         self.has_large_work = False
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
@@ -176,6 +179,7 @@ class CaptureConfig(_hook.HookConfig):
         self.not_native.clear()
         self._pieces.clear()
         self.refused_calls.clear()
+        self.failed_checks.clear()
         self.spent_ms, self.has_large_work = 0, False
         self.records.forget()
 
