@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 N = 30
-FLOATS, INTS, MASKS, INDICES = "f", "i", "m", "k"
+FLOATS, INTS, MASKS, INDICES, FLAGS = "f", "i", "m", "k", "s"
 
-# result's kind, template; {f} a float array, {i} small ints of N elements, {m} a mask of N, {k} indices into N
+# result's kind, template; {f} a float array, {i} small ints of N elements, {m} a mask of N, {k} indices into N,
+# {s} a mask of some float array
 _SIZED = (
     (FLOATS, "{x}[{m}]"),
     (FLOATS, "np.compress({m}, {x})"),
@@ -49,6 +50,18 @@ _SIZED = (
     (MASKS, "{i} > {d}"),
 )
 _COMBINED = (
+    (FLAGS, "{f} > {c}"),
+    (FLAGS, "{f} < {f}"),
+    (FLAGS, "{s} & {s}"),
+    (FLAGS, "~{s}"),
+    (FLOATS, "{f}[{s}]"),
+    (FLOATS, "{f}[{s}]"),
+    (FLOATS, "{f}[{s}] / ({f}[{s}] + 9.0)"),
+    (FLOATS, "{f}[np.flatnonzero({s})]"),
+    (FLOATS, "np.compress({s}, {f})"),
+    (FLOATS, "np.where({s}, {f}, {f})"),
+    (FLOATS, "np.arange({s}.sum()) + {f}[{s}]"),
+    (INDICES, "np.flatnonzero({s})"),
     (FLOATS, "{f} + {f}"),
     (FLOATS, "{f} * {f} - {f}"),
     (FLOATS, "{f} + {f}.sum()"),
@@ -63,6 +76,16 @@ _COMBINED = (
     (FLOATS, "{f}[:, None].sum(1) + {f}"),
     (FLOATS, "{f}[{f} > 0] / {f}[{f} > 0]"),
     (FLOATS, "np.append({f}, {f})"),
+    (FLOATS, "np.stack([{f}, {f}])[0] * 2"),
+    (FLOATS, "np.column_stack(({f}, {f}))[:, 1]"),
+    (FLOATS, "{f} - {f}.mean()"),
+    (FLOATS, "{f} / ({f}.max() + 9.0)"),
+    (FLOATS, "{f} - np.median({f})"),
+    (FLOATS, "{f}[np.argsort({f})]"),
+    (FLOATS, "{f}.reshape(-1, 1)[:, 0] + {f}"),
+    (FLOATS, "np.diff({f})"),
+    (FLOATS, "np.clip({f}, -1, {f}.std())"),
+    (FLOATS, "{f}[: len({f}) // 2]"),
     (INDICES, "{k}[::-1]"),
     (INDICES, "np.concatenate([{k}, {k}])"),
 )
@@ -76,7 +99,7 @@ class Made:
         self.seed = seed
         self.few = few
         self.random = random.Random(seed)
-        self.names: dict[str, list[str]] = {FLOATS: ["x", "y"], INTS: ["i", "j"], MASKS: ["m"], INDICES: []}
+        self.names: dict[str, list[str]] = {FLOATS: ["x", "y"], INTS: ["i", "j"], MASKS: ["m"], INDICES: [], FLAGS: []}
         self.body: list[str] = []
         self.worlds = [self._world(number) for number in range(4)]
         made = 0
@@ -85,7 +108,7 @@ class Made:
             if made == lines:
                 break
         results = [name for kind in (FLOATS, INDICES) for name in self.names[kind] if name.startswith("v")]
-        self.body.append(f"return {', '.join(results[-4:])}," if results else "return x.sum(), m.sum()")
+        self.body.append(f"return {', '.join(results)}," if results else "return x.sum(), m.sum()")
         self.text = "def program(x, y, i, j, m):\n" + "\n".join(f"    {line}" for line in self.body)
         namespace: dict[str, Any] = {"np": np}
         exec(compile(self.text, f"<random sizes {seed}>", "exec"), namespace)
@@ -101,9 +124,9 @@ class Made:
         return {"np": np, **dict(zip("xyijm", self.arguments(number)))}
 
     def _add_line(self, name: str) -> bool:
-        kind, template = self.random.choice(_SIZED if self.random.random() < 0.5 else _COMBINED)
+        kind, template = self.random.choice(_SIZED if self.random.random() < 0.4 else _COMBINED)
         text = template
-        for mark in "fikmxcd":
+        for mark in "fiksmxcd":
             while f"{{{mark}}}" in text:
                 found = self._operand(mark)
                 if found is None:

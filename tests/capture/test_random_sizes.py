@@ -10,7 +10,7 @@ import dyncomp
 from tests.capture.comparing import call, differences
 from tests.capture.random_sizes import Made
 
-LINES = 6
+LINES = 10
 CALLS = 24
 SETTLED = 16  # calls after which nothing falls back any more
 
