@@ -42,3 +42,7 @@ class LoweringError(DyncompError):
 
 class ToolchainError(DyncompError):
     """No usable compiler, or the compiler refused generated code."""
+
+
+class SetupError(ToolchainError):
+    """Nothing can be compiled on this computer as it is set up; the user was told (``notices``)."""

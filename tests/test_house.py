@@ -21,6 +21,7 @@ LEAF_RANK = 0
 LEAVES = (
     "dataclass",
     "errors",
+    "notices",
     "options",
     "sizes",
     "dtypes",
