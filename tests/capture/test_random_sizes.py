@@ -1,4 +1,4 @@
-"""Graphs whose sizes depend on the data either work or break: no call after the first ones falls back."""
+"""Graphs whose sizes depend on the data either work or break: calls with data like the first do not fall back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 import pytest
 
 import dyncomp
+from dyncomp.capture.entries.fallback import _ENOUGH, _OFTEN
 from tests.capture.comparing import call, differences
 from tests.capture.random_sizes import Made
 
@@ -42,12 +43,13 @@ def run(made: Made, numbers, backend: str) -> list[int]:
 def check(seed: int, backend: str, few: bool) -> None:
     made = Made(seed, LINES, few)
     counts = run(made, range(CALLS), backend)
-    if not few:
-        assert counts[-1] == counts[SETTLED], f"{made.text}\nfallbacks: {counts}"
+    most = _ENOUGH * (1 + sum(dyncomp.stats()["breaks"].values())) + CALLS // _OFTEN
+    assert counts[-1] <= most and not dyncomp.stats()["resting"], f"{made.text}\nfallbacks: {counts}"
     # the same data again and again
     for number in (0, 1) if few else (0,):
         counts = run(made, [number] * CALLS, backend)
-        assert counts[-1] == counts[SETTLED], f"{made.text}\nfallbacks of call {number}: {counts}"
+        settled = counts[-1] == counts[SETTLED] and not dyncomp.stats()["resting"]
+        assert settled, f"{made.text}\nfallbacks of call {number}: {counts}"
 
 
 @pytest.mark.parametrize("seed", range(40))
