@@ -23,6 +23,7 @@ from .capture.entries.stance import current_stance
 from .capture.regions import calling
 from .frontends.base import Frontend
 from .native import native_maker
+from .notices import COUNTS
 from .options import Options, make_options
 from .pickling import reduce_function
 
@@ -228,6 +229,7 @@ def reset() -> None:
         config.forget()
     SESSION.counters.clear()
     faults.forget()
+    COUNTS.clear()
 
 
 def stats() -> dict[str, Any]:
@@ -236,7 +238,8 @@ def stats() -> dict[str, Any]:
     ``frames_captured``, ``frames_skipped`` (run as plain Python, see ``explain``), ``graphs``,
     ``breaks`` (a dict by break id), ``recompiles``, ``limited`` (functions whose recompilation limit was
     reached), ``evicted`` (entries dropped to keep within ``cache_bytes``), ``cache_hits``, ``cache_misses``,
-    ``fallbacks`` (calls in which the original ran because the graph raised), ``internal_errors``. Of now:
+    ``fallbacks`` (calls in which the original ran because the graph raised), ``internal_errors``, ``notices`` (how often
+    each kind of thing happened that users are told of once: ``compiler``, ``cache``, ``variables``). Of now:
     ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, ``resting`` (those in whose place the
     original runs since their graphs raised in several calls in a row), and ``stance``.
     """
@@ -257,6 +260,7 @@ def stats() -> dict[str, Any]:
         "cache_misses": low["misses"],
         "fallbacks": counters["fallbacks"],
         "internal_errors": counters["internal_errors"],
+        "notices": dict(COUNTS),
         "entries": sum(len(entries) for c in configs for _, entries in _hook.all_entries(c)),
         "resting": sum(len(resting(c)) for c in configs),
         "cache_bytes": sum(held(c) for c in configs),

@@ -50,3 +50,7 @@ class ToolchainError(DyncompError):
 
 class RejectedCode(ToolchainError):
     """The compiler found an error in generated code: a bug in dyncomp."""
+
+
+class SetupError(ToolchainError):
+    """Nothing can be compiled on this computer as it is set up; the user was told (``notices``)."""

@@ -8,6 +8,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from .dataclass import dataclass
+from .notices import check_variables
 from .sizes import DynamicArguments, parse_dynamic
 
 MODES = ("default", "reduce-overhead", "max-autotune")
@@ -145,6 +146,7 @@ def make_options(
     ``TypeError`` for values of wrong types.
     """
     environ = os.environ if environ is None else environ
+    check_variables(environ, _FROM_ENVIRONMENT)
     made = Options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=parse_dynamic(dynamic))
     for name, parse in _FROM_ENVIRONMENT.items():
         text = environ.get(f"DYNCOMP_{name.upper()}")

@@ -22,6 +22,7 @@ LEAVES = (
     "dataclass",
     "errors",
     "faults",
+    "notices",
     "options",
     "sizes",
     "dtypes",

@@ -207,7 +207,7 @@ def _run_original(
 def _capture(
     function: Any, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt
 ) -> tuple[_hook.Entry, EntryRecord]:
-    decisions = Decisions()
+    decisions = Decisions(breaks=dict(config.failed_checks))
     code = function.__code__
     executed = 0
     for restarts in range(MAX_ATTEMPTS):
@@ -270,7 +270,7 @@ def _finish(
         )
         return _hook.Entry(program, payload=record), record
     rank = RANK_COMPLETE if isinstance(end, ReturnEnd) else RANK_BROKEN
-    fallback = Fallback(tracer.config, code)
+    fallback = Fallback(tracer.config, code, tracer.breaks_are_errors)
     replacement, text = build_function(cg, compiled, code, fallback)
     record = EntryRecord(
         code.co_qualname,

@@ -21,7 +21,7 @@ from ._hook import has_plain_names
 from .breaks import Break
 from .calls import call as calls
 from .class_names import qualname_of
-from .decisions import Decisions, Restart
+from .decisions import Decisions, Restart, under_way
 from .digit_limit import check_limit
 from .draws import begin_draws, end_draws
 from .entries.config import CaptureConfig
@@ -49,7 +49,7 @@ class Tracer:
         self.decisions = decisions
         self.code = code
         self.env = ShapeEnv()
-        self.env.locate = lambda: self.loc
+        self.env.locate = lambda: (self.loc, under_way(self.frames))
         self.builder = GraphBuilder(config.table, self.env)
         self.builder.device = decisions.device
         self.tx = TraceContext(self.builder)

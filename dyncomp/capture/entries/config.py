@@ -17,6 +17,7 @@ from ...graph.ir import Graph, OpTable
 from ...options import Options
 from ...sizes import Argument, DynamicArguments
 from .. import _hook, other_compilers
+from ..breaks import Break
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
 from .records import Records
@@ -112,6 +113,8 @@ class CaptureConfig(_hook.HookConfig):
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
         self.read_frames: dict[int, types.CodeType] = {}  # functions whose frames others read
         self.refused_calls = RefusedCalls()
+        # instructions, as `decisions` names them, where what a graph assumes of sizes does not hold
+        self.failed_checks: dict[tuple[types.CodeType, int], Break] = {}
         self.spent_ms = 0  # what captures took, by an estimate, and whether a graph worked on a large array
         self.has_large_work = False
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
@@ -178,6 +181,7 @@ class CaptureConfig(_hook.HookConfig):
         self._pieces.clear()
         self.refused_calls.clear()
         self.read_frames.clear()
+        self.failed_checks.clear()
         self.spent_ms, self.has_large_work = 0, False
         self.records.forget()
 
