@@ -55,6 +55,10 @@ def kept_copies() -> dict[str, Any]:
     """Packed operands that are kept from call to call: ``can_watch`` (whether the system allows it),
     ``copies``, ``bytes``, and how often one was used (``hits``) or found written to (``changed``)."""
 
+def private_memory(address: int, size: int, by_text: bool, /) -> bool:
+    """For tests: whether whole pages are private and anonymous, asked by query or read in the text of
+    /proc/self/maps."""
+
 def use_products(name: str | None, /) -> None:
     """What generated code multiplies by from now on: "avx512", "avx2", "portable" or (``None``) the best
     that this processor has; LookupError for what it does not have. For tests."""

@@ -10,6 +10,7 @@
 #include "kept.h"
 #include "limits.h"
 #include "linalg.h"
+#include "mappings.h"
 #include "memory.h"
 #include "pool.h"
 #include "select.h"
@@ -100,6 +101,13 @@ PyObject* kept_copies(PyObject*, PyObject*) {
                        static_cast<Py_ssize_t>(counts.copies), "bytes", static_cast<Py_ssize_t>(counts.bytes),
                        "hits", static_cast<Py_ssize_t>(counts.hits), "changed",
                        static_cast<Py_ssize_t>(counts.changed));
+}
+
+PyObject* private_memory(PyObject*, PyObject* args) {
+  unsigned long long from, bytes;
+  int by_text;
+  if (!PyArg_ParseTuple(args, "KKp:private_memory", &from, &bytes, &by_text)) return nullptr;
+  return PyBool_FromLong(is_private_memory({static_cast<uintptr_t>(from), static_cast<uintptr_t>(from + bytes)}, by_text));
 }
 
 PyObject* get_cached_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(cached_bytes()); }
@@ -230,6 +238,7 @@ PyMethodDef methods[] = {
     {"runtime_address", runtime_address, METH_NOARGS, "Address of the process's Runtime struct."},
     {"blas_available", blas_available, METH_NOARGS, "Whether Runtime.blas is filled."},
     {"release_memory", release_memory, METH_NOARGS, "Free cached blocks and idle arenas; bytes given back."},
+    {"private_memory", private_memory, METH_VARARGS, "Whether pages are private and anonymous, for tests."},
     {"kept_copies", kept_copies, METH_NOARGS, "Counts of packed operands that are kept from call to call."},
     {"cached_bytes", get_cached_bytes, METH_NOARGS, "Bytes in the caching allocator's free lists."},
     {"set_cache_limit", set_limit, METH_O, "Most bytes the free lists may hold."},
