@@ -15,17 +15,18 @@ class CompiledGraph:
     def name(self) -> str: ...
     @property
     def num_inputs(self) -> int: ...
-    def retarget(self, sizes: int, steps: tuple[int, ...]) -> None:
-        """Run other builds of the same functions, given by their addresses (0: none); ValueError if they are
-        not as many as the plan has."""
+    def retarget(self, sizes: int, steps: tuple[int, ...], library: Any) -> None:
+        """Run other builds of the same functions, given by their addresses (0: none) and what keeps them
+        loaded; ValueError if they are not as many as the plan has."""
 
-def load_library(path: str) -> int:
-    """dlopen (local, bind now); OSError with the loader's message. Libraries stay loaded."""
+def load_library(path: str) -> Any:
+    """dlopen (local, bind now), until nothing holds what is returned. OSError with the loader's message; its
+    ``errno`` is set where the system ran out of memory, mappings or descriptors."""
 
-def load_global(path: str) -> int:
-    """dlopen with RTLD_GLOBAL (libm, libmvec); OSError with the loader's message."""
+def load_global(path: str) -> None:
+    """dlopen with RTLD_GLOBAL (libm, libmvec), for good; OSError as above."""
 
-def symbol(handle: int, name: str) -> int:
+def symbol(library: Any, name: str) -> int:
     """Address of an exported symbol; LookupError if it is absent."""
 
 def num_threads() -> int:

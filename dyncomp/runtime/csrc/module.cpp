@@ -8,6 +8,7 @@
 #include "fourier.h"
 #include "graph.h"
 #include "kept.h"
+#include "library.h"
 #include "limits.h"
 #include "linalg.h"
 #include "mappings.h"
@@ -19,32 +20,12 @@ namespace {
 
 using namespace dyncomp;
 
-PyObject* open_library(PyObject* argument, int flags) {
-  PyObject* bytes = nullptr;
-  if (!PyUnicode_FSConverter(argument, &bytes)) return nullptr;
-  void* handle;
-  Py_BEGIN_ALLOW_THREADS;
-  handle = dlopen(PyBytes_AS_STRING(bytes), flags);
-  Py_END_ALLOW_THREADS;
-  Py_DECREF(bytes);
-  if (handle) return PyLong_FromVoidPtr(handle);
-  PyErr_SetString(PyExc_OSError, dlerror());
-  return nullptr;
-}
-
-PyObject* load_library(PyObject*, PyObject* path) { return open_library(path, RTLD_NOW | RTLD_LOCAL); }
-
-PyObject* load_global(PyObject*, PyObject* path) { return open_library(path, RTLD_NOW | RTLD_GLOBAL); }
-
 PyObject* symbol(PyObject*, PyObject* args) {
-  PyObject* handle_object;
+  PyObject* library;
   const char* name;
-  if (!PyArg_ParseTuple(args, "O!s:symbol", &PyLong_Type, &handle_object, &name)) return nullptr;
-  void* handle = PyLong_AsVoidPtr(handle_object);
-  if (!handle) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "symbol: the handle is 0");
-    return nullptr;
-  }
+  if (!PyArg_ParseTuple(args, "Os:symbol", &library, &name)) return nullptr;
+  void* handle = library_handle(library);
+  if (!handle) return nullptr;
   void* address = dlsym(handle, name);
   if (address) return PyLong_FromVoidPtr(address);
   PyErr_Format(PyExc_LookupError, "the library has no symbol %s", name);
@@ -225,8 +206,8 @@ PyObject* use_set(PyObject*, PyObject* given) {
 }
 
 PyMethodDef methods[] = {
-    {"load_library", load_library, METH_O, "dlopen a kernel library; its handle."},
-    {"load_global", load_global, METH_O, "dlopen with RTLD_GLOBAL; the handle."},
+    {"load_library", load_library, METH_O, "dlopen a kernel library, until nothing holds what is returned."},
+    {"load_global", load_global, METH_O, "dlopen with RTLD_GLOBAL, for good."},
     {"symbol", symbol, METH_VARARGS, "symbol(handle, name): address of an exported symbol."},
     {"num_threads", get_num_threads, METH_NOARGS, "Threads that parallel_for uses, the caller included."},
     {"set_num_threads", set_threads, METH_O, "Set the number of threads, 1 to 256."},
