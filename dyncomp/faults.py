@@ -5,11 +5,14 @@ What catches an error so that the program may go on asks :func:`is_fault`, and h
 
 from __future__ import annotations
 
+import logging
 import traceback
 import warnings
 from collections import Counter
 
 from .errors import LoweringFault, RejectedCode, VerifyError
+
+log = logging.getLogger("dyncomp")
 
 # The numbers behind ``stats()``, among them ``internal_errors``.
 counters: Counter[str] = Counter()
@@ -32,7 +35,10 @@ def note(place: str, error: BaseException, strict: bool) -> str:
         raise error
     if place not in _told and len(_told) < _MOST_TOLD:
         _told.add(place)
-        warnings.warn(_message(place, error), RuntimeWarning, stacklevel=2)
+        try:
+            warnings.warn(_message(place, error), RuntimeWarning, stacklevel=2)
+        except RuntimeWarning as warning:  # by the program's filters; what is wrong is not the program
+            log.warning("%s", warning)
     return text
 
 

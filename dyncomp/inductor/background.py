@@ -100,6 +100,7 @@ class Builder:
             job(runner)
         except Exception as error:
             if not self.closed:
+                log.warning("a build in the background failed", exc_info=error)
                 faults.note("a build in the background failed", error, False)
 
 
