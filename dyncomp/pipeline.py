@@ -81,6 +81,7 @@ class Compiled:
     seconds: dict[str, float] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
     examples: Sequence[Any] = ()  # inputs to tune on, while compiling only
+    on_status: Any = None
 
     def describe(self) -> str:
         """Passes with node counts and milliseconds, one line each."""
@@ -164,8 +165,9 @@ def _inductor(
     from .inductor.compile import compile_graph
 
     examples = compiled.examples
+    on_status = compiled.on_status
     compiled.artifact = _timed(
-        compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples, dump.source)
+        compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples, dump.source, on_status)
     )
     dump.artifact(compiled.artifact, options, owner, examples)
     compiled.call = compiled.artifact.call
@@ -184,7 +186,7 @@ def _staged(
         final = run_passes(stage, table, options, lambda name, reached, _: dump.graph(name, reached))
         if options.stop_after in {step.name for step in PASSES}:
             return _on_numpy(as_callable(final, table), owner)
-        artifact = compile_graph(final, options, owner, examples, dump.source)
+        artifact = compile_graph(final, options, owner, examples, dump.source, compiled.on_status)
         dump.artifact(artifact, options, owner, examples)
         parts.artifacts.append(artifact)
         return artifact.call
@@ -231,11 +233,16 @@ def list_backends() -> list[str]:
 
 
 def run_pipeline(
-    graph: Graph, options: Options, example_inputs: Sequence[Any] = (), owner: ArrayOwner | None = None
+    graph: Graph,
+    options: Options,
+    example_inputs: Sequence[Any] = (),
+    owner: ArrayOwner | None = None,
+    on_status: Any = None,
 ) -> Compiled:
     """Make a captured graph runnable with ``options.backend``.
 
-    ``owner``: how arrays are read and made where they are not NumPy's.
+    ``owner``: how arrays are read and made where they are not NumPy's. ``on_status``: what the launcher
+    tells of floating-point errors (``LaunchPlan``).
 
     A callable backend gets ``(captured graph, example inputs)`` and returns a callable of the graph's
     inputs and integers that returns the list of outputs, as ``graph.interp.Interpreter(graph, table).run``
@@ -253,6 +260,7 @@ def run_pipeline(
         compiled.call = _report_writes(_on_numpy(compiled.call, owner), owner, _written(graph, table))
         return compiled
     compiled.examples = example_inputs
+    compiled.on_status = on_status
     try:
         _BACKENDS[options.backend](graph, table, options, owner, compiled)
     except (LoweringError, ToolchainError) as error:

@@ -2,7 +2,7 @@
 
 from . import _hook
 
-INTERFACE_VERSION = 4
+INTERFACE_VERSION = 5
 _found = getattr(_hook, "INTERFACE_VERSION", None)
 if _found != INTERFACE_VERSION:
     raise ImportError(

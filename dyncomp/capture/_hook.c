@@ -367,6 +367,7 @@ static PyMethodDef functions[] = {
     {"has_plain_names", has_plain_names, METH_O, "has_plain_names(dict or class) -> bool"},
     {"text_of", loop_text_of, METH_O, "text_of(str or bytes) -> size of a character, address, length"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
+    {"reported", (PyCFunction)(void (*)(void))reports_of, METH_FASTCALL, "reported(function, note) -> callable"},
     {NULL},
 };
 
@@ -387,7 +388,7 @@ add_types(PyObject *module)
     static PyTypeObject *const types[] = {&GuardProgram_Type, &Entry_Type,         &CodeCache_Type,
                                           &HookConfig_Type,   &Dispatcher_Type, &ResumeFunction_Type,
                                           &TailCall_Type,      &Ticks_Type,         &LoopPlan_Type,
-                                          &LoopGate_Type};
+                                          &LoopGate_Type,      &Reporter_Type,     &ReportedCall_Type};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (PyModule_AddType(module, types[i]) < 0) {
             return -1;
@@ -397,7 +398,7 @@ add_types(PyObject *module)
 }
 
 /* Of what Python sees of this module. Any change raises it, in capture/__init__.py too. */
-#define INTERFACE_VERSION 4
+#define INTERFACE_VERSION 5
 
 static int
 module_exec(PyObject *module)

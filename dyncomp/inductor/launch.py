@@ -257,7 +257,10 @@ class LaunchPlan:
     ``errors``: what kernels raise: ``(exception type, message)``, ``{0}``…``{3}`` in the message stand for
     the error details. ``single``: return the only result itself instead of a tuple. ``release_gil``: let
     other Python threads run meanwhile (costs about 100 ns; for work above ~50 µs).
-    ``owner``: ``None`` for NumPy arrays."""
+    ``owner``: ``None`` for NumPy arrays. ``on_status(flags, written)`` is told of floating-point errors (NumPy's
+    flags) in the steps, before step ``first_write``, which is the first to write to inputs, and at the end: what it
+    raises ends the call, with what was written taken back, if that was kept (``watched.h``); else (``written``) it
+    returns whether that shall be so from the next call on. ``on_status.saves``: from the first."""
 
     inputs: tuple[InputSlot, ...]
     outputs: tuple[OutputSlot, ...]
@@ -273,6 +276,8 @@ class LaunchPlan:
     single: bool = True
     release_gil: bool = False
     owner: TensorOwner | None = None
+    on_status: Any = None
+    first_write: int | None = None
     name: str = "graph"
 
 
@@ -339,6 +344,9 @@ def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledG
             plan.single,
             plan.release_gil,
             _owner(plan.owner),
+            plan.on_status,
+            len(plan.steps) if plan.first_write is None else plan.first_write,
+            bool(getattr(plan.on_status, "saves", False)),
         )
     )
 

@@ -489,10 +489,17 @@ symbol_value(PyObject *obj, int what, int axis, int64_t *value)
 /* -- NumPy's floating-point error state ------------------------------------------------------ */
 /* NumPy keeps {int errmask; ...} in a capsule in a context variable; the layout is checked once below
    against a capsule with known modes, and the state counts as unknown where it differs. */
-static PyObject *errstate_variable = NULL;
+PyObject *errstate_variable = NULL;
+PyObject *errstate_make = NULL; /* makes such capsules of keywords */
 
-static const int *
-errstate_mask_of(PyObject *capsule)
+typedef struct {
+    int mask;
+    Py_ssize_t buffer_size;
+    PyObject *handler;
+} ErrorModes;
+
+static const ErrorModes *
+errstate_modes_of(PyObject *capsule)
 {
     if (!PyCapsule_IsValid(capsule, "numpy.ufunc.extobj")) {
         return NULL;
@@ -511,16 +518,17 @@ errstate_setup(void)
     variable = PyObject_GetAttrString(umath, "_extobj_contextvar");
     make = PyObject_GetAttrString(umath, "_make_extobj");
     none = PyTuple_New(0);
-    words = Py_BuildValue("{s:s,s:s,s:s,s:s}", "divide", "raise", "over", "ignore", "under", "warn", "invalid",
-                          "print");
+    words = Py_BuildValue("{s:s,s:s,s:s,s:s,s:O}", "divide", "raise", "over", "ignore", "under", "warn", "invalid",
+                          "print", "call", make == NULL ? Py_None : make);
     if (variable == NULL || make == NULL || none == NULL || words == NULL || !PyContextVar_CheckExact(variable)) {
         goto unknown;
     }
     capsule = PyObject_Call(make, none, words);
     if (capsule != NULL) {
-        const int *mask = errstate_mask_of(capsule);
-        if (mask != NULL && *mask == (2 | 0 << 3 | 1 << 6 | 4 << 9)) {
+        const ErrorModes *modes = errstate_modes_of(capsule);
+        if (modes != NULL && modes->mask == (2 | 0 << 3 | 1 << 6 | 4 << 9) && modes->handler == make) {
             errstate_variable = Py_NewRef(variable);
+            errstate_make = Py_NewRef(make);
         }
     }
 unknown:
@@ -534,6 +542,21 @@ unknown:
     return 0;
 }
 
+/* While an original runs whose warnings are noted the modes are as the program set them: warnings. */
+static long
+errstate_meant(const ErrorModes *modes)
+{
+    long mask = modes->mask;
+    if (is_reporter(modes->handler)) {
+        for (int k = 0; k < 4; k++) {
+            if ((mask >> 3 * k & 7) == 5) {
+                mask ^= (5 ^ 1) << 3 * k;
+            }
+        }
+    }
+    return mask;
+}
+
 long
 errstate_read(void)
 {
@@ -545,8 +568,8 @@ errstate_read(void)
         PyErr_Clear();
         return -1;
     }
-    const int *mask = errstate_mask_of(capsule);
-    long answer = mask == NULL ? -1 : *mask;
+    const ErrorModes *modes = errstate_modes_of(capsule);
+    long answer = modes == NULL ? -1 : errstate_meant(modes);
     Py_DECREF(capsule);
     return answer;
 }

@@ -17,6 +17,7 @@ from typing import Any
 from ...graph.ir import Loc
 from .. import _hook
 from .config import CaptureConfig
+from .floating import waiting_watch
 from .recompile import location
 from .records import EntryRecord, log
 
@@ -42,12 +43,17 @@ class Fallback:
 
     def __call__(
         self, plain: types.CodeType | Callable[[], types.CodeType], namespace: dict[str, Any], closure: Any
-    ) -> types.FunctionType:
+    ) -> Callable[..., Any]:
         """The original as a function that is not captured. ``plain``: its code, or what makes it."""
         if not isinstance(plain, types.CodeType):
             plain = plain()
-        self._records.counters["fallbacks"] += 1
         _hook.mark(plain, "skip")
+        watch = waiting_watch()
+        if watch is not None:
+            self._records.counters["floating_point_reruns"] += 1
+            log.info("a floating-point error in the graph of %s: the original runs", plain.co_qualname)
+            return watch.rerun(types.FunctionType(plain, namespace, plain.co_name, None, closure))
+        self._records.counters["fallbacks"] += 1
         log.info("the graph of %s raised: the original runs", plain.co_qualname)
         entry = self._entry()
         if entry is not None:
