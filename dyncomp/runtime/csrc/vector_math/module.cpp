@@ -66,7 +66,7 @@ DC_ODD_OF(DC_AVX512, double, 8, u64, DC_DOUBLE, _mm512_test_epi64_mask((__m512i)
 enum { exp_poles, exp2_poles = 0, expm1_poles = 0, sinh_poles = 0, cosh_poles = 0, tan_poles = 0, hypot_poles = 0 };
 enum { arcsin_poles, arccos_poles = 0, arctan_poles = 0, tanh_poles = 0, arcsinh_poles = 0, arccosh_poles = 0 };
 enum { cbrt_poles, sin_poles = 0, cos_poles = 0, arctan2_poles = 0 };
-enum { log_poles = 1, log2_poles = 1, log10_poles = 1, log1p_poles = 1, arctanh_poles = 1, pow_poles };
+enum { log_poles = 1, log2_poles = 1, log10_poles = 1, log1p_poles = 1, arctanh_poles = 1, pow_poles = 2 };
 enum { fmod_poles = 3, remainder_poles = 3, floordiv_poles = 3 };
 enum { erf_poles = -1, erfc_poles = -1, lgamma_poles = -1, sigmoid_poles = -1, tanh_beside_one_poles = -1 };
 
@@ -89,8 +89,9 @@ __attribute__((noinline, cold, target(DC_AVX2))) static void dc_report(const T* 
   for (int l = 0; l < LANES; ++l) {
     const bool finite = dc_is_finite(x[l]) && dc_is_finite(w[l]);
     const bool number = x[l] == x[l] && w[l] == w[l];
-    const bool infinite = y[l] == y[l] && !dc_is_finite(y[l]) && finite;
-    const bool pole = poles == 1 || (poles == 2 && x[l] == 0) || (poles == 3 && w[l] == 0);
+    const bool at_zero = poles == 2 && x[l] == 0; /* to the power of minus infinity, too */
+    const bool infinite = y[l] == y[l] && !dc_is_finite(y[l]) && (finite || at_zero);
+    const bool pole = poles == 1 || at_zero || (poles == 3 && w[l] == 0);
     invalid |= y[l] != y[l] && number;
     divide |= infinite && pole;
     overflow |= infinite && !pole;
