@@ -27,7 +27,7 @@ from .graph.ir import ArrayType, Graph, OpTable, verify
 from .graph.passes.cse import eliminate_common_subexpressions
 from .graph.passes.dce import eliminate_dead_code
 from .graph.passes.decompose import decompose
-from .graph.passes.fold import fold_constants
+from .graph.passes.fold import FOLDED, fold_constants
 from .graph.passes.order import delay_updates
 from .graph.passes.outputs import own_outputs
 from .graph.passes.rules import simplify
@@ -106,6 +106,7 @@ def run_passes(
     on_pass: Callable[[str, Graph, float], None] | None = None,
 ) -> Graph:
     """Run :data:`PASSES` up to ``options.stop_after``, each verified under ``options.debug_verify``."""
+    FOLDED.errors = 0
     for step in PASSES:
         start = time.perf_counter()
         graph = step.run(graph, table)
@@ -165,12 +166,19 @@ def _inductor(
     from .inductor.compile import compile_graph
 
     examples = compiled.examples
-    on_status = compiled.on_status
+    on_status = _telling(compiled.on_status)
     compiled.artifact = _timed(
         compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples, dump.source, on_status)
     )
     dump.artifact(compiled.artifact, options, owner, examples)
     compiled.call = compiled.artifact.call
+
+
+def _telling(on_status: Any) -> Any:
+    """What is told of floating-point errors, once it knows of those in the constants of a graph."""
+    if on_status is not None:
+        on_status.always = FOLDED.errors
+    return on_status
 
 
 def _staged(
@@ -186,7 +194,7 @@ def _staged(
         final = run_passes(stage, table, options, lambda name, reached, _: dump.graph(name, reached))
         if options.stop_after in {step.name for step in PASSES}:
             return _on_numpy(as_callable(final, table), owner)
-        artifact = compile_graph(final, options, owner, examples, dump.source, compiled.on_status)
+        artifact = compile_graph(final, options, owner, examples, dump.source, _telling(compiled.on_status))
         dump.artifact(artifact, options, owner, examples)
         parts.artifacts.append(artifact)
         return artifact.call

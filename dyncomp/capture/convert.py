@@ -405,7 +405,7 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
     examples = _example_inputs(tracer)
     owner = _owner_of(tracer, cg)
-    watch = Watch(graph) if owner is None else None
+    watch = Watch(graph, "numpy-warnings" in tracer.tx.assumptions) if owner is None else None
     compiled = tracer.config.compile_graph(graph, tracer.config.options, examples, owner, watch)
     if watch is not None:
         watch.armed = True

@@ -69,7 +69,7 @@ def _run(builder: GraphBuilder, made: dict[str, Node], node: Node, seen: dict[st
     if row is None or any(array is None for array in arrays):
         return
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="raise", under="ignore"):  # NumPy would warn: not known at capture
             result = row.ref(*arrays, **node.kwargs)
     except Exception as error:
         if is_from_handler(error):

@@ -260,7 +260,7 @@ class LaunchPlan:
     ``owner``: ``None`` for NumPy arrays. ``on_status(flags, written)`` is told of floating-point errors (NumPy's
     flags) in the steps, before step ``first_write``, which is the first to write to inputs, and at the end: what it
     raises ends the call, with what was written taken back, if that was kept (``watched.h``); else (``written``) it
-    returns whether that shall be so from the next call on. ``on_status.saves``: from the first."""
+    returns whether that shall be so from the next call on. ``on_status.saves``: from the first. ``on_status.always``: flags of every call."""
 
     inputs: tuple[InputSlot, ...]
     outputs: tuple[OutputSlot, ...]
@@ -347,6 +347,7 @@ def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledG
             plan.on_status,
             len(plan.steps) if plan.first_write is None else plan.first_write,
             bool(getattr(plan.on_status, "saves", False)),
+            int(getattr(plan.on_status, "always", 0)),
         )
     )
 

@@ -20,6 +20,7 @@ from ...graph.ir import Graph
 from .. import _hook
 
 _WARN = 1
+_INVALID = 8
 # by NumPy's flag: how it begins its texts, and ops that are likely to raise it
 _KINDS: dict[int, tuple[str, tuple[str, ...]]] = {
     1: ("divide by zero", ("divide", "reciprocal", "log", "log2", "log10", "log1p", "arctanh", "power")),
@@ -51,10 +52,13 @@ class _Shown:
 class Watch:
     """What is told of floating-point errors in the launches of one captured graph."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, strict: bool = False) -> None:
+        """``strict``: NumPy's own Python code warns of what is invalid in the graph, whatever the error modes."""
+        self.strict = strict
         self.armed = False  # set when the graph serves: what is tried while it is compiled counts for nothing
         # an exception in the middle of writes could not be taken back
         self.saves = any(entry[0] == "error" for entry in warnings.filters)
+        self.always = 0  # flags of what was computed once
         self._places = [(node.op, node.loc) for node in graph.nodes if node.loc is not None]
         self._seen = 0
         self._times = 0
@@ -67,6 +71,8 @@ class Watch:
         if not self.armed:
             return False
         reported, strict = _reported(flags)
+        if self.strict and flags & _INVALID:
+            reported, strict = reported | _INVALID, True
         if not reported:
             return False
         if written:

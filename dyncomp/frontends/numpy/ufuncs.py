@@ -29,7 +29,7 @@ from .operands import (
     write,
 )
 from .rules import RuleTable
-from .ufunc_emit import Loop, emitter, sets_flags
+from .ufunc_emit import Loop, emitter, full_like, sets_flags
 from .views import in_memory_as
 
 TABLE = RuleTable()

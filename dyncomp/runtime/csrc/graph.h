@@ -123,6 +123,7 @@ struct Plan {
   PyObject* on_status = nullptr; /* told of floating-point errors (watched.h), or NULL */
   size_t first_write = 0;        /* the first step that writes to inputs; steps.size() if none does */
   bool saves = false;            /* from the first call on */
+  unsigned always = 0;           /* NumPy's flags of what was computed when the graph was compiled */
   TensorApi* tensors = nullptr; /* NULL: NumPy */
 
   int buffer_count() const {

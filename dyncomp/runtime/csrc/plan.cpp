@@ -301,9 +301,9 @@ void each(PyObject* tuple, Plan& plan, const char* what, Parse parse) {
 }
 
 /* (name, inputs, symbols, size_count, sizes address, outputs, arena, arena_bytes, constants, steps, results,
- *  errors, single, release_gil, owner, on_status or None, first_write, saves) */
+ *  errors, single, release_gil, owner, on_status or None, first_write, saves, always) */
 void parse_all(PyObject* spec, Plan& plan) {
-  require(length(spec, "not a tuple") == 18, "not a tuple of 18");
+  require(length(spec, "not a tuple") == 19, "not a tuple of 19");
   PyObject* name = PyTuple_GET_ITEM(spec, 0);
   require(PyUnicode_Check(name), "the name is not a string");
   const char* text = PyUnicode_AsUTF8(name);
@@ -331,6 +331,7 @@ void parse_all(PyObject* spec, Plan& plan) {
   plan.first_write = static_cast<size_t>(
       index_below(PyTuple_GET_ITEM(spec, 16), static_cast<i64>(plan.steps.size()) + 1, "first_write"));
   plan.saves = truth(PyTuple_GET_ITEM(spec, 17), "saves");
+  plan.always = static_cast<unsigned>(index_below(PyTuple_GET_ITEM(spec, 18), 16, "always"));
   if (on_status != Py_None) {
     require(!plan.tensors && PyCallable_Check(on_status), "on_status is not callable, or for tensors");
     plan.on_status = Py_NewRef(on_status);

@@ -9,7 +9,7 @@ namespace dyncomp {
 /* One call of a graph whose plan has somebody to tell (`Plan::on_status`). */
 class Watched {
  public:
-  explicit Watched(const Plan& plan) : plan_(plan) { clear_status(); }
+  explicit Watched(const Plan& plan) : plan_(plan), seen_(native_status(plan.always)) { clear_status(); }
   ~Watched();
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
@@ -33,7 +33,7 @@ class Watched {
 
   static constexpr size_t kSmall = 2048;
   const Plan& plan_;
-  unsigned seen_ = 0;
+  unsigned seen_;
   bool wrote_ = false;
   bool small_ = false;
   std::vector<PyObject*> copies_; /* per input that is written */

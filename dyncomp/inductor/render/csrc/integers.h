@@ -57,6 +57,7 @@ DC_INLINE void dc_raise_overflow() {
 // @ dc_floordiv_[i8 i16]
 DC_INLINE TYPE dc_floordiv_SUFFIX(TYPE a, TYPE b) {
   const float scale = BITS == 8 ? 0x1p121f : 0x1p113f;
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();  // gcc computes it itself
   const float q = __builtin_floorf((float)(b == 0 ? 1 : a) / (float)b);
   const float least = q > -q ? q + 0.5f : 0.5f;
   const float scaled = least * scale;
@@ -65,6 +66,7 @@ DC_INLINE TYPE dc_floordiv_SUFFIX(TYPE a, TYPE b) {
 }
 // @ dc_floordiv_[u8 u16]
 DC_INLINE TYPE dc_floordiv_SUFFIX(TYPE a, TYPE b) {
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();
   const float q = __builtin_truncf((float)(b == 0 ? 1 : a) / (float)b);
   return b == 0 ? (TYPE)0 : (TYPE)(int)q;
 }
@@ -74,6 +76,7 @@ DC_INLINE int dc_floordiv_i32(int a, int b) {
     const unsigned int sign = (unsigned int)(a >> 31);
     return (int)((((unsigned int)a ^ sign) / (unsigned int)b) ^ sign);
   }
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();
   const double q = __builtin_floor((double)(b == 0 ? 1 : a) / (double)b);
   const double least = q > -q ? q + 0.5 : 0.5;
   const double scaled = least * 0x1p993;
@@ -83,6 +86,7 @@ DC_INLINE int dc_floordiv_i32(int a, int b) {
 // @ dc_floordiv_u32
 DC_INLINE unsigned int dc_floordiv_u32(unsigned int a, unsigned int b) {
   if (__builtin_constant_p(b) && b > 0) return a / b;
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();
   const double q = __builtin_trunc((double)(b == 0 ? 1 : a) / (double)b);
   return b == 0 ? 0 : (unsigned int)(i64)q;
 }
@@ -135,11 +139,13 @@ DC_INLINE i64 dc_remainder_i64(i64 a, i64 b) {
 DC_INLINE signed char dc_remainder_b8(bool, bool) { return 0; }
 // @ dc_fmod_[i8 i16]
 DC_INLINE TYPE dc_fmod_SUFFIX(TYPE a, TYPE b) {
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();
   const float q = __builtin_truncf((float)(b == 0 ? 1 : a) / (float)b);
   return b == 0 ? (TYPE)0 : (TYPE)((UNSIGNED)a - (UNSIGNED)(int)q * (UNSIGNED)b);
 }
 // @ dc_fmod_i32
 DC_INLINE int dc_fmod_i32(int a, int b) {
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();
   const double q = __builtin_trunc((double)(b == 0 ? 1 : a) / (double)b);
   return b == 0 ? 0 : (int)((unsigned int)a - (unsigned int)(i64)q * (unsigned int)b);
 }
