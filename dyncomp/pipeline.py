@@ -24,10 +24,11 @@ from .errors import LoweringError, ToolchainError, Unsupported
 from .frontends.base import ArrayOwner
 from .graph.interp import as_callable
 from .graph.ir import ArrayType, Graph, OpTable, verify
+from .graph.noted import NOTED
 from .graph.passes.cse import eliminate_common_subexpressions
 from .graph.passes.dce import eliminate_dead_code
 from .graph.passes.decompose import decompose
-from .graph.passes.fold import FOLDED, fold_constants
+from .graph.passes.fold import fold_constants
 from .graph.passes.order import delay_updates
 from .graph.passes.outputs import own_outputs
 from .graph.passes.rules import simplify
@@ -106,7 +107,7 @@ def run_passes(
     on_pass: Callable[[str, Graph, float], None] | None = None,
 ) -> Graph:
     """Run :data:`PASSES` up to ``options.stop_after``, each verified under ``options.debug_verify``."""
-    FOLDED.errors = 0
+    NOTED.errors = 0
     for step in PASSES:
         start = time.perf_counter()
         graph = step.run(graph, table)
@@ -177,7 +178,7 @@ def _inductor(
 def _telling(on_status: Any) -> Any:
     """What is told of floating-point errors, once it knows of those in the constants of a graph."""
     if on_status is not None:
-        on_status.always = FOLDED.errors
+        on_status.always = NOTED.errors
     return on_status
 
 

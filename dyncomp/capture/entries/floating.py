@@ -24,9 +24,15 @@ _INVALID = 8
 # by NumPy's flag: how it begins its texts, and ops that are likely to raise it
 _KINDS: dict[int, tuple[str, tuple[str, ...]]] = {
     1: ("divide by zero", ("divide", "reciprocal", "log", "log2", "log10", "log1p", "arctanh", "power")),
-    2: ("overflow", ("exp", "exp2", "expm1", "sinh", "cosh", "power", "square", "multiply", "matmul", "divide")),
+    2: (
+        "overflow",
+        ("exp", "exp2", "expm1", "sinh", "cosh", "power", "square", "multiply", "matmul", "divide"),
+    ),
     4: ("underflow", ("exp", "multiply", "divide", "power")),
-    8: ("invalid value", ("divide", "sqrt", "log", "power", "arcsin", "arccos", "remainder", "subtract", "add")),
+    8: (
+        "invalid value",
+        ("divide", "sqrt", "log", "power", "arcsin", "arccos", "remainder", "subtract", "add"),
+    ),
 }
 _NAMES = {"reduce_sum": "reduce", "reduce_prod": "reduce", "convert": "cast"}
 _MOST_NOTED = 64

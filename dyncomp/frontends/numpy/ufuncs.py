@@ -112,7 +112,12 @@ def _check_outs(shape: tuple[Any, ...], outs: list[ArrayRef | None]) -> None:
 
 
 def _run(
-    tx: TraceContext, ufunc: np.ufunc, loop: Loop, operands: list[Any], shape: tuple[Any, ...], mask: Var | None
+    tx: TraceContext,
+    ufunc: np.ufunc,
+    loop: Loop,
+    operands: list[Any],
+    shape: tuple[Any, ...],
+    mask: Var | None,
 ) -> list[Var]:
     ready = [broadcast_to(tx, to_var(tx, v, d), shape) for v, d in zip(operands, loop.ins)]
     if mask is not None:

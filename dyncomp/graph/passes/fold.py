@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
 from ..interp import has_symbols
 from ..ir import ArrayType, Graph, Literal, Node, OpTable, Var, same_type
+from ..noted import noting
 from ..rewrite import Rebuilder, Transformer
 
 MAX_ELEMENTS = 256
@@ -16,25 +16,11 @@ MAX_ELEMENTS = 256
 _CREATION = ("full", "constant")
 
 
-class _Folded(threading.local):
-    """``errors``: NumPy's flags of what was folded in this thread since somebody reset it. NumPy reports them in
-    every call."""
-
-    errors = 0
-
-
-FOLDED = _Folded()
-
-
 def fold_constants(graph: Graph, table: OpTable) -> Graph:
     """Fold nodes of constants with up to ``MAX_ELEMENTS`` elements (a uniform result of any size)."""
     if not graph.functional or not any(node.op in _CREATION for node in graph.nodes):
         return graph
     return _Folder(graph, table).run()
-
-
-def _ignore(kind: str, flags: int) -> None:
-    pass
 
 
 class _Folder(Transformer):
@@ -51,7 +37,8 @@ class _Folder(Transformer):
                 self.sources[node.out.name] = node
             return result
         try:
-            value = self._evaluate(node, inputs, self._note)
+            with noting():
+                value = self._evaluate(node, inputs)
         except Exception:  # whatever the reference raises, it shall raise at run time
             return self.keep(node, inputs)
         folded = emit_constant(self.builder, node.out.type, value)
@@ -76,13 +63,9 @@ class _Folder(Transformer):
             self.values[var.name] = self._evaluate(self.sources[var.name], ())
         return self.values[var.name]
 
-    def _note(self, kind: str, flags: int) -> None:
-        FOLDED.errors |= flags
-
-    def _evaluate(self, node: Node, inputs: tuple[Var, ...], note: Any = _ignore) -> np.ndarray[Any, Any]:
-        with np.errstate(all="call", call=note):
-            arrays = [self._value(v) for v in inputs]
-            return np.asarray(self.table[node.op].ref(*arrays, **node.kwargs))  # type: ignore[attr-defined]
+    def _evaluate(self, node: Node, inputs: tuple[Var, ...]) -> np.ndarray[Any, Any]:
+        arrays = [self._value(v) for v in inputs]
+        return np.asarray(self.table[node.op].ref(*arrays, **node.kwargs))  # type: ignore[attr-defined]
 
 
 def _is_small(type: ArrayType) -> bool:
