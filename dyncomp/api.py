@@ -224,8 +224,8 @@ def stats() -> dict[str, Any]:
     ``frames_captured``, ``frames_skipped`` (run as plain Python, see ``explain``), ``graphs``,
     ``breaks`` (a dict by break id), ``recompiles``, ``limited`` (functions whose recompilation limit was
     reached), ``evicted`` (entries dropped to keep within ``cache_bytes``), ``cache_hits``, ``cache_misses``,
-    ``fallbacks`` (calls in which the original ran because the graph raised), ``floating_point_reruns`` (because
-    NumPy warns of what happened in it), ``internal_errors``. Of now:
+    ``fallbacks`` (calls in which the original ran because the graph raised), ``floating_point_reruns``
+    (because NumPy warns of what happened in it), ``internal_errors``. Of now:
     ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, ``resting`` (those in whose place the
     original runs since their graphs raised in several calls in a row), and ``stance``.
     """

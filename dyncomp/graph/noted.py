@@ -11,7 +11,7 @@ import numpy as np
 
 
 class _Noted(threading.local):
-    """``errors``: NumPy's flags of what constants were computed with in this thread since somebody reset it."""
+    """``errors``: NumPy's flags of what was computed in this thread since somebody reset it."""
 
     noting = False
     errors = 0

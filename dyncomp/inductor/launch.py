@@ -257,10 +257,13 @@ class LaunchPlan:
     ``errors``: what kernels raise: ``(exception type, message)``, ``{0}``…``{3}`` in the message stand for
     the error details. ``single``: return the only result itself instead of a tuple. ``release_gil``: let
     other Python threads run meanwhile (costs about 100 ns; for work above ~50 µs).
-    ``owner``: ``None`` for NumPy arrays. ``on_status(flags, written)`` is told of floating-point errors (NumPy's
-    flags) in the steps, before step ``first_write``, which is the first to write to inputs, and at the end: what it
-    raises ends the call, with what was written taken back, if that was kept (``watched.h``); else (``written``) it
-    returns whether that shall be so from the next call on. ``on_status.saves``: from the first. ``on_status.always``: flags of every call."""
+    ``owner``: ``None`` for NumPy arrays.
+
+    ``on_status(flags, written)`` is told of floating-point errors (NumPy's flags) in the steps: before step
+    ``first_write``, the first that writes to inputs, and at the end. What it raises ends the call, and what
+    was written is taken back if it was kept (``watched.h``). If not (``written``), it returns whether that
+    shall be so from the next call on. ``on_status.saves``: from the first. ``on_status.always``: flags of
+    every call."""
 
     inputs: tuple[InputSlot, ...]
     outputs: tuple[OutputSlot, ...]

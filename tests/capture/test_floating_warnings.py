@@ -1,4 +1,4 @@
-"""NumPy's floating-point warnings come from compiled code as from plain NumPy: the same texts at the same lines."""
+"""NumPy's floating-point warnings come from compiled code as from plain NumPy: texts and lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reruns():
 
 
 def warned(function, arguments, calls=1, action="always", **modes):
-    """What is warned of (texts and lines, with their numbers), and what is returned or raised, in some calls."""
+    """What is warned of (texts, lines, how often), and what is returned or raised, in some calls."""
     shown, ends = [], []
     for _ in range(calls):
         fresh = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
@@ -165,7 +165,9 @@ def test_programs_under_filters(program, action):
     assert_warns_alike(program, X, zeros_among(), calls=2, action=action)
 
 
-@pytest.mark.parametrize("modes", [{"all": "ignore"}, {"all": "raise"}, {"divide": "ignore"}, {"invalid": "raise"}])
+@pytest.mark.parametrize(
+    "modes", [{"all": "ignore"}, {"all": "raise"}, {"divide": "ignore"}, {"invalid": "raise"}]
+)
 def test_error_modes(modes):
     for program in (several_lines, in_place, reduced, of_integers):
         assert_warns_alike(program, X, zeros_among(), calls=2, **modes)
@@ -312,13 +314,89 @@ def test_calls_in_several_threads():
 
 
 # -- flags of functions -----------------------------------------------------------------------
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 1e-320, 1e-30, 1e4, -1e4, 89.5, 710.0, -1000.0, 1e30, 1e300, -1e300]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.0,
+    0.5,
+    1e-320,
+    1e-30,
+    1e4,
+    -1e4,
+    89.5,
+    710.0,
+    -1000.0,
+    1e30,
+    1e300,
+    -1e300,
+]
 SPECIAL += [np.inf, -np.inf, np.nan, 1e22]
-UNARY = """negative absolute sign rint floor ceil trunc exp exp2 expm1 log log2 log10 log1p sqrt square cbrt
-reciprocal sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh deg2rad isnan isinf
-isfinite signbit spacing""".split()
-BINARY = """add subtract multiply divide floor_divide remainder fmod power float_power maximum minimum fmax fmin
-arctan2 hypot copysign nextafter logaddexp logaddexp2 heaviside equal less greater_equal logical_and""".split()
+UNARY = [
+    "negative",
+    "absolute",
+    "sign",
+    "rint",
+    "floor",
+    "ceil",
+    "trunc",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "square",
+    "cbrt",
+    "reciprocal",
+    "sin",
+    "cos",
+    "tan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
+    "deg2rad",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "signbit",
+    "spacing",
+]
+BINARY = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "power",
+    "float_power",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "arctan2",
+    "hypot",
+    "copysign",
+    "nextafter",
+    "logaddexp",
+    "logaddexp2",
+    "heaviside",
+    "equal",
+    "less",
+    "greater_equal",
+    "logical_and",
+]
 # NumPy's own flags there are those of comparisons with NaN in the C library
 NOT_SEEN = {"logaddexp", "logaddexp2"}
 
@@ -363,9 +441,8 @@ def flags_of_ufunc(monkeypatch, name, dtype, values, size=37, places=(3, 36)):
 
 def assert_flags(monkeypatch, name, dtype, values, **how):
     for values_there, expected, found in flags_of_ufunc(monkeypatch, name, dtype, values, **how):
-        with np.errstate(all="ignore"):
-            large = any(not np.isnan(v) and np.abs(v) > 1e5 for v in values_there)
-            has_nan = any(np.isnan(v) for v in values_there)
+        large = any(abs(float(v)) > 700 for v in values_there)
+        has_nan = any(np.isnan(v) for v in values_there)
         if not (name in NOT_SEEN and has_nan):
             assert not expected & ~found, (name, dtype, values_there, expected, found)
         # with large numbers and infinities the functions' own steps may overflow: the original runs in vain
@@ -395,10 +472,38 @@ def test_flags_of_functions_of_two_everywhere(monkeypatch, name):
 
 # -- random expressions -----------------------------------------------------------------------
 STEPS = [
-    *("a = a * b", "a = b / a", "b = a - b", "a = np.exp(a)", "b = np.log(b)", "a = np.sqrt(a)", "b = a ** b"),
-    *("a = np.where(a > b, a, b)", "b = np.maximum(a, b)", "b = b + a.sum()", "a = a - a.mean()", "a = a * 1e200"),
-    *("a = np.arcsin(b)", "b = np.sinh(a)", "a = a // b", "a = a % b", "b = np.abs(b)", "b = a.astype('f4') + b"),
-    *("a = a.cumsum()", "b = b.max() - b", "a = np.tan(a)", "b = np.hypot(a, b)", "a[2:] /= b[:-2]", "b *= a"),
+    *(
+        "a = a * b",
+        "a = b / a",
+        "b = a - b",
+        "a = np.exp(a)",
+        "b = np.log(b)",
+        "a = np.sqrt(a)",
+        "b = a ** b",
+    ),
+    *(
+        "a = np.where(a > b, a, b)",
+        "b = np.maximum(a, b)",
+        "b = b + a.sum()",
+        "a = a - a.mean()",
+        "a = a * 1e200",
+    ),
+    *(
+        "a = np.arcsin(b)",
+        "b = np.sinh(a)",
+        "a = a // b",
+        "a = a % b",
+        "b = np.abs(b)",
+        "b = a.astype('f4') + b",
+    ),
+    *(
+        "a = a.cumsum()",
+        "b = b.max() - b",
+        "a = np.tan(a)",
+        "b = np.hypot(a, b)",
+        "a[2:] /= b[:-2]",
+        "b *= a",
+    ),
     *("a = np.arctan2(a, b)", "b = np.log1p(a)", "b = np.cbrt(b)", "a = np.fmod(a, b)", "b = b.std() * a"),
 ]
 

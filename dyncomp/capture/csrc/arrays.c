@@ -1,4 +1,4 @@
-/* Facts of NumPy arrays and of tensors with a DLPack exchange table; overlap; sizes; error state. */
+/* Facts of NumPy arrays and of tensors with a DLPack exchange table; overlap; sizes. */
 #include "hook.h"
 
 #define FREE_DIM (-1)
@@ -484,94 +484,6 @@ symbol_value(PyObject *obj, int what, int axis, int64_t *value)
     }
     *value = what == 1 ? PyArray_DIM(array, axis) : PyArray_STRIDE(array, axis);
     return true;
-}
-
-/* -- NumPy's floating-point error state ------------------------------------------------------ */
-/* NumPy keeps {int errmask; ...} in a capsule in a context variable; the layout is checked once below
-   against a capsule with known modes, and the state counts as unknown where it differs. */
-PyObject *errstate_variable = NULL;
-PyObject *errstate_make = NULL; /* makes such capsules of keywords */
-
-typedef struct {
-    int mask;
-    Py_ssize_t buffer_size;
-    PyObject *handler;
-} ErrorModes;
-
-static const ErrorModes *
-errstate_modes_of(PyObject *capsule)
-{
-    if (!PyCapsule_IsValid(capsule, "numpy.ufunc.extobj")) {
-        return NULL;
-    }
-    return PyCapsule_GetPointer(capsule, "numpy.ufunc.extobj");
-}
-
-int
-errstate_setup(void)
-{
-    PyObject *umath = PyImport_ImportModule("numpy._core.umath");
-    PyObject *variable = NULL, *make = NULL, *capsule = NULL, *none = NULL, *words = NULL;
-    if (umath == NULL) {
-        goto unknown;
-    }
-    variable = PyObject_GetAttrString(umath, "_extobj_contextvar");
-    make = PyObject_GetAttrString(umath, "_make_extobj");
-    none = PyTuple_New(0);
-    words = Py_BuildValue("{s:s,s:s,s:s,s:s,s:O}", "divide", "raise", "over", "ignore", "under", "warn", "invalid",
-                          "print", "call", make == NULL ? Py_None : make);
-    if (variable == NULL || make == NULL || none == NULL || words == NULL || !PyContextVar_CheckExact(variable)) {
-        goto unknown;
-    }
-    capsule = PyObject_Call(make, none, words);
-    if (capsule != NULL) {
-        const ErrorModes *modes = errstate_modes_of(capsule);
-        if (modes != NULL && modes->mask == (2 | 0 << 3 | 1 << 6 | 4 << 9) && modes->handler == make) {
-            errstate_variable = Py_NewRef(variable);
-            errstate_make = Py_NewRef(make);
-        }
-    }
-unknown:
-    PyErr_Clear();
-    Py_XDECREF(umath);
-    Py_XDECREF(variable);
-    Py_XDECREF(make);
-    Py_XDECREF(none);
-    Py_XDECREF(words);
-    Py_XDECREF(capsule);
-    return 0;
-}
-
-/* While an original runs whose warnings are noted the modes are as the program set them: warnings. */
-static long
-errstate_meant(const ErrorModes *modes)
-{
-    long mask = modes->mask;
-    if (is_reporter(modes->handler)) {
-        for (int k = 0; k < 4; k++) {
-            if ((mask >> 3 * k & 7) == 5) {
-                mask ^= (5 ^ 1) << 3 * k;
-            }
-        }
-    }
-    return mask;
-}
-
-long
-errstate_read(void)
-{
-    if (errstate_variable == NULL) {
-        return -1;
-    }
-    PyObject *capsule;
-    if (PyContextVar_Get(errstate_variable, NULL, &capsule) < 0 || capsule == NULL) {
-        PyErr_Clear();
-        return -1;
-    }
-    const ErrorModes *modes = errstate_modes_of(capsule);
-    long answer = modes == NULL ? -1 : errstate_meant(modes);
-    Py_DECREF(capsule);
-    return answer;
 }
 
 /* -- regions in which graph breaks are errors ------------------------------------------------ */

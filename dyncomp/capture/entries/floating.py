@@ -1,9 +1,10 @@
-"""Floating-point errors in compiled graphs: NumPy warns of them, so the original runs again where one occurred.
+"""Floating-point errors in compiled graphs: NumPy warns of them, so the original runs again where one occurs.
 
 The launcher reads the status flags of the threads that ran a graph. Where one is up it asks the graph's
-:class:`Watch`, which raises :class:`FloatingPointRerun` if NumPy would report it: the original then runs from its
-start, and NumPy warns (or raises) at the program's own line. What it warned of is noted. A later call with the same
-flags is not run again while none of that would be shown anew (warnings are shown once per place by default).
+:class:`Watch`, which raises :class:`FloatingPointRerun` if NumPy would report it: the original then runs from
+its start, and NumPy warns (or raises) at the program's own line. What it warned of is noted. A later call
+with the same flags is not run again while none of that would be shown anew (by default a warning is shown once
+per place), but for the 2nd, 4th, 8th time and so on: other lines may be to blame.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Watch:
     """What is told of floating-point errors in the launches of one captured graph."""
 
     def __init__(self, graph: Graph, strict: bool = False) -> None:
-        """``strict``: NumPy's own Python code warns of what is invalid in the graph, whatever the error modes."""
+        """``strict``: Python code of NumPy's warns of what is invalid in the graph, whatever the modes."""
         self.strict = strict
         self.armed = False  # set when the graph serves: what is tried while it is compiled counts for nothing
         # an exception in the middle of writes could not be taken back
@@ -72,8 +73,8 @@ class Watch:
         self._filters: Any = None
 
     def __call__(self, flags: int, written: bool) -> bool:
-        """Raises :class:`FloatingPointRerun` if the original is to run. ``written``: that is too late; whether
-        later calls shall keep what they write."""
+        """Raises :class:`FloatingPointRerun` if the original is to run. ``written``: that is too late;
+        whether later calls shall keep what they write."""
         if not self.armed:
             return False
         reported, strict = _reported(flags)
@@ -228,5 +229,5 @@ def _forget(shown: _Shown, registry: dict[Any, Any], before: dict[Any, Any]) -> 
         registry.clear()
         registry.update(before)
     else:
-        for line in (shown.line, 0):
-            registry.pop((shown.text, RuntimeWarning, line), None)
+        for key in ((shown.line,), (0,), ()):
+            registry.pop((shown.text, RuntimeWarning, *key), None)

@@ -229,11 +229,12 @@ DC_INLINE double dc_atan_rest_f64(double t) {
 DC_INLINE double dc_arctan2_f64(double y, double x) {
   const double ax = __builtin_fabs(x);
   const double ay = __builtin_fabs(y);
-  const bool swap = ay > ax;
   // by their bits: the processor's maximum and minimum take NaN for an error
-  const u64 mask = swap ? dc_bits_f64(ax) ^ dc_bits_f64(ay) : 0;
-  const double big0 = dc_from_bits_f64(dc_bits_f64(ax) ^ mask);
-  const double small0 = dc_from_bits_f64(dc_bits_f64(ay) ^ mask);
+  const i64 ux = (i64)dc_bits_f64(ax);
+  const i64 uy = (i64)dc_bits_f64(ay);
+  const bool swap = uy > ux;
+  const double big0 = dc_from_bits_f64((u64)(swap ? uy : ux));
+  const double small0 = dc_from_bits_f64((u64)(swap ? ux : uy));
   // keep sums from overflowing and quotients from denormal losses
   const double scale = big0 > 0x1p1000 ? 0x1p-10 : big0 < 0x1p-900 ? 0x1p100 : 1.0;
   const bool both_infinite = small0 == __builtin_inf();
