@@ -3,8 +3,8 @@
 The launcher reads the status flags of the threads that ran a graph. Where one is up it asks the graph's
 :class:`Watch`, which raises :class:`FloatingPointRerun` if NumPy would report it: the original then runs from
 its start, and NumPy warns (or raises) at the program's own line. What it warned of is noted. A later call
-with the same flags is not run again while none of that would be shown anew (by default a warning is shown once
-per place), but for the 2nd, 4th, 8th time and so on: other lines may be to blame.
+with the same flags is not run again while none of that would be shown anew (by default a warning is shown
+once per place), but for the 2nd, 4th, 8th time and so on: other lines may be to blame.
 """
 
 from __future__ import annotations

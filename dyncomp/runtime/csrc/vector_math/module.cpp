@@ -84,7 +84,7 @@ static inline bool dc_is_finite(double x) {
 
 // y = f(x, w) has a lane that is not finite; w may be x
 template <int LANES, class T>
-__attribute__((noinline, cold, target(DC_AVX2))) static void dc_report(const T* x, const T* w, const T* y, int poles) {
+__attribute__((always_inline)) static inline void dc_flags(const T* x, const T* w, const T* y, int poles) {
   int invalid = 0, divide = 0, overflow = 0;
   for (int l = 0; l < LANES; ++l) {
     const bool finite = dc_is_finite(x[l]) && dc_is_finite(w[l]);
@@ -96,11 +96,37 @@ __attribute__((noinline, cold, target(DC_AVX2))) static void dc_report(const T* 
     divide |= infinite && pole;
     overflow |= infinite && !pole;
   }
-  if (poles >= 0 && (invalid | divide | overflow))
+  if (invalid | divide | overflow)
     _mm_setcsr(_mm_getcsr() | (invalid ? 1 : 0) | (divide ? 4 : 0) | (overflow ? 8 : 0));
 }
-#define DC_REPORT(NAME, LANES, V, X, W, Y) \
-  if (__builtin_expect(dc_odd(V), 0)) dc_report<LANES>(X, W, Y, NAME)
+// Whole vectors, and their results again: a last call, for which nothing needs a place on the stack before.
+template <class V, int LANES, class T, int POLES>
+__attribute__((noinline, cold, target(DC_AVX2))) static V dc_report_two(V v, V w, V r) {
+  T x[LANES], y[LANES], z[LANES];
+  memcpy(x, &v, sizeof v);
+  memcpy(y, &w, sizeof v);
+  memcpy(z, &r, sizeof v);
+  dc_flags<LANES>(x, y, z, POLES);
+  return r;
+}
+template <class V, int LANES, class T, int POLES>
+__attribute__((noinline, cold, target(DC_AVX512))) static V dc_report_wide(V v, V w, V r) {
+  T x[LANES], y[LANES], z[LANES];
+  memcpy(x, &v, sizeof v);
+  memcpy(y, &w, sizeof v);
+  memcpy(z, &r, sizeof v);
+  dc_flags<LANES>(x, y, z, POLES);
+  return r;
+}
+#define DC_REPORT_b dc_report_two
+#define DC_REPORT_c dc_report_two
+#define DC_REPORT_d dc_report_two
+#define DC_REPORT_e dc_report_wide
+// the end of a vector form: r = f(v, w)
+#define DC_FINISH(NAME, ABI, LANES, T, V, W, R)                                                            \
+  if (NAME##_kind >= 0 && __builtin_expect(dc_odd(R), 0))                                                  \
+    return DC_REPORT_##ABI<T##LANES, LANES, T, NAME##_kind>(V, W, R);                                      \
+  return R;
 
 // the vector form of one width
 #define DC_UNARY_FORM(TARGET, ABI, LANES, NAME, T)                        \
@@ -108,9 +134,9 @@ __attribute__((noinline, cold, target(DC_AVX2))) static void dc_report(const T* 
     T x[LANES], y[LANES];                                                 \
     memcpy(x, &v, sizeof v);                                              \
     DC_LANES(LANES) y[l] = dc_##NAME(x[l]);                               \
-    memcpy(&v, y, sizeof v);                                              \
-    DC_REPORT(NAME##_kind, LANES, v, x, x, y); \
-    return v;                                                             \
+    T##LANES r;                                                                           \
+    memcpy(&r, y, sizeof r);                                                            \
+    DC_FINISH(NAME, ABI, LANES, T, v, v, r)                                                  \
   }
 #define DC_BINARY_FORM(TARGET, ABI, LANES, NAME, T)                                        \
   DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##vv_dcv_##NAME(T##LANES v, T##LANES w) {  \
@@ -118,9 +144,9 @@ __attribute__((noinline, cold, target(DC_AVX2))) static void dc_report(const T* 
     memcpy(x, &v, sizeof v);                                                               \
     memcpy(y, &w, sizeof w);                                                               \
     DC_LANES(LANES) z[l] = dc_##NAME(x[l], y[l]);                                          \
-    memcpy(&v, z, sizeof v);                                                               \
-    DC_REPORT(NAME##_kind, LANES, v, x, y, z); \
-    return v;                                                                              \
+    T##LANES r;                                                                           \
+    memcpy(&r, z, sizeof r);                                                            \
+    DC_FINISH(NAME, ABI, LANES, T, v, w, r)                                                  \
   }
 #define DC_GUARDED_UNARY_FORM(TARGET, ABI, LANES, NAME, T)                   \
   DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##v_dcv_##NAME(T##LANES v) { \
@@ -133,9 +159,9 @@ __attribute__((noinline, cold, target(DC_AVX2))) static void dc_report(const T* 
     } else {                                                                 \
       DC_LANES(LANES) y[l] = dc_##NAME(x[l]);                                \
     }                                                                        \
-    memcpy(&v, y, sizeof v);                                                 \
-    DC_REPORT(NAME##_kind, LANES, v, x, x, y); \
-    return v;                                                                \
+    T##LANES r;                                                                           \
+    memcpy(&r, y, sizeof r);                                                            \
+    DC_FINISH(NAME, ABI, LANES, T, v, v, r)                                                  \
   }
 #define DC_GUARDED_BINARY_FORM(TARGET, ABI, LANES, NAME, T)                               \
   DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##vv_dcv_##NAME(T##LANES v, T##LANES w) { \
@@ -149,9 +175,9 @@ __attribute__((noinline, cold, target(DC_AVX2))) static void dc_report(const T* 
     } else {                                                                              \
       DC_LANES(LANES) z[l] = dc_##NAME(x[l], y[l]);                                       \
     }                                                                                     \
-    memcpy(&v, z, sizeof v);                                                              \
-    DC_REPORT(NAME##_kind, LANES, v, x, y, z); \
-    return v;                                                                             \
+    T##LANES r;                                                                           \
+    memcpy(&r, z, sizeof r);                                                            \
+    DC_FINISH(NAME, ABI, LANES, T, v, w, r)                                                  \
   }
 
 // lanes of 128, 256 and 512 bits
@@ -173,14 +199,14 @@ __attribute__((noinline, cold, target(DC_AVX2))) static void dc_report(const T* 
   enum { NAME##_##SHORT##_kind = NAME##_poles };                                \
   DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x) {                              \
     const T y = FUNCTION(x);                                                    \
-    if (__builtin_expect(!dc_is_finite(y), 0)) dc_report<1>(&x, &x, &y, NAME##_poles); \
+    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(y), 0)) dc_flags<1>(\&x, \&x, \&y, NAME##_poles); \
     return y;                                                                   \
   }
 #define DC_SCALAR_OF_TWO(NAME, SHORT, T, FUNCTION)                              \
   enum { NAME##_##SHORT##_kind = NAME##_poles };                                \
   DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x, T y) {                         \
     const T z = FUNCTION(x, y);                                                 \
-    if (__builtin_expect(!dc_is_finite(z), 0)) dc_report<1>(&x, &y, &z, NAME##_poles); \
+    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(z), 0)) dc_flags<1>(\&x, \&y, \&z, NAME##_poles); \
     return z;                                                                   \
   }
 #define DC_UNARY(NAME, SHORT, T)                                                          \
