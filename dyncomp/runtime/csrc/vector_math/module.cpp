@@ -199,14 +199,14 @@ __attribute__((noinline, cold, target(DC_AVX512))) static V dc_report_wide(V v, 
   enum { NAME##_##SHORT##_kind = NAME##_poles };                                \
   DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x) {                              \
     const T y = FUNCTION(x);                                                    \
-    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(y), 0)) dc_flags<1>(\&x, \&x, \&y, NAME##_poles); \
+    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(y), 0)) dc_flags<1>(&x, &x, &y, NAME##_poles); \
     return y;                                                                   \
   }
 #define DC_SCALAR_OF_TWO(NAME, SHORT, T, FUNCTION)                              \
   enum { NAME##_##SHORT##_kind = NAME##_poles };                                \
   DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x, T y) {                         \
     const T z = FUNCTION(x, y);                                                 \
-    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(z), 0)) dc_flags<1>(\&x, \&y, \&z, NAME##_poles); \
+    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(z), 0)) dc_flags<1>(&x, &y, &z, NAME##_poles); \
     return z;                                                                   \
   }
 #define DC_UNARY(NAME, SHORT, T)                                                          \
