@@ -120,6 +120,7 @@ struct Plan {
   std::vector<Error> errors;
   bool single = true;
   bool release_gil = false;
+  PyObject* library = nullptr; /* keeps the functions of steps, and the sizes function, loaded */
   PyObject* on_status = nullptr; /* told of floating-point errors (watched.h), or NULL */
   size_t first_write = 0;        /* the first step that writes to inputs; steps.size() if none does */
   bool saves = false;            /* from the first call on */
