@@ -238,8 +238,9 @@ def stats() -> dict[str, Any]:
     ``frames_captured``, ``frames_skipped`` (run as plain Python, see ``explain``), ``graphs``,
     ``breaks`` (a dict by break id), ``recompiles``, ``limited`` (functions whose recompilation limit was
     reached), ``evicted`` (entries dropped to keep within ``cache_bytes``), ``cache_hits``, ``cache_misses``,
-    ``fallbacks`` (calls in which the original ran because the graph raised), ``internal_errors``, ``notices`` (how often
-    each kind of thing happened that users are told of once: ``compiler``, ``cache``, ``variables``). Of now:
+    ``fallbacks`` (calls in which the original ran because the graph raised), ``floating_point_reruns``
+    (because NumPy warns of what happened in it), ``internal_errors``, ``notices`` (how often each kind of
+    thing happened that users are told of once: ``compiler``, ``cache``, ``variables``). Of now:
     ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, ``resting`` (those in whose place the
     original runs since their graphs raised in several calls in a row), and ``stance``.
     """
@@ -259,6 +260,7 @@ def stats() -> dict[str, Any]:
         "cache_hits": low["hits"],
         "cache_misses": low["misses"],
         "fallbacks": counters["fallbacks"],
+        "floating_point_reruns": counters["floating_point_reruns"],
         "internal_errors": counters["internal_errors"],
         "notices": dict(COUNTS),
         "entries": sum(len(entries) for c in configs for _, entries in _hook.all_entries(c)),

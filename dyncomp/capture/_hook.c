@@ -393,6 +393,7 @@ static PyMethodDef functions[] = {
     {"set_profiled_as_written", set_profiled_as_written, METH_O, "set_profiled_as_written(bool) -> previous"},
     {"set_foreign_modules", foreign_set, METH_O, "set_foreign_modules(names): modules of other compilers"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
+    {"reported", (PyCFunction)(void (*)(void))reports_of, METH_FASTCALL, "reported(function, note) -> callable"},
     {NULL},
 };
 
@@ -414,7 +415,7 @@ add_types(PyObject *module)
     static PyTypeObject *const types[] = {&GuardProgram_Type, &Entry_Type,         &CodeCache_Type,
                                           &HookConfig_Type,   &Dispatcher_Type, &ResumeFunction_Type,
                                           &TailCall_Type,      &Ticks_Type,         &LoopPlan_Type,
-                                          &LoopGate_Type};
+                                          &LoopGate_Type,      &Reporter_Type,     &ReportedCall_Type};
 #if PY_VERSION_HEX >= 0x030C0000
     if (PyType_Ready(&Relay_Type) < 0) {
         return -1;

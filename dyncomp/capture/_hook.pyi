@@ -318,3 +318,7 @@ class LoopGate:
 def text_of(value: str | bytes | bytearray) -> tuple[int, int, int]:
     """Of what size a string's characters are (1, 2 or 4 bytes; 0: bytes; -1: a bytearray), where and how
     many."""
+
+def reported(function: Callable[..., Any], note: Callable[[str], object], /) -> Callable[..., Any]:
+    """What calls ``function`` so that ``note(text)`` is told of NumPy's warnings about floating-point errors,
+    which are made all the same; ``function`` itself where NumPy's modes ask for anything but warnings."""

@@ -23,6 +23,7 @@ from .entries import fruitless, patience
 from .entries.budget import estimate, make_room
 from .entries.config import CaptureConfig
 from .entries.fallback import Fallback
+from .entries.floating import Watch
 from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .entries.records import EntryRecord
 from .entries.trial import trial_of
@@ -412,7 +413,10 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
     examples = _example_inputs(tracer)
     owner = _owner_of(tracer, cg)
-    compiled = tracer.config.compile_graph(graph, tracer.config.options, examples, owner)
+    watch = Watch(graph, "numpy-warnings" in tracer.tx.assumptions) if owner is None else None
+    compiled = tracer.config.compile_graph(graph, tracer.config.options, examples, owner, watch)
+    if watch is not None:
+        watch.armed = True
     return graph, compiled
 
 

@@ -147,10 +147,12 @@ def compile_graph(
     owner: Any = None,
     examples: Sequence[Any] = (),
     edit: Callable[[str], str] | None = None,
+    on_status: Any = None,
 ) -> CompiledArtifact:
     """Compile a functional graph of prims for the device that its arrays are on. ``owner`` (an ``ArrayOwner``
     of ``frontends.base``) says how arrays are read and made; ``None``: NumPy's. ``examples``: inputs to tune
     on under ``mode="max-autotune"``. ``edit``: gets the C++ or Triton code and returns what is to be built.
+    ``on_status``: what is told of floating-point errors, on the CPU (``LaunchPlan``).
 
     Raises ``LoweringError`` for what cannot be lowered and ``ToolchainError`` without a compiler.
     """
@@ -161,7 +163,7 @@ def compile_graph(
         set_num_threads(options.num_threads)
     if owner is not None and owner.threads:
         share_threads_of(owner.threads)
-    maker = _Maker(graph, options, owner, timed, edit)
+    maker = _Maker(graph, options, owner, timed, edit, on_status)
     made = maker.make(DEFAULT)
     if options.mode == "max-autotune" and made.source:
         made = timed("autotune", lambda: maker.tuned(made, examples))
@@ -185,8 +187,10 @@ class _Maker:
         owner: Any,
         timed: _Timer,
         edit: Callable[[str], str] | None = None,
+        on_status: Any = None,
     ) -> None:
         self.options = options
+        self.on_status = on_status
         self.owner = owner
         self.timed = timed
         self.edit = edit
@@ -254,7 +258,7 @@ class _Maker:
                 self.graph, self.table, _JOINS[form.joined], self.options, self.timed, form.library
             )
             owner, tilings = tensor_owner(self.owner), dict(form.tilings)
-            planner = Planner(lowering, memory, owner, self.options.keep_packed, tilings)
+            planner = Planner(lowering, memory, owner, self.options.keep_packed, tilings, self.on_status)
             planned = self.timed("schedule", lambda: planner.run(items))
             found = self.cuts[key] = (items, memory, planned)
         return found

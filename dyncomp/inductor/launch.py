@@ -259,7 +259,13 @@ class LaunchPlan:
     ``errors``: what kernels raise: ``(exception type, message)``, ``{0}``…``{3}`` in the message stand for
     the error details. ``single``: return the only result itself instead of a tuple. ``release_gil``: let
     other Python threads run meanwhile (costs about 100 ns; for work above ~50 µs).
-    ``owner``: ``None`` for NumPy arrays."""
+    ``owner``: ``None`` for NumPy arrays.
+
+    ``on_status(flags, written)`` is told of floating-point errors (NumPy's flags) in the steps: before step
+    ``first_write``, the first that writes to inputs, and at the end. What it raises ends the call, and what
+    was written is taken back if it was kept (``watched.h``). If not (``written``), it returns whether that
+    shall be so from the next call on. ``on_status.saves``: from the first. ``on_status.always``: flags of
+    every call."""
 
     inputs: tuple[InputSlot, ...]
     outputs: tuple[OutputSlot, ...]
@@ -275,6 +281,8 @@ class LaunchPlan:
     single: bool = True
     release_gil: bool = False
     owner: TensorOwner | None = None
+    on_status: Any = None
+    first_write: int | None = None
     name: str = "graph"
 
 
@@ -362,6 +370,10 @@ def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledG
             plan.release_gil,
             _owner(plan.owner),
             library,
+            plan.on_status,
+            len(plan.steps) if plan.first_write is None else plan.first_write,
+            bool(getattr(plan.on_status, "saves", False)),
+            int(getattr(plan.on_status, "always", 0)),
         )
     )
 

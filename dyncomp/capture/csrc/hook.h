@@ -50,10 +50,15 @@ void *tensor_facts_new(PyObject *spec);
 bool tensor_matches(const void *facts, PyObject *value);
 bool arrays_disjoint(PyObject *a, PyObject *b);
 bool symbol_value(PyObject *obj, int what, int axis, int64_t *value);
-int errstate_setup(void);
-long errstate_read(void);
 PyObject *regions_setup(void);
 bool breaks_are_errors(bool outside);
+
+/* -- reports.c ------------------------------------------------------------------------------ */
+int errstate_setup(void);
+long errstate_read(void);
+bool is_reporter(PyObject *obj);
+PyObject *reports_of(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+extern PyTypeObject Reporter_Type, ReportedCall_Type;
 
 /* -- instructions.c ------------------------------------------------------------------------- */
 PyObject *instructions_instantiate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

@@ -81,7 +81,7 @@ class CaptureConfig(_hook.HookConfig):
         options: Options,
         frontends: Callable[[], Sequence[Frontend]],
         table: OpTable,
-        compile_graph: Callable[[Graph, Options, tuple[Any, ...], Any], Any],
+        compile_graph: Callable[[Graph, Options, tuple[Any, ...], Any, Any], Any],
         records: Records,
         substitutes: Substitutes | None = None,
     ) -> None:

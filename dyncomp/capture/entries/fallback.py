@@ -23,6 +23,7 @@ from ...graph.ir import Loc
 from .. import _hook
 from ..breaks import Break
 from .config import CaptureConfig
+from .floating import waiting_watch
 from .recompile import location
 from .records import EntryRecord, log
 
@@ -51,12 +52,17 @@ class Fallback:
 
     def __call__(
         self, plain: types.CodeType | Callable[[], types.CodeType], namespace: dict[str, Any], closure: Any
-    ) -> types.FunctionType:
+    ) -> Callable[..., Any]:
         """The original as a function that is not captured. ``plain``: its code, or what makes it."""
         if not isinstance(plain, types.CodeType):
             plain = plain()
-        self._records.counters["fallbacks"] += 1
         _hook.mark(plain, "skip")
+        watch = waiting_watch()
+        if watch is not None:
+            self._records.counters["floating_point_reruns"] += 1
+            log.info("a floating-point error in the graph of %s: the original runs", plain.co_qualname)
+            return watch.rerun(types.FunctionType(plain, namespace, plain.co_name, None, closure))
+        self._records.counters["fallbacks"] += 1
         log.info("the graph of %s raised: the original runs", plain.co_qualname)
         entry = self._entry()
         if entry is not None and not self._breaks_next_time(entry):
@@ -81,14 +87,22 @@ class Fallback:
         if failed is None or instruction is None:
             return False
         self._wrong_sizes += 1
-        if self._wrong_sizes <= entry.hits and (self._wrong_sizes < _ENOUGH or self._wrong_sizes * _OFTEN < entry.hits):
+        if self._wrong_sizes <= entry.hits and (
+            self._wrong_sizes < _ENOUGH or self._wrong_sizes * _OFTEN < entry.hits
+        ):
             return False
         code, place = instruction[0](), graph.env.origins.get(failed.key)
         if code is None or (code, instruction[1]) in config.failed_checks:
             return False
         reason = f"sizes that depend on the data are not as they usually are ({failed} does not hold)"
         config.failed_checks[code, instruction[1]] = Break("data-dependent-shape", reason)
-        log.info("%s at %s is captured again, with a break at %s: %s", code.co_qualname, location(self._code), place, reason)
+        log.info(
+            "%s at %s is captured again, with a break at %s: %s",
+            code.co_qualname,
+            location(self._code),
+            place,
+            reason,
+        )
         _hook.drop_entry(self._code, config, entry)
         config.records.forget_entry(entry.payload)
         return True

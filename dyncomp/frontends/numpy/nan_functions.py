@@ -89,6 +89,7 @@ def nanmean(
         raise Unsupported("numpy.nanmean with dtype= or where=")
     _check_not_empty(x)
     tx.assume("numpy-errstate")
+    tx.assume("numpy-warnings")
     count = _count_present(tx, x, axis, keepdims)
     total = sum_(tx, _replaced(tx, x, 0.0), axis, keepdims=keepdims)
     quotient = call_ufunc(tx, np.true_divide, total, _as_dtype_of(tx, count, total))
@@ -144,6 +145,7 @@ def _variance_rule(plain: Any, root: bool) -> Any:
             raise Unsupported("nanvar or nanstd with dtype=, or of complex numbers")
         _check_not_empty(x)
         tx.assume("numpy-errstate")
+        tx.assume("numpy-warnings")
         result = _nan_variance(tx, x, axis, ddof, keepdims)
         if root:
             result = call_ufunc(tx, np.sqrt, result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...errors import LoweringFault
-from .sections import ordered, sections, vector_declaration
+from .sections import ordered, sections, text_of, vector_declaration
 
 # Defined in every unit's prelude or by the renderer itself.
 _PRELUDE_NAMES = frozenset({"dc_call", "dc_size_min", "dc_size_max", "dc_block"})
@@ -29,4 +29,9 @@ def needed_support(code: str) -> str:
     return "\n".join([*declared, *(table[name] for name in names)])
 
 
-__all__ = ["needed_support", "sections"]
+def quiet_comparisons() -> str:
+    """What has comparisons with NaN leave the status flags alone."""
+    return text_of("quiet.h")
+
+
+__all__ = ["needed_support", "quiet_comparisons", "sections"]

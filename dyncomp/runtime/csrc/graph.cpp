@@ -9,6 +9,7 @@
 #include "graph.h"
 #include "memory.h"
 #include "pool.h"
+#include "watched.h"
 
 namespace dyncomp {
 namespace {
@@ -22,6 +23,7 @@ struct CompiledGraph {
   CompiledGraph* next;
   PyObject* weak_references;
   size_t frame_bytes;
+  bool saves; /* what is written is kept during a call, as it may have to be taken back */
 };
 
 CompiledGraph* all_graphs = nullptr;
@@ -135,11 +137,30 @@ bool run_kernel(Frame& frame, RunFunction run) {
   return code == 0 || raise_kernel_error(*frame.plan, code, details);
 }
 
-bool run_steps(Frame& frame) {
-  for (const Step& step : frame.plan->steps) {
-    if (!(step.run ? run_kernel(frame, step.run) : run_pycall(frame, step))) return false;
+/* A Python call whose own reports of floating-point errors are noted and not made: the original makes them. */
+bool run_watched_pycall(Frame& frame, const Step& step) {
+  frame.watched->before_call();
+  PyObject* token = begin_reports();
+  if (!token) return false;
+  const bool ran = run_pycall(frame, step);
+  unsigned flags = 0;
+  const bool ended = end_reports(token, &flags);
+  frame.watched->after_call(flags);
+  return ran && ended;
+}
+
+bool run_step(Frame& frame, const Step& step) {
+  if (step.run) return run_kernel(frame, step.run);
+  return frame.watched ? run_watched_pycall(frame, step) : run_pycall(frame, step);
+}
+
+bool run_steps(CompiledGraph* self, Frame& frame) {
+  const Plan& plan = *frame.plan;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (frame.watched && i == plan.first_write && !frame.watched->before_writes(frame, self->saves)) return false;
+    if (!run_step(frame, plan.steps[i])) return false;
   }
-  return true;
+  return !frame.watched || frame.watched->at_end(frame, &self->saves);
 }
 
 PyObject* collect_results(Frame& frame) {
@@ -167,7 +188,7 @@ PyObject* run_frame(CompiledGraph* self, Frame& frame) {
   if (!plan.arena.empty() && !take_arena(self, frame)) return nullptr;
   void** constants = frame.buffers + plan.first_constant();
   for (size_t i = 0; i < plan.constants.size(); ++i) constants[i] = plan.constants[i].data;
-  if (!run_steps(frame)) return nullptr;
+  if (!run_steps(self, frame)) return nullptr;
   return collect_results(frame);
 }
 
@@ -177,8 +198,16 @@ PyObject* run_in(CompiledGraph* self, PyObject* const* args, char* memory, Tenso
   frame.args = args;
   frame.arena = nullptr;
   frame.facts = facts;
+  frame.watched = nullptr;
   lay_out_frame(*self->plan, memory, &frame);
-  PyObject* result = run_frame(self, frame);
+  PyObject* result;
+  if (self->plan->on_status) {
+    Watched watched(*self->plan);
+    frame.watched = &watched;
+    result = run_frame(self, frame);
+  } else {
+    result = run_frame(self, frame);
+  }
   for (size_t i = 0; i < self->plan->outputs.size(); ++i) Py_XDECREF(frame.outputs[i]);
   for (size_t i = 0; i < self->plan->arena.size(); ++i) Py_XDECREF(frame.lent[i]);
   if (frame.arena) return_arena(self, frame.arena);
@@ -239,6 +268,7 @@ PyObject* graph_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->vectorcall = graph_vectorcall;
   self->plan = plan;
   self->frame_bytes = frame_bytes(*plan);
+  self->saves = plan->saves;
   self->idle = nullptr;
   self->weak_references = nullptr;
   self->previous = nullptr;
