@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import sys
 import types
 import weakref
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from . import pipeline
+from . import faults, pipeline
 from .capture import _hook
 from .capture.calls.substitutes import Substitutes, check_target
 from .capture.convert import on_miss
@@ -23,14 +23,16 @@ from .capture.entries.stance import current_stance
 from .capture.regions import calling
 from .frontends.base import Frontend
 from .native import native_maker
+from .notices import COUNTS
 from .options import Options, make_options
+from .pickling import reduce_function
 
 
 class _Session:
     """What all ``compile`` calls of the process share: counters, frontends, live configurations."""
 
     def __init__(self) -> None:
-        self.counters: Counter[str] = Counter()
+        self.counters = faults.counters
         self.configs: weakref.WeakSet[CaptureConfig] = weakref.WeakSet()
         self.substitutes = Substitutes()
         self._frontends: dict[str, Frontend] = {}
@@ -72,7 +74,7 @@ class _Session:
         )
         config.on_miss = on_miss
         config.should_capture = hook_should_capture
-        config.rebuild = recompiled
+        config.reduce = functools.partial(reduce_function, rebuild=recompiled, fill=complete)
         config.make_native = native_maker(options)
         self.configs.add(config)
         return config
@@ -117,8 +119,9 @@ def compile(
 def compile_with(f: Any, config: CaptureConfig) -> Any:
     """Compile any callable under a configuration."""
     if isinstance(f, _hook.Dispatcher):
-        inner: Any = f.__wrapped__
-        return _dispatcher(inner, config)
+        made = _dispatcher(f._function, config)
+        made.__dict__.update(f.__dict__)
+        return made
     if isinstance(f, types.FunctionType):
         return _dispatcher(f, config)
     if isinstance(f, types.MethodType) and isinstance(f.__func__, (types.FunctionType, _hook.Dispatcher)):
@@ -146,6 +149,15 @@ def _dispatcher(function: types.FunctionType, config: CaptureConfig) -> _hook.Di
 def recompiled(f: Any, options: Options) -> Any:
     """A compiled function that was pickled, in another process."""
     return compile_with(f, SESSION.new_config(options))
+
+
+def complete(compiled: _hook.Dispatcher, state: tuple[Any, Options, dict[str, Any]]) -> None:
+    """Make a compiled function that was pickled by value of what arrived."""
+    function, options, attributes = state
+    config = SESSION.new_config(options)
+    config.describe_arguments(function.__code__)
+    compiled.__init__(function, config)  # type: ignore[misc]
+    compiled.__dict__.update(attributes)
 
 
 class CompiledObject:
@@ -216,6 +228,8 @@ def reset() -> None:
     for config in list(SESSION.configs):
         config.forget()
     SESSION.counters.clear()
+    faults.forget()
+    COUNTS.clear()
 
 
 def stats() -> dict[str, Any]:
@@ -224,7 +238,8 @@ def stats() -> dict[str, Any]:
     ``frames_captured``, ``frames_skipped`` (run as plain Python, see ``explain``), ``graphs``,
     ``breaks`` (a dict by break id), ``recompiles``, ``limited`` (functions whose recompilation limit was
     reached), ``evicted`` (entries dropped to keep within ``cache_bytes``), ``cache_hits``, ``cache_misses``,
-    ``fallbacks`` (calls in which the original ran because the graph raised), ``internal_errors``. Of now:
+    ``fallbacks`` (calls in which the original ran because the graph raised), ``internal_errors``, ``notices`` (how often
+    each kind of thing happened that users are told of once: ``compiler``, ``cache``, ``variables``). Of now:
     ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, ``resting`` (those in whose place the
     original runs since their graphs raised in several calls in a row), and ``stance``.
     """
@@ -245,6 +260,7 @@ def stats() -> dict[str, Any]:
         "cache_misses": low["misses"],
         "fallbacks": counters["fallbacks"],
         "internal_errors": counters["internal_errors"],
+        "notices": dict(COUNTS),
         "entries": sum(len(entries) for c in configs for _, entries in _hook.all_entries(c)),
         "resting": sum(len(resting(c)) for c in configs),
         "cache_bytes": sum(held(c) for c in configs),

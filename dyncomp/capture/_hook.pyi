@@ -121,10 +121,11 @@ class Dispatcher:
 
     Binds arguments as CPython would (binding errors raise the function's own ``TypeError``), checks the
     entries of ``(func.__code__, config)`` and runs the first that holds. Binds as a method; forwards unknown
-    attributes to ``func``; pickles by qualified name.
+    attributes to ``func``; pickles as ``config.reduce`` says, without it by qualified name.
     """
 
     __wrapped__: FunctionType
+    _function: FunctionType  # what is compiled; ``functools.wraps`` sets ``__wrapped__`` to another
     config: HookConfig
     def __init__(self, func: FunctionType, config: HookConfig, on_miss: Any = ...) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

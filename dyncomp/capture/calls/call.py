@@ -11,7 +11,7 @@ import types
 from contextvars import ContextVar
 from typing import Any
 
-from .. import _hook, containers, frames, frozen, machine, recursion
+from .. import _hook, containers, frame_readers, frames, frozen, machine, recursion
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import (
@@ -115,6 +115,7 @@ def refuse_inlining(
     info = frames.code_info(tracer.config, code)
     if info.uses_tools:
         raise Skip(f"{function.describe()}: {frames.TOOLS}")  # whose user looks at the callers too
+    frame_readers.refuse_inlining(tracer, code, function, args)
     if info.looks_at_frame:
         raise Break("inline-refused", f"{function.describe()}: {frames.LOOKS}")
     if isinstance(function, FunctionValue) and disabled_reason(function.function):
@@ -339,7 +340,7 @@ def call_object(
         inert = inert_context(tracer, obj, args, kwargs)
         return inert if inert is not None else classes.call_class(tracer, obj, args, kwargs)
     if type(obj) is _hook.Dispatcher:
-        original: Any = obj.__wrapped__
+        original = obj._function
         return call_function(tracer, FunctionValue(original, pinned(original)), args, kwargs)
     if any(obj is f for f in _FRAME_FUNCTIONS) or ((obj is vars or obj is dir) and not args):
         raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")

@@ -567,14 +567,14 @@ set_special(Dispatcher *self, PyObject *value, void *name)
 
 #define SPECIAL(name) {name, (getter)get_special, (setter)set_special, NULL, name}
 static PyGetSetDef getset[] = {
-    SPECIAL("__name__"), SPECIAL("__qualname__"), SPECIAL("__doc__"), SPECIAL("__module__"),
-    SPECIAL("__wrapped__"),
+    SPECIAL("__name__"), SPECIAL("__qualname__"), SPECIAL("__doc__"), SPECIAL("__module__"), SPECIAL("__wrapped__"),
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL},
 };
 
 static PyMemberDef members[] = {
     {"config", T_OBJECT, offsetof(Dispatcher, config), READONLY, NULL},
+    {"_function", T_OBJECT, offsetof(Dispatcher, func), READONLY, NULL}, /* functools.wraps sets __wrapped__ */
     {NULL},
 };
 
