@@ -17,7 +17,7 @@ from typing import Any
 from . import _hook
 from .breaks import Break, Skip
 from .bytecode.flow import remembered
-from .bytecode.instr import CanonicalCode
+from .bytecode.instr import CanonicalCode, Instr
 from .decisions import Restart
 from .frames import code_info
 from .identity import WeakIdentityDict
@@ -41,10 +41,10 @@ Follows = Callable[[types.CodeType], bool]
 @remembered
 def own_reach(code: CanonicalCode) -> int:
     """How many callers up the code itself may look."""
-    outwards, deepest, begins = 0, 0, False
+    outwards, deepest = 0, 0
     for instr, following in zip(code.instructions, code.instructions[1:]):
-        if instr.op == "LOAD_CONST":
-            begins |= instr.arg in ("_getframe", "currentframe") if isinstance(instr.arg, str) else False
+        if instr.op == "CALL" and "stacklevel" in instr.arg[1]:
+            deepest = max(deepest, _stack_level(code, instr) - 1)
             continue
         if instr.op not in _LOADS:
             continue
@@ -54,10 +54,7 @@ def own_reach(code: CanonicalCode) -> int:
             outwards += 1
             if instr.arg not in ("f_back", "tb_frame"):
                 return FAR
-        elif instr.arg == "currentframe":
-            begins = True
         elif instr.arg == "_getframe":
-            begins = True
             known = following.op == "LOAD_CONST" and isinstance(following.arg, int)
             called = code.instructions[following.index + 1 if known else following.index]
             if called.op != "CALL":
@@ -65,7 +62,16 @@ def own_reach(code: CanonicalCode) -> int:
             deepest = max(deepest, following.arg if known else 0)
     if "_getframe" in code_constants(code) or (outwards and _loops(code)):
         return FAR
-    return deepest + outwards if begins or outwards else 0
+    return deepest + outwards
+
+
+def _stack_level(code: CanonicalCode, call: Instr) -> int:
+    """What ``stacklevel=`` of a warning or record says: a caller at 2 is the frame that a break leaves."""
+    before = code.instructions[call.index - 1]
+    is_last = call.arg[1][-1] == "stacklevel"
+    if not is_last or before.op != "LOAD_CONST" or not isinstance(before.arg, int):
+        return FAR
+    return before.arg if before.arg > 2 else 1
 
 
 def code_constants(code: CanonicalCode) -> set[str]:
@@ -104,10 +110,12 @@ class _Search:
             return 0
         self.kept.append((function, owner))
         self.reaches[key] = 0  # of recursion
+        if not self.follows(function.__code__):
+            return 0
         found = own_reach(_decoded(function.__code__))
         if any(value is sys._getframe for value in _held(function)):
             found = FAR
-        if found < FAR and self.follows(function.__code__):
+        if found < FAR:
             for callee, its_owner in callees(function, owner):
                 found = max(found, self.reach(callee, its_owner) - 1)
         self.reaches[key] = found

@@ -296,3 +296,7 @@ def outer(x, caller, read, depth):
     """A caller of the callers, for depth 1 and more."""
     o = x * 2
     return caller(o, read, depth)
+
+
+HELPERS = [helper, helper_behind_a_break, middle]
+SOURCES = {f.__name__: inspect.getsource(f) for f in (*CALLERS, *HELPERS)}

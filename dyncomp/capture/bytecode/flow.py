@@ -452,7 +452,8 @@ def introspects_locals(code: CanonicalCode, start: int) -> bool:
     return bool(names) and not names.isdisjoint(reachable(code, start))
 
 
-_OF_THE_FRAME = frozenset({"locals", "eval", "exec", "_getframe", "currentframe"})
+_OF_THE_FRAME = frozenset({"locals", "eval", "exec", "_getframe", "currentframe", "walk_stack", "extract_stack"})
+_MEMBERS_OF_FRAMES = frozenset({"_getframe", "currentframe", "walk_stack", "extract_stack"})
 
 
 def looks_at_frame(code: CanonicalCode) -> bool:
@@ -466,7 +467,7 @@ def looks_at_frame(code: CanonicalCode) -> bool:
             bare = instr.arg in ("vars", "dir") and following.op == "CALL" and following.arg[0] == 0
             if bare or instr.arg in _OF_THE_FRAME:
                 return True
-        elif instr.op in ("LOAD_ATTR", "LOAD_METHOD") and instr.arg in ("_getframe", "currentframe"):
+        elif instr.op in ("LOAD_ATTR", "LOAD_METHOD") and instr.arg in _MEMBERS_OF_FRAMES:
             return True
     return False
 

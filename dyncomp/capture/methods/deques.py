@@ -73,7 +73,7 @@ def _take(tracer: Tracer, owner: DequeValue, where: int) -> Value:
 @method(DEQUE)
 def deque_clear(tracer: Tracer, owner: DequeValue, /) -> Value:
     items = owner.contents(tracer)
-    owner.touch(tracer)
+    owner.touch(tracer, is_seen=bool(items))
     items.clear()
     return _NONE
 
@@ -86,7 +86,7 @@ def deque_copy(tracer: Tracer, owner: DequeValue, /) -> Value:
 @method(DEQUE)
 def deque_reverse(tracer: Tracer, owner: DequeValue, /) -> Value:
     items = owner.contents(tracer)
-    owner.touch(tracer)
+    owner.touch(tracer, is_seen=False)
     items.reverse()
     return _NONE
 
@@ -95,7 +95,7 @@ def deque_reverse(tracer: Tracer, owner: DequeValue, /) -> Value:
 def deque_rotate(tracer: Tracer, owner: DequeValue, n: Value | None = None, /) -> Value:
     items = owner.contents(tracer)
     places = 1 if n is None else tracer.integer_of(n, "how far a deque is rotated")
-    owner.touch(tracer)
+    owner.touch(tracer, is_seen=len(items) > 1)
     if items:
         places %= len(items)
         items[:] = items[-places:] + items[:-places] if places else items

@@ -58,9 +58,10 @@ class DequeValue(SequenceValue):
     def rebuild(self, items: list[Value]) -> Value:
         return DequeValue(self.trimmed(items), self.maxlen)
 
-    def touch(self, tracer: Tracer) -> None:
+    def touch(self, tracer: Tracer, *, is_seen: bool = True) -> None:
+        """It changes; iterators over it raise then, but where items are only replaced or reversed."""
         self.mutated = True
-        self.version += 1
+        self.version += is_seen
         tracer.note_mutation(self)
 
     def append(self, tracer: Tracer, value: Value) -> None:
@@ -93,7 +94,7 @@ class DequeValue(SequenceValue):
 
     def setitem(self, tracer: Tracer, key: Value, value: Value) -> None:
         where = self.index_of(tracer, key)
-        self.touch(tracer)
+        self.touch(tracer, is_seen=False)
         self.contents(tracer)[where] = value
 
     def delitem(self, tracer: Tracer, key: Value) -> None:
@@ -127,6 +128,8 @@ class DequeValue(SequenceValue):
             return [f"{target}.append({cg.value(v)})" for v in self.appended]
         inner = cg.items(self._items)
         fresh = cg.temporary(f"[{inner}]")
+        if self.version == 0:  # iterators over it are not to notice
+            return [f"{target}[{k}] = {fresh}[{k}]" for k in range(len(self._items))]
         return [f"{target}.clear()", f"{target}.extend({fresh})"]
 
 
@@ -140,7 +143,7 @@ class DequeIterator(IteratorValue):
     def __init__(self, tracer: Tracer, owner: DequeValue, backwards: bool) -> None:
         self.owner = owner
         self.make: Any = reversed if backwards else iter
-        self.sequence = list(self.make(owner.contents(tracer)))
+        self.size = len(owner.contents(tracer))
         self.version = owner.version
         self.position = 0
 
@@ -155,21 +158,26 @@ class DequeIterator(IteratorValue):
         return (self.owner,)
 
     def remaining(self, tracer: Tracer) -> int | None:
-        return len(self.sequence) - self.position
+        return self.size - self.position
 
     def next(self, tracer: Tracer) -> Value | None:
+        if self.position == self.size and self.make is reversed:
+            return None
         if self.version != self.owner.version:
-            self.position = len(self.sequence)
-            tracer.raise_exception(RuntimeError, "deque mutated during iteration")
-        if self.position == len(self.sequence):
+            try:
+                tracer.raise_exception(RuntimeError, "deque mutated during iteration")
+            finally:
+                self.position = self.size
+        if self.position == self.size:
             return None
         self.position += 1
         tracer.steps += 1
-        return tracer.realize(self.sequence[self.position - 1])
+        where = -self.position if self.make is reversed else self.position - 1
+        return tracer.realize(self.owner.contents(tracer)[where])
 
     def reconstruct(self, cg: Codegen) -> str:
         if self.version != self.owner.version:
-            args = f"{cg.constant(self.make)}, {len(self.sequence)}, {self.position}"
+            args = f"{cg.constant(self.make)}, {self.size}, {self.position}"
             return f"{cg.constant(outdated_iterator)}({args})"
         cg.replay(self.owner)
         text = f"{cg.constant(self.make)}({cg.value(self.owner)})"

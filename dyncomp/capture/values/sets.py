@@ -304,11 +304,11 @@ class SetIterator(IteratorValue):
             return None
         if len(self.owner.elements(tracer)) != len(self.order):
             tracer.raise_exception(RuntimeError, "Set changed size during iteration")
+        if self.owner.elements(tracer) != set(self.order):
+            raise Break("unsupported-operation", "a set whose elements change while it is iterated over")
         if self.position == len(self.order):
             self.done = True
             return None
-        if self.owner.elements(tracer) != set(self.order):
-            raise Break("unsupported-operation", "a set whose elements change while it is iterated over")
         self.position += 1
         tracer.steps += 1
         return ConstValue(self.order[self.position - 1])
