@@ -226,8 +226,8 @@ def stats() -> dict[str, Any]:
     ``frames_captured``, ``frames_skipped`` (run as plain Python, see ``explain``), ``graphs``,
     ``breaks`` (a dict by break id), ``recompiles``, ``limited`` (functions whose recompilation limit was
     reached), ``evicted`` (entries dropped to keep within ``cache_bytes``), ``cache_hits``, ``cache_misses``,
-    ``fallbacks`` (calls in which the original ran because the graph raised), ``internal_errors``, ``notices`` (how often
-    each kind of thing happened that users are told of once: ``compiler``, ``cache``, ``variables``). Of now:
+    ``fallbacks`` (calls in which the original ran because the graph raised), ``internal_errors``,
+    ``notices`` (a dict by kind of what users are told once: ``compiler``, ``variables``). Of now:
     ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, ``resting`` (those in whose place the
     original runs since their graphs raised in several calls in a row), and ``stance``.
     """
