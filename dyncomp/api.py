@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import sys
 import types
 import weakref
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from . import pipeline
+from . import faults, pipeline
 from .capture import _hook
 from .capture.calls.substitutes import Substitutes, check_target
 from .capture.convert import on_miss
@@ -25,13 +25,14 @@ from .frontends.base import Frontend
 from .native import native_maker
 from .notices import COUNTS
 from .options import Options, make_options
+from .pickling import reduce_function
 
 
 class _Session:
     """What all ``compile`` calls of the process share: counters, frontends, live configurations."""
 
     def __init__(self) -> None:
-        self.counters: Counter[str] = Counter()
+        self.counters = faults.counters
         self.configs: weakref.WeakSet[CaptureConfig] = weakref.WeakSet()
         self.substitutes = Substitutes()
         self._frontends: dict[str, Frontend] = {}
@@ -73,7 +74,7 @@ class _Session:
         )
         config.on_miss = on_miss
         config.should_capture = hook_should_capture
-        config.rebuild = recompiled
+        config.reduce = functools.partial(reduce_function, rebuild=recompiled, fill=complete)
         config.make_native = native_maker(options)
         self.configs.add(config)
         return config
@@ -118,8 +119,9 @@ def compile(
 def compile_with(f: Any, config: CaptureConfig) -> Any:
     """Compile any callable under a configuration."""
     if isinstance(f, _hook.Dispatcher):
-        inner: Any = f.__wrapped__
-        return _dispatcher(inner, config)
+        made = _dispatcher(f._function, config)
+        made.__dict__.update(f.__dict__)
+        return made
     if isinstance(f, types.FunctionType):
         return _dispatcher(f, config)
     if isinstance(f, types.MethodType) and isinstance(f.__func__, (types.FunctionType, _hook.Dispatcher)):
@@ -147,6 +149,15 @@ def _dispatcher(function: types.FunctionType, config: CaptureConfig) -> _hook.Di
 def recompiled(f: Any, options: Options) -> Any:
     """A compiled function that was pickled, in another process."""
     return compile_with(f, SESSION.new_config(options))
+
+
+def complete(compiled: _hook.Dispatcher, state: tuple[Any, Options, dict[str, Any]]) -> None:
+    """Make a compiled function that was pickled by value of what arrived."""
+    function, options, attributes = state
+    config = SESSION.new_config(options)
+    config.describe_arguments(function.__code__)
+    compiled.__init__(function, config)  # type: ignore[misc]
+    compiled.__dict__.update(attributes)
 
 
 class CompiledObject:
@@ -217,6 +228,7 @@ def reset() -> None:
     for config in list(SESSION.configs):
         config.forget()
     SESSION.counters.clear()
+    faults.forget()
     COUNTS.clear()
 
 

@@ -195,9 +195,9 @@ def _staged(
         whole = tidy(whole, table)
     compiled.graph_after = whole
     compiled.artifact = parts
-    examples = compiled.examples
+    examples, strict = compiled.examples, options.strict
     compiled.call = _timed(
-        compiled, BACKEND_PASS, lambda: StagedGraph(whole, table, owner, compile_stage, examples)
+        compiled, BACKEND_PASS, lambda: StagedGraph(whole, table, owner, compile_stage, examples, strict)
     )
 
 

@@ -21,6 +21,7 @@ LEAF_RANK = 0
 LEAVES = (
     "dataclass",
     "errors",
+    "faults",
     "notices",
     "options",
     "sizes",

@@ -121,10 +121,11 @@ class Dispatcher:
 
     Binds arguments as CPython would (binding errors raise the function's own ``TypeError``), checks the
     entries of ``(func.__code__, config)`` and runs the first that holds. Binds as a method; forwards unknown
-    attributes to ``func``; pickles by qualified name.
+    attributes to ``func``; pickles as ``config.reduce`` says, without it by qualified name.
     """
 
     __wrapped__: FunctionType
+    _function: FunctionType  # what is compiled; ``functools.wraps`` sets ``__wrapped__`` to another
     config: HookConfig
     def __init__(self, func: FunctionType, config: HookConfig, on_miss: Any = ...) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -260,6 +261,16 @@ def notices_end(obj: Any) -> bool:
 def has_plain_names(obj: dict[Any, Any] | type) -> bool:
     """Whether looking up names in a dict, or in a class and its bases, runs no code of the program: no keys
     but strings and others that are compared in C."""
+
+def set_origin(code: CodeType, original: CodeType) -> None:
+    """``code`` carries on calls of ``original``: profilers see no call of its own."""
+
+def set_profiled_as_written(value: bool) -> bool:
+    """Whether profilers (``sys.setprofile``, cProfile) see the originals run, as debuggers do; returns what was
+    said before."""
+
+def set_foreign_modules(names: tuple[str, ...]) -> None:
+    """The modules of other compilers: C captures nothing below their frames."""
 
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import traceback
 import types
 from typing import Any
 
+from .. import faults
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..frontends.base import libraries_of, memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
 from ..signals import is_from_handler
-from . import _hook, generators, handlers, machine, own_builtins
+from . import _hook, frame_readers, generators, handlers, machine, own_builtins
 from .breaks import Break, BreakRecord, Skip
 from .bytecode.flow import reachable
 from .class_names import module_of
@@ -34,6 +34,7 @@ from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
 from .native_loops.choice import gated_original
+from .other_compilers import is_foreign
 from .overlaps import refuse_overlaps
 from .regions import disabled_reason
 from .replacement.codegen import Codegen
@@ -98,6 +99,10 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
         config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
         _hook.mark(code, "skip", config)
         return None
+    if is_foreign(str(function.__globals__.get("__name__"))):
+        config.records.add_skip(code.co_qualname, location(code), "another compiler made it")
+        _hook.mark(code, "skip", config)
+        return None
     if patience.still_waits(code, config):
         return patience.NOT_YET
     if own_builtins.are_replaced():
@@ -143,6 +148,8 @@ def _try_to_capture(
         _leave_alone(code, config, error.reason)
         return None
     except _REFUSALS as error:
+        if faults.is_fault(error):
+            config.note_fault(f"{code.co_qualname} at {location(code)} runs as plain Python", error)
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except MemoryError:
         records.add_skip(code.co_qualname, location(code), "no memory left while capturing")
@@ -152,9 +159,7 @@ def _try_to_capture(
     except Exception as error:  # a bug in dyncomp must never change what the program does
         if is_from_handler(error):
             raise
-        records.add_internal_error(traceback.format_exc())
-        if config.options.debug_verify and config.raise_internal_errors:
-            raise
+        config.note_fault(f"{code.co_qualname} at {location(code)} runs as plain Python", error)
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
     fruitless.note_outcome(config, code, bool(missed), record.graph)
@@ -210,7 +215,10 @@ def _capture(
             attempt.tracer.close()
         tracer = attempt.tracer = Tracer(config, decisions, code)
         try:
-            end = machine.run_root(tracer, root_frame(tracer, code, args, function))
+            frame = root_frame(tracer, code, args, function)
+            if config.function_of(code) is code and not config.is_loop_body(code):
+                frame_readers.refuse_root(tracer, function, args)
+            end = machine.run_root(tracer, frame)
             entry, record = _finish(tracer, end, function, args)
             record.restarts = restarts
             record.executed = executed + tracer.instructions

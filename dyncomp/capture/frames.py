@@ -95,7 +95,7 @@ _known_code: WeakIdentityDict[CodeInfo] = WeakIdentityDict()
 
 def code_info(config: Any, raw: types.CodeType) -> CodeInfo:
     """The :class:`CodeInfo` of a code object. Of code made later it is that of what it is made from."""
-    made = config.stand_ins.get(id(raw))
+    made = config.stand_ins.get(id(raw)) if config is not None else None
     if made is not None:
         return info_of(made.canonical)
     known = _known_code.get(raw)

@@ -81,7 +81,7 @@ def disable(f: Any = None, *, recursive: bool = True, reason: str = "") -> Any:
     if f is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
     if isinstance(f, _hook.Dispatcher):
-        f = f.__wrapped__
+        f = f._function
     if isinstance(f, types.FunctionType):
         return _mark_disabled(f, recursive, reason)
     parts = _functions_of(f)
@@ -109,7 +109,7 @@ def _functions_of(f: Any) -> list[types.FunctionType]:
         found = [f.fget, f.fset, f.fdel]
     elif isinstance(f, type):
         found = [g for member in vars(f).values() for g in (member, *_members(member))]
-    found = [g.__wrapped__ if isinstance(g, _hook.Dispatcher) else g for g in found]
+    found = [g._function if isinstance(g, _hook.Dispatcher) else g for g in found]
     return [g for g in found if isinstance(g, types.FunctionType)]
 
 
@@ -160,7 +160,7 @@ def mark_of(function: Any) -> str:
 
 def _marked_function(f: Any, mark: str) -> Any:
     if isinstance(f, _hook.Dispatcher):
-        f = f.__wrapped__
+        f = f._function
     if not callable(f) or isinstance(f, type):
         raise TypeError(f"expected a function, not {type(f).__qualname__}")
     function = f if isinstance(f, types.FunctionType) else calling(f)

@@ -322,10 +322,8 @@ class Tracer:
             del self.builder.nodes[nodes:]
             raise unbacked.as_break(error, what) from None
         except Exception as error:
-            if is_from_handler(error):
-                raise
             del self.builder.nodes[nodes:]
-            raise Break("would-raise", f"{what}: {type(error).__name__}: {error}") from None
+            raise exceptions.break_for(self, error, what) from None
         return self.wrap_result(result)
 
     def float_variable(self, value: Value) -> Any:

@@ -138,7 +138,7 @@ def _wrap_by_class(tracer: Tracer, obj: Any, source: Source) -> Value:
         return ModuleValue(obj, source)
     if issubclass(cls, _hook.Dispatcher):
         tracer.guard(source, Kind.IS, obj)
-        inner: Any = obj.__wrapped__
+        inner = obj._function
         return FunctionValue(inner, pinned(inner))
     if type(obj) is error_on_graph_break:
         tracer.guard(source, Kind.TYPE_IS, error_on_graph_break)

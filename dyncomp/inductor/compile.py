@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ..dataclass import dataclass, field
 from ..device import CPU
-from ..errors import LoweringError, VerifyError
+from ..errors import LoweringError, RejectedCode, ToolchainError, VerifyError
 from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import table_with
@@ -214,7 +214,12 @@ class _Maker:
         )
         fast = self.options.tier == "fast-first" and self.options.mode != "max-autotune"
         chosen = toolchain.with_flags(form.flags) if form.flags else toolchain
-        first = timed("build", lambda: first_build(source, planned.module, chosen, cache, fast))
+        try:
+            first = timed("build", lambda: first_build(source, planned.module, chosen, cache, fast))
+        except RejectedCode as error:
+            if source == generated:
+                raise
+            raise ToolchainError(str(error)) from error  # edited by hand
         return Made(
             form, items, memory, planned, source, generated, self._call(planned, first.library), first
         )

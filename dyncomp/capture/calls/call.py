@@ -11,7 +11,7 @@ import types
 from contextvars import ContextVar
 from typing import Any
 
-from .. import _hook, containers, frames, frozen, machine, recursion
+from .. import _hook, containers, frame_readers, frames, frozen, machine, recursion
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import (
@@ -24,6 +24,7 @@ from ..guards.source import (
 )
 from ..library import functions
 from ..objects import attributes, classes, derived, instance_checks, protocols
+from ..other_compilers import is_foreign
 from ..regions import disabled_reason, mark_of
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
@@ -102,6 +103,8 @@ def refuse_inlining(
     if code.co_flags & _COROUTINE_FLAGS:
         raise Break("generator", f"{function.describe()} is a coroutine")
     module = function_globals(function)[0].get("__name__", "")
+    if is_foreign(str(module)):
+        raise Break("opaque", f"{function.describe()} is another compiler's ({module})")
     if not tracer.config.is_inlinable(str(module), code.co_qualname):
         raise Break("unsupported-call", f"{function.describe()} of module {module} is called, not inlined")
     if _is_nested_too_deeply(tracer):
@@ -112,6 +115,7 @@ def refuse_inlining(
     info = frames.code_info(tracer.config, code)
     if info.uses_tools:
         raise Skip(f"{function.describe()}: {frames.TOOLS}")  # whose user looks at the callers too
+    frame_readers.refuse_inlining(tracer, code, function, args)
     if info.looks_at_frame:
         raise Break("inline-refused", f"{function.describe()}: {frames.LOOKS}")
     if isinstance(function, FunctionValue) and disabled_reason(function.function):
@@ -336,7 +340,7 @@ def call_object(
         inert = inert_context(tracer, obj, args, kwargs)
         return inert if inert is not None else classes.call_class(tracer, obj, args, kwargs)
     if type(obj) is _hook.Dispatcher:
-        original: Any = obj.__wrapped__
+        original = obj._function
         return call_function(tracer, FunctionValue(original, pinned(original)), args, kwargs)
     if any(obj is f for f in _FRAME_FUNCTIONS) or ((obj is vars or obj is dir) and not args):
         raise Skip(f"{_callable_name(obj)} looks at the frame that calls it")

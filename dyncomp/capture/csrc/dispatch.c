@@ -64,7 +64,7 @@ make_original_code(PyObject *make_code)
     PyThreadState *tstate = PyThreadState_GET();
     thread_state.compiling++;
     recursion_refund(tstate, CAPTURE_RECURSION);
-    PyThreadState_EnterTracing(tstate);
+    PyThreadState_EnterTracing(tstate); /* from debuggers, too */
     PyObject *code = PyObject_CallNoArgs(make_code);
     PyThreadState_LeaveTracing(tstate);
     recursion_refund(tstate, -CAPTURE_RECURSION);
@@ -97,6 +97,10 @@ original_function(Dispatcher *self)
             return NULL;
         }
         extra->skip = true; /* the dispatcher looks after it */
+        if (code_set_origin(made->func_code, self->func->func_code, true) < 0) {
+            Py_DECREF(made);
+            return NULL;
+        }
         Py_XSETREF(self->original, made);
     }
     return (PyFunctionObject *)Py_NewRef((PyObject *)self->original);
@@ -264,8 +268,13 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (!stack_ok(ts)) {
         return NULL;
     }
-    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER || is_watched(self)) {
+    PyThreadState *tstate = PyThreadState_GET();
+    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER || is_watched(self)
+        || (tstate->interp->eval_frame != NULL && is_inside_foreign(tstate))) {
         return call_original(self, ts, args, nargsf, kwnames);
+    }
+    if (is_profiled(tstate)) {
+        profile_watch(tstate);
     }
     /* what runs may drop the last reference to us, or give us another function */
     Py_INCREF(self);
@@ -558,14 +567,14 @@ set_special(Dispatcher *self, PyObject *value, void *name)
 
 #define SPECIAL(name) {name, (getter)get_special, (setter)set_special, NULL, name}
 static PyGetSetDef getset[] = {
-    SPECIAL("__name__"), SPECIAL("__qualname__"), SPECIAL("__doc__"), SPECIAL("__module__"),
-    SPECIAL("__wrapped__"),
+    SPECIAL("__name__"), SPECIAL("__qualname__"), SPECIAL("__doc__"), SPECIAL("__module__"), SPECIAL("__wrapped__"),
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL},
 };
 
 static PyMemberDef members[] = {
     {"config", T_OBJECT, offsetof(Dispatcher, config), READONLY, NULL},
+    {"_function", T_OBJECT, offsetof(Dispatcher, func), READONLY, NULL}, /* functools.wraps sets __wrapped__ */
     {NULL},
 };
 

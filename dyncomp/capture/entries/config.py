@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import traceback
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ... import faults
 from ...dataclass import dataclass, field
 from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
 from ...options import Options
 from ...sizes import Argument, DynamicArguments
-from .. import _hook
+from .. import _hook, other_compilers
 from ..breaks import Break
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
@@ -90,10 +92,10 @@ class CaptureConfig(_hook.HookConfig):
         self.records = records
         self.substitutes = substitutes if substitutes is not None else Substitutes()
         self._find_frontends = frontends
+        self.reduce: Callable[[Any], Any] | None = None  # how compiled functions are pickled
         self._states: dict[types.CodeType, FrameState] = {}
         self._varying: dict[types.CodeType, frozenset[str]] = {}
         self._described: set[types.CodeType] = set()
-        self.rebuild: Callable[[Any, Options], Any] | None = None
         # a loop compiled whole (see native_loops), where there is a compiler for it
         self.make_native: Callable[..., Any] | None = None
         self.not_native: set[tuple[int, int]] = set()  # canonical code (by id) and header of those it refused
@@ -109,13 +111,14 @@ class CaptureConfig(_hook.HookConfig):
         self._array_functions: set[types.CodeType] = set()
         self._called_in: dict[int, set[types.CodeType]] = {}
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
+        self.read_frames: dict[int, types.CodeType] = {}  # functions whose frames others read
         self.refused_calls = RefusedCalls()
         # instructions, as `decisions` names them, where what a graph assumes of sizes does not hold
         self.failed_checks: dict[tuple[types.CodeType, int], Break] = {}
         self.spent_ms = 0  # what captures took, by an estimate, and whether a graph worked on a large array
         self.has_large_work = False
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
-        self.raise_internal_errors = True  # under debug_verify
+        self.raise_internal_errors = True  # where options are strict, or under debug_verify
 
     @property
     def frontends(self) -> Sequence[Frontend]:
@@ -128,16 +131,14 @@ class CaptureConfig(_hook.HookConfig):
                 return frontend
         raise KeyError(name)
 
-    def reduce(self, compiled: Any) -> Any:
-        """How a compiled function is pickled: by its name where that is what it is found under, else as its
-        function, to be compiled again."""
-        function = compiled.__wrapped__
-        found: Any = sys.modules.get(function.__module__)
-        for name in function.__qualname__.split("."):
-            found = getattr(found, name, None)
-        if found is compiled or self.rebuild is None:
-            return function.__qualname__
-        return self.rebuild, (function, self.options)
+    def note_fault(self, place: str, error: BaseException) -> None:
+        """Count an error of dyncomp's own, which must not change what the program does, and tell of it; it is
+        raised where that was asked for."""
+        strict = (self.options.strict or self.options.debug_verify) and self.raise_internal_errors
+        if self.records.counters is not faults.counters:
+            self.records.counters["internal_errors"] += 1
+        self.records.internal_errors.append("".join(traceback.format_exception(error)))
+        faults.note(place, error, strict)
 
     def describe_arguments(self, code: types.CodeType) -> None:
         """Have ``dynamic={…}`` speak of this code's arguments, which must have these names."""
@@ -179,6 +180,7 @@ class CaptureConfig(_hook.HookConfig):
         self.not_native.clear()
         self._pieces.clear()
         self.refused_calls.clear()
+        self.read_frames.clear()
         self.failed_checks.clear()
         self.spent_ms, self.has_large_work = 0, False
         self.records.forget()
@@ -190,6 +192,7 @@ class CaptureConfig(_hook.HookConfig):
     def add_piece(self, piece: types.CodeType, owner: types.CodeType) -> None:
         """``piece`` is a continuation of ``owner``, or the body of one of its loops."""
         self._pieces[id(piece)] = (piece, owner)
+        _hook.set_origin(piece, owner)
 
     def function_of(self, code: types.CodeType) -> types.CodeType:
         """The function of the program that ``code`` is a piece of, or is."""
@@ -280,7 +283,7 @@ _NOT_HOOKED = tuple(
     f"{os.sep}{name}{os.sep}"
     for name in (
         *("numpy", "torch", "cupy", "cupyx", "triton", "sympy"),
-        *("filelock", "platformdirs", "pytest", "_pytest"),
+        *("filelock", "platformdirs", "pytest", "_pytest", *other_compilers.PACKAGES),
     )
 )
 _OWN = os.path.realpath(sys.modules[__name__.partition(".")[0]].__path__[0]) + os.sep

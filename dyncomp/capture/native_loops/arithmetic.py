@@ -49,6 +49,8 @@ def binary(b: Block, op: str, left: Value, right: Value) -> Value:
     """``left op right``."""
     if not (is_number(left) and is_number(right)):
         raise Stop(f"{left.kind} {op} {right.kind}")
+    if op == "@":
+        raise Stop("a product of matrices")
     if left.kind.family == "numpy" or right.kind.family == "numpy":
         return _numpy_binary(b, op, left, right)
     if FLOAT in (left.kind, right.kind):

@@ -52,6 +52,10 @@ def compare(b: Block, op: str, left: Value, right: Value) -> Value:
     return b.new(BOOL, same if op == "==" else f"!({same})", 0, 1)
 
 
+def binary(b: Block, op: str, left: Value, right: Value) -> Value:
+    raise Stop(f"{op} of strings")
+
+
 def _code(value: Value) -> str | None:
     """The number of a character in C; None of other strings."""
     if value.kind.family == "char":

@@ -18,7 +18,7 @@ from .rules import RuleTable
 from .ufunc_emit import full_like
 from .ufunc_methods import deliver, reduce_ufunc, reduction_axes, single_out
 from .ufuncs import call_ufunc
-from .views import in_memory_of_copy
+from .views import in_memory_as, in_memory_of_copy
 
 TABLE = RuleTable()
 
@@ -92,7 +92,7 @@ def nanmean(
     count = _count_present(tx, x, axis, keepdims)
     total = sum_(tx, _replaced(tx, x, 0.0), axis, keepdims=keepdims)
     quotient = call_ufunc(tx, np.true_divide, total, _as_dtype_of(tx, count, total))
-    return deliver(tx, quotient.var, single_out(out), "unsafe")
+    return deliver(tx, in_memory_as(tx, quotient.var, total.var), single_out(out), "unsafe")
 
 
 def _check_not_empty(x: ArrayRef) -> None:

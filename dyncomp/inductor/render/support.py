@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...errors import LoweringError
+from ...errors import LoweringFault
 from .sections import ordered, sections, vector_declaration
 
 # Defined in every unit's prelude or by the renderer itself.
@@ -17,7 +17,7 @@ _VECTOR_NAME = re.compile(r"\bdcv_\w+")
 def needed_support(code: str) -> str:
     """The helpers that ``code`` calls, and those they call, in an order that compiles.
 
-    Raises ``LoweringError`` for a helper that does not exist: the function has no C++ spelling.
+    Raises ``LoweringFault`` for a helper that does not exist: the function has no C++ spelling.
     """
     table = sections()
     code = _COMMENT.sub("", code)
@@ -25,7 +25,7 @@ def needed_support(code: str) -> str:
     try:
         names = ordered(code, table, _PRELUDE_NAMES)
     except KeyError as error:
-        raise LoweringError(f"C++ has no spelling of {str(error.args[0]).removeprefix('dc_')}") from None
+        raise LoweringFault(f"C++ has no spelling of {str(error.args[0]).removeprefix('dc_')}") from None
     return "\n".join([*declared, *(table[name] for name in names)])
 
 

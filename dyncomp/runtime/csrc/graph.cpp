@@ -124,9 +124,11 @@ bool run_kernel(Frame& frame, RunFunction run) {
   i64 details[4] = {0, 0, 0, 0};
   i64 code;
   if (frame.plan->release_gil) {
+    PyObject* const library = Py_XNewRef(frame.plan->library); /* another may take its place meanwhile */
     PyThreadState* state = PyEval_SaveThread();
     code = run(frame.buffers, frame.syms, &runtime_table, details);
     PyEval_RestoreThread(state);
+    Py_XDECREF(library);
   } else {
     code = run(frame.buffers, frame.syms, &runtime_table, details);
   }
@@ -277,12 +279,13 @@ PyObject* graph_num_inputs(PyObject* object, void*) {
 }
 
 /* Other builds of the same functions. A call in progress goes on with the new ones at its next step: both compute
- * the same, and a function that runs stays loaded. Under the GIL, as is every read of these addresses. */
+ * the same, and it holds the library of the function that it runs. Under the GIL, as is every read of these addresses. */
 PyObject* graph_retarget(PyObject* object, PyObject* args) {
   Plan& plan = *reinterpret_cast<CompiledGraph*>(object)->plan;
   PyObject* sizes;
   PyObject* steps;
-  if (!PyArg_ParseTuple(args, "O!O!:retarget", &PyLong_Type, &sizes, &PyTuple_Type, &steps)) return nullptr;
+  PyObject* library;
+  if (!PyArg_ParseTuple(args, "O!O!O:retarget", &PyLong_Type, &sizes, &PyTuple_Type, &steps, &library)) return nullptr;
   void* const sizes_address = PyLong_AsVoidPtr(sizes);
   if (PyErr_Occurred()) return nullptr;
   bool fits = PyTuple_GET_SIZE(steps) == static_cast<Py_ssize_t>(plan.steps.size()) &&
@@ -305,12 +308,13 @@ PyObject* graph_retarget(PyObject* object, PyObject* args) {
   for (size_t i = 0; i < plan.steps.size(); ++i)
     plan.steps[i].run =
         reinterpret_cast<RunFunction>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(steps, static_cast<Py_ssize_t>(i))));
+  Py_XSETREF(plan.library, Py_NewRef(library));
   Py_RETURN_NONE;
 }
 
 PyMethodDef graph_methods[] = {
     {"retarget", graph_retarget, METH_VARARGS,
-     "retarget(sizes, steps): run other builds of the same functions, given by their addresses (0: none)."},
+     "retarget(sizes, steps, library): run other builds of the same functions, given by their addresses (0: none)."},
     {nullptr, nullptr, 0, nullptr},
 };
 

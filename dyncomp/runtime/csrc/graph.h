@@ -118,6 +118,7 @@ struct Plan {
   std::vector<Error> errors;
   bool single = true;
   bool release_gil = false;
+  PyObject* library = nullptr; /* keeps the functions of steps, and the sizes function, loaded */
   TensorApi* tensors = nullptr; /* NULL: NumPy */
 
   int buffer_count() const {

@@ -301,9 +301,9 @@ void each(PyObject* tuple, Plan& plan, const char* what, Parse parse) {
 }
 
 /* (name, inputs, symbols, size_count, sizes address, outputs, arena, arena_bytes, constants, steps, results,
- *  errors, single, release_gil, owner) */
+ *  errors, single, release_gil, owner, library or None) */
 void parse_all(PyObject* spec, Plan& plan) {
-  require(length(spec, "not a tuple") == 15, "not a tuple of 15");
+  require(length(spec, "not a tuple") == 16, "not a tuple of 16");
   PyObject* name = PyTuple_GET_ITEM(spec, 0);
   require(PyUnicode_Check(name), "the name is not a string");
   const char* text = PyUnicode_AsUTF8(name);
@@ -327,6 +327,7 @@ void parse_all(PyObject* spec, Plan& plan) {
     plan.tensors = make_tensor_api(PyTuple_GET_ITEM(spec, 14));
     if (!plan.tensors) throw Invalid();
   }
+  plan.library = Py_NewRef(PyTuple_GET_ITEM(spec, 15));
 }
 
 void drop_layout(Layout& layout) { Py_CLEAR(layout.descr); }
@@ -365,6 +366,7 @@ void free_plan(Plan* plan) {
     Py_CLEAR(error.type);
     Py_CLEAR(error.message);
   }
+  Py_CLEAR(plan->library);
   free_tensor_api(plan->tensors);
   delete plan;
 }
@@ -374,6 +376,7 @@ int traverse_plan(Plan* plan, visitproc visit, void* arg) {
   for (Step& step : plan->steps) Py_VISIT(step.callable);
   for (Result& result : plan->results) Py_VISIT(result.constant);
   for (Error& error : plan->errors) Py_VISIT(error.type);
+  Py_VISIT(plan->library);
   return traverse_tensor_api(plan->tensors, visit, arg);
 }
 
