@@ -5,8 +5,8 @@
   ``parallel=True`` (and no ``fastmath``).
 - ``jax``: the module is loaded once more with ``jax.numpy`` as its ``np``, in double precision, and the
   function gets ``jax.jit`` with its numbers static. What writes into arrays cannot run so; a few of these
-  are given in the form a JAX user would write (``bench.jax_forms``). ``jax`` has its arguments as arrays of its own
-  before the clock starts, ``jax-numpy`` takes NumPy's.
+  are given in the form a JAX user would write (``bench.jax_forms``). ``jax`` has its arguments as arrays of
+  its own before the clock starts, ``jax-numpy`` takes NumPy's.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def placed(engine: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         return arguments
     import jax
 
-    return tuple(jax.block_until_ready(jax.device_put(a)) if isinstance(a, np.ndarray) else a for a in arguments)
+    moved = [jax.device_put(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    return tuple(jax.block_until_ready(moved))
 
 
 def prepare(

@@ -204,7 +204,8 @@ def _split(table: Table) -> tuple[Table, Table]:
 def write(results: Results) -> str:
     """The whole page."""
     about = results.about
-    copied = ", ".join(f"{speed:.1f} GB/s with {_threads(int(n))}" for n, speed in about.get("copy", {}).items())
+    copy = about.get("copy", {})
+    copied = ", ".join(f"{speed:.1f} GB/s with {_threads(int(n))}" for n, speed in copy.items())
     lines = [
         "# Measured",
         "",
@@ -212,11 +213,11 @@ def write(results: Results) -> str:
         f"{about.get('versions', '')}. Copy bandwidth, read plus written: {copied}.",
         "",
         "One process for each program, engine and number of threads, on as many cores as threads. Times are "
-        "medians of seven calls or more, on fresh copies of the arguments, with ± half of the distance between "
-        "the quartiles; results were compared with NumPy's first. “JAX, on device”: the arrays are JAX's before the "
-        "clock starts; “NumPy arrays”: they are converted inside of it. “Numba, parallel”: "
-        "`njit(parallel=True)`, without `fastmath`. `–`: the engine does not run the program, see the end. Programs: "
-        "`demo/catalog.py`; how each engine is given them: `bench/engines.py`, `bench/jax_forms.py`.",
+        "medians of seven calls or more, on fresh copies of the arguments, with ± half of the distance "
+        "between the quartiles; results were compared with NumPy's first. “JAX, on device”: the arrays are JAX's "
+        "before the clock starts; “NumPy arrays”: they are converted inside of it. “Numba, parallel”: "
+        "`njit(parallel=True)`, without `fastmath`. `–`: the engine does not run the program, see the end. "
+        "Programs: `demo/catalog.py`; how engines are given them: `bench/engines.py`, `bench/jax_forms.py`.",
         "",
         "dyncomp's speed against the others', geometric means over the programs that both run right:",
         "",
@@ -226,20 +227,21 @@ def write(results: Results) -> str:
     for threads in results.threads:
         table = results.of("program", threads)
         if table.answers:
-            lines += ["", f"## Programs, {_threads(threads)}: times as fast as NumPy", "", *ratio_table(table)]
-            lines += ["", "Milliseconds:", "", *time_table(table, 1e3)]
+            lines += ["", f"## Programs, {_threads(threads)}: times as fast as NumPy", ""]
+            lines += [*ratio_table(table), "", "Milliseconds:", "", *time_table(table, 1e3)]
             lines += ["", "Seconds of the first call, compilation included:", "", *first_call_table(table)]
     for threads in results.threads:
         kernels, calls = _split(results.of("micro", threads))
         if kernels.answers:
             lines += ["", f"## Micro-kernels (float32), {_threads(threads)}: times as fast as NumPy", ""]
             lines += [*ratio_table(kernels), "", "Milliseconds:", "", *time_table(kernels, 1e3)]
-        bandwidth = about.get("copy", {}).get(str(threads))
+        bandwidth = copy.get(str(threads))
         if kernels.answers and bandwidth:
             lines += ["", "Share of the copy bandwidth (over 100 % when the data fits a cache):", ""]
             lines += bandwidth_table(kernels, bandwidth)
         if calls.answers:
-            lines += ["", "Microseconds of `a * b + 1.0` on eight float64 values:", "", *time_table(calls, 1e6)]
+            lines += ["", "Microseconds of `a * b + 1.0` on eight float64 values:", ""]
+            lines += time_table(calls, 1e6)
     for threads in results.threads:
         start, compiling = results.of("first", threads), results.of("compile", threads)
         if start.answers:

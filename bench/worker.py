@@ -22,7 +22,7 @@ from demo.runner import WARM_UP_CALLS, timed
 from .engines import MADE_HERE, NotApplicable, package, placed, plain, prepare
 from .micro import MICRO, two_arrays
 
-BUDGET_S = 1.0
+BUDGET_S = 0.6
 MIN_CALLS = 7
 OVERHEAD_CALLS = 2_000
 
@@ -52,7 +52,7 @@ def _with_dtypes(found: Any, like: Any) -> Any:
 
 
 def _timed(engine: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[float, Any, Any]:
-    """Seconds of one call on copies of the arguments, where the engine has its arrays; its result; the copies."""
+    """Seconds of one call on copies of the arguments, where the engine has its arrays; result and copies."""
     copies = placed(engine, copy.deepcopy(arguments))
     start = time.perf_counter()
     result = function(*copies)

@@ -1,8 +1,8 @@
-"""What users are told once per process: why their functions run as plain Python, or otherwise than they asked for,
-and what to do about it.
+"""What users are told once per process: why their functions run as plain Python, or otherwise than they asked
+for, and what to do about it.
 
-It is logged, as a warning of the logger ``dyncomp`` (on standard error unless the program says otherwise), and not
-raised by ``warnings``: the program may count or forbid those, and has to behave as it would in plain Python.
+It is logged, as a warning of the logger ``dyncomp`` (on standard error unless the program says otherwise),
+not raised by ``warnings``: the program may count or forbid those, and behaves as it does in plain Python.
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ _VARIABLES = (
     *("DYNCOMP_CACHE_DIR", "DYNCOMP_CACHE_SIZE_MB", "DYNCOMP_FORCE_DISABLE_CACHES", "DYNCOMP_CXX"),
     *("DYNCOMP_MARCH", "DYNCOMP_LOGS", "DYNCOMP_OWN_THREADS"),
 )
-_OF_DEVELOPERS = (
-    *("DYNCOMP_TEST_", "DYNCOMP_RANDOM", "DYNCOMP_UPDATE_GOLDEN", "DYNCOMP_CROSS_CXX"),
-    *("DYNCOMP_DEBUG", "DYNCOMP_SANITIZE"),
-)
+_PREFIX = "DYNCOMP_"
+_OF_DEVELOPERS = ("TEST_", "RANDOM", "UPDATE_GOLDEN", "CROSS_CXX", "DEBUG", "SANITIZE")
 
 
 def warn_once(kind: str, message: str, about: str = "") -> None:
-    """Count what happened under ``kind``; log ``message`` if there was none ``about`` the same (by default: that
-    message) in this process."""
+    """Count what happened under ``kind``; log ``message`` if there was none ``about`` the same (by default:
+    that message) in this process."""
     COUNTS[kind] += 1
     key = (kind, about or message)
     if key not in _TOLD:
@@ -49,13 +47,16 @@ def setup_error(kind: str, problem: str, about: str = "") -> SetupError:
 
 def check_variables(environ: Mapping[str, str], options: Iterable[str]) -> None:
     """Tell of ``DYNCOMP_*`` variables that nothing reads; ``options``: those that variables set."""
-    known = [*_VARIABLES, *(f"DYNCOMP_{name.upper()}" for name in options)]
-    for name in environ:
-        if not name.startswith("DYNCOMP_") or name in known or name.startswith(_OF_DEVELOPERS):
+    known = [*(name.removeprefix(_PREFIX) for name in _VARIABLES), *map(str.upper, options)]
+    for variable in environ:
+        name = variable.removeprefix(_PREFIX)
+        if name == variable or name in known or name.startswith(_OF_DEVELOPERS):
             continue
-        close = difflib.get_close_matches(name[8:], [other[8:] for other in known], 1)
-        hint = f"did you mean DYNCOMP_{close[0]}?" if close else "docs/using.md lists those that there are"
-        warn_once("variables", f"the environment variable {name} means nothing and is ignored ({hint})")
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {_PREFIX}{close[0]}?" if close else "docs/using.md lists those that there are"
+        warn_once("variables", f"the environment variable {variable} means nothing and is ignored ({hint})")
     size = environ.get("DYNCOMP_CACHE_SIZE_MB", "")
     if size and not size.isdigit():
-        warn_once("variables", f"DYNCOMP_CACHE_SIZE_MB must be a number of megabytes, not {size!r}: it is ignored")
+        warn_once(
+            "variables", f"DYNCOMP_CACHE_SIZE_MB must be a number of megabytes, not {size!r}: it is ignored"
+        )

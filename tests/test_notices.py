@@ -43,6 +43,7 @@ for mode in ("default", "max-autotune"):
 stats = dyncomp.stats()
 print(stats["notices"].get("compiler", 0), stats["internal_errors"], stats["graphs"])
 """
+COMPILES = "import dyncomp; dyncomp.compile(lambda x: x + 1)(1); dyncomp.compile(lambda x: x * 2)(1)"
 FAKES = {
     "fails": "#!/bin/sh\nexit 1\n",
     "says why": "#!/bin/sh\necho 'no licence today' >&2\nexit 3\n",
@@ -132,7 +133,7 @@ print(dyncomp.stats()["graphs"], dyncomp.stats()["notices"]["compiler"])
 # -- variables ------------------------------------------------------------------------------------
 def test_variables_that_nothing_reads(tmp_path):
     names = {"DYNCOMP_CAHCE_DIR": "/nowhere", "DYNCOMP_NUM_THREAD": "1", "DYNCOMP_XYZZY": "1"}
-    _, told = run(tmp_path, DYNCOMP_TIER="best", DYNCOMP_TEST_THING="1", **names)
+    _, told = run(tmp_path, COMPILES, DYNCOMP_TIER="best", DYNCOMP_TEST_THING="1", **names)
     assert len(told) == 3
     text = "\n".join(told)
     assert "did you mean DYNCOMP_CACHE_DIR?" in text and "did you mean DYNCOMP_NUM_THREADS?" in text
@@ -140,8 +141,11 @@ def test_variables_that_nothing_reads(tmp_path):
 
 
 def test_a_size_that_is_no_number(tmp_path):
-    _, told = run(tmp_path, DYNCOMP_CACHE_SIZE_MB="1G")
+    _, told = run(tmp_path, COMPILES, DYNCOMP_CACHE_SIZE_MB="1G")
     assert len(told) == 1 and "'1G'" in told[0]
+
+
+_READERS = r"(?:environ(?:\.get)?[\[(]|getenv\(|from_environment\(|_ENVIRONMENT = )"
 
 
 def _read_somewhere() -> set[str]:
@@ -150,14 +154,13 @@ def _read_somewhere() -> set[str]:
     for path in (ROOT / "dyncomp").rglob("*"):
         if path.suffix in (".py", ".cpp", ".c", ".h"):
             text = path.read_text(encoding="utf-8")
-            pattern = r"(?:environ(?:\.get)?[\[(]|getenv\(|from_environment\(|_ENVIRONMENT = )\"(DYNCOMP_\w+)\""
-            found |= set(re.findall(pattern, text))
+            found |= set(re.findall(rf"{_READERS}\"(DYNCOMP_\w+)\"", text))
     return found | {f"DYNCOMP_{name.upper()}" for name in _FROM_ENVIRONMENT}
 
 
 def test_all_variables_that_are_read_are_known(monkeypatch):
     read = _read_somewhere()
-    assert {"DYNCOMP_CXX", "DYNCOMP_MARCH", "DYNCOMP_NUM_THREADS", "DYNCOMP_OWN_THREADS", "DYNCOMP_LOGS"} <= read
+    assert {"DYNCOMP_CXX", "DYNCOMP_NUM_THREADS", "DYNCOMP_OWN_THREADS", "DYNCOMP_LOGS"} <= read
     told: list[str] = []
     monkeypatch.setattr(notices, "warn_once", lambda kind, message: told.append(message))
     notices.check_variables(dict.fromkeys(read, "1"), _FROM_ENVIRONMENT)

@@ -1,8 +1,8 @@
 """Which values and which sizes of a graph under construction are certainly equal.
 
-A size that depends on the data is a symbol (``symint``: unbacked). What gives sizes from the same contents by the
-same function gives one symbol: ``x[m]``, ``y[m]``, ``np.nonzero(m)`` and ``int(m.sum())`` have one, as have
-``np.bincount`` of one array with any weights.
+A size that depends on the data is a symbol (``symint``: unbacked). What gives sizes from the same contents by
+the same function gives one symbol: ``x[m]``, ``y[m]``, ``np.nonzero(m)`` and ``int(m.sum())`` have one, as
+have ``np.bincount`` of one array with any weights.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ _DEPTH = 8  # how far back the expressions of two values are compared
 _SAME = ("copy", "contiguous")
 
 
-def size_of(tx: TraceContext, function: str, *inputs: Var, low: int = 0, high: int | None = None, **options: Any) -> SymInt:
+def size_of(
+    tx: TraceContext, function: str, *inputs: Var, low: int = 0, high: int | None = None, **options: Any
+) -> SymInt:
     """The symbol for a number, ``low`` at least, that ``function`` makes of the contents of ``inputs`` and of
     ``options``. The next node defines it, too."""
     meaning = Meaning(tx)

@@ -223,7 +223,8 @@ class Toolchain:
             source, output = Path(folder, "probe.cpp"), Path(folder, "probe.so")
             source.write_text(_PROBE)
             try:
-                ((status, text),) = Runner().run([self._command(source, output, *LIBRARIES)], _PROBE_SECONDS)
+                command = self._command(source, output, *LIBRARIES)
+                ((status, text),) = Runner().run([command], _PROBE_SECONDS)
             except subprocess.TimeoutExpired:
                 _HANGING[key] = "does not come to an end"
                 raise self._unusable(_HANGING[key]) from None
@@ -237,7 +238,9 @@ class Toolchain:
     def _unusable(self, problem: str) -> ToolchainError:
         march = next(flag.partition("=")[2] for flag in self.flags if flag.startswith("-march="))
         advice = "set CXX to another" if march == "native" else f"is DYNCOMP_MARCH={march!r} right?"
-        return setup_error("compiler", f"the C++ compiler {self.compiler} {problem} ({advice})", self.compiler)
+        return setup_error(
+            "compiler", f"the C++ compiler {self.compiler} {problem} ({advice})", self.compiler
+        )
 
     def with_flags(self, extra: tuple[str, ...]) -> Toolchain:
         """The same with more flags, whose code has other addresses in the cache."""

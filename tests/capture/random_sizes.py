@@ -16,8 +16,8 @@ import numpy as np
 N = 30
 FLOATS, INTS, MASKS, INDICES, FLAGS = "f", "i", "m", "k", "s"
 
-# result's kind, template; {f} a float array, {i} small ints of N elements, {m} a mask of N, {k} indices into N,
-# {s} a mask of some float array
+# result's kind, template; {f} a float array, {i} small ints of N elements, {m} a mask of N, {k} indices
+# into N, {s} a mask of some float array
 _SIZED = (
     (FLOATS, "{x}[{m}]"),
     (FLOATS, "np.compress({m}, {x})"),
@@ -99,7 +99,8 @@ class Made:
         self.seed = seed
         self.few = few
         self.random = random.Random(seed)
-        self.names: dict[str, list[str]] = {FLOATS: ["x", "y"], INTS: ["i", "j"], MASKS: ["m"], INDICES: [], FLAGS: []}
+        self.names: dict[str, list[str]] = {FLOATS: ["x", "y"], INTS: ["i", "j"], MASKS: ["m"]}
+        self.names |= {INDICES: [], FLAGS: []}
         self.body: list[str] = []
         self.worlds = [self._world(number) for number in range(4)]
         made = 0

@@ -1,4 +1,4 @@
-"""Graphs whose sizes depend on the data either work or break: calls with data like the first do not fall back."""
+"""Graphs whose sizes depend on the data either work or break: they do not fall back again and again."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ time that the graph is found to raise still (exponential backoff). So the detour
 and a program whose data are good again is back in compiled code after at most as many calls as it had bad
 ones.
 
-What a graph assumes of sizes that depend on the data (that two of them agree, that one is not 1) may not hold.
-Where it does not in the calls that the graph was made for, or in a good part of all calls, it would
-not do so the next time either: the entry is dropped, and the next capture breaks the graph at the instruction
+What a graph assumes of sizes that depend on the data (that two of them agree, that one is not 1) may not
+hold. Where it does not in the calls that the graph was made for, or in a good part of all calls, it would not
+do so the next time either: the entry is dropped, and the next capture breaks the graph at the instruction
 that assumed it.
 """
 
@@ -78,7 +78,7 @@ class Fallback:
         return None
 
     def _breaks_next_time(self, entry: _hook.Entry) -> bool:
-        """Whether the entry is dropped, to be captured again with a break where it assumes what does not hold."""
+        """Whether the entry is dropped, to be captured again with a break where its assumption fails."""
         graph, config = entry.payload.graph, self._config()
         if graph is None or config is None or not self._may_break:
             return False
@@ -87,22 +87,15 @@ class Fallback:
         if failed is None or instruction is None:
             return False
         self._wrong_sizes += 1
-        if self._wrong_sizes <= entry.hits and (
-            self._wrong_sizes < _ENOUGH or self._wrong_sizes * _OFTEN < entry.hits
-        ):
+        held_once = self._wrong_sizes <= entry.hits
+        if held_once and self._wrong_sizes < max(_ENOUGH, entry.hits / _OFTEN):
             return False
-        code, place = instruction[0](), graph.env.origins.get(failed.key)
+        code = instruction[0]()
         if code is None or (code, instruction[1]) in config.failed_checks:
             return False
         reason = f"sizes that depend on the data are not as they usually are ({failed} does not hold)"
         config.failed_checks[code, instruction[1]] = Break("data-dependent-shape", reason)
-        log.info(
-            "%s at %s is captured again, with a break at %s: %s",
-            code.co_qualname,
-            location(self._code),
-            place,
-            reason,
-        )
+        log.info("%s at %s is captured again: %s", code.co_qualname, location(self._code), reason)
         _hook.drop_entry(self._code, config, entry)
         config.records.forget_entry(entry.payload)
         return True
