@@ -312,7 +312,8 @@ def _load(path: str) -> Any:
     except OSError as error:
         if not is_exhausted(error):
             raise
-    gc.collect()  # compiled functions that nobody refers to
+    for _ in range(3):  # compiled functions that nobody refers to; the collector does not look into code
+        gc.collect()
     _launch.release_memory()
     return _launch.load_library(path)
 
