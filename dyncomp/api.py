@@ -22,6 +22,7 @@ from .capture.entries.records import Records
 from .capture.entries.stance import current_stance
 from .capture.regions import calling
 from .frontends.base import Frontend
+from .inductor.launch import unload_unused
 from .native import native_maker
 from .notices import COUNTS
 from .options import Options, make_options
@@ -222,7 +223,8 @@ def substitute(target: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def reset() -> None:
-    """Forget all compiled code in this process and all counters (the on-disk kernel cache stays)."""
+    """Forget all compiled code in this process, unload it, and forget all counters (the on-disk kernel cache
+    stays)."""
     _hook.clear_all()
     _hook.reset_stats()
     for config in list(SESSION.configs):
@@ -230,6 +232,7 @@ def reset() -> None:
     SESSION.counters.clear()
     faults.forget()
     COUNTS.clear()
+    unload_unused()
 
 
 def stats() -> dict[str, Any]:

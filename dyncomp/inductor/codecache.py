@@ -223,8 +223,8 @@ def _no_room(error: OSError) -> ToolchainError:
 @functools.cache
 def _tell_no_room() -> None:
     log.warning(
-        "this process has no memory, mappings or descriptors left to load compiled code: what is compiled from now "
-        "on runs as plain Python; dyncomp.reset() gives back what compiled functions hold"
+        "this process has no memory, mappings or descriptors left to load compiled code: what is compiled "
+        "from now on runs as plain Python; dyncomp.reset() gives back what compiled functions hold"
     )
 
 

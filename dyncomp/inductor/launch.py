@@ -306,6 +306,7 @@ class Library:
         return _launch.symbol(self._handle, name)
 
 
+_COLLECTIONS = 3
 _EXHAUSTED = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
@@ -320,9 +321,18 @@ def _load(path: str) -> Any:
     except OSError as error:
         if not is_exhausted(error):
             raise
-    gc.collect()  # compiled functions that nobody refers to
+    unload_unused()
     _launch.release_memory()
     return _launch.load_library(path)
+
+
+def unload_unused() -> None:
+    """Have the collector find compiled functions that nobody refers to. It does not look into code, so what
+    one collection frees may be all that held what the next one does."""
+    for _ in range(_COLLECTIONS):
+        if not _launch.loaded_libraries():
+            return
+        gc.collect()
 
 
 @functools.cache

@@ -23,6 +23,9 @@ def load_library(path: str) -> Any:
     """dlopen (local, bind now), until nothing holds what is returned. OSError with the loader's message; its
     ``errno`` is set where the system ran out of memory, mappings or descriptors."""
 
+def loaded_libraries() -> int:
+    """How many libraries of kernels are loaded."""
+
 def load_global(path: str) -> None:
     """dlopen with RTLD_GLOBAL (libm, libmvec), for good; OSError as above."""
 

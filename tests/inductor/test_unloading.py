@@ -26,6 +26,11 @@ pytestmark = pytest.mark.skipif(not MAPS.exists(), reason="no /proc")
 NUMBERS = itertools.count(2)
 
 
+def collect():
+    for _ in range(3):  # code holds more, and the collector does not look into it
+        gc.collect()
+
+
 def mapped(folder="/v1/"):
     """The libraries of kernels that are mapped."""
     lines = MAPS.read_text().splitlines()
@@ -36,7 +41,7 @@ def mapped(folder="/v1/"):
 def _nothing_loaded(tmp_path, monkeypatch):
     monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path / "cache"))
     dyncomp.reset()
-    gc.collect()
+    collect()
     yield
     dyncomp.reset()
 
@@ -78,10 +83,10 @@ def test_what_is_dropped_is_unloaded(tmp_path, body, options):
     assert len(loaded) >= len(made)
     del compiled
     made.pop()
-    gc.collect()
+    collect()
     assert len(mine(tmp_path)) < len(loaded)
     made.clear()
-    gc.collect()
+    collect()
     assert not mine(tmp_path)
 
 
@@ -97,7 +102,7 @@ def test_reset_unloads(tmp_path, body):
     results = [called(compiled, BODIES[body]) for compiled in made]
     assert mine(tmp_path)
     dyncomp.reset()
-    gc.collect()
+    collect()
     assert not mine(tmp_path)
     for compiled, result in zip(made, results):
         np.testing.assert_array_equal(called(compiled, BODIES[body]), result)
@@ -147,7 +152,7 @@ def test_many_functions():
             np.testing.assert_allclose(made[-1](x), x * (k + 2.25) + np.sin(x) * (k + 2))
         made.clear()
         dyncomp.reset()
-        gc.collect()
+        collect()
         # what the interpreter and the allocators took meanwhile
         assert len(MAPS.read_text().splitlines()) - before < 300
 
@@ -172,10 +177,10 @@ def test_a_call_in_another_thread_keeps_its_code(tmp_path):
         time.sleep(0.005)
         del compiled, work
         dyncomp.reset()
-        gc.collect()
+        collect()
         thread.join()
         np.testing.assert_array_equal(results[0], expected)
-    gc.collect()
+    collect()
     assert len(mine(tmp_path)) <= 1  # of the variable ``plain``'s entry, if any
 
 
@@ -191,7 +196,7 @@ def test_a_loop_whose_signal_handler_resets(tmp_path):
         calls.append(number)
         if len(calls) % 4 == 1:  # not while it is handled
             dyncomp.reset()
-            gc.collect()
+            collect()
 
     old = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.02, 0.3)
@@ -214,41 +219,51 @@ def test_a_child_unloads_for_itself(tmp_path):
         good = np.array_equal(compiled(x), expected) and bool(mine(tmp_path))
         del compiled
         dyncomp.reset()
-        gc.collect()
+        collect()
         os._exit(0 if good and not mine(tmp_path) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     np.testing.assert_array_equal(compiled(x), expected)
 
 
 NO_MAPPINGS = """
-import ctypes, gc, logging, mmap, sys
+import ctypes, gc, logging, sys
 import numpy as np
 import dyncomp
 from pathlib import Path
 
 libc = ctypes.CDLL(None, use_errno=True)
-libc.mmap.restype = ctypes.c_void_p
+libc.mmap.restype = libc.malloc.restype = ctypes.c_void_p
+FAILED = 2**64 - 1
 warnings = []
+
 class Handler(logging.Handler):
     def emit(self, record):
         warnings.append(record.getMessage())
+
 logging.getLogger("dyncomp").addHandler(Handler())
 
-def fill():
-    '''Mappings until there is room for one.'''
-    pages = 140000
-    room = libc.mmap(None, ctypes.c_size_t(pages * 4096), 0, 0x4022, -1, ctypes.c_long(0))
-    for page in range(0, pages, 2):
-        if libc.mprotect(ctypes.c_void_p(room + page * 4096), ctypes.c_size_t(4096), 1):
-            break
-    else:
-        sys.exit("skip")
-    while libc.mmap(None, ctypes.c_size_t(4096), page // 2 % 2, 0x22, -1, ctypes.c_long(0)) != 2**64 - 1:
-        page += 2
-        assert page < 2 * pages
-    def give(count):
-        libc.mprotect(ctypes.c_void_p(room), ctypes.c_size_t(4096 * 2 * count), 0)
-    return give, lambda: libc.munmap(ctypes.c_void_p(room), ctypes.c_size_t(pages * 4096))
+def arrange_memory():  # what Python needs from now on is in one piece of the heap
+    for option, value in ((-1, 1 << 30), (-3, 32 << 20), (-2, 64 << 20), (-8, 1)):
+        libc.mallopt(option, value)
+    libc.free(ctypes.c_void_p(libc.malloc(ctypes.c_size_t(24 << 20))))
+
+class Mappings:  # nearly all that a process may have: single pages, each unlike the one before
+    def __init__(self, pages=160000):
+        self.size, self.at = pages * 4096, 0
+        self.room = libc.mmap(None, ctypes.c_size_t(self.size), 0, 0x4022, -1, ctypes.c_long(0))
+
+    def fill(self):  # until one more can be made, but not the two of a library
+        while not libc.mprotect(ctypes.c_void_p(self.room + self.at), ctypes.c_size_t(4096), 1):
+            self.at += 8192
+            if self.at >= self.size:
+                sys.exit("skip")
+        last = FAILED
+        while (page := libc.mmap(None, ctypes.c_size_t(4096), 3, 0x21, -1, ctypes.c_long(0))) != FAILED:
+            last = page
+        libc.munmap(ctypes.c_void_p(last), ctypes.c_size_t(4096))
+
+    def free(self):
+        libc.munmap(ctypes.c_void_p(self.room), ctypes.c_size_t(self.size))
 
 def first(x):
     return np.sin(x) * 2 + 1
@@ -259,48 +274,53 @@ def second(x):
 def third(x):
     return np.tanh(x) * 4 + 1
 
-def garbage(x):
+def fourth(x):
     return np.exp(x) * 5 + 1
 
 x = np.linspace(0, 1, 50)
-functions = [first, second, third]
+functions = [first, second, third, fourth]
 expected = [f(x) for f in functions]
-garbage_value = garbage(x)
-for f in functions:  # into the cache, and out of memory
-    assert np.allclose(dyncomp.compile(f)(x), f(x))
+for f, wanted in zip(functions, expected):  # into the cache, and out of memory
+    assert np.allclose(dyncomp.compile(f)(x), wanted)
 dyncomp.reset()
-gc.collect()
-files = sorted(map(str, Path(sys.argv[1]).rglob("*.so")))
-assert len(files) == 3, files
+for _ in range(3):
+    gc.collect()
+files = {str(path) for path in Path(sys.argv[1]).rglob("*.so")}
+assert len(files) == 4, files
+loaded = lambda: len({line.split()[-1] for line in open("/proc/self/maps") if "/v1/" in line})
+assert loaded() == 0
 gc.disable()
-ring = [dyncomp.compile(garbage)]
+ring = [dyncomp.compile(fourth)]
 ring.append(ring)
-assert np.allclose(ring[0](x), garbage_value)
+assert np.allclose(ring[0](x), expected[3])
 compiled = [dyncomp.compile(f) for f in functions]
-dyncomp.compile(lambda x: x + 1)(x)
-give, free = fill()
-give(3)
-dyncomp_loaded = lambda: sum("/v1/" in line for line in open("/proc/self/maps"))
+arrange_memory()
+mappings = Mappings()
+mappings.fill()
 del ring
-assert np.allclose(compiled[0](x), expected[0])
-results = [compiled[1](x), compiled[2](x), compiled[1](x)]
-free()
-for result, wanted in zip(results, [expected[1], expected[2], expected[1]]):
-    assert np.allclose(result, wanted)
-assert set(files) <= set(map(str, Path(sys.argv[1]).rglob("*.so")))
+results = [compiled[0](x)]
+freed = loaded()
+mappings.fill()
+results += [compiled[1](x), compiled[2](x), compiled[0](x)]
+still = loaded()
+mappings.free()
+assert freed == still == 1, (freed, still)
+for result, k in zip(results, (0, 1, 2, 0)):
+    assert np.allclose(result, expected[k])
+assert files == {str(path) for path in Path(sys.argv[1]).rglob("*.so")}
 told = [w for w in warnings if "no memory, mappings" in w]
 assert len(told) == 1, warnings
 assert not [w for w in warnings if "damaged" in w or "rebuilding" in w], warnings
-dyncomp.reset()
-assert np.allclose(dyncomp.compile(second)(x), expected[1])
-assert dyncomp_loaded() == 2, dyncomp_loaded()
+assert np.allclose(dyncomp.compile(fourth)(x), expected[3])
+assert loaded() == 2, loaded()
 print("good")
 """
 
 
 def test_no_mappings_left(tmp_path):
+    """What nobody uses is unloaded first; then functions run as they are, told once. No file is deleted."""
     cache = tmp_path / "cache"
-    environment = {**os.environ, "DYNCOMP_CACHE_DIR": str(cache)}
+    environment = {**os.environ, "DYNCOMP_CACHE_DIR": str(cache), "PYTHONMALLOC": "malloc"}
     command = [sys.executable, "-c", NO_MAPPINGS, str(cache)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     if "skip" in done.stderr:

@@ -13,6 +13,7 @@ namespace dyncomp {
 namespace {
 
 constexpr const char* kName = "dyncomp.runtime.library";
+Py_ssize_t loaded = 0; /* under the GIL */
 
 bool is_finalizing() {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -24,7 +25,9 @@ bool is_finalizing() {
 
 /* Not where the process ends: its threads may still be running. */
 void unload(PyObject* library) {
-  if (!is_finalizing()) dlclose(PyCapsule_GetPointer(library, kName));
+  if (is_finalizing()) return;
+  --loaded;
+  dlclose(PyCapsule_GetPointer(library, kName));
 }
 
 /* Whether a library's segments could be mapped. */
@@ -73,8 +76,11 @@ PyObject* load_library(PyObject*, PyObject* path) {
   void* const handle = open_library(path, RTLD_NOW | RTLD_LOCAL);
   PyObject* const library = handle ? PyCapsule_New(handle, kName, unload) : nullptr;
   if (handle && !library) dlclose(handle);
+  if (library) ++loaded;
   return library;
 }
+
+PyObject* loaded_libraries(PyObject*, PyObject*) { return PyLong_FromSsize_t(loaded); }
 
 PyObject* load_global(PyObject*, PyObject* path) {
   if (!open_library(path, RTLD_NOW | RTLD_GLOBAL)) return nullptr;

@@ -8,6 +8,9 @@ namespace dyncomp {
 /* Objects that unload what they loaded when the last reference to them goes. */
 PyObject* load_library(PyObject*, PyObject* path);
 
+/* How many of them there are. */
+PyObject* loaded_libraries(PyObject*, PyObject*);
+
 /* Loaded for good; None. */
 PyObject* load_global(PyObject*, PyObject* path);
 

@@ -207,6 +207,7 @@ PyObject* use_set(PyObject*, PyObject* given) {
 
 PyMethodDef methods[] = {
     {"load_library", load_library, METH_O, "dlopen a kernel library, until nothing holds what is returned."},
+    {"loaded_libraries", loaded_libraries, METH_NOARGS, "How many libraries of kernels are loaded."},
     {"load_global", load_global, METH_O, "dlopen with RTLD_GLOBAL, for good."},
     {"symbol", symbol, METH_VARARGS, "symbol(handle, name): address of an exported symbol."},
     {"num_threads", get_num_threads, METH_NOARGS, "Threads that parallel_for uses, the caller included."},
