@@ -24,6 +24,7 @@ from .operands import (
     broadcast_to,
     constant,
     convert,
+    converted,
     emit,
     exact_value,
     fill,
@@ -34,6 +35,7 @@ from .operands import (
     only_defaults,
     operand,
     to_var,
+    told_order,
     value_of,
 )
 from .promote import parse_dtype
@@ -268,7 +270,8 @@ def as_array(tx: TraceContext, value: Any, dtype: Any, order: str, copy: bool) -
     ref = as_ref(tx, value)
     if isinstance(value, np.ndarray):
         return _ordered(tx, convert(tx, ref.var, wanted or ref.dtype), order)
-    var = convert(tx, ref.var, wanted or ref.dtype)
+    order = told_order(ref.var, order)
+    var = converted(tx, ref.var, wanted or ref.dtype)
     if var is ref.var and ref.kind == "array" and not copy:
         if ref.part is not None and memory_order(order) in ("C", "F"):
             raise Unsupported(IN_MEMORY)

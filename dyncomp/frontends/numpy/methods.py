@@ -10,7 +10,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import has_c_order, has_f_order, is_fortran
+from ...prims.layout import has_c_order, has_f_order
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext, own_number
 from ..known import known_array
@@ -21,8 +21,10 @@ from .operands import (
     IN_MEMORY,
     broadcast_to,
     convert,
+    converted,
     emit,
     memory_order,
+    told_order,
     write,
 )
 from .promote import parse_dtype
@@ -47,12 +49,12 @@ def astype(
     wanted = parse_dtype(dtype)
     if not promote.can_cast(x.dtype, wanted, casting):
         raise Unsupported(f"Cannot cast array data from {x.dtype} to {wanted} according to {casting!r}")
-    order = _told_order(x.var, order)
+    order = told_order(x.var, order)
     if x.dtype == wanted and not copy and x.kind == "array" and _has_order(x.var, order):
         if x.part is not None and memory_order(order) in ("C", "F"):
             raise Unsupported(IN_MEMORY)
         return x
-    var = convert(tx, x.var, wanted)
+    var = converted(tx, x.var, wanted)
     if var is x.var:
         var = emit(tx, "copy", var)
     return ArrayRef(_in_order(tx, var, order), "array" if x.kind == "array" else "scalar")
@@ -65,12 +67,6 @@ def astype_function(
     if not isinstance(x, ArrayRef) or device is not None or x.kind != "array":
         raise Unsupported("Input should be a NumPy array.")
     return astype(tx, x, dtype, copy=copy)
-
-
-def _told_order(x: Var, order: str) -> str:
-    """``"A"`` is Fortran's order where the array has no other, else C."""
-    order = memory_order(order)
-    return ("F" if is_fortran(x.shape, x.type.strides) else "C") if order == "A" else order
 
 
 def _has_order(x: Var, order: str) -> bool:

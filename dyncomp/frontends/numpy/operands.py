@@ -13,8 +13,10 @@ from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Literal, Var, same_shape
+from ...prims.layout import is_fortran, is_zero, k_order_axes, sorted_axes
 from ...symint import Dim, SymInt, same
 from ..base import ArrayRef, TraceContext
+from ..extents import check_extent
 from . import promote
 
 NO: Any = np._NoValue  # the default of NumPy's own signatures
@@ -58,12 +60,33 @@ def emit(tx: TraceContext, op: str, *inputs: Var, **params: Any) -> Any:
     if op not in tx.builder.table:
         raise Unsupported(f"there is no op named {op!r}")
     try:
-        return tx.builder.emit(op, *inputs, **params)
+        made = tx.builder.emit(op, *inputs, **params)
     except (TypeError, ValueError, IndexError) as error:
         raise Unsupported(f"{op}: {error}") from error
+    if isinstance(made, Var):
+        check_extent(tx, op, made.type)
+    return made
 
 
 def convert(tx: TraceContext, var: Var, dtype: DType) -> Var:
+    """An operand as a function takes it; the same value where the dtype is already right. NumPy converts in
+    the function's own loop: axes that repeat stay where they are, unlike in what ``astype`` makes."""
+    made = converted(tx, var, dtype)
+    if made is var or not any(is_zero(s) for s in var.type.strides):
+        return made
+    return in_memory_by(tx, made, k_order_axes(var.shape, [var.type.strides]))
+
+
+def in_memory_by(tx: TraceContext, x: Var, axes: list[int]) -> Var:
+    """``x`` with its axes in this order in memory, from outermost to innermost."""
+    if sorted_axes(x.shape, x.type.strides) == axes:
+        return x
+    fresh = emit(tx, "contiguous", emit(tx, "transpose", x, perm=tuple(axes)))
+    back = sorted(range(x.ndim), key=axes.__getitem__)
+    return emit(tx, "copy", emit(tx, "transpose", fresh, perm=tuple(back)))
+
+
+def converted(tx: TraceContext, var: Var, dtype: DType) -> Var:
     """``astype`` without further checks; the same value where the dtype is already right."""
     if var.dtype == dtype:
         return var
@@ -260,6 +283,12 @@ def shape_of(value: Any) -> tuple[Dim, ...]:
 
 
 IN_MEMORY = "how a part of a complex array, which is a copy in the graph, lies in memory"
+
+
+def told_order(x: Var, order: Any) -> str:
+    """:func:`memory_order` of what is made of ``x``: ``"A"`` is Fortran's where it is in no other, else C."""
+    order = memory_order(order)
+    return ("F" if is_fortran(x.shape, x.type.strides) else "C") if order == "A" else order
 
 
 def memory_order(order: Any) -> str:

@@ -16,7 +16,7 @@ from ...prims.layout import (
 )
 from ...symint import Dim, product
 from ..base import TraceContext
-from .operands import emit
+from .operands import emit, in_memory_by
 
 
 def reshapes_in_place(x: Var, shape: Sequence[Dim]) -> bool:
@@ -45,13 +45,13 @@ def transpose_var(tx: TraceContext, x: Var, perm: Sequence[int]) -> Var:
 
 def in_memory_as(tx: TraceContext, x: Var, *like: Var) -> Var:
     """``x`` with its axes in memory in the order in which a ufunc's result of ``like`` has them."""
-    return _in_memory_by(tx, x, k_order_axes(x.shape, [var.type.strides for var in like]))
+    return in_memory_by(tx, x, k_order_axes(x.shape, [var.type.strides for var in like]))
 
 
 def in_memory_of_copy(tx: TraceContext, x: Var, like: Var) -> Var:
     """``x`` with its axes in memory in the order in which ``np.empty_like`` and a copy of ``like`` have them,
     which is another than a ufunc's for broadcast arrays."""
-    return _in_memory_by(tx, x, sorted_axes(like.shape, like.type.strides))
+    return in_memory_by(tx, x, sorted_axes(like.shape, like.type.strides))
 
 
 def in_memory_of_reduction(tx: TraceContext, x: Var, like: Var, axes: Sequence[int]) -> Var:
@@ -59,7 +59,7 @@ def in_memory_of_reduction(tx: TraceContext, x: Var, like: Var, axes: Sequence[i
     which is that of ``like``, not of what it was converted to."""
     kept = [axis for axis in range(like.ndim) if axis not in axes]
     order = k_order_axes(like.shape, [like.type.strides])
-    return _in_memory_by(tx, x, [kept.index(axis) for axis in order if axis in kept])
+    return in_memory_by(tx, x, [kept.index(axis) for axis in order if axis in kept])
 
 
 def in_memory_of_products(tx: TraceContext, x: Var, operands: Sequence[Var]) -> Var:
@@ -72,15 +72,7 @@ def in_memory_of_products(tx: TraceContext, x: Var, operands: Sequence[Var]) -> 
     for var in operands:
         outer = [0 if is_one(d) else s for d, s in zip(var.shape[:-2], var.type.strides)]
         strides.append([*[0] * (len(stack) - len(outer)), *outer])
-    return _in_memory_by(tx, x, [*iteration_order(stack, strides), x.ndim - 2, x.ndim - 1])
-
-
-def _in_memory_by(tx: TraceContext, x: Var, axes: list[int]) -> Var:
-    if sorted_axes(x.shape, x.type.strides) == axes:
-        return x
-    fresh = emit(tx, "contiguous", transpose_var(tx, x, axes))
-    back = sorted(range(x.ndim), key=axes.__getitem__)
-    return emit(tx, "copy", transpose_var(tx, fresh, back))
+    return in_memory_by(tx, x, [*iteration_order(stack, strides), x.ndim - 2, x.ndim - 1])
 
 
 def reversed_axes(tx: TraceContext, x: Var) -> Var:
