@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -282,17 +284,38 @@ _OUTPUT_KINDS = ("array", "numpy_scalar", "python_scalar")
 
 
 class Library:
-    """A loaded library of kernels; it stays loaded as long as the process. ``OSError`` if it cannot be."""
+    """A loaded library of kernels; it stays loaded as long as the process. ``OSError`` if it cannot be.
+    ``file``: a descriptor of what is loaded, whatever lies at ``path`` by now."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, file: int | None = None) -> None:
         self.path = Path(path)
         load_math_libraries()
         load_vector_math()
-        self._handle = _launch.load_library(str(path))
+        name = str(path) if file is None or not _has_proc() else _name_of(file)
+        try:
+            self._handle = _launch.load_library(name)
+        except OSError as error:
+            raise OSError(str(error).replace(name, str(path))) from None
 
     def symbol(self, name: str) -> int:
         """Address of an exported function; ``LookupError`` if there is none of that name."""
         return _launch.symbol(self._handle, name)
+
+
+_loads = itertools.count()
+
+
+@functools.cache
+def _has_proc() -> bool:
+    """Without ``/proc`` (bare chroots) libraries are loaded by their paths."""
+    return os.path.isdir("/proc/self/fd")
+
+
+def _name_of(file: int) -> str:
+    """A name of the open file ``file``, another one in every call: the loader takes a name that it knows for the
+    library that it knows, and numbers of descriptors come again. Slashes and dots spell the number of the call."""
+    bits = f"{next(_loads):b}".replace("0", "/").replace("1", "/.")
+    return f"/proc/self/fd{bits}/{file}"
 
 
 @functools.cache
