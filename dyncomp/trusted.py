@@ -1,10 +1,10 @@
 """Files whose content is run, or decides what is run: found and read by descriptor, one folder at a time.
 
-A folder is reached from ``/``. Those on the way must belong to this user or to the superuser, and no one else may
-replace what lies in them (a sticky ``/tmp`` will do). A symbolic link on the way counts where this user or the
-superuser made it. The folder itself, those below it and their files belong to one of the two as well, and no one
-else may write to them; a file has one name, and is no link, pipe or device. What others do to paths afterwards
-changes nothing: the folder is held open.
+A folder is reached from ``/``. Those on the way must belong to this user or to the superuser, and no one
+else may replace what lies in them (a sticky ``/tmp`` will do). A symbolic link on the way counts where
+this user or the superuser made it. The folder itself, those below it and their files belong to one of
+the two as well, and no one else may write to them; a file has one name, and is no link, pipe or device.
+What others do to paths afterwards changes nothing: the folder is held open.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _refuse(reason: str, path: str) -> UntrustedError:
 
 def _check(facts: os.stat_result, path: str) -> None:
     """What is run, and the folders that hold it."""
-    if facts.st_uid not in (os.geteuid(), 0):
+    if facts.st_uid and facts.st_uid != os.geteuid():
         raise _refuse("it belongs to another user", path)
     if facts.st_mode & _OTHERS_WRITE:
         raise _refuse("other users may write to it", path)
@@ -147,44 +147,51 @@ class Folder:
         self._descriptor = found
         return found
 
+    def open(self, *names: str, create: bool = False) -> int:
+        """A descriptor, to be closed, of the trusted folder ``names[0]/names[1]/…`` in this one."""
+        here, own = self.descriptor(create), False
+        for name in names:
+            try:
+                found = _enter(here, name, create)
+            finally:
+                if own:
+                    os.close(here)
+            here, own = found, True
+            try:
+                _check(os.fstat(here), name)
+            except BaseException:
+                os.close(here)
+                raise
+        return here
+
     @contextmanager
     def below(self, *names: str, create: bool = False) -> Iterator[int]:
-        """A descriptor of the trusted folder ``names[0]/names[1]/…`` in this one."""
-        here, path = os.dup(self.descriptor(create)), self.real
+        """:meth:`open`, and close."""
+        here = self.open(*names, create=create)
         try:
-            for name in names:
-                found = _enter(here, name, create)
-                os.close(here)
-                here, path = found, f"{path}/{name}"
-                _check(os.fstat(here), path)
             yield here
         finally:
             os.close(here)
 
 
-def open_file(folder: int, name: str) -> int:
-    """A descriptor of a trusted file, to be read. ``OSError`` where it cannot be had."""
-    _check_file(os.stat(name, dir_fd=folder, follow_symlinks=False), name)  # devices may act when opened
+def open_file(folder: int, name: str) -> tuple[int, os.stat_result]:
+    """A descriptor of a trusted file, to be closed, and its facts. ``OSError`` where it cannot be had."""
     file = os.open(name, _FILE, dir_fd=folder)
     try:
-        _check_file(os.fstat(file), name)
+        facts = os.fstat(file)
+        if not stat.S_ISREG(facts.st_mode):
+            raise _refuse("it is not a regular file", name)
+        if facts.st_nlink != 1:
+            raise _refuse("it has other names", name)
+        _check(facts, name)
     except BaseException:
         os.close(file)
         raise
-    return file
+    return file, facts
 
 
-def _check_file(facts: os.stat_result, name: str) -> None:
-    if not stat.S_ISREG(facts.st_mode):
-        raise _refuse("it is not a regular file", name)
-    if facts.st_nlink != 1:
-        raise _refuse("it has other names", name)
-    _check(facts, name)
-
-
-def content_of(file: int) -> bytes:
-    """All bytes of an open file."""
-    size = os.fstat(file).st_size
+def content_of(file: int, size: int) -> bytes:
+    """The first ``size`` bytes of an open file."""
     content = os.pread(file, size, 0)
     while len(content) < size and (more := os.pread(file, size - len(content), len(content))):
         content += more
@@ -193,9 +200,9 @@ def content_of(file: int) -> bytes:
 
 def read(folder: int, name: str) -> bytes:
     """The bytes of a trusted file."""
-    file = open_file(folder, name)
+    file, facts = open_file(folder, name)
     try:
-        return content_of(file)
+        return content_of(file, facts.st_size)
     finally:
         os.close(file)
 

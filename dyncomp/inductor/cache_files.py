@@ -1,5 +1,6 @@
-"""The files of the kernel cache: how they are signed, built beside each other and deleted. Folders are given by
-descriptors of :mod:`dyncomp.trusted`.
+"""The files of the kernel cache: how they are signed, built beside each other and deleted.
+
+Folders are given by descriptors of :mod:`dyncomp.trusted`.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def _digest(content: bytes | memoryview, key: str) -> bytes:
 # -- locks ------------------------------------------------------------------------------------
 @contextmanager
 def build_lock(folder: int, name: str, seconds: float) -> Iterator[None]:
-    """Hold the file ``name`` against other processes; go on without after ``seconds`` or where files cannot be
-    locked (files appear by renaming all the same: at worst a kernel is built twice)."""
+    """Hold the file ``name`` against other processes; go on without after ``seconds`` or where files cannot
+    be locked (files appear by renaming all the same: at worst a kernel is built twice)."""
     file = -1
     try:
         try:

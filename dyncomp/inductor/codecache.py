@@ -1,24 +1,23 @@
 """Compiled kernels on disk, addressed by content.
 
 One file per translation unit: ``<directory>/v1/ab/abcd….so``, with the source beside it. The name is the
-SHA-256 of source, toolchain and ABI version; the file ends in a footer with the SHA-256 of its name and of what
-precedes it, which is checked before loading (a damaged file is rebuilt and logged), as is that the library is
-whole (:mod:`elf`). Folders and files are reached by descriptors and must be this user's or the superuser's alone
-(:mod:`dyncomp.trusted`); the descriptor that was checked is the one that is loaded. Files appear by atomic
-rename; nothing is ever unpickled. A file lock makes two processes that want one kernel build it once. Past the
-size limit the files used longest ago go first.
+SHA-256 of source, toolchain and ABI version; the file ends in a footer with the SHA-256 of its name and
+of what precedes it, which is checked before loading (a damaged file is rebuilt and logged), as is that
+the library is whole (:mod:`elf`). Folders and files are reached by descriptors and must be this user's
+or the superuser's alone (:mod:`dyncomp.trusted`); the descriptor that was checked is the one that is
+loaded. Files appear by atomic rename; nothing is ever unpickled. A file lock makes two processes that
+want one kernel build it once. Past the size limit the files used longest ago go first.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import logging
 import os
 import re
-import shutil
-import tempfile
-import weakref
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +25,7 @@ from pathlib import Path
 from dyncomp.dataclass import dataclass, field
 from dyncomp.errors import ToolchainError
 from dyncomp.inductor import cache_files
+from dyncomp.inductor.cache_place import asked_for, place_of, private_folder
 from dyncomp.inductor.elf import check_whole
 from dyncomp.inductor.launch import ABI_VERSION, Library
 from dyncomp.inductor.toolchain import Runner, Toolchain, find_toolchain
@@ -35,11 +35,11 @@ log = logging.getLogger("dyncomp.codecache")
 
 _FORMAT = cache_files.FORMAT
 # A comment that says which line of the program a function computes (``ctext.origins``).
-_ORIGIN = re.compile(r"^//   [^*\\\n]*:\d+\n", re.M)
+_ORIGIN = re.compile(r"\n//   [^*\\\n]*:\d+(?=\n)")
 _LOCK_SECONDS = 120.0
+# Use is noted with this accuracy, for eviction.
+_USED_SECONDS = 600.0
 DEFAULT_LIMIT = 1 << 30
-# Directories of this process alone.
-_private: set[Path] = set()
 
 
 @dataclass
@@ -101,8 +101,7 @@ class KernelCache:
     def _folder(self, directory: Path) -> Folder:
         found = self._folders.get(directory)
         if found is None:
-            made = Folder(directory, alone=directory in _private)
-            found = self._folders.setdefault(directory, made)
+            found = self._folders.setdefault(directory, Folder(directory))
         return found
 
     def _on_hand(self, key: str) -> bool:
@@ -115,18 +114,22 @@ class KernelCache:
 
     def _found_in(self, directory: Path, key: str) -> bool:
         try:
-            with self._folder(directory).below(_FORMAT, key[:2]) as shard:
-                return self._found_at(shard, _path_in(directory, key), key)
+            shard = self._folder(directory).open(_FORMAT, key[:2])
         except UntrustedError as error:
-            log.warning("compiled code is not taken from %s: %s", directory, error)
+            log.warning("compiled code in %s is not loaded: %s", directory, error)
+            return False
         except OSError:
-            pass
-        return False
+            return False
+        try:
+            return self._found_at(shard, directory, key)
+        finally:
+            os.close(shard)
 
-    def _found_at(self, shard: int, path: Path, key: str) -> bool:
-        file = self._sound(shard, path, key)
+    def _found_at(self, shard: int, directory: Path, key: str) -> bool:
+        file = self._sound(shard, directory, key)
         if file is None:
             return False
+        path = _path_in(directory, key)
         try:
             self._open(key, path, file)
         except OSError as error:  # this system cannot load it
@@ -134,33 +137,34 @@ class KernelCache:
             with suppress(OSError):
                 os.unlink(path.name, dir_fd=shard)
             return False
-        else:
-            self.stats.disk_hits += 1
-            with suppress(OSError):  # a read-only cache: eviction is not ours then
-                os.utime(file)
-            return True
         finally:
             os.close(file)
+        self.stats.disk_hits += 1
+        return True
 
-    def _sound(self, shard: int, path: Path, key: str) -> int | None:
+    def _sound(self, shard: int, directory: Path, key: str) -> int | None:
         """A descriptor of the file of ``key``, where it is there and may be loaded."""
         try:
-            file = open_file(shard, path.name)
+            file, facts = open_file(shard, f"{key}.so")
         except UntrustedError as error:
-            log.warning("kernel %s is not loaded: %s", path, error)
+            log.warning("kernel %s is not loaded: %s", _path_in(directory, key), error)
             return None
         except OSError:
             return None
-        reason = "it cannot be read"
-        with suppress(OSError):
-            reason = cache_files.damage(content_of(file), key)
+        try:
+            reason = cache_files.damage(content_of(file, facts.st_size), key)
+            if not reason and facts.st_mtime < time.time() - _USED_SECONDS:
+                os.utime(file)
+        except OSError as error:
+            # a read-only cache: eviction is not ours then
+            reason = "" if error.errno in (errno.EROFS, errno.EPERM, errno.EACCES) else str(error)
         if not reason:
             return file
         os.close(file)
         self.stats.damaged += 1
-        log.warning("damaged kernel %s: rebuilding it (%s)", path, reason)
+        log.warning("damaged kernel %s: rebuilding it (%s)", _path_in(directory, key), reason)
         with suppress(OSError):
-            os.unlink(path.name, dir_fd=shard)
+            os.unlink(f"{key}.so", dir_fd=shard)
         return None
 
     def _open(self, key: str, path: Path, file: int) -> None:
@@ -202,12 +206,12 @@ class KernelCache:
         path, root = _path_in(directory, key), self._folder(directory)
         with root.below(_FORMAT, create=True) as top, root.below(_FORMAT, key[:2], create=True) as shard:
             with cache_files.build_lock(top, f"{key[:2]}.lock", _LOCK_SECONDS):
-                file = self._sound(shard, path, key)
+                file = self._sound(shard, directory, key)
                 if file is None:
                     made = _compiled(top, shard, Path(root.real), key, source, toolchain, runner)
                     write(shard, path.name, cache_files.signed(made, key))
                     self.stats.builds += 1
-                    file = open_file(shard, path.name)
+                    file, _ = open_file(shard, path.name)
             try:
                 self._open(key, path, file)
             except OSError as error:
@@ -223,9 +227,10 @@ class KernelCache:
             return False
         reason = "the disk is full" if isinstance(error, ToolchainError) else str(error)
         note = f"cache directory {began} is not written any more: {reason}"
-        private = _private_directory()
+        private = private_folder()
         log.warning("%s; compiled code goes to a temporary directory", note)
-        self.older, self.note, self.directory = began, note, private
+        self._folders[private.path] = private
+        self.older, self.note, self.directory = began, note, private.path
         return True
 
 
@@ -250,67 +255,16 @@ def open_cache(environ: Mapping[str, str] | None = None) -> KernelCache:
     directory, with a logged reason, if that cannot be written or is open to others, or if
     ``DYNCOMP_FORCE_DISABLE_CACHES`` is set. ``DYNCOMP_CACHE_SIZE_MB`` bounds it (default 1024)."""
     environ = os.environ if environ is None else environ
-    return _open_cache(
-        environ.get("DYNCOMP_CACHE_DIR", ""),
-        environ.get("DYNCOMP_FORCE_DISABLE_CACHES", "") not in ("", "0"),
-        environ.get("DYNCOMP_CACHE_SIZE_MB", ""),
-    )
+    return _open_cache(*asked_for(environ), environ.get("DYNCOMP_CACHE_SIZE_MB", ""))
 
 
 @functools.lru_cache(maxsize=8)
 def _open_cache(directory: str, disabled: bool, megabytes: str) -> KernelCache:
     limit = int(megabytes) << 20 if megabytes.isdigit() else DEFAULT_LIMIT
-    if disabled:
-        return KernelCache(_private_directory(), "caches are disabled", limit)
-    wanted = Path(directory) if directory else _user_directory()
-    folder = Folder(os.path.abspath(wanted))
-    try:
-        _check_usable(folder)
-    except UntrustedError as error:
-        older, reason = None, str(error)
-    except (OSError, ValueError) as error:
-        older, reason = wanted, str(error)
-    else:
-        return KernelCache(wanted, "", limit, _folders={wanted: folder})
-    note = f"cache directory {wanted} is not used: {reason}"
-    log.warning("%s; compiled code goes to a temporary directory", note)
-    return KernelCache(_private_directory(), note, limit, older)
-
-
-def _user_directory() -> Path:
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("dyncomp", appauthor=False)) / "kernels"
-
-
-def _check_usable(folder: Folder) -> None:
-    """Raises ``UntrustedError`` where code that lies in ``folder`` must not be run, another ``OSError`` where
-    none can be kept there. Creates it, and deletes what killed processes were building there."""
-    descriptor = folder.descriptor(create=True)
-    if os.statvfs(descriptor).f_flag & os.ST_NOEXEC:
-        raise UntrustedError("no code can be run from there")
-    if os.fstat(descriptor).st_uid != os.geteuid():
-        raise PermissionError("it belongs to another user")
-    with folder.below(_FORMAT, create=True) as top:
-        with tempfile.TemporaryFile(dir=f"{folder.real}/{_FORMAT}"):
-            cache_files.reclaim(top)
-
-
-def _private_directory() -> Path:
-    """A directory of this process alone, deleted when it ends (not when a fork of it does)."""
-    try:
-        path = Path(tempfile.mkdtemp(prefix="dyncomp-"))
-    except OSError as error:
-        raise ToolchainError(f"no directory to compile in: {error}") from error
-    _private.add(path)
-    owner = os.getpid()
-
-    def delete() -> None:
-        if os.getpid() == owner:
-            shutil.rmtree(path, ignore_errors=True)
-
-    weakref.finalize(_open_cache, delete)
-    return path
+    place = place_of(directory, disabled)
+    return KernelCache(
+        place.folder.path, place.note, limit, place.older, _folders={place.folder.path: place.folder}
+    )
 
 
 def _compiled(

@@ -1,6 +1,6 @@
 """Whether a shared library is whole: everything that the dynamic loader follows lies inside of the file.
 
-The loader itself does not look: a file that was cut off, or has holes, ends the process with SIGBUS or SIGSEGV.
+The loader itself does not look: a file that was cut off ends the process with SIGBUS or SIGSEGV.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ _NO_BITS = 8
 # Tags of the dynamic section: tables and functions with, where there is one, the tag of the size in bytes.
 _STRINGS, _SYMBOLS, _HASH, _GNU_HASH = 5, 6, 4, 0x6FFFFEF5
 _NONE = -1
-_PLACES = {
-    **dict.fromkeys((_SYMBOLS, _HASH, _GNU_HASH, 12, 13), _NONE),
-    **{_STRINGS: 10, 7: 8, 17: 18, 23: 2, 25: 27, 26: 28, 36: 35},
-}
+_PLACES = dict.fromkeys((_SYMBOLS, _HASH, _GNU_HASH, 12, 13), _NONE)
+_PLACES |= {_STRINGS: 10, 7: 8, 17: 18, 23: 2, 25: 27, 26: 28, 36: 35}
 
 
 @functools.cache
@@ -37,7 +35,7 @@ def _own_kind() -> bytes:
     return head[:7] + head[18:20]
 
 
-def damage(content: bytes) -> str:
+def damage(content: bytes | memoryview) -> str:
     """What is wrong with a library of kernels; empty where it is whole."""
     try:
         return _damage(memoryview(content))

@@ -312,8 +312,8 @@ def _has_proc() -> bool:
 
 
 def _name_of(file: int) -> str:
-    """A name of the open file ``file``, another one in every call: the loader takes a name that it knows for the
-    library that it knows, and numbers of descriptors come again. Slashes and dots spell the number of the call."""
+    """A name of the open file ``file``, another one in every call: the loader takes a name that it knows for
+    the library that it knows, and descriptors come again. Slashes and dots spell the number of the call."""
     bits = f"{next(_loads):b}".replace("0", "/").replace("1", "/.")
     return f"/proc/self/fd{bits}/{file}"
 

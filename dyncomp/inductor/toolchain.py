@@ -18,6 +18,8 @@ from typing import Any
 
 from dyncomp.dataclass import dataclass
 from dyncomp.errors import ToolchainError
+from dyncomp.inductor.cache_place import asked_for, place_of
+from dyncomp.inductor.compilers import identity
 
 # Chosen by measurement: -O2 equals -O3 within 2% here; without headers and libraries one file takes ~40 ms.
 # No fast-math: NaN, infinities, signed zeros and the order of additions keep their meaning; contraction is
@@ -130,8 +132,8 @@ def _text(output: Any) -> str:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler with its flags. ``fingerprint`` identifies what it would generate here: the compiler's
-    real path, size and modification time, the flags, the processor and the C library."""
+    """A compiler with its flags. ``fingerprint`` identifies what it would generate here: where the compiler
+    lies and what it says of itself (:mod:`compilers`), the flags, the processor and the C library."""
 
     compiler: str
     flags: tuple[str, ...]
@@ -223,7 +225,8 @@ def find_toolchain(environ: Mapping[str, str] | None = None) -> Toolchain:
     """The compiler named by ``DYNCOMP_CXX`` or ``CXX``, else the first of g++, clang++, c++ on ``PATH``;
     for the processor at hand, or the instruction set that ``DYNCOMP_MARCH`` names (``x86-64-v3``: AVX2).
 
-    Raises :class:`ToolchainError` if there is none. Cheap after the first call; no process is started."""
+    Raises :class:`ToolchainError` if there is none. Cheap after the first call; a process is started where
+    the compiler is new or a wrapper."""
     environ = os.environ if environ is None else environ
     return _find(
         environ.get("DYNCOMP_CXX", ""),
@@ -243,27 +246,25 @@ def _find(own: str, cxx: str, path: str, march: str) -> Toolchain:
         found = shutil.which(name, path=path)
         if found is not None:
             flags = (*words[1:], *flags_for(march or "native"))
-            return Toolchain(found, flags, _fingerprint(found, flags))
+            return Toolchain(found, flags, _fingerprint(found, words[1:], flags))
     if chosen:
         variable = "DYNCOMP_CXX" if own else "CXX"
         raise ToolchainError(f"no C++ compiler: {variable}={chosen!r} is not an executable")
     raise ToolchainError(f"no C++ compiler: none of {', '.join(_CANDIDATES)} is on PATH (set DYNCOMP_CXX)")
 
 
-def _fingerprint(compiler: str, flags: tuple[str, ...]) -> str:
-    real = os.path.realpath(compiler)
-    facts = os.stat(real)
+def _fingerprint(compiler: str, words: Sequence[str], flags: tuple[str, ...]) -> str:
+    place = place_of(*asked_for(os.environ))
+    kept = None if place.note else place.folder
     parts = (
-        real,
-        str(facts.st_size),
-        str(facts.st_mtime_ns),
+        identity(compiler, words, kept),
         *flags,
         *LIBRARIES,
         platform.machine(),
         _processor(),
         _c_library(),
     )
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()
 
 
 def _c_library() -> str:
