@@ -37,18 +37,20 @@ def _check(facts: os.stat_result, path: str) -> None:
     """What is run, and the folders that hold it."""
     if facts.st_uid and facts.st_uid != os.geteuid():
         raise _refuse("it belongs to another user", path)
-    if facts.st_mode & _OTHERS_WRITE:
+    if facts.st_mode & _OTHERS_WRITE and not _only_own_group(facts):
         raise _refuse("other users may write to it", path)
+
+
+def _only_own_group(facts: os.stat_result) -> bool:
+    """Whether only the user may write and a group of the user's own, as many systems give one to each."""
+    own = facts.st_gid == os.getegid() == os.geteuid() != 0
+    return own and facts.st_mode & _OTHERS_WRITE == stat.S_IWGRP
 
 
 def _check_on_the_way(facts: os.stat_result, path: str, owners: Sequence[int]) -> None:
     if facts.st_uid not in owners:
         raise _refuse("it belongs to another user", path)
-    others = facts.st_mode & _OTHERS_WRITE
-    # a group of the user's own, as many systems give one to each
-    if others == stat.S_IWGRP and facts.st_gid == os.getegid() == os.geteuid():
-        return
-    if others and not facts.st_mode & stat.S_ISVTX:
+    if facts.st_mode & _OTHERS_WRITE and not facts.st_mode & stat.S_ISVTX and not _only_own_group(facts):
         raise _refuse("other users may write to it", path)
 
 
@@ -106,6 +108,16 @@ def open_folder(path: str | Path, create: bool = False, alone: bool = False) -> 
     return here, "/".join(real) or "/"
 
 
+@contextmanager
+def opened(path: str | Path, create: bool = False) -> Iterator[int]:
+    """:func:`open_folder` for a short while."""
+    here, _ = open_folder(path, create)
+    try:
+        yield here
+    finally:
+        os.close(here)
+
+
 def _parts(path: str) -> list[str]:
     return [part for part in reversed(path.split("/")) if part not in ("", ".")]
 
@@ -148,7 +160,7 @@ class Folder:
         return found
 
     def open(self, *names: str, create: bool = False) -> int:
-        """A descriptor, to be closed, of the trusted folder ``names[0]/names[1]/…`` in this one."""
+        """A descriptor, to be closed, of the trusted folder ``names[0]/…`` in this one."""
         here, own = self.descriptor(create), False
         for name in names:
             try:

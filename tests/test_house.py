@@ -19,6 +19,7 @@ RANK = {"graph": 1, "prims": 2, "frontends": 3, "capture": 4, "aot_autograd": 4,
 TOP_RANK = 5
 LEAF_RANK = 0
 LEAVES = (
+    "comments",
     "dataclass",
     "errors",
     "options",
