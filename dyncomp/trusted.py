@@ -171,8 +171,10 @@ class Folder:
             here, own = found, True
             try:
                 _check(os.fstat(here), name)
-            except BaseException:
+            except BaseException as error:
                 os.close(here)
+                if isinstance(error, UntrustedError):
+                    error.filename = "/".join((self.real, *names))
                 raise
         return here
 

@@ -106,6 +106,7 @@ class Runner:
             stderr=subprocess.STDOUT,
             env={**os.environ, "LC_ALL": "C"},
             start_new_session=self.background,
+            umask=0o077,
         )
         self.running.append(process)
         if self.stopped:
