@@ -27,7 +27,7 @@ from .graph.text import parse
 from .inductor.made_up import copied, laid_out, made_up
 from .options import make_options
 from .prims.table import table_with
-from .trusted import opened, read
+from .trusted import UntrustedError, opened, read
 
 # What inputs may hold together to be kept.
 LIMIT_BYTES = 64 << 20
@@ -50,6 +50,14 @@ sys.exit(main(__file__, graph={graph!r}, kernels={kernels!r}, library={library!r
 
 def main(script: str, *, graph: str, kernels: str, library: str = "", options: str = "{}") -> int:
     """What the script ``run.py`` does; the exit status: 1 where a result is wrong."""
+    try:
+        return _run(script, graph, kernels, library, options)
+    except UntrustedError as error:
+        print(f"{error.filename} is not used: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _run(script: str, graph: str, kernels: str, library: str, options: str) -> int:
     parser = argparse.ArgumentParser(description="Run the kernels of this folder.")
     parser.add_argument("--calls", type=int, default=50, help="how many calls are timed")
     calls = parser.parse_args().calls
