@@ -5,7 +5,8 @@ Each graph gets a folder named after the user's function, with a digest that is 
 ``…-schedule.txt`` (launches, buffers, products). A file ``edited.cpp`` in that folder is built instead of the
 generated code: copy, edit and run the program again. On a GPU both are ``.py``. ``run.py`` does without the
 program: ``python run.py`` builds the kernels as they are in the folder, calls them with inputs as seen at
-capture (``inputs.npz``), compares with the graph's reference and times them (:mod:`dyncomp.rerun`).
+capture (``inputs.npz``), compares with the graph's reference and times them (:mod:`dyncomp.rerun`). What lies
+there is read, and run, where nobody else can have written it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from .device import CPU
 from .graph.ir import Graph
 from .graph.text import print_graph
 from .options import Options
+from .trusted import opened, read, write
 
 log = logging.getLogger("dyncomp.pipeline")
 
+_MOST_NAME = 60
 # Options that change the generated code or its plan.
 _CHOSEN = ("serial_threshold_us", "keep_packed", "num_threads")
 
@@ -59,7 +62,7 @@ class Dump:
             self._script(artifact.graph, options, owner, examples)
 
     def _script(self, graph: Graph, options: Options, owner: Any, examples: Sequence[Any]) -> None:
-        from .rerun import SCRIPT, save_inputs
+        from .rerun import SCRIPT, kept_inputs
 
         assert self.folder is not None
         library = "" if owner is None else owner.type.__module__.partition(".")[0]
@@ -71,11 +74,10 @@ class Dump:
             library=library,
             options=json.dumps(chosen),
         )
-        try:
-            (self.folder / "run.py").write_text(text)
-            save_inputs(self.folder / "inputs.npz", graph, examples, owner)
-        except OSError as error:
-            log.warning("cannot write %s: %s", self.folder / "run.py", error)
+        self._write_file("run.py", text.encode())
+        inputs = kept_inputs(graph, examples, owner)
+        if inputs:
+            self._write_file("inputs.npz", inputs)
 
     def source(self, text: str) -> str:
         """Write generated code down; what to build: the user's edited form where there is one."""
@@ -84,7 +86,8 @@ class Dump:
         self._kernels = self._write(f"kernels.{self.suffix}", text)
         edited = self.folder / f"edited.{self.suffix}"
         try:
-            found = edited.read_text()
+            with opened(self.folder) as folder:
+                found = read(folder, edited.name).decode()
         except FileNotFoundError:
             return text
         except (OSError, UnicodeDecodeError) as error:
@@ -96,17 +99,21 @@ class Dump:
     def _write(self, name: str, text: str) -> str:
         """Write a file, numbered; its name."""
         assert self.folder is not None
-        path = self.folder / f"{self._count:02}-{name}"
+        name = f"{self._count:02}-{name}"
         self._count += 1
+        self._write_file(name, (text.rstrip("\n") + "\n").encode(errors="replace"))
+        return name
+
+    def _write_file(self, name: str, content: bytes) -> None:
+        assert self.folder is not None
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text.rstrip("\n") + "\n")
-        except OSError as error:
-            log.warning("cannot write %s: %s", path, error)
-        return path.name
+            with opened(self.folder, create=True) as folder:
+                write(folder, name, content)
+        except (OSError, ValueError) as error:
+            log.warning("cannot write %s: %s", self.folder / name, error)
 
 
 def _folder_name(graph: Graph) -> str:
     name = re.sub(r"\W+", "_", graph.name).strip("_") or "graph"
     digest = hashlib.sha256(print_graph(graph, locations=False).encode()).hexdigest()
-    return f"{name}-{digest[:8]}"
+    return f"{name[:_MOST_NAME]}-{digest[:8]}"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +27,7 @@ from .graph.text import parse
 from .inductor.made_up import copied, laid_out, made_up
 from .options import make_options
 from .prims.table import table_with
+from .trusted import UntrustedError, opened, read
 
 # What inputs may hold together to be kept.
 LIMIT_BYTES = 64 << 20
@@ -47,26 +50,35 @@ sys.exit(main(__file__, graph={graph!r}, kernels={kernels!r}, library={library!r
 
 def main(script: str, *, graph: str, kernels: str, library: str = "", options: str = "{}") -> int:
     """What the script ``run.py`` does; the exit status: 1 where a result is wrong."""
+    try:
+        return _run(script, graph, kernels, library, options)
+    except UntrustedError as error:
+        print(f"{error.filename} is not used: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _run(script: str, graph: str, kernels: str, library: str, options: str) -> int:
     parser = argparse.ArgumentParser(description="Run the kernels of this folder.")
     parser.add_argument("--calls", type=int, default=50, help="how many calls are timed")
     calls = parser.parse_args().calls
-    folder = Path(script).resolve().parent
     owner = _owner(library)
     table = table_with(() if owner is None else owner.routines)
-    found = parse((folder / graph).read_text(), table)
-    arguments = _inputs(folder, found, owner)
-    edited = folder / f"edited{Path(kernels).suffix}"
-    path = edited if edited.exists() else folder / kernels
-    text, generated = path.read_text().rstrip("\n"), []
+    edited = f"edited{Path(kernels).suffix}"
+    with opened(Path(script).parent) as folder:
+        found = parse(read(folder, graph).decode(), table)
+        arguments = _inputs(folder, found, owner)
+        name = edited if edited in os.listdir(folder) else kernels
+        text = read(folder, name).decode().rstrip("\n")
+    generated: list[str] = []
 
     def choose(made: str) -> str:
         generated.append(made.rstrip("\n"))
         return text
 
-    print(f"{path.name}:")
+    print(f"{name}:")
     call = _compiled(found, owner, options, choose)
     good = _compare(found, table, owner, call, arguments)
-    calls_by_name = {path.name: call}
+    calls_by_name = {name: call}
     if text != generated[0]:
         calls_by_name["as generated"] = _compiled(found, owner, options, lambda made: made)
     for name, best in _times(calls_by_name, arguments, owner, found, calls).items():
@@ -90,21 +102,25 @@ def _compiled(
 
 
 # -- inputs -----------------------------------------------------------------------------------
-def save_inputs(path: Path, graph: Graph, examples: Sequence[Any], owner: ArrayOwner | None) -> None:
-    """The example inputs, as far as they can be kept; others are made up again by their types."""
+def kept_inputs(graph: Graph, examples: Sequence[Any], owner: ArrayOwner | None) -> bytes:
+    """The example inputs as a file, as far as they can be kept; others are made up again by their types."""
     kept: dict[str, Any] = {}
     for number, (given, example) in enumerate(zip(graph.inputs, examples)):
         array = _on_host(example, owner) if given.kind == "array" else np.asarray(example)
         if isinstance(array, np.ndarray) and array.dtype.kind in "biufc":
             kept[f"in{number}"] = array
+    file = io.BytesIO()
     if kept and sum(array.nbytes for array in kept.values()) <= LIMIT_BYTES:
-        np.savez(path, **kept)
+        np.savez(file, **kept)
+    return file.getvalue()
 
 
-def _inputs(folder: Path, graph: Graph, owner: ArrayOwner | None) -> list[Any]:
+def _inputs(folder: int, graph: Graph, owner: ArrayOwner | None) -> list[Any]:
     """The graph's arguments, then its integers, as at capture."""
-    path = folder / "inputs.npz"
-    kept = dict(np.load(path)) if path.exists() else {}
+    try:
+        kept = dict(np.load(io.BytesIO(read(folder, "inputs.npz"))))
+    except FileNotFoundError:
+        kept = {}
     made: list[Any] = []
     for number, given in enumerate(graph.inputs):
         value = kept.get(f"in{number}")

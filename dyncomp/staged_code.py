@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .comments import in_comment
 from .graph.ir import Graph
 from .symint import SymGuard
 
@@ -73,7 +74,7 @@ class Writer:
         count = max((s.index + 1 for s in self.graph.symbols if s.kind == "int"), default=0)
         parameters = [*self.inputs, *(f"integer{k}" for k in range(count)), "*rest"]
         text = "\n".join([f"def run({', '.join(parameters)}):", *self.lines, ""])
-        exec(compile(text, f"<stages of {self.graph.name}>", "exec"), self.names)
+        exec(compile(text, f"<stages of {in_comment(self.graph.name)}>", "exec"), self.names)
         run: Callable[..., Any] = self.names["run"]
         return run
 

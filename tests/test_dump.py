@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -113,3 +114,66 @@ def test_the_eager_backend(tmp_path, monkeypatch):
         "00-captured.py",
         "01-functionalize.py",
     ]
+
+
+# -- files of others --------------------------------------------------------------------------
+def give_away(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only the superuser gives files away")
+    os.chown(path, 4321, 4321)
+
+
+def link(path: Path) -> None:
+    moved = path.parent.parent.parent / "elsewhere"
+    path.rename(moved)
+    path.symlink_to(moved)
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+NOT_OURS = {
+    "foreign": give_away,
+    "foreign folder": lambda path: give_away(path.parent),
+    "open": lambda path: path.chmod(0o666),
+    "open folder": lambda path: path.parent.chmod(0o777),
+    "link": link,
+    "hard link": lambda path: os.link(path, path.parent.parent.parent / "other-name"),
+    "pipe": pipe,
+}
+
+
+@pytest.mark.parametrize("fault", NOT_OURS)
+def test_code_that_others_edited_is_not_run(fault, tmp_path, caplog):
+    x, out = np.ones((3, 4)), tmp_path / "out"
+    dyncomp.compile(scaled, options={"dump": str(out)})(x, x)
+    folder = only_folder(out)
+    edited = folder / "edited.cpp"
+    edited.write_text(next(folder.glob("*-kernels.cpp")).read_text().replace("1.0", "2.0"))
+    NOT_OURS[fault](edited)
+    np.testing.assert_array_equal(dyncomp.compile(scaled, options={"dump": str(out)})(x, x), np.full(4, 6.0))
+    assert "edited.cpp is not used" in caplog.text
+
+
+def test_links_are_not_written_through(tmp_path):
+    x, victim, out = np.ones((3, 4)), tmp_path / "victim", tmp_path / "out"
+    dyncomp.compile(scaled, options={"dump": str(out)})(x, x)
+    victim.write_text("precious")
+    files = list(only_folder(out).iterdir())
+    for path in files:
+        path.unlink()
+        path.symlink_to(victim)
+    dyncomp.compile(scaled, options={"dump": str(out)})(x, x)
+    assert victim.read_text() == "precious"
+    assert not [p for p in files if p.is_symlink()]
+
+
+def test_a_folder_of_others_is_not_written(tmp_path, caplog):
+    x, out = np.ones((3, 4)), tmp_path / "out"
+    out.mkdir()
+    out.chmod(0o777)
+    np.testing.assert_array_equal(dyncomp.compile(scaled, options={"dump": str(out)})(x, x), np.full(4, 6.0))
+    assert list(out.iterdir()) == []
+    assert "other users may write to it" in caplog.text

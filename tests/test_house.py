@@ -19,6 +19,7 @@ RANK = {"graph": 1, "prims": 2, "frontends": 3, "capture": 4, "aot_autograd": 4,
 TOP_RANK = 5
 LEAF_RANK = 0
 LEAVES = (
+    "comments",
     "dataclass",
     "errors",
     "faults",
@@ -32,6 +33,7 @@ LEAVES = (
     "pytree",
     "runtime",
     "signals",
+    "trusted",
 )
 _PARTS = "_dynamo|_inductor|_functorch|_decomp|_refs|_prims|_subclasses"
 FORBIDDEN = re.compile(rf"torch\.({_PARTS}|compile\b|compiler\b|fx\b|export\b|jit\b)|\bfunctorch\b")

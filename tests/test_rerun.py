@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,18 @@ def test_an_edit_that_does_not_compile(dumped: Path) -> None:
     assert done.returncode == 1
     assert "edited.cpp" in done.stdout
     assert "ToolchainError" in done.stderr
+
+
+@pytest.mark.parametrize("name", ("edited.cpp", "kernels", "graph", "inputs.npz"))
+def test_files_of_others_are_not_run(name: str, dumped: Path) -> None:
+    used = re.search(rf"{name}='(.*?)'", (dumped / "run.py").read_text())
+    path = dumped / (used[1] if used else name)
+    path.touch()
+    path.chmod(0o666)
+    done = run(dumped)
+    assert done.returncode == 1
+    assert f"{path.name} is not used: other users may write to it" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_without_inputs(dumped: Path) -> None:

@@ -19,11 +19,13 @@ import ast
 import base64
 import re
 from collections.abc import Callable, Mapping
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes
+from ..comments import in_comment
 from ..device import Device
 from ..dtypes import DType
 from ..errors import VerifyError
@@ -68,7 +70,7 @@ def print_graph(graph: Graph, *, locations: bool = True) -> str:
 def _header(graph: Graph) -> str:
     integers = [s.name for s in graph.symbols if s.kind == "int"]
     parameters = ", ".join([inp.var.name for inp in graph.inputs] + integers)
-    name = graph.name if graph.name.isidentifier() else "graph"
+    name = graph.name if graph.name.isidentifier() and not iskeyword(graph.name) else "graph"
     notes = [f"name {graph.name!r}"] if name != graph.name else []
     notes += ["functional"] if graph.functional else []
     return f"def {name}({parameters}):" + (f"  # {', '.join(notes)}" if notes else "")
@@ -124,7 +126,7 @@ def print_node(node: Node, *, locations: bool = True) -> str:
         call = f"{targets} = {call}"
     notes = [" ; ".join(print_type(v.type) for v in node.outputs)] if node.outputs else []
     if locations and node.loc is not None:
-        notes.append(str(node.loc) + (f" {node.loc.function}" if node.loc.function else ""))
+        notes.append(in_comment(str(node.loc) + (f" {node.loc.function}" if node.loc.function else "")))
     return call + (f"  # {'  '.join(notes)}" if notes else "")
 
 

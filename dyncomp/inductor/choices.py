@@ -9,13 +9,13 @@ import json
 import logging
 import os
 import platform
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..dataclass import dataclass, field
 from ..options import Options
+from ..trusted import opened, read, write
 
 log = logging.getLogger("dyncomp.inductor")
 
@@ -62,7 +62,7 @@ class Choices:
         """What was chosen for ``key``; ``None``: nothing yet. It may be anything where a file was damaged."""
         found = self.by_key.get(key)
         if found is None and self.folder is not None:
-            found = _read(self.folder / f"{key}.json")
+            found = _read(self.folder, key)
             if found is not None:
                 self.by_key[key] = found
         return found
@@ -77,9 +77,10 @@ class Choices:
             _write(self.folder, key, text, milliseconds)
 
 
-def _read(path: Path) -> str | None:
+def _read(folder: Path, key: str) -> str | None:
     try:
-        best = json.loads(path.read_text())["best"]
+        with opened(folder) as place:
+            best = json.loads(read(place, f"{key}.json"))["best"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return best if isinstance(best, str) else None
@@ -89,15 +90,8 @@ def _write(folder: Path, key: str, best: str, times: Mapping[str, float]) -> Non
     """One choice, to be read by people too. What cannot be written is found again another time."""
     shown = {name: round(t, 5) for name, t in times.items() if t != float("inf")}
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, path = tempfile.mkstemp(dir=folder)
-        try:
-            with os.fdopen(handle, "w") as file:
-                json.dump({"best": best, "milliseconds": shown}, file, indent=1)
-            os.replace(path, folder / f"{key}.json")
-        except BaseException:
-            os.unlink(path)
-            raise
+        with opened(folder, create=True) as place:
+            write(place, f"{key}.json", json.dumps({"best": best, "milliseconds": shown}, indent=1).encode())
     except OSError as error:
         log.warning("a choice was not written: %s", error)
 

@@ -1,41 +1,45 @@
 """Compiled kernels on disk, addressed by content.
 
 One file per translation unit: ``<directory>/v1/ab/abcd….so``, with the source beside it. The name is the
-SHA-256 of source, toolchain and ABI version; the file ends in a footer with the SHA-256 of what precedes it,
-which is checked before loading (a damaged file is rebuilt and logged). Files appear by atomic rename, in
-directories that only the user may enter; nothing is ever unpickled. A file lock makes two processes that want
-one kernel build it once. Past the size limit the files used longest ago go first.
+SHA-256 of source, toolchain and ABI version; the file ends in a footer with the SHA-256 of its name and
+of what precedes it, which is checked before loading (a damaged file is rebuilt and logged), as is that
+the library is whole (:mod:`elf`). Folders and files are reached by descriptors and must be this user's
+or the superuser's alone (:mod:`dyncomp.trusted`); the descriptor that was checked is the one that is
+loaded. Files appear by atomic rename; nothing is ever unpickled. A file lock makes two processes that
+want one kernel build it once. Past the size limit the files used longest ago go first.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import logging
 import os
 import re
-import shutil
-import stat
-import tempfile
+import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dyncomp.dataclass import dataclass, field
 from dyncomp.errors import ToolchainError
+from dyncomp.inductor import cache_files
+from dyncomp.inductor.cache_place import asked_for, place_of, private_folder
+from dyncomp.inductor.elf import check_whole
 from dyncomp.inductor.launch import ABI_VERSION, Library, is_exhausted
 from dyncomp.inductor.toolchain import Runner, Toolchain, find_toolchain
+from dyncomp.trusted import Folder, UntrustedError, content_of, open_file, read, write
 
 log = logging.getLogger("dyncomp.codecache")
 
-_FORMAT = "v1"
-_MAGIC = b"DYNCOMP1"
+_FORMAT = cache_files.FORMAT
 # A comment that says which line of the program a function computes (``ctext.origins``).
-_ORIGIN = re.compile(r"^//   [^*\\\n]*:\d+\n", re.M)
-_FOOTER_BYTES = 32 + len(_MAGIC)
+_ORIGIN = re.compile(r"\n//   [^*\\\n]*:\d+(?=\n)")
 _LOCK_SECONDS = 120.0
-_STALE_SECONDS = 3600.0
+# Use is noted with this accuracy, for eviction.
+_USED_SECONDS = 600.0
 DEFAULT_LIMIT = 1 << 30
 
 
@@ -65,6 +69,7 @@ class KernelCache:
     _loaded: weakref.WeakValueDictionary[str, Library] = field(
         default_factory=weakref.WeakValueDictionary, repr=False
     )
+    _folders: dict[Path, Folder] = field(default_factory=dict, repr=False)
 
     def load(self, source: str, toolchain: Toolchain | None = None, runner: Runner | None = None) -> Library:
         """The library of one translation unit, built if need be (by ``runner``). Raises
@@ -93,17 +98,13 @@ class KernelCache:
 
     def evict(self) -> int:
         """Delete the files used longest ago until four fifths of ``limit`` are left; the bytes deleted."""
-        files = sorted(_files_below(self.directory / _FORMAT), key=lambda entry: entry[1])
-        total = sum(size for _, _, size in files)
-        if total <= self.limit:
-            return 0
-        deleted = 0
-        for path, _, size in files:
-            if total - deleted <= self.limit * 4 // 5:
-                break
-            path.unlink(missing_ok=True)
-            deleted += size
-        return deleted
+        return cache_files.evict(self._folder(self.directory), self.limit)
+
+    def _folder(self, directory: Path) -> Folder:
+        found = self._folders.get(directory)
+        if found is None:
+            found = self._folders.setdefault(directory, Folder(directory))
+        return found
 
     def _on_hand(self, key: str) -> Library | None:
         """Loaded already, or on disk and sound (then loaded now)."""
@@ -111,42 +112,68 @@ class KernelCache:
         if library is not None:
             self.stats.memory_hits += 1
             return library
-        places = [self.path_of(key)]
-        if self.older is not None:
-            places.append(_path_in(self.older, key))
-        return next(filter(None, (self._found_at(path, key) for path in places)), None)
+        places = [self.directory] if self.older is None else [self.directory, self.older]
+        return next(filter(None, (self._found_in(directory, key) for directory in places)), None)
 
-    def _found_at(self, path: Path, key: str) -> Library | None:
-        if not self._sound(path):
+    def _found_in(self, directory: Path, key: str) -> Library | None:
+        try:
+            shard = self._folder(directory).open(_FORMAT, key[:2])
+        except UntrustedError as error:
+            log.warning("compiled code in %s is not loaded: %s", directory, error)
+            return None
+        except OSError:
             return None
         try:
-            library = self._open(key, path)
-        except OSError as error:  # another process has just evicted it, or this system cannot load it
+            return self._found_at(shard, directory, key)
+        finally:
+            os.close(shard)
+
+    def _found_at(self, shard: int, directory: Path, key: str) -> Library | None:
+        file = self._sound(shard, directory, key)
+        if file is None:
+            return None
+        path = _path_in(directory, key)
+        try:
+            library = self._open(key, path, file)
+        except OSError as error:  # this system cannot load it
             if is_exhausted(error):  # nothing is wrong with the file
                 raise _no_room(error) from error
             log.warning("kernel %s cannot be loaded: rebuilding it (%s)", path, error)
             with suppress(OSError):
-                path.unlink()
+                os.unlink(path.name, dir_fd=shard)
             return None
+        finally:
+            os.close(file)
         self.stats.disk_hits += 1
-        _touch(path)
         return library
 
-    def _sound(self, path: Path) -> bool:
+    def _sound(self, shard: int, directory: Path, key: str) -> int | None:
+        """A descriptor of the file of ``key``, where it is there and may be loaded."""
         try:
-            content = path.read_bytes()
+            file, facts = open_file(shard, f"{key}.so")
+        except UntrustedError as error:
+            log.warning("kernel %s is not loaded: %s", _path_in(directory, key), error)
+            return None
         except OSError:
-            return False
-        if _checksum_holds(content):
-            return True
+            return None
+        try:
+            reason = cache_files.damage(content_of(file, facts.st_size), key)
+            if not reason and facts.st_mtime < time.time() - _USED_SECONDS:
+                os.utime(file)
+        except OSError as error:
+            # a read-only cache: eviction is not ours then
+            reason = "" if error.errno in (errno.EROFS, errno.EPERM, errno.EACCES) else str(error)
+        if not reason:
+            return file
+        os.close(file)
         self.stats.damaged += 1
-        log.warning("damaged kernel %s: rebuilding it", path)
+        log.warning("damaged kernel %s: rebuilding it (%s)", _path_in(directory, key), reason)
         with suppress(OSError):
-            path.unlink()
-        return False
+            os.unlink(f"{key}.so", dir_fd=shard)
+        return None
 
-    def _open(self, key: str, path: Path) -> Library:
-        return self._loaded.setdefault(key, Library(path))
+    def _open(self, key: str, path: Path, file: int) -> Library:
+        return self._loaded.setdefault(key, Library(path, file))
 
     def _build_many(
         self, missing: Mapping[str, str], toolchain: Toolchain, runner: Runner | None
@@ -163,22 +190,16 @@ class KernelCache:
     def _build(self, key: str, source: str, toolchain: Toolchain, runner: Runner | None) -> Library:
         began = self.directory
         try:
-            path = self._build_in(began, key, source, toolchain, runner)
+            library = self._build_in(began, key, source, toolchain, runner)
         except (OSError, ToolchainError) as error:
             if isinstance(error, ToolchainError) and not _is_full(error):
                 raise
             if not self._move(began, error):
                 raise ToolchainError(f"cannot write compiled code to {began}: {error}") from error
             try:
-                path = self._build_in(self.directory, key, source, toolchain, runner)
+                library = self._build_in(self.directory, key, source, toolchain, runner)
             except OSError as second:
                 raise ToolchainError(f"cannot write compiled code to {self.directory}: {second}") from second
-        try:
-            library = self._open(key, path)
-        except OSError as error:
-            if is_exhausted(error):
-                raise _no_room(error) from error
-            raise ToolchainError(f"cannot load compiled code: {error}") from error
         if key[0] == "0":
             # a directory scan costs milliseconds: once in sixteen builds is enough
             self.evict()
@@ -186,15 +207,25 @@ class KernelCache:
 
     def _build_in(
         self, directory: Path, key: str, source: str, toolchain: Toolchain, runner: Runner | None
-    ) -> Path:
-        path = _path_in(directory, key)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _build_lock(directory / _FORMAT / f"{key[:2]}.lock"):
-            # another process may have built it while this one waited
-            if not self._sound(path):
-                _compile_into(path, source, toolchain, runner)
-                self.stats.builds += 1
-        return path
+    ) -> Library:
+        """Build the library of ``key``, unless another process just has, and load it."""
+        path, root = _path_in(directory, key), self._folder(directory)
+        with root.below(_FORMAT, create=True) as top, root.below(_FORMAT, key[:2], create=True) as shard:
+            with cache_files.build_lock(top, f"{key[:2]}.lock", _LOCK_SECONDS):
+                file = self._sound(shard, directory, key)
+                if file is None:
+                    made = _compiled(top, shard, Path(root.real), key, source, toolchain, runner)
+                    write(shard, path.name, cache_files.signed(made, key))
+                    self.stats.builds += 1
+                    file, _ = open_file(shard, path.name)
+            try:
+                return self._open(key, path, file)
+            except OSError as error:
+                if is_exhausted(error):
+                    raise _no_room(error) from error
+                raise ToolchainError(f"cannot load compiled code: {error}") from error
+            finally:
+                os.close(file)
 
     def _move(self, began: Path, error: Exception) -> bool:
         """Write to a private directory from now on; whether another than ``began`` is written to."""
@@ -204,9 +235,10 @@ class KernelCache:
             return False
         reason = "the disk is full" if isinstance(error, ToolchainError) else str(error)
         note = f"cache directory {began} is not written any more: {reason}"
-        private = _private_directory()
+        private = private_folder()
         log.warning("%s; compiled code goes to a temporary directory", note)
-        self.older, self.note, self.directory = began, note, private
+        self._folders[private.path] = private
+        self.older, self.note, self.directory = began, note, private.path
         return True
 
 
@@ -245,149 +277,30 @@ def open_cache(environ: Mapping[str, str] | None = None) -> KernelCache:
     directory, with a logged reason, if that cannot be written or is open to others, or if
     ``DYNCOMP_FORCE_DISABLE_CACHES`` is set. ``DYNCOMP_CACHE_SIZE_MB`` bounds it (default 1024)."""
     environ = os.environ if environ is None else environ
-    return _open_cache(
-        environ.get("DYNCOMP_CACHE_DIR", ""),
-        environ.get("DYNCOMP_FORCE_DISABLE_CACHES", "") not in ("", "0"),
-        environ.get("DYNCOMP_CACHE_SIZE_MB", ""),
-    )
+    return _open_cache(*asked_for(environ), environ.get("DYNCOMP_CACHE_SIZE_MB", ""))
 
 
 @functools.lru_cache(maxsize=8)
 def _open_cache(directory: str, disabled: bool, megabytes: str) -> KernelCache:
     limit = int(megabytes) << 20 if megabytes.isdigit() else DEFAULT_LIMIT
-    if disabled:
-        return KernelCache(_private_directory(), "caches are disabled", limit)
-    wanted = Path(directory) if directory else _user_directory()
-    reason = _unusable(wanted)
-    if not reason:
-        return KernelCache(wanted, "", limit)
-    note = f"cache directory {wanted} is not used: {reason}"
-    log.warning("%s; compiled code goes to a temporary directory", note)
-    older = None if _untrusted(wanted) else wanted
-    return KernelCache(_private_directory(), note, limit, older)
+    place = place_of(directory, disabled)
+    return KernelCache(
+        place.folder.path, place.note, limit, place.older, _folders={place.folder.path: place.folder}
+    )
 
 
-def _user_directory() -> Path:
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("dyncomp", appauthor=False)) / "kernels"
-
-
-def _unusable(directory: Path) -> str:
-    """Why compiled code must not be kept in ``directory``; empty if it may. Creates it."""
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        untrusted = _untrusted(directory)
-        if untrusted:
-            return untrusted
-        if directory.stat().st_uid != os.geteuid():
-            return "it belongs to another user"
-        (directory / _FORMAT).mkdir(mode=0o700, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory / _FORMAT):
-            return ""
-    except (OSError, ValueError) as error:
-        return str(error)
-
-
-def _untrusted(directory: Path) -> str:
-    """Why compiled code that lies in ``directory`` must not be run; empty if it may."""
-    try:
-        facts = directory.stat()
-        if facts.st_uid not in (os.geteuid(), 0):
-            return "it belongs to another user"
-        if stat.S_IMODE(facts.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
-            return "other users may write to it"
-        if os.statvfs(directory).f_flag & os.ST_NOEXEC:
-            return "no code can be run from there"
-    except (OSError, ValueError) as error:
-        return str(error)
-    return ""
-
-
-def _private_directory() -> Path:
-    """A directory of this process alone, deleted when it ends (not when a fork of it does)."""
-    try:
-        path = Path(tempfile.mkdtemp(prefix="dyncomp-"))
-    except OSError as error:
-        raise ToolchainError(f"no directory to compile in: {error}") from error
-    owner = os.getpid()
-
-    def delete() -> None:
-        if os.getpid() == owner:
-            shutil.rmtree(path, ignore_errors=True)
-
-    weakref.finalize(_open_cache, delete)
-    return path
-
-
-@contextmanager
-def _build_lock(path: Path) -> Iterator[None]:
-    """Hold ``path`` against other processes; go on without after two minutes or where files cannot be locked
-    (the rename is atomic all the same: at worst a kernel is built twice)."""
-    import filelock
-
-    lock = filelock.FileLock(path, timeout=_LOCK_SECONDS, mode=0o600, thread_local=False)
-    held = False
-    try:
-        lock.acquire()
-        held = True
-    except (filelock.Timeout, NotImplementedError, OSError) as error:
-        log.warning("building without the lock %s: %s", path, error)
-    try:
-        yield
-    finally:
-        if held:
-            lock.release()
-
-
-def _compile_into(path: Path, source: str, toolchain: Toolchain, runner: Runner | None) -> None:
-    """Compile beside ``path``, append the footer, rename. The source stays beside it, also on failure."""
-    text = path.with_suffix(".cpp")
-    with tempfile.TemporaryDirectory(prefix=".build-", dir=path.parent) as scratch:
-        draft = Path(scratch) / text.name
-        draft.write_text(source)
-        os.replace(draft, text)
-        built = Path(scratch) / path.name
-        toolchain.compile(text, built, runner)
-        content = built.read_bytes()
-        with open(built, "ab") as file:
-            file.write(hashlib.sha256(content).digest() + _MAGIC)
-        os.chmod(built, 0o700)
-        os.replace(built, path)
-
-
-def _checksum_holds(content: bytes) -> bool:
-    """Whether the footer matches. The loader ignores bytes behind an ELF file's sections."""
-    body, footer = content[:-_FOOTER_BYTES], content[-_FOOTER_BYTES:]
-    return footer[32:] == _MAGIC and hashlib.sha256(body).digest() == footer[:32]
-
-
-def _touch(path: Path) -> None:
-    try:
-        os.utime(path)
-    except OSError:
-        return  # a read-only cache: eviction is not ours then
-
-
-def _files_below(directory: Path) -> list[tuple[Path, float, int]]:
-    """(path, time of last use, bytes) of kernels and sources; abandoned build directories are deleted."""
-    found = []
-    for shard in directory.iterdir() if directory.is_dir() else ():
-        if not shard.is_dir():
-            continue
-        for path in shard.iterdir():
-            try:
-                facts = path.stat()
-            except OSError:
-                continue
-            if path.name.startswith(".build-"):
-                if facts.st_mtime < _newest(shard) - _STALE_SECONDS:
-                    shutil.rmtree(path, ignore_errors=True)
-            elif path.suffix in (".so", ".cpp"):
-                found.append((path, facts.st_mtime, facts.st_size))
-    return found
-
-
-def _newest(shard: Path) -> float:
-    """The shard's own modification time: a clock that agrees with its files', also over a network."""
-    return shard.stat().st_mtime
+def _compiled(
+    top: int, shard: int, root: Path, key: str, source: str, toolchain: Toolchain, runner: Runner | None
+) -> bytes:
+    """The library that the compiler makes of ``source``. That lies in ``shard``, also on failure."""
+    write(shard, f"{key}.cpp", source.encode())
+    with cache_files.scratch(top, str(root / _FORMAT)) as (folder, path):
+        toolchain.compile(_path_in(root, key).with_suffix(".cpp"), Path(path) / f"{key}.so", runner)
+        try:
+            made = read(folder, f"{key}.so")
+        except FileNotFoundError as error:
+            raise ToolchainError(
+                f"{toolchain.compiler} failed: its output is not where it was to be"
+            ) from error
+    check_whole(made, toolchain.compiler)
+    return made

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from ..comments import in_comment
 from ..dataclass import dataclass, field
 from ..device import CPU
 from ..errors import LoweringError, RejectedCode, ToolchainError, VerifyError
@@ -124,7 +125,7 @@ def _describe_step(step: Step | PyCallStep) -> str:
         summed = "" if step.source is None else f"{step.source}, summed in "
         return f"{summed}{step.dtype} {what} {step.m} x {step.k} x {step.n}{then}"
     slots = ", ".join(map(str, step.slots))
-    where = f"  # {', '.join(step.kernel.origin)}" if step.kernel.origin else ""
+    where = f"  # {in_comment(', '.join(step.kernel.origin))}" if step.kernel.origin else ""
     return f"{step.kernel.name}({slots}): {step.points} points{where}"
 
 

@@ -15,6 +15,8 @@ import errno
 import functools
 import gc
 import importlib
+import itertools
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -293,13 +295,18 @@ _OUTPUT_KINDS = ("array", "numpy_scalar", "python_scalar")
 
 class Library:
     """A loaded library of kernels; it is unloaded with its last reference, so whoever keeps an address keeps
-    it as well. ``OSError`` if it cannot be loaded (:func:`is_exhausted`: this system has no room for it)."""
+    it as well. ``file``: a descriptor of what is loaded, whatever lies at ``path`` by now. ``OSError`` if it
+    cannot be loaded (:func:`is_exhausted`: this system has no room for it)."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, file: int | None = None) -> None:
         self.path = Path(path)
         load_math_libraries()
         load_vector_math()
-        self._handle = _load(str(path))
+        name = str(path) if file is None or not _has_proc() else _name_of(file)
+        try:
+            self._handle = _load(name)
+        except OSError as error:
+            raise OSError(error.errno, str(error).replace(name, str(path))) from None
 
     def symbol(self, name: str) -> int:
         """Address of an exported function; ``LookupError`` if there is none of that name."""
@@ -333,6 +340,22 @@ def unload_unused() -> None:
         if not _launch.loaded_libraries():
             return
         gc.collect()
+
+
+_loads = itertools.count()
+
+
+@functools.cache
+def _has_proc() -> bool:
+    """Without ``/proc`` (bare chroots) libraries are loaded by their paths."""
+    return os.path.isdir("/proc/self/fd")
+
+
+def _name_of(file: int) -> str:
+    """A name of the open file ``file``, another one in every call: the loader takes a name that it knows for
+    the library that it knows, and descriptors come again. Slashes and dots spell the number of the call."""
+    bits = f"{next(_loads):b}".replace("0", "/").replace("1", "/.")
+    return f"/proc/self/fd{bits}/{file}"
 
 
 @functools.cache

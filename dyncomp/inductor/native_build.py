@@ -9,6 +9,7 @@ from pathlib import Path
 from dyncomp.inductor.codecache import open_cache
 from dyncomp.inductor.launch import Library
 from dyncomp.inductor.toolchain import LOOP_FLAGS, find_toolchain
+from dyncomp.trusted import opened, write
 
 log = logging.getLogger("dyncomp.inductor")
 
@@ -33,7 +34,7 @@ def build(source: str, symbol: str, dump: str = "") -> Address:
 def _write(source: str, symbol: str, folder: Path) -> None:
     path = folder / f"loop-{symbol}-{hashlib.sha256(source.encode()).hexdigest()[:8]}.cpp"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(source, encoding="utf-8")
+        with opened(folder, create=True) as place:
+            write(place, path.name, source.encode())
     except OSError as error:
         log.warning("cannot write %s: %s", path, error)

@@ -18,6 +18,8 @@ from typing import Any
 
 from dyncomp.dataclass import dataclass
 from dyncomp.errors import RejectedCode, ToolchainError
+from dyncomp.inductor.cache_place import asked_for, place_of
+from dyncomp.inductor.compilers import identity
 from dyncomp.notices import setup_error
 
 # Chosen by measurement: -O2 equals -O3 within 2% here; without headers and libraries one file takes ~40 ms.
@@ -130,6 +132,7 @@ class Runner:
             stderr=subprocess.STDOUT,
             env={**os.environ, "LC_ALL": "C"},
             start_new_session=self.background,
+            umask=0o077,
         )
         self.running.append(process)
         if self.stopped:
@@ -156,8 +159,8 @@ def _text(output: Any) -> str:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler with its flags. ``fingerprint`` identifies what it would generate here: the compiler's
-    real path, size and modification time, the flags, the processor and the C library."""
+    """A compiler with its flags. ``fingerprint`` identifies what it would generate here: where the compiler
+    lies and what it says of itself (:mod:`compilers`), the flags, the processor and the C library."""
 
     compiler: str
     flags: tuple[str, ...]
@@ -286,7 +289,8 @@ def find_toolchain(environ: Mapping[str, str] | None = None) -> Toolchain:
     """The compiler named by ``DYNCOMP_CXX`` or ``CXX``, else the first of g++, clang++, c++ on ``PATH``;
     for the processor at hand, or the instruction set that ``DYNCOMP_MARCH`` names (``x86-64-v3``: AVX2).
 
-    Raises :class:`ToolchainError` if there is none. Cheap after the first call; no process is started."""
+    Raises :class:`ToolchainError` if there is none. Cheap after the first call; a process is started where
+    the compiler is new or a wrapper."""
     environ = os.environ if environ is None else environ
     return _find(
         environ.get("DYNCOMP_CXX", ""),
@@ -308,7 +312,7 @@ def _find(own: str, cxx: str, path: str, march: str) -> Toolchain:
             flags = (*words[1:], *flags_for(march or "native"))
             if march:
                 _check_processor(found, march)
-            return Toolchain(found, flags, _fingerprint(found, flags))
+            return Toolchain(found, flags, _fingerprint(found, words[1:], flags))
     if chosen:
         variable = "DYNCOMP_CXX" if own else "CXX"
         problem = f"the C++ compiler that {variable}={chosen!r} names was not found (it is no executable)"
@@ -333,20 +337,18 @@ def _check_processor(compiler: str, march: str) -> None:
         raise setup_error("compiler", f"{problem} ({', '.join(missing)})")
 
 
-def _fingerprint(compiler: str, flags: tuple[str, ...]) -> str:
-    real = os.path.realpath(compiler)
-    facts = os.stat(real)
+def _fingerprint(compiler: str, words: Sequence[str], flags: tuple[str, ...]) -> str:
+    place = place_of(*asked_for(os.environ))
+    kept = None if place.note else place.folder
     parts = (
-        real,
-        str(facts.st_size),
-        str(facts.st_mtime_ns),
+        identity(compiler, words, kept),
         *flags,
         *LIBRARIES,
         platform.machine(),
         _processor(),
         _c_library(),
     )
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()
 
 
 def _c_library() -> str:

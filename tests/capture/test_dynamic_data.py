@@ -216,4 +216,4 @@ def test_the_compiler_is_not_captured(tmp_path, monkeypatch):
     compiled = dyncomp.compile(lambda x: stats.zscore(x, axis=0))
     x = np.random.default_rng(0).standard_normal((10, 5))
     np.testing.assert_allclose(compiled(x), stats.zscore(x, axis=0))
-    assert not [r.loc.file for r in compiled.config.records.entries if "filelock" in r.loc.file]
+    assert not [r.loc.file for r in compiled.config.records.entries if "subprocess" in r.loc.file]

@@ -6,12 +6,16 @@ import ctypes
 import math
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from dyncomp.errors import ToolchainError
+from dyncomp.inductor import compilers, toolchain
+from dyncomp.inductor.compilers import identity
 from dyncomp.inductor.launch import Library
 from dyncomp.inductor.toolchain import find_toolchain
+from dyncomp.trusted import Folder
 
 
 def build(tmp_path, text):
@@ -23,11 +27,11 @@ def build(tmp_path, text):
 
 
 def test_version_and_fingerprint():
-    toolchain = find_toolchain()
-    assert os.access(toolchain.compiler, os.X_OK)
-    assert any(character.isdigit() for character in toolchain.version())
-    assert len(toolchain.fingerprint) == 64
-    assert find_toolchain() is toolchain
+    found = find_toolchain()
+    assert os.access(found.compiler, os.X_OK)
+    assert any(character.isdigit() for character in found.version())
+    assert len(found.fingerprint) == 64
+    assert find_toolchain() is found
 
 
 def test_missing_compiler(tmp_path):
@@ -54,6 +58,86 @@ def test_chosen_compiler(tmp_path):
     assert with_flag.fingerprint != chosen.fingerprint
 
 
+def wrapper(path: Path, target: str) -> Path:
+    path.write_text(f'#!/bin/sh\nexec {target} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def pretender(path: Path, version: str) -> Path:
+    """What says that it is a compiler of some version."""
+    path.write_text(f"#!/bin/sh\necho {version}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_wrapper_is_what_it_runs(tmp_path):
+    """Its own file stays as it is."""
+    target = pretender(tmp_path / "target", "12.2.0")
+    own = wrapper(tmp_path / "g++", str(target))
+    before = identity(str(own), (), None)
+    assert identity(str(own), (), None) == before
+    pretender(target, "12.2.1")
+    assert identity(str(own), (), None) != before
+    pretender(target, "12.2.0")
+    assert identity(str(own), (), None) == before
+    wrapper(own, f"{target}  ")  # the text may add flags
+    assert identity(str(own), (), None) != before
+    pretender(target, "12.2.1")
+    fast = tmp_path / "ccache"
+    fast.write_text(f'#!/bin/sh\nshift\nexec {target} "$@"\n')
+    fast.chmod(0o755)
+    first = identity(str(fast), ("g++",), None)
+    pretender(target, "12.2.2")
+    assert identity(str(fast), ("g++",), None) != first
+
+
+def test_a_compiler_is_asked_once(tmp_path, monkeypatch):
+    real = shutil.which("g++")
+    if real is None:
+        pytest.skip("no g++")
+    asked = []
+    answer = compilers._answer
+    monkeypatch.setattr(compilers, "_answer", lambda command: (asked.append(command), answer(command))[1])
+    cache = Folder(tmp_path / "cache")
+    first = identity(real, (), cache)
+    assert len(asked) == 2 and "Free Software" in first
+    assert identity(real, (), Folder(tmp_path / "cache")) == first
+    assert len(asked) == 2
+    copy = tmp_path / "g++"
+    for age in (1, 2):
+        shutil.copy(real, copy)
+        os.utime(copy, (age, age))
+        found = identity(str(copy), (), cache)
+        assert len(asked) == 2 + 2 * age  # it is another file
+        assert found == identity(str(copy), (), cache)
+    (kept, *_) = (tmp_path / "cache" / "compilers").iterdir()
+    kept.chmod(0o666)
+    for name in (real, str(copy)):
+        identity(name, (), cache)
+    assert len(asked) >= 6
+
+
+def test_no_process_is_started_for_a_known_compiler(tmp_path, monkeypatch):
+    environ = {"PATH": os.environ["PATH"]}
+    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path / "cache"))
+    toolchain._find.cache_clear()
+    before = find_toolchain(environ).fingerprint
+    toolchain._find.cache_clear()
+    monkeypatch.setattr(compilers.subprocess, "run", None)
+    assert find_toolchain(environ).fingerprint == before
+    toolchain._find.cache_clear()
+
+
+def test_a_compiler_that_says_nothing_is_known_by_its_file(tmp_path):
+    own = pretender(tmp_path / "g++", "")
+    before = identity(str(own), (), None)
+    os.utime(own, (1, 1))
+    assert identity(str(own), (), None) != before
+    own.write_text("#!/bin/sh\nexit 3\n")
+    assert "silent" in identity(str(own), (), None)
+
+
 def test_compiler_failure_names_the_source(tmp_path):
     with pytest.raises(ToolchainError, match=r"unit\.cpp(.|\n)*undeclared_thing"):
         build(tmp_path, "int f() { return undeclared_thing; }\n")
@@ -64,19 +148,19 @@ def test_crashing_and_lying_compilers(tmp_path):
         own = tmp_path / "compiler"
         own.write_text(f"#!/bin/sh\n{script}\n")
         own.chmod(0o755)
-        toolchain = find_toolchain({"DYNCOMP_CXX": str(own)})
+        chosen = find_toolchain({"DYNCOMP_CXX": str(own)})
         with pytest.raises(ToolchainError, match=message):
-            toolchain.compile(tmp_path / "x.cpp", tmp_path / "absent.so")
+            chosen.compile(tmp_path / "x.cpp", tmp_path / "absent.so")
 
 
 def test_compiler_that_vanished(tmp_path):
     own = tmp_path / "gone"
     own.write_text("#!/bin/sh\n")
     own.chmod(0o755)
-    toolchain = find_toolchain({"DYNCOMP_CXX": str(own)})
+    chosen = find_toolchain({"DYNCOMP_CXX": str(own)})
     own.unlink()
     with pytest.raises(ToolchainError, match="cannot be started"):
-        toolchain.compile(tmp_path / "x.cpp", tmp_path / "absent.so")
+        chosen.compile(tmp_path / "x.cpp", tmp_path / "absent.so")
 
 
 def test_math_and_compiler_helpers_resolve(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,25 @@ def test_what_was_found_is_kept(measured: list[float], tmp_path: Path) -> None:
     assert len(measured) == count
     dyncomp.compile(scaled, mode="max-autotune", options=PATIENT)(X[:500])
     assert len(measured) == 2 * count  # other sizes may like another form
+
+
+@pytest.mark.parametrize("fault", ("link", "pipe", "open", "open folder"))
+def test_choices_of_others_are_not_taken(fault: str, measured: list[float], tmp_path: Path) -> None:
+    tuned()
+    count = len(measured)
+    (path,) = (tmp_path / "cache" / "choices").glob("*.json")
+    if fault == "link":
+        path.rename(tmp_path / "elsewhere")
+        path.symlink_to(tmp_path / "elsewhere")
+    elif fault == "pipe":
+        path.unlink()
+        os.mkfifo(path)
+    else:
+        (path if fault == "open" else path.parent).chmod(0o777)
+    choices_in.cache_clear()  # as in another process
+    np.testing.assert_array_equal(tuned(), scaled(X))
+    assert len(measured) == 2 * count
+    assert path.is_file() and not path.is_symlink()  # written anew, or left alone
 
 
 def test_no_time_is_left(measured: list[float], tmp_path: Path) -> None:

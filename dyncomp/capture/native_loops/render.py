@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ...comments import in_comment
 from ...dataclass import dataclass
 from ..pyver.tables import INTS_HAVE_TAGS
 from . import (
@@ -379,7 +380,7 @@ def render(
     words += len(own)
     for name in own:
         walker.variable(name, "char*")
-    text = [f"/* {title} */", PRELUDE]
+    text = [f"/* {in_comment(title)} */", PRELUDE]
     text += [f"static char* {name};" for name in walker.members]
     text.append(f"#define SETTLED {'changed = 0' if walker.takes_back else ''}")
     text += [f'extern "C" i64 {symbol}(const Word* in, Word* out) {{']

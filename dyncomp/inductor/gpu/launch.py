@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import ModuleType
 from typing import Any, Protocol
 
+from ...comments import in_comment
 from ..render.triton import TritonKernel
 
 Launch = Callable[..., None]
@@ -37,7 +38,7 @@ class Driver(Protocol):
 
 def load_module(name: str, source: str) -> ModuleType:
     """Generated source as a module. Triton reads the text of functions again: ``linecache`` has it."""
-    path = f"<dyncomp {name}>"
+    path = f"<dyncomp {in_comment(name)}>"
     module = ModuleType(name)
     module.__file__ = path
     linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)

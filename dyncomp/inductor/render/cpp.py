@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ...comments import in_comment
 from ...dataclass import dataclass, field
 from ...symint import Dim
 from ..epilogue import MAX_BUFFERS
@@ -98,7 +99,7 @@ class _Unit:
 
     def function(self, name: str, step: LaunchKernel) -> str:
         kernel = step.kernel
-        lines = [f"// {kernel.name}"]
+        lines = [f"// {in_comment(kernel.name)}"]
         lines += ctext.origins(kernel.origin)
         if all(s.op == "check" for s in kernel.body if not s.out):
             found = check_body(kernel, self.symbols)
@@ -165,7 +166,7 @@ def render_module(
         else "\n".join([*(f.text for f in functions), *entries])
     )
     support = needed_support(code)
-    title = f"// {ctext.comment(module.name)}: written by dyncomp\n"
+    title = f"// {in_comment(module.name)}: written by dyncomp\n"
     prelude = _PRELUDE.replace("TILE_BUFFERS", str(MAX_BUFFERS))
     return "\n".join([title + ABI_DECLARATIONS + prelude + quiet_comparisons(), support, code])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from ...comments import in_comment
 from ...dtypes import DType
 from ...symint import Dim, hint, product
 from ..epilogue import TILE_NUMBERS
@@ -189,7 +190,7 @@ def tile_function(name: str, step: TileKernel, symbols: Symbols, vector_calls: b
     body = kernel_body(step.kernel, {**symbols, **numbers}, point_ns, 0.0, False, vector_calls)
     assert body[-1].strip() == "return 0;"
     count = len(step.slots)
-    lines = [f"// {step.kernel.name}, on a tile of a matrix product"]
+    lines = [f"// {in_comment(step.kernel.name)}, on a tile of a matrix product"]
     lines += ctext.origins(step.kernel.origin)
     lines += [
         f"static void {name}{TILE_PARAMETERS} {{",

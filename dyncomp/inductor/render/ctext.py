@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ...comments import in_comment
 from ...dtypes import DType
 from ...errors import LoweringFault
 from ...symint import Call, Dim, SymInt
@@ -70,14 +71,9 @@ def short_name(dtype: DType) -> str:
     return _SHORT[dtype.name]
 
 
-def comment(text: str) -> str:
-    """Text that cannot end the comment that it stands in."""
-    return text.replace("\\", "/").replace("\n", " ")
-
-
 def origins(places: tuple[str, ...]) -> list[str]:
     """Comments that say which lines of the program a function computes."""
-    return [f"//   {comment(place)}" for place in places]
+    return [f"//   {in_comment(place)}" for place in places]
 
 
 # -- constants --------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ...comments import in_comment
 from ...dataclass import dataclass
 from ...dtypes import DType, float32, int8
 from ...symint import Dim, SymInt, product
@@ -137,7 +138,7 @@ class _Function:
         if self.layout.parts > 1:
             blocks["PARTS"] = self.layout.parts
         arguments = [*pointers, *printer.symbols, *(f"{b}: tl.constexpr" for b in blocks)]
-        comments = [f"# {origin.splitlines()[0] if origin else ''}" for origin in kernel.origin]
+        comments = [f"# {in_comment(origin)}" for origin in kernel.origin]
         head = [*comments, "@triton.jit", f"def {function}({', '.join(arguments)}):"]
         body = "\n".join([*head, text]) + "\n"
         index = "i64" if self.wide else "i32"
