@@ -61,7 +61,7 @@ def _longest_known(name: str) -> Iterator[str]:
 def _imported(name: str, path: pathlib.Path) -> Iterator[str]:
     """Modules of ours that ``name`` imports, function-level imports included."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _longest_known(alias.name)
@@ -176,7 +176,7 @@ def test_tests_are_collected_without_extras() -> None:
     extras = {"torch", "scipy", "sklearn", "skimage", "numba", "jax", "cupy", "dask", "timm"}
     wrong = []
     for path in (ROOT / "tests").rglob("test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             wrong += [f"{path}:{node.lineno}: {name}" for name in names if name.split(".")[0] in extras]
