@@ -1,26 +1,92 @@
 """Loops over containers that are changed in the middle: every kind of container, form of iteration, change
 and moment. Each is the text of a function ``f(x, c)`` that returns what it saw and an array."""
 
+# ruff: noqa: E501 - texts of programs
+
 from __future__ import annotations
 
 import itertools
 from collections import OrderedDict, defaultdict, deque
 
 # kind: how it is made, what changes it, forms of iterating over it
-_OF_DICTS = ["{c}", "{c}.keys()", "{c}.values()", "{c}.items()", "list({c})", "reversed({c})", "iter({c}.items())"]
-_OF_ALL = ["enumerate({c})", "zip({c}, range(9))", "map(str, {c})", "filter(None, {c})", "itertools.chain({c}, [9])"]
-_OF_ALL += ["itertools.islice({c}, 6)", "(k for k in {c})", "zip({c}, {c})", "enumerate(iter({c}), 2)", "gen({c})"]
-_OF_ALL += ["itertools.accumulate({c}, lambda a, b: b)", "itertools.pairwise({c})", "itertools.takewhile(bool, {c})"]
+_OF_DICTS = [
+    "{c}",
+    "{c}.keys()",
+    "{c}.values()",
+    "{c}.items()",
+    "list({c})",
+    "reversed({c})",
+    "iter({c}.items())",
+]
+_OF_ALL = [
+    "enumerate({c})",
+    "zip({c}, range(9))",
+    "map(str, {c})",
+    "filter(None, {c})",
+    "itertools.chain({c}, [9])",
+]
+_OF_ALL += [
+    "itertools.islice({c}, 6)",
+    "(k for k in {c})",
+    "zip({c}, {c})",
+    "enumerate(iter({c}), 2)",
+    "gen({c})",
+]
+_OF_ALL += [
+    "itertools.accumulate({c}, lambda a, b: b)",
+    "itertools.pairwise({c})",
+    "itertools.takewhile(bool, {c})",
+]
 _OF_LISTS = ["{c}", "reversed({c})", "iter({c})", "{c}[:]", "range(len({c}))", "sorted({c})", "tuple({c})"]
-_DICT_CHANGES = ["{c}[10 + n] = 1", "{c}.pop(2, None)", "del {c}[3]", "{c}.clear()", "{c}.update(a=1)", "{c}[2] = 7"]
+_DICT_CHANGES = [
+    "{c}[10 + n] = 1",
+    "{c}.pop(2, None)",
+    "del {c}[3]",
+    "{c}.clear()",
+    "{c}.update(a=1)",
+    "{c}[2] = 7",
+]
 _DICT_CHANGES += ["{c}.setdefault(20 + n, 1)", "{c}.popitem()", "{c}[30] = {c}.pop(1, 0)", "{c} |= {{40: n}}"]
-_SET_CHANGES = ["{c}.add(10 + n)", "{c}.discard(2)", "{c}.clear()", "{c} |= {{11}}", "{c}.pop()", "{c}.remove(3)"]
+_SET_CHANGES = [
+    "{c}.add(10 + n)",
+    "{c}.discard(2)",
+    "{c}.clear()",
+    "{c} |= {{11}}",
+    "{c}.pop()",
+    "{c}.remove(3)",
+]
 _SET_CHANGES += ["{c}.add(2)", "{c} ^= {{1, 12}}", "{c}.update([5, 13 + n])"]
-_LIST_CHANGES = ["{c}.append(10 + n) if n < 4 else None", "{c}.pop()", "{c}.clear()", "del {c}[0]", "{c}.insert(0, 5) if n < 4 else None"]
-_LIST_CHANGES += ["{c}[-1] = 8", "{c}[:] = [9, 9]", "{c}.remove(3)", "{c}.reverse()", "{c}.sort()", "{c}.extend([7])"]
+_LIST_CHANGES = [
+    "{c}.append(10 + n) if n < 4 else None",
+    "{c}.pop()",
+    "{c}.clear()",
+    "del {c}[0]",
+    "{c}.insert(0, 5) if n < 4 else None",
+]
+_LIST_CHANGES += [
+    "{c}[-1] = 8",
+    "{c}[:] = [9, 9]",
+    "{c}.remove(3)",
+    "{c}.reverse()",
+    "{c}.sort()",
+    "{c}.extend([7])",
+]
 _LIST_CHANGES[-1] += " if n < 3 else None"
-_DEQUE_CHANGES = ["{c}.append(10 + n)", "{c}.popleft()", "{c}.clear()", "{c}.rotate(1)", "{c}[0] = 9", "{c}.pop()"]
-_DEQUE_CHANGES += ["{c}.appendleft(1)", "{c}.remove(3)", "{c}.extend([5])", "{c}.insert(1, 6)", "{c}.reverse()"]
+_DEQUE_CHANGES = [
+    "{c}.append(10 + n)",
+    "{c}.popleft()",
+    "{c}.clear()",
+    "{c}.rotate(1)",
+    "{c}[0] = 9",
+    "{c}.pop()",
+]
+_DEQUE_CHANGES += [
+    "{c}.appendleft(1)",
+    "{c}.remove(3)",
+    "{c}.extend([5])",
+    "{c}.insert(1, 6)",
+    "{c}.reverse()",
+]
 
 KINDS = {
     "dict": ("{1: 5, 2: 6, 3: 7, 4: 8}", _DICT_CHANGES, _OF_DICTS + _OF_ALL),
@@ -79,5 +145,4 @@ def text_of(kind, change, form, when, shape, outside):
 
 def all_cases():
     for kind, (_, changes, forms) in KINDS.items():
-        for case in itertools.product([kind], changes, forms, MOMENTS, SHAPES, [True, False]):
-            yield case
+        yield from itertools.product([kind], changes, forms, MOMENTS, SHAPES, [True, False])

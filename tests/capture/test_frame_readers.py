@@ -1,5 +1,7 @@
 """Functions that read the frames of their callers see the program's own, wherever they are called from."""
 
+# ruff: noqa: F841 - these variables are read by others
+
 from __future__ import annotations
 
 import itertools
@@ -30,7 +32,9 @@ def with_global_reader(caller, read):
     made = {"__name__": "made"}
     made.update(vars(frame_readers), read=lambda *args: (_ for _ in ()).throw(AssertionError))
     names = frame_readers.SOURCES
-    text = "\n\n".join(names[f.__name__].replace(", read, depth", ", depth") for f in (*frame_readers.HELPERS, caller))
+    text = "\n\n".join(
+        names[f.__name__].replace(", read, depth", ", depth") for f in (*frame_readers.HELPERS, caller)
+    )
     made["__file__"] = frame_readers.__file__
     exec(compile(text, frame_readers.__file__, "exec"), made)
     made["read"] = read
@@ -53,7 +57,9 @@ def check(read, caller, depth, form, limit):
         outcome = str(run(f))
         wanted = outcome if wanted is None else wanted
         if outcome != wanted:
-            found.append(f"{read.__name__} in {caller.__name__}, {depth} up, {form}: {outcome[:300]} is not {wanted[:300]}")
+            found.append(
+                f"{read.__name__} in {caller.__name__}, {depth}, {form}: {outcome:.300} is not {wanted:.300}"
+            )
     assert not dyncomp.stats()["internal_errors"]
     return found
 

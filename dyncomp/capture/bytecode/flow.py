@@ -452,7 +452,9 @@ def introspects_locals(code: CanonicalCode, start: int) -> bool:
     return bool(names) and not names.isdisjoint(reachable(code, start))
 
 
-_OF_THE_FRAME = frozenset({"locals", "eval", "exec", "_getframe", "currentframe", "walk_stack", "extract_stack"})
+_OF_THE_FRAME = frozenset(
+    {"locals", "eval", "exec", "_getframe", "currentframe", "walk_stack", "extract_stack"}
+)
 _MEMBERS_OF_FRAMES = frozenset({"_getframe", "currentframe", "walk_stack", "extract_stack"})
 
 
