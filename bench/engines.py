@@ -1,14 +1,17 @@
 """How each engine is given a program: the same function, in the form in which that engine takes it.
 
 - ``dyncomp`` and ``torch`` (``torch.compile``) take the function as it is.
-- ``numba``: every function of the program's module gets ``numba.njit``.
+- ``numba``: every function of the program's module gets ``numba.njit``; ``numba-parallel``: with
+  ``parallel=True`` (and no ``fastmath``).
 - ``jax``: the module is loaded once more with ``jax.numpy`` as its ``np``, in double precision, and the
   function gets ``jax.jit`` with its numbers static. What writes into arrays cannot run so; a few of these
-  are given in the form a JAX user would write (``bench.jax_forms``).
+  are given in the form a JAX user would write (``bench.jax_forms``). ``jax`` has its arguments as arrays of its own
+  before the clock starts, ``jax-numpy`` takes NumPy's.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 import types
@@ -17,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-ENGINES = ("numpy", "dyncomp", "numba", "jax", "torch")
+ENGINES = ("numpy", "dyncomp", "numba", "numba-parallel", "jax", "jax-numpy", "torch")
+VARIANT_OF = {"numba-parallel": "numba", "jax-numpy": "jax"}
 
 
 # the module name of functions that the bench writes itself
@@ -29,7 +33,21 @@ class NotApplicable(Exception):
 
 
 def available(engine: str) -> bool:
-    return engine == "numpy" or importlib.util.find_spec(engine) is not None
+    return importlib.util.find_spec(package(engine)) is not None
+
+
+def package(engine: str) -> str:
+    """What is imported for an engine."""
+    return VARIANT_OF.get(engine, engine)
+
+
+def placed(engine: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments where the engine has its arrays; not on the clock."""
+    if engine != "jax":
+        return arguments
+    import jax
+
+    return tuple(jax.block_until_ready(jax.device_put(a)) if isinstance(a, np.ndarray) else a for a in arguments)
 
 
 def prepare(
@@ -78,13 +96,15 @@ def _own_module(function: Callable[..., Any]) -> types.ModuleType:
     return module
 
 
-def _numba(function: Callable[..., Any], name: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+def _numba(
+    function: Callable[..., Any], name: str, arguments: tuple[Any, ...], parallel: bool = False
+) -> Callable[..., Any]:
     import numba
 
     module = _own_module(function)
     for key, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
-            setattr(module, key, numba.njit(value))
+            setattr(module, key, numba.njit(value, parallel=parallel))
     compiled: Callable[..., Any] = getattr(module, function.__name__)
     return compiled
 
@@ -111,7 +131,15 @@ def _jax(function: Callable[..., Any], name: str, arguments: tuple[Any, ...]) ->
     return call
 
 
-_PREPARE = {"numpy": _numpy, "dyncomp": _dyncomp, "torch": _torch, "numba": _numba, "jax": _jax}
+_PREPARE: dict[str, Callable[..., Callable[..., Any]]] = {
+    "numpy": _numpy,
+    "dyncomp": _dyncomp,
+    "numba": _numba,
+    "numba-parallel": functools.partial(_numba, parallel=True),
+    "jax": _jax,
+    "jax-numpy": _jax,
+    "torch": _torch,
+}
 
 
 def plain(value: Any) -> Any:

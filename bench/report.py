@@ -1,218 +1,252 @@
-"""``bench/RESULTS.md`` from what was measured."""
+"""``bench/RESULTS.md`` from the lines of ``bench/results.jsonl``."""
 
 from __future__ import annotations
 
-import datetime
+import json
 import math
+import pathlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import machine
+from .engines import ENGINES
 from .micro import MICRO
 
-Table = dict[tuple[str, str], dict[str, Any]]
-TITLES = {"numpy": "NumPy", "dyncomp": "dyncomp", "numba": "Numba", "jax": "JAX", "torch": "torch.compile"}
+Answer = dict[str, Any]
+TITLES = {
+    "numpy": "NumPy",
+    "dyncomp": "dyncomp",
+    "numba": "Numba",
+    "numba-parallel": "Numba, parallel",
+    "jax": "JAX, on device",
+    "jax-numpy": "JAX, NumPy arrays",
+    "torch": "torch.compile",
+}
 
 
 @dataclass
 class Results:
-    """Answers of the workers, by (name, engine)."""
+    """Answers of the workers, by (part, name, engine, threads)."""
 
-    engines: list[str]
-    programs: Table = field(default_factory=dict)
-    micro: Table = field(default_factory=dict)
-    start: Table = field(default_factory=dict)
-    compile: Table = field(default_factory=dict)
+    about: Answer = field(default_factory=dict)
+    answers: dict[tuple[str, str, str, int], Answer] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: pathlib.Path) -> Results:
+        results = cls()
+        for text in path.read_text(encoding="utf-8").splitlines():
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue  # the end of a run that was cut off
+            if "about" in line:
+                results.about = line
+            else:
+                key = (line.pop("part"), line.pop("name"), line.pop("engine"), line.pop("threads"))
+                results.answers[key] = line
+        return results
+
+    def add(self, part: str, name: str, engine: str, threads: int, answer: Answer) -> None:
+        self.answers[part, name, engine, threads] = answer
+
+    def get(self, part: str, name: str, engine: str, threads: int) -> Answer:
+        return self.answers.get((part, name, engine, threads), {})
+
+    def of(self, part: str, threads: int) -> Table:
+        found = {(n, e): a for (p, n, e, t), a in self.answers.items() if p == part and t == threads}
+        return Table(found)
+
+    @property
+    def threads(self) -> list[int]:
+        return sorted({key[3] for key in self.answers})
 
 
-def usable(answer: dict[str, Any] | None) -> bool:
-    return answer is not None and "best" in answer and not answer.get("wrong")
+@dataclass
+class Table:
+    """The answers of one part at one number of threads, by (name, engine)."""
 
+    answers: dict[tuple[str, str], Answer]
 
-def names(table: Table) -> list[str]:
-    return list(dict.fromkeys(name for name, _ in table))
+    @property
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(name for name, _ in self.answers))
 
+    @property
+    def engines(self) -> list[str]:
+        """Those that were asked, NumPy and dyncomp first."""
+        asked = {engine for _, engine in self.answers}
+        return [engine for engine in ENGINES if engine in asked]
 
-def ratio(table: Table, name: str, engine: str) -> float:
-    """How many times faster than NumPy; NaN where the engine has no right result."""
-    base = table.get((name, "numpy"))
-    answer = table.get((name, engine))
-    if not usable(base) or not usable(answer):
-        return math.nan
-    assert base is not None and answer is not None
-    return float(base["best"] / answer["best"])
+    def median(self, name: str, engine: str) -> float:
+        """Seconds; NaN where the engine has no right result."""
+        answer = self.answers.get((name, engine), {})
+        return float(answer["median"]) if "median" in answer and not answer.get("wrong") else math.nan
+
+    def ratio(self, name: str, engine: str, base: str) -> float:
+        """How many times as fast as ``base``."""
+        return self.median(name, base) / self.median(name, engine)
+
+    def both(self, engine: str, base: str) -> list[float]:
+        """The ratios of the programs that both run right."""
+        return [r for r in (self.ratio(name, engine, base) for name in self.names) if r > 0]
 
 
 def geometric_mean(values: list[float]) -> float:
-    numbers = [value for value in values if value > 0]
-    return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else math.nan
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _over(ratios: list[float]) -> str:
+    """``3.0x over 27``; a dash for no programs."""
+    return f"{geometric_mean(ratios):.2f}x over {len(ratios)}" if ratios else "–"
 
 
-def _header(cells: list[str]) -> list[str]:
-    return [_line(cells), _line(["---"] + ["---:"] * (len(cells) - 1))]
+def _rows(cells: list[list[str]]) -> list[str]:
+    head, *body = cells
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    return ["| " + " | ".join(row) + " |" for row in (head, rule, *body)]
 
 
-def _ratio_cell(table: Table, name: str, engine: str) -> str:
-    answer = table.get((name, engine))
-    if answer is None:
-        return ""
-    if "left_out" in answer:
+def _time(answer: Answer, scale: float) -> str:
+    """The median and half of the distance between the quartiles, in per cent of it."""
+    if "median" not in answer:
         return "–"
     if answer.get("wrong"):
         return "wrong"
-    return f"{ratio(table, name, engine):.2f}x"
+    low, high = answer["quartiles"]
+    return f"{answer['median'] * scale:.2f} ±{(high - low) / 2 / answer['median']:.0%}"
 
 
-def speed_table(table: Table, engines: list[str], unit: str, scale: float) -> list[str]:
-    """Times of NumPy and dyncomp, then each engine as a ratio to NumPy, and the geometric means."""
-    others = engines[1:]
-    lines = _header(["", f"NumPy {unit}", f"dyncomp {unit}", *[TITLES[e] for e in others]])
-    for name in names(table):
-        times = [_time(table.get((name, engine)), scale) for engine in ("numpy", "dyncomp")]
-        lines.append(_line([name, *times, *[_ratio_cell(table, name, engine) for engine in others]]))
-    means = [geometric_mean([ratio(table, name, engine) for name in names(table)]) for engine in others]
-    bold = [f"**{mean:.2f}x**" if mean > 0 else "–" for mean in means]
-    lines.append(_line(["**geometric mean**", "", "", *bold]))
-    counts = [sum(usable(table.get((name, engine))) for name in names(table)) for engine in others]
-    return [*lines, _line(["programs run", "", "", *[f"{n} of {len(names(table))}" for n in counts]])]
+def time_table(table: Table, scale: float) -> list[str]:
+    rows = [["", *[TITLES[engine] for engine in table.engines]]]
+    for name in table.names:
+        rows.append([name, *[_time(table.answers.get((name, e), {}), scale) for e in table.engines]])
+    return _rows(rows)
 
 
-def _time(answer: dict[str, Any] | None, scale: float) -> str:
-    return f"{answer['best'] * scale:.2f}" if answer and "best" in answer else "–"
+def ratio_table(table: Table) -> list[str]:
+    """Each engine against NumPy, and dyncomp against each over what both run."""
+    engines = [engine for engine in table.engines if engine != "numpy"]
+    rows = [["", *[TITLES[engine] for engine in engines]]]
+    for name in table.names:
+        ratios = [table.ratio(name, engine, "numpy") for engine in engines]
+        rows.append([name, *[f"{r:.2f}x" if r > 0 else "–" for r in ratios]])
+    rows.append(["**against NumPy**", *[f"**{_over(table.both(e, 'numpy'))}**" for e in engines]])
+    against = ["" if e == "dyncomp" else f"**{_over(table.both('dyncomp', e))}**" for e in engines]
+    return _rows([*rows, ["**dyncomp against it**", *against]])
 
 
-def common_means(table: Table, engines: list[str]) -> list[str]:
-    """dyncomp against each peer, over the programs that both run."""
+def headline(table: Table, threads: int) -> list[str]:
+    """dyncomp against each engine, over the programs that both run right."""
     lines = []
-    for engine in engines[1:]:
-        if engine == "dyncomp":
-            continue
-        both = [
-            ratio(table, name, "dyncomp") / ratio(table, name, engine)
-            for name in names(table)
-            if usable(table.get((name, engine))) and usable(table.get((name, "dyncomp")))
-        ]
-        if both:
+    for engine in table.engines:
+        ratios = table.both("dyncomp", engine)
+        if engine != "dyncomp" and ratios:
+            slower = sum(r < 1 for r in ratios)
             lines.append(
-                f"- dyncomp is {geometric_mean(both):.2f} times as fast as {TITLES[engine]} over the "
-                f"{len(both)} programs that both run right "
-                f"(geometric mean; {min(both):.2f} to {max(both):.2f})."
+                f"- {_threads(threads)}, {TITLES[engine]}: **{_over(ratios)} programs** "
+                f"({min(ratios):.2f}x to {max(ratios):.2f}x; slower in {slower})."
             )
     return lines
 
 
-def left_out(table: Table) -> list[str]:
-    lines = []
-    for (name, engine), answer in table.items():
-        reason = answer.get("left_out") or (answer.get("wrong") and f"wrong: {answer['wrong']}")
-        if reason:
-            text = " ".join(str(reason).split()).replace("|", "\\|")
-            lines.append(f"- {name}, {TITLES[engine]}: {text[:200]}")
-    return lines
+def _threads(count: int) -> str:
+    return "1 thread" if count == 1 else f"{count} threads"
 
 
-def first_call_table(table: Table, engines: list[str]) -> list[str]:
-    """Seconds of the first call in each program, compilation included."""
-    lines = _header(["", *[TITLES[engine] for engine in engines[1:]]])
-    for name in names(table):
-        cells = []
-        for engine in engines[1:]:
-            answer = table.get((name, engine)) or {}
-            cells.append(f"{answer['first']:.2f}" if "first" in answer else "–")
-        lines.append(_line([name, *cells]))
-    return lines
+def first_call_table(table: Table) -> list[str]:
+    """Seconds of the first call, compilation included."""
+    engines = [engine for engine in table.engines if engine != "numpy"]
+    rows = [["", *[TITLES[engine] for engine in engines]]]
+    for name in table.names:
+        found = [table.answers.get((name, engine), {}) for engine in engines]
+        rows.append([name, *[f"{a['first']:.2f}" if "first" in a else "–" for a in found]])
+    return _rows(rows)
 
 
-def start_table(results: Results) -> list[str]:
-    lines = _header(["seconds", *[TITLES[engine] for engine in results.engines[1:]]])
-    rows = (
+def start_table(table: Table) -> list[str]:
+    rows = [["seconds", *[TITLES[engine] for engine in table.engines]]]
+    for title, state, key in (
         ("import", "cold", "import"),
         ("first result, caches empty", "cold", "first"),
         ("first result, caches warm", "warm", "first"),
-    )
-    for title, state, key in rows:
-        cells = []
-        for engine in results.engines[1:]:
-            answer = results.start.get((state, engine)) or {}
-            cells.append(f"{answer[key]:.3f}" if key in answer else "–")
-        lines.append(_line([title, *cells]))
-    return lines
+    ):
+        found = [table.answers.get((state, engine), {}) for engine in table.engines]
+        rows.append([title, *[f"{a[key]:.3f}" if key in a else "–" for a in found]])
+    return _rows(rows)
 
 
-def bandwidth_table(results: Results, bandwidth: float) -> list[str]:
+def bandwidth_table(table: Table, bandwidth: float) -> list[str]:
     """The share of the copy bandwidth that each micro-kernel reaches."""
-    lines = _header(["", *[TITLES[engine] for engine in results.engines]])
-    for micro in MICRO:
-        if not micro.bytes_moved or micro.name not in names(results.micro):
-            continue
-        cells = []
-        for engine in results.engines:
-            answer = results.micro.get((micro.name, engine)) or {}
-            speed = micro.bytes_moved / answer["best"] / 1e9 if usable(answer) else math.nan
-            cells.append(f"{speed / bandwidth:.0%}" if speed > 0 else "–")
-        lines.append(_line([micro.name, *cells]))
-    return lines
+    moved = {micro.name: micro.bytes_moved for micro in MICRO}
+    rows = [["", *[TITLES[engine] for engine in table.engines]]]
+    for name in table.names:
+        speeds = [moved[name] / table.median(name, engine) / 1e9 for engine in table.engines]
+        rows.append([name, *[f"{speed / bandwidth:.0%}" if speed > 0 else "–" for speed in speeds]])
+    return _rows(rows)
 
 
-def write(results: Results, command: str) -> str:
+def left_out(results: Results) -> list[str]:
+    """Why an engine has no figure, once for all numbers of threads with one reason."""
+    lines = []
+    for (_, name, engine, _), answer in results.answers.items():
+        reason = answer.get("left_out") or (answer.get("wrong") and f"wrong: {answer['wrong']}")
+        if reason:
+            text = " ".join(str(reason).split()).replace("|", "\\|")
+            lines.append(f"- {name}, {TITLES[engine]}: {text[:160]}")
+    return list(dict.fromkeys(lines))
+
+
+def _split(table: Table) -> tuple[Table, Table]:
+    """The kernels, and the cost of a call."""
+    calls = {k: v for k, v in table.answers.items() if k[0] == "call_overhead"}
+    return Table({k: v for k, v in table.answers.items() if k not in calls}), Table(calls)
+
+
+def write(results: Results) -> str:
     """The whole page."""
-    one = machine.copy_bandwidth(1)
-    cores = machine.cores()
-    every = machine.copy_bandwidth(cores)
-    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    about = results.about
+    copied = ", ".join(f"{speed:.1f} GB/s with {_threads(int(n))}" for n, speed in about.get("copy", {}).items())
     lines = [
         "# Measured",
         "",
-        f"`{command}`, {date}, on {cores} cores of {machine.processor()}. {machine.versions()}.",
-        f"Copy bandwidth, read plus written: {one:.1f} GB/s with one thread, {every:.1f} GB/s with {cores}.",
+        f"`{about.get('about', '')}`, {about.get('date', '')}, on {about.get('machine', '')}.",
+        f"{about.get('versions', '')}. Copy bandwidth, read plus written: {copied}.",
         "",
-        "One process for each program and engine. Times are the best call of at least three; ratios are "
-        "NumPy's time over the engine's (more is faster), results compared with NumPy's first. Programs are "
-        "listed in `demo/catalog.py`; how each peer is given a program is in `bench/engines.py` and "
-        "`bench/jax_forms.py`. “–”: the engine does not run the program, see the end.",
+        "One process for each program, engine and number of threads, on as many cores as threads. Times are "
+        "medians of seven calls or more, on fresh copies of the arguments, with ± half of the distance between "
+        "the quartiles; results were compared with NumPy's first. “JAX, on device”: the arrays are JAX's before the "
+        "clock starts; “NumPy arrays”: they are converted inside of it. “Numba, parallel”: "
+        "`njit(parallel=True)`, without `fastmath`. `–`: the engine does not run the program, see the end. Programs: "
+        "`demo/catalog.py`; how each engine is given them: `bench/engines.py`, `bench/jax_forms.py`.",
+        "",
+        "dyncomp's speed against the others', geometric means over the programs that both run right:",
+        "",
     ]
-    if results.programs:
-        lines += ["", "## Programs", "", *speed_table(results.programs, results.engines, "ms", 1e3)]
-        against = common_means(results.programs, results.engines)
-        lines += ["", *against] if against else []
-        lines += ["", "### Seconds of the first call, compilation included", ""]
-        lines += first_call_table(results.programs, results.engines)
-    kernels = {k: v for k, v in results.micro.items() if k[0] != "call_overhead"}
-    overhead = {k: v for k, v in results.micro.items() if k[0] == "call_overhead"}
-    if kernels:
-        lines += ["", "## Micro-kernels (float32)", "", *speed_table(kernels, results.engines, "ms", 1e3)]
-        lines += [
-            "",
-            f"Share of the copy bandwidth ({cores} threads; over 100 % when the data fits a cache):",
-            "",
-        ]
-        lines += bandwidth_table(results, every)
-    if overhead:
-        lines += ["", "## Per call", "", "Microseconds of `a * b + 1.0` on eight float64 values:", ""]
-        lines += _header([TITLES[engine] for engine in results.engines])
-        cells = [_time(overhead.get(("call_overhead", engine)), 1e6) for engine in results.engines]
-        lines.append(_line(cells))
-    if results.start:
-        lines += [
-            "",
-            "## Fresh process",
-            "",
-            "From before the import (NumPy is there) to the first result:",
-            "",
-        ]
-        lines += start_table(results)
-    if results.compile:
-        lines += ["", "## Seconds to compile a chain of operations, a loop of steps", ""]
-        lines += first_call_table(results.compile, results.engines)
-    missing = [
-        line
-        for table in (results.programs, results.micro, results.start, results.compile)
-        for line in left_out(table)
-    ]
-    if missing:
-        lines += ["", "## Left out", "", *missing]
-    return "\n".join(lines) + "\n"
+    for threads in results.threads:
+        lines += headline(results.of("program", threads), threads)
+    for threads in results.threads:
+        table = results.of("program", threads)
+        if table.answers:
+            lines += ["", f"## Programs, {_threads(threads)}: times as fast as NumPy", "", *ratio_table(table)]
+            lines += ["", "Milliseconds:", "", *time_table(table, 1e3)]
+            lines += ["", "Seconds of the first call, compilation included:", "", *first_call_table(table)]
+    for threads in results.threads:
+        kernels, calls = _split(results.of("micro", threads))
+        if kernels.answers:
+            lines += ["", f"## Micro-kernels (float32), {_threads(threads)}: times as fast as NumPy", ""]
+            lines += [*ratio_table(kernels), "", "Milliseconds:", "", *time_table(kernels, 1e3)]
+        bandwidth = about.get("copy", {}).get(str(threads))
+        if kernels.answers and bandwidth:
+            lines += ["", "Share of the copy bandwidth (over 100 % when the data fits a cache):", ""]
+            lines += bandwidth_table(kernels, bandwidth)
+        if calls.answers:
+            lines += ["", "Microseconds of `a * b + 1.0` on eight float64 values:", "", *time_table(calls, 1e6)]
+    for threads in results.threads:
+        start, compiling = results.of("first", threads), results.of("compile", threads)
+        if start.answers:
+            title = "From before the import (NumPy is there) to the first result:"
+            lines += ["", f"## Fresh process, {_threads(threads)}", "", title, "", *start_table(start)]
+        if compiling.answers:
+            title = f"## Seconds to compile a chain of operations, a loop of steps, {_threads(threads)}"
+            lines += ["", title, "", *first_call_table(compiling)]
+    missing = left_out(results)
+    return "\n".join([*lines, *(["", "## Left out", "", *missing] if missing else [])]) + "\n"

@@ -17,14 +17,14 @@ import numpy as np
 
 from demo.catalog import Program, select
 from demo.check import Comparison
-from demo.runner import MIN_REPEATS, timed
+from demo.runner import WARM_UP_CALLS, timed
 
-from .engines import MADE_HERE, NotApplicable, plain, prepare
+from .engines import MADE_HERE, NotApplicable, package, placed, plain, prepare
 from .micro import MICRO, two_arrays
 
 BUDGET_S = 1.0
+MIN_CALLS = 7
 OVERHEAD_CALLS = 2_000
-OVERHEAD_ROUNDS = 30
 
 
 def _agrees(engine: str, expected: Any, found: Any, rtol: float, differing: float) -> str:
@@ -34,7 +34,7 @@ def _agrees(engine: str, expected: Any, found: Any, rtol: float, differing: floa
     got = plain(found)
     if engine not in ("numpy", "dyncomp"):
         got = _with_dtypes(got, want)
-    if engine == "jax" and isinstance(got, tuple):
+    if package(engine) == "jax" and isinstance(got, tuple):
         want = want if isinstance(want, tuple) else (want,)
         got = got[: len(want)]
     comparison = Comparison(rtol, differing)
@@ -51,22 +51,31 @@ def _with_dtypes(found: Any, like: Any) -> Any:
     return found
 
 
-def _repeat(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[float]:
-    """Seconds of each call, three or more."""
+def _timed(engine: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[float, Any, Any]:
+    """Seconds of one call on copies of the arguments, where the engine has its arrays; its result; the copies."""
+    copies = placed(engine, copy.deepcopy(arguments))
+    start = time.perf_counter()
+    result = function(*copies)
+    return time.perf_counter() - start, result, copies
+
+
+def _repeat(call: Callable[[], float]) -> dict[str, Any]:
+    """Median and quartiles of the seconds that calls tell, and how many there were."""
     seconds: list[float] = []
     start = time.perf_counter()
-    while len(seconds) < MIN_REPEATS or time.perf_counter() - start < BUDGET_S:
-        seconds.append(timed(function, arguments)[0])
-    return seconds
+    while len(seconds) < MIN_CALLS or time.perf_counter() - start < BUDGET_S:
+        seconds.append(call())
+    low, median, high = (float(f"{part:.5g}") for part in np.percentile(seconds, (25, 50, 75)))
+    return {"median": median, "quartiles": [low, high], "calls": len(seconds)}
 
 
 def measure_program(program: Program, engine: str) -> dict[str, Any]:
-    """Best and median seconds of a call, first-call seconds, and what is wrong with the result."""
+    """Seconds of the first call and of later ones, and what is wrong with the result."""
     function = program.load()
     arguments = program.make_inputs(False)
     _, expected, expected_arguments = timed(function, arguments)
     compiled = prepare(engine, function, program.name, arguments)
-    first, found, found_arguments = timed(compiled, arguments)
+    first, found, found_arguments = _timed(engine, compiled, arguments)
     # peers sum in other orders, some results in single precision: a wider tolerance, values only
     rtol = program.rtol if engine in ("numpy", "dyncomp") else max(10 * program.rtol, 1e-6)
     wrong = _agrees(engine, expected, found, rtol, program.differing)
@@ -74,9 +83,10 @@ def measure_program(program: Program, engine: str) -> dict[str, Any]:
         comparison = Comparison(rtol, program.differing)
         comparison.same(expected_arguments, found_arguments, "arguments after the call")
         wrong = "; ".join(comparison.problems)
-    seconds = _repeat(compiled, arguments)
-    wrong = wrong or _left_to_plain_python(engine)
-    return {"first": first, "best": min(seconds), "median": float(np.median(seconds)), "wrong": wrong}
+    for _ in range(WARM_UP_CALLS):
+        _timed(engine, compiled, arguments)
+    later = _repeat(lambda: _timed(engine, compiled, arguments)[0])
+    return {"first": first, **later, "wrong": wrong or _left_to_plain_python(engine)}
 
 
 def _left_to_plain_python(engine: str) -> str:
@@ -94,36 +104,24 @@ def measure_micro(name: str, engine: str) -> dict[str, Any]:
     arguments = micro.arguments()
     expected = micro.function(*copy.deepcopy(arguments))
     compiled = prepare(engine, micro.function, name, arguments)
+    arguments = placed(engine, arguments)
     start = time.perf_counter()
     found = compiled(*arguments)
     first = time.perf_counter() - start
     wrong = _agrees(engine, expected, found, 2e-5, 0.0)
-    for _ in range(5):
-        compiled(*arguments)
-    seconds = _many_calls(compiled, arguments) if not micro.bytes_moved else _plain_calls(compiled, arguments)
-    wrong = wrong or _left_to_plain_python(engine)
-    return {"first": first, "best": min(seconds), "median": float(np.median(seconds)), "wrong": wrong}
+    times = 1 if micro.bytes_moved else OVERHEAD_CALLS
+    for _ in range(WARM_UP_CALLS):
+        _calls(compiled, arguments, times)
+    later = _repeat(lambda: _calls(compiled, arguments, times))
+    return {"first": first, **later, "wrong": wrong or _left_to_plain_python(engine)}
 
 
-def _plain_calls(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[float]:
-    seconds: list[float] = []
+def _calls(function: Callable[..., Any], arguments: tuple[Any, ...], times: int) -> float:
+    """Seconds per call of many."""
     start = time.perf_counter()
-    while len(seconds) < MIN_REPEATS or time.perf_counter() - start < BUDGET_S:
-        begin = time.perf_counter()
+    for _ in range(times):
         function(*arguments)
-        seconds.append(time.perf_counter() - begin)
-    return seconds
-
-
-def _many_calls(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[float]:
-    a, b = arguments
-    seconds: list[float] = []
-    for _ in range(OVERHEAD_ROUNDS):
-        begin = time.perf_counter()
-        for _ in range(OVERHEAD_CALLS):
-            function(a, b)
-        seconds.append((time.perf_counter() - begin) / OVERHEAD_CALLS)
-    return seconds
+    return (time.perf_counter() - start) / times
 
 
 def measure_first(engine: str) -> dict[str, Any]:
@@ -131,7 +129,7 @@ def measure_first(engine: str) -> dict[str, Any]:
     arguments = (np.linspace(0.0, 1.0, 1000), np.linspace(1.0, 2.0, 1000))
     expected = two_arrays(*arguments)
     start = time.perf_counter()
-    __import__(engine)
+    __import__(package(engine))
     imported = time.perf_counter() - start
     found = prepare(engine, two_arrays, "two_arrays", arguments)(*arguments)
     first = time.perf_counter() - start
@@ -145,8 +143,7 @@ def measure_compile(name: str, engine: str) -> dict[str, Any]:
     x = np.linspace(0.0, 1.0, 100)
     prepare(engine, two_arrays, "two_arrays", (x, x))(x, x)
     compiled = prepare(engine, function, name, (x,))
-    seconds = timed(compiled, (x,))[0]
-    return {"first": seconds, "best": min(_repeat(compiled, (x,))), "wrong": ""}
+    return {"first": _timed(engine, compiled, (x,))[0], "wrong": ""}
 
 
 def _chain(operations: int) -> Callable[..., Any]:

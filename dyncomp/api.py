@@ -8,11 +8,10 @@ import inspect
 import sys
 import types
 import weakref
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from . import pipeline
+from . import faults, pipeline
 from .capture import _hook
 from .capture.calls.substitutes import Substitutes, check_target
 from .capture.convert import on_miss
@@ -24,6 +23,7 @@ from .capture.entries.stance import current_stance
 from .capture.regions import calling
 from .frontends.base import Frontend
 from .native import native_maker
+from .notices import COUNTS
 from .options import Options, make_options
 from .pickling import reduce_function
 
@@ -32,7 +32,7 @@ class _Session:
     """What all ``compile`` calls of the process share: counters, frontends, live configurations."""
 
     def __init__(self) -> None:
-        self.counters: Counter[str] = Counter()
+        self.counters = faults.counters
         self.configs: weakref.WeakSet[CaptureConfig] = weakref.WeakSet()
         self.substitutes = Substitutes()
         self._frontends: dict[str, Frontend] = {}
@@ -229,6 +229,8 @@ def reset() -> None:
     for config in list(SESSION.configs):
         config.forget()
     SESSION.counters.clear()
+    faults.forget()
+    COUNTS.clear()
 
 
 def stats() -> dict[str, Any]:
@@ -237,7 +239,9 @@ def stats() -> dict[str, Any]:
     ``frames_captured``, ``frames_skipped`` (run as plain Python, see ``explain``), ``graphs``,
     ``breaks`` (a dict by break id), ``recompiles``, ``limited`` (functions whose recompilation limit was
     reached), ``evicted`` (entries dropped to keep within ``cache_bytes``), ``cache_hits``, ``cache_misses``,
-    ``fallbacks`` (calls in which the original ran because the graph raised), ``internal_errors``. Of now:
+    ``fallbacks`` (calls in which the original ran because the graph raised), ``floating_point_reruns``
+    (because NumPy warns of what happened in it), ``internal_errors``, ``notices`` (how often each kind of
+    thing happened that users are told of once: ``compiler``, ``cache``, ``variables``). Of now:
     ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, ``resting`` (those in whose place the
     original runs since their graphs raised in several calls in a row), and ``stance``.
     """
@@ -257,7 +261,9 @@ def stats() -> dict[str, Any]:
         "cache_hits": low["hits"],
         "cache_misses": low["misses"],
         "fallbacks": counters["fallbacks"],
+        "floating_point_reruns": counters["floating_point_reruns"],
         "internal_errors": counters["internal_errors"],
+        "notices": dict(COUNTS),
         "entries": sum(len(entries) for c in configs for _, entries in _hook.all_entries(c)),
         "resting": sum(len(resting(c)) for c in configs),
         "cache_bytes": sum(held(c) for c in configs),

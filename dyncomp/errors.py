@@ -40,5 +40,17 @@ class LoweringError(DyncompError):
     """A captured graph could not be turned into code; the caller falls back to the original."""
 
 
+class LoweringFault(LoweringError):
+    """The code generator made something that it cannot write: a bug in dyncomp."""
+
+
 class ToolchainError(DyncompError):
     """No usable compiler, or the compiler refused generated code."""
+
+
+class RejectedCode(ToolchainError):
+    """The compiler found an error in generated code: a bug in dyncomp."""
+
+
+class SetupError(ToolchainError):
+    """Nothing can be compiled on this computer as it is set up; the user was told (``notices``)."""

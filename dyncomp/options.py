@@ -8,6 +8,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from .dataclass import dataclass
+from .notices import check_variables
 from .sizes import DynamicArguments, parse_dynamic
 
 MODES = ("default", "reduce-overhead", "max-autotune")
@@ -48,6 +49,8 @@ class Options:
     ``tier``: ``"best"``: graphs wait for the compiler to optimise them; ``"fast-first"``: large ones begin
     with code that is built sooner, and optimised code takes its place when a background build is done
     (:mod:`dyncomp.inductor.tiers`). Not under ``mode="max-autotune"``, and not on a GPU.
+    ``strict``: raise what dyncomp itself does wrong (generated code that the compiler rejects, an internal
+    error) instead of warning and running the original.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.
     """
 
@@ -76,6 +79,7 @@ class Options:
     tuning_seconds: float = 4.0
     progress: str = "auto"
     tier: str = "best"
+    strict: bool = False
     capture_plain: bool = False
     cache: bool = True
 
@@ -101,6 +105,7 @@ _NOT_IN_KEY = frozenset(
         "tuning_seconds",
         "progress",
         "tier",
+        "strict",
     )
 )
 _KNOWN = {f.name: f for f in fields(Options)}
@@ -121,6 +126,7 @@ _FROM_ENVIRONMENT: dict[str, Callable[[str], Any]] = {
     "debug_verify": lambda text: text not in ("", "0"),
     "measure": lambda text: text not in ("", "0"),
     "keep_packed": lambda text: text not in ("", "0"),
+    "strict": lambda text: text not in ("", "0"),
     "cache": lambda text: text not in ("", "0"),
 }
 
@@ -140,6 +146,7 @@ def make_options(
     ``TypeError`` for values of wrong types.
     """
     environ = os.environ if environ is None else environ
+    check_variables(environ, _FROM_ENVIRONMENT)
     made = Options(mode=mode, backend=backend, fullgraph=fullgraph, dynamic=parse_dynamic(dynamic))
     for name, parse in _FROM_ENVIRONMENT.items():
         text = environ.get(f"DYNCOMP_{name.upper()}")

@@ -24,6 +24,7 @@ from .errors import LoweringError, ToolchainError, Unsupported
 from .frontends.base import ArrayOwner
 from .graph.interp import as_callable
 from .graph.ir import ArrayType, Graph, OpTable, verify
+from .graph.noted import NOTED
 from .graph.passes.cse import eliminate_common_subexpressions
 from .graph.passes.dce import eliminate_dead_code
 from .graph.passes.decompose import decompose
@@ -81,6 +82,7 @@ class Compiled:
     seconds: dict[str, float] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
     examples: Sequence[Any] = ()  # inputs to tune on, while compiling only
+    on_status: Any = None
 
     def describe(self) -> str:
         """Passes with node counts and milliseconds, one line each."""
@@ -105,6 +107,7 @@ def run_passes(
     on_pass: Callable[[str, Graph, float], None] | None = None,
 ) -> Graph:
     """Run :data:`PASSES` up to ``options.stop_after``, each verified under ``options.debug_verify``."""
+    NOTED.errors = 0
     for step in PASSES:
         start = time.perf_counter()
         graph = step.run(graph, table)
@@ -164,11 +167,19 @@ def _inductor(
     from .inductor.compile import compile_graph
 
     examples = compiled.examples
+    on_status = _telling(compiled.on_status)
     compiled.artifact = _timed(
-        compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples, dump.source)
+        compiled, BACKEND_PASS, lambda: compile_graph(final, options, owner, examples, dump.source, on_status)
     )
     dump.artifact(compiled.artifact, options, owner, examples)
     compiled.call = compiled.artifact.call
+
+
+def _telling(on_status: Any) -> Any:
+    """What is told of floating-point errors, once it knows of those in the constants of a graph."""
+    if on_status is not None:
+        on_status.always = NOTED.errors
+    return on_status
 
 
 def _staged(
@@ -184,7 +195,7 @@ def _staged(
         final = run_passes(stage, table, options, lambda name, reached, _: dump.graph(name, reached))
         if options.stop_after in {step.name for step in PASSES}:
             return _on_numpy(as_callable(final, table), owner)
-        artifact = compile_graph(final, options, owner, examples, dump.source)
+        artifact = compile_graph(final, options, owner, examples, dump.source, _telling(compiled.on_status))
         dump.artifact(artifact, options, owner, examples)
         parts.artifacts.append(artifact)
         return artifact.call
@@ -195,9 +206,9 @@ def _staged(
         whole = tidy(whole, table)
     compiled.graph_after = whole
     compiled.artifact = parts
-    examples = compiled.examples
+    examples, strict = compiled.examples, options.strict
     compiled.call = _timed(
-        compiled, BACKEND_PASS, lambda: StagedGraph(whole, table, owner, compile_stage, examples)
+        compiled, BACKEND_PASS, lambda: StagedGraph(whole, table, owner, compile_stage, examples, strict)
     )
 
 
@@ -231,11 +242,16 @@ def list_backends() -> list[str]:
 
 
 def run_pipeline(
-    graph: Graph, options: Options, example_inputs: Sequence[Any] = (), owner: ArrayOwner | None = None
+    graph: Graph,
+    options: Options,
+    example_inputs: Sequence[Any] = (),
+    owner: ArrayOwner | None = None,
+    on_status: Any = None,
 ) -> Compiled:
     """Make a captured graph runnable with ``options.backend``.
 
-    ``owner``: how arrays are read and made where they are not NumPy's.
+    ``owner``: how arrays are read and made where they are not NumPy's. ``on_status``: what the launcher
+    tells of floating-point errors (``LaunchPlan``).
 
     A callable backend gets ``(captured graph, example inputs)`` and returns a callable of the graph's
     inputs and integers that returns the list of outputs, as ``graph.interp.Interpreter(graph, table).run``
@@ -253,6 +269,7 @@ def run_pipeline(
         compiled.call = _report_writes(_on_numpy(compiled.call, owner), owner, _written(graph, table))
         return compiled
     compiled.examples = example_inputs
+    compiled.on_status = on_status
     try:
         _BACKENDS[options.backend](graph, table, options, owner, compiled)
     except (LoweringError, ToolchainError) as error:

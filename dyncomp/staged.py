@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from . import faults
 from .capture import _hook
 from .errors import DyncompError
 from .frontends.base import ArrayOwner
@@ -40,8 +41,10 @@ class StagedGraph:
         owner: ArrayOwner | None,
         compile_stage: CompileStage,
         examples: Sequence[Any] = (),
+        strict: bool = False,
     ) -> None:
-        """``examples``: inputs for the first stage, where it is tuned."""
+        """``examples``: inputs for the first stage, where it is tuned. ``strict``: see ``Options``."""
+        self.strict = strict
         self.graph = graph
         self.table = table
         self.owner = owner
@@ -154,7 +157,10 @@ class StagedGraph:
             active = _hook.set_active(None)
             try:
                 call = self.compile_stage(stage.graph, given)
-            except (DyncompError, ValueError, TypeError):
+            except (DyncompError, ValueError, TypeError) as error:
+                if faults.is_fault(error):
+                    what = f"a part of {self.graph.name} is interpreted"
+                    faults.note(what, error, self.strict)
                 return _Variant((), self._interpreted(stage))
             finally:
                 _hook.set_active(active)

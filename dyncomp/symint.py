@@ -44,6 +44,10 @@ class Call:
         sign = "//" if self.op == "floordiv" else "%"
         return f"(({self.args[0]}) {sign} ({self.args[1]}))"
 
+    def __eq__(self, other: object) -> bool:
+        """Structural equality: asks nothing of sizes."""
+        return isinstance(other, Call) and self.op == other.op and all(map(same, self.args, other.args))
+
 
 _EVALUATE: dict[str, Callable[..., int]] = {
     "floordiv": operator.floordiv,
@@ -118,9 +122,11 @@ class ShapeEnv:
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
     assuming: bool = field(default=False, compare=False, repr=False)
     presumed: bool | None = field(default=None, compare=False, repr=False)
-    # asked for the user's place whenever a guard is recorded
-    locate: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
+    # asked for the user's place, and for the instruction, whenever a guard is recorded
+    locate: Callable[[], tuple[Any, Any]] | None = field(default=None, compare=False, repr=False)
     origins: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False, repr=False)
+    instructions: dict[tuple[Any, ...], Any] = field(default_factory=dict, compare=False, repr=False)
+    failed: SymGuard | None = field(default=None, compare=False, repr=False)  # in the last run of the graph
 
     def new_symbol(self, hint: int, *, low: int | None = None, high: int | None = None) -> SymInt:
         """A fresh symbol with the given value at capture and bounds."""
@@ -144,9 +150,9 @@ class ShapeEnv:
 
     def forget(self, count: int) -> None:
         """Drop what was assumed of unbacked symbols since there were ``count`` guards."""
-        for guard in [g for g in self.guards[count:] if self.is_unbacked(g.expr)]:
-            self.guards.remove(guard)
-            self._seen.discard(guard.key)
+        later = self.guards[count:]
+        self.guards[count:] = [g for g in later if not self.is_unbacked(g.expr)]
+        self._seen.difference_update(g.key for g in later if self.is_unbacked(g.expr))
 
     def assume(self, expr: Dim, relation: str) -> None:
         """Have ``expr relation 0`` hold, by a guard where it is not certain; else ``Unsupported``."""
@@ -211,9 +217,10 @@ class ShapeEnv:
 
     def _add(self, guard: SymGuard) -> None:
         self.guards.append(guard)
-        place = self.locate() if self.locate is not None else None
+        place, instruction = self.locate() if self.locate is not None else (None, None)
         if place is not None:
             self.origins[guard.key] = place
+        self.instructions[guard.key] = instruction
 
 
 def make(terms: Mapping[Monomial, int], constant: int, env: ShapeEnv) -> Dim:
@@ -576,6 +583,8 @@ def _extreme(op: str, a: Dim, b: Dim) -> Dim:
     if env is None:
         return _EVALUATE[op](a, b)
     less = env.known(a - b, "<=")
+    if less is None and env.known(b - a, "<="):
+        less = False
     if less is not None:
         return a if less == (op == "min") else b
     return _call(op, [a, b], env)
@@ -587,14 +596,3 @@ def product(values: Any) -> Dim:
     for value in values:
         total = total * value
     return total
-
-
-def parse(text: str, env: ShapeEnv) -> Dim:
-    """The inverse of ``str``: symbols named in ``text`` must exist in ``env``."""
-    names: dict[str, Any] = {name: env.symbol(name) for name in env.symbols}
-    names["min"] = sym_min
-    names["max"] = sym_max
-    value = eval(text, {"__builtins__": {}}, names)  # noqa: S307 - our own printed form
-    if not isinstance(value, (int, SymInt)):
-        raise ValueError(f"not an integer expression: {text!r}")
-    return value

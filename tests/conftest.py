@@ -13,3 +13,6 @@ PHASES = [phase for phase in Phase if phase is not Phase.explain]
 settings.register_profile("same", derandomize=True, database=None, phases=PHASES, deadline=None)
 settings.register_profile("random", phases=PHASES, deadline=None)
 settings.load_profile("random" if os.environ.get("DYNCOMP_RANDOM") == "1" else "same")
+
+# What dyncomp itself does wrong fails a test, though the program would go on as plain Python.
+os.environ.setdefault("DYNCOMP_STRICT", "1")

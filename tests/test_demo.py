@@ -131,6 +131,7 @@ def test_program_is_right_and_captured(program):
         comparison = compare(program, expected, expected_arguments, found, found_arguments)
         assert not comparison.problems, comparison.problems
     assert dyncomp.stats()["graphs"] >= 1
+    assert dyncomp.stats()["floating_point_reruns"] == 0  # none of them warns
 
 
 def test_outcome_of_a_right_program():

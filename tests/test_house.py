@@ -21,6 +21,8 @@ LEAF_RANK = 0
 LEAVES = (
     "dataclass",
     "errors",
+    "faults",
+    "notices",
     "options",
     "sizes",
     "dtypes",

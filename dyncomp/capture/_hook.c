@@ -334,6 +334,29 @@ has_plain_names(PyObject *module, PyObject *obj)
     return PyBool_FromLong(plain);
 }
 
+static PyObject *
+set_origin(PyObject *module, PyObject *args)
+{
+    PyObject *code, *origin;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyCode_Type, &code, &PyCode_Type, &origin)
+        || code_set_origin(code, origin, true) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+set_profiled_as_written(PyObject *module, PyObject *value)
+{
+    int truth = PyObject_IsTrue(value);
+    if (truth < 0) {
+        return NULL;
+    }
+    bool previous = profiled_as_written;
+    profiled_as_written = truth != 0;
+    return PyBool_FromLong(previous);
+}
+
 static PyMethodDef functions[] = {
     {"set_active", set_active, METH_O, "set_active(config or None) -> what was active in this thread"},
     {"get_active", get_active, METH_NOARGS, "get_active() -> config or None"},
@@ -366,7 +389,11 @@ static PyMethodDef functions[] = {
     {"notices_end", notices_end, METH_O, "notices_end(obj) -> bool"},
     {"has_plain_names", has_plain_names, METH_O, "has_plain_names(dict or class) -> bool"},
     {"text_of", loop_text_of, METH_O, "text_of(str or bytes) -> size of a character, address, length"},
+    {"set_origin", set_origin, METH_VARARGS, "set_origin(code, original): the code carries on calls of the original"},
+    {"set_profiled_as_written", set_profiled_as_written, METH_O, "set_profiled_as_written(bool) -> previous"},
+    {"set_foreign_modules", foreign_set, METH_O, "set_foreign_modules(names): modules of other compilers"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
+    {"reported", (PyCFunction)(void (*)(void))reports_of, METH_FASTCALL, "reported(function, note) -> callable"},
     {NULL},
 };
 
@@ -377,6 +404,7 @@ release_extra(void *value)
     CodeExtra *extra = value;
     if (extra != NULL) {
         PyMem_RawFree(extra->caches);
+        Py_XDECREF(extra->origin);
         PyMem_RawFree(extra);
     }
 }
@@ -387,7 +415,12 @@ add_types(PyObject *module)
     static PyTypeObject *const types[] = {&GuardProgram_Type, &Entry_Type,         &CodeCache_Type,
                                           &HookConfig_Type,   &Dispatcher_Type, &ResumeFunction_Type,
                                           &TailCall_Type,      &Ticks_Type,         &LoopPlan_Type,
-                                          &LoopGate_Type};
+                                          &LoopGate_Type,      &Reporter_Type,     &ReportedCall_Type};
+#if PY_VERSION_HEX >= 0x030C0000
+    if (PyType_Ready(&Relay_Type) < 0) {
+        return -1;
+    }
+#endif
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (PyModule_AddType(module, types[i]) < 0) {
             return -1;
@@ -397,7 +430,7 @@ add_types(PyObject *module)
 }
 
 /* Of what Python sees of this module. Any change raises it, in capture/__init__.py too. */
-#define INTERFACE_VERSION 4
+#define INTERFACE_VERSION 5
 
 static int
 module_exec(PyObject *module)
@@ -413,6 +446,7 @@ module_exec(PyObject *module)
             return -1;
         }
         errstate_setup();
+        profile_setup(module);
     }
     PyObject *ops = guard_opcodes();
     PyObject *regions = regions_setup();

@@ -265,6 +265,16 @@ def has_plain_names(obj: dict[Any, Any] | type) -> bool:
     """Whether looking up names in a dict, or in a class and its bases, runs no code of the program: no keys
     but strings and others that are compared in C."""
 
+def set_origin(code: CodeType, original: CodeType) -> None:
+    """``code`` carries on calls of ``original``: profilers see no call of its own."""
+
+def set_profiled_as_written(value: bool) -> bool:
+    """Whether profilers (``sys.setprofile``, cProfile) see the originals run, as debuggers do; returns what was
+    said before."""
+
+def set_foreign_modules(names: tuple[str, ...]) -> None:
+    """The modules of other compilers: C captures nothing below their frames."""
+
 def errstate() -> int | None:
     """NumPy's error modes as ``facts.read_errstate`` packs them, read in C; ``None`` if unknown."""
 
@@ -311,3 +321,7 @@ class LoopGate:
 def text_of(value: str | bytes | bytearray) -> tuple[int, int, int]:
     """Of what size a string's characters are (1, 2 or 4 bytes; 0: bytes; -1: a bytearray), where and how
     many."""
+
+def reported(function: Callable[..., Any], note: Callable[[str], object], /) -> Callable[..., Any]:
+    """What calls ``function`` so that ``note(text)`` is told of NumPy's warnings about floating-point errors,
+    which are made all the same; ``function`` itself where NumPy's modes ask for anything but warnings."""

@@ -118,6 +118,12 @@ _KINDS = (
         "Nothing to do; remove the mark to have the function captured.",
     ),
     BreakKind(
+        "opaque",
+        "A function is called that another compiler made (PyTorch's own, Numba, JAX): it runs as that made it, and "
+        "nothing below it is captured.",
+        "Have one compiler do both: leave out the other's decorator.",
+    ),
+    BreakKind(
         "print",
         "Output is written here: to a stream that the program put in place of the interpreter's own, at once "
         "(flush=True), or by a logger. Other prints are made when the graph has run.",

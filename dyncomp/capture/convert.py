@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import traceback
 import types
 from typing import Any
 
+from .. import faults
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..frontends.base import libraries_of, memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
@@ -23,6 +23,7 @@ from .entries import fruitless, patience
 from .entries.budget import estimate, make_room
 from .entries.config import CaptureConfig
 from .entries.fallback import Fallback
+from .entries.floating import Watch
 from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .entries.records import EntryRecord
 from .entries.trial import trial_of
@@ -34,6 +35,7 @@ from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
 from .native_loops.choice import gated_original
+from .other_compilers import is_foreign
 from .overlaps import refuse_overlaps
 from .regions import disabled_reason
 from .replacement.codegen import Codegen
@@ -98,6 +100,10 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
         config.records.add_skip(code.co_qualname, location(code), f"disabled: {disabled}")
         _hook.mark(code, "skip", config)
         return None
+    if is_foreign(str(function.__globals__.get("__name__"))):
+        config.records.add_skip(code.co_qualname, location(code), "another compiler made it")
+        _hook.mark(code, "skip", config)
+        return None
     if patience.still_waits(code, config):
         return patience.NOT_YET
     if own_builtins.are_replaced():
@@ -143,6 +149,8 @@ def _try_to_capture(
         _leave_alone(code, config, error.reason)
         return None
     except _REFUSALS as error:
+        if faults.is_fault(error):
+            config.note_fault(f"{code.co_qualname} at {location(code)} runs as plain Python", error)
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except MemoryError:
         records.add_skip(code.co_qualname, location(code), "no memory left while capturing")
@@ -152,9 +160,7 @@ def _try_to_capture(
     except Exception as error:  # a bug in dyncomp must never change what the program does
         if is_from_handler(error):
             raise
-        records.add_internal_error(traceback.format_exc())
-        if config.options.debug_verify and config.raise_internal_errors:
-            raise
+        config.note_fault(f"{code.co_qualname} at {location(code)} runs as plain Python", error)
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
     fruitless.note_outcome(config, code, bool(missed), record.graph)
@@ -202,7 +208,7 @@ def _run_original(
 def _capture(
     function: Any, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt
 ) -> tuple[_hook.Entry, EntryRecord]:
-    decisions = Decisions()
+    decisions = Decisions(breaks=dict(config.failed_checks))
     code = function.__code__
     executed = 0
     for restarts in range(MAX_ATTEMPTS):
@@ -265,7 +271,7 @@ def _finish(
         )
         return _hook.Entry(program, payload=record), record
     rank = RANK_COMPLETE if isinstance(end, ReturnEnd) else RANK_BROKEN
-    fallback = Fallback(tracer.config, code)
+    fallback = Fallback(tracer.config, code, tracer.breaks_are_errors)
     replacement, text = build_function(cg, compiled, code, fallback)
     record = EntryRecord(
         code.co_qualname,
@@ -407,7 +413,10 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
     examples = _example_inputs(tracer)
     owner = _owner_of(tracer, cg)
-    compiled = tracer.config.compile_graph(graph, tracer.config.options, examples, owner)
+    watch = Watch(graph, "numpy-warnings" in tracer.tx.assumptions) if owner is None else None
+    compiled = tracer.config.compile_graph(graph, tracer.config.options, examples, owner, watch)
+    if watch is not None:
+        watch.armed = True
     return graph, compiled
 
 

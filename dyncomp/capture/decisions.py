@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import types
+import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from ..dataclass import dataclass, field
@@ -32,3 +34,8 @@ class Decisions:
         """The instructions of ``code`` at which capture ends or breaks."""
         decided = (*self.loop_breaks, *self.plain, *self.breaks)
         return frozenset([index for known, index in decided if known == code])
+
+
+def under_way(frames: Sequence[Any]) -> tuple[weakref.ref[types.CodeType], int] | None:
+    """The instruction that the innermost frame executes, for what outlives the capture."""
+    return (weakref.ref(frames[-1].raw_code), frames[-1].current) if frames else None

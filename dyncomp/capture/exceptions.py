@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from ..faults import is_fault
 from ..signals import is_from_handler
 from . import frames
 from .breaks import Break
@@ -66,6 +67,15 @@ def raise_like(tracer: Tracer, function: Callable[..., Any], *args: Any) -> NoRe
             raise
         raise_known(tracer, error)
     raise AssertionError("nothing was raised")
+
+
+def break_for(tracer: Tracer, error: Exception, what: str) -> Break:
+    """What a rule raised, as a break: plain Python will raise it. A fault of the rule is told."""
+    if is_from_handler(error):
+        raise error
+    if is_fault(error):
+        tracer.config.note_fault(f"{what} runs as plain Python", error)
+    return Break("would-raise", f"{what}: {type(error).__name__}: {error}")
 
 
 def raise_known(tracer: Tracer, error: BaseException) -> NoReturn:

@@ -21,7 +21,7 @@ from ._hook import has_plain_names
 from .breaks import Break
 from .calls import call as calls
 from .class_names import qualname_of
-from .decisions import Decisions, Restart
+from .decisions import Decisions, Restart, under_way
 from .digit_limit import check_limit
 from .draws import begin_draws, end_draws
 from .entries.config import CaptureConfig
@@ -49,7 +49,7 @@ class Tracer:
         self.decisions = decisions
         self.code = code
         self.env = ShapeEnv()
-        self.env.locate = lambda: self.loc
+        self.env.locate = lambda: (self.loc, under_way(self.frames))
         self.builder = GraphBuilder(config.table, self.env)
         self.builder.device = decisions.device
         self.tx = TraceContext(self.builder)
@@ -322,10 +322,8 @@ class Tracer:
             del self.builder.nodes[nodes:]
             raise unbacked.as_break(error, what) from None
         except Exception as error:
-            if is_from_handler(error):
-                raise
             del self.builder.nodes[nodes:]
-            raise Break("would-raise", f"{what}: {type(error).__name__}: {error}") from None
+            raise exceptions.break_for(self, error, what) from None
         return self.wrap_result(result)
 
     def float_variable(self, value: Value) -> Any:

@@ -16,6 +16,7 @@ from ..dtypes import int64
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef
 from ..frontends.known import known_array, with_integers
+from ..frontends.meaning import number_in
 from ..graph.ir import GraphBuilder
 from ..symint import SymInt
 from .breaks import BREAKS, Break
@@ -43,8 +44,7 @@ def item(tracer: Tracer, value: ArrayValue) -> Value:
         known = known_array(tracer.builder, value.ref.var)
         value.symbol = None if known is None else int(known)
     if value.symbol is None:
-        symbol = tracer.env.new_unbacked(low=-(2**63), high=2**63 - 1)
-        tracer.builder.bind_symbol(symbol, "node", 0)
+        symbol = number_in(tracer.tx, value.ref.var)
         tracer.builder.loc = tracer.loc
         tracer.builder.emit("item", value.ref.var, value=symbol)
         value.symbol = symbol

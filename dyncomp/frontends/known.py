@@ -9,11 +9,13 @@ import numpy as np
 from ..device import CPU
 from ..dtypes import int64
 from ..graph.ir import COPY, GraphBuilder, Node, Var
+from ..graph.noted import NOTED, noting
 from ..signals import is_from_handler
 from .base import ArrayRef
 
 _MOST = 4096  # elements
 _DEEPEST = 100
+_UNDERFLOW = 4  # as NumPy numbers its errors
 _CALLS = frozenset(("library_call", "python_call", "ufunc_call", "routine_call", "item", "symint", COPY))
 
 
@@ -69,8 +71,12 @@ def _run(builder: GraphBuilder, made: dict[str, Node], node: Node, seen: dict[st
     if row is None or any(array is None for array in arrays):
         return
     try:
-        with np.errstate(all="ignore"):
+        errors, NOTED.errors = NOTED.errors, 0
+        with noting():
             result = row.ref(*arrays, **node.kwargs)
+        found_errors, NOTED.errors = NOTED.errors, errors
+        if found_errors & ~_UNDERFLOW:
+            return  # NumPy reports it, which is for the graph to find when it runs
     except Exception as error:
         if is_from_handler(error):
             raise

@@ -77,9 +77,11 @@ def define_symbols(node: Node, row: Any, results: Sequence[Array], symbols: dict
 
 
 def check_guards(guards: Sequence[SymGuard], symbols: Symbols) -> None:
-    """Raise ``ValueError`` for the first guard that does not hold, of those whose symbols are all known."""
+    """Raise ``ValueError`` for the first guard that does not hold, of those whose symbols are all known; the
+    environment remembers it."""
     for guard in guards:
         if guard.expr.symbols() <= symbols.keys() and not guard.holds(symbols):
+            guard.expr.env.failed = guard
             raise ValueError(f"a size that depends on the data: {guard} does not hold")
 
 

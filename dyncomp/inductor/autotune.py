@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import faults
 from ..dataclass import dataclass, field
 from ..errors import LoweringError, ToolchainError
 from ..graph.ir import Graph
@@ -161,6 +162,7 @@ class Tuner:
         try:
             times = _in_turn(made, other, arguments, FORM_SHARE * self.tuning.seconds)
         except Exception as error:
+            self._note(name, error)
             log.info("%s: the form %s is not measured: %s", self.graph.name, name, error)
             return best, made
         for title, found in zip((best, name), times):
@@ -176,8 +178,13 @@ class Tuner:
         try:
             return self.make(form)
         except (LoweringError, ToolchainError) as error:
+            self._note(form.describe(), error)
             log.info("%s: a form is left out: %s", self.graph.name, error)
             return None
+
+    def _note(self, form: str, error: Exception) -> None:
+        if faults.is_fault(error):
+            faults.note(f"{self.graph.name} is not measured in the form {form}", error, self.tuning.strict)
 
     def _ms(self, name: str) -> float:
         return self.best_ms.get(name, float("inf"))

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from .. import faults
 from .toolchain import Runner
 
 log = logging.getLogger("dyncomp.inductor")
@@ -100,6 +101,7 @@ class Builder:
         except Exception as error:
             if not self.closed:
                 log.warning("a build in the background failed", exc_info=error)
+                faults.note("a build in the background failed", error, False)
 
 
 @functools.cache

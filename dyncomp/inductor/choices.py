@@ -25,14 +25,15 @@ _FOLDER = "choices"
 @dataclass(frozen=True)
 class Tuning:
     """How forms are measured: for how long all those of one graph (of one step on a GPU), whether that is
-    shown (see ``Options.progress``)."""
+    shown (see ``Options.progress``); ``strict``: faults of dyncomp are raised."""
 
     seconds: float = 4.0
     progress: str = "auto"
+    strict: bool = False
 
     @staticmethod
     def of(options: Options) -> Tuning:
-        return Tuning(options.tuning_seconds, options.progress)
+        return Tuning(options.tuning_seconds, options.progress, options.strict)
 
 
 @dataclass

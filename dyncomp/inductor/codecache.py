@@ -24,7 +24,7 @@ from pathlib import Path
 
 from dyncomp.dataclass import dataclass, field
 from dyncomp.errors import ToolchainError
-from dyncomp.inductor.launch import ABI_VERSION, Library
+from dyncomp.inductor.launch import ABI_VERSION, Library, is_exhausted
 from dyncomp.inductor.toolchain import Runner, Toolchain, find_toolchain
 
 log = logging.getLogger("dyncomp.codecache")
@@ -62,7 +62,9 @@ class KernelCache:
     limit: int = DEFAULT_LIMIT
     older: Path | None = None
     stats: CacheStats = field(default_factory=CacheStats)
-    _loaded: dict[str, Library] = field(default_factory=dict, repr=False)
+    _loaded: weakref.WeakValueDictionary[str, Library] = field(
+        default_factory=weakref.WeakValueDictionary, repr=False
+    )
 
     def load(self, source: str, toolchain: Toolchain | None = None, runner: Runner | None = None) -> Library:
         """The library of one translation unit, built if need be (by ``runner``). Raises
@@ -72,8 +74,7 @@ class KernelCache:
 
     def find(self, source: str, toolchain: Toolchain) -> Library | None:
         """The library of one translation unit, where it is there."""
-        key = kernel_key(source, toolchain)
-        return self._loaded[key] if self._on_hand(key) else None
+        return self._on_hand(kernel_key(source, toolchain))
 
     def load_many(
         self, sources: Sequence[str], toolchain: Toolchain | None = None, runner: Runner | None = None
@@ -82,10 +83,10 @@ class KernelCache:
         toolchain = find_toolchain() if toolchain is None else toolchain
         keys = [kernel_key(source, toolchain) for source in sources]
         unique = dict(zip(keys, sources))
-        missing = {key: source for key, source in unique.items() if not self._on_hand(key)}
-        if missing:
-            self._build_many(missing, toolchain, runner)
-        return [self._loaded[key] for key in keys]
+        found = {key: self._on_hand(key) for key in unique}
+        missing = {key: source for key, source in unique.items() if found[key] is None}
+        found.update(self._build_many(missing, toolchain, runner))
+        return [library for key in keys if (library := found[key]) is not None]
 
     def path_of(self, key: str) -> Path:
         return _path_in(self.directory, key)
@@ -104,29 +105,32 @@ class KernelCache:
             deleted += size
         return deleted
 
-    def _on_hand(self, key: str) -> bool:
+    def _on_hand(self, key: str) -> Library | None:
         """Loaded already, or on disk and sound (then loaded now)."""
-        if key in self._loaded:
+        library = self._loaded.get(key)
+        if library is not None:
             self.stats.memory_hits += 1
-            return True
+            return library
         places = [self.path_of(key)]
         if self.older is not None:
             places.append(_path_in(self.older, key))
-        return any(self._found_at(path, key) for path in places)
+        return next(filter(None, (self._found_at(path, key) for path in places)), None)
 
-    def _found_at(self, path: Path, key: str) -> bool:
+    def _found_at(self, path: Path, key: str) -> Library | None:
         if not self._sound(path):
-            return False
+            return None
         try:
-            self._open(key, path)
+            library = self._open(key, path)
         except OSError as error:  # another process has just evicted it, or this system cannot load it
+            if is_exhausted(error):  # nothing is wrong with the file
+                raise _no_room(error) from error
             log.warning("kernel %s cannot be loaded: rebuilding it (%s)", path, error)
             with suppress(OSError):
                 path.unlink()
-            return False
+            return None
         self.stats.disk_hits += 1
         _touch(path)
-        return True
+        return library
 
     def _sound(self, path: Path) -> bool:
         try:
@@ -141,22 +145,22 @@ class KernelCache:
             path.unlink()
         return False
 
-    def _open(self, key: str, path: Path) -> None:
-        library = Library(path)
-        self._loaded.setdefault(key, library)
+    def _open(self, key: str, path: Path) -> Library:
+        return self._loaded.setdefault(key, Library(path))
 
-    def _build_many(self, missing: Mapping[str, str], toolchain: Toolchain, runner: Runner | None) -> None:
+    def _build_many(
+        self, missing: Mapping[str, str], toolchain: Toolchain, runner: Runner | None
+    ) -> dict[str, Library]:
         items = list(missing.items())
-        if len(items) == 1:
-            self._build(*items[0], toolchain, runner)
-            return
+        if len(items) < 2:
+            return {key: self._build(key, text, toolchain, runner) for key, text in items}
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(min(len(items), len(os.sched_getaffinity(0)))) as pool:
-            for finished in [pool.submit(self._build, key, text, toolchain, runner) for key, text in items]:
-                finished.result()
+            jobs = {key: pool.submit(self._build, key, text, toolchain, runner) for key, text in items}
+            return {key: job.result() for key, job in jobs.items()}
 
-    def _build(self, key: str, source: str, toolchain: Toolchain, runner: Runner | None) -> None:
+    def _build(self, key: str, source: str, toolchain: Toolchain, runner: Runner | None) -> Library:
         began = self.directory
         try:
             path = self._build_in(began, key, source, toolchain, runner)
@@ -170,12 +174,15 @@ class KernelCache:
             except OSError as second:
                 raise ToolchainError(f"cannot write compiled code to {self.directory}: {second}") from second
         try:
-            self._open(key, path)
+            library = self._open(key, path)
         except OSError as error:
+            if is_exhausted(error):
+                raise _no_room(error) from error
             raise ToolchainError(f"cannot load compiled code: {error}") from error
         if key[0] == "0":
             # a directory scan costs milliseconds: once in sixteen builds is enough
             self.evict()
+        return library
 
     def _build_in(
         self, directory: Path, key: str, source: str, toolchain: Toolchain, runner: Runner | None
@@ -205,6 +212,20 @@ class KernelCache:
 
 def _path_in(directory: Path, key: str) -> Path:
     return directory / _FORMAT / key[:2] / f"{key}.so"
+
+
+def _no_room(error: OSError) -> ToolchainError:
+    """What is raised, and told once, where a library cannot be mapped: functions run as plain Python then."""
+    _tell_no_room()
+    return ToolchainError(f"no room to load compiled code: {error}")
+
+
+@functools.cache
+def _tell_no_room() -> None:
+    log.warning(
+        "this process has no memory, mappings or descriptors left to load compiled code: what is compiled from now "
+        "on runs as plain Python; dyncomp.reset() gives back what compiled functions hold"
+    )
 
 
 def _is_full(error: ToolchainError) -> bool:

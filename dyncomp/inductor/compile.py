@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ..dataclass import dataclass, field
 from ..device import CPU
-from ..errors import LoweringError, VerifyError
+from ..errors import LoweringError, RejectedCode, ToolchainError, VerifyError
 from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import table_with
@@ -147,10 +147,12 @@ def compile_graph(
     owner: Any = None,
     examples: Sequence[Any] = (),
     edit: Callable[[str], str] | None = None,
+    on_status: Any = None,
 ) -> CompiledArtifact:
     """Compile a functional graph of prims for the device that its arrays are on. ``owner`` (an ``ArrayOwner``
     of ``frontends.base``) says how arrays are read and made; ``None``: NumPy's. ``examples``: inputs to tune
     on under ``mode="max-autotune"``. ``edit``: gets the C++ or Triton code and returns what is to be built.
+    ``on_status``: what is told of floating-point errors, on the CPU (``LaunchPlan``).
 
     Raises ``LoweringError`` for what cannot be lowered and ``ToolchainError`` without a compiler.
     """
@@ -161,7 +163,7 @@ def compile_graph(
         set_num_threads(options.num_threads)
     if owner is not None and owner.threads:
         share_threads_of(owner.threads)
-    maker = _Maker(graph, options, owner, timed, edit)
+    maker = _Maker(graph, options, owner, timed, edit, on_status)
     made = maker.make(DEFAULT)
     if options.mode == "max-autotune" and made.source:
         made = timed("autotune", lambda: maker.tuned(made, examples))
@@ -185,8 +187,10 @@ class _Maker:
         owner: Any,
         timed: _Timer,
         edit: Callable[[str], str] | None = None,
+        on_status: Any = None,
     ) -> None:
         self.options = options
+        self.on_status = on_status
         self.owner = owner
         self.timed = timed
         self.edit = edit
@@ -214,7 +218,12 @@ class _Maker:
         )
         fast = self.options.tier == "fast-first" and self.options.mode != "max-autotune"
         chosen = toolchain.with_flags(form.flags) if form.flags else toolchain
-        first = timed("build", lambda: first_build(source, planned.module, chosen, cache, fast))
+        try:
+            first = timed("build", lambda: first_build(source, planned.module, chosen, cache, fast))
+        except RejectedCode as error:
+            if source == generated:
+                raise
+            raise ToolchainError(str(error)) from error  # edited by hand
         return Made(
             form, items, memory, planned, source, generated, self._call(planned, first.library), first
         )
@@ -249,7 +258,7 @@ class _Maker:
                 self.graph, self.table, _JOINS[form.joined], self.options, self.timed, form.library
             )
             owner, tilings = tensor_owner(self.owner), dict(form.tilings)
-            planner = Planner(lowering, memory, owner, self.options.keep_packed, tilings)
+            planner = Planner(lowering, memory, owner, self.options.keep_packed, tilings, self.on_status)
             planned = self.timed("schedule", lambda: planner.run(items))
             found = self.cuts[key] = (items, memory, planned)
         return found

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from .. import dtypes
 from ..dataclass import dataclass
 from ..dtypes import DType
-from ..errors import LoweringError
+from ..errors import LoweringFault
 from ..prims.opdef import Gather, Scatter
 from ..prims.scalar import ScalarBuilder
 from .index import Expr, Index, linear
@@ -166,7 +166,7 @@ def read_all(materialiser: Materialiser, visit: Callable[[ReadWalker], None]) ->
                 materialiser.materialise(root)
             else:
                 raise
-    raise LoweringError("an index does not become affine")
+    raise LoweringFault("an index does not become affine")
 
 
 def reads_at(materialiser: Materialiser, *pairs: tuple[Value, Index]) -> list[Read]:

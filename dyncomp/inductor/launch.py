@@ -11,7 +11,9 @@ elements of the buffer's own dtype**, not bytes; only arena offsets and sizes ar
 
 from __future__ import annotations
 
+import errno
 import functools
+import gc
 import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +25,7 @@ from dyncomp.dataclass import dataclass
 from dyncomp.dtypes import DType, int64
 from dyncomp.runtime import _launch
 
-ABI_VERSION = 10
+ABI_VERSION = 11
 if ABI_VERSION != _launch.ABI_VERSION:
     raise ImportError(
         f"{_launch.__file__} was built from other sources than {__file__} (interface {_launch.ABI_VERSION}, "
@@ -257,7 +259,13 @@ class LaunchPlan:
     ``errors``: what kernels raise: ``(exception type, message)``, ``{0}``…``{3}`` in the message stand for
     the error details. ``single``: return the only result itself instead of a tuple. ``release_gil``: let
     other Python threads run meanwhile (costs about 100 ns; for work above ~50 µs).
-    ``owner``: ``None`` for NumPy arrays."""
+    ``owner``: ``None`` for NumPy arrays.
+
+    ``on_status(flags, written)`` is told of floating-point errors (NumPy's flags) in the steps: before step
+    ``first_write``, the first that writes to inputs, and at the end. What it raises ends the call, and what
+    was written is taken back if it was kept (``watched.h``). If not (``written``), it returns whether that
+    shall be so from the next call on. ``on_status.saves``: from the first. ``on_status.always``: flags of
+    every call."""
 
     inputs: tuple[InputSlot, ...]
     outputs: tuple[OutputSlot, ...]
@@ -273,6 +281,8 @@ class LaunchPlan:
     single: bool = True
     release_gil: bool = False
     owner: TensorOwner | None = None
+    on_status: Any = None
+    first_write: int | None = None
     name: str = "graph"
 
 
@@ -282,17 +292,37 @@ _OUTPUT_KINDS = ("array", "numpy_scalar", "python_scalar")
 
 
 class Library:
-    """A loaded library of kernels; it stays loaded as long as the process. ``OSError`` if it cannot be."""
+    """A loaded library of kernels; it is unloaded with its last reference, so whoever keeps an address keeps
+    it as well. ``OSError`` if it cannot be loaded (:func:`is_exhausted`: this system has no room for it)."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         load_math_libraries()
         load_vector_math()
-        self._handle = _launch.load_library(str(path))
+        self._handle = _load(str(path))
 
     def symbol(self, name: str) -> int:
         """Address of an exported function; ``LookupError`` if there is none of that name."""
         return _launch.symbol(self._handle, name)
+
+
+_EXHAUSTED = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
+def is_exhausted(error: OSError) -> bool:
+    """Whether the system had no memory, mappings or descriptors left to load a library."""
+    return error.errno in _EXHAUSTED
+
+
+def _load(path: str) -> Any:
+    try:
+        return _launch.load_library(path)
+    except OSError as error:
+        if not is_exhausted(error):
+            raise
+    gc.collect()  # compiled functions that nobody refers to
+    _launch.release_memory()
+    return _launch.load_library(path)
 
 
 @functools.cache
@@ -339,15 +369,20 @@ def build(plan: LaunchPlan, library: Library | None = None) -> _launch.CompiledG
             plan.single,
             plan.release_gil,
             _owner(plan.owner),
+            library,
+            plan.on_status,
+            len(plan.steps) if plan.first_write is None else plan.first_write,
+            bool(getattr(plan.on_status, "saves", False)),
+            int(getattr(plan.on_status, "always", 0)),
         )
     )
 
 
-def addresses(plan: LaunchPlan, library: Library) -> tuple[int, tuple[int, ...]]:
+def addresses(plan: LaunchPlan, library: Library) -> tuple[int, tuple[int, ...], Library]:
     """What ``CompiledGraph.retarget`` takes to run another build of the same kernels: addresses of the
-    function of sizes and of each step (0: none)."""
+    function of sizes and of each step (0: none), and their library."""
     steps = [_address(library, s.symbol) if isinstance(s, KernelStep) else 0 for s in plan.steps]
-    return (_address(library, plan.sizes_symbol) if plan.size_count else 0, tuple(steps))
+    return (_address(library, plan.sizes_symbol) if plan.size_count else 0, tuple(steps), library)
 
 
 def _address(library: Library | None, name: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from .. import dtypes
 from ..dataclass import dataclass
 from ..dtypes import DType
-from ..errors import LoweringError
+from ..errors import LoweringFault
 from ..prims import opdef
 from ..prims.scalar import ScalarBuilder
 from ..symint import Dim, SymInt, hint, product
@@ -254,10 +254,10 @@ class ClusterEmitter:
         # what had no home when this computation was placed is computed here, even if it got one since
         if id(root) not in self.leaves:
             if inner is None or root.kind not in ("point", "gather"):
-                raise LoweringError(f"{root.var.name} has neither memory nor a definition here")
+                raise LoweringFault(f"{root.var.name} has neither memory nor a definition here")
             return self._point(root, inner) if root is value else self.get(root, inner)
         if root.home is self.cluster or not is_stored(value):
-            raise LoweringError(f"{root.var.name} is not computed at {inner} in its kernel")
+            raise LoweringFault(f"{root.var.name} is not computed at {inner} in its kernel")
         assert root.place is not None
         return self._load(root.place.storage, _buffer_index(address_of(value, index, root, inner)))
 
@@ -279,7 +279,7 @@ class ClusterEmitter:
         result: str = value.row.lower.expr(self.builder, *args, **value.params)
         self.builder.position = outer
         if self.builder.dtype(result) is not value.dtype:
-            raise LoweringError(f"{value.row.name} gives {self.builder.dtype(result)}, not {value.dtype}")
+            raise LoweringFault(f"{value.row.name} gives {self.builder.dtype(result)}, not {value.dtype}")
         return result
 
     # -- gathers and scatters -----------------------------------------------------------------
@@ -371,7 +371,7 @@ def _names(root: Root) -> set[str]:
 
 def _buffer_index(expr: Expr) -> BufferIndex:
     if not expr.is_affine:
-        raise LoweringError(f"address {expr} is not affine")
+        raise LoweringFault(f"address {expr} is not affine")
     terms = sorted(((a.name, c) for a, c in expr.terms.items() if isinstance(a, AxisVar)), key=_term_key)
     return BufferIndex(tuple(terms), expr.constant)
 

@@ -1,4 +1,4 @@
-"""The compiler for loops that are compiled whole (``capture.native_loops``): source text to an address."""
+"""The compiler for loops that are compiled whole (``capture.native_loops``): source text to a function."""
 
 from __future__ import annotations
 
@@ -7,17 +7,27 @@ import logging
 from pathlib import Path
 
 from dyncomp.inductor.codecache import open_cache
+from dyncomp.inductor.launch import Library
 from dyncomp.inductor.toolchain import LOOP_FLAGS, find_toolchain
 
 log = logging.getLogger("dyncomp.inductor")
 
 
-def build(source: str, symbol: str, dump: str = "") -> int:
+class Address(int):
+    """Where a function lies; its library stays loaded as long as this."""
+
+    library: Library
+
+
+def build(source: str, symbol: str, dump: str = "") -> Address:
     """The address of a function of one translation unit, from the cache if it is there. ``dump``:
     a directory to write the source to. Raises ``ToolchainError`` where it cannot be compiled."""
     if dump:
         _write(source, symbol, Path(dump))
-    return open_cache().load(source, find_toolchain().with_flags(LOOP_FLAGS)).symbol(symbol)
+    library = open_cache().load(source, find_toolchain().with_flags(LOOP_FLAGS))
+    address = Address(library.symbol(symbol))
+    address.library = library
+    return address
 
 
 def _write(source: str, symbol: str, folder: Path) -> None:

@@ -38,6 +38,7 @@ from .lower_emit import Emitted, work_of
 from .lower_values import Storage, Value, place_of
 from .matrix_routines import matrix_routine
 from .memory import MemoryPlan
+from .prologue import written_by
 from .schedule import (
     CallBlas,
     CallChain,
@@ -101,11 +102,13 @@ class Planner:
     owner: TensorOwner | None = None
     keep_packed: bool = True
     tilings: Mapping[str, Tiling] = field(default_factory=dict)
+    on_status: Any = None
     sizes: Sizes = field(default_factory=Sizes)
     segments: list[Segment] = field(default_factory=list)
     steps: list[PlanStep] = field(default_factory=list)
     current: list[Step] = field(default_factory=list)
     work_ns: float = 0.0
+    first_write: int | None = None
 
     @property
     def graph(self) -> Graph:
@@ -122,6 +125,10 @@ class Planner:
         return Planned(module, plan, self.work_ns)
 
     def _item(self, item: Item) -> None:
+        if self.on_status is not None and self.first_write is None and self._writes_input(item):
+            # what came before is looked at before it
+            self._close_segment()
+            self.first_write = len(self.steps)
         if isinstance(item, Emitted):
             self._launch(item)
         elif isinstance(item, FusedProduct):
@@ -136,6 +143,10 @@ class Planner:
             self.current.append(self._blas(item))
         else:
             self._extern(item)
+
+    def _writes_input(self, item: Item) -> bool:
+        mutated = self.lowering.mutated
+        return any(s.role == "input" and s.number in mutated for s in written_by(item))
 
     # -- buffers ------------------------------------------------------------------------------
     def _number_buffers(self) -> None:
@@ -370,6 +381,8 @@ class Planner:
             single=len(results) == 1,
             release_gil=self.work_ns > RELEASE_GIL_NS,
             owner=self.owner,
+            on_status=self.on_status,
+            first_write=len(self.steps) if self.first_write is None else self.first_write,
             name=self.graph.name,
         )
 

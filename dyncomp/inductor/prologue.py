@@ -103,7 +103,7 @@ def _find(
         return None
     sources = filled.sources
     for between in (rest, *left[maker + 1 : at + 1]):
-        if between is not None and any(s is w for s in sources for w in _written(between)):
+        if between is not None and any(s is w for s in sources for w in written_by(between)):
             return None
     return maker, filled, rest
 
@@ -128,7 +128,7 @@ def touched_by(item: Item | None) -> Sequence[Storage]:
     return [] if item is None else touched(item)
 
 
-def _written(item: Item) -> Sequence[Storage]:
+def written_by(item: Item) -> Sequence[Storage]:
     """What a step writes."""
     if isinstance(item, (FusedProduct, Prepared)):
         found = [] if item.tiled is None else _outputs(item.tiled.kernel, item.tiled.storages)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from .. import faults
 from ..dataclass import dataclass
 from ..graph.ir import Graph, GraphBuilder, GraphOutput, Node, OpTable
 from ..graph.text import print_graph
@@ -73,7 +74,7 @@ def tuned_sites(
             if time.perf_counter() >= end:
                 break
             bar.step(f"{alone.name} to {alone.nodes[0].out.type}")
-            _measure(alone, owner, compile_form, choices, key, end)
+            _measure(alone, owner, compile_form, choices, key, end, tuning.strict)
     found = {name: _known(choices, key) for name, key in keys.items()}
     cut = {name: tiling for name, tiling in found.items() if isinstance(tiling, Tiling) and tiling != USUAL}
     return Sites(frozenset(name for name, way in found.items() if way == LIBRARY), tuple(cut.items()))
@@ -137,7 +138,15 @@ def _key(alone: Graph, owner: Any) -> str:
     return key_of([machine_name(), *facts, print_graph(alone, locations=False)])
 
 
-def _measure(alone: Graph, owner: Any, compile_form: Compile, choices: Choices, key: str, end: float) -> None:
+def _measure(
+    alone: Graph,
+    owner: Any,
+    compile_form: Compile,
+    choices: Choices,
+    key: str,
+    end: float,
+    strict: bool,
+) -> None:
     """Find out which form is the fastest one; nothing where one cannot be compiled or run."""
     arrays = [laid_out(made_up(i.var.type), i.var.type) for i in alone.inputs]
     given: list[Any] = arrays if owner is None else [owner.from_numpy(array) for array in arrays]
@@ -153,6 +162,8 @@ def _measure(alone: Graph, owner: Any, compile_form: Compile, choices: Choices, 
             own = compile_form(alone, Form(tilings=((node.out.name, tiling),)))
         mine, others = in_turn(own.call, other.call, given, SITE_SECONDS)
     except Exception as error:
+        if faults.is_fault(error):
+            faults.note(f"{alone.name} is not measured", error, strict)
         log.info("%s is not measured: %s", alone.name, error)
         return
     times.update({text: seconds * 1e3 for text, seconds in search.seconds.items()})

@@ -13,6 +13,7 @@ import time
 import weakref
 from typing import Any
 
+from .. import faults
 from ..dataclass import dataclass
 from ..errors import ToolchainError
 from ..symint import hint
@@ -74,6 +75,8 @@ class FirstBuild:
                 library = cache.load(source, toolchain, runner)
             except ToolchainError as error:
                 if not runner.stopped:
+                    if faults.is_fault(error):
+                        faults.note(f"{plan.name} runs code that is not optimised", error, False)
                     tier.state, tier.reason = "failed", str(error).partition("\n")[0]
                     log.warning("%s keeps its first build: %s", plan.name, error)
                 return

@@ -11,13 +11,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dyncomp.dataclass import dataclass
-from dyncomp.errors import ToolchainError
+from dyncomp.errors import RejectedCode, ToolchainError
+from dyncomp.notices import setup_error
 
 # Chosen by measurement: -O2 equals -O3 within 2% here; without headers and libraries one file takes ~40 ms.
 # No fast-math: NaN, infinities, signed zeros and the order of additions keep their meaning; contraction is
@@ -50,6 +51,8 @@ FLAGS: tuple[str, ...] = (
     "-fPIC",
     "-shared",
     "-nostdlib",
+    # two mappings and 8 KB for each library instead of five and 20 KB
+    "-Wl,-z,noseparate-code,-z,norelro",
     "-pipe",
     "-w",
 )
@@ -61,7 +64,19 @@ LIBRARIES: tuple[str, ...] = ("-lgcc",)
 LOOP_FLAGS: tuple[str, ...] = ("-fthread-jumps", "-ftree-sink", "-fgcse", "-ftree-pre", "-mtune=generic")
 _CANDIDATES = ("g++", "clang++", "c++")
 _COMPILE_SECONDS = 600.0
+# A compiler that takes so long is given the smallest source there is, and so long for that.
+_SLOW_SECONDS = 30.0
+_PROBE_SECONDS = 60.0
+_PROBE = 'extern "C" int dyncomp_probe(int x) { return x + 1; }\n'
+DISK_FULL = ("No space left on device", "Disk quota exceeded")
+# Instruction sets by the names that /proc/cpuinfo has for them; compilers have __AVX2__.
+_EXTENSIONS = (
+    *("sse4_2", "avx", "avx2", "fma", "f16c", "bmi2"),
+    *("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"),
+)
 _MESSAGE_LINES = 30
+# What compilers say of errors in the source, or in the assembly made of it; not of flags, files and memory.
+_IN_SOURCE = re.compile(r"^[^\n:]+:\d+:(\d+:)? (Error|error|fatal error|internal compiler error):", re.M)
 _PART = re.compile(r"^#if DC_PART\((\d+)\)$", re.M)
 
 
@@ -76,13 +91,24 @@ class Runner:
         nice = shutil.which("nice") if background else None
         self.prefix = () if nice is None else (nice, "-n", "10")
 
-    def run(self, commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
-        """Run commands side by side: exit status and output of each. None is left running."""
+    def run(
+        self,
+        commands: Sequence[Sequence[str]],
+        seconds: float = _COMPILE_SECONDS,
+        when_slow: Callable[[], None] | None = None,
+    ) -> list[tuple[int, str]]:
+        """Run commands side by side: exit status and output of each. None is left running. ``when_slow`` is
+        called if one takes long, and may raise."""
         started: list[tuple[subprocess.Popen[bytes], Any]] = []
         try:
             for command in commands:
                 started.append(self._start(command))
-            return [(process.wait(_COMPILE_SECONDS), _text(output)) for process, output in started]
+            if when_slow is not None:
+                try:
+                    started[0][0].wait(_SLOW_SECONDS)
+                except subprocess.TimeoutExpired:
+                    when_slow()
+            return [(process.wait(seconds), _text(output)) for process, output in started]
         finally:
             for process, output in started:
                 self._end(process)
@@ -163,24 +189,55 @@ class Toolchain:
                 runner,
             )
         if not output.exists():
+            self._check()
             raise ToolchainError(f"{self.compiler} failed (it made nothing) on {source}")
 
     def _command(self, source: Path, output: Path, *more: str) -> list[str]:
         return [self.compiler, *self.flags, str(source), "-o", str(output), *more]
 
     def _run(self, commands: Sequence[Sequence[str]], source: Path, runner: Runner) -> None:
+        if (self.compiler, self.fingerprint) in _HANGING:
+            self._check()
         try:
-            found = runner.run(commands)
+            found = runner.run(commands, when_slow=self._check)
         except subprocess.TimeoutExpired as error:
             raise ToolchainError(
                 f"{self.compiler} ran for more than {_COMPILE_SECONDS:.0f} s on {source}"
             ) from error
         except OSError as error:
-            raise ToolchainError(f"cannot run {self.compiler}: {error}") from error
+            raise self._unusable(f"cannot be started: {error}") from error
         for status, text in found:
             if status:
+                if not runner.stopped and not any(reason in text for reason in DISK_FULL):
+                    self._check()
                 shown = "\n".join(text.splitlines()[:_MESSAGE_LINES]) or "no message"
-                raise ToolchainError(f"{self.compiler} failed ({status}) on {source}:\n{shown}")
+                kind = RejectedCode if _IN_SOURCE.search(text) else ToolchainError
+                raise kind(f"{self.compiler} failed ({status}) on {source}:\n{shown}")
+
+    def _check(self) -> None:
+        """Raise ``SetupError`` where the compiler cannot even compile the smallest source."""
+        key = (self.compiler, self.fingerprint)
+        if key in _HANGING:
+            raise self._unusable(_HANGING[key])
+        with tempfile.TemporaryDirectory(prefix="dyncomp-probe-") as folder:
+            source, output = Path(folder, "probe.cpp"), Path(folder, "probe.so")
+            source.write_text(_PROBE)
+            try:
+                ((status, text),) = Runner().run([self._command(source, output, *LIBRARIES)], _PROBE_SECONDS)
+            except subprocess.TimeoutExpired:
+                _HANGING[key] = "does not come to an end"
+                raise self._unusable(_HANGING[key]) from None
+            except OSError as error:
+                raise self._unusable(f"cannot be started: {error}") from error
+            if status or not output.exists():
+                first = next((line for line in text.splitlines() if line.strip()), "no message")
+                said = "".join(filter(str.isprintable, first))[:200].strip()
+                raise self._unusable(f"cannot compile anything (exit status {status}: {said})")
+
+    def _unusable(self, problem: str) -> ToolchainError:
+        march = next(flag.partition("=")[2] for flag in self.flags if flag.startswith("-march="))
+        advice = "set CXX to another" if march == "native" else f"is DYNCOMP_MARCH={march!r} right?"
+        return setup_error("compiler", f"the C++ compiler {self.compiler} {problem} ({advice})", self.compiler)
 
     def with_flags(self, extra: tuple[str, ...]) -> Toolchain:
         """The same with more flags, whose code has other addresses in the cache."""
@@ -197,6 +254,9 @@ class Toolchain:
     def version(self) -> str:
         """The first line of ``compiler --version`` (runs the compiler: for people, not for keys)."""
         return _version(self.compiler)
+
+
+_HANGING: dict[tuple[str, str], str] = {}  # compilers, and what is said of them
 
 
 def flags_for(march: str) -> tuple[str, ...]:
@@ -243,11 +303,31 @@ def _find(own: str, cxx: str, path: str, march: str) -> Toolchain:
         found = shutil.which(name, path=path)
         if found is not None:
             flags = (*words[1:], *flags_for(march or "native"))
+            if march:
+                _check_processor(found, march)
             return Toolchain(found, flags, _fingerprint(found, flags))
     if chosen:
         variable = "DYNCOMP_CXX" if own else "CXX"
-        raise ToolchainError(f"no C++ compiler: {variable}={chosen!r} is not an executable")
-    raise ToolchainError(f"no C++ compiler: none of {', '.join(_CANDIDATES)} is on PATH (set DYNCOMP_CXX)")
+        problem = f"the C++ compiler that {variable}={chosen!r} names was not found (it is no executable)"
+        raise setup_error("compiler", problem)
+    looked = f"looked for {', '.join(_CANDIDATES)} on PATH; install one, or set CXX to one"
+    raise setup_error("compiler", f"no C++ compiler was found ({looked})")
+
+
+def _check_processor(compiler: str, march: str) -> None:
+    """Raise ``SetupError`` where ``DYNCOMP_MARCH`` names instructions that this processor does not have."""
+    found = re.search(r"^flags\s*:(.*)$", _processor(), re.M)
+    have = set(found[1].split()) if found is not None else set()
+    command = [compiler, f"-march={march}", "-dM", "-E", "-x", "c++", os.devnull]
+    try:
+        ((_, text),) = Runner().run([command], _PROBE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return  # it is told of where it is to compile
+    wanted = [name for name in _EXTENSIONS if f" __{name.upper()}__ " in text]
+    missing = [name for name in wanted if name not in have]
+    if have and missing:
+        problem = f"DYNCOMP_MARCH={march!r} asks for instructions that this processor does not have"
+        raise setup_error("compiler", f"{problem} ({', '.join(missing)})")
 
 
 def _fingerprint(compiler: str, flags: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..dtypes import ALL, DType, bfloat16, bool_, float32, float64
 from ..graph.ir import ArrayType
+from ..graph.noted import silently
 from .kit import (
     ANY,
     BOOL,
@@ -152,7 +153,7 @@ def convert_meta(x: ArrayType, *, dtype: DType) -> ArrayType:
 
 
 def convert_ref(x: Array, *, dtype: DType) -> Array:
-    with np.errstate(all="ignore"):
+    with silently():
         if x.dtype.kind == "c" and not dtype.is_complex and not dtype.is_bool:
             x = x.real
         return x.astype(dtype.numpy)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dtypes import DType, bfloat16, bool_, complex64, complex128, float32, float64, int32, int64
 from ..graph.ir import ArrayType
+from ..graph.noted import silently
 from .elementwise import of_truth, scalar_call
 from .kit import (
     ANY,
@@ -119,7 +120,7 @@ def complex_meta(re: ArrayType, im: ArrayType) -> ArrayType:
 
 def complex_ref(re: Array, im: Array) -> Array:
     dtype = np.complex64 if re.dtype == np.float32 else np.complex128
-    with np.errstate(all="ignore"):
+    with silently():
         out = np.empty_like(re + im, dtype=dtype)
     out.real = re
     out.imag = im

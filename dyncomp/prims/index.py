@@ -15,7 +15,7 @@ from ..dtypes import ALL, bool_, complex64, float32, float64, int8, int64
 from ..graph.ir import ArrayType
 from ..symint import Dim
 from .kit import Array, axes_tuple, check_axis, drop, require, require_same_shape
-from .layout import iteration_order, k_order_axes, like, shapes_equal, strides_in_order
+from .layout import k_order_axes, like, shapes_equal, sorted_axes, strides_in_order
 from .opdef import Gather, OpDef, Sample, Scatter, Tolerance
 from .samples import data, indices
 
@@ -46,7 +46,7 @@ def index_meta(x: ArrayType, *index: ArrayType, dims: Dims, position: int) -> Ar
     other = [a for a in range(x.ndim) if a not in dims]
     if other:
         # NumPy copies whole sub-arrays: index dimensions are outermost, whatever the position
-        sub = iteration_order([x.shape[a] for a in other], [[x.strides[a] for a in other]])
+        sub = sorted_axes([x.shape[a] for a in other], [x.strides[a] for a in other])
         order = [position + i for i in range(count)]
         order += [a if a < position else a + count for a in sub]
     else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dtypes import ALL, DType, bfloat16, float32, from_numpy
 from ..graph.ir import ArrayType
+from ..graph.noted import silently
 from .layout import k_order_strides, shapes_equal
 
 Array = np.ndarray[Any, Any]
@@ -86,7 +87,7 @@ def quiet(fn: Callable[..., Any]) -> Callable[..., Any]:
     """``fn`` without floating-point warnings."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with np.errstate(all="ignore"):
+        with silently():
             return fn(*args, **kwargs)
 
     return wrapped
@@ -109,7 +110,7 @@ def widening(fn: Callable[..., Any]) -> Callable[..., Any]:
     """``fn`` computing bfloat16 through float32 (NumPy itself has no bfloat16), warnings off."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with np.errstate(all="ignore"):
+        with silently():
             if not _has_bfloat16(args):
                 return np.asarray(fn(*args, **kwargs))
             wide = [a.astype(float32.numpy) if is_bfloat16(a) else a for a in args]

@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import dtypes
 from ..dtypes import DType
+from ..graph.noted import silently
 from . import scalar_arith, scalar_math
 from .scalar_types import KINDS, Reducer, ScalarOp
 
@@ -158,7 +159,7 @@ class NumpyBuilder(ScalarBuilder):
 
 def evaluate(op: str, args: Sequence[Any], dtype: DType, arg: Any = None) -> Any:
     """``op`` on NumPy arrays by its definition; floating-point warnings are off."""
-    with np.errstate(all="ignore"):
+    with silently():
         if op == "const":
             return np.asarray(arg).astype(dtype.numpy)
         if op == "cast":

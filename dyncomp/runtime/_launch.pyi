@@ -15,17 +15,18 @@ class CompiledGraph:
     def name(self) -> str: ...
     @property
     def num_inputs(self) -> int: ...
-    def retarget(self, sizes: int, steps: tuple[int, ...]) -> None:
-        """Run other builds of the same functions, given by their addresses (0: none); ValueError if they are
-        not as many as the plan has."""
+    def retarget(self, sizes: int, steps: tuple[int, ...], library: Any) -> None:
+        """Run other builds of the same functions, given by their addresses (0: none) and what keeps them
+        loaded; ValueError if they are not as many as the plan has."""
 
-def load_library(path: str) -> int:
-    """dlopen (local, bind now); OSError with the loader's message. Libraries stay loaded."""
+def load_library(path: str) -> Any:
+    """dlopen (local, bind now), until nothing holds what is returned. OSError with the loader's message; its
+    ``errno`` is set where the system ran out of memory, mappings or descriptors."""
 
-def load_global(path: str) -> int:
-    """dlopen with RTLD_GLOBAL (libm, libmvec); OSError with the loader's message."""
+def load_global(path: str) -> None:
+    """dlopen with RTLD_GLOBAL (libm, libmvec), for good; OSError as above."""
 
-def symbol(handle: int, name: str) -> int:
+def symbol(library: Any, name: str) -> int:
     """Address of an exported symbol; LookupError if it is absent."""
 
 def num_threads() -> int:
@@ -54,6 +55,10 @@ def release_memory() -> int:
 def kept_copies() -> dict[str, Any]:
     """Packed operands that are kept from call to call: ``can_watch`` (whether the system allows it),
     ``copies``, ``bytes``, and how often one was used (``hits``) or found written to (``changed``)."""
+
+def private_memory(address: int, size: int, by_text: bool, /) -> bool:
+    """For tests: whether whole pages are private and anonymous, asked by query or read in the text of
+    /proc/self/maps."""
 
 def use_products(name: str | None, /) -> None:
     """What generated code multiplies by from now on: "avx512", "avx2", "portable" or (``None``) the best

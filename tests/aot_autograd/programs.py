@@ -85,8 +85,11 @@ class Layout:
         return ArrayType(dtypes.float64, self.shape, strides)
 
 
-def make_layout(choices: Choices) -> Layout:
+def make_layout(choices: Choices, zeros: bool = False) -> Layout:
+    """``zeros``: a third of the sizes are zero."""
     shape = tuple(choices.integer(1, 4) for _ in range(choices.integer(1, 3)))
+    if zeros:
+        shape = tuple(choices.pick([0, n, n]) for n in shape)
     steps = tuple(choices.pick([1, 1, 1, 2, -1]) for _ in shape)
     return Layout(shape, choices.shuffled(len(shape)), steps)
 
@@ -155,6 +158,8 @@ class Writer:
             drop = self.choices.integer(0, hint(n) - least)
             low = self.choices.integer(0, drop)
             run = n - drop
+            if not isinstance(run, int):
+                self.builder.env.decide(-run, "<=")
             step = self.choices.pick([1, 1, -1, 2, -2])
             starts.append(low + run - 1 if step < 0 and hint(run) else low)
             sizes.append((run + 1) // 2 if abs(step) == 2 else run)
@@ -239,8 +244,8 @@ VIEWS = ("slice", "slice", "transpose", "reshape", "diagonal", "expand", "broadc
 STEPS = (*VIEWS, "unary", "binary", "fresh", "copy", "write", "write", "update", "update")
 
 
-def make_program(choices: Choices, steps: int, symbolic: bool = False) -> Program:
-    inputs = [make_layout(choices) for _ in range(choices.integer(1, 2))]
+def make_program(choices: Choices, steps: int, symbolic: bool = False, zeros: bool = False) -> Program:
+    inputs = [make_layout(choices, zeros) for _ in range(choices.integer(1, 2))]
     writer = Writer(choices, inputs, symbolic)
     for _ in range(steps):
         getattr(writer, choices.pick(STEPS))()
@@ -255,4 +260,4 @@ def make_program(choices: Choices, steps: int, symbolic: bool = False) -> Progra
 @st.composite
 def programs(draw: st.DrawFn, max_steps: int = 14) -> Program:
     choices = Drawn(draw)
-    return make_program(choices, choices.integer(1, max_steps))
+    return make_program(choices, choices.integer(1, max_steps), zeros=choices.integer(0, 4) == 0)

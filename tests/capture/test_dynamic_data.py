@@ -27,6 +27,7 @@ CASES = (
     (0, 0, ""),
 )
 BREAKS = {"branch_on_count": {"data-dependent-branch"}, "loop_over_count": {"loop"}}
+BREAKS["two_dimensions"] = {"data-dependent-shape"}  # of one element, where sizes are 1
 FOR_KERNELS = ("nonzero_used", "scattered", "unique_all", "count_as_slice", "mutated_argument", "two_masks")
 
 

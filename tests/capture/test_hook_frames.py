@@ -351,11 +351,14 @@ def test_tracing_runs_the_original():
 
     with hooked({f.__code__: replace(g)}):
         assert f(1) == "replaced"
-        sys.setprofile(lambda *_: None)
-        try:
-            assert f(1) == "original"
-        finally:
-            sys.setprofile(None)
+        for as_written, expected in ((False, "replaced"), (True, "original")):
+            before = _hook.set_profiled_as_written(as_written)
+            sys.setprofile(lambda *_: None)
+            try:
+                assert f(1) == expected
+            finally:
+                sys.setprofile(None)
+                _hook.set_profiled_as_written(before)
         previous = sys.gettrace()
         sys.settrace(lambda *_: None)
         try:
@@ -364,13 +367,19 @@ def test_tracing_runs_the_original():
             sys.settrace(previous)
         if hasattr(sys, "monitoring"):
             monitoring = sys.monitoring
-            monitoring.use_tool_id(4, "test")
-            monitoring.set_events(4, monitoring.events.PY_START)
-            try:
-                assert f(1) == "original"
-            finally:
-                monitoring.set_events(4, 0)
-                monitoring.free_tool_id(4)
+            starts, lines = monitoring.events.PY_START, monitoring.events.LINE
+            for tool, events, expected in (
+                (4, starts, "replaced"),
+                (4, starts | lines, "original"),
+                (1, starts, "original"),
+            ):
+                monitoring.use_tool_id(tool, "test")
+                monitoring.set_events(tool, events)
+                try:
+                    assert f(1) == expected
+                finally:
+                    monitoring.set_events(tool, 0)
+                    monitoring.free_tool_id(tool)
         assert f(1) == "replaced"
 
 

@@ -260,7 +260,8 @@ def test_an_error_in_making_a_plan_is_not_the_programs(monkeypatch):
         return s
 
     monkeypatch.setattr(policy, "make_plan", fails)
-    compiled = dyncomp.compile(function, options=AT_ONCE)
-    for _ in range(3):
-        assert compiled(50) == function(50)
+    compiled = dyncomp.compile(function, options={**AT_ONCE, "strict": False})
+    with pytest.warns(RuntimeWarning, match="a bug"):
+        for _ in range(3):
+            assert compiled(50) == function(50)
     assert any("a bug" in text for text in compiled.config.records.internal_errors)

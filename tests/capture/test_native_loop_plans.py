@@ -190,15 +190,22 @@ def test_error_modes_and_tools_are_heeded():
         compiled(a, 0, 9, 1)
     gate = entry_of(compiled)
     runs = gate.runs
-    with np.errstate(over="raise"):
-        assert compiled(a, 0, 9, 1) == stepped(a, 0, 9, 1)
+    previous = sys.gettrace()
+    sys.settrace(lambda *args: None)
+    try:
+        compiled(a, 0, 9, 1)
+    finally:
+        sys.settrace(previous)
     assert gate.runs == runs
     sys.setprofile(lambda *args: None)
     try:
         compiled(a, 0, 9, 1)
     finally:
         sys.setprofile(None)
-    assert gate.runs == runs
+    assert gate.runs == runs + 1
+    with np.errstate(over="raise"):
+        assert compiled(a, 0, 9, 1) == stepped(a, 0, 9, 1)
+    assert gate.runs == runs + 1
 
 
 def test_short_ranges_run_as_plain_python():

@@ -1,4 +1,7 @@
-"""Debuggers, profilers, coverage and monitoring tools: they see compiled functions as they were written."""
+"""Debuggers, coverage and monitoring tools that ask for lines see compiled functions as they were written.
+
+Profilers see what runs: ``test_profilers``.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,15 @@ def monitored(function, *args, local=()):
     return result, events
 
 
-WATCHERS = [traced, profiled] + [monitored] * MONITORING
+def profiled_as_written(function, *args):
+    previous = _hook.set_profiled_as_written(True)
+    try:
+        return profiled(function, *args)
+    finally:
+        _hook.set_profiled_as_written(previous)
+
+
+WATCHERS = [traced, profiled_as_written] + [monitored] * MONITORING
 
 
 @pytest.mark.parametrize("watch", WATCHERS)
@@ -235,7 +246,7 @@ def test_tracing_switched_on_and_off_inside_a_compiled_call():
         assert lines.count(("helper", "line")) == 2
 
 
-def test_cprofile_counts_calls():
+def test_cprofile_counts_calls_of_the_original():
     def outer(x):
         for _ in range(3):
             x = helper(x)
@@ -249,9 +260,14 @@ def test_cprofile_counts_calls():
         return {key[2]: value[0] for key, value in found.items() if key[0] == __file__}
 
     compiled = dyncomp.compile(outer, backend="eager")
-    assert counts(compiled) == counts(outer) == {"outer": 2, "helper": 6}
-    compiled(vec())
-    assert counts(compiled) == {"outer": 2, "helper": 6}
+    previous = _hook.set_profiled_as_written(True)
+    try:
+        assert counts(compiled) == counts(outer) == {"outer": 2, "helper": 6}
+        compiled(vec())
+        assert counts(compiled) == {"outer": 2, "helper": 6}
+    finally:
+        _hook.set_profiled_as_written(previous)
+    assert counts(compiled) == {"outer": 2}  # what is inlined is no call
 
 
 def test_tracemalloc():

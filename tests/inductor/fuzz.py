@@ -11,6 +11,7 @@ from dyncomp.graph.ir import Graph, GraphOutput, Literal, Var
 from dyncomp.options import Options
 from dyncomp.pipeline import run_passes
 from dyncomp.prims.table import TABLE
+from dyncomp.symint import same
 from tests.aot_autograd import programs
 from tests.aot_autograd.programs import Choices, Layout, Seeded, Writer, make_layout
 
@@ -20,17 +21,20 @@ class LoopWriter(Writer):
 
     def reduce(self) -> None:
         x = self.pick()
-        if x.ndim and 0 not in x.shape:
+        if x.ndim:
             count = self.choices.integer(1, x.ndim)
             axes = tuple(sorted(self.choices.shuffled(x.ndim)[:count]))
-            self.add(self.choices.pick(["reduce_sum", "reduce_max", "reduce_min"]), x, axes=axes)
+            empty = any(same(x.shape[axis], 0) for axis in axes)
+            ops = ["reduce_sum"] if empty else ["reduce_sum", "reduce_max", "reduce_min"]
+            self.add(self.choices.pick(ops), x, axes=axes)
 
     def normalise(self) -> None:
         """A reduction broadcast back over its own axes, as in softmax."""
         x = self.pick()
-        if x.ndim and 0 not in x.shape:
+        if x.ndim:
             axis = self.choices.integer(0, x.ndim - 1)
-            total = self.add(self.choices.pick(["reduce_sum", "reduce_max"]), x, axes=(axis,))
+            ops = ["reduce_sum"] if same(x.shape[axis], 0) else ["reduce_sum", "reduce_max"]
+            total = self.add(self.choices.pick(ops), x, axes=(axis,))
             kept = tuple(k for k in range(x.ndim) if k != axis)
             back = self.add("broadcast_in_dim", total, shape=x.shape, dims=kept)
             self.add(self.choices.pick(["subtract", "maximum"]), x, back)
@@ -39,7 +43,7 @@ class LoopWriter(Writer):
         """Broadcasting along an inner axis."""
         x = self.pick()
         if x.ndim < 3:
-            size = self.choices.integer(1, 4)
+            size = self.choices.integer(0 if 0 in x.shape else 1, 4)
             back = self.add("broadcast_in_dim", x, shape=(*x.shape, size), dims=tuple(range(x.ndim)))
             self.add("negative", back)
 
@@ -57,21 +61,23 @@ class LoopWriter(Writer):
 
     def gather(self) -> None:
         x = self.pick()
-        if x.ndim and 0 not in x.shape:
+        if x.ndim:
             axis = self.choices.integer(0, x.ndim - 1)
             n = x.shape[axis]
-            count = self.choices.integer(1, 4)
+            # in an array without elements positions are not looked at: their graphs are interpreted
+            count = 0 if 0 in x.shape else self.choices.integer(1, 4)
             rows = np.array([self.choices.integer(-n, n - 1) for _ in range(count)], np.int64)
             at = self.builder.emit("constant", literal=Literal.of(rows, dtypes.int64), device=x.type.device)
             self.add("index", x, at, dims=(axis,), position=axis)
 
     def scatter(self) -> None:
         x = self.pick()
-        if x.ndim and 0 not in x.shape:
+        if x.ndim:
             n = x.shape[0]
-            rows = np.array([self.choices.integer(-n, n - 1) for _ in range(2)], np.int64)
+            count = 0 if 0 in x.shape else 2
+            rows = np.array([self.choices.integer(-n, n - 1) for _ in range(count)], np.int64)
             at = self.builder.emit("constant", literal=Literal.of(rows, dtypes.int64), device=x.type.device)
-            shape = (2, *x.shape[1:])
+            shape = (count, *x.shape[1:])
             value = self.add("full", shape=shape, value=2.0, dtype=x.dtype, device=x.type.device)
             combine = self.choices.pick(["set", "add", "max"])
             self.add("index_put", x, value, at, dims=(0,), position=0, combine=combine)
@@ -104,9 +110,11 @@ def steps_available() -> list[str]:
     return [*programs.STEPS, *loops]
 
 
-def make_graph(choices: Choices, steps: int, symbolic: bool = False) -> tuple[Graph, list[Layout]]:
-    """A random functional graph of prims and how its inputs lie in memory."""
-    layouts = [make_layout(choices) for _ in range(choices.integer(1, 2))]
+def make_graph(
+    choices: Choices, steps: int, symbolic: bool = False, zeros: bool = False
+) -> tuple[Graph, list[Layout]]:
+    """A random functional graph of prims and how its inputs lie in memory. ``zeros``: some sizes are zero."""
+    layouts = [make_layout(choices, zeros) for _ in range(choices.integer(1, 2))]
     writer = LoopWriter(choices, layouts, symbolic)
     available = steps_available()
     for _ in range(steps):

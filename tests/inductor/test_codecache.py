@@ -39,10 +39,14 @@ def counts(cache):
 
 def test_build_then_memory_then_disk(tmp_path):
     cache = KernelCache(tmp_path)
-    assert answer(cache.load(unit(1))) == 1
+    library = cache.load(unit(1))
+    assert answer(library) == 1
     assert counts(cache) == (0, 0, 1, 0)
-    assert answer(cache.load(unit(1))) == 1
+    assert cache.load(unit(1)) is library
     assert counts(cache) == (1, 0, 1, 0)
+    del library  # unloaded
+    assert answer(cache.load(unit(1))) == 1
+    assert counts(cache) == (1, 1, 1, 0)
     again = KernelCache(tmp_path)
     assert answer(again.load(unit(1))) == 1
     assert counts(again) == (0, 1, 0, 0)

@@ -17,10 +17,12 @@ from tests.inductor.fuzz import assert_same, make_graph
 from tests.inductor.harness import OPTIONS, Reference, by_code, by_reference, copies, expected
 
 
-def graph_of(seed: int, steps: int, symbolic: bool = False) -> tuple[Graph, list[Layout]]:
+def graph_of(
+    seed: int, steps: int, symbolic: bool = False, zeros: bool = False
+) -> tuple[Graph, list[Layout]]:
     """The seed's graph; skips what capture would refuse."""
     try:
-        return make_graph(Seeded(seed), steps, symbolic)
+        return make_graph(Seeded(seed), steps, symbolic, zeros)
     except Unsupported as error:
         pytest.skip(str(error))
 
@@ -70,6 +72,11 @@ def grown(layouts: list[Layout]) -> list[Layout]:
     return [replace(x, shape=tuple(n + 2 * (n > 1) for n in x.shape)) for x in layouts]
 
 
+def shrunk(layouts: list[Layout]) -> list[Layout]:
+    """Sizes as small as symbols are: what is left of them may be nothing."""
+    return [replace(x, shape=tuple(min(n, 2) for n in x.shape)) for x in layouts]
+
+
 def guards_hold(graph: Graph, args: list[Any]) -> bool:
     values = bind_symbols(graph, args, [])
     infos = graph.env.symbols
@@ -83,7 +90,7 @@ def test_reference_with_symbolic_sizes(seed: int) -> None:
     guards = len(graph.env.guards)
     reference = Reference(graph)
     assert len(graph.env.guards) == guards, "lowering asked what capture did not guard"
-    for args in (make_args(layouts), make_args(grown(layouts))):
+    for args in (make_args(layouts), make_args(grown(layouts)), make_args(shrunk(layouts))):
         if guards_hold(graph, args):
             own = copies(args)
             wanted, wanted_args = expected(graph, args)
@@ -97,12 +104,24 @@ def test_code(seed: int) -> None:
     check(by_code, graph, make_args(layouts))
 
 
+@pytest.mark.parametrize("seed", range(150))
+def test_reference_with_sizes_of_zero(seed: int) -> None:
+    graph, layouts = graph_of(6000 + seed, 10 + seed % 20, zeros=True)
+    check(by_reference, graph, make_args(layouts))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_code_with_sizes_of_zero(seed: int) -> None:
+    graph, layouts = graph_of(7000 + seed, 10 + seed % 20, zeros=True)
+    check(by_code, graph, make_args(layouts))
+
+
 @pytest.mark.parametrize("seed", range(15))
 def test_code_with_symbolic_sizes(seed: int) -> None:
     graph, layouts = graph_of(4000 + seed, 10 + seed % 12, symbolic=True)
     call = compile_graph(graph, OPTIONS).call
     visible = sum(not o.hidden for o in graph.outputs)
-    for args in (make_args(layouts), make_args(grown(layouts))):
+    for args in (make_args(layouts), make_args(grown(layouts)), make_args(shrunk(layouts))):
         if guards_hold(graph, args):
             own = copies(args)
             wanted, wanted_args = expected(graph, args)
@@ -115,4 +134,11 @@ def test_code_with_symbolic_sizes(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(400))
 def test_code_more(seed: int, eager_to_split: None) -> None:
     graph, layouts = graph_of(5000 + seed, 10 + seed % 25, symbolic=seed % 3 == 0)
+    check(by_code, graph, make_args(layouts))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(400))
+def test_code_with_more_sizes_of_zero(seed: int, eager_to_split: None) -> None:
+    graph, layouts = graph_of(8000 + seed, 10 + seed % 25, zeros=True)
     check(by_code, graph, make_args(layouts))

@@ -127,7 +127,7 @@ def test_other_functions_than_the_plans_are_refused() -> None:
     call = compile_graph(graph_of("exp", [type_of(x)], {}), Options()).call
     for wrong in ((0, ()), (0, (0,)), (1, (1,)), (0, ("a",)), (0, (1, 2))):
         with pytest.raises(ValueError, match="retarget"):
-            call.retarget(*wrong)
+            call.retarget(*wrong, None)
     with pytest.raises(TypeError):
         call.retarget(0)
     np.testing.assert_allclose(call(x), np.exp(x))

@@ -31,7 +31,7 @@ def test_version_and_fingerprint():
 
 
 def test_missing_compiler(tmp_path):
-    with pytest.raises(ToolchainError, match="no C\\+\\+ compiler: none of"):
+    with pytest.raises(ToolchainError, match="no C\\+\\+ compiler was found"):
         find_toolchain({"PATH": str(tmp_path)})
     with pytest.raises(ToolchainError, match="DYNCOMP_CXX='/nowhere/g\\+\\+'"):
         find_toolchain({"DYNCOMP_CXX": "/nowhere/g++"})
@@ -60,7 +60,7 @@ def test_compiler_failure_names_the_source(tmp_path):
 
 
 def test_crashing_and_lying_compilers(tmp_path):
-    for script, message in (("kill -9 $$", "failed"), ("exit 0", "failed")):
+    for script, message in (("kill -9 $$", "status -9"), ("exit 0", "status 0")):
         own = tmp_path / "compiler"
         own.write_text(f"#!/bin/sh\n{script}\n")
         own.chmod(0o755)
@@ -75,7 +75,7 @@ def test_compiler_that_vanished(tmp_path):
     own.chmod(0o755)
     toolchain = find_toolchain({"DYNCOMP_CXX": str(own)})
     own.unlink()
-    with pytest.raises(ToolchainError, match="cannot run"):
+    with pytest.raises(ToolchainError, match="cannot be started"):
         toolchain.compile(tmp_path / "x.cpp", tmp_path / "absent.so")
 
 

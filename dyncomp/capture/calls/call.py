@@ -24,6 +24,7 @@ from ..guards.source import (
 )
 from ..library import functions
 from ..objects import attributes, classes, derived, instance_checks, protocols
+from ..other_compilers import is_foreign
 from ..regions import disabled_reason, mark_of
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
@@ -102,6 +103,8 @@ def refuse_inlining(
     if code.co_flags & _COROUTINE_FLAGS:
         raise Break("generator", f"{function.describe()} is a coroutine")
     module = function_globals(function)[0].get("__name__", "")
+    if is_foreign(str(module)):
+        raise Break("opaque", f"{function.describe()} is another compiler's ({module})")
     if not tracer.config.is_inlinable(str(module), code.co_qualname):
         raise Break("unsupported-call", f"{function.describe()} of module {module} is called, not inlined")
     if _is_nested_too_deeply(tracer):

@@ -1,4 +1,4 @@
-/* Facts of NumPy arrays and of tensors with a DLPack exchange table; overlap; sizes; error state. */
+/* Facts of NumPy arrays and of tensors with a DLPack exchange table; overlap; sizes. */
 #include "hook.h"
 
 #define FREE_DIM (-1)
@@ -484,71 +484,6 @@ symbol_value(PyObject *obj, int what, int axis, int64_t *value)
     }
     *value = what == 1 ? PyArray_DIM(array, axis) : PyArray_STRIDE(array, axis);
     return true;
-}
-
-/* -- NumPy's floating-point error state ------------------------------------------------------ */
-/* NumPy keeps {int errmask; ...} in a capsule in a context variable; the layout is checked once below
-   against a capsule with known modes, and the state counts as unknown where it differs. */
-static PyObject *errstate_variable = NULL;
-
-static const int *
-errstate_mask_of(PyObject *capsule)
-{
-    if (!PyCapsule_IsValid(capsule, "numpy.ufunc.extobj")) {
-        return NULL;
-    }
-    return PyCapsule_GetPointer(capsule, "numpy.ufunc.extobj");
-}
-
-int
-errstate_setup(void)
-{
-    PyObject *umath = PyImport_ImportModule("numpy._core.umath");
-    PyObject *variable = NULL, *make = NULL, *capsule = NULL, *none = NULL, *words = NULL;
-    if (umath == NULL) {
-        goto unknown;
-    }
-    variable = PyObject_GetAttrString(umath, "_extobj_contextvar");
-    make = PyObject_GetAttrString(umath, "_make_extobj");
-    none = PyTuple_New(0);
-    words = Py_BuildValue("{s:s,s:s,s:s,s:s}", "divide", "raise", "over", "ignore", "under", "warn", "invalid",
-                          "print");
-    if (variable == NULL || make == NULL || none == NULL || words == NULL || !PyContextVar_CheckExact(variable)) {
-        goto unknown;
-    }
-    capsule = PyObject_Call(make, none, words);
-    if (capsule != NULL) {
-        const int *mask = errstate_mask_of(capsule);
-        if (mask != NULL && *mask == (2 | 0 << 3 | 1 << 6 | 4 << 9)) {
-            errstate_variable = Py_NewRef(variable);
-        }
-    }
-unknown:
-    PyErr_Clear();
-    Py_XDECREF(umath);
-    Py_XDECREF(variable);
-    Py_XDECREF(make);
-    Py_XDECREF(none);
-    Py_XDECREF(words);
-    Py_XDECREF(capsule);
-    return 0;
-}
-
-long
-errstate_read(void)
-{
-    if (errstate_variable == NULL) {
-        return -1;
-    }
-    PyObject *capsule;
-    if (PyContextVar_Get(errstate_variable, NULL, &capsule) < 0 || capsule == NULL) {
-        PyErr_Clear();
-        return -1;
-    }
-    const int *mask = errstate_mask_of(capsule);
-    long answer = mask == NULL ? -1 : *mask;
-    Py_DECREF(capsule);
-    return answer;
 }
 
 /* -- regions in which graph breaks are errors ------------------------------------------------ */

@@ -27,6 +27,24 @@ code_extra_make(PyObject *code)
     return extra;
 }
 
+int
+code_set_origin(PyObject *code, PyObject *origin, bool piece)
+{
+    CodeExtra *extra = code == origin ? NULL : code_extra_make(code);
+    if (extra == NULL) {
+        return code == origin ? 0 : (PyErr_NoMemory(), -1);
+    }
+    CodeExtra *further = code_extra(origin);
+    if (further != NULL && further->origin != NULL) {
+        origin = (PyObject *)further->origin;
+    }
+    if (code != origin) {
+        Py_XSETREF(extra->origin, (PyCodeObject *)Py_NewRef(origin));
+    }
+    extra->piece = piece;
+    return 0;
+}
+
 static void
 extra_remove(PyObject *code, CodeCache *cache)
 {
@@ -207,9 +225,21 @@ move_to_front(CodeCache *cache, Py_ssize_t i, Entry *entry)
     }
 }
 
+/* For profilers: entries of a continuation are pieces of the call that goes on in it. */
+void
+entry_set_origin(Entry *entry, PyCodeObject *code)
+{
+    CodeExtra *extra = code_extra((PyObject *)code);
+    bool piece = extra != NULL && extra->origin != NULL;
+    if (entry->code != NULL && code_set_origin(entry->code, (PyObject *)code, piece) < 0) {
+        PyErr_Clear();
+    }
+}
+
 int
 cache_append(CodeCache *cache, Entry *entry)
 {
+    entry_set_origin(entry, cache->code);
     for (Py_ssize_t i = 0; i < cache->size; i++) {
         if (cache->entries[i] == entry) {
             return 0;
@@ -338,11 +368,9 @@ call_on_miss(PyObject *on_miss, PyFunctionObject *func, const GuardEnv *env, Hoo
     }
     ThreadState *ts = &thread_state;
     PyThreadState *tstate = PyThreadState_GET();
-    ts->compiling++;
-    recursion_refund(tstate, CAPTURE_RECURSION);
+    bool hidden = own_work_begin(ts, tstate);
     PyObject *answer = PyObject_CallFunctionObjArgs(on_miss, (PyObject *)func, bound, (PyObject *)config, NULL);
-    recursion_refund(tstate, -CAPTURE_RECURSION);
-    ts->compiling--;
+    own_work_end(ts, tstate, hidden);
     Py_DECREF(bound);
     return answer;
 }
@@ -374,6 +402,7 @@ cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const Gu
     if (Py_IS_TYPE(answer, &Entry_Type)) {
         Entry *entry = (Entry *)answer;
         counters.captures += !entry_waits(entry);
+        entry_set_origin(entry, cache->code);
         hit->captures = counters.captures;
         if (entry->rank >= 0) {
             result = cache_append(cache, entry);

@@ -64,7 +64,7 @@ make_original_code(PyObject *make_code)
     PyThreadState *tstate = PyThreadState_GET();
     thread_state.compiling++;
     recursion_refund(tstate, CAPTURE_RECURSION);
-    PyThreadState_EnterTracing(tstate);
+    PyThreadState_EnterTracing(tstate); /* from debuggers, too */
     PyObject *code = PyObject_CallNoArgs(make_code);
     PyThreadState_LeaveTracing(tstate);
     recursion_refund(tstate, -CAPTURE_RECURSION);
@@ -97,6 +97,10 @@ original_function(Dispatcher *self)
             return NULL;
         }
         extra->skip = true; /* the dispatcher looks after it */
+        if (code_set_origin(made->func_code, self->func->func_code, true) < 0) {
+            Py_DECREF(made);
+            return NULL;
+        }
         Py_XSETREF(self->original, made);
     }
     return (PyFunctionObject *)Py_NewRef((PyObject *)self->original);
@@ -264,8 +268,13 @@ dispatch(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwn
     if (!stack_ok(ts)) {
         return NULL;
     }
-    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER || is_watched(self)) {
+    PyThreadState *tstate = PyThreadState_GET();
+    if (ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER || is_watched(self)
+        || (tstate->interp->eval_frame != NULL && is_inside_foreign(tstate))) {
         return call_original(self, ts, args, nargsf, kwnames);
+    }
+    if (is_profiled(tstate)) {
+        profile_watch(tstate);
     }
     /* what runs may drop the last reference to us, or give us another function */
     Py_INCREF(self);

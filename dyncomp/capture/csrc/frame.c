@@ -4,43 +4,14 @@
  * variables; a larger replacement needs a larger frame. Tools that watch the program see the original. */
 #include "hook.h"
 
-static _PyFrameEvalFunction previous_hook = NULL; /* another tool's, under ours */
-
-/* -- installing ------------------------------------------------------------------------------ */
-void
-hook_install(void)
-{
-    PyInterpreterState *interp = PyInterpreterState_Main();
-    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interp);
-    if (current != hook_frame) {
-        previous_hook = current == _PyEval_EvalFrameDefault ? NULL : current;
-        _PyInterpreterState_SetEvalFrameFunc(interp, hook_frame);
-    }
-}
-
-void
-hook_uninstall(void)
-{
-    PyInterpreterState *interp = PyInterpreterState_Main();
-    if (_PyInterpreterState_GetEvalFrameFunc(interp) == hook_frame) {
-        _PyInterpreterState_SetEvalFrameFunc(interp, previous_hook ? previous_hook : _PyEval_EvalFrameDefault);
-    }
-}
-
-bool
-hook_is_installed(void)
-{
-    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Main()) == hook_frame;
-}
-
 /* -- running a frame --------------------------------------------------------------------------- */
 /* Run a frame and all that it calls as if there were no hook. */
 static PyObject *
 evaluate_unhooked(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag)
 {
-    _PyFrameEvalFunction run = previous_hook == NULL ? _PyEval_EvalFrameDefault : previous_hook;
+    _PyFrameEvalFunction run = hook_passes_on(tstate);
     hook_suspend(ts);
-    PyObject *result = run(tstate, frame, throwflag);
+    PyObject *result = evaluate_by(run, tstate, ts, frame, throwflag);
     hook_resume(ts);
     return result;
 }
@@ -50,8 +21,8 @@ evaluate_unhooked(PyThreadState *tstate, ThreadState *ts, Frame *frame, int thro
 static PyObject *
 evaluate_deep(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag)
 {
-    if (previous_hook != NULL) {
-        return previous_hook(tstate, frame, throwflag);
+    if (hook_below != NULL) {
+        return evaluate_by(hook_passes_on(tstate), tstate, ts, frame, throwflag);
     }
     counters.deep++;
     return evaluate_unhooked(tstate, ts, frame, throwflag);
@@ -63,9 +34,10 @@ evaluate(PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag, bo
     if (stack_is_deep(ts)) {
         return evaluate_deep(tstate, ts, frame, throwflag);
     }
-    _PyFrameEvalFunction run = previous_hook == NULL || patched ? _PyEval_EvalFrameDefault : previous_hook;
     c_recursion_refund(tstate, C_RECURSION_PER_CALL);
-    PyObject *result = run(tstate, frame, throwflag);
+    PyObject *result = hook_below == NULL || patched
+        ? _PyEval_EvalFrameDefault(tstate, frame, throwflag)
+        : evaluate_by(hook_passes_on(tstate), tstate, ts, frame, throwflag);
     c_recursion_refund(tstate, -C_RECURSION_PER_CALL);
     return result;
 }
@@ -144,9 +116,10 @@ can_finish(int nargs)
         return true;
     }
     ThreadState *ts = &thread_state;
-    ts->compiling++; /* making the code object runs Python */
+    PyThreadState *tstate = PyThreadState_GET();
+    bool hidden = own_work_begin(ts, tstate); /* making the code object runs Python */
     PyCodeObject *code = empty_code(nargs);
-    ts->compiling--;
+    own_work_end(ts, tstate, hidden);
     if (code == NULL) {
         PyErr_Clear();
         return false;
@@ -173,7 +146,9 @@ finish(PyThreadState *tstate, Frame *frame, int nargs, PyObject *result)
     frame_set_code(frame, code); /* made by can_finish before anything else was tried */
     Py_DECREF(code);
     c_recursion_refund(tstate, 2);
+    PyThreadState_EnterTracing(tstate);
     PyObject *none = _PyEval_EvalFrameDefault(tstate, frame, 0);
+    PyThreadState_LeaveTracing(tstate);
     c_recursion_refund(tstate, -2);
     Py_XDECREF(none);
     if (error != NULL) {
@@ -267,7 +242,7 @@ is_plain_function(PyCodeObject *code)
 
 /* 1 yes, 0 no, -1 exception. Asked once per code object. */
 static int
-should_capture(PyObject *code, HookConfig *config, CodeExtra *extra)
+should_capture(Frame *frame, PyObject *code, HookConfig *config, CodeExtra *extra)
 {
     if (extra != NULL && extra->asked) {
         return 1;
@@ -276,10 +251,11 @@ should_capture(PyObject *code, HookConfig *config, CodeExtra *extra)
     int answer = 1;
     if (ask != NULL && ask != Py_None) {
         ThreadState *ts = &thread_state;
+        PyThreadState *tstate = PyThreadState_GET();
         Py_INCREF(ask);
-        ts->compiling++;
+        bool hidden = own_work_begin(ts, tstate);
         PyObject *result = PyObject_CallOneArg(ask, code);
-        ts->compiling--;
+        own_work_end(ts, tstate, hidden);
         Py_DECREF(ask);
         answer = result == NULL ? -1 : PyObject_IsTrue(result);
         Py_XDECREF(result);
@@ -289,6 +265,7 @@ should_capture(PyObject *code, HookConfig *config, CodeExtra *extra)
         if (extra != NULL) {
             extra->asked = answer == 1;
             extra->skip = extra->skip || answer == 0;
+            extra->disabled = extra->disabled || (answer == 0 && frame_is_foreign(frame));
         }
     }
     return answer;
@@ -334,7 +311,7 @@ look_up(PyThreadState *tstate, ThreadState *ts, Frame *frame, CodeExtra *extra)
     GuardEnv env = frame_env(frame);
     Hit hit;
     CodeCache *cache = NULL;
-    int found = can_finish((int)env.nargs) ? should_capture(code, config, extra) : 0;
+    int found = can_finish((int)env.nargs) ? should_capture(frame, code, config, extra) : 0;
     if (found > 0) {
         cache = find_cache(code, config, extra);
         found = cache == NULL ? -1 : cache->skip ? 0 : cache_lookup(cache, &env, &hit);
@@ -364,9 +341,20 @@ PyObject *
 hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
 {
     ThreadState *ts = &thread_state;
-    if (is_traced(tstate)) {
+    bool covered = tstate->interp->eval_frame != hook_frame;
+    if (covered || hook_below != NULL) {
+        hook_note_above(tstate);
+        if (ts->passed_on == frame) {
+            ts->passed_on = NULL;
+            return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+        }
+    }
+    if (!ts->compiling && is_traced(tstate)) {
         /* a hook changes which events CPython reports for coroutines; tools shall see what they always see */
         return evaluate_unhooked(tstate, ts, frame, throwflag);
+    }
+    if (is_profiled(tstate)) {
+        profile_watch(tstate);
     }
     bool idle = ts->active == NULL || ts->compiling || current_stance(ts) == STANCE_FORCE_EAGER;
     if (idle || throwflag || !frame_has_code(frame)) {
@@ -383,7 +371,8 @@ hook_frame(PyThreadState *tstate, Frame *frame, int throwflag)
         ts->bypass = NULL;
         return evaluate_marked(tstate, ts, frame, extra);
     }
-    if (stack_is_deep(ts) || !is_plain_function(code) || is_monitored(code) || !frame_is_fresh(frame)) {
+    if (stack_is_deep(ts) || !is_plain_function(code) || is_monitored(code) || !frame_is_fresh(frame)
+        || (covered && is_inside_foreign(tstate))) {
         return evaluate(tstate, ts, frame, 0, false);
     }
     return look_up(tstate, ts, frame, extra);

@@ -50,10 +50,15 @@ void *tensor_facts_new(PyObject *spec);
 bool tensor_matches(const void *facts, PyObject *value);
 bool arrays_disjoint(PyObject *a, PyObject *b);
 bool symbol_value(PyObject *obj, int what, int axis, int64_t *value);
-int errstate_setup(void);
-long errstate_read(void);
 PyObject *regions_setup(void);
 bool breaks_are_errors(bool outside);
+
+/* -- reports.c ------------------------------------------------------------------------------ */
+int errstate_setup(void);
+long errstate_read(void);
+bool is_reporter(PyObject *obj);
+PyObject *reports_of(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+extern PyTypeObject Reporter_Type, ReportedCall_Type;
 
 /* -- instructions.c ------------------------------------------------------------------------- */
 PyObject *instructions_instantiate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
@@ -167,6 +172,8 @@ typedef struct {
     bool disabled; /* what it calls is left alone too */
     bool alone;    /* and no hook is to be there while it runs */
     bool asked;   /* should_capture said yes */
+    bool piece;   /* of a call that goes on: no call of its own */
+    PyCodeObject *origin; /* strong: what this code is made of; NULL: it is the program's own */
     int size;
     int capacity;
     CodeCache **caches; /* borrowed */
@@ -223,6 +230,17 @@ PyObject *entry_call_target(Hit *hit, const GuardEnv *env);
 /* Ask on_miss for an entry and test it: 1 hit, 0 run the original, -1 exception. */
 int cache_miss(CodeCache *cache, PyObject *on_miss, PyFunctionObject *func, const GuardEnv *env, Hit *hit);
 
+/* -- profile.c: what profilers see ------------------------------------------------------------- */
+enum { LEGACY = 6, NUM_PROFILERS = 7 }; /* sys.setprofile(); before it the tools of sys.monitoring */
+extern PyTypeObject Relay_Type;
+void profile_setup(PyObject *module);
+/* Have the profilers that are on get the events of compiled functions as of their originals. */
+void profile_watch(PyThreadState *tstate);
+PyObject *profile_settle(PyObject *result);
+/* Say what a code object is made of. */
+int code_set_origin(PyObject *code, PyObject *origin, bool piece);
+void entry_set_origin(Entry *entry, PyCodeObject *code);
+
 /* -- state.c: per-thread state, counters, recursion ------------------------------------------ */
 typedef struct {
     HookConfig *active;    /* strong */
@@ -232,6 +250,9 @@ typedef struct {
     int compiling;         /* on_miss depth */
     bool on_trial;         /* a call is being timed */
     int suspended;         /* frames of this thread that run without the hook */
+    Py_tracefunc profiler; /* of this thread, behind ours */
+    struct CallStack *calls[NUM_PROFILERS]; /* that profilers know */
+    Frame *passed_on;      /* the frame that another evaluator got from ours */
     int stance;            /* 1 + what `with set_stance(...)` says in this thread; 0: as the process */
     char *stack_soft;      /* below: run without the hook */
     char *stack_hard;      /* below: RecursionError */
@@ -263,6 +284,29 @@ static inline int
 current_stance(const ThreadState *ts)
 {
     return ts->stance != 0 ? ts->stance - 1 : process_stance;
+}
+
+/* dyncomp's own work in Python, which nothing captures and profilers do not see; it has stack of its own. */
+static inline bool
+own_work_begin(ThreadState *ts, PyThreadState *tstate)
+{
+    ts->compiling++;
+    recursion_refund(tstate, CAPTURE_RECURSION);
+    bool hidden = is_profiled(tstate);
+    if (hidden) {
+        PyThreadState_EnterTracing(tstate);
+    }
+    return hidden;
+}
+
+static inline void
+own_work_end(ThreadState *ts, PyThreadState *tstate, bool hidden)
+{
+    if (hidden) {
+        PyThreadState_LeaveTracing(tstate);
+    }
+    recursion_refund(tstate, -CAPTURE_RECURSION);
+    ts->compiling--;
 }
 
 int state_setup(void);
@@ -306,10 +350,21 @@ void hook_resume(ThreadState *ts);
 
 /* -- frame.c -------------------------------------------------------------------------------- */
 PyObject *hook_frame(PyThreadState *tstate, Frame *frame, int throwflag);
+int hook_setup(void);
+
+/* -- foreign.c ------------------------------------------------------------------------------ */
 void hook_install(void);
 void hook_uninstall(void);
 bool hook_is_installed(void);
-int hook_setup(void);
+/* The evaluator that ours took the place of, and the one that was seen in the place of ours; or NULL. */
+extern _PyFrameEvalFunction hook_below, hook_above;
+void hook_note_above(PyThreadState *tstate);
+/* The evaluator of a frame that ours leaves alone. */
+_PyFrameEvalFunction hook_passes_on(PyThreadState *tstate);
+PyObject *evaluate_by(_PyFrameEvalFunction run, PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag);
+PyObject *foreign_set(PyObject *module, PyObject *names);
+bool frame_is_foreign(Frame *frame);
+bool is_inside_foreign(PyThreadState *tstate);
 
 /* Have the dispatchers of a config let go of its entries; `dying`: and of the config. */
 void dispatchers_forget(HookConfig *config, bool dying);

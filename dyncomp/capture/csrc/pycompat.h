@@ -86,6 +86,17 @@ frame_has_code(Frame *f)
 #endif
 }
 
+/* Whether the frame is one of Python code, and not the interpreter's own between two of them. */
+static inline bool
+frame_is_of_python(Frame *f)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return f->owner != FRAME_OWNED_BY_CSTACK && frame_has_code(f);
+#else
+    return frame_has_code(f);
+#endif
+}
+
 static inline PyFunctionObject *
 frame_function(Frame *f)
 {
@@ -205,6 +216,28 @@ frame_let_go(Frame *f)
 /* -- tracing ------------------------------------------------------------------------------ */
 #if PY_VERSION_HEX >= 0x030C0000
 #define USER_TOOLS UINT64_C(0x3f) /* sys.settrace and sys.setprofile have the tools 6 and 7 */
+#define EACH UINT64_C(0x0101010101010101)
+/* Tools that look at more than calls, by event: all of a debugger's (0) and of coverage's (1), which may ask for
+   lines of one function after another; of others lines, instructions, jumps and branches (5 to 8). */
+#define TRACERS_0_TO_7 (UINT64_C(0x03) * EACH | UINT64_C(0x3c3c3c0000000000))
+#define TRACERS_7_TO_14 (UINT64_C(0x03) * EACH | UINT64_C(0x3c3c))
+#define PROFILERS (UINT64_C(0x3c) * EACH)
+
+static inline bool
+has_tool(const _Py_GlobalMonitors *monitors, uint64_t events_0_to_7, uint64_t events_7_to_14)
+{
+    uint64_t first, last;
+    _Static_assert(sizeof(monitors->tools) == 15, "events");
+    memcpy(&first, monitors->tools, sizeof(first));
+    memcpy(&last, monitors->tools + 7, sizeof(last));
+    return ((first & events_0_to_7) | (last & events_7_to_14)) != 0;
+}
+
+static inline bool
+has_profiling_tool(PyThreadState *tstate)
+{
+    return has_tool(&tstate->interp->monitors, PROFILERS, PROFILERS);
+}
 
 /* Whether a tool that users register has an event on; `tools` holds a set of tools by event. */
 static inline bool
@@ -222,17 +255,28 @@ any_tool(const uint8_t *tools, size_t n)
 }
 #endif
 
-/* Whether a debugger, profiler or monitoring tool is watching this thread, or is running in it. */
+extern bool profiled_as_written; /* as options of the process say: profilers see the original, too */
+
+/* Whether a profiler is watching this thread: it wants to know of calls only. */
+static inline bool
+is_profiled(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return tstate->c_profilefunc != NULL || has_profiling_tool(tstate);
+#else
+    return tstate->c_profilefunc != NULL;
+#endif
+}
+
+/* Whether a debugger or another tool that wants to know of lines is watching this thread, or is running in it. */
 static inline bool
 is_traced(PyThreadState *tstate)
 {
+    bool found = tstate->c_tracefunc != NULL || tstate->tracing != 0;
 #if PY_VERSION_HEX >= 0x030C0000
-    const _Py_GlobalMonitors *monitors = &tstate->interp->monitors;
-    return tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL
-        || any_tool(monitors->tools, sizeof(monitors->tools));
-#else
-    return tstate->cframe->use_tracing != 0 || tstate->tracing != 0;
+    found = found || has_tool(&tstate->interp->monitors, TRACERS_0_TO_7, TRACERS_7_TO_14);
 #endif
+    return found || (profiled_as_written && is_profiled(tstate));
 }
 
 /* Whether a monitoring tool is watching this code object in particular. */
@@ -398,6 +442,17 @@ take_error(void)
     Py_XDECREF(type);
     Py_XDECREF(traceback);
     return value;
+#endif
+}
+
+/* Set an exception that take_error() gave. Takes the reference. */
+static inline void
+put_error(PyObject *error)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(error);
+#else
+    PyErr_Restore(Py_NewRef(Py_TYPE(error)), error, PyException_GetTraceback(error));
 #endif
 }
 

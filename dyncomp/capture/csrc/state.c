@@ -62,6 +62,9 @@ activate(ThreadState *ts, HookConfig *config)
         active_threads += config != NULL ? 1 : -1;
         hook_update();
     }
+    else if (config != NULL && suspensions == 0) {
+        hook_install(); /* another evaluator may have taken its place and left */
+    }
     return previous;
 }
 

@@ -86,6 +86,10 @@ tail_later(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         PyErr_SetString(PyExc_TypeError, "later takes a callable and its arguments");
         return NULL;
     }
+    PyThreadState *tstate = PyThreadState_GET();
+    if (is_profiled(tstate)) { /* it may have been started just now, and is not to see the call as a result */
+        profile_watch(tstate);
+    }
     TailCall *call = tail_new(nargs - 1);
     if (call == NULL) {
         return NULL;
@@ -193,7 +197,7 @@ tail_calls(PyObject *result)
         }
         Py_DECREF(call);
     }
-    return result;
+    return is_profiled(PyThreadState_GET()) ? profile_settle(result) : result;
 }
 
 /* run(call): make a call, and those that it ends in. */

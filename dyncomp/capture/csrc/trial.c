@@ -47,11 +47,9 @@ ask(Entry *entry, const char *name, const char *format, ...)
     va_end(values);
     PyObject *answer = NULL;
     if (arguments != NULL) {
-        thread_state.compiling++;
-        recursion_refund(tstate, CAPTURE_RECURSION);
+        bool hidden = own_work_begin(&thread_state, tstate);
         answer = PyObject_CallObject(method, arguments);
-        recursion_refund(tstate, -CAPTURE_RECURSION);
-        thread_state.compiling--;
+        own_work_end(&thread_state, tstate, hidden);
     }
     Py_XDECREF(arguments);
     Py_XDECREF(method);
@@ -72,6 +70,7 @@ start_trial(Entry *entry, PyFunctionObject *func)
         end_trial(entry);
         return false;
     }
+    entry_set_origin((Entry *)plain, (PyCodeObject *)func->func_code);
     Py_XSETREF(entry->plain, (Entry *)plain); /* another thread may have asked meanwhile */
     entry->samples = 0;
     entry->best[0] = entry->best[1] = INT64_MAX;

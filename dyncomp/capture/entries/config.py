@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import traceback
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ... import faults
 from ...dataclass import dataclass, field
 from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
 from ...options import Options
 from ...sizes import Argument, DynamicArguments
-from .. import _hook
+from .. import _hook, other_compilers
+from ..breaks import Break
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
 from .records import Records
@@ -78,7 +81,7 @@ class CaptureConfig(_hook.HookConfig):
         options: Options,
         frontends: Callable[[], Sequence[Frontend]],
         table: OpTable,
-        compile_graph: Callable[[Graph, Options, tuple[Any, ...], Any], Any],
+        compile_graph: Callable[[Graph, Options, tuple[Any, ...], Any, Any], Any],
         records: Records,
         substitutes: Substitutes | None = None,
     ) -> None:
@@ -110,10 +113,12 @@ class CaptureConfig(_hook.HookConfig):
         self._pieces: dict[int, tuple[types.CodeType, types.CodeType]] = {}
         self.read_frames: dict[int, types.CodeType] = {}  # functions whose frames others read
         self.refused_calls = RefusedCalls()
+        # instructions, as `decisions` names them, where what a graph assumes of sizes does not hold
+        self.failed_checks: dict[tuple[types.CodeType, int], Break] = {}
         self.spent_ms = 0  # what captures took, by an estimate, and whether a graph worked on a large array
         self.has_large_work = False
         self.held_at_most = 0  # bytes of entries, those that are gone since they were last counted included
-        self.raise_internal_errors = True  # under debug_verify
+        self.raise_internal_errors = True  # where options are strict, or under debug_verify
 
     @property
     def frontends(self) -> Sequence[Frontend]:
@@ -125,6 +130,15 @@ class CaptureConfig(_hook.HookConfig):
             if frontend.name == name:
                 return frontend
         raise KeyError(name)
+
+    def note_fault(self, place: str, error: BaseException) -> None:
+        """Count an error of dyncomp's own, which must not change what the program does, and tell of it; it is
+        raised where that was asked for."""
+        strict = (self.options.strict or self.options.debug_verify) and self.raise_internal_errors
+        if self.records.counters is not faults.counters:
+            self.records.counters["internal_errors"] += 1
+        self.records.internal_errors.append("".join(traceback.format_exception(error)))
+        faults.note(place, error, strict)
 
     def describe_arguments(self, code: types.CodeType) -> None:
         """Have ``dynamic={…}`` speak of this code's arguments, which must have these names."""
@@ -167,6 +181,7 @@ class CaptureConfig(_hook.HookConfig):
         self._pieces.clear()
         self.refused_calls.clear()
         self.read_frames.clear()
+        self.failed_checks.clear()
         self.spent_ms, self.has_large_work = 0, False
         self.records.forget()
 
@@ -177,6 +192,7 @@ class CaptureConfig(_hook.HookConfig):
     def add_piece(self, piece: types.CodeType, owner: types.CodeType) -> None:
         """``piece`` is a continuation of ``owner``, or the body of one of its loops."""
         self._pieces[id(piece)] = (piece, owner)
+        _hook.set_origin(piece, owner)
 
     def function_of(self, code: types.CodeType) -> types.CodeType:
         """The function of the program that ``code`` is a piece of, or is."""
@@ -267,7 +283,7 @@ _NOT_HOOKED = tuple(
     f"{os.sep}{name}{os.sep}"
     for name in (
         *("numpy", "torch", "cupy", "cupyx", "triton", "sympy"),
-        *("filelock", "platformdirs", "pytest", "_pytest"),
+        *("filelock", "platformdirs", "pytest", "_pytest", *other_compilers.PACKAGES),
     )
 )
 _OWN = os.path.realpath(sys.modules[__name__.partition(".")[0]].__path__[0]) + os.sep

@@ -5,6 +5,11 @@ After a few in a row the entry rests: the original runs at once, for a number of
 time that the graph is found to raise still (exponential backoff). So the detours soon count for nothing,
 and a program whose data are good again is back in compiled code after at most as many calls as it had bad
 ones.
+
+What a graph assumes of sizes that depend on the data (that two of them agree, that one is not 1) may not hold.
+Where it does not in the calls that the graph was made for, or in a good part of all calls, it would
+not do so the next time either: the entry is dropped, and the next capture breaks the graph at the instruction
+that assumed it.
 """
 
 from __future__ import annotations
@@ -16,13 +21,16 @@ from typing import Any
 
 from ...graph.ir import Loc
 from .. import _hook
+from ..breaks import Break
 from .config import CaptureConfig
+from .floating import waiting_watch
 from .recompile import location
 from .records import EntryRecord, log
 
 _ENOUGH = 4  # calls in a row whose graph raised
 _FIRST_REST = 16
 _LONGEST_REST = 1 << 20
+_OFTEN = 8  # a good part of all calls: more than one in so many
 
 
 class Fallback:
@@ -32,25 +40,32 @@ class Fallback:
     to that code.
     """
 
-    def __init__(self, config: CaptureConfig, code: types.CodeType) -> None:
+    def __init__(self, config: CaptureConfig, code: types.CodeType, breaks_are_errors: bool) -> None:
+        self._may_break = not breaks_are_errors
         self._config = weakref.ref(config)
         self._code = code
         self._records = config.records
         self._awaited = 0  # the number of the hit that comes next, if no call succeeds in between
         self._in_row = 0
         self._rest = 0
+        self._wrong_sizes = 0  # calls in which what was assumed of sizes did not hold
 
     def __call__(
         self, plain: types.CodeType | Callable[[], types.CodeType], namespace: dict[str, Any], closure: Any
-    ) -> types.FunctionType:
+    ) -> Callable[..., Any]:
         """The original as a function that is not captured. ``plain``: its code, or what makes it."""
         if not isinstance(plain, types.CodeType):
             plain = plain()
-        self._records.counters["fallbacks"] += 1
         _hook.mark(plain, "skip")
+        watch = waiting_watch()
+        if watch is not None:
+            self._records.counters["floating_point_reruns"] += 1
+            log.info("a floating-point error in the graph of %s: the original runs", plain.co_qualname)
+            return watch.rerun(types.FunctionType(plain, namespace, plain.co_name, None, closure))
+        self._records.counters["fallbacks"] += 1
         log.info("the graph of %s raised: the original runs", plain.co_qualname)
         entry = self._entry()
-        if entry is not None:
+        if entry is not None and not self._breaks_next_time(entry):
             self._count(entry)
         return types.FunctionType(plain, namespace, plain.co_name, None, closure)
 
@@ -61,6 +76,36 @@ class Fallback:
             if isinstance(entry.payload, EntryRecord) and entry.payload.fallback is self:
                 return entry
         return None
+
+    def _breaks_next_time(self, entry: _hook.Entry) -> bool:
+        """Whether the entry is dropped, to be captured again with a break where it assumes what does not hold."""
+        graph, config = entry.payload.graph, self._config()
+        if graph is None or config is None or not self._may_break:
+            return False
+        failed, graph.env.failed = graph.env.failed, None
+        instruction = None if failed is None else graph.env.instructions.get(failed.key)
+        if failed is None or instruction is None:
+            return False
+        self._wrong_sizes += 1
+        if self._wrong_sizes <= entry.hits and (
+            self._wrong_sizes < _ENOUGH or self._wrong_sizes * _OFTEN < entry.hits
+        ):
+            return False
+        code, place = instruction[0](), graph.env.origins.get(failed.key)
+        if code is None or (code, instruction[1]) in config.failed_checks:
+            return False
+        reason = f"sizes that depend on the data are not as they usually are ({failed} does not hold)"
+        config.failed_checks[code, instruction[1]] = Break("data-dependent-shape", reason)
+        log.info(
+            "%s at %s is captured again, with a break at %s: %s",
+            code.co_qualname,
+            location(self._code),
+            place,
+            reason,
+        )
+        _hook.drop_entry(self._code, config, entry)
+        config.records.forget_entry(entry.payload)
+        return True
 
     def _count(self, entry: _hook.Entry) -> None:
         number = entry.hits

@@ -76,10 +76,6 @@ class Records:
         self.quicker.append((name, loc, reason))
         self.add_skip(name, loc, reason)
 
-    def add_internal_error(self, traceback: str) -> None:
-        self.counters["internal_errors"] += 1
-        self.internal_errors.append(traceback)
-
     def forget(self) -> None:
         """Let go of all records; the counters, which all configurations share, stay."""
         self.entries.clear()

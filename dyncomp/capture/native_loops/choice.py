@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import traceback
 import types
 from typing import Any
 
@@ -78,9 +77,7 @@ def gated_original(config: Any, function: Any) -> types.CodeType | None:
     except Exception as error:  # a bug in dyncomp must never change what the program does
         if is_from_handler(error):
             raise
-        config.records.add_internal_error(traceback.format_exc())
-        if config.options.debug_verify and config.raise_internal_errors:
-            raise
+        config.note_fault(f"loops of {function.__qualname__} run as plain Python", error)
         return None
 
 

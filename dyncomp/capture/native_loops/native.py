@@ -36,7 +36,8 @@ from .render import Rendered, render
 from .walk import FIRST_TAG, TAG_UNBOUND, Assumption, HeldTooShort, Leave, Subject, TooLarge
 
 Build = Callable[[str, str], int]
-"""Compiles a source text and gives the address of a symbol of it; an error is the caller's affair."""
+"""Compiles a source text and gives the address of a symbol of it, which stays loaded as long as the object that
+is given; an error is the caller's affair."""
 
 _DECREF = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
 MOST_PROGRAMS = 8

@@ -13,11 +13,11 @@ import math
 import operator
 import sys
 import time
-import traceback
 import types
 import weakref
 from typing import Any
 
+from ... import faults
 from ...errors import ToolchainError
 from ...signals import is_from_handler
 from .. import _hook
@@ -222,21 +222,24 @@ class LoopEntry(LoopGate):
                 self.runs += 1
                 self._plan(state)
         except ToolchainError as error:
+            if faults.is_fault(error):
+                self._note(error)
             self.record.problem = str(error)
             self._is_refused = True
             return None
         except Exception as error:  # a bug in dyncomp must never change what the program does
             if is_from_handler(error):
                 raise
-            config = self._config()
-            if config is not None:
-                config.records.add_internal_error(traceback.format_exc())
-                if config.options.debug_verify and config.raise_internal_errors:
-                    raise
+            self._note(error)
             self.record.problem = "an internal error"
             self._is_refused = True
             return None
         return state
+
+    def _note(self, error: Exception) -> None:
+        config = self._config()
+        if config is not None:
+            config.note_fault(f"the loop of {self.code.qualname} runs as plain Python", error)
 
     def _plan(self, run: Any) -> None:
         """From now on C enters what is compiled for these types."""

@@ -169,6 +169,7 @@ class PartlyBound:
 
     def __init__(self, frame: Frame, at: int, depth: int, unbound: tuple[int, ...]) -> None:
         self.code = frame.code
+        self.raw_code = frame.raw_code
         self.namespace = frame.globals[0]
         self.at = at
         self.depth = depth
@@ -181,6 +182,7 @@ class PartlyBound:
             self.code, self.at, stack_depth=self.depth, bound=tuple(bound), unbound_slots=self.unbound
         )
         _hook.mark(made.code, "skip")
+        _hook.set_origin(made.code, self.raw_code)
         closure = tuple(cells[name] for name in made.freevars)
         function = types.FunctionType(made.code, self.namespace, self.code.name, None, closure)
         args = []

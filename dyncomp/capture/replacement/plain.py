@@ -13,6 +13,7 @@ from ..frames import Frame
 def plain_function(frame: Frame, made: Continuation) -> Any:
     """A callable of a continuation that is never captured: a function, or an object with ``bind``."""
     _hook.mark(made.code, "skip")
+    _hook.set_origin(made.code, frame.raw_code)
     if not made.freevars:
         return types.FunctionType(made.code, frame.globals[0])
     return PlainContinuation(made.code, frame.globals[0])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...device import Device
-from ...errors import ToolchainError
+from ...notices import setup_error
 from ..base import DeviceLibrary
 from .library import cupy
 
@@ -97,7 +97,7 @@ def _check_driver() -> None:
 
         driver.active.get_current_target()
     except (ImportError, RuntimeError) as error:
-        raise ToolchainError(f"Triton has no driver for CuPy's arrays: {error}") from error
+        raise setup_error("compiler", f"Triton has no driver for CuPy's arrays ({error})") from error
 
 
 @functools.cache

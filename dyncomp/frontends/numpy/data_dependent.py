@@ -1,6 +1,7 @@
 """Functions whose results have sizes that depend on the data: NumPy's own routines, called by the graph.
 
-A size is a symbol that the call defines (``symint``: unbacked). Sizes of equal masks are one symbol.
+A size is a symbol that the call defines (``symint``: unbacked); sizes that are certainly equal are one symbol
+(``frontends.meaning``).
 """
 
 from __future__ import annotations
@@ -13,34 +14,16 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import Dim, SymInt
+from ...symint import Dim
 from ..base import ArrayRef, TraceContext
+from ..meaning import size_of, size_of_selection
 from . import promote
-from .masked import Meaning, mask_of
+from .masked import mask_of
 from .operands import array_of, as_ref, emit, normalize_axis, to_var
 from .rules import RuleTable
 
 TABLE = RuleTable()
 Output = tuple[DType, tuple[Dim, ...]]
-
-
-def unbacked(tx: TraceContext, low: int = 0) -> SymInt:
-    """A symbol for a size that the next node defines."""
-    symbol = tx.env.new_unbacked(low=low)
-    tx.builder.bind_symbol(symbol, "node", 0)
-    return symbol
-
-
-def size_of_selection(tx: TraceContext, mask: Var) -> SymInt:
-    """The symbol for how many elements of ``mask`` are not zero: one for equal masks."""
-    meaning = Meaning(tx).of(mask)
-    while isinstance(meaning[0], str) and meaning[0] in ("copy", "contiguous"):
-        (meaning,) = meaning[3]
-    key = ("selected", meaning)
-    found: SymInt | None = tx.memo.get(key)
-    if found is None:
-        found = tx.memo[key] = unbacked(tx)
-    return found
 
 
 def call(tx: TraceContext, function: str, inputs: list[Var], outputs: list[Output], **options: Any) -> Any:
@@ -154,11 +137,12 @@ def unique(
         raise Unsupported("numpy.unique along an axis, or not sorted")
     wanted = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
     flags = {name: bool(value) for name, value in wanted.items()}
-    size = unbacked(tx)
-    shape: tuple[Dim, ...] = (size,)
     options: dict[str, Any] = {**flags, "equal_nan": bool(equal_nan)}
     if axis is not None:
         options["axis"] = axis = normalize_axis(axis, x.ndim)
+    size = size_of(tx, "unique", x.var, axis=axis, equal_nan=bool(equal_nan))
+    shape: tuple[Dim, ...] = (size,)
+    if axis is not None:
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
     outputs: list[Output] = [(x.dtype, shape)]
     outputs += [(dtypes.int64, (size,))] if flags["return_index"] else []
@@ -181,7 +165,7 @@ def bincount(tx: TraceContext, x: Any, /, weights: Any = None, minlength: Any = 
     if weights is not None:
         inputs.append(to_var(tx, as_ref(tx, weights), dtypes.float64))
     dtype = dtypes.int64 if weights is None else dtypes.float64
-    shape = (unbacked(tx, minlength),)
+    shape = (size_of(tx, "bincount", inputs[0], low=minlength),)
     return array_of(call(tx, "bincount", inputs, [(dtype, shape)], minlength=minlength))
 
 
@@ -206,7 +190,8 @@ def union1d(tx: TraceContext, ar1: Any, ar2: Any) -> ArrayRef:
 def _of_sets(
     tx: TraceContext, name: str, first: ArrayRef, second: ArrayRef, dtype: DType, **options: Any
 ) -> ArrayRef:
-    return array_of(call(tx, name, [first.var, second.var], [(dtype, (unbacked(tx),))], **options))
+    size = size_of(tx, name, first.var, second.var, **options)
+    return array_of(call(tx, name, [first.var, second.var], [(dtype, (size,))], **options))
 
 
 def _common(first: ArrayRef, second: ArrayRef) -> DType:
@@ -218,7 +203,7 @@ def intersect1d(
     tx: TraceContext, ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
     first, second = as_ref(tx, ar1), as_ref(tx, ar2)
-    size = unbacked(tx)
+    size = size_of(tx, "intersect1d", first.var, second.var, assume_unique=bool(assume_unique))
     outputs: list[Output] = [(_common(first, second), (size,))]
     outputs += [(dtypes.int64, (size,))] * 2 if return_indices else []
     flags = {"assume_unique": bool(assume_unique), "return_indices": bool(return_indices)}
@@ -230,5 +215,6 @@ def repeat_by_counts(tx: TraceContext, x: Var, counts: Var, axis: int) -> ArrayR
     """``np.repeat`` with counts that are data."""
     if not counts.dtype.is_integer or counts.ndim > 1:
         raise Unsupported("numpy.repeat with counts of this type")
-    shape = (*x.shape[:axis], unbacked(tx), *x.shape[axis + 1 :])
+    size = size_of(tx, "repeat", counts, along=x.shape[axis])
+    shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
     return array_of(call(tx, "repeat", [x, counts], [(x.dtype, shape)], axis=axis))

@@ -13,8 +13,9 @@ from ...prims.dynamic import FUNCTIONS
 from ...signals import is_from_handler
 from ...symint import Dim
 from ..base import ArrayRef, TraceContext
+from ..meaning import size_of
 from . import promote
-from .data_dependent import Output, call, unbacked
+from .data_dependent import Output, call
 from .index_functions import take
 from .join import concatenate
 from .operands import array_of, as_ref, broadcast_to, normalize_axis, operand, to_var
@@ -78,7 +79,7 @@ def _deleted_by_data(tx: TraceContext, arr: Any, obj: Any, axis: Any) -> ArrayRe
     along = _along(x, axis, "numpy.delete")
     if along:
         raise Unsupported("numpy.delete of columns, which gives an array of another order")
-    shape: tuple[Dim, ...] = (unbacked(tx),)
+    shape: tuple[Dim, ...] = (size_of(tx, "delete", obj.var, sizes=x.shape, along=along),)
     if along is not None:
         shape = (*x.shape[:along], *shape, *x.shape[along + 1 :])
     return array_of(call(tx, "delete", [x.var, obj.var], [(x.dtype, shape)], axis=along))

@@ -30,7 +30,7 @@ from .rules import RuleTable
 from .traced import Traced
 from .ufunc_methods import deliver, outer_ufunc, single_out
 from .ufuncs import call_ufunc
-from .views import flatten_view, reshape_var
+from .views import flatten_view, in_memory_of_products, reshape_var
 
 TABLE = RuleTable()
 
@@ -81,6 +81,8 @@ def matmul(
     if not x.ndim or not y.ndim:
         raise Unsupported("matmul: Input operand does not have enough dimensions")
     result = _matmul(tx, convert(tx, x.var, wanted), convert(tx, y.var, wanted))
+    if x.ndim > 1 and y.ndim > 1:
+        result = in_memory_of_products(tx, result, (x.var, y.var))
     target = single_out(out)
     return deliver(tx, result, target, casting)
 

@@ -15,14 +15,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import Unsupported
-from ...graph.ir import COPY, Node, Var
-from ...graph.rewrite import frozen_key
+from ...graph.ir import Var
 from ...symint import SymInt
 from ..base import ArrayRef, TraceContext
+from ..meaning import Meaning
 from .index_parse import IntItem, MaskItem, SliceItem, Subscript, apply_basic
 from .operands import emit
-
-_DEPTH = 8  # how far back the expressions of two masks are compared
 
 
 def is_masked(value: Any) -> bool:
@@ -144,42 +142,3 @@ def _remembered(tx: TraceContext, key: Any) -> Var | None:
     nodes = tx.builder.nodes
     # the node may have been rolled back
     return var if position < len(nodes) and nodes[position].outputs[:1] == (var,) else None
-
-
-class Meaning:
-    """Names what values hold at this point of the graph: equal names, equal contents."""
-
-    def __init__(self, tx: TraceContext) -> None:
-        self.now = len(tx.builder.nodes)
-        self.defined: dict[str, tuple[int, Node]] = {}
-        self.roots: dict[str, str] = {}
-        self.writes: dict[str, list[int]] = {}
-        for position, node in enumerate(tx.builder.nodes):
-            if node.op == COPY:
-                self.writes.setdefault(self._root(node.inputs[0]), []).append(position)
-                continue
-            row: Any = tx.builder.table[node.op]
-            for var in node.outputs:
-                self.defined[var.name] = (position, node)
-                if row.is_view:
-                    self.roots[var.name] = self._root(node.inputs[0])
-
-    def of(self, var: Var) -> Any:
-        return self._of(var, self.now, _DEPTH)
-
-    def _root(self, var: Var) -> str:
-        return self.roots.get(var.name, var.name)
-
-    def _of(self, var: Var, when: int, depth: int) -> Any:
-        """The name of what ``var`` holds just before node number ``when``."""
-        root = self._root(var)
-        written = sum(position < when for position in self.writes.get(root, ()))
-        found = self.defined.get(var.name)
-        is_view = root != var.name
-        if found is None or not depth or (written and not is_view):
-            return (var.name, written)
-        position, node = found
-        # a view shows its base as it is; any other value was computed from what there was then
-        seen = when if is_view else position
-        parts = tuple(self._of(v, seen, depth - 1) for v in node.inputs)
-        return (node.op, frozen_key(node.params), node.outputs.index(var), parts)

@@ -10,7 +10,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import has_c_order, has_f_order
+from ...prims.layout import has_c_order, has_f_order, is_fortran
 from ...symint import Dim, product
 from ..base import ArrayRef, TraceContext, own_number
 from ..known import known_array
@@ -47,6 +47,7 @@ def astype(
     wanted = parse_dtype(dtype)
     if not promote.can_cast(x.dtype, wanted, casting):
         raise Unsupported(f"Cannot cast array data from {x.dtype} to {wanted} according to {casting!r}")
+    order = _told_order(x.var, order)
     if x.dtype == wanted and not copy and x.kind == "array" and _has_order(x.var, order):
         if x.part is not None and memory_order(order) in ("C", "F"):
             raise Unsupported(IN_MEMORY)
@@ -64,6 +65,12 @@ def astype_function(
     if not isinstance(x, ArrayRef) or device is not None or x.kind != "array":
         raise Unsupported("Input should be a NumPy array.")
     return astype(tx, x, dtype, copy=copy)
+
+
+def _told_order(x: Var, order: str) -> str:
+    """``"A"`` is Fortran's order where the array has no other, else C."""
+    order = memory_order(order)
+    return ("F" if is_fortran(x.shape, x.type.strides) else "C") if order == "A" else order
 
 
 def _has_order(x: Var, order: str) -> bool:

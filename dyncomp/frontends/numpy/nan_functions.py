@@ -18,7 +18,7 @@ from .rules import RuleTable
 from .ufunc_emit import full_like
 from .ufunc_methods import deliver, reduce_ufunc, reduction_axes, single_out
 from .ufuncs import call_ufunc
-from .views import in_memory_of_copy
+from .views import in_memory_as, in_memory_of_copy
 
 TABLE = RuleTable()
 
@@ -89,10 +89,11 @@ def nanmean(
         raise Unsupported("numpy.nanmean with dtype= or where=")
     _check_not_empty(x)
     tx.assume("numpy-errstate")
+    tx.assume("numpy-warnings")
     count = _count_present(tx, x, axis, keepdims)
     total = sum_(tx, _replaced(tx, x, 0.0), axis, keepdims=keepdims)
     quotient = call_ufunc(tx, np.true_divide, total, _as_dtype_of(tx, count, total))
-    return deliver(tx, quotient.var, single_out(out), "unsafe")
+    return deliver(tx, in_memory_as(tx, quotient.var, total.var), single_out(out), "unsafe")
 
 
 def _check_not_empty(x: ArrayRef) -> None:
@@ -144,6 +145,7 @@ def _variance_rule(plain: Any, root: bool) -> Any:
             raise Unsupported("nanvar or nanstd with dtype=, or of complex numbers")
         _check_not_empty(x)
         tx.assume("numpy-errstate")
+        tx.assume("numpy-warnings")
         result = _nan_variance(tx, x, axis, ddof, keepdims)
         if root:
             result = call_ufunc(tx, np.sqrt, result)

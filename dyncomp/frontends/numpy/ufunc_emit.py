@@ -14,6 +14,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import TraceContext
+from . import promote
 from .operands import broadcast_to, constant, convert, emit
 from .views import in_memory_as
 
@@ -296,12 +297,16 @@ def _ldexp(tx: TraceContext, loop: Loop, x: Var, exponent: Var) -> Var:
 
 
 def _bitwise_count(tx: TraceContext, loop: Loop, x: Var) -> Var:
-    wide = convert(tx, emit(tx, "abs", x) if x.dtype.kind == "int" else x, dtypes.uint64)
+    given = x
+    if x.dtype.kind == "int":
+        # the magnitude of the least number is one of the unsigned numbers only
+        x = convert(tx, emit(tx, "abs", x), promote.from_np(np.dtype(f"u{x.dtype.itemsize}")))
+    wide = convert(tx, x, dtypes.uint64)
     for shift, mask in ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F)):
         wide = _add_halves(tx, wide, shift, mask)
     product = emit(tx, "multiply", wide, full_like(tx, wide, 0x0101010101010101))
     count = emit(tx, "right_shift", product, full_like(tx, wide, 56))
-    return convert(tx, count, loop.outs[0])
+    return in_memory_as(tx, convert(tx, count, loop.outs[0]), given)
 
 
 def _add_halves(tx: TraceContext, x: Var, shift: int, mask: int) -> Var:

@@ -31,6 +31,7 @@ from .routines import accumulated, reduce_at, reduced
 from .rules import RuleTable
 from .ufunc_emit import full_like
 from .ufuncs import call_ufunc, elementwise_ufuncs
+from .views import in_memory_as, in_memory_of_reduction
 
 TABLE = RuleTable()
 
@@ -72,7 +73,7 @@ def reduce_ufunc(
     var = convert(tx, x.var, computed)
     if where is not True and where is not NO:
         var = _masked(tx, ufunc, var, where, initial)
-    reduced = _reduce_with_initial(tx, ufunc, var, axes, initial)
+    reduced = in_memory_of_reduction(tx, _reduce_with_initial(tx, ufunc, var, axes, initial), x.var, axes)
     if given(keepdims) and keepdims:
         reduced = keep_dims(tx, reduced, x.shape, axes)
     return deliver(tx, convert(tx, reduced, result_dtype), target)
@@ -216,7 +217,7 @@ def accumulate_ufunc(
     if computed.is_inexact:
         tx.assume("numpy-errstate")
     var = convert(tx, x.var, computed)
-    scanned = _scan(tx, ufunc, var, normalize_axis(axis, x.ndim))
+    scanned = in_memory_as(tx, _scan(tx, ufunc, var, normalize_axis(axis, x.ndim)), x.var)
     return deliver(tx, convert(tx, scanned, result_dtype), target)
 
 

@@ -29,7 +29,7 @@ from .operands import (
     write,
 )
 from .rules import RuleTable
-from .ufunc_emit import Loop, emitter, sets_flags
+from .ufunc_emit import Loop, emitter, full_like, sets_flags
 from .views import in_memory_as
 
 TABLE = RuleTable()
@@ -59,14 +59,15 @@ def call_ufunc(
     if shortcut is not None and not any(outs) and where is True:
         return shortcut
     loop = _resolve(ufunc, operands, outs, dtype, casting)
-    if not known or sets_flags(ufunc, loop):
+    flags = not known or sets_flags(ufunc, loop)
+    if flags:
         tx.assume("numpy-errstate")
     shape = broadcast_shapes(*map(shape_of, (*operands, where, *outs)))
     _check_outs(shape, outs)
-    results = _run(tx, ufunc, loop, operands, shape)
+    mask = _mask(tx, where, outs)
+    results = _run(tx, ufunc, loop, operands, shape, mask if flags and known else None)
     if order == "C" and not all(r.type.is_contiguous for r in results):
         results = [emit(tx, "contiguous", r) for r in results]
-    mask = _mask(tx, where, outs)
     finished = [_deliver(tx, r, o, mask) for r, o in zip(results, outs)]
     return finished[0] if len(finished) == 1 else tuple(finished)
 
@@ -111,9 +112,19 @@ def _check_outs(shape: tuple[Any, ...], outs: list[ArrayRef | None]) -> None:
 
 
 def _run(
-    tx: TraceContext, ufunc: np.ufunc, loop: Loop, operands: list[Any], shape: tuple[Any, ...]
+    tx: TraceContext,
+    ufunc: np.ufunc,
+    loop: Loop,
+    operands: list[Any],
+    shape: tuple[Any, ...],
+    mask: Var | None,
 ) -> list[Var]:
     ready = [broadcast_to(tx, to_var(tx, v, d), shape) for v, d in zip(operands, loop.ins)]
+    if mask is not None:
+        # elements that NumPy leaves alone are computed of numbers that raise no floating-point error
+        chosen = broadcast_to(tx, mask, shape)
+        harmless = 0 if ufunc is np.arctanh else 1
+        ready = [emit(tx, "where", chosen, v, full_like(tx, v, harmless)) for v in ready]
     run = emitter(ufunc) if is_numpys(ufunc) else None
     if run is None:
         results = emit(tx, "ufunc_call", *ready, callee=_callee(ufunc), dtypes=loop.outs)

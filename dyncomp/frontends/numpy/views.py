@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import k_order_axes, reshape_strides, sorted_axes
+from ...prims.layout import (
+    is_c_contiguous,
+    is_one,
+    iteration_order,
+    k_order_axes,
+    reshape_strides,
+    sorted_axes,
+)
 from ...symint import Dim, product
 from ..base import TraceContext
 from .operands import emit
@@ -45,6 +52,27 @@ def in_memory_of_copy(tx: TraceContext, x: Var, like: Var) -> Var:
     """``x`` with its axes in memory in the order in which ``np.empty_like`` and a copy of ``like`` have them,
     which is another than a ufunc's for broadcast arrays."""
     return _in_memory_by(tx, x, sorted_axes(like.shape, like.type.strides))
+
+
+def in_memory_of_reduction(tx: TraceContext, x: Var, like: Var, axes: Sequence[int]) -> Var:
+    """``x`` with its axes in memory in the order in which a reduction of ``like`` over ``axes`` has them,
+    which is that of ``like``, not of what it was converted to."""
+    kept = [axis for axis in range(like.ndim) if axis not in axes]
+    order = k_order_axes(like.shape, [like.type.strides])
+    return _in_memory_by(tx, x, [kept.index(axis) for axis in order if axis in kept])
+
+
+def in_memory_of_products(tx: TraceContext, x: Var, operands: Sequence[Var]) -> Var:
+    """A stack of matrices ``x``, the stack's axes in memory in the order in which a generalized ufunc of
+    ``operands`` has them."""
+    stack = x.shape[:-2]
+    if len(stack) < 2 or all(is_c_contiguous(v.shape, v.type.strides) for v in operands):
+        return x
+    strides = []
+    for var in operands:
+        outer = [0 if is_one(d) else s for d, s in zip(var.shape[:-2], var.type.strides)]
+        strides.append([*[0] * (len(stack) - len(outer)), *outer])
+    return _in_memory_by(tx, x, [*iteration_order(stack, strides), x.ndim - 2, x.ndim - 1])
 
 
 def _in_memory_by(tx: TraceContext, x: Var, axes: list[int]) -> Var:

@@ -90,7 +90,7 @@ IN_PLACE: tuple[str, ...] = _WRITTEN
 RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 # those that do not check that the sizes of their arguments go together
 UNCHECKED = RECURRENT | {"_weight_norm"}
-# Fourier transforms: without memory they give their results in another order than with it
+# Fourier transforms, and `eig`: without memory they give their results in another order than with it
 _SIGNALS = "fft ifft rfft irfft hfft ihfft"
 _KINDS = (name + suffix for name in _SIGNALS.split() for suffix in ("", "2", "n"))
-TRANSFORMS = frozenset((*(f"fft_{name}" for name in _KINDS), "stft", "istft"))
+TRANSFORMS = frozenset((*(f"fft_{name}" for name in _KINDS), "stft", "istft", "linalg_eig"))

@@ -15,6 +15,7 @@ from typing import Any
 from ...device import CPU
 from ...errors import Unsupported
 from ...graph.ir import Callee, Literal, Var
+from ...prims.layout import is_c_contiguous
 from ...signals import is_from_handler
 from ...symfacts import agree
 from ...symint import Dim, SymInt
@@ -56,6 +57,7 @@ class _Call:
     orders: tuple[tuple[int, ...], ...] = ()
     in_order: bool | None = None  # whether ``orders`` permute nothing
     tried_on: str = ""  # where what it gives was found
+    unsure: bool = False  # whether memory may be in another order than was found without memory
 
     def on(self, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:
         args = (_filled(a, tensors, numbers) for a in self.args)
@@ -87,6 +89,8 @@ class _Call:
         found = _leaves(self.on([OWNER.from_numpy(a) for a in arrays], numbers))
         if self.in_order is None:
             self.in_order = all(order == tuple(range(len(order))) for order in self.orders)
+        if self.unsure and not all(map(_lies_in, found, self.orders)):
+            raise TypeError(f"{self.function.__name__} gives tensors in another order than was found")
         if self.in_order and len(found) == len(self.orders):
             return found
         return tuple(_permuted(r, o) for r, o in zip(found, self.orders, strict=True))
@@ -94,6 +98,10 @@ class _Call:
     def __call__(self, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
         """The results as arrays in C order, axes permuted to ``orders``."""
         return tuple(map(OWNER.to_numpy, self.to_tensors(arrays, numbers)))
+
+
+def _lies_in(tensor: Any, order: tuple[int, ...]) -> bool:
+    return bool(tensor.permute(order).is_contiguous())
 
 
 def _permuted(tensor: Any, order: tuple[int, ...]) -> Any:
@@ -185,18 +193,24 @@ def _size(dim: Dim, sizes: dict[str, int]) -> int:
     return dim.evaluate(sizes) if isinstance(dim, SymInt) else dim
 
 
-def _has_channels_last(ref: ArrayRef) -> bool:
-    known = ref.type.device == CPU and all(type(n) is int for n in (*ref.shape, *ref.strides))
+def _is_arranged(ref: ArrayRef) -> bool:
+    """In the computer's memory, and not in C order, or channels last too."""
+    if ref.type.device != CPU or ref.kind != "array":
+        return False
+    if not is_c_contiguous(ref.shape, ref.strides):
+        return True
+    known = all(type(n) is int for n in (*ref.shape, *ref.strides))
     return known and (is_channels_last(ref.var) or is_channels_last_3d(ref.var))
 
 
 def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
     """What the call gives at these sizes. Some routines refuse without memory what they take with it; some
-    give results of channels last without memory in another order than with it."""
+    give results in another order than with it, of channels last, permuted and strided tensors."""
     numbers = [_size(n, sizes) for n in opening.numbers]
     if call.function.__name__ in TRANSFORMS or any(ref.dtype.is_complex for ref in opening.refs):
         return _tried_on(call, opening, sizes, numbers, "cpu")
-    if any(map(_has_channels_last, opening.refs)):
+    call.unsure = any(map(_is_arranged, opening.refs))
+    if call.unsure:
         try:
             return _tried_on(call, opening, sizes, numbers, "cpu")
         except (NotImplementedError, Unsupported):

@@ -8,7 +8,8 @@ from ...dtypes import int64
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
-from ..numpy.data_dependent import call, positions, size_of_selection
+from ..meaning import size_of_selection
+from ..numpy.data_dependent import call, positions
 from ..numpy.operands import emit
 from .operands import need_tensor, tensor
 from .rules import RuleTable

@@ -58,7 +58,7 @@ def _ascend(shape: Sequence[Dim], strides: Sequence[Dim], order: Sequence[int]) 
         return False
     least: Any = 0
     for axis in order:
-        if strides[axis] < least or (axis == 0 and least == strides[1]):
+        if shape[axis] == 0 or strides[axis] < least or (axis == 0 and least == strides[1]):
             return False
-        least = strides[axis] * max(shape[axis], 1)
+        least = strides[axis] * shape[axis]
     return True

@@ -12,6 +12,7 @@ from ...graph.ir import Var
 from ...prims.layout import dims_equal
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
+from .formats import in_suggested_format
 from .operands import (
     contiguous,
     convert,
@@ -186,7 +187,7 @@ def rms_norm(
         eps = 2.220446049250313e-16 if x.dtype == dtypes.float64 else 1.1920928955078125e-07
     rest = _parameters(x, axes, weight)
     out = emit(tx, "rms_norm", x.var, *rest, axes=axes, eps=float(eps), weight=weight is not None)
-    return tensor(contiguous(tx, out))
+    return tensor(in_suggested_format(tx, x.var, out))
 
 
 # -- embedding and dropout --------------------------------------------------------------------

@@ -20,6 +20,8 @@ from .operands import (
     axis_of,
     contiguous,
     convert,
+    in_order,
+    iteration_order,
     need_tensor,
     only_defaults,
     pointwise,
@@ -64,7 +66,20 @@ def getitem(tx: TraceContext, x: Any, key: Any) -> ArrayRef:
         return tensor(basic.var)
     dims, indices = _gathered(tx, subscript, basic.dims)
     position = _position(dims)
-    return tensor(contiguous(tx, emit(tx, "index", basic.var, *indices, dims=dims, position=position)))
+    found = emit(tx, "index", basic.var, *indices, dims=dims, position=position)
+    return tensor(in_order(tx, found, _order_of_gathered(basic.var, indices, dims, position)))
+
+
+def _order_of_gathered(x: Var, indices: list[Var], dims: tuple[int, ...], position: int) -> list[int]:
+    """The axes of ``x[indices]`` from outermost to innermost: those of a pointwise result of ``x``, broadcast
+    along the dimensions of the indices, and these (``AdvancedIndex`` of ATen/native/TensorAdvancedIndexing.h)."""
+    kept = [axis for axis in range(x.ndim) if axis not in dims]
+    shape, strides = [x.shape[a] for a in kept], [x.type.strides[a] for a in kept]
+    many, rest = indices[0].ndim, len(kept) - position
+    shape[position:position] = indices[0].shape
+    strides[position:position] = [0] * many
+    steps = [(*[0] * position, *index.type.strides, *[0] * rest) for index in indices]
+    return iteration_order(shape, [strides, *steps])
 
 
 def _leading_mask(subscript: Subscript) -> Var:

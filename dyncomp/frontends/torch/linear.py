@@ -6,16 +6,19 @@ import math
 from typing import Any
 
 from ... import dtypes
+from ...device import CPU
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...prims.layout import dims_equal
-from ...symint import SymInt
-from ..base import ArrayRef, TraceContext
+from ...prims.layout import dims_equal, is_one
+from ...symint import SymInt, same
+from ..base import ArrayRef, StateGuard, TraceContext
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.operands import broadcast_to as spread_to
-from .operands import contiguous, convert, need_tensor, only_defaults, pointwise, tensor, to_var
+from .library import torch
+from .operands import contiguous, convert, in_order, need_tensor, only_defaults, pointwise, tensor, to_var
 from .reductions import widened
 from .rules import RuleTable
+from .shape import axes_in_memory
 
 TABLE = RuleTable()
 
@@ -152,6 +155,7 @@ def scaled_dot_product_attention(
     _same_dtype(*refs)
     if any(r.ndim < 2 or not r.dtype.is_float for r in refs):
         raise Unsupported("attention of tensors with less than two dimensions or of integers")
+    order = attention_order(tx, refs, attn_mask, bool(enable_gqa))
     if enable_gqa:
         refs[1:] = [_for_each_query_head(tx, r, refs[0]) for r in refs[1:]]
     stack = broadcast_shapes(*(r.shape[:-2] for r in refs))
@@ -162,7 +166,34 @@ def scaled_dot_product_attention(
         shape = (*stack, q.shape[-2], k.shape[-2])
         masks.append(spread_to(tx, _added_mask(tx, need_tensor(attn_mask), q.dtype), shape))
     out = emit(tx, "attention", q, k, v, *masks, scale=factor, causal=bool(is_causal))
-    return tensor(contiguous(tx, out))
+    return tensor(in_order(tx, out, order))
+
+
+def attention_order(tx: TraceContext, refs: list[ArrayRef], mask: Any, grouped: bool) -> list[int]:
+    """The axes of the result in memory, from outermost to innermost. torch's fused routine on the CPU lays it
+    out as the queries (``flash_attention_kernel`` of ATen/native/cpu/FlashAttentionKernel.cpp), where it takes
+    the operands (``use_flash_attention_cpp`` of ATen/native/transformers/sdp_utils_cpp.cpp); else C order."""
+    query = refs[0]
+    natural = list(range(query.ndim))
+    if query.type.device != CPU or query.ndim != 4:
+        return natural
+    order = axes_in_memory(query.var)
+    if order == natural:
+        return natural
+    state = torch.backends.cuda.flash_sdp_enabled()
+    tx.states["torch-flash"] = StateGuard(flash_is, state, f"torch's fused attention is {state}")
+    if not state or (mask is not None and need_tensor(mask).ndim not in (2, 4)):
+        return natural
+    if any(is_one(r.shape[3]) or any(d == 0 for d in r.shape) for r in refs):
+        raise Unsupported("attention of tensors without elements or width")
+    batch, _, _, width = query.shape
+    same_sizes = all(r.ndim == 4 and r.shape[0] == batch and r.shape[3] == width for r in refs)
+    heads = grouped or all(r.shape[1] == query.shape[1] for r in refs)
+    return order if same_sizes and heads and all(same(r.strides[3], 1) for r in refs) else natural
+
+
+def flash_is(_: Any, expected: bool) -> bool:
+    return bool(torch.backends.cuda.flash_sdp_enabled()) is expected
 
 
 def _for_each_query_head(tx: TraceContext, ref: ArrayRef, query: ArrayRef) -> ArrayRef:

@@ -13,6 +13,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
+from ..numpy.operands import broadcast_to
 from .data_dependent import nonzero
 from .operands import (
     Number,
@@ -22,6 +23,7 @@ from .operands import (
     convert,
     need_tensor,
     only_defaults,
+    ordered,
     pointwise,
     tensor,
     to_var,
@@ -513,7 +515,9 @@ def lerp(tx: TraceContext, input: Any, end: Any, weight: Any, *, out: Any = None
     rest = pointwise(tx, "multiply", gap, pointwise(tx, "subtract", one, w))
     far = pointwise(tx, "subtract", y.var, rest)
     low = pointwise(tx, "less", pointwise(tx, "abs", w), to_var(tx, 0.5, x.dtype))
-    return tensor(pointwise(tx, "where", low, near, far))
+    found = pointwise(tx, "where", low, near, far)
+    spread = [broadcast_to(tx, v, found.shape) for v in (x.var, y.var, w)]
+    return tensor(ordered(tx, found, spread))
 
 
 # -- selection --------------------------------------------------------------------------------

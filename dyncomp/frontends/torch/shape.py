@@ -15,6 +15,7 @@ from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
 from .formats import is_channels_last
 from .operands import (
+    as_own,
     axis_of,
     contiguous,
     convert,
@@ -237,7 +238,9 @@ def split_with_sizes(tx: TraceContext, input: Any, split_sizes: Any, dim: Any = 
 
 @TABLE.both("ravel")
 def ravel(tx: TraceContext, input: Any) -> ArrayRef:
-    return reshape_method(tx, input, -1)
+    """``contiguous().view(-1)``: not a view of a vector with gaps, as ``flatten`` gives."""
+    x = need_tensor(input)
+    return reshape_method(tx, tensor(contiguous(tx, x.var)), -1)
 
 
 @TABLE.both("diagonal")
@@ -331,6 +334,8 @@ def as_strided(tx: TraceContext, input: Any, size: Any, stride: Any, storage_off
         or _reach(shape, strides) > _reach(x.shape, x.strides)
     ):
         raise Unsupported("as_strided that reaches outside of the tensor")
+    if not is_dense(x.var):
+        raise Unsupported("as_strided of a tensor with gaps")
     return _overlapping(tx, x, shape, strides)
 
 
@@ -443,7 +448,11 @@ def stack(tx: TraceContext, tensors: Any, dim: Any = 0, *, out: Any = None) -> A
     if any(r.ndim != len(first) or not all(m == n for m, n in zip(r.shape, first)) for r in refs):
         raise Unsupported("stack expects each tensor to be equal size")
     axis = axis_of(dim, len(first) + 1)
-    return _joined(tx, [unsqueeze(tx, r, axis) for r in refs], axis)
+    if axis == len(first) or not all(is_channels_last(r.var) for r in refs):
+        return _joined(tx, [unsqueeze(tx, r, axis) for r in refs], axis)
+    split = (*first[:axis], len(refs), *first[axis:])
+    joined = cat(tx, refs, axis).var  # channels last as well
+    return tensor(as_own(tx, emit(tx, "reshape", joined, shape=split)))
 
 
 @TABLE.both("flip")
@@ -480,7 +489,10 @@ def _rolled(tx: TraceContext, x: ArrayRef, step: Any, axis: int) -> ArrayRef:
     size = x.shape[axis]
     cut = (size - int(integer(step))) % size
     parts = (piece(tx, x.var, axis, cut, size - cut), piece(tx, x.var, axis, 0, cut))
-    return cat(tx, [part for part in parts if part.shape[axis] != 0], axis)
+    joined = [part for part in parts if part.shape[axis] != 0]
+    if len(joined) == 1:  # nothing is never channels last
+        return tensor(contiguous(tx, emit(tx, "copy", x.var)))
+    return cat(tx, joined, axis)
 
 
 def _triangle(op: str) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..interp import has_symbols
 from ..ir import ArrayType, Graph, Literal, Node, OpTable, Var, same_type
+from ..noted import noting
 from ..rewrite import Rebuilder, Transformer
 
 MAX_ELEMENTS = 256
@@ -36,7 +37,8 @@ class _Folder(Transformer):
                 self.sources[node.out.name] = node
             return result
         try:
-            value = self._evaluate(node, inputs)
+            with noting():
+                value = self._evaluate(node, inputs)
         except Exception:  # whatever the reference raises, it shall raise at run time
             return self.keep(node, inputs)
         folded = emit_constant(self.builder, node.out.type, value)
@@ -62,9 +64,8 @@ class _Folder(Transformer):
         return self.values[var.name]
 
     def _evaluate(self, node: Node, inputs: tuple[Var, ...]) -> np.ndarray[Any, Any]:
-        with np.errstate(all="ignore"):
-            arrays = [self._value(v) for v in inputs]
-            return np.asarray(self.table[node.op].ref(*arrays, **node.kwargs))  # type: ignore[attr-defined]
+        arrays = [self._value(v) for v in inputs]
+        return np.asarray(self.table[node.op].ref(*arrays, **node.kwargs))  # type: ignore[attr-defined]
 
 
 def _is_small(type: ArrayType) -> bool:

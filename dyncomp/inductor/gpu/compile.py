@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ...device import CPU, Device
-from ...errors import LoweringError, ToolchainError
+from ...errors import LoweringError
 from ...frontends.base import ArrayOwner, DeviceLibrary
 from ...graph.ir import Graph
+from ...notices import setup_error
 from ..choices import Tuning, choices_in
 from ..loopir import Kernel
 from ..plan import Planned
@@ -109,7 +110,7 @@ def build_for_device(
     try:
         module = load_module(name, source)
     except ImportError as error:
-        raise ToolchainError(f"Triton is needed for arrays on {graph.device}: {error}") from error
+        raise setup_error("compiler", f"Triton is needed for arrays on {graph.device} ({error})") from error
     driver: Driver = TritonDriver(lambda size, index: library.scratch(size, Device(graph.device.kind, index)))
     names: dict[str, Any] = {
         f"{kernel.name}_variants": Variants(module, kernel, driver, graph.device.index)

@@ -274,6 +274,8 @@ def _block_reduction(nest: Nest, name: str, least: int, most: int) -> tuple[str,
     users = [n for n in nest.nodes if n.op == "accumulate" and name in n.axes]
     if any(name not in n.arg.reduced for n in users):
         return None
+    if any(nest.axes[a].static is None and not nest.axes[a].most for n in users for a in n.arg.axes):
+        return None  # memory for the partial results must be known when compiling
     most = min(most, PARTIAL_ELEMENTS // _points(nest, tuple({a for n in users for a in n.arg.axes})))
     if most < 2:
         return None
@@ -287,34 +289,39 @@ def _block_reduction(nest: Nest, name: str, least: int, most: int) -> tuple[str,
     if not isinstance(nest.axes[outer].size, int):
         # memory for the partial results must be known when compiling
         nest.axes[outer] = replace(nest.axes[outer], most=most)
-    nest.nodes = [made for node in nest.nodes for made in _two_steps(nest, node, outer, serial, True)]
+    nest.nodes = [made for node in nest.nodes for made in _two_steps(nest, node, outer, inner, serial)]
     return outer, serial, inner
 
 
 def _chunk_reduction(nest: Nest, name: str, block: int) -> tuple[str, str]:
     """Sum a long row as a sum of sums over chunks: as accurate as pairwise summation."""
     outer, inner = split(nest, name, block)
-    nest.nodes = [made for node in nest.nodes for made in _two_steps(nest, node, outer, outer, False)]
+    nest.nodes = [made for node in nest.nodes for made in _two_steps(nest, node, outer, inner)]
     return outer, inner
 
 
-def _two_steps(nest: Nest, node: Node, outer: str, serial: str, keep: bool) -> list[Node]:
+def _two_steps(nest: Nest, node: Node, outer: str, inner: str, serial: str = "") -> list[Node]:
+    """``serial``: the loop that combines partial results, where these are kept in memory."""
     acc = node.arg
+    keep = bool(serial)
     if not isinstance(acc, Accumulator) or outer not in acc.reduced:
         return [node]
     partial = f"{acc.value}_p"
+    # in memory: of all other loops; else of one chunk, which is added to the total at once
+    held = {outer} if keep else {a for a in acc.reduced if a != inner}
     first = replace(
-        acc, value=partial, reduced=tuple(a for a in acc.reduced if a != outer), axes=acc.axes | {outer}
+        acc, value=partial, reduced=tuple(a for a in acc.reduced if a not in held), axes=acc.axes | held
     )
     wide = wide_dtype(acc)
-    second = replace(acc, value=acc.value, dtype=wide, reduced=(serial,))
+    rest = (serial,) if keep else tuple(a for a in acc.reduced if a in held)
+    second = replace(acc, dtype=wide, reduced=rest)
     if node.op == "accumulate":
         finished = Node(partial, "finish", (), first.axes, first, wide)
         made = [replace(node, arg=first), finished]
         if keep:
             made += _through_memory(nest, acc, partial, wide, outer, serial)
         source = f"{partial}f" if keep else partial
-        made.append(Node("", "accumulate", (source,), acc.axes | {serial}, second, wide))
+        made.append(Node("", "accumulate", (source,), acc.axes | {*second.reduced}, second, wide))
         return made
     return [replace(node, arg=second)]
 

@@ -18,7 +18,7 @@ from .cpp_gemm import TILE_PARAMETERS, chain, does_nothing, own_product, row_pro
 from .cpp_kernel import check_body, kernel_body
 from .knobs import USUAL, Knobs
 from .share import Function, share_functions
-from .support import needed_support
+from .support import needed_support, quiet_comparisons
 
 # Kernels whose estimated time is below this run without the thread pool.
 SERIAL_NS = 8_000.0
@@ -167,7 +167,7 @@ def render_module(
     support = needed_support(code)
     title = f"// {ctext.comment(module.name)}: written by dyncomp\n"
     prelude = _PRELUDE.replace("TILE_BUFFERS", str(MAX_BUFFERS))
-    return "\n".join([title + ABI_DECLARATIONS + prelude, support, code])
+    return "\n".join([title + ABI_DECLARATIONS + prelude + quiet_comparisons(), support, code])
 
 
 def _in_parts(functions: list[Function], entries: list[str]) -> str:

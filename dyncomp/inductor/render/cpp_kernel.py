@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...dataclass import dataclass, field
-from ...errors import LoweringError
+from ...errors import LoweringFault
 from ...prims.scalar import SCALARS
 from ...symint import Dim, hint
 from ..loopir import Kernel
@@ -131,6 +131,9 @@ class Printer(HalfPrinter):
         nodes = [i.node for i in before if isinstance(i, Compute)]
         if len(nodes) < len(before) or not isinstance(inner, Loop) or inner.kind != "vector":
             return 1
+        within = self.nest.axes[inner.axes[-1]].block_of
+        if within is not None and loop.axes[-1] in (outer for outer, _ in within[0]):
+            return 1  # each row has its own length
         body = [i.node for i in inner.items if isinstance(i, Compute)]
         if len(body) < len(inner.items) or len(body) + len(nodes) > ROWS_NODES or inner.carries:
             return 1
@@ -150,7 +153,6 @@ class Printer(HalfPrinter):
         self.bodies += 1
         axes = [self.nest.axes[a] for a in loop.axes]
         total = " * ".join(self.dim(a.size) for a in axes)
-        outer_env = dict(self.env)
         with self.block(f"auto {name} = [&](i64 lo, i64 hi)", "};"):
             self.prologue()
             self.localise(loop)
@@ -161,7 +163,6 @@ class Printer(HalfPrinter):
             if self.gathers:
                 with self.block("if (bad)"):
                     self.line("any_bad = 1;")
-        self.env = outer_env
         self.launch(name, total, axes)
 
     def launch(self, name: str, total: str, axes: list[LoopAxis]) -> None:
@@ -203,7 +204,7 @@ class Printer(HalfPrinter):
         self.line(f"i64 i_{axes[0].name} = at;")
         with self.block("for (i64 step = lo; step < hi; ++step)"):
             if self.plan.vector in loop.axes:
-                raise LoweringError("the vector loop cannot be one of several parallel ones")
+                raise LoweringFault("the vector loop cannot be one of several parallel ones")
             self.items(loop.items)
             self.advance(axes)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from ...dataclass import dataclass, field
 from ...dtypes import DType, bfloat16, float16, float32
-from ...errors import LoweringError
+from ...errors import LoweringError, LoweringFault
 from ...prims.scalar import SCALARS
 from ...symint import Dim
 from ..loopir import Buffer, Index
@@ -72,9 +72,12 @@ class ValuePrinter:
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Iterator[None]:
+        """A block of C++: what is declared in it is not known behind it."""
         self.line(f"{head} {{" if head else "{")
         self.depth += 1
+        env, products = dict(self.env), dict(self.exact_products)
         yield
+        self.env, self.exact_products = env, products
         self.depth -= 1
         self.line(tail)
 
@@ -103,10 +106,10 @@ class ValuePrinter:
             axis = self.nest.axes[name]
             size = axis.static if axis.static is not None else axis.most
             if not size:
-                raise LoweringError(f"a local array over axis {name} of unknown size")
+                raise LoweringFault(f"a local array over axis {name} of unknown size")
             total *= size
         if total > STACK_ELEMENTS:
-            raise LoweringError(f"a local array of {total} elements")
+            raise LoweringFault(f"a local array of {total} elements")
         return total
 
     def array_position(self, axes: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...dtypes import DType
-from ...errors import LoweringError
+from ...errors import LoweringFault
 from ...symint import Call, Dim, SymInt
 
 # In registers: bool is bool; half types are floats whose value is representable.
@@ -152,7 +152,7 @@ def dimension(value: Dim, symbols: Mapping[str, str]) -> str:
 def _atom(atom: str | Call, symbols: Mapping[str, str]) -> str:
     if isinstance(atom, str):
         if atom not in symbols:
-            raise LoweringError(f"the size symbol {atom} is not among the module's symbols")
+            raise LoweringFault(f"the size symbol {atom} is not among the module's symbols")
         return symbols[atom]
     args = ", ".join(dimension(arg, symbols) for arg in atom.args)
     name = {"floordiv": "dc_floordiv_i64", "mod": "dc_remainder_i64"}.get(atom.op, f"dc_size_{atom.op}")

@@ -16,7 +16,7 @@ import numpy as np
 from ... import dtypes
 from ...dataclass import dataclass, field
 from ...dtypes import DType
-from ...errors import LoweringError
+from ...errors import LoweringError, LoweringFault
 from ...prims import scalar
 from ...symint import Dim, hint
 from ..loopir import Index, Kernel, Stmt
@@ -343,7 +343,7 @@ def _map_argument_axes(node: Node, old: str, new: tuple[str, ...]) -> Node:
         axes = (acc.axes - {old}) | set(new) if old in acc.axes else acc.axes
         return replace(node, arg=replace(acc, reduced=reduced, axes=axes))
     if node.op == "scan" and node.arg[1] == old and new != (old,):
-        raise LoweringError("a scan axis cannot be split")
+        raise LoweringFault("a scan axis cannot be split")
     return node
 
 
@@ -440,6 +440,23 @@ def drop_unit_axes(nest: Nest) -> None:
         del nest.axes[name]
 
 
+def drop_empty_axes(nest: Nest) -> None:
+    """Remove axes without iterations and all that is done along them: reductions over them are their
+    identity. An array without elements is read nowhere, then, though its index need not name such an axis."""
+    empty = {name for name, axis in nest.axes.items() if axis.static == 0}
+    if not empty:
+        return
+    nest.nodes = [_without_elements(node, empty) for node in nest.nodes if not node.axes & empty]
+    nest.axes = {name: axis for name, axis in nest.axes.items() if name not in empty}
+
+
+def _without_elements(node: Node, empty: set[str]) -> Node:
+    if node.op != "finish" or empty.isdisjoint(node.arg.reduced):
+        return node
+    row = scalar.REDUCERS[node.arg.combiner]
+    return replace(node, op="const", arg=0 if row.position else row.identity(node.dtype))
+
+
 def _without_scan(node: Node, axis: str) -> Node:
     if node.op == "scan" and node.arg[1] == axis:
         return replace(node, op="cast", arg=None)
@@ -451,6 +468,7 @@ def make_nest(kernel: Kernel, target: str) -> Nest:
     axes = {axis.name: LoopAxis(axis.name, axis.size, most=axis.most) for axis in kernel.axes}
     nest = Nest(kernel, axes, nodes_of(kernel, target))
     _canonical_terms(nest)
+    drop_empty_axes(nest)
     drop_unit_axes(nest)
     nest.nodes = [_without_empty_reduction(n, nest.nodes) for n in nest.nodes]
     nest.nodes = [n for n in nest.nodes if n.op != "accumulate" or n.arg.reduced]

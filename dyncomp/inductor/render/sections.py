@@ -43,6 +43,12 @@ def sections() -> Mapping[str, str]:
     return sections_of(resources.files(__package__) / "csrc")
 
 
+@cache
+def text_of(file: str) -> str:
+    """A file of ``csrc`` as a whole."""
+    return (resources.files(__package__) / "csrc" / file).read_text()
+
+
 def sections_of(folder: Any) -> dict[str, str]:
     """The helpers in the files of ``folder`` (a path)."""
     found: dict[str, str] = {}

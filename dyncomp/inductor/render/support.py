@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ...errors import LoweringError
-from .sections import ordered, sections, vector_declaration
+from ...errors import LoweringFault
+from .sections import ordered, sections, text_of, vector_declaration
 
 # Defined in every unit's prelude or by the renderer itself.
 _PRELUDE_NAMES = frozenset({"dc_call", "dc_size_min", "dc_size_max", "dc_block"})
@@ -17,7 +17,7 @@ _VECTOR_NAME = re.compile(r"\bdcv_\w+")
 def needed_support(code: str) -> str:
     """The helpers that ``code`` calls, and those they call, in an order that compiles.
 
-    Raises ``LoweringError`` for a helper that does not exist: the function has no C++ spelling.
+    Raises ``LoweringFault`` for a helper that does not exist: the function has no C++ spelling.
     """
     table = sections()
     code = _COMMENT.sub("", code)
@@ -25,8 +25,13 @@ def needed_support(code: str) -> str:
     try:
         names = ordered(code, table, _PRELUDE_NAMES)
     except KeyError as error:
-        raise LoweringError(f"C++ has no spelling of {str(error.args[0]).removeprefix('dc_')}") from None
+        raise LoweringFault(f"C++ has no spelling of {str(error.args[0]).removeprefix('dc_')}") from None
     return "\n".join([*declared, *(table[name] for name in names)])
 
 
-__all__ = ["needed_support", "sections"]
+def quiet_comparisons() -> str:
+    """What has comparisons with NaN leave the status flags alone."""
+    return text_of("quiet.h")
+
+
+__all__ = ["needed_support", "quiet_comparisons", "sections"]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...dataclass import dataclass, field
 from ...dtypes import bfloat16, float16
-from ...errors import LoweringError
+from ...errors import LoweringFault
 from ...prims.scalar import SCALARS
 from .nest import EFFECTS, Accumulator, LocalArray, Nest, Node
 
@@ -422,7 +422,7 @@ def build(nest: Nest, plan: Plan, roots: Sequence[Node] | None = None) -> list[I
         roots = [node for node in nest.nodes if node.op in ("store", "scatter", "turn")]
     missing = {axis for node in nest.nodes for axis in node.axes} - set(plan.order)
     if missing:
-        raise LoweringError(f"no loop is planned for axes {sorted(missing)}")
+        raise LoweringFault(f"no loop is planned for axes {sorted(missing)}")
     items, _ = builder.build(frozenset(), plan.order, roots, frozenset())
     return items
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...dtypes import DType, float32, float64
 from ...graph.ir import Var
+from ...graph.noted import silently
 from ..kit import COMPLEX, FLOAT, INTEGER, REAL, Array, widening
 from ..opdef import OpDef, Sample
 from ..samples import pointwise_samples, special_operands
@@ -118,13 +119,13 @@ def _rsqrt(x: Array) -> Array:
 
 
 def _xlogy(x: Array, y: Array) -> Array:
-    with np.errstate(all="ignore"):
+    with silently():
         return np.where((x == 0) & ~np.isnan(y), x.dtype.type(0), x * np.log(y))
 
 
 def _pairwise(fn: Callable[..., Any]) -> Callable[..., tuple[Array, ...]]:
     def ref(*args: Array) -> tuple[Array, ...]:
-        with np.errstate(all="ignore"):
+        with silently():
             return tuple(np.asarray(r) for r in fn(*args))
 
     return ref

@@ -58,7 +58,7 @@
  */
 #ifndef DYNCOMP_ABI_H
 #define DYNCOMP_ABI_H
-#define DYNCOMP_ABI_VERSION 10
+#define DYNCOMP_ABI_VERSION 11
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -9,6 +9,7 @@
 #include "graph.h"
 #include "memory.h"
 #include "pool.h"
+#include "watched.h"
 
 namespace dyncomp {
 namespace {
@@ -22,6 +23,7 @@ struct CompiledGraph {
   CompiledGraph* next;
   PyObject* weak_references;
   size_t frame_bytes;
+  bool saves; /* what is written is kept during a call, as it may have to be taken back */
 };
 
 CompiledGraph* all_graphs = nullptr;
@@ -124,20 +126,41 @@ bool run_kernel(Frame& frame, RunFunction run) {
   i64 details[4] = {0, 0, 0, 0};
   i64 code;
   if (frame.plan->release_gil) {
+    PyObject* const library = Py_XNewRef(frame.plan->library); /* another may take its place meanwhile */
     PyThreadState* state = PyEval_SaveThread();
     code = run(frame.buffers, frame.syms, &runtime_table, details);
     PyEval_RestoreThread(state);
+    Py_XDECREF(library);
   } else {
     code = run(frame.buffers, frame.syms, &runtime_table, details);
   }
   return code == 0 || raise_kernel_error(*frame.plan, code, details);
 }
 
-bool run_steps(Frame& frame) {
-  for (const Step& step : frame.plan->steps) {
-    if (!(step.run ? run_kernel(frame, step.run) : run_pycall(frame, step))) return false;
+/* A Python call whose own reports of floating-point errors are noted and not made: the original makes them. */
+bool run_watched_pycall(Frame& frame, const Step& step) {
+  frame.watched->before_call();
+  PyObject* token = begin_reports();
+  if (!token) return false;
+  const bool ran = run_pycall(frame, step);
+  unsigned flags = 0;
+  const bool ended = end_reports(token, &flags);
+  frame.watched->after_call(flags);
+  return ran && ended;
+}
+
+bool run_step(Frame& frame, const Step& step) {
+  if (step.run) return run_kernel(frame, step.run);
+  return frame.watched ? run_watched_pycall(frame, step) : run_pycall(frame, step);
+}
+
+bool run_steps(CompiledGraph* self, Frame& frame) {
+  const Plan& plan = *frame.plan;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (frame.watched && i == plan.first_write && !frame.watched->before_writes(frame, self->saves)) return false;
+    if (!run_step(frame, plan.steps[i])) return false;
   }
-  return true;
+  return !frame.watched || frame.watched->at_end(frame, &self->saves);
 }
 
 PyObject* collect_results(Frame& frame) {
@@ -165,7 +188,7 @@ PyObject* run_frame(CompiledGraph* self, Frame& frame) {
   if (!plan.arena.empty() && !take_arena(self, frame)) return nullptr;
   void** constants = frame.buffers + plan.first_constant();
   for (size_t i = 0; i < plan.constants.size(); ++i) constants[i] = plan.constants[i].data;
-  if (!run_steps(frame)) return nullptr;
+  if (!run_steps(self, frame)) return nullptr;
   return collect_results(frame);
 }
 
@@ -175,8 +198,16 @@ PyObject* run_in(CompiledGraph* self, PyObject* const* args, char* memory, Tenso
   frame.args = args;
   frame.arena = nullptr;
   frame.facts = facts;
+  frame.watched = nullptr;
   lay_out_frame(*self->plan, memory, &frame);
-  PyObject* result = run_frame(self, frame);
+  PyObject* result;
+  if (self->plan->on_status) {
+    Watched watched(*self->plan);
+    frame.watched = &watched;
+    result = run_frame(self, frame);
+  } else {
+    result = run_frame(self, frame);
+  }
   for (size_t i = 0; i < self->plan->outputs.size(); ++i) Py_XDECREF(frame.outputs[i]);
   for (size_t i = 0; i < self->plan->arena.size(); ++i) Py_XDECREF(frame.lent[i]);
   if (frame.arena) return_arena(self, frame.arena);
@@ -237,6 +268,7 @@ PyObject* graph_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->vectorcall = graph_vectorcall;
   self->plan = plan;
   self->frame_bytes = frame_bytes(*plan);
+  self->saves = plan->saves;
   self->idle = nullptr;
   self->weak_references = nullptr;
   self->previous = nullptr;
@@ -277,12 +309,13 @@ PyObject* graph_num_inputs(PyObject* object, void*) {
 }
 
 /* Other builds of the same functions. A call in progress goes on with the new ones at its next step: both compute
- * the same, and a function that runs stays loaded. Under the GIL, as is every read of these addresses. */
+ * the same, and it holds the library of the function that it runs. Under the GIL, as is every read of these addresses. */
 PyObject* graph_retarget(PyObject* object, PyObject* args) {
   Plan& plan = *reinterpret_cast<CompiledGraph*>(object)->plan;
   PyObject* sizes;
   PyObject* steps;
-  if (!PyArg_ParseTuple(args, "O!O!:retarget", &PyLong_Type, &sizes, &PyTuple_Type, &steps)) return nullptr;
+  PyObject* library;
+  if (!PyArg_ParseTuple(args, "O!O!O:retarget", &PyLong_Type, &sizes, &PyTuple_Type, &steps, &library)) return nullptr;
   void* const sizes_address = PyLong_AsVoidPtr(sizes);
   if (PyErr_Occurred()) return nullptr;
   bool fits = PyTuple_GET_SIZE(steps) == static_cast<Py_ssize_t>(plan.steps.size()) &&
@@ -305,12 +338,13 @@ PyObject* graph_retarget(PyObject* object, PyObject* args) {
   for (size_t i = 0; i < plan.steps.size(); ++i)
     plan.steps[i].run =
         reinterpret_cast<RunFunction>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(steps, static_cast<Py_ssize_t>(i))));
+  Py_XSETREF(plan.library, Py_NewRef(library));
   Py_RETURN_NONE;
 }
 
 PyMethodDef graph_methods[] = {
     {"retarget", graph_retarget, METH_VARARGS,
-     "retarget(sizes, steps): run other builds of the same functions, given by their addresses (0: none)."},
+     "retarget(sizes, steps, library): run other builds of the same functions, given by their addresses (0: none)."},
     {nullptr, nullptr, 0, nullptr},
 };
 

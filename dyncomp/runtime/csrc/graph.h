@@ -11,6 +11,8 @@
 
 namespace dyncomp {
 
+class Watched;
+
 /* A size fixed in the plan, or entry `value` of what the sizes function wrote. */
 struct Size {
   i64 value = 0;
@@ -118,6 +120,11 @@ struct Plan {
   std::vector<Error> errors;
   bool single = true;
   bool release_gil = false;
+  PyObject* library = nullptr; /* keeps the functions of steps, and the sizes function, loaded */
+  PyObject* on_status = nullptr; /* told of floating-point errors (watched.h), or NULL */
+  size_t first_write = 0;        /* the first step that writes to inputs; steps.size() if none does */
+  bool saves = false;            /* from the first call on */
+  unsigned always = 0;           /* NumPy's flags of what was computed when the graph was compiled */
   TensorApi* tensors = nullptr; /* NULL: NumPy */
 
   int buffer_count() const {
@@ -163,6 +170,7 @@ struct Frame {
   ArenaBlock* arena;  /* owned */
   PyObject** lent;    /* per arena slot: the library's array whose memory stands in for it (owned) or NULL */
   TensorFacts* facts; /* per input, if the plan's arrays are tensors */
+  Watched* watched; /* or NULL */
 };
 
 /* False with ValueError set if a size from the sizes function is negative or overflows. */

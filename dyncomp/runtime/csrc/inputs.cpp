@@ -20,6 +20,9 @@ bool same_dtype(PyArray_Descr* have, PyArray_Descr* want) {
   return PyArray_ISNBO(have->byteorder) && PyArray_EquivTypes(have, want);
 }
 
+/* Whether an element is ever found by the stride of this dimension. */
+bool steps_along(PyArrayObject* array, int dim) { return PyArray_DIM(array, dim) != 1 && PyArray_SIZE(array) != 0; }
+
 bool read_array(Frame& frame, int index, const Input& input) {
   PyObject* object = frame.args[index];
   if (!PyArray_CheckExact(object)) return mismatch(frame, index, "is not an ndarray");
@@ -39,7 +42,7 @@ bool read_array(Frame& frame, int index, const Input& input) {
   }
   if (!input.strides.empty()) {
     for (int d = 0; d < input.ndim; ++d)
-      if (input.strides[d] != PyArray_STRIDE(array, d) && input.strides[d] != kUnchecked)
+      if (input.strides[d] != PyArray_STRIDE(array, d) && input.strides[d] != kUnchecked && steps_along(array, d))
         return mismatch(frame, index, "has other strides");
   }
   frame.buffers[index] = PyArray_DATA(array);

@@ -183,7 +183,8 @@ class Table {
     matrix.tail.assign(reinterpret_cast<const char*>(pages.to), extent.to);
     keep_sides(sides, matrix.sides);
     if (!watch(pages)) {
-      matrix.wanted = kSightingsMost;
+      seen_more(matrix);
+      if (!shared(matrix)) stop_watching(pages);
       return nullptr;
     }
     copy->data = scratch_allocate(bytes);
@@ -199,7 +200,7 @@ class Table {
     matrix.state = State::kKept;
     matrix.copy = copy;
     ++copies_;
-    if (matrix.spoilt) {
+    if (matrix.spoilt || !unchanged(key, matrix) || !is_of_this_process_alone(matrix.pages)) {
       forget(matrix);
       return {nullptr, nullptr};
     }
@@ -234,8 +235,12 @@ class Table {
       return;
     }
     ++changed_;
-    if (matrix.wanted < kSightingsMost) matrix.wanted *= kMoreSightings;
+    seen_more(matrix);
     drop(matrix);
+  }
+
+  static void seen_more(Matrix& matrix) {
+    if (matrix.wanted < kSightingsMost) matrix.wanted *= kMoreSightings;
   }
 
   void drop(Matrix& matrix) {

@@ -8,8 +8,10 @@
 #include "fourier.h"
 #include "graph.h"
 #include "kept.h"
+#include "library.h"
 #include "limits.h"
 #include "linalg.h"
+#include "mappings.h"
 #include "memory.h"
 #include "pool.h"
 #include "select.h"
@@ -18,32 +20,12 @@ namespace {
 
 using namespace dyncomp;
 
-PyObject* open_library(PyObject* argument, int flags) {
-  PyObject* bytes = nullptr;
-  if (!PyUnicode_FSConverter(argument, &bytes)) return nullptr;
-  void* handle;
-  Py_BEGIN_ALLOW_THREADS;
-  handle = dlopen(PyBytes_AS_STRING(bytes), flags);
-  Py_END_ALLOW_THREADS;
-  Py_DECREF(bytes);
-  if (handle) return PyLong_FromVoidPtr(handle);
-  PyErr_SetString(PyExc_OSError, dlerror());
-  return nullptr;
-}
-
-PyObject* load_library(PyObject*, PyObject* path) { return open_library(path, RTLD_NOW | RTLD_LOCAL); }
-
-PyObject* load_global(PyObject*, PyObject* path) { return open_library(path, RTLD_NOW | RTLD_GLOBAL); }
-
 PyObject* symbol(PyObject*, PyObject* args) {
-  PyObject* handle_object;
+  PyObject* library;
   const char* name;
-  if (!PyArg_ParseTuple(args, "O!s:symbol", &PyLong_Type, &handle_object, &name)) return nullptr;
-  void* handle = PyLong_AsVoidPtr(handle_object);
-  if (!handle) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "symbol: the handle is 0");
-    return nullptr;
-  }
+  if (!PyArg_ParseTuple(args, "Os:symbol", &library, &name)) return nullptr;
+  void* handle = library_handle(library);
+  if (!handle) return nullptr;
   void* address = dlsym(handle, name);
   if (address) return PyLong_FromVoidPtr(address);
   PyErr_Format(PyExc_LookupError, "the library has no symbol %s", name);
@@ -100,6 +82,13 @@ PyObject* kept_copies(PyObject*, PyObject*) {
                        static_cast<Py_ssize_t>(counts.copies), "bytes", static_cast<Py_ssize_t>(counts.bytes),
                        "hits", static_cast<Py_ssize_t>(counts.hits), "changed",
                        static_cast<Py_ssize_t>(counts.changed));
+}
+
+PyObject* private_memory(PyObject*, PyObject* args) {
+  unsigned long long from, bytes;
+  int by_text;
+  if (!PyArg_ParseTuple(args, "KKp:private_memory", &from, &bytes, &by_text)) return nullptr;
+  return PyBool_FromLong(is_private_memory({static_cast<uintptr_t>(from), static_cast<uintptr_t>(from + bytes)}, by_text));
 }
 
 PyObject* get_cached_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(cached_bytes()); }
@@ -217,8 +206,8 @@ PyObject* use_set(PyObject*, PyObject* given) {
 }
 
 PyMethodDef methods[] = {
-    {"load_library", load_library, METH_O, "dlopen a kernel library; its handle."},
-    {"load_global", load_global, METH_O, "dlopen with RTLD_GLOBAL; the handle."},
+    {"load_library", load_library, METH_O, "dlopen a kernel library, until nothing holds what is returned."},
+    {"load_global", load_global, METH_O, "dlopen with RTLD_GLOBAL, for good."},
     {"symbol", symbol, METH_VARARGS, "symbol(handle, name): address of an exported symbol."},
     {"num_threads", get_num_threads, METH_NOARGS, "Threads that parallel_for uses, the caller included."},
     {"set_num_threads", set_threads, METH_O, "Set the number of threads, 1 to 256."},
@@ -230,6 +219,7 @@ PyMethodDef methods[] = {
     {"runtime_address", runtime_address, METH_NOARGS, "Address of the process's Runtime struct."},
     {"blas_available", blas_available, METH_NOARGS, "Whether Runtime.blas is filled."},
     {"release_memory", release_memory, METH_NOARGS, "Free cached blocks and idle arenas; bytes given back."},
+    {"private_memory", private_memory, METH_VARARGS, "Whether pages are private and anonymous, for tests."},
     {"kept_copies", kept_copies, METH_NOARGS, "Counts of packed operands that are kept from call to call."},
     {"cached_bytes", get_cached_bytes, METH_NOARGS, "Bytes in the caching allocator's free lists."},
     {"set_cache_limit", set_limit, METH_O, "Most bytes the free lists may hold."},

@@ -301,9 +301,9 @@ void each(PyObject* tuple, Plan& plan, const char* what, Parse parse) {
 }
 
 /* (name, inputs, symbols, size_count, sizes address, outputs, arena, arena_bytes, constants, steps, results,
- *  errors, single, release_gil, owner) */
+ *  errors, single, release_gil, owner, library or None, on_status or None, first_write, saves, always) */
 void parse_all(PyObject* spec, Plan& plan) {
-  require(length(spec, "not a tuple") == 15, "not a tuple of 15");
+  require(length(spec, "not a tuple") == 20, "not a tuple of 20");
   PyObject* name = PyTuple_GET_ITEM(spec, 0);
   require(PyUnicode_Check(name), "the name is not a string");
   const char* text = PyUnicode_AsUTF8(name);
@@ -326,6 +326,16 @@ void parse_all(PyObject* spec, Plan& plan) {
   if (PyTuple_GET_ITEM(spec, 14) != Py_None) {
     plan.tensors = make_tensor_api(PyTuple_GET_ITEM(spec, 14));
     if (!plan.tensors) throw Invalid();
+  }
+  plan.library = Py_NewRef(PyTuple_GET_ITEM(spec, 15));
+  PyObject* on_status = PyTuple_GET_ITEM(spec, 16);
+  plan.first_write = static_cast<size_t>(
+      index_below(PyTuple_GET_ITEM(spec, 17), static_cast<i64>(plan.steps.size()) + 1, "first_write"));
+  plan.saves = truth(PyTuple_GET_ITEM(spec, 18), "saves");
+  plan.always = static_cast<unsigned>(index_below(PyTuple_GET_ITEM(spec, 19), 16, "always"));
+  if (on_status != Py_None) {
+    require(!plan.tensors && PyCallable_Check(on_status), "on_status is not callable, or for tensors");
+    plan.on_status = Py_NewRef(on_status);
   }
 }
 
@@ -365,6 +375,8 @@ void free_plan(Plan* plan) {
     Py_CLEAR(error.type);
     Py_CLEAR(error.message);
   }
+  Py_CLEAR(plan->library);
+  Py_CLEAR(plan->on_status);
   free_tensor_api(plan->tensors);
   delete plan;
 }
@@ -374,6 +386,8 @@ int traverse_plan(Plan* plan, visitproc visit, void* arg) {
   for (Step& step : plan->steps) Py_VISIT(step.callable);
   for (Result& result : plan->results) Py_VISIT(result.constant);
   for (Error& error : plan->errors) Py_VISIT(error.type);
+  Py_VISIT(plan->library);
+  Py_VISIT(plan->on_status);
   return traverse_tensor_api(plan->tensors, visit, arg);
 }
 

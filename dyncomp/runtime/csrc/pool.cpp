@@ -10,6 +10,7 @@
 
 #include "blas.h"
 #include "gemm/gemm.h"
+#include "status.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -95,6 +96,7 @@ struct Pool {
   i64 chunk = 0;
   const Team* team = nullptr; /* of the job that runs on one */
   int participants = 0;
+  std::atomic<unsigned> status{0}; /* floating-point errors of the job's other threads */
   int started = 0; /* workers created so far; workers have ids 1..started */
   Share shares[kMaxThreads];
 };
@@ -126,6 +128,14 @@ void participate(Pool* p, int tid) {
     run_share(p, p->shares[victim], tid);
   }
   inside_body = false;
+}
+
+/* As a thread other than the caller, whose own status gets what is seen there. */
+void take_part(Pool* p, int tid) {
+  clear_status();
+  participate(p, tid);
+  const unsigned bits = status_bits();
+  if (bits) p->status.fetch_or(bits, std::memory_order_relaxed);
 }
 
 bool try_join(Pool* p, uint32_t seen) {
@@ -166,7 +176,7 @@ void* worker_main(void* raw) {
     if (!try_join(p, seen)) continue;
     done_epoch = seen / kEpochStep;
     /* Participants may be fewer than workers after set_num_threads. */
-    if (tid < p->participants) participate(p, tid);
+    if (tid < p->participants) take_part(p, tid);
     leave(p);
   }
   return nullptr;
@@ -254,7 +264,10 @@ void run_on_workers(Pool* p) {
 void team_member(void* raw) {
   Pool* const p = static_cast<Pool*>(raw);
   const int tid = p->team->thread_number();
-  if (tid < p->participants) participate(p, tid);
+  if (tid == 0)
+    participate(p, 0);
+  else if (tid < p->participants)
+    take_part(p, tid);
   if (tid == 0) team_caller_done = now_nanoseconds();
 }
 
@@ -307,6 +320,7 @@ void parallel_for(BodyFunction body, void* ctx, i64 n, i64 grain) {
       run_on_team(p, team);
     else
       run_on_workers(p);
+    if (p->status.load(std::memory_order_relaxed)) raise_status(p->status.exchange(0, std::memory_order_relaxed));
   }
   p->busy.store(0, std::memory_order_release);
 }

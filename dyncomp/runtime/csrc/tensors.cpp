@@ -1,6 +1,7 @@
 /* Arrays of other libraries: through DLPack's C exchange table where their type has one, else through
  * callbacks given in the plan. The structs below are DLPack 1.x's C ABI (github.com/dmlc/dlpack,
  * include/dlpack/dlpack.h); CPU memory only. */
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -214,6 +215,12 @@ i64 stride_of(const TensorFacts& facts, int dim) {
   return stride;
 }
 
+/* Whether an element is ever found by the stride of this dimension. */
+bool steps_along(const TensorFacts& facts, size_t dim) {
+  const int64_t* end = facts.shape + facts.ndim;
+  return facts.shape[dim] != 1 && std::find(facts.shape, end, 0) == end;
+}
+
 bool check_facts(const Frame& frame, int index, const Input& input) {
   const TensorFacts& facts = frame.facts[index];
   if (facts.ndim != input.ndim) return mismatch(frame, index, "has another number of dimensions");
@@ -223,7 +230,8 @@ bool check_facts(const Frame& frame, int index, const Input& input) {
     if (input.shape[d] != kUnchecked && input.shape[d] != facts.shape[d])
       return mismatch(frame, index, "has another shape");
   for (size_t d = 0; d < input.strides.size(); ++d)
-    if (input.strides[d] != kUnchecked && input.strides[d] != stride_of(facts, static_cast<int>(d)) * input.item)
+    if (input.strides[d] != kUnchecked && input.strides[d] != stride_of(facts, static_cast<int>(d)) * input.item &&
+        steps_along(facts, d))
       return mismatch(frame, index, "has other strides");
   return true;
 }

@@ -1,9 +1,11 @@
 /* Memory watched for writes. Linux (from 6.7 on) marks pages that are written to after they were "write-protected
  * asynchronously" by a userfaultfd: it takes the protection off by itself, whoever writes, the kernel included, and
  * PAGEMAP_SCAN says which pages have none. No signal and no handler take part; pages that are swapped stay
- * marked, those that were given back and came again are unmarked. Only anonymous private memory is watched: files
- * and shared memory change by other ways. Nor is anything where the driver of a GPU is loaded, which writes by DMA to
- * pages that it pinned long before.
+ * marked. Pages that were given back (MADV_DONTNEED, MREMAP_DONTUNMAP) are neither there nor swapped, unless they came
+ * again, unmarked. What is mapped anew at the place is not watched, which the scan says, too.
+ *
+ * Only private anonymous memory is watched that nothing can be pinned of (mappings.h): other memory changes without a
+ * fault in this process. Nor is any where the driver of a GPU is loaded, which writes by DMA.
  *
  * Where a sandbox forbids userfaultfd nothing can be watched. */
 #include "watch.h"
@@ -17,6 +19,8 @@
 
 #include <cstdio>
 #include <string>
+
+#include "mappings.h"
 
 #if defined(__linux__)
 #include <linux/userfaultfd.h>
@@ -37,7 +41,7 @@ struct ScanArguments {
 };
 constexpr unsigned long kScan = _IOWR('f', 16, ScanArguments);
 constexpr uint64_t kProtectMatching = 1, kOnlyAsync = 2;
-constexpr uint64_t kWritten = 1 << 1, kOfFile = 1 << 2;
+constexpr uint64_t kWritten = 1 << 1, kPresent = 1 << 3, kSwapped = 1 << 4;
 constexpr uint64_t kUnpopulated = 1 << 13, kAsync = 1 << 15;
 constexpr int kUserModeOnly = 1;
 constexpr size_t kRegions = 64;
@@ -118,8 +122,9 @@ ScanArguments scan_of(Pages pages, ScannedRegion* regions, size_t count) {
   scan.end = pages.to;
   scan.vec = reinterpret_cast<uint64_t>(regions);
   scan.vec_len = count;
-  scan.category_anyof_mask = kWritten | kOfFile;
-  scan.return_mask = kWritten | kOfFile;
+  scan.category_inverted = kPresent; /* what is not there may be swapped, or gone: to be told apart */
+  scan.category_anyof_mask = kWritten | kPresent;
+  scan.return_mask = kWritten;
   return scan;
 }
 
@@ -131,25 +136,36 @@ bool start_with(Pages pages) {
   return ioctl(kernel().faults, UFFDIO_REGISTER, &range) == 0;
 }
 
+/* Whether pages were neither written to nor given back. */
+bool is_only_swapped(Pages pages) {
+  ScannedRegion region;
+  ScanArguments written = scan_of(pages, &region, 1), gone = written;
+  written.max_pages = gone.max_pages = 1;
+  written.category_inverted = 0;
+  written.category_anyof_mask = kWritten;
+  gone.category_inverted = gone.category_mask = kPresent | kSwapped;
+  gone.category_anyof_mask = 0;
+  return ioctl(kernel().pagemap, kScan, &written) == 0 && ioctl(kernel().pagemap, kScan, &gone) == 0;
+}
+
 }  // namespace
 
 bool can_watch() { return kernel().works() && !has_devices(); }
 
 bool watch_pages(Pages pages, std::vector<Pages>* written) {
-  if (!can_watch() || !start_with(pages)) return false;
+  if (!can_watch() || !is_private_memory(pages) || !start_with(pages)) return false;
+  const Pages whole = pages;
   ScannedRegion regions[kRegions];
   while (pages.from < pages.to) {
     ScanArguments scan = scan_of(pages, regions, kRegions);
     scan.flags |= kProtectMatching;
     const int found = ioctl(kernel().pagemap, kScan, &scan);
     if (found < 0 || scan.walk_end <= pages.from) return false;
-    for (int k = 0; k < found; ++k) {
+    for (int k = 0; k < found; ++k)
       written->push_back({static_cast<uintptr_t>(regions[k].start), static_cast<uintptr_t>(regions[k].end)});
-      if (regions[k].categories & kOfFile) return false;
-    }
     pages.from = scan.walk_end;
   }
-  return true;
+  return is_of_this_process_alone(whole);
 }
 
 bool still_the_same(Pages pages) {
@@ -157,8 +173,11 @@ bool still_the_same(Pages pages) {
   ScannedRegion region;
   ScanArguments scan = scan_of(pages, &region, 1);
   scan.max_pages = 1;
-  return ioctl(kernel().pagemap, kScan, &scan) == 0;
+  const int found = ioctl(kernel().pagemap, kScan, &scan);
+  return found == 0 || (found == 1 && is_only_swapped(pages));
 }
+
+bool is_of_this_process_alone(Pages pages) { return is_private_memory(pages) && !may_be_pinned(); }
 
 void stop_watching(Pages pages) {
   uffdio_range range = {};
@@ -180,6 +199,7 @@ void forget_watches() {
 bool can_watch() { return false; }
 bool watch_pages(Pages, std::vector<Pages>*) { return false; }
 bool still_the_same(Pages) { return false; }
+bool is_of_this_process_alone(Pages) { return false; }
 void stop_watching(Pages) {}
 void forget_watches() {}
 

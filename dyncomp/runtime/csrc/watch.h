@@ -23,6 +23,10 @@ bool watch_pages(Pages pages, std::vector<Pages>* written);
 /* Whether nothing has been written to pages since watch_pages. */
 bool still_the_same(Pages pages);
 
+/* Whether pages are private, anonymous, and none can be pinned: asked when they are watched, and again when they were
+ * read. */
+bool is_of_this_process_alone(Pages pages);
+
 /* Ends it; the pages may be gone. */
 void stop_watching(Pages pages);
 

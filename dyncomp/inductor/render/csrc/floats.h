@@ -31,7 +31,7 @@ DC_INLINE double dc_fmod_f64(double a, double b) { return dc_fmod_fast(a, b); }
 DC_INLINE float dc_fmod_f32(float a, float b) { return (float)dc_fmod_fast((double)a, (double)b); }
 // @ dc_far_fmod_f64
 DC_INLINE int dc_far_fmod_f64(double a, double b) {
-  return (__builtin_fabs(a) >= __builtin_fabs(b) * 0x1p52) & (__builtin_fabs(a) < __builtin_inf()) & (b != 0);
+  return (__builtin_fabs(a) * 0x1p-52 >= __builtin_fabs(b)) & (__builtin_fabs(a) < __builtin_inf()) & (b != 0);
 }
 // @ dc_far_fmod_f32
 DC_INLINE int dc_far_fmod_f32(float a, float b) { return dc_far_fmod_f64((double)a, (double)b); }
@@ -197,7 +197,7 @@ DC_INLINE float dc_ldexp_f32(float x, i64 n) {
 DC_INLINE double dc_hypot_f64(double x, double y) {
   const double a = __builtin_fabs(x);
   const double b = __builtin_fabs(y);
-  const u64 exponent = dc_bits_f64(a > b ? a : b) & 0x7ff0000000000000ULL;
+  const u64 exponent = (dc_bits_f64(a) > dc_bits_f64(b) ? dc_bits_f64(a) : dc_bits_f64(b)) & 0x7ff0000000000000ULL;
   const u64 wanted = 0x7ff0000000000000ULL - exponent;
   const u64 factor = wanted > 0x7fd0000000000000ULL ? 0x7fd0000000000000ULL : wanted;
   const double u = a * dc_from_bits_f64(factor);
@@ -210,7 +210,7 @@ DC_INLINE double dc_hypot_f64(double x, double y) {
 DC_INLINE float dc_hypot_f32(float x, float y) {
   const float a = __builtin_fabsf(x);
   const float b = __builtin_fabsf(y);
-  const unsigned int exponent = dc_bits_f32(a > b ? a : b) & 0x7f800000u;
+  const unsigned int exponent = (dc_bits_f32(a) > dc_bits_f32(b) ? dc_bits_f32(a) : dc_bits_f32(b)) & 0x7f800000u;
   const unsigned int wanted = 0x7f800000u - exponent;
   const unsigned int factor = wanted > 0x7e800000u ? 0x7e800000u : wanted;
   const float u = a * dc_from_bits_f32(factor);

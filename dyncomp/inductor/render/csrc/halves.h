@@ -43,7 +43,9 @@ DC_INLINE unsigned short dc_store_f16(float x) {
   const unsigned int denormal = dc_bits_f32(dc_from_bits_f32(magnitude) + 0.5f) - 0x3f000000u;
   const unsigned int normal = (magnitude + 0xc8000fffu + ((magnitude >> 13) & 1u)) >> 13;
   const unsigned int nan = ((magnitude >> 13) & 0x3ffu) | 0x7e00u;
-  const unsigned int special = magnitude > 0x7f800000u ? nan : 0x7c00u;
+  // 2^112 times what becomes an infinity is one, and raises the flag
+  const unsigned int infinity = (dc_bits_f32(dc_from_bits_f32(magnitude) * 0x1.001002p112f) >> 13) - 0x38000u;
+  const unsigned int special = magnitude > 0x7f800000u ? nan : infinity;
   const unsigned int finite = magnitude < 0x38800000u ? denormal : normal;
   return (unsigned short)(sign | (magnitude >= 0x47800000u ? special : finite));
 }
@@ -54,7 +56,8 @@ DC_INLINE float dc_round_f16(float x) {
   const unsigned int denormal = dc_bits_f32((dc_from_bits_f32(magnitude) + 0.5f) - 0.5f);
   const unsigned int normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u)) & 0xffffe000u;
   const unsigned int nan = (magnitude & 0xffffe000u) | 0x400000u;
-  const unsigned int special = magnitude > 0x7f800000u ? nan : 0x7f800000u;
+  const unsigned int infinity = dc_bits_f32(dc_from_bits_f32(magnitude) * 0x1.001002p112f);  // raises the flag
+  const unsigned int special = magnitude > 0x7f800000u ? nan : infinity;
   const unsigned int finite = magnitude < 0x38800000u ? denormal : normal;
   return dc_from_bits_f32((finite >= 0x47800000u ? special : finite) | (u ^ magnitude));
 }

@@ -40,15 +40,34 @@ DC_INLINE i64 dc_floordiv_by_constant(i64 a, i64 b) {
   const u64 up = n - down * d == 0 ? down : down + 1;
   return (i64)(a < 0 ? down : 0 - up);
 }
-// Division of narrow integers is exact in floating point of twice their width, and vectorises.
+// NumPy reports integers divided by zero, and the least by -1, as floating-point errors: status flags, which divisions of
+// integers do not raise.
+// @ dc_raise_divide
+DC_INLINE void dc_raise_divide() {
+  volatile double zero = 0.0;
+  zero = 1.0 / zero;
+}
+// @ dc_raise_overflow
+DC_INLINE void dc_raise_overflow() {
+  volatile double most = 0x1p1023;
+  most = most * most;
+}
+// Division of narrow integers is exact in floating point of twice their width, and vectorises. Of zero divisors one is
+// divided, which raises the flag; a quotient of one more than the largest number overflows when it is scaled.
 // @ dc_floordiv_[i8 i16]
 DC_INLINE TYPE dc_floordiv_SUFFIX(TYPE a, TYPE b) {
-  const float q = __builtin_floorf((float)a / (float)(b == 0 ? 1 : b));
-  return b == 0 ? (TYPE)0 : (TYPE)(int)q;
+  const float scale = BITS == 8 ? 0x1p121f : 0x1p113f;
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();  // gcc computes it itself
+  const float q = __builtin_floorf((float)(b == 0 ? 1 : a) / (float)b);
+  const float least = q > -q ? q + 0.5f : 0.5f;
+  const float scaled = least * scale;
+  const int whole = (int)(scaled < __builtin_inff() ? q : (float)(-(1 << (BITS - 1))));
+  return b == 0 ? (TYPE)0 : (TYPE)whole;
 }
 // @ dc_floordiv_[u8 u16]
 DC_INLINE TYPE dc_floordiv_SUFFIX(TYPE a, TYPE b) {
-  const float q = __builtin_truncf((float)a / (float)(b == 0 ? 1 : b));
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();
+  const float q = __builtin_truncf((float)(b == 0 ? 1 : a) / (float)b);
   return b == 0 ? (TYPE)0 : (TYPE)(int)q;
 }
 // @ dc_floordiv_i32
@@ -57,13 +76,18 @@ DC_INLINE int dc_floordiv_i32(int a, int b) {
     const unsigned int sign = (unsigned int)(a >> 31);
     return (int)((((unsigned int)a ^ sign) / (unsigned int)b) ^ sign);
   }
-  const double q = __builtin_floor((double)a / (double)(b == 0 ? 1 : b));
-  return b == 0 ? 0 : (int)(i64)q;
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();
+  const double q = __builtin_floor((double)(b == 0 ? 1 : a) / (double)b);
+  const double least = q > -q ? q + 0.5 : 0.5;
+  const double scaled = least * 0x1p993;
+  const int whole = (int)(i64)(scaled < __builtin_inf() ? q : -0x1p31);
+  return b == 0 ? 0 : whole;
 }
 // @ dc_floordiv_u32
 DC_INLINE unsigned int dc_floordiv_u32(unsigned int a, unsigned int b) {
   if (__builtin_constant_p(b) && b > 0) return a / b;
-  const double q = __builtin_trunc((double)a / (double)(b == 0 ? 1 : b));
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();
+  const double q = __builtin_trunc((double)(b == 0 ? 1 : a) / (double)b);
   return b == 0 ? 0 : (unsigned int)(i64)q;
 }
 // @ dc_floordiv_i64
@@ -71,15 +95,25 @@ DC_INLINE i64 dc_floordiv_i64(i64 a, i64 b) {
   if (__builtin_constant_p(b) && b > 0 && (b & (b - 1)) == 0) return a >> __builtin_ctzll((u64)b);
   const u64 size = b < 0 ? 0 - (u64)b : (u64)b;
   if (__builtin_constant_p(b) && (size & (size - 1)) != 0) return dc_floordiv_by_constant(a, b);
-  if (b == 0) return 0;
-  if (b == -1) return (i64)(0 - (u64)a);
+  if (b == 0) {
+    dc_raise_divide();
+    return 0;
+  }
+  if (b == -1) {
+    if (a == (i64)0x8000000000000000ULL) dc_raise_overflow();
+    return (i64)(0 - (u64)a);
+  }
   const i64 q = a / b;
   return q - ((a % b != 0) & ((a < 0) != (b < 0)));
 }
 // @ dc_floordiv_u64
 DC_INLINE u64 dc_floordiv_u64(u64 a, u64 b) {
   if (__builtin_constant_p(b) && (b & (b - 1)) != 0) return dc_divide_any_by_constant(a, b);
-  return b == 0 ? 0 : a / b;
+  if (b == 0) {
+    dc_raise_divide();
+    return 0;
+  }
+  return a / b;
 }
 // @ dc_floordiv_b8
 DC_INLINE signed char dc_floordiv_b8(bool a, bool b) { return a & b; }
@@ -95,6 +129,7 @@ DC_INLINE TYPE dc_remainder_SUFFIX(TYPE a, TYPE b) {
 }
 // @ dc_remainder_i64
 DC_INLINE i64 dc_remainder_i64(i64 a, i64 b) {
+  if (b == 0) dc_raise_divide();
   if (b == 0 || b == -1) return 0;
   if (__builtin_constant_p(b)) return (i64)((u64)a - (u64)dc_floordiv_i64(a, b) * (u64)b);
   const i64 r = a % b;
@@ -104,18 +139,23 @@ DC_INLINE i64 dc_remainder_i64(i64 a, i64 b) {
 DC_INLINE signed char dc_remainder_b8(bool, bool) { return 0; }
 // @ dc_fmod_[i8 i16]
 DC_INLINE TYPE dc_fmod_SUFFIX(TYPE a, TYPE b) {
-  const float q = __builtin_truncf((float)a / (float)(b == 0 ? 1 : b));
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();
+  const float q = __builtin_truncf((float)(b == 0 ? 1 : a) / (float)b);
   return b == 0 ? (TYPE)0 : (TYPE)((UNSIGNED)a - (UNSIGNED)(int)q * (UNSIGNED)b);
 }
 // @ dc_fmod_i32
 DC_INLINE int dc_fmod_i32(int a, int b) {
-  const double q = __builtin_trunc((double)a / (double)(b == 0 ? 1 : b));
+  if (__builtin_constant_p(b) && b == 0) dc_raise_divide();
+  const double q = __builtin_trunc((double)(b == 0 ? 1 : a) / (double)b);
   return b == 0 ? 0 : (int)((unsigned int)a - (unsigned int)(i64)q * (unsigned int)b);
 }
 // @ dc_fmod_[u8 u16 u32 u64]
 DC_INLINE TYPE dc_fmod_SUFFIX(TYPE a, TYPE b) { return dc_remainder_SUFFIX(a, b); }
 // @ dc_fmod_i64
-DC_INLINE i64 dc_fmod_i64(i64 a, i64 b) { return b == 0 || b == -1 ? 0 : a % b; }
+DC_INLINE i64 dc_fmod_i64(i64 a, i64 b) {
+  if (b == 0) dc_raise_divide();
+  return b == 0 || b == -1 ? 0 : a % b;
+}
 // @ dc_fmod_b8
 DC_INLINE signed char dc_fmod_b8(bool, bool) { return 0; }
 // @ dc_pow_[u8 u16 u32 u64]

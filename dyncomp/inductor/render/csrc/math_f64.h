@@ -229,9 +229,12 @@ DC_INLINE double dc_atan_rest_f64(double t) {
 DC_INLINE double dc_arctan2_f64(double y, double x) {
   const double ax = __builtin_fabs(x);
   const double ay = __builtin_fabs(y);
-  const bool swap = ay > ax;
-  const double big0 = swap ? ay : ax;
-  const double small0 = swap ? ax : ay;
+  // by their bits: the processor's maximum and minimum take NaN for an error
+  const i64 ux = (i64)dc_bits_f64(ax);
+  const i64 uy = (i64)dc_bits_f64(ay);
+  const bool swap = uy > ux;
+  const double big0 = dc_from_bits_f64((u64)(swap ? uy : ux));
+  const double small0 = dc_from_bits_f64((u64)(swap ? ux : uy));
   // keep sums from overflowing and quotients from denormal losses
   const double scale = big0 > 0x1p1000 ? 0x1p-10 : big0 < 0x1p-900 ? 0x1p100 : 1.0;
   const bool both_infinite = small0 == __builtin_inf();
@@ -456,7 +459,7 @@ DC_INLINE dc_exponent_f64 dc_local_exponent_f64(double y) {
   const u64 odd = (u64)(half - __builtin_floor(half) == 0.5);
   const u64 fraction = (u64)(__builtin_floor(y) != y);  // or NaN
   const u64 zero = (u64)(y == 0);
-  const double at_infinity = dc_from_bits_f64(dc_bits_f64(y * __builtin_inf()) & (zero - 1u));
+  const double at_infinity = dc_from_bits_f64(dc_bits_f64(y + __builtin_copysign(__builtin_inf(), y)) & (zero - 1u));
   const double at_nan = dc_from_bits_f64(0x7ff8000000000000ULL - zero * 0x4008000000000000ULL);
   const double negative_limit = dc_from_bits_f64((fraction - 1u) & 0xfff0000000000000ULL);
   return {at_infinity, at_nan, negative_limit, odd << 63};

@@ -6,7 +6,10 @@
  * same operations on each element, so that the position of an element in a loop does not change its result.
  *
  * This is a Python module only so that it is built and found like one; importing it makes its symbols visible to
- * libraries that are loaded later. */
+ * libraries that are loaded later.
+ *
+ * Where a result is not finite the status flags are raised that NumPy's function raises: what is computed here need
+ * not have done so (logarithms select their values at the ends). */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -14,6 +17,9 @@
 #include <string.h>
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+#include "../../../inductor/render/csrc/quiet.h"
 #define DC_HAS_VECTOR_MATH 1
 
 typedef long long i64;
@@ -38,14 +44,99 @@ DC_VECTOR(double, 8)
 
 #define DC_LANES(LANES) _Pragma("omp simd") for (int l = 0; l < LANES; ++l)
 
+// whether some lane is infinite or NaN: adding one to an exponent of ones only makes a sign
+#define DC_ODD(TARGET, T, LANES, U, EXPONENT, ONE, TEST)                              \
+  typedef U odd_##T##LANES __attribute__((vector_size(sizeof(U) * LANES)));           \
+  __attribute__((target(TARGET))) static inline int dc_odd(T##LANES v) {              \
+    const odd_##T##LANES u = ((odd_##T##LANES)v & EXPONENT) + ONE;                    \
+    return TEST;                                                                      \
+  }
+#define DC_SINGLE 0x7f800000u, 0x00800000u
+#define DC_DOUBLE 0x7ff0000000000000ULL, 0x0010000000000000ULL
+#define DC_ODD_OF(...) DC_ODD(__VA_ARGS__)
+DC_ODD_OF(DC_AVX2, float, 4, unsigned, DC_SINGLE, _mm_movemask_ps((__m128)u))
+DC_ODD_OF(DC_AVX2, float, 8, unsigned, DC_SINGLE, _mm256_movemask_ps((__m256)u))
+DC_ODD_OF(DC_AVX512, float, 16, unsigned, DC_SINGLE, _mm512_test_epi32_mask((__m512i)u, _mm512_set1_epi32(1 << 31)))
+DC_ODD_OF(DC_AVX2, double, 2, u64, DC_DOUBLE, _mm_movemask_pd((__m128d)u))
+DC_ODD_OF(DC_AVX2, double, 4, u64, DC_DOUBLE, _mm256_movemask_pd((__m256d)u))
+DC_ODD_OF(DC_AVX512, double, 8, u64, DC_DOUBLE, _mm512_test_epi64_mask((__m512i)u, _mm512_set1_epi64(1LL << 63)))
+
+// where a function is infinite for finite arguments: by overflow (0), at a pole (1), which is one if the first (2) or
+// the second (3) argument is zero; -1: no function of NumPy's
+enum { exp_poles, exp2_poles = 0, expm1_poles = 0, sinh_poles = 0, cosh_poles = 0, tan_poles = 0, hypot_poles = 0 };
+enum { arcsin_poles, arccos_poles = 0, arctan_poles = 0, tanh_poles = 0, arcsinh_poles = 0, arccosh_poles = 0 };
+enum { cbrt_poles, sin_poles = 0, cos_poles = 0, arctan2_poles = 0 };
+enum { log_poles = 1, log2_poles = 1, log10_poles = 1, log1p_poles = 1, arctanh_poles = 1, pow_poles = 2 };
+enum { fmod_poles = 3, remainder_poles = 3, floordiv_poles = 3 };
+enum { erf_poles = -1, erfc_poles = -1, lgamma_poles = -1, sigmoid_poles = -1, tanh_beside_one_poles = -1 };
+
+// no floating-point operation: those with infinities raise flags
+static inline bool dc_is_finite(float x) {
+  unsigned u;
+  memcpy(&u, &x, sizeof u);
+  return (u & 0x7f800000u) != 0x7f800000u;
+}
+static inline bool dc_is_finite(double x) {
+  u64 u;
+  memcpy(&u, &x, sizeof u);
+  return (u & 0x7ff0000000000000ULL) != 0x7ff0000000000000ULL;
+}
+
+// y = f(x, w) has a lane that is not finite; w may be x
+template <int LANES, class T>
+__attribute__((always_inline)) static inline void dc_flags(const T* x, const T* w, const T* y, int poles) {
+  int invalid = 0, divide = 0, overflow = 0;
+  for (int l = 0; l < LANES; ++l) {
+    const bool finite = dc_is_finite(x[l]) && dc_is_finite(w[l]);
+    const bool number = x[l] == x[l] && w[l] == w[l];
+    const bool at_zero = poles == 2 && x[l] == 0; /* to the power of minus infinity, too */
+    const bool infinite = y[l] == y[l] && !dc_is_finite(y[l]) && (finite || at_zero);
+    const bool pole = poles == 1 || at_zero || (poles == 3 && w[l] == 0);
+    invalid |= y[l] != y[l] && number;
+    divide |= infinite && pole;
+    overflow |= infinite && !pole;
+  }
+  if (invalid | divide | overflow)
+    _mm_setcsr(_mm_getcsr() | (invalid ? 1 : 0) | (divide ? 4 : 0) | (overflow ? 8 : 0));
+}
+// Whole vectors, and their results again: a last call, for which nothing needs a place on the stack before.
+template <class V, int LANES, class T, int POLES>
+__attribute__((noinline, cold, target(DC_AVX2))) static V dc_report_two(V v, V w, V r) {
+  T x[LANES], y[LANES], z[LANES];
+  memcpy(x, &v, sizeof v);
+  memcpy(y, &w, sizeof v);
+  memcpy(z, &r, sizeof v);
+  dc_flags<LANES>(x, y, z, POLES);
+  return r;
+}
+template <class V, int LANES, class T, int POLES>
+__attribute__((noinline, cold, target(DC_AVX512))) static V dc_report_wide(V v, V w, V r) {
+  T x[LANES], y[LANES], z[LANES];
+  memcpy(x, &v, sizeof v);
+  memcpy(y, &w, sizeof v);
+  memcpy(z, &r, sizeof v);
+  dc_flags<LANES>(x, y, z, POLES);
+  return r;
+}
+#define DC_REPORT_b dc_report_two
+#define DC_REPORT_c dc_report_two
+#define DC_REPORT_d dc_report_two
+#define DC_REPORT_e dc_report_wide
+// the end of a vector form: r = f(v, w)
+#define DC_FINISH(NAME, ABI, LANES, T, V, W, R)                                                            \
+  if (NAME##_kind >= 0 && __builtin_expect(dc_odd(R), 0))                                                  \
+    return DC_REPORT_##ABI<T##LANES, LANES, T, NAME##_kind>(V, W, R);                                      \
+  return R;
+
 // the vector form of one width
 #define DC_UNARY_FORM(TARGET, ABI, LANES, NAME, T)                        \
   DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##v_dcv_##NAME(T##LANES v) { \
     T x[LANES], y[LANES];                                                 \
     memcpy(x, &v, sizeof v);                                              \
     DC_LANES(LANES) y[l] = dc_##NAME(x[l]);                               \
-    memcpy(&v, y, sizeof v);                                              \
-    return v;                                                             \
+    T##LANES r;                                                                           \
+    memcpy(&r, y, sizeof r);                                                            \
+    DC_FINISH(NAME, ABI, LANES, T, v, v, r)                                                  \
   }
 #define DC_BINARY_FORM(TARGET, ABI, LANES, NAME, T)                                        \
   DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##vv_dcv_##NAME(T##LANES v, T##LANES w) {  \
@@ -53,8 +144,9 @@ DC_VECTOR(double, 8)
     memcpy(x, &v, sizeof v);                                                               \
     memcpy(y, &w, sizeof w);                                                               \
     DC_LANES(LANES) z[l] = dc_##NAME(x[l], y[l]);                                          \
-    memcpy(&v, z, sizeof v);                                                               \
-    return v;                                                                              \
+    T##LANES r;                                                                           \
+    memcpy(&r, z, sizeof r);                                                            \
+    DC_FINISH(NAME, ABI, LANES, T, v, w, r)                                                  \
   }
 #define DC_GUARDED_UNARY_FORM(TARGET, ABI, LANES, NAME, T)                   \
   DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##v_dcv_##NAME(T##LANES v) { \
@@ -67,8 +159,9 @@ DC_VECTOR(double, 8)
     } else {                                                                 \
       DC_LANES(LANES) y[l] = dc_##NAME(x[l]);                                \
     }                                                                        \
-    memcpy(&v, y, sizeof v);                                                 \
-    return v;                                                                \
+    T##LANES r;                                                                           \
+    memcpy(&r, y, sizeof r);                                                            \
+    DC_FINISH(NAME, ABI, LANES, T, v, v, r)                                                  \
   }
 #define DC_GUARDED_BINARY_FORM(TARGET, ABI, LANES, NAME, T)                               \
   DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##vv_dcv_##NAME(T##LANES v, T##LANES w) { \
@@ -82,8 +175,9 @@ DC_VECTOR(double, 8)
     } else {                                                                              \
       DC_LANES(LANES) z[l] = dc_##NAME(x[l], y[l]);                                       \
     }                                                                                     \
-    memcpy(&v, z, sizeof v);                                                              \
-    return v;                                                                             \
+    T##LANES r;                                                                           \
+    memcpy(&r, z, sizeof r);                                                            \
+    DC_FINISH(NAME, ABI, LANES, T, v, w, r)                                                  \
   }
 
 // lanes of 128, 256 and 512 bits
@@ -100,17 +194,32 @@ DC_VECTOR(double, 8)
   DC_FORM(FORM, DC_AVX2, d, DC_LANES_256_##T, NAME, T)        \
   DC_FORM(FORM, DC_AVX512, e, DC_LANES_512_##T, NAME, T)
 
+// of one element
+#define DC_SCALAR(NAME, SHORT, T, FUNCTION)                                     \
+  enum { NAME##_##SHORT##_kind = NAME##_poles };                                \
+  DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x) {                              \
+    const T y = FUNCTION(x);                                                    \
+    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(y), 0)) dc_flags<1>(&x, &x, &y, NAME##_poles); \
+    return y;                                                                   \
+  }
+#define DC_SCALAR_OF_TWO(NAME, SHORT, T, FUNCTION)                              \
+  enum { NAME##_##SHORT##_kind = NAME##_poles };                                \
+  DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x, T y) {                         \
+    const T z = FUNCTION(x, y);                                                 \
+    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(z), 0)) dc_flags<1>(&x, &y, &z, NAME##_poles); \
+    return z;                                                                   \
+  }
 #define DC_UNARY(NAME, SHORT, T)                                                          \
-  DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x) { return dc_##NAME##_##SHORT(x); }       \
+  DC_SCALAR(NAME, SHORT, T, dc_##NAME##_##SHORT)       \
   DC_FORMS(DC_UNARY_FORM, NAME##_##SHORT, T)
 #define DC_BINARY(NAME, SHORT, T)                                                              \
-  DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x, T y) { return dc_##NAME##_##SHORT(x, y); }    \
+  DC_SCALAR_OF_TWO(NAME, SHORT, T, dc_##NAME##_##SHORT)    \
   DC_FORMS(DC_BINARY_FORM, NAME##_##SHORT, T)
 #define DC_GUARDED_UNARY(NAME, SHORT, T)                                                       \
-  DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x) { return dc_full_##NAME##_##SHORT(x); }       \
+  DC_SCALAR(NAME, SHORT, T, dc_full_##NAME##_##SHORT)       \
   DC_FORMS(DC_GUARDED_UNARY_FORM, NAME##_##SHORT, T)
 #define DC_GUARDED_BINARY(NAME, SHORT, T)                                                           \
-  DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x, T y) { return dc_full_##NAME##_##SHORT(x, y); }    \
+  DC_SCALAR_OF_TWO(NAME, SHORT, T, dc_full_##NAME##_##SHORT)    \
   DC_FORMS(DC_GUARDED_BINARY_FORM, NAME##_##SHORT, T)
 #include "vector_math.inc"
 

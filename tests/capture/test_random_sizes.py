@@ -1,0 +1,69 @@
+"""Graphs whose sizes depend on the data either work or break: calls with data like the first do not fall back."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import dyncomp
+from dyncomp.capture.entries.fallback import _ENOUGH, _OFTEN
+from tests.capture.comparing import call, differences
+from tests.capture.random_sizes import Made
+
+LINES = 10
+CALLS = 24
+SETTLED = 16  # calls after which nothing falls back any more
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    dyncomp.reset()
+
+
+def run(made: Made, numbers, backend: str) -> list[int]:
+    """Fallbacks so far after each call; results are those of plain Python."""
+    dyncomp.reset()
+    compiled = dyncomp.compile(made.function, backend=backend)
+    counts = []
+    for number in numbers:
+        arguments = made.arguments(number)
+        expected = call(made.function, made.arguments(number))
+        found = call(compiled, arguments)
+        problems = differences(expected, found, 1e-9)
+        assert not problems, f"{made.text}\ncall {number}: {problems}"
+        counts.append(dyncomp.stats()["fallbacks"])
+    assert not dyncomp.stats()["internal_errors"]
+    return counts
+
+
+def check(seed: int, backend: str, few: bool) -> None:
+    made = Made(seed, LINES, few)
+    counts = run(made, range(CALLS), backend)
+    most = _ENOUGH * (1 + sum(dyncomp.stats()["breaks"].values())) + CALLS // _OFTEN
+    assert counts[-1] <= most and not dyncomp.stats()["resting"], f"{made.text}\nfallbacks: {counts}"
+    # the same data again and again
+    for number in (0, 1) if few else (0,):
+        counts = run(made, [number] * CALLS, backend)
+        settled = counts[-1] == counts[SETTLED] and not dyncomp.stats()["resting"]
+        assert settled, f"{made.text}\nfallbacks of call {number}: {counts}"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_graphs_work_or_break(seed):
+    check(seed, "eager", few=seed % 3 == 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kernels(seed):
+    check(1000 + seed, "inductor", few=seed % 3 == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(20))
+def test_many(block):
+    for seed in range(block * 100, block * 100 + 100):
+        check(10_000 + seed, "eager", few=seed % 3 == 0)
