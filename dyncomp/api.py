@@ -120,7 +120,8 @@ def compile(
 def compile_with(f: Any, config: CaptureConfig) -> Any:
     """Compile any callable under a configuration."""
     if isinstance(f, _hook.Dispatcher):
-        made = _dispatcher(f._function, config)
+        function: Any = f._function
+        made = _dispatcher(function, config)
         made.__dict__.update(f.__dict__)
         return made
     if isinstance(f, types.FunctionType):

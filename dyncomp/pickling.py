@@ -21,7 +21,17 @@ from .capture import _hook
 
 _checking = threading.local()
 # what surely can be pickled, or is cheap to find out about where it is saved
-_PLAIN = (int, float, complex, str, bytes, types.NoneType, types.ModuleType, types.FunctionType, type)
+_PLAIN: tuple[type, ...] = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    types.NoneType,
+    types.ModuleType,
+    types.FunctionType,
+    type,
+)
 _PLAIN += (types.BuiltinFunctionType, _hook.Dispatcher)
 _PLAIN_LIBRARIES = frozenset({"numpy", "torch", "scipy", "sklearn"})
 
@@ -136,8 +146,8 @@ def _check_variables(compiled: Any, pickler: Any) -> None:
                 type(pickler)(_Nowhere()).dump(value)
             except Exception as error:
                 raise pickle.PicklingError(
-                    f"cannot pickle the compiled function {compiled.__qualname__}: its {kind} {name!r} cannot be "
-                    f"pickled ({type(error).__name__}: {error})"
+                    f"cannot pickle the compiled function {compiled.__qualname__}: its {kind} {name!r} "
+                    f"cannot be pickled ({type(error).__name__}: {error})"
                 ) from error
     finally:
         _checking.on = False

@@ -125,7 +125,10 @@ class Dispatcher:
     """
 
     __wrapped__: FunctionType
-    _function: FunctionType  # what is compiled; ``functools.wraps`` sets ``__wrapped__`` to another
+    @property
+    def _function(
+        self,
+    ) -> FunctionType: ...  # what is compiled; ``functools.wraps`` sets ``__wrapped__`` to another
     config: HookConfig
     def __init__(self, func: FunctionType, config: HookConfig, on_miss: Any = ...) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

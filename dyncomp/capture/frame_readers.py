@@ -200,7 +200,7 @@ def reach_of(function: types.FunctionType, owner: type | None, follows: Follows)
 
 
 def reader_in(function: types.FunctionType, args: tuple[Any, ...], follows: Follows) -> str:
-    """The name of what ``function`` calls that reads its frame, or one of its callers'; empty if none does."""
+    """The name of what ``function`` calls that reads its frame, or a caller's; empty if none does."""
     owner = type(args[0]) if args else None
     found = [each for arg in args if not isinstance(arg, type) for each in functions_of(arg)]
     for callee, its_owner in (*callees(function, owner), *found):

@@ -1,5 +1,7 @@
 """Functions that read the frames of their callers, and programs that call them from all kinds of places."""
 
+# ruff: noqa: F841 - these variables are read by others
+
 from __future__ import annotations
 
 import inspect

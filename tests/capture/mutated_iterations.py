@@ -1,6 +1,8 @@
 """Loops over containers that are changed in the middle: every kind of container, form of iteration, change
 and moment. Each is the text of a function ``f(x, c)`` that returns what it saw and an array."""
 
+# ruff: noqa: E501 - texts of programs
+
 from __future__ import annotations
 
 import itertools
@@ -143,5 +145,4 @@ def text_of(kind, change, form, when, shape, outside):
 
 def all_cases():
     for kind, (_, changes, forms) in KINDS.items():
-        for case in itertools.product([kind], changes, forms, MOMENTS, SHAPES, [True, False]):
-            yield case
+        yield from itertools.product([kind], changes, forms, MOMENTS, SHAPES, [True, False])

@@ -1,5 +1,7 @@
 """Functions that read the frames of their callers see the program's own, wherever they are called from."""
 
+# ruff: noqa: F841 - these variables are read by others
+
 from __future__ import annotations
 
 import itertools
@@ -56,7 +58,7 @@ def check(read, caller, depth, form, limit):
         wanted = outcome if wanted is None else wanted
         if outcome != wanted:
             found.append(
-                f"{read.__name__} in {caller.__name__}, {depth} up, {form}: {outcome[:300]} is not {wanted[:300]}"
+                f"{read.__name__} in {caller.__name__}, {depth}, {form}: {outcome:.300} is not {wanted:.300}"
             )
     assert not dyncomp.stats()["internal_errors"]
     return found

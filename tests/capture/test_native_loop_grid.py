@@ -1,4 +1,4 @@
-"""Everything that a loop may do to a container, for every kind of container: no internal error, same answers."""
+"""All that a loop may do to a container, for every kind of container: no internal error, same answers."""
 
 import copy
 
