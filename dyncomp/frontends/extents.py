@@ -13,8 +13,6 @@ from .base import TraceContext
 
 # ops whose results the library makes in memory of their own, of any size
 _MADE = frozenset(("full", "empty", "iota"))
-# those whose results may be larger than all that they are given
-_GROWING = _MADE | {"broadcast_in_dim", "tile", "pad", "dot_general", "concatenate", "as_strided", "index"}
 _MOST_BYTES = 2**63 - 1  # NumPy's and torch's own limit
 
 
@@ -30,19 +28,15 @@ def memory_bytes() -> int:
 def check_extent(tx: TraceContext, op: str, made: ArrayType) -> None:
     """Refuse a value that cannot be in memory, or whose elements nobody would wait for. Symbolic sizes are
     guarded where an op makes more of them than it is given."""
-    if op not in _GROWING:
-        return
+    # views and fused values have no memory of their own
+    most = min(_MOST_BYTES, memory_bytes() * (1 if op in _MADE else 16))
+    if not _fits(made, most, op in _MADE or op == "broadcast_in_dim"):
+        raise Unsupported("an array too large for this machine's memory")
+
+
+def _fits(made: ArrayType, most: int, guarded: bool) -> bool:
     count: Dim = made.dtype.itemsize
     for size in made.shape:
         if isinstance(size, SymInt) or size:  # as NumPy counts: nothing is left of an axis without length
             count = count * size
-    # views and fused values have no memory of their own
-    most = min(_MOST_BYTES, memory_bytes() * (1 if op in _MADE else 16))
-    if type(count) is int:
-        fits = count <= most
-    elif op in _MADE or op == "broadcast_in_dim":
-        fits = bool(count <= most)
-    else:
-        return
-    if not fits:
-        raise Unsupported("an array too large for this machine's memory")
+    return bool(count <= most) if guarded or type(count) is int else True

@@ -63,8 +63,8 @@ def emit(tx: TraceContext, op: str, *inputs: Var, **params: Any) -> Any:
         made = tx.builder.emit(op, *inputs, **params)
     except (TypeError, ValueError, IndexError) as error:
         raise Unsupported(f"{op}: {error}") from error
-    if isinstance(made, Var):
-        check_extent(tx, op, made.type)
+    for var in (*inputs, made) if isinstance(made, Var) else inputs:
+        check_extent(tx, op if var is made else "", var.type)
     return made
 
 

@@ -81,7 +81,8 @@ DC_INLINE double dc_abs_c128(c128 a) { return dc_hypot_f64(a.re, a.im); }
 // @ dc_sign_c128
 DC_INLINE c128 dc_sign_c128(c128 a) {
   const double r = dc_abs_c128(a);
-  if (r == 0) return a;
+  if (r == 0) return {0.0, 0.0};
+  if (r != r) return {r, r};
   if (r == __builtin_inf()) {
     const bool re = __builtin_fabs(a.re) == r, im = __builtin_fabs(a.im) == r;
     if (re && im) return {__builtin_nan(""), __builtin_nan("")};
@@ -93,7 +94,7 @@ DC_INLINE c128 dc_sign_c128(c128 a) {
 DC_INLINE c128 dc_exp_c128(c128 a) {
   if (a.im == 0) return {dc_exp_f64(a.re), a.im};
   const bool finite = __builtin_fabs(a.im) < __builtin_inf();
-  if (!finite && a.re == -__builtin_inf()) return {0.0, 0.0};
+  if (!finite && a.re == -__builtin_inf()) return {0.0, __builtin_copysign(0.0, a.im)};
   if (!finite && a.re == __builtin_inf()) return {a.re, __builtin_nan("")};
   const double c = dc_full_cos_f64(a.im), s = dc_full_sin_f64(a.im);
   if (a.re > 709.0) {
@@ -135,15 +136,31 @@ DC_INLINE c128 dc_sqrt_c128(c128 a) {
 // @ dc_sinh_c128
 DC_INLINE c128 dc_sinh_c128(c128 a) {
   if (a.im == 0) return {dc_sinh_f64(a.re), a.im};
+  if (!(__builtin_fabs(a.im) < __builtin_inf())) {  // C, annex G.6.2.5
+    if (a.re == 0) return {a.re, __builtin_nan("")};
+    return {__builtin_fabs(a.re) == __builtin_inf() ? __builtin_inf() : __builtin_nan(""), __builtin_nan("")};
+  }
   return {dc_sinh_f64(a.re) * dc_full_cos_f64(a.im), dc_cosh_f64(a.re) * dc_full_sin_f64(a.im)};
 }
 // @ dc_cosh_c128
 DC_INLINE c128 dc_cosh_c128(c128 a) {
-  if (a.im == 0) return {dc_cosh_f64(a.re), a.re * a.im};
+  if (a.im == 0) return {dc_cosh_f64(a.re), a.re != a.re ? a.im : __builtin_copysign(1.0, a.re) * a.im};
+  if (!(__builtin_fabs(a.im) < __builtin_inf())) {  // C, annex G.6.2.4
+    if (a.re == 0) return {__builtin_nan(""), 0.0};
+    return {__builtin_fabs(a.re) == __builtin_inf() ? __builtin_inf() : __builtin_nan(""), __builtin_nan("")};
+  }
   return {dc_cosh_f64(a.re) * dc_full_cos_f64(a.im), dc_sinh_f64(a.re) * dc_full_sin_f64(a.im)};
 }
 // @ dc_tanh_c128
 DC_INLINE c128 dc_tanh_c128(c128 a) {
+  if (__builtin_fabs(a.re) == __builtin_inf()) {  // C, annex G.6.2.6
+    const double y = __builtin_fabs(a.im);
+    const bool turns = y > 1.0 && y < __builtin_inf();
+    const double sign = turns ? dc_full_sin_f64(a.im) * dc_full_cos_f64(a.im) : a.im;
+    return {__builtin_copysign(1.0, a.re), __builtin_copysign(0.0, sign)};
+  }
+  if (a.re != a.re && a.im == 0) return a;
+  if (!(__builtin_fabs(a.im) < __builtin_inf())) return {a.re == 0 ? a.re : __builtin_nan(""), __builtin_nan("")};
   if (__builtin_fabs(a.re) > 22.0) {
     const double turn = dc_full_sin_f64(a.im) * dc_full_cos_f64(a.im);
     const double e = dc_exp_f64(-__builtin_fabs(a.re));
@@ -160,7 +177,8 @@ DC_INLINE c128 dc_tanh_c128(c128 a) {
 // @ dc_sin_c128
 DC_INLINE c128 dc_sin_c128(c128 a) {
   const c128 r = dc_sinh_c128({-a.im, a.re});
-  return {r.im, -r.re};
+  const bool unknown = __builtin_fabs(a.im) == __builtin_inf() && !(__builtin_fabs(a.re) < __builtin_inf());
+  return {r.im, unknown ? __builtin_inf() : -r.re};
 }
 // @ dc_cos_c128
 DC_INLINE c128 dc_cos_c128(c128 a) { return dc_cosh_c128({-a.im, a.re}); }
@@ -205,8 +223,10 @@ DC_INLINE c128 dc_pow_c128(c128 x, c128 y) {
 }
 // @ dc_sign_c64
 DC_INLINE c64 dc_sign_c64(c64 a) {
-  const c128 r = dc_sign_c128({a.re, a.im});
-  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
+  const float r = dc_abs_c64(a);
+  if (r > 0 && r < (float)__builtin_inf()) return {a.re / r, a.im / r};
+  const c128 special = dc_sign_c128({a.re, a.im});
+  return {(float)special.re, (float)special.im};
 }
 // @ dc_exp_c64
 DC_INLINE c64 dc_exp_c64(c64 a) {
@@ -254,8 +274,9 @@ DC_INLINE c64 dc_tan_c64(c64 a) {
   return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_exp2_c64
-DC_INLINE c64 dc_exp2_c64(c64 a) {
-  const c128 r = dc_exp2_c128({a.re, a.im});
+DC_INLINE c64 dc_exp2_c64(c64 a) {  // the product is rounded, as NumPy's
+  const float re = a.re * 0x1.62e43p-1f, im = a.im * 0x1.62e43p-1f;
+  const c128 r = dc_exp_c128({re, im});
   return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
 // @ dc_log2_c64
