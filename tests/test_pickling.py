@@ -17,7 +17,7 @@ import dyncomp
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # Functions of all kinds, in a program of its own: name, compiled function, arguments, and what it gives.
-PROGRAM = '''
+PROGRAM = """
 import functools, multiprocessing, pickle, sys, threading
 import numpy as np
 import dyncomp
@@ -144,7 +144,7 @@ def attempt(name, send):
         report(name, send(apply, *CASES[name][:2]))
     except Exception as error:
         print(name, type(error).__name__, error)
-'''
+"""
 
 POOL = """
 if __name__ == "__main__":
@@ -195,7 +195,17 @@ if __name__ == "__main__":
         report(name, outcome)
 """
 
-NAMES = ["decorated", "renamed", "lambda", "closure", "recursive", "mutual", "local recursion", "wraps", "method"]
+NAMES = [
+    "decorated",
+    "renamed",
+    "lambda",
+    "closure",
+    "recursive",
+    "mutual",
+    "local recursion",
+    "wraps",
+    "method",
+]
 NAMES += ["static", "super", "object", "bound", "partial", "calls another"]
 TOOLS = [("multiprocessing", POOL, method) for method in ("fork", "spawn", "forkserver")]
 TOOLS += [("concurrent.futures", EXECUTOR, method) for method in ("fork", "spawn", "forkserver")]
@@ -218,8 +228,15 @@ def run(tmp_path, script, *, typed=False):
     return done.stdout
 
 
-QUICK = [("multiprocessing", "fork"), ("concurrent.futures", "spawn"), ("joblib", "loky"), ("cloudpickle", "")]
-TOOLS = [pytest.param(*t, marks=[] if t[::2] in QUICK else pytest.mark.slow, id=f"{t[0]}-{t[2]}") for t in TOOLS]
+QUICK = [
+    ("multiprocessing", "fork"),
+    ("concurrent.futures", "spawn"),
+    ("joblib", "loky"),
+    ("cloudpickle", ""),
+]
+TOOLS = [
+    pytest.param(*t, marks=[] if t[::2] in QUICK else pytest.mark.slow, id=f"{t[0]}-{t[2]}") for t in TOOLS
+]
 
 
 @pytest.mark.parametrize(("tool", "script", "method"), TOOLS)

@@ -58,7 +58,9 @@ def by_code(depth):
 
 
 def by_walk(depth):
-    return [(f.f_code.co_name, line) for f, line in itertools.islice(traceback.walk_stack(None), 1, depth + 2)]
+    return [
+        (f.f_code.co_name, line) for f, line in itertools.islice(traceback.walk_stack(None), 1, depth + 2)
+    ]
 
 
 def by_extract(depth):
@@ -108,7 +110,17 @@ def by_logging(depth):
     return kept.found
 
 
-READERS = [by_getframe, by_currentframe, by_stack, by_name, by_getattr, by_traceback, by_code, by_walk, by_extract]
+READERS = [
+    by_getframe,
+    by_currentframe,
+    by_stack,
+    by_name,
+    by_getattr,
+    by_traceback,
+    by_code,
+    by_walk,
+    by_extract,
+]
 READERS += [by_eval, query, by_warning, by_logging]
 
 
@@ -286,7 +298,16 @@ def a_helper_in_a_loop(x, read, depth):
     return found, x
 
 
-CALLERS = [straight, behind_a_break, in_a_loop, in_a_long_loop, in_a_comprehension, in_a_handler, in_a_with, twice]
+CALLERS = [
+    straight,
+    behind_a_break,
+    in_a_loop,
+    in_a_long_loop,
+    in_a_comprehension,
+    in_a_handler,
+    in_a_with,
+    twice,
+]
 CALLERS += [in_an_argument, cells, conditional, deleted, by_argument_unpacking, through_map, through_sorted]
 CALLERS += [in_a_generator, through_a_helper, through_a_breaking_helper, through_two, a_break_then_two]
 CALLERS += [a_helper_in_a_loop]

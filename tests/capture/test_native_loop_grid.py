@@ -71,7 +71,13 @@ def outcome(function, kind):
 
 
 def differences(cases):
-    options = {"native_loop_us": 0, "unroll_limit": 0, "debug_verify": True, "patience_us": 0, "measure": False}
+    options = {
+        "native_loop_us": 0,
+        "unroll_limit": 0,
+        "debug_verify": True,
+        "patience_us": 0,
+        "measure": False,
+    }
     found = []
     for statement, kind in cases:
         function = grid.function_of(statement)

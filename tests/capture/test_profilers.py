@@ -114,7 +114,19 @@ def deletes(x):
 
 COMPILED_INNER = dyncomp.compile(inner)
 COMPILED_RECURSES = dyncomp.compile(recurses)
-PROGRAMS = [straight, breaks, loops, raises, raises_at_once, catches, generators, nested, recurses, manages, deletes]
+PROGRAMS = [
+    straight,
+    breaks,
+    loops,
+    raises,
+    raises_at_once,
+    catches,
+    generators,
+    nested,
+    recurses,
+    manages,
+    deletes,
+]
 OWN = {f.__name__ for f in PROGRAMS}
 
 

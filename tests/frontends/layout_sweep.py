@@ -47,7 +47,9 @@ class Sweep:
         if path is None:
             return found
         fill = self.fill.format(f"r{path}.reshape(-1)")
-        return found + self._compare(text, used, layout, f"    r = {text}\n    {fill}\n    return r\n", "write: ")
+        return found + self._compare(
+            text, used, layout, f"    r = {text}\n    {fill}\n    return r\n", "write: "
+        )
 
     def _first(self, text: str, used: list[str], layout: str) -> str | None:
         """Where in the result the first array is."""
@@ -76,7 +78,9 @@ class Sweep:
             after = dyncomp.stats()
         errors = ["internal error"] * (after["internal_errors"] - before["internal_errors"])
         dyncomp.reset()
-        return [f"{layout}: {what}{line}" for line in errors + list(self._differences(wanted, got, plain, mine))]
+        return [
+            f"{layout}: {what}{line}" for line in errors + list(self._differences(wanted, got, plain, mine))
+        ]
 
     def _differences(self, wanted: Any, got: Any, plain: list[Any], mine: list[Any]) -> Iterator[str]:
         if isinstance(wanted, Exception) or isinstance(got, Exception):

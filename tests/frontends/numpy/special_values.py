@@ -24,7 +24,22 @@ def values_of(code: str) -> np.ndarray[Any, Any]:
         return np.array([False, True])
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
-        numbers = {info.min, info.min + 1, -2, -1, 0, 1, 2, 3, 7, 8, info.bits - 1, info.bits, info.max - 1, info.max}
+        numbers = {
+            info.min,
+            info.min + 1,
+            -2,
+            -1,
+            0,
+            1,
+            2,
+            3,
+            7,
+            8,
+            info.bits - 1,
+            info.bits,
+            info.max - 1,
+            info.max,
+        }
         return np.array(sorted(n for n in numbers if info.min <= n <= info.max), dtype)
     info = np.finfo(dtype)
     tiny, small = float(info.smallest_subnormal), float(info.smallest_normal)
@@ -129,7 +144,9 @@ def swept(function: Callable[..., Any], cases: Iterator[tuple[Any, ...]], ulps: 
     for arguments in cases:
         text = check(function, compiled, arguments, ulps)
         if text:
-            shown = tuple(np.ravel(a)[int(text.split()[1][:-1])] for a in arguments) if text[:3] == "at " else ()
+            shown = (
+                tuple(np.ravel(a)[int(text.split()[1][:-1])] for a in arguments) if text[:3] == "at " else ()
+            )
             found.append(f"{[a.shape for a in arguments]} {text} of {shown}")
     dyncomp.reset()
     return found

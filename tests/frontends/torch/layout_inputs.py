@@ -61,7 +61,9 @@ def window(t: torch.Tensor, axis: int, start: int, step: int) -> torch.Tensor:
 
 LAYOUTS: dict[str, Any] = {
     "contiguous": lambda t: t,
-    "channels_last": lambda t: in_order(t, [0, *range(2, t.ndim), 1] if t.ndim > 2 else [*range(t.ndim)][::-1]),
+    "channels_last": lambda t: in_order(
+        t, [0, *range(2, t.ndim), 1] if t.ndim > 2 else [*range(t.ndim)][::-1]
+    ),
     "permuted": lambda t: in_order(t, [*range(1, t.ndim), 0]),
     "expanded": lambda t: t[:1].contiguous().expand_as(t),
     "transposed": lambda t: swapped(t, t.ndim - 1, max(t.ndim - 2, 0)),
