@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from .errors import SetupError
+from .errors import SetupError, ToolchainError
 
 log = logging.getLogger("dyncomp")
 
@@ -43,6 +43,14 @@ def setup_error(kind: str, problem: str, about: str = "") -> SetupError:
     """The exception for what keeps all code from being compiled on this computer; the user is told."""
     warn_once(kind, f"{problem}: functions run as plain Python", about)
     return SetupError(problem)
+
+
+def tell_of(error: ToolchainError) -> None:
+    """The user is told of what kept code from being compiled, if not before: the disk is full, the compiler
+    ran out of memory or took for ever."""
+    if not isinstance(error, SetupError):
+        first = str(error).strip().partition("\n")[0]
+        warn_once("compiler", f"{first[:300]}: functions run as plain Python", "one build")
 
 
 def check_variables(environ: Mapping[str, str], options: Iterable[str]) -> None:

@@ -220,7 +220,8 @@ class ShapeEnv:
         place, instruction = self.locate() if self.locate is not None else (None, None)
         if place is not None:
             self.origins[guard.key] = place
-        self.instructions[guard.key] = instruction
+        if self.presumed is None:  # else the program raises
+            self.instructions[guard.key] = instruction
 
 
 def make(terms: Mapping[Monomial, int], constant: int, env: ShapeEnv) -> Dim:

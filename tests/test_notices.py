@@ -50,6 +50,7 @@ FAKES = {
     "prints garbage": "#!/bin/sh\nhead -c 200 /dev/urandom\nexit 0\n",
     "hangs": "#!/bin/sh\nexec sleep 1000\n",
     "is killed": "#!/bin/sh\nkill -9 $$\n",
+    "compiles little": '#!/bin/sh\ncase $* in *probe*) exec g++ "$@";; *) kill -9 $$;; esac\n',
     "is no program": "no program",
     "has no interpreter": "#!/nowhere/sh\n",
 }

@@ -7,7 +7,7 @@ import time
 import types
 from typing import Any
 
-from .. import faults
+from .. import faults, notices
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..frontends.base import libraries_of, memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
@@ -151,6 +151,8 @@ def _try_to_capture(
     except _REFUSALS as error:
         if faults.is_fault(error):
             config.note_fault(f"{code.co_qualname} at {location(code)} runs as plain Python", error)
+        elif isinstance(error, ToolchainError):
+            notices.tell_of(error)
         return _run_original(function, args, config, attempt, getattr(error, "reason", None) or str(error))
     except MemoryError:
         records.add_skip(code.co_qualname, location(code), "no memory left while capturing")
