@@ -11,7 +11,6 @@ want one kernel build it once. Past the size limit the files used longest ago go
 
 from __future__ import annotations
 
-import errno
 import functools
 import hashlib
 import logging
@@ -121,7 +120,8 @@ class KernelCache:
         except UntrustedError as error:
             log.warning("compiled code in %s is not loaded: %s", directory, error)
             return None
-        except OSError:
+        except OSError as error:
+            _check_room(error)
             return None
         try:
             return self._found_at(shard, directory, key)
@@ -136,8 +136,7 @@ class KernelCache:
         try:
             library = self._open(key, path, file)
         except OSError as error:  # this system cannot load it
-            if is_exhausted(error):  # nothing is wrong with the file
-                raise _no_room(error) from error
+            _check_room(error)
             log.warning("kernel %s cannot be loaded: rebuilding it (%s)", path, error)
             with suppress(OSError):
                 os.unlink(path.name, dir_fd=shard)
@@ -154,16 +153,20 @@ class KernelCache:
         except UntrustedError as error:
             log.warning("kernel %s is not loaded: %s", _path_in(directory, key), error)
             return None
-        except OSError:
+        except OSError as error:
+            _check_room(error)
             return None
+        reason = ""
         try:
             reason = cache_files.damage(content_of(file, facts.st_size), key)
-            if not reason and facts.st_mtime < time.time() - _USED_SECONDS:
-                os.utime(file)
         except OSError as error:
-            # a read-only cache: eviction is not ours then
-            reason = "" if error.errno in (errno.EROFS, errno.EPERM, errno.EACCES) else str(error)
+            os.close(file)
+            _check_room(error)
+            return None
         if not reason:
+            if facts.st_mtime < time.time() - _USED_SECONDS:
+                with suppress(OSError):  # a read-only cache: eviction is not ours then
+                    os.utime(file)
             return file
         os.close(file)
         self.stats.damaged += 1
@@ -221,8 +224,7 @@ class KernelCache:
             try:
                 return self._open(key, path, file)
             except OSError as error:
-                if is_exhausted(error):
-                    raise _no_room(error) from error
+                _check_room(error)
                 raise ToolchainError(f"cannot load compiled code: {error}") from error
             finally:
                 os.close(file)
@@ -244,6 +246,12 @@ class KernelCache:
 
 def _path_in(directory: Path, key: str) -> Path:
     return directory / _FORMAT / key[:2] / f"{key}.so"
+
+
+def _check_room(error: OSError) -> None:
+    """Raise where nothing is wrong with a file but that this process has no room for it."""
+    if is_exhausted(error):
+        raise _no_room(error) from error
 
 
 def _no_room(error: OSError) -> ToolchainError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import resource
 import signal
 import socket
 import subprocess
@@ -457,3 +458,24 @@ def test_the_budget_counts_all_files(tmp_path: Path) -> None:
     assert not (tmp_path / "choices" / "old.json").exists()
     assert (tmp_path / "v1/aa/.build-x/other").exists()
     os.close(held)
+
+
+def test_no_descriptors_left_is_no_damage(tmp_path: Path) -> None:
+    """Nothing is rebuilt, and no sound file deleted, where this process can open no file."""
+    cache = open_cache({"DYNCOMP_CACHE_DIR": str(tmp_path / "cache")})
+    cache.load(SOURCE)
+    path = cache.path_of(kernel_key(SOURCE, find_toolchain()))
+    again = KernelCache(tmp_path / "cache", _folders=dict(cache._folders))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open("/", os.O_RDONLY)
+    os.close(free)
+    for allowed in range(free, free + 3):  # none for the folders, for the file
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, before[1]))
+        try:
+            with pytest.raises(ToolchainError, match="no room"):
+                again.find(SOURCE, find_toolchain())
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert path.exists()
+    assert answer(again.load(SOURCE)) == 1
+    assert again.stats.damaged == 0
