@@ -23,7 +23,7 @@ _TOLD: set[tuple[str, str]] = set()
 # variables that are no options, and families of names that tests and builds use
 _VARIABLES = (
     *("DYNCOMP_CACHE_DIR", "DYNCOMP_CACHE_SIZE_MB", "DYNCOMP_FORCE_DISABLE_CACHES", "DYNCOMP_CXX"),
-    *("DYNCOMP_MARCH", "DYNCOMP_LOGS", "DYNCOMP_OWN_THREADS"),
+    *("DYNCOMP_MARCH", "DYNCOMP_LOGS", "DYNCOMP_OWN_THREADS", "DYNCOMP_PROFILE_ORIGINAL"),
 )
 _PREFIX = "DYNCOMP_"
 _OF_DEVELOPERS = ("TEST_", "RANDOM", "UPDATE_GOLDEN", "CROSS_CXX", "DEBUG", "SANITIZE")

@@ -430,7 +430,7 @@ add_types(PyObject *module)
 }
 
 /* Of what Python sees of this module. Any change raises it, in capture/__init__.py too. */
-#define INTERFACE_VERSION 5
+#define INTERFACE_VERSION 6
 
 static int
 module_exec(PyObject *module)
