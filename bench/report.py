@@ -214,9 +214,9 @@ def write(results: Results) -> str:
         "",
         "One process for each program, engine and number of threads, on as many cores as threads. Times are "
         "medians of seven calls or more, on fresh copies of the arguments, with ± half of the distance "
-        "between the quartiles; results were compared with NumPy's first. “JAX, on device”: the arrays are JAX's "
-        "before the clock starts; “NumPy arrays”: they are converted inside of it. “Numba, parallel”: "
-        "`njit(parallel=True)`, without `fastmath`. `–`: the engine does not run the program, see the end. "
+        "between the quartiles; results were compared with NumPy's first. “JAX, on device”: the arrays are "
+        "JAX's before the clock starts; “NumPy arrays”: they are converted inside of it. “Numba, parallel”: "
+        "`njit(parallel=True)`, without `fastmath`. `-`: the engine does not run the program, see the end. "
         "Programs: `demo/catalog.py`; how engines are given them: `bench/engines.py`, `bench/jax_forms.py`.",
         "",
         "dyncomp's speed against the others', geometric means over the programs that both run right:",

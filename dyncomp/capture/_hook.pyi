@@ -269,8 +269,8 @@ def set_origin(code: CodeType, original: CodeType) -> None:
     """``code`` carries on calls of ``original``: profilers see no call of its own."""
 
 def set_profiled_as_written(value: bool) -> bool:
-    """Whether profilers (``sys.setprofile``, cProfile) see the originals run, as debuggers do; returns what was
-    said before."""
+    """Whether profilers (``sys.setprofile``, cProfile) see the originals run, as debuggers do; returns the
+    setting before."""
 
 def set_foreign_modules(names: tuple[str, ...]) -> None:
     """The modules of other compilers: C captures nothing below their frames."""

@@ -119,7 +119,7 @@ _KINDS = (
     ),
     BreakKind(
         "opaque",
-        "A function is called that another compiler made (PyTorch's own, Numba, JAX): it runs as that made it, and "
+        "A function of another compiler (PyTorch's own, Numba, JAX) is called: it runs as that made it, and "
         "nothing below it is captured.",
         "Have one compiler do both: leave out the other's decorator.",
     ),

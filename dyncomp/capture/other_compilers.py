@@ -1,6 +1,7 @@
 """Other compilers of Python: what they made is called as it is, and nothing is captured below their frames.
 
-C knows their frames by these modules, so that functions which they compile are left to them (``csrc/foreign.c``).
+C knows their frames by these modules, so that functions which they compile are left to them
+(``csrc/foreign.c``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Functions and modules of another compiler among those of this one, nested either way.
 
-Each program runs in a process of its own with a limit of time: what went wrong here were calls that spin for ever.
+Each program runs in a process of its own with a limit of time: what went wrong here were calls that spin for
+ever.
 """
 
 from __future__ import annotations

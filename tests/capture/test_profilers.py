@@ -1,4 +1,4 @@
-"""Profilers see what runs: each call of a compiled function as one frame of the function as it was written."""
+"""Profilers see what runs: each call of a compiled function as one frame of the function as written."""
 
 from __future__ import annotations
 
@@ -397,7 +397,7 @@ def test_profilers_see_the_original_if_asked_to():
 
 
 # -- sys.monitoring -------------------------------------------------------------------------------------
-CALLS = "PY_START PY_RESUME PY_RETURN PY_YIELD PY_UNWIND PY_THROW".split()
+CALLS = ["PY_START", "PY_RESUME", "PY_RETURN", "PY_YIELD", "PY_UNWIND", "PY_THROW"]
 
 
 class Monitored:

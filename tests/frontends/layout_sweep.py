@@ -1,8 +1,8 @@
 """Expressions over inputs in many memory layouts: everything that a program can see of the results.
 
-``Sweep.check(text, layout)`` runs an expression plainly and compiled, alone and with a write into the result
-(or its ``reshape``) behind it, and says what differs: values, dtypes, shapes, strides, what is the same object
-as what, which memory results share with inputs and with each other, and exceptions.
+``Sweep.check(text, layout)`` runs an expression plainly and compiled, alone and with a write into the
+result (or its ``reshape``) behind it, and says what differs: values, dtypes, shapes, strides, what is
+the same object as what, which memory results share with inputs and with each other, and exceptions.
 """
 
 from __future__ import annotations

@@ -71,8 +71,9 @@ def getitem(tx: TraceContext, x: Any, key: Any) -> ArrayRef:
 
 
 def _order_of_gathered(x: Var, indices: list[Var], dims: tuple[int, ...], position: int) -> list[int]:
-    """The axes of ``x[indices]`` from outermost to innermost: those of a pointwise result of ``x``, broadcast
-    along the dimensions of the indices, and these (``AdvancedIndex`` of ATen/native/TensorAdvancedIndexing.h)."""
+    """The axes of ``x[indices]`` from outermost to innermost: those of a pointwise result of ``x``,
+    broadcast along the dimensions of the indices, and these (``AdvancedIndex`` of
+    ATen/native/TensorAdvancedIndexing.h)."""
     kept = [axis for axis in range(x.ndim) if axis not in dims]
     shape, strides = [x.shape[a] for a in kept], [x.type.strides[a] for a in kept]
     many, rest = indices[0].ndim, len(kept) - position

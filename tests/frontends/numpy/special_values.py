@@ -97,7 +97,7 @@ def signatures(function: np.ufunc) -> Iterator[str]:
 
 
 def differences(wanted: Any, got: Any, ulps: float) -> str:
-    """What differs between two results; signs of zeros and infinities, and NaN, count. ``ulps``: of floats."""
+    """What differs between two results; signs of zeros and infinities, and NaN, count. ``ulps``: floats."""
     if isinstance(wanted, Exception) or isinstance(got, Exception):
         same = type(wanted) is type(got)
         return "" if same else f"{got!r:.100} instead of {wanted!r:.100}"
