@@ -172,7 +172,8 @@ def scaled_dot_product_attention(
 def attention_order(tx: TraceContext, refs: list[ArrayRef], mask: Any, grouped: bool) -> list[int]:
     """The axes of the result in memory, from outermost to innermost. torch's fused routine on the CPU lays
     it out as the queries (``flash_attention_kernel`` of ATen/native/cpu/FlashAttentionKernel.cpp), where
-    it takes the operands (``use_flash_attention_cpp`` of ATen/native/transformers/sdp_utils_cpp.cpp); else C order."""
+    it takes the operands (``use_flash_attention_cpp`` of ATen/native/transformers/sdp_utils_cpp.cpp);
+    else C order."""
     query = refs[0]
     natural = list(range(query.ndim))
     if query.type.device != CPU or query.ndim != 4:
