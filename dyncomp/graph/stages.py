@@ -62,7 +62,7 @@ class _Levels:
         self.nodes = [self._earliest(node, new) for node, new in zip(graph.nodes, self.defining)]
         self.last = max(self.values.values(), default=0)
         self._delay()
-        self.spread = self._find_spread()
+        self.anew = self._find_views()
         self.stages = [self._nodes_of(number) for number in range(self.last + 1)]
 
     def _earliest(self, node: Node, defining: bool) -> int:
@@ -87,24 +87,25 @@ class _Levels:
             for var in node.inputs:
                 latest[var.name] = min(latest[var.name], self.nodes[position])
 
-    def _find_spread(self) -> dict[str, int]:
-        """Values that repeat what is in memory (a stride is zero), with the positions of the nodes that make
-        them: an array that a stage gives would have other strides, so each stage makes its own."""
+    def _find_views(self) -> dict[str, int]:
+        """Views, with the positions of the nodes that make them: an array that a stage gives would have other
+        strides, so each stage makes its own."""
         found: dict[str, int] = {}
         for position, node in enumerate(self.graph.nodes):
-            if not self.defining[position]:
-                found.update({v.name: position for v in node.outputs if _repeats(v)})
+            row: Any = self.table.get(node.op)
+            if row is not None and row.is_view and not self.defining[position]:
+                found.update({v.name: position for v in node.outputs})
         return found
 
     def _nodes_of(self, number: int) -> tuple[Node, ...]:
-        """The nodes of a stage, with those that make what it reads and that repeats what is in memory."""
+        """The nodes of a stage, with those that make the views that it reads."""
         nodes = self.of_stage(number, False)
         pending = [v for node in nodes for v in node.inputs]
         if number == self.last:
             pending += _final_values(self.graph)
         more: set[int] = set()
         while pending:
-            position = self.spread.get(pending.pop().name)
+            position = self.anew.get(pending.pop().name)
             if position is not None and position not in more:
                 more.add(position)
                 pending += self.graph.nodes[position].inputs
@@ -114,10 +115,6 @@ class _Levels:
     def of_stage(self, number: int, defining: bool) -> tuple[Node, ...]:
         rows = zip(self.graph.nodes, self.nodes, self.defining)
         return tuple(node for node, level, new in rows if level == number and new == defining)
-
-
-def _repeats(var: Var) -> bool:
-    return any(type(step) is int and step == 0 for step in var.type.strides)
 
 
 def _symbols_of(node: Node) -> set[str]:

@@ -122,3 +122,17 @@ def test_tensors():
         k = torch.tensor([seed, 1])
         for found, expected in zip(compiled(x, k), f(x, k), strict=True):
             torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("make", [lambda x: x[:, :2], lambda x: x[::2], lambda x: x.T[1:], lambda x: x[::-1]])
+def test_views_on_both_sides_of_a_cut(make):
+    """A stage gives arrays packed: a view of more than it shows is made again by each stage that reads it."""
+
+    def f(x):
+        part = make(x)
+        count = len(np.unique(part))
+        return np.max(part, axis=1) + count, part.sum(), np.unique(part) * 2
+
+    sizes = [(3, 4), (3, 5), (6, 4), (6, 7), (9, 3)]
+    cases = [(np.arange(k * m * 1.0).reshape(k, m) % 7 + 1e3,) for k, m in sizes]
+    check(f, *cases)
