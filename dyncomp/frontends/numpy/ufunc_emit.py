@@ -224,7 +224,7 @@ _FAST_POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
 def _inexact_power(tx: TraceContext, x: Var, y: Var) -> Var:
     """The ufunc's own short cuts for a constant exponent, which differ from ``pow`` at ``-inf``."""
     value = constant_value(tx, y) if x.shape else None
-    if value == 1.0:
+    if value == 1.0 and not x.dtype.is_complex:
         return in_memory_as(tx, _same(tx, x), x, y)
     op = _FAST_POWERS.get(value) if value is not None else None
     return emit(tx, op, x) if op is not None else emit(tx, "power", x, y)
