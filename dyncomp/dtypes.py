@@ -120,11 +120,10 @@ def _interned(name: str) -> DType:
 
 def from_numpy(dtype: Any) -> DType | None:
     """The :class:`DType` of a NumPy dtype, or ``None`` where dyncomp has none (object, structured,
-    string, datetime, longdouble, or a byte order that is not the machine's)."""
+    string, datetime, longdouble, longlong beside long, or a byte order that is not the machine's)."""
     dtype = np.dtype(dtype)
     if not dtype.isnative or dtype.fields is not None or dtype.subdtype is not None:
         return None
-    if dtype.kind in "iu":
-        # long and long long are distinct NumPy types of one width: compare by width
-        return BY_NAME.get(f"{'u' if dtype.kind == 'u' else ''}int{dtype.itemsize * 8}")
-    return BY_NAME.get(dtype.name)
+    found = BY_NAME.get(dtype.name)
+    # of long and long long, distinct NumPy types of one width and name, only NumPy's default one
+    return found if found is None or dtype.num == found.numpy.num else None

@@ -72,7 +72,7 @@ def _ignoring_nan(name: str, propagating: str) -> Callable[..., Any]:
     def expr(s: Any, x: Any, y: Any) -> Any:
         if not s.dtype(x).is_complex:
             return getattr(s, name)(x, y)
-        return s.where(s.isnan(x), y, s.where(s.isnan(y), x, getattr(s, propagating)(x, y)))
+        return s.where(s.isnan(y), x, s.where(s.isnan(x), y, getattr(s, propagating)(x, y)))
 
     return expr
 

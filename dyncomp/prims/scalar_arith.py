@@ -200,6 +200,7 @@ ARITHMETIC = (
         1,
         "fc",
         np.reciprocal,
+        cpp={"c": "dc_reciprocal_{t}({0})"},
         decomp=lambda s, x: s.divide(s.const(1, s.dtype(x)), x),
         cost=4,
     ),

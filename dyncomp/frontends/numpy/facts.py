@@ -21,15 +21,14 @@ SCALAR_TYPES: tuple[type, ...] = (
     np.uint16,
     np.uint32,
     np.uint64,
-    np.longlong,
-    np.ulonglong,
     np.float16,
     np.float32,
     np.float64,
     np.complex64,
     np.complex128,
 )
-ARRAY_TYPES: tuple[type, ...] = (np.ndarray, *dict.fromkeys(SCALAR_TYPES))
+# np.longlong is a type of its own beside np.int64, known by name only: its arrays are left to NumPy
+ARRAY_TYPES: tuple[type, ...] = (np.ndarray, *dict.fromkeys((*SCALAR_TYPES, np.longlong, np.ulonglong)))
 
 
 def describe(obj: Any) -> ArrayFacts:
@@ -56,6 +55,8 @@ def _name(dtype: np.dtype[Any]) -> str:
         return "structured"
     if dtype.hasobject:
         return "object"
+    if dtype.char in "qQ":
+        return "longlong" if dtype.char == "q" else "ulonglong"
     if not dtype.isnative:
         return f"{dtype.name} in foreign byte order"
     return dtype.name

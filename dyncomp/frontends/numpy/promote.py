@@ -58,13 +58,18 @@ def strong(dtype: Any) -> np.dtype[Any]:
     return np.dtype(dtype)
 
 
-@lru_cache(maxsize=64)
 def from_np(dtype: np.dtype[Any]) -> DType:
     """The :class:`DType` of a NumPy dtype; raises ``Unsupported`` where there is none."""
-    found = dtypes.from_numpy(dtype)
+    found = _found(dtype, dtype.num)
     if found is None:
         raise Unsupported(f"arrays of dtype {dtype.name} are not compiled", break_id="array-dtype")
     return found
+
+
+@lru_cache(maxsize=64)
+def _found(dtype: np.dtype[Any], number: int) -> DType | None:
+    """Also by number: the dtypes of long and long long are equal."""
+    return dtypes.from_numpy(dtype)
 
 
 def parse_dtype(spec: Any) -> DType:

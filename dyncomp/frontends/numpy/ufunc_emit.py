@@ -67,10 +67,6 @@ _NAMESAKES = [
     "floor_divide",
     "remainder",
     "fmod",
-    "maximum",
-    "minimum",
-    "fmax",
-    "fmin",
     "arctan2",
     "hypot",
     "copysign",
@@ -224,7 +220,7 @@ _FAST_POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
 def _inexact_power(tx: TraceContext, x: Var, y: Var) -> Var:
     """The ufunc's own short cuts for a constant exponent, which differ from ``pow`` at ``-inf``."""
     value = constant_value(tx, y) if x.shape else None
-    if value == 1.0:
+    if value == 1.0 and not x.dtype.is_complex:
         return in_memory_as(tx, _same(tx, x), x, y)
     op = _FAST_POWERS.get(value) if value is not None else None
     return emit(tx, op, x) if op is not None else emit(tx, "power", x, y)
@@ -316,6 +312,19 @@ def _add_halves(tx: TraceContext, x: Var, shift: int, mask: int) -> Var:
     return emit(tx, "add", low, high)
 
 
+def _extreme(op: str, better: str) -> Emit:
+    """``maximum`` and its like. Of equal halves, which NumPy compares one by one, the first is the result."""
+    first_missing = op in ("maximum", "minimum")
+
+    def run(tx: TraceContext, loop: Loop, x: Var, y: Var) -> Var:
+        if x.dtype != dtypes.float16:
+            return emit(tx, op, x, y)
+        missing = emit(tx, "isnan", x if first_missing else y)
+        return emit(tx, "where", emit(tx, "logical_or", emit(tx, better, x, y), missing), x, y)
+
+    return run
+
+
 def _clip(tx: TraceContext, loop: Loop, x: Var, low: Var, high: Var) -> Var:
     return emit(tx, "minimum", emit(tx, "maximum", x, low), high)
 
@@ -343,6 +352,10 @@ _SPECIAL: dict[str, Emit] = {
     "ldexp": _ldexp,
     "bitwise_count": _bitwise_count,
     "clip": _clip,
+    "maximum": _extreme("maximum", "greater_equal"),
+    "minimum": _extreme("minimum", "less_equal"),
+    "fmax": _extreme("fmax", "greater_equal"),
+    "fmin": _extreme("fmin", "less_equal"),
 }
 
 

@@ -201,25 +201,58 @@ DC_INLINE c128 dc_log10_c128(c128 a) {
   const c128 r = dc_log_c128(a);
   return {r.re * 0x1.bcb7b1526e50ep-2, r.im * 0x1.bcb7b1526e50ep-2};
 }
-// Small whole exponents by multiplication, as NumPy's
-// @ dc_pow_c128
-DC_INLINE c128 dc_pow_c128(c128 x, c128 y) {
-  if (y.re == 0 && y.im == 0) return {1.0, 0.0};
+// R. L. Smith's reciprocal, as NumPy's: not a number at zero
+// @ dc_reciprocal_[c64 c128]
+DC_INLINE TYPE dc_reciprocal_SUFFIX(TYPE a) {
+  const bool turned = !((a.im < 0 ? -a.im : a.im) <= (a.re < 0 ? -a.re : a.re));
+  const UNSIGNED big = turned ? a.im : a.re;
+  const UNSIGNED ratio = (turned ? a.re : a.im) / big;
+  const UNSIGNED d = turned ? a.re * ratio + big : big + a.im * ratio;
+  return {(turned ? ratio : (UNSIGNED)1) / d, (turned ? (UNSIGNED)-1 : -ratio) / d};
+}
+// @ dc_kept_part_[c64 c128]
+DC_INLINE UNSIGNED dc_kept_part_SUFFIX(UNSIGNED x, bool boxed) {
+  if (x != x) return (UNSIGNED)__builtin_copysign(0.0, x);
+  return boxed ? (UNSIGNED)__builtin_copysign(__builtin_fabs(x) == __builtin_inf() ? 1.0 : 0.0, x) : x;
+}
+// Multiplication that keeps infinities beside NaN: C, annex G.5.1. Every product is rounded.
+// @ dc_kept_mul_[c64 c128]
+DC_INLINE TYPE dc_kept_mul_SUFFIX(TYPE x, TYPE y) {
+  const UNSIGNED rr = (UNSIGNED)__builtin_fma(x.re, y.re, -0.0), ii = (UNSIGNED)__builtin_fma(x.im, y.im, -0.0);
+  const UNSIGNED ri = (UNSIGNED)__builtin_fma(x.re, y.im, -0.0), ir = (UNSIGNED)__builtin_fma(x.im, y.re, -0.0);
+  const TYPE r = {rr - ii, ri + ir};
+  if (r.re == r.re || r.im == r.im) return r;
+  const UNSIGNED inf = (UNSIGNED)__builtin_inf();
+  const bool first = dc_isinf_SUFFIX(x), second = dc_isinf_SUFFIX(y);
+  const bool large = __builtin_fabs(rr) == inf || __builtin_fabs(ii) == inf || __builtin_fabs(ri) == inf ||
+                     __builtin_fabs(ir) == inf;
+  if (!(first || second || large)) return r;
+  const UNSIGNED a = dc_kept_part_SUFFIX(x.re, first), b = dc_kept_part_SUFFIX(x.im, first);
+  const UNSIGNED c = dc_kept_part_SUFFIX(y.re, second), d = dc_kept_part_SUFFIX(y.im, second);
+  return {inf * (a * c - b * d), inf * (a * d + b * c)};
+}
+// Exponents that are small whole numbers by multiplication, in the numbers' own precision, as NumPy's
+// @ dc_pow_[c64 c128]
+DC_INLINE TYPE dc_pow_SUFFIX(TYPE x, TYPE y) {
+  const UNSIGNED zero = 0, one = 1, nan = (UNSIGNED)__builtin_nan("");
+  if (y.re == 0 && y.im == 0) return {one, zero};
   if (x.re == 0 && x.im == 0) {
-    if (y.re > 0 && y.im == 0) return {0.0, 0.0};
-    if (y.re > 0) return {0.0, 0.0};
-    return {__builtin_nan(""), __builtin_nan("")};
+    if (y.re > 0) return {zero, zero};
+    return {nan, nan};
   }
   if (y.im == 0 && y.re == __builtin_floor(y.re) && __builtin_fabs(y.re) < 100.0) {
-    c128 result = {1.0, 0.0};
-    c128 base = x;
+    if (y.re == 1) return x;
+    if (y.re == 2) return dc_mul_SUFFIX(x, x);
+    if (y.re == 3) return dc_mul_SUFFIX(x, dc_mul_SUFFIX(x, x));
+    TYPE result = {one, zero};
+    TYPE base = x;
     for (int n = (int)__builtin_fabs(y.re); n; n >>= 1) {
-      if (n & 1) result = dc_mul_c128(result, base);
-      base = dc_mul_c128(base, base);
+      if (n & 1) result = dc_mul_SUFFIX(result, base);
+      base = dc_mul_SUFFIX(base, base);
     }
-    return y.re < 0 ? dc_div_c128({1.0, 0.0}, result) : result;
+    return y.re < 0 ? dc_div_SUFFIX({one, zero}, result) : result;
   }
-  return dc_exp_c128(dc_mul_c128(y, dc_log_c128(x)));
+  return dc_exp_SUFFIX(dc_kept_mul_SUFFIX(y, dc_log_SUFFIX(x)));
 }
 // @ dc_sign_c64
 DC_INLINE c64 dc_sign_c64(c64 a) {
@@ -287,10 +320,5 @@ DC_INLINE c64 dc_log2_c64(c64 a) {
 // @ dc_log10_c64
 DC_INLINE c64 dc_log10_c64(c64 a) {
   const c128 r = dc_log10_c128({a.re, a.im});
-  return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
-}
-// @ dc_pow_c64
-DC_INLINE c64 dc_pow_c64(c64 x, c64 y) {
-  const c128 r = dc_pow_c128({x.re, x.im}, {y.re, y.im});
   return {dc_rounded_f32(r.re), dc_rounded_f32(r.im)};
 }
