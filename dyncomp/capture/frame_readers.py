@@ -167,21 +167,22 @@ def _by_attributes(
 
 
 def functions_of(value: Any, owner: type | None = None) -> Iterator[tuple[types.FunctionType, Any]]:
-    """The Python functions that a call of a value runs."""
-    if isinstance(value, types.FunctionType):
+    """The Python functions that a call of a value runs. No code of the program runs meanwhile."""
+    kind = type(value)
+    if issubclass(kind, types.FunctionType):
         yield value, owner
-    elif isinstance(value, types.MethodType):
+    elif issubclass(kind, types.MethodType):
         yield from functions_of(value.__func__, type(value.__self__))
-    elif isinstance(value, (staticmethod, classmethod)):
+    elif issubclass(kind, (staticmethod, classmethod)):
         yield from functions_of(value.__func__, owner)
-    elif isinstance(value, functools.partial):
+    elif issubclass(kind, functools.partial):
         yield from functions_of(value.func)
-    elif isinstance(value, property):
+    elif issubclass(kind, property):
         yield from functions_of(value.fget, owner)
-    elif isinstance(value, type):
+    elif issubclass(kind, type):
         for name in ("__init__", "__new__"):
             yield from functions_of(inspect.getattr_static(value, name, None), value)
-    elif isinstance(getattr(type(value), "_function", None), types.MemberDescriptorType):
+    elif isinstance(inspect.getattr_static(kind, "_function", None), types.MemberDescriptorType):
         yield value._function, owner  # compiled
 
 
@@ -202,7 +203,7 @@ def reach_of(function: types.FunctionType, owner: type | None, follows: Follows)
 def reader_in(function: types.FunctionType, args: tuple[Any, ...], follows: Follows) -> str:
     """The name of what ``function`` calls that reads its frame, or a caller's; empty if none does."""
     owner = type(args[0]) if args else None
-    found = [each for arg in args if not isinstance(arg, type) for each in functions_of(arg)]
+    found = [each for arg in args if not issubclass(type(arg), type) for each in functions_of(arg)]
     for callee, its_owner in (*callees(function, owner), *found):
         if reach_of(callee, its_owner, follows) > 0:
             return callee.__qualname__

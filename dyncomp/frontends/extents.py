@@ -39,4 +39,6 @@ def _fits(made: ArrayType, most: int, guarded: bool) -> bool:
     for size in made.shape:
         if isinstance(size, SymInt) or size:  # as NumPy counts: nothing is left of an axis without length
             count = count * size
-    return bool(count <= most) if guarded or type(count) is int else True
+    if isinstance(count, SymInt) and (not guarded or count.env.is_unbacked(count)):
+        return True
+    return bool(count <= most)

@@ -239,7 +239,8 @@ class Toolchain:
                 raise self._unusable(f"cannot compile anything (exit status {status}: {said})")
 
     def _unusable(self, problem: str) -> ToolchainError:
-        march = next(flag.partition("=")[2] for flag in self.flags if flag.startswith("-march="))
+        found = (flag.partition("=")[2] for flag in self.flags if flag.startswith("-march="))
+        march = next(found, "native")
         advice = "set CXX to another" if march == "native" else f"is DYNCOMP_MARCH={march!r} right?"
         return setup_error(
             "compiler", f"the C++ compiler {self.compiler} {problem} ({advice})", self.compiler

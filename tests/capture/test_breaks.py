@@ -20,6 +20,7 @@ from tests.capture.programs import vec
 
 # every instruction that a captured frame of these Python versions can hold has a meaning
 NOT_REACHED = {"unsupported-opcode"}
+ELSEWHERE = {"opaque"}  # needs another compiler: test_other_compilers
 
 
 def marked_line(function) -> int:
@@ -29,7 +30,7 @@ def marked_line(function) -> int:
 
 
 def test_each_id_has_a_golden_program():
-    assert set(GOLDEN) == set(BREAKS) - NOT_REACHED
+    assert set(GOLDEN) == set(BREAKS) - NOT_REACHED - ELSEWHERE
 
 
 @pytest.mark.parametrize("break_id", sorted(GOLDEN))

@@ -308,7 +308,7 @@ def test_no_descriptors_are_lost(tmp_path: Path) -> None:
         again.load(SOURCE)
         if fault == 10:
             again.path_of(kernel_key(SOURCE, find_toolchain())).parent.chmod(0o777)
-            assert again._found_in(again.directory, kernel_key(SOURCE, find_toolchain())) is False
+            assert again._found_in(again.directory, kernel_key(SOURCE, find_toolchain())) is None
             again.path_of(kernel_key(SOURCE, find_toolchain())).parent.chmod(0o700)
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -343,7 +343,7 @@ def test_libraries_that_are_cut_off(tmp_path: Path) -> None:
     assert elf.damage(whole) == ""
     assert elf.damage(whole + b"appended") == ""
     assert all(elf.damage(whole[:size]) for size in range(len(whole)))
-    for size in (0, 1, 63, 64, 4096, len(whole) - 1):
+    for size in (0, 1, 63, 64, len(whole) // 2, len(whole) - 1):
         cache.path_of(key).write_bytes(cache_files.signed(whole[:size], key))
         again = KernelCache(tmp_path)
         assert answer(again.load(SOURCE)) == 1
@@ -392,7 +392,7 @@ def lying(folder: Path, line: str) -> toolchain.Toolchain:
 @pytest.mark.parametrize(
     "line",
     (
-        'truncate -s 5000 "$f"',
+        'truncate -s 1000 "$f"',
         'truncate -s -1 "$f"',
         ': > "$f"',
         'rm "$f"; mkfifo "$f"',
@@ -443,7 +443,7 @@ def test_builds_of_killed_processes_are_reclaimed(tmp_path: Path) -> None:
 
 
 def test_the_budget_counts_all_files(tmp_path: Path) -> None:
-    cache = KernelCache(tmp_path, limit=100_000)
+    cache = KernelCache(tmp_path, limit=80_000)
     cache.load(SOURCE)
     assert cache.evict() == 0
     for folder in ("choices", "compilers", "v1", "v1/aa", "v1/aa/.build-x"):
