@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import io
+import sys
 import types
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -116,13 +117,21 @@ def leads_to_destructor(tracer: Tracer, obj: Any) -> bool:
     work, seen = [obj], set[int]()
     while work and len(seen) < _MOST_LOOKED_AT:
         found = work.pop()
-        if type(found) in _OF_NO_INTEREST or id(found) in seen:
+        if type(found) in _OF_NO_INTEREST or id(found) in seen or _is_namespace(found):
             continue
         seen.add(id(found))
         if _is_seen_to_go(tracer, found):
             return True
         work += _parts(found)
     return False
+
+
+def _is_namespace(obj: Any) -> bool:
+    """Whether ``obj`` is what ``globals()`` gives: the module holds it."""
+    if type(obj) is not dict or type(name := obj.get("__name__")) is not str:
+        return False
+    module = sys.modules.get(name)
+    return type(module) is types.ModuleType and vars(module) is obj
 
 
 def _parts(obj: Any) -> Iterable[Any]:

@@ -158,12 +158,24 @@ def _by_attributes(
             value = owner
         elif instr.op in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, (types.ModuleType, type)):
             is_own = value is owner
-            value = inspect.getattr_static(value, instr.arg, None)
+            value = _static(value, instr.arg)
             yield from functions_of(value, owner if is_own else None)
         else:
             if instr.op == "LOAD_CONST" and isinstance(instr.arg, types.CodeType):
                 yield from _by_attributes(_decoded(instr.arg), function, None)
             value = None
+
+
+_MRO = type.__dict__["__mro__"].__get__
+_NAMES = type.__dict__["__dict__"].__get__
+
+
+def _static(owner: types.ModuleType | type, name: str) -> Any:
+    """What a module or class has under a name; metaclasses are not asked."""
+    if issubclass(type(owner), types.ModuleType):
+        return types.ModuleType.__getattribute__(owner, "__dict__").get(name)
+    found = (_NAMES(base)[name] for base in _MRO(owner) if name in _NAMES(base))
+    return next(found, None)
 
 
 def functions_of(value: Any, owner: type | None = None) -> Iterator[tuple[types.FunctionType, Any]]:
@@ -181,8 +193,8 @@ def functions_of(value: Any, owner: type | None = None) -> Iterator[tuple[types.
         yield from functions_of(value.fget, owner)
     elif issubclass(kind, type):
         for name in ("__init__", "__new__"):
-            yield from functions_of(inspect.getattr_static(value, name, None), value)
-    elif isinstance(inspect.getattr_static(kind, "_function", None), types.MemberDescriptorType):
+            yield from functions_of(_static(value, name), value)
+    elif isinstance(_static(kind, "_function"), types.MemberDescriptorType):
         yield value._function, owner  # compiled
 
 
