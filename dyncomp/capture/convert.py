@@ -44,6 +44,7 @@ from .replacement.loop_driver import known_body
 from .replacement.raising import raising_entry
 from .replacement.replace_source import build_function
 from .tracer import Tracer, state_assumption
+from .unbacked import definition
 from .values.array import ArrayValue
 from .values.deque import DequeValue
 from .values.mapping import DictValue
@@ -407,9 +408,11 @@ def _mutated_inputs(tracer: Tracer) -> set[str]:
 def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | None, Any]:
     if not useful and not cg.outputs:
         return None, None
+    mutates = bool(_mutated_inputs(tracer))
+    if not cg.outputs and not mutates:
+        _check_sizes(tracer, cg)
     outputs = tuple(map(_output, cg.outputs))
     _refuse_shared_on_host(tracer, cg)
-    mutates = bool(_mutated_inputs(tracer))
     if not outputs and not mutates:
         return None, None
     graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
@@ -420,6 +423,14 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     if watch is not None:
         watch.armed = True
     return graph, compiled
+
+
+def _check_sizes(tracer: Tracer, cg: Codegen) -> None:
+    """Have a graph of which nothing is used check what capture assumed of sizes that depend on the data."""
+    for guard in tracer.env.unbacked_guards():
+        for name in sorted(guard.expr.symbols()):
+            if tracer.env.symbols[name].unbacked:
+                cg.graph_output(definition(tracer, name)[0])
 
 
 def _output(value: ArrayValue) -> GraphOutput:

@@ -217,3 +217,24 @@ def test_the_compiler_is_not_captured(tmp_path, monkeypatch):
     x = np.random.default_rng(0).standard_normal((10, 5))
     np.testing.assert_allclose(compiled(x), stats.zscore(x, axis=0))
     assert not [r.loc.file for r in compiled.config.records.entries if "subprocess" in r.loc.file]
+
+
+def test_a_size_that_only_decides_a_branch_is_checked():
+    """Nothing of the first graph is used but the branch that was taken: it runs, and checks it, nevertheless."""
+
+    def f(x):
+        unknown = np.setdiff1d(x, [0, 1])
+        if len(unknown) > 0:
+            raise ValueError("unknown")
+        return [tuple(row) for row in x]
+
+    compiled = dyncomp.compile(f)
+    for x in ([[1, 0]], [[1, 3]], [[1, 0]], [[0, 1]]):
+        assert outcome(compiled, np.array(x)) == outcome(f, np.array(x))
+
+
+def outcome(function, x):
+    try:
+        return function(x)
+    except ValueError as error:
+        return str(error)
