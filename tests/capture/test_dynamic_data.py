@@ -220,7 +220,7 @@ def test_the_compiler_is_not_captured(tmp_path, monkeypatch):
 
 
 def test_a_size_that_only_decides_a_branch_is_checked():
-    """Nothing of the first graph is used but the branch that was taken: it runs, and checks it, nevertheless."""
+    """Nothing of the first graph is used but the branch that was taken: it runs, and checks that."""
 
     def f(x):
         unknown = np.setdiff1d(x, [0, 1])
