@@ -117,6 +117,8 @@ def exact_value(value: Any, dtype: DType) -> Any:
     if dtype.is_integer:
         return _exact_integer(value, dtype)
     if dtype.is_bool:
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise Unsupported(f"the integer {value} does not fit {dtype}")
         return bool(value)
     with np.errstate(all="ignore"):
         try:

@@ -67,10 +67,6 @@ _NAMESAKES = [
     "floor_divide",
     "remainder",
     "fmod",
-    "maximum",
-    "minimum",
-    "fmax",
-    "fmin",
     "arctan2",
     "hypot",
     "copysign",
@@ -316,6 +312,19 @@ def _add_halves(tx: TraceContext, x: Var, shift: int, mask: int) -> Var:
     return emit(tx, "add", low, high)
 
 
+def _extreme(op: str, better: str) -> Emit:
+    """``maximum`` and its like. Of equal halves, which NumPy compares one by one, the first is the result."""
+    first_missing = op in ("maximum", "minimum")
+
+    def run(tx: TraceContext, loop: Loop, x: Var, y: Var) -> Var:
+        if x.dtype != dtypes.float16:
+            return emit(tx, op, x, y)
+        missing = emit(tx, "isnan", x if first_missing else y)
+        return emit(tx, "where", emit(tx, "logical_or", emit(tx, better, x, y), missing), x, y)
+
+    return run
+
+
 def _clip(tx: TraceContext, loop: Loop, x: Var, low: Var, high: Var) -> Var:
     return emit(tx, "minimum", emit(tx, "maximum", x, low), high)
 
@@ -343,6 +352,10 @@ _SPECIAL: dict[str, Emit] = {
     "ldexp": _ldexp,
     "bitwise_count": _bitwise_count,
     "clip": _clip,
+    "maximum": _extreme("maximum", "greater_equal"),
+    "minimum": _extreme("minimum", "less_equal"),
+    "fmax": _extreme("fmax", "greater_equal"),
+    "fmin": _extreme("fmin", "less_equal"),
 }
 
 

@@ -93,6 +93,10 @@ def _resolve(
     ufunc: np.ufunc, operands: list[Any], outs: list[ArrayRef | None], dtype: Any, casting: str
 ) -> Loop:
     kinds = [promote.operand_type(value) for value in operands]
+    if all(isinstance(kind, type) for kind in kinds):  # weak numbers alone are arrays: of objects, if large
+        for value in operands:
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise Unsupported(f"the integer {value} is an object to numpy.{ufunc.__name__}")
     out_dtypes = [None if o is None else o.dtype.numpy for o in outs]
     signature = None
     if dtype is not None:
