@@ -66,6 +66,12 @@ def from_np(dtype: np.dtype[Any]) -> DType:
     return found
 
 
+def converted(dtype: np.dtype[Any]) -> DType:
+    """The :class:`DType` to which a loop converts an operand: long long, which comparisons of signed with
+    unsigned numbers ask for, is as good as long there."""
+    return from_np(np.dtype(dtype.char.replace("q", "l").replace("Q", "L")) if dtype.char in "qQ" else dtype)
+
+
 @lru_cache(maxsize=64)
 def _found(dtype: np.dtype[Any], number: int) -> DType | None:
     """Also by number: the dtypes of long and long long are equal."""

@@ -103,8 +103,8 @@ def _resolve(
         wanted = promote.parse_dtype(dtype).numpy
         signature = (*[None] * ufunc.nin, *[wanted] * ufunc.nout)
     found = promote.resolve(ufunc, kinds, out_dtypes, casting, signature)
-    names = [promote.from_np(d) for d in found]
-    return Loop(tuple(names[: ufunc.nin]), tuple(names[ufunc.nin :]))
+    ins, results = found[: ufunc.nin], found[ufunc.nin :]
+    return Loop(tuple(map(promote.converted, ins)), tuple(map(promote.from_np, results)))
 
 
 def _check_outs(shape: tuple[Any, ...], outs: list[ArrayRef | None]) -> None:
