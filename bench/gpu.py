@@ -36,7 +36,7 @@ CASE_SECONDS = 75.0
 FLUSH_BYTES = 256 << 20
 REPEATS = 30
 # The file that a process locks while it measures; of the workers' environment.
-LOCK = "DYNCOMP_BENCH_LOCK"
+LOCK = "BENCH_GPU_LOCK"
 
 
 # -- in the worker ----------------------------------------------------------------------------

@@ -3,6 +3,9 @@
 Compiled code has other frames than the program. How far up a function may look is found by its code
 (``sys._getframe(1)``, ``f_back``, ``inspect.stack``), and in what it calls by names that lead to functions of
 the program: globals, variables of closures, attributes of modules, methods of the same object.
+
+What only counts frames (``stacklevel=3`` of a warning or record) finds as many behind graph breaks as in the
+program, but for loops and comprehensions, of which an iteration may be a function of its own.
 """
 
 from __future__ import annotations
@@ -43,9 +46,6 @@ def own_reach(code: CanonicalCode) -> int:
     """How many callers up the code itself may look."""
     outwards, deepest = 0, 0
     for instr, following in zip(code.instructions, code.instructions[1:]):
-        if instr.op == "CALL" and "stacklevel" in instr.arg[1]:
-            deepest = max(deepest, _stack_level(code, instr) - 1)
-            continue
         if instr.op not in _LOADS:
             continue
         if instr.arg == "stack" and instr.op != "LOAD_GLOBAL" and _is_of(code, instr.index, "inspect"):
@@ -63,6 +63,13 @@ def own_reach(code: CanonicalCode) -> int:
     if "_getframe" in code_constants(code) or (outwards and _loops(code)):
         return FAR
     return deepest + outwards
+
+
+@remembered
+def own_count(code: CanonicalCode) -> int:
+    """How many callers up the code itself may have a warning or record count."""
+    calls = (i for i in code.instructions if i.op == "CALL" and "stacklevel" in i.arg[1])
+    return max((_stack_level(code, call) - 1 for call in calls), default=0)
 
 
 def _stack_level(code: CanonicalCode, call: Instr) -> int:
@@ -93,10 +100,11 @@ def _decoded(code: types.CodeType) -> CanonicalCode:
 
 
 class _Search:
-    """How far functions look, from one of them on."""
+    """How far functions look, from one of them on; or ``counts`` frames."""
 
-    def __init__(self, follows: Follows) -> None:
+    def __init__(self, follows: Follows, counts: bool) -> None:
         self.follows = follows
+        self.counts = counts
         self.reaches: dict[tuple[int, int], int] = {}
         self.kept: list[Any] = []  # so that ids stay their own
 
@@ -112,8 +120,8 @@ class _Search:
         self.reaches[key] = 0  # of recursion
         if not self.follows(function.__code__):
             return 0
-        found = own_reach(_decoded(function.__code__))
-        if any(value is sys._getframe for value in _held(function)):
+        found = (own_count if self.counts else own_reach)(_decoded(function.__code__))
+        if not self.counts and any(value is sys._getframe for value in _held(function)):
             found = FAR
         if found < FAR:
             for callee, its_owner in callees(function, owner):
@@ -202,24 +210,41 @@ def functions_of(value: Any, owner: type | None = None) -> Iterator[tuple[types.
 _known: WeakIdentityDict[dict[Any, int]] = WeakIdentityDict()
 
 
-def reach_of(function: types.FunctionType, owner: type | None, follows: Follows) -> int:
-    """How many callers of ``function`` up it, or what it calls, may look."""
+def reach_of(function: types.FunctionType, owner: type | None, follows: Follows, counts: bool = False) -> int:
+    """How many callers of ``function`` up it, or what it calls, may look; or ``counts`` frames."""
     known = _known.get(function)
     if known is None:
         known = _known[function] = {}
-    if owner not in known:
-        known[owner] = _Search(follows).reach(function, owner)
-    return known[owner]
+    key = owner, counts
+    if key not in known:
+        known[key] = _Search(follows, counts).reach(function, owner)
+    return known[key]
 
 
 def reader_in(function: types.FunctionType, args: tuple[Any, ...], follows: Follows) -> str:
-    """The name of what ``function`` calls that reads its frame, or a caller's; empty if none does."""
+    """The name of what ``function`` calls that reads its frame, or a caller's, or in a loop counts frames
+    beyond it; empty if none does."""
     owner = type(args[0]) if args else None
     found = [each for arg in args if not issubclass(type(arg), type) for each in functions_of(arg)]
+    iterates = _iterates(_decoded(function.__code__))
     for callee, its_owner in (*callees(function, owner), *found):
-        if reach_of(callee, its_owner, follows) > 0:
+        if _is_read_by(callee, its_owner, follows, iterates):
             return callee.__qualname__
     return ""
+
+
+def _is_read_by(callee: types.FunctionType, owner: type | None, follows: Follows, iterates: bool) -> bool:
+    """Whether what a function calls reads the function's frame, or may count one too many."""
+    if reach_of(callee, owner, follows) > 0:
+        return True
+    return iterates and reach_of(callee, owner, follows, counts=True) > 1
+
+
+@remembered
+def _iterates(code: CanonicalCode) -> bool:
+    """Whether a function, or one nested in it, as comprehensions are, has loops."""
+    nested = (i.arg for i in code.instructions if i.op == "LOAD_CONST" and isinstance(i.arg, types.CodeType))
+    return _loops(code) or any(_iterates(_decoded(each)) for each in nested)
 
 
 # -- while capturing ------------------------------------------------------------------------------------
@@ -243,12 +268,12 @@ def refuse_inlining(tracer: Tracer, code: types.CodeType, function: Any, args: l
     if reach > 0:
         _leave_callers_plain(tracer, reach, name)
         raise Break("inline-refused", f"{function.describe()} reads the frames of its callers")
-    reader = ""
+    reader, iterates = "", _iterates(_decoded(code))
     if isinstance(function, FunctionValue):
         reader = reader_in(function.function, (), _follows(tracer))
     for arg in args:
         for callee, its_owner in functions_of(_object_of(arg)):
-            if reach_of(callee, its_owner, _follows(tracer)) > 0:
+            if _is_read_by(callee, its_owner, _follows(tracer), iterates):
                 tracer.realize(arg) if isinstance(arg, LazyValue) else None
                 reader = callee.__qualname__
     if reader or id(code) in config.read_frames:

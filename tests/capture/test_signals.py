@@ -123,6 +123,23 @@ def test_interrupted_in_a_check_of_a_guard(error):
         make_program()
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+def test_time_limit_in_a_check_of_a_guard():
+    """An ``Exception`` that the handler of a time limit raises in a check is the program's, too."""
+
+    def check(value, expected):
+        signal.raise_signal(signal.SIGALRM)
+        return True
+
+    guard = Guard(LocalSource("x", 0), Kind.CUSTOM_ARRAY, CustomCheck(check, None, "a check cut off"))
+    old = signal.signal(signal.SIGALRM, on_time_limit)
+    try:
+        with pytest.raises(TimeIsUp):
+            compile_guards([guard], env=((vec(),), {}, {}, None))
+    finally:
+        signal.signal(signal.SIGALRM, old)
+
+
 def backend_that_raises(error):
     calls = []
 

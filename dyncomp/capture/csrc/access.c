@@ -499,6 +499,24 @@ raise_again(void *error)
     return -1;
 }
 
+/* Whether a signal handler raised an error: one that ends things, or one of a time limit. */
+static bool
+is_from_handler(PyObject *error)
+{
+    if (!PyObject_TypeCheck(error, (PyTypeObject *)PyExc_Exception)) {
+        return true;
+    }
+    thread_state.compiling++; /* our own Python code is not captured */
+    PyObject *module = PyImport_ImportModule("dyncomp.signals");
+    PyObject *answer = module == NULL ? NULL : PyObject_CallMethod(module, "is_from_handler", "O", error);
+    thread_state.compiling--;
+    bool from_handler = answer == Py_True;
+    Py_XDECREF(module);
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return from_handler;
+}
+
 /* Drop what a check raised: it does not hold. But what a signal handler raised in it (KeyboardInterrupt) is the
    program's, and is raised again as soon as Python code runs. Handlers run in the main thread, as pending calls do. */
 void
@@ -507,12 +525,8 @@ drop_error(void)
     if (!PyErr_Occurred()) {
         return;
     }
-    if (PyErr_ExceptionMatches(PyExc_Exception)) {
-        PyErr_Clear();
-        return;
-    }
     PyObject *error = take_error();
-    if (error != NULL && Py_AddPendingCall(raise_again, error) < 0) {
+    if (error != NULL && (!is_from_handler(error) || Py_AddPendingCall(raise_again, error) < 0)) {
         Py_DECREF(error);
     }
 }

@@ -140,8 +140,9 @@ def cached_continuation(
     made = config.resume_functions.get(key)
     if made is None:
         made = PlaceToResume(frame.raw_code, frame.code, at, depth, bound, unbound)
-        config.resume_functions[key] = config.stand_ins[id(made.code)] = made
+        config.stand_ins[id(made.code)] = made
         config.add_piece(made.code, frame.raw_code)
+        config.resume_functions[key] = made  # last: an interrupt may come after any line
     assert isinstance(made, PlaceToResume)
     return made
 

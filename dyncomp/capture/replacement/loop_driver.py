@@ -41,9 +41,9 @@ def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
         if loop.kind == "for":
             changing.add(made.code.co_varnames[0])
         cg.tracer.config.set_varying(made.code, frozenset(changing))
-        found = cache[key] = (made, frame.raw_code)
         cg.tracer.config.stand_ins[id(made.code)] = made
         cg.tracer.config.add_piece(made.code, frame.raw_code)
+        found = cache[key] = (made, frame.raw_code)  # last: an interrupt may come after any line
     body = found[0]
     assert isinstance(body, LoopBody)
     for owner in {id(code): code for code in (cg.tracer.code, frame.raw_code)}.values():
