@@ -184,6 +184,17 @@ def names_of_cases() -> None:
 
 
 # -- in the parent ----------------------------------------------------------------------------
+@contextlib.contextmanager
+def measuring_in_turn() -> Iterator[None]:
+    """Of the workers started meanwhile one measures at a time (see :func:`alone`)."""
+    with tempfile.NamedTemporaryFile() as lock:
+        os.environ[LOCK] = lock.name
+        try:
+            yield
+        finally:
+            del os.environ[LOCK]
+
+
 def worker(argument: str, seconds: float, *more: str, module: str = "bench.gpu") -> list[dict[str, Any]]:
     """What a worker of a module said before its end, or the end of its time."""
     command = [sys.executable, "-m", module, "--worker", argument, *more]
@@ -284,8 +295,7 @@ def run(
                 print(json.dumps(fact), flush=True)
             output.write_text(report(cases, facts))
 
-    with tempfile.NamedTemporaryFile() as lock:
-        os.environ[LOCK] = lock.name
+    with measuring_in_turn():
         measured("--machine")
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(measured, [c[0] for c in cases]))

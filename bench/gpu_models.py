@@ -16,14 +16,13 @@ import os
 import pathlib
 import statistics
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from .gpu import LOCK, alone, say, worker
+from .gpu import alone, measuring_in_turn, say, worker
 from .model_cases import cases
 from .models import _difference
 
@@ -156,8 +155,7 @@ def main(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     names = given.names or list(cases())
     facts: list[dict[str, Any]] = []
-    with tempfile.NamedTemporaryFile() as lock, ThreadPoolExecutor(given.jobs) as pool:
-        os.environ[LOCK] = lock.name
+    with measuring_in_turn(), ThreadPoolExecutor(given.jobs) as pool:
         for found in pool.map(lambda job: measured(*job), [(n, d) for d in DTYPES for n in names]):
             facts.append(found)
             print(json.dumps(found), flush=True)

@@ -11,11 +11,10 @@ program, but for loops and comprehensions, of which an iteration may be a functi
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _hook
 from .breaks import Break, Skip
@@ -34,11 +33,20 @@ READS = "it calls {}, which reads the frames of its callers"
 
 _OUTWARDS = frozenset({"f_back", "tb_frame", "getouterframes", "walk_stack", "extract_stack", "format_stack"})
 _OUTWARDS |= {"print_stack"}
-_FAR_READERS = (inspect.stack, inspect.getouterframes)
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD")
 _MOST_FUNCTIONS = 300
 
 Follows = Callable[[types.CodeType], bool]
+
+
+class Reach(NamedTuple):
+    """How many callers of a function up it, or what it calls, may look, and may have a warning count."""
+
+    looks: int
+    counts: int
+
+
+_NOWHERE = Reach(0, 0)
 
 
 @remembered
@@ -100,33 +108,33 @@ def _decoded(code: types.CodeType) -> CanonicalCode:
 
 
 class _Search:
-    """How far functions look, from one of them on; or ``counts`` frames."""
+    """How far functions look, from one of them on."""
 
-    def __init__(self, follows: Follows, counts: bool) -> None:
+    def __init__(self, follows: Follows) -> None:
         self.follows = follows
-        self.counts = counts
-        self.reaches: dict[tuple[int, int], int] = {}
+        self.reaches: dict[tuple[int, int], Reach] = {}
         self.kept: list[Any] = []  # so that ids stay their own
 
-    def reach(self, function: types.FunctionType, owner: type | None) -> int:
-        """How many callers of ``function`` up something in it may look."""
+    def reach(self, function: types.FunctionType, owner: type | None) -> Reach:
         key = id(function), id(owner)
         found = self.reaches.get(key)
         if found is not None:
             return found
         if len(self.kept) >= _MOST_FUNCTIONS:
-            return 0
+            return _NOWHERE
         self.kept.append((function, owner))
-        self.reaches[key] = 0  # of recursion
+        self.reaches[key] = _NOWHERE  # of recursion
         if not self.follows(function.__code__):
-            return 0
-        found = (own_count if self.counts else own_reach)(_decoded(function.__code__))
-        if not self.counts and any(value is sys._getframe for value in _held(function)):
-            found = FAR
-        if found < FAR:
+            return _NOWHERE
+        code = _decoded(function.__code__)
+        looks, counts = own_reach(code), own_count(code)
+        if any(value is sys._getframe for value in _held(function)):
+            looks = FAR
+        if looks < FAR:
             for callee, its_owner in callees(function, owner):
-                found = max(found, self.reach(callee, its_owner) - 1)
-        self.reaches[key] = found
+                further = self.reach(callee, its_owner)
+                looks, counts = max(looks, further.looks - 1), max(counts, further.counts - 1)
+        found = self.reaches[key] = Reach(looks, counts)
         return found
 
 
@@ -207,18 +215,17 @@ def functions_of(value: Any, owner: type | None = None) -> Iterator[tuple[types.
 
 
 # By the program's functions: how far they look. Globals that change are found where they are called.
-_known: WeakIdentityDict[dict[Any, int]] = WeakIdentityDict()
+_known: WeakIdentityDict[dict[Any, Reach]] = WeakIdentityDict()
 
 
-def reach_of(function: types.FunctionType, owner: type | None, follows: Follows, counts: bool = False) -> int:
-    """How many callers of ``function`` up it, or what it calls, may look; or ``counts`` frames."""
+def reach_of(function: types.FunctionType, owner: type | None, follows: Follows) -> Reach:
+    """How far ``function`` looks, as a method of ``owner``."""
     known = _known.get(function)
     if known is None:
         known = _known[function] = {}
-    key = owner, counts
-    if key not in known:
-        known[key] = _Search(follows, counts).reach(function, owner)
-    return known[key]
+    if owner not in known:
+        known[owner] = _Search(follows).reach(function, owner)
+    return known[owner]
 
 
 def reader_in(function: types.FunctionType, args: tuple[Any, ...], follows: Follows) -> str:
@@ -235,9 +242,8 @@ def reader_in(function: types.FunctionType, args: tuple[Any, ...], follows: Foll
 
 def _is_read_by(callee: types.FunctionType, owner: type | None, follows: Follows, iterates: bool) -> bool:
     """Whether what a function calls reads the function's frame, or may count one too many."""
-    if reach_of(callee, owner, follows) > 0:
-        return True
-    return iterates and reach_of(callee, owner, follows, counts=True) > 1
+    reach = reach_of(callee, owner, follows)
+    return reach.looks > 0 or (iterates and reach.counts > 1)
 
 
 @remembered
@@ -262,7 +268,7 @@ def refuse_inlining(tracer: Tracer, code: types.CodeType, function: Any, args: l
     config, name = tracer.config, code.co_qualname
     if isinstance(function, FunctionValue):
         owner = args[0].pytype if args and isinstance(args[0], InstanceValue) else None
-        reach = reach_of(function.function, owner, _follows(tracer))
+        reach = reach_of(function.function, owner, _follows(tracer)).looks
     else:
         reach = own_reach(_decoded(code))
     if reach > 0:

@@ -123,7 +123,6 @@ def test_interrupted_in_a_check_of_a_guard(error):
         make_program()
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 def test_time_limit_in_a_check_of_a_guard():
     """An ``Exception`` that the handler of a time limit raises in a check is the program's, too."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from types import CodeType
-from typing import Any
+from typing import Any, Protocol
 
 from dyncomp.capture.bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode
 from dyncomp.capture.bytecode.resume import (
@@ -43,6 +43,21 @@ def stand_in(like: CanonicalCode, arguments: tuple[str, ...], freevars: tuple[st
         # code objects compare by value; this constant has none but itself
         co_consts=(*_never_run.__code__.co_consts, object()),
     )
+
+
+class MadeLater(Protocol):
+    """A function that is put together when it is first to run."""
+
+    @property
+    def code(self) -> CodeType:
+        """Stands in for it."""
+
+    @property
+    def canonical(self) -> CanonicalCode:
+        """What it is made from."""
+
+    def plain_code(self) -> CodeType:
+        """The function that plain Python runs."""
 
 
 class PlaceToResume:

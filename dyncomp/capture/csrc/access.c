@@ -503,7 +503,7 @@ raise_again(void *error)
 static bool
 is_from_handler(PyObject *error)
 {
-    if (!PyObject_TypeCheck(error, (PyTypeObject *)PyExc_Exception)) {
+    if (!PyErr_GivenExceptionMatches(error, PyExc_Exception)) {
         return true;
     }
     thread_state.compiling++; /* our own Python code is not captured */

@@ -18,6 +18,7 @@ from ...options import Options
 from ...sizes import Argument, DynamicArguments
 from .. import _hook, other_compilers
 from ..breaks import Break
+from ..bytecode.continuation import MadeLater
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
 from .records import Records
@@ -101,7 +102,7 @@ class CaptureConfig(_hook.HookConfig):
         self.not_native: set[tuple[int, int]] = set()  # canonical code (by id) and header of those it refused
         self.code_hashes: dict[int, tuple[types.CodeType, str]] = {}
         self.resume_functions: dict[Any, Any] = {}
-        self.stand_ins: dict[int, Any] = {}  # what is made later, by the id of the code that stands in for it
+        self.stand_ins: dict[int, MadeLater] = {}  # by the id of the code that stands in for it
         # by identity (code objects compare by value), with the body so that its id stays its own
         self._body_owners: dict[int, tuple[types.CodeType, list[types.CodeType]]] = {}
         self._plain_bodies: dict[int, types.CodeType] = {}
@@ -188,6 +189,13 @@ class CaptureConfig(_hook.HookConfig):
     def set_varying(self, code: types.CodeType, names: frozenset[str]) -> None:
         """Arguments of a loop body that change from one iteration to the next."""
         self._varying[code] = names
+
+    def keep_made_later(self, key: Any, made: MadeLater, owner: types.CodeType) -> None:
+        """Have a piece of ``owner`` found under ``key`` from now on. All else about it is known before: an
+        interrupt may come after any line."""
+        self.stand_ins[id(made.code)] = made
+        self.add_piece(made.code, owner)
+        self.resume_functions[key] = made
 
     def add_piece(self, piece: types.CodeType, owner: types.CodeType) -> None:
         """``piece`` is a continuation of ``owner``, or the body of one of its loops."""

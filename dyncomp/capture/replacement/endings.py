@@ -140,9 +140,7 @@ def cached_continuation(
     made = config.resume_functions.get(key)
     if made is None:
         made = PlaceToResume(frame.raw_code, frame.code, at, depth, bound, unbound)
-        config.stand_ins[id(made.code)] = made
-        config.add_piece(made.code, frame.raw_code)
-        config.resume_functions[key] = made  # last: an interrupt may come after any line
+        config.keep_made_later(key, made, frame.raw_code)
     assert isinstance(made, PlaceToResume)
     return made
 

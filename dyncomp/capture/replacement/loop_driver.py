@@ -20,8 +20,8 @@ from .lifetimes import locals_needed
 
 def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
     """The body function of a loop, if it was made before."""
-    found = config.resume_functions.get(_body_key(frame, loop))
-    return found[0] if found is not None else None
+    found: LoopBody | None = config.resume_functions.get(_body_key(frame, loop))
+    return found
 
 
 def _body_key(frame: Frame, loop: Loop) -> tuple[Any, ...]:
@@ -31,23 +31,17 @@ def _body_key(frame: Frame, loop: Loop) -> tuple[Any, ...]:
 
 def loop_body(cg: Codegen, frame: Frame, loop: Loop) -> LoopBody:
     """The body function of a loop, made once per function of the program and set of bound locals."""
-    bound = frozenset(frame.locals)
-    cache = cg.tracer.config.resume_functions
-    key = _body_key(frame, loop)
-    found = cache.get(key)
-    if found is None:
-        made = make_loop_body(frame.code, loop, bound, frame.start)
-        changing = set(made.returns[0])
+    config = cg.tracer.config
+    body = known_body(config, frame, loop)
+    if body is None:
+        body = make_loop_body(frame.code, loop, frozenset(frame.locals), frame.start)
+        changing = set(body.returns[0])
         if loop.kind == "for":
-            changing.add(made.code.co_varnames[0])
-        cg.tracer.config.set_varying(made.code, frozenset(changing))
-        cg.tracer.config.stand_ins[id(made.code)] = made
-        cg.tracer.config.add_piece(made.code, frame.raw_code)
-        found = cache[key] = (made, frame.raw_code)  # last: an interrupt may come after any line
-    body = found[0]
-    assert isinstance(body, LoopBody)
+            changing.add(body.code.co_varnames[0])
+        config.set_varying(body.code, frozenset(changing))
+        config.keep_made_later(_body_key(frame, loop), body, frame.raw_code)
     for owner in {id(code): code for code in (cg.tracer.code, frame.raw_code)}.values():
-        cg.tracer.config.add_body_owner(body.code, owner)
+        config.add_body_owner(body.code, owner)
     return body
 
 
