@@ -247,8 +247,8 @@ class ReductionPrinter(ValuePrinter):
         name = f"carry{len(self.carries)}_{variable(node.out)}"
         self.carries[node.out] = (name, axes)
         identity = REDUCERS[combiner].identity(node.dtype)
-        if combiner == "sum" and node.dtype.is_float:
-            identity = -0.0
+        if combiner == "sum" and node.dtype.is_inexact:  # the first element is the first result
+            identity = complex(-0.0, -0.0) if node.dtype.is_complex else -0.0
         kind = ctext.array_type(node.dtype)
         start = ctext.constant(identity, node.dtype)
         if not axes:
