@@ -224,7 +224,10 @@ def reduction_cases(code: str) -> Iterator[tuple[Any, ...]]:
 
 
 def of_reduction(name: str, code: str, axis: str) -> list[str]:
-    function = eval(f"lambda x: np.{name}(x{axis})", {"np": np})
+    text = f"np.{name}(x{axis})"
+    if code in "FD" and name in ("prod", "nanprod", "multiply.reduce"):
+        text += " + 0"  # signs of zeros depend on the order of the factors
+    function = eval(f"lambda x: {text}", {"np": np})
     # deviations from a mean, squared and summed in another order
     return swept(function, reduction_cases(code), 100.0 if "var" in name or "std" in name else 4.0)
 
