@@ -190,11 +190,55 @@ def all_ufunc_cases() -> list[tuple[str, str]]:
 
 
 # -- reductions -------------------------------------------------------------------------------
-REDUCTIONS = """sum mean prod max min any all argmax argmin cumsum cumprod var std ptp nansum nanmean nanprod
-nanmax nanmin nanargmax nancumsum nancumprod nanvar nanstd count_nonzero median nanmedian average sort diff
-add.reduce multiply.reduce maximum.reduce minimum.reduce fmax.reduce fmin.reduce logaddexp.reduce
-add.accumulate multiply.accumulate maximum.accumulate minimum.accumulate logical_and.reduce
-logical_or.reduce logical_xor.reduce bitwise_and.reduce bitwise_or.reduce bitwise_xor.reduce""".split()
+REDUCTIONS = [
+    "sum",
+    "mean",
+    "prod",
+    "max",
+    "min",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "cumsum",
+    "cumprod",
+    "var",
+    "std",
+    "ptp",
+    "nansum",
+    "nanmean",
+    "nanprod",
+    "nanmax",
+    "nanmin",
+    "nanargmax",
+    "nancumsum",
+    "nancumprod",
+    "nanvar",
+    "nanstd",
+    "count_nonzero",
+    "median",
+    "nanmedian",
+    "average",
+    "sort",
+    "diff",
+    "add.reduce",
+    "multiply.reduce",
+    "maximum.reduce",
+    "minimum.reduce",
+    "fmax.reduce",
+    "fmin.reduce",
+    "logaddexp.reduce",
+    "add.accumulate",
+    "multiply.accumulate",
+    "maximum.accumulate",
+    "minimum.accumulate",
+    "logical_and.reduce",
+    "logical_or.reduce",
+    "logical_xor.reduce",
+    "bitwise_and.reduce",
+    "bitwise_or.reduce",
+    "bitwise_xor.reduce",
+]
 SHAPES = ((), (1,), (3,), (8,), (17,), (67,), (2, 3), (8, 5), (5, 17), (0,), (0, 3), (3, 0))
 
 
