@@ -10,7 +10,7 @@ from ..dataclass import dataclass
 from ..dtypes import DType
 from ..errors import LoweringFault
 from ..prims import opdef
-from ..prims.scalar import ScalarBuilder
+from ..prims.scalar import REDUCERS, ScalarBuilder
 from ..symint import Dim, SymInt, hint, product
 from .deps import address_of, address_params, descend, positions_of
 from .fuse import Cluster, Root, proper
@@ -204,7 +204,12 @@ class ClusterEmitter:
         if not reduced:
             if combine in ("argmax", "argmin"):
                 return self.builder.const(0, dtypes.int64)
-            return argument
+            if root.scan or not dtype.is_inexact or combine not in ("sum", "prod"):
+                return argument
+            # as NumPy and PyTorch begin: the sum of -0.0 is 0.0, the product of inf+0j is inf+nanj
+            reducer = REDUCERS[combine]
+            first = self.builder.const(reducer.identity(dtype), dtype)
+            return self.builder.apply(reducer.combine, first, argument)
         everything = set(self.builder.axes)
         argument = self._widen(argument, everything)
         if root.scan:

@@ -99,7 +99,7 @@ def median(
     if size % 2 == 1:
         middle = _element(tx, ordered, size // 2)
         dtype = middle.dtype if middle.dtype.is_inexact else dtypes.float64
-        result = Traced(tx, value_of(convert(tx, middle.var, dtype)))
+        result = Traced(tx, value_of(convert(tx, middle.var, dtype))) + 0.0  # a mean of -0.0 is 0.0
     else:
         pair = slice_axis(tx, ordered, ordered.ndim - 1, size // 2 - 1, 2)
         result = Traced(tx, mean(tx, array_of(pair), -1))

@@ -194,6 +194,8 @@ def reduce_axes(tx: TraceContext, ufunc: np.ufunc, var: Var, axes: tuple[int, ..
 def _reduce_ignoring_nan(tx: TraceContext, ufunc: np.ufunc, var: Var, axes: tuple[int, ...]) -> Var:
     largest = ufunc.__name__ == "fmax"
     op = "reduce_max" if largest else "reduce_min"
+    if var.dtype.is_complex:
+        raise Unsupported(f"numpy.{ufunc.__name__}.reduce of complex numbers")
     if not var.dtype.is_float:
         return emit(tx, op, var, axes=axes)
     missing = emit(tx, "isnan", var)
@@ -225,7 +227,8 @@ def _scan(tx: TraceContext, ufunc: np.ufunc, var: Var, axis: int) -> Var:
     op = _SCANS.get(ufunc.__name__)
     if ufunc.__name__ in ("logical_and", "logical_or"):
         op = "cummin" if ufunc.__name__ == "logical_and" else "cummax"
-    if op is None:
+    begins_with_one = op == "cumprod" and var.dtype.is_complex  # times which inf+0j is inf+nanj
+    if op is None or begins_with_one:
         return accumulated(tx, ufunc, var, axis)
     if var.dtype.is_bool:
         # bool as integers: add and maximum are "or", multiply and minimum are "and"

@@ -81,14 +81,7 @@ class ReductionPrinter(ValuePrinter):
         return "0x7fffffff" if self.position_type(acc) == "int" else "DC_NOWHERE"
 
     def identity(self, acc: Accumulator) -> str:
-        value = REDUCERS[acc.combiner].identity(acc.dtype)
-        if acc.combiner == "sum" and acc.dtype.is_float and self.nonempty(acc):
-            value = -0.0  # -0.0 + x is x for every x, the sum of negative zeros included
-        return ctext.constant(value, acc.dtype)
-
-    def nonempty(self, acc: Accumulator) -> bool:
-        sizes = [self.nest.axes[a] for a in acc.reduced]
-        return all(a.static != 0 and (a.static is not None or a.block_of is not None) for a in sizes)
+        return ctext.constant(REDUCERS[acc.combiner].identity(acc.dtype), acc.dtype)
 
     def lane_count(self, acc: Accumulator, filling: Sequence[Node]) -> int:
         """Lanes of an accumulator: whole vectors, several where a body is too short to hide their latency,
@@ -254,8 +247,8 @@ class ReductionPrinter(ValuePrinter):
         name = f"carry{len(self.carries)}_{variable(node.out)}"
         self.carries[node.out] = (name, axes)
         identity = REDUCERS[combiner].identity(node.dtype)
-        if combiner == "sum" and node.dtype.is_float:
-            identity = -0.0
+        if combiner == "sum" and node.dtype.is_inexact:  # the first element is the first result
+            identity = complex(-0.0, -0.0) if node.dtype.is_complex else -0.0
         kind = ctext.array_type(node.dtype)
         start = ctext.constant(identity, node.dtype)
         if not axes:
