@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from . import faults, pipeline
+from . import faults, notices, pipeline
 from .capture import _hook
 from .capture.calls.substitutes import Substitutes, check_target
 from .capture.convert import on_miss
@@ -24,7 +24,6 @@ from .capture.regions import calling
 from .frontends.base import Frontend
 from .inductor.launch import unload_unused
 from .native import native_maker
-from .notices import COUNTS
 from .options import Options, make_options
 from .pickling import reduce_function
 
@@ -231,8 +230,7 @@ def reset() -> None:
     for config in list(SESSION.configs):
         config.forget()
     SESSION.counters.clear()
-    faults.forget()
-    COUNTS.clear()
+    notices.forget()
     unload_unused()
 
 
@@ -244,7 +242,7 @@ def stats() -> dict[str, Any]:
     reached), ``evicted`` (entries dropped to keep within ``cache_bytes``), ``cache_hits``, ``cache_misses``,
     ``fallbacks`` (calls in which the original ran because the graph raised), ``floating_point_reruns``
     (because NumPy warns of what happened in it), ``internal_errors``, ``notices`` (how often each kind of
-    thing happened that users are told of once: ``compiler``, ``cache``, ``variables``). Of now:
+    thing happened that users are told of once: ``compiler``, ``cache``, ``variables``, ``fault``). Of now:
     ``entries`` and ``cache_bytes`` (an estimate) of what is compiled, ``resting`` (those in whose place the
     original runs since their graphs raised in several calls in a row), and ``stance``.
     """
@@ -266,7 +264,7 @@ def stats() -> dict[str, Any]:
         "fallbacks": counters["fallbacks"],
         "floating_point_reruns": counters["floating_point_reruns"],
         "internal_errors": counters["internal_errors"],
-        "notices": dict(COUNTS),
+        "notices": dict(notices.COUNTS),
         "entries": sum(len(entries) for c in configs for _, entries in _hook.all_entries(c)),
         "resting": sum(len(resting(c)) for c in configs),
         "cache_bytes": sum(held(c) for c in configs),

@@ -1,5 +1,5 @@
-"""What users are told once per process: why their functions run as plain Python, or otherwise than they asked
-for, and what to do about it.
+"""What users are told once (until ``reset()``): why their functions run as plain Python, or otherwise than they
+asked for, and what to do about it.
 
 It is logged, as a warning of the logger ``dyncomp`` (on standard error unless the program says otherwise),
 not raised by ``warnings``: the program may count or forbid those, and behaves as it does in plain Python.
@@ -19,6 +19,7 @@ log = logging.getLogger("dyncomp")
 # how often each kind of thing happened since ``reset()``: ``stats()["notices"]``
 COUNTS: Counter[str] = Counter()
 _TOLD: set[tuple[str, str]] = set()
+_MOST_TOLD = 1000
 
 # variables that are no options, and families of names that tests and builds use
 _VARIABLES = (
@@ -34,9 +35,15 @@ def warn_once(kind: str, message: str, about: str = "") -> None:
     that message) in this process."""
     COUNTS[kind] += 1
     key = (kind, about or message)
-    if key not in _TOLD:
+    if key not in _TOLD and len(_TOLD) < _MOST_TOLD:
         _TOLD.add(key)
         log.warning("dyncomp: %s", message)
+
+
+def forget() -> None:
+    """Count anew, and tell of everything again."""
+    COUNTS.clear()
+    _TOLD.clear()
 
 
 def setup_error(kind: str, problem: str, about: str = "") -> SetupError:
