@@ -1,5 +1,5 @@
-"""What users are told once (until ``reset()``): why their functions run as plain Python, or otherwise than they
-asked for, and what to do about it.
+"""What users are told once (until ``reset()``): why functions run as plain Python, or otherwise than
+they were asked to, and what to do about it.
 
 It is logged, as a warning of the logger ``dyncomp`` (on standard error unless the program says otherwise),
 not raised by ``warnings``: the program may count or forbid those, and behaves as it does in plain Python.

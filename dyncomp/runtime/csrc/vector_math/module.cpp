@@ -8,8 +8,8 @@
  * This is a Python module only so that it is built and found like one; importing it makes its symbols visible to
  * libraries that are loaded later.
  *
- * Where a result is not finite the status flags are raised that NumPy's function raises: what is computed here need
- * not have done so (logarithms select their values at the ends). */
+ * Status flags are raised as NumPy's functions raise them, by the arithmetic itself or, where values are selected (the
+ * ends of logarithms), after a look at results that are not finite. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -32,7 +32,7 @@ typedef unsigned long long u64;
 
 #define DC_EXPORT(TARGET) extern "C" __attribute__((visibility("default"), target(TARGET)))
 #define DC_AVX2 "avx2,fma"
-#define DC_AVX512 "avx512f,avx2,fma,prefer-vector-width=512"
+#define DC_AVX512 "avx512f,avx512dq,avx2,fma,prefer-vector-width=512"
 
 #define DC_VECTOR(T, LANES) typedef T T##LANES __attribute__((vector_size(sizeof(T) * LANES)));
 DC_VECTOR(float, 4)
@@ -45,30 +45,34 @@ DC_VECTOR(double, 8)
 #define DC_LANES(LANES) _Pragma("omp simd") for (int l = 0; l < LANES; ++l)
 
 // whether some lane is infinite or NaN: adding one to an exponent of ones only makes a sign
-#define DC_ODD(TARGET, T, LANES, U, EXPONENT, ONE, TEST)                              \
+#define DC_ODD(T, LANES, U, EXPONENT, ONE, TEST)                                      \
   typedef U odd_##T##LANES __attribute__((vector_size(sizeof(U) * LANES)));           \
-  __attribute__((target(TARGET))) static inline int dc_odd(T##LANES v) {              \
+  __attribute__((target(DC_AVX2))) static inline int dc_odd(T##LANES v) {             \
     const odd_##T##LANES u = ((odd_##T##LANES)v & EXPONENT) + ONE;                    \
     return TEST;                                                                      \
   }
 #define DC_SINGLE 0x7f800000u, 0x00800000u
 #define DC_DOUBLE 0x7ff0000000000000ULL, 0x0010000000000000ULL
 #define DC_ODD_OF(...) DC_ODD(__VA_ARGS__)
-DC_ODD_OF(DC_AVX2, float, 4, unsigned, DC_SINGLE, _mm_movemask_ps((__m128)u))
-DC_ODD_OF(DC_AVX2, float, 8, unsigned, DC_SINGLE, _mm256_movemask_ps((__m256)u))
-DC_ODD_OF(DC_AVX512, float, 16, unsigned, DC_SINGLE, _mm512_test_epi32_mask((__m512i)u, _mm512_set1_epi32(1 << 31)))
-DC_ODD_OF(DC_AVX2, double, 2, u64, DC_DOUBLE, _mm_movemask_pd((__m128d)u))
-DC_ODD_OF(DC_AVX2, double, 4, u64, DC_DOUBLE, _mm256_movemask_pd((__m256d)u))
-DC_ODD_OF(DC_AVX512, double, 8, u64, DC_DOUBLE, _mm512_test_epi64_mask((__m512i)u, _mm512_set1_epi64(1LL << 63)))
+DC_ODD_OF(float, 4, unsigned, DC_SINGLE, _mm_movemask_ps((__m128)u))
+DC_ODD_OF(float, 8, unsigned, DC_SINGLE, _mm256_movemask_ps((__m256)u))
+DC_ODD_OF(double, 2, u64, DC_DOUBLE, _mm_movemask_pd((__m128d)u))
+DC_ODD_OF(double, 4, u64, DC_DOUBLE, _mm256_movemask_pd((__m256d)u))
+enum { kOdd = 0x99 };  // quiet and signalling NaN, plus and minus infinity
+__attribute__((target(DC_AVX512))) static inline int dc_odd(float16 v) { return _mm512_fpclass_ps_mask((__m512)v, kOdd); }
+__attribute__((target(DC_AVX512))) static inline int dc_odd(double8 v) { return _mm512_fpclass_pd_mask((__m512d)v, kOdd); }
 
 // where a function is infinite for finite arguments: by overflow (0), at a pole (1), which is one if the first (2) or
-// the second (3) argument is zero; -1: no function of NumPy's
-enum { exp_poles, exp2_poles = 0, expm1_poles = 0, sinh_poles = 0, cosh_poles = 0, tan_poles = 0, hypot_poles = 0 };
-enum { arcsin_poles, arccos_poles = 0, arctan_poles = 0, tanh_poles = 0, arcsinh_poles = 0, arccosh_poles = 0 };
-enum { cbrt_poles, sin_poles = 0, cos_poles = 0, arctan2_poles = 0 };
+// the second (3) argument is zero; kRaised: its own arithmetic raises what is due, or it is no function of NumPy's
+enum { kRaised = -1 };
+enum { exp_poles = kRaised, exp2_poles = kRaised, expm1_poles = kRaised, sinh_poles = kRaised, cosh_poles = kRaised };
+enum { arcsin_poles = kRaised, arccos_poles = kRaised, arctan_poles = kRaised, tanh_poles = kRaised };
+enum { arcsinh_poles = kRaised, arccosh_poles = kRaised, cbrt_poles = kRaised };
+enum { sin_poles = kRaised, cos_poles = kRaised, tan_poles = kRaised };
+enum { erf_poles = kRaised, erfc_poles = kRaised, lgamma_poles = kRaised, sigmoid_poles = kRaised };
+enum { tanh_beside_one_poles = kRaised };
 enum { log_poles = 1, log2_poles = 1, log10_poles = 1, log1p_poles = 1, arctanh_poles = 1, pow_poles = 2 };
-enum { fmod_poles = 3, remainder_poles = 3, floordiv_poles = 3 };
-enum { erf_poles = -1, erfc_poles = -1, lgamma_poles = -1, sigmoid_poles = -1, tanh_beside_one_poles = -1 };
+enum { hypot_poles = 0, arctan2_poles = 0, fmod_poles = 3, remainder_poles = 3, floordiv_poles = 3 };
 
 // no floating-point operation: those with infinities raise flags
 static inline bool dc_is_finite(float x) {
@@ -199,14 +203,16 @@ __attribute__((noinline, cold, target(DC_AVX512))) static V dc_report_wide(V v, 
   enum { NAME##_##SHORT##_kind = NAME##_poles };                                \
   DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x) {                              \
     const T y = FUNCTION(x);                                                    \
-    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(y), 0)) dc_flags<1>(&x, &x, &y, NAME##_poles); \
+    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(y), 0))             \
+      dc_flags<1>(&x, &x, &y, NAME##_poles);                                    \
     return y;                                                                   \
   }
 #define DC_SCALAR_OF_TWO(NAME, SHORT, T, FUNCTION)                              \
   enum { NAME##_##SHORT##_kind = NAME##_poles };                                \
   DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x, T y) {                         \
     const T z = FUNCTION(x, y);                                                 \
-    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(z), 0)) dc_flags<1>(&x, &y, &z, NAME##_poles); \
+    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(z), 0))             \
+      dc_flags<1>(&x, &y, &z, NAME##_poles);                                    \
     return z;                                                                   \
   }
 #define DC_UNARY(NAME, SHORT, T)                                                          \
@@ -231,7 +237,8 @@ namespace {
 bool has_vector_math() {
 #ifdef DC_HAS_VECTOR_MATH
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool wide = !__builtin_cpu_supports("avx512f") || __builtin_cpu_supports("avx512dq");
+  return wide && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
   return false;
 #endif
