@@ -49,9 +49,9 @@ def extensions() -> list[Extension]:
     """The extension modules whose sources are there."""
     found = [
         extension(
-            "dyncomp.capture._hook",
-            ["dyncomp/capture/_hook.c", *sorted(glob.glob("dyncomp/capture/csrc/*.c"))],
-            sorted(glob.glob("dyncomp/capture/csrc/*.h")),
+            "dyncomp.hook._hook",
+            ["dyncomp/hook/_hook.c", *sorted(glob.glob("dyncomp/hook/csrc/*.c"))],
+            sorted(glob.glob("dyncomp/hook/csrc/*.h")),
             ["-std=gnu11"],
             [],
         )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import dyncomp
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 from dyncomp.capture.guards.guard import ArrayFacts, Guard, Kind, compile_guards
 from dyncomp.capture.guards.source import AttrSource, LocalSource
 

@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import faults, notices, pipeline
-from .capture import _hook
+from .hook import _hook
 from .capture.calls.substitutes import Substitutes, check_target
 from .capture.convert import on_miss
-from .capture.entries.budget import held
+from .capture.policy.memory_budget import held
 from .capture.entries.config import CaptureConfig, hook_should_capture
-from .capture.entries.fallback import resting
+from .capture.policy.fallback import resting
 from .capture.entries.records import Records
-from .capture.entries.stance import current_stance
-from .capture.regions import calling
+from .capture.policy.stance import current_stance
+from .capture.environment.regions import calling
 from .frontends.base import Frontend
 from .inductor.launch import unload_unused
-from .native import native_maker
+from .scalar_loops.maker import native_maker
 from .options import Options, make_options
 from .pickling import reduce_function
 

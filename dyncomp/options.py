@@ -9,7 +9,7 @@ from typing import Any
 
 from .dataclass import dataclass
 from .notices import check_variables
-from .sizes import DynamicArguments, parse_dynamic
+from .symbolic.dynamic_sizes import DynamicArguments, parse_dynamic
 
 MODES = ("default", "reduce-overhead", "max-autotune")
 PROGRESS = ("auto", "on", "off")
@@ -30,17 +30,17 @@ class Options:
     ``cache_bytes``: how much the compiled forms of one ``compile`` call may hold in memory, by an estimate;
     past it those not used for longest are dropped.
     ``stop_after``: name of the last pipeline pass to run (see ``pipeline.PASSES``).
-    ``dump``: a directory to write every form of every graph to, as readable files (see :mod:`dyncomp.dump`).
+    ``dump``: a directory to write every form of every graph to, as readable files (see :mod:`dyncomp.report.dump`).
     ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow; the pool is the process's.
     ``debug_verify``: check every intermediate form after every pass.
     ``small_loops``: compile loops over single numbers too, though plain Python is quicker with these.
     ``native_loops``: compile loops over single numbers as a whole, once they have run, or are about to run,
     for ``native_loop_us`` microseconds in plain Python (by an estimate).
     ``measure``: make early calls of functions that are captured in pieces both ways, compiled and as they
-    are, and keep to the quicker (:mod:`dyncomp.capture.entries.trial`).
+    are, and keep to the quicker (:mod:`dyncomp.capture.policy.trial`).
     ``patience_us``: where pieces of small arrays took a good part of a second to compile, others wait with
     their capture until they ran for so many microseconds as they are; 0: nothing waits, nor does it without
-    ``measure`` (:mod:`dyncomp.capture.entries.patience`).
+    ``measure`` (:mod:`dyncomp.capture.policy.patience`).
     ``keep_packed``: keep packed copies of weights that matrix products use at every call, as long as the
     system sees that nothing is written to them (Linux from 6.7 on).
     ``tuning_seconds``: under ``mode="max-autotune"``, how long the forms of one graph (of one step on a GPU)
@@ -48,7 +48,7 @@ class Options:
     ``"auto"``, where that is a terminal.
     ``tier``: ``"best"``: graphs wait for the compiler to optimise them; ``"fast-first"``: large ones begin
     with code that is built sooner, and optimised code takes its place when a background build is done
-    (:mod:`dyncomp.inductor.tiers`). Not under ``mode="max-autotune"``, and not on a GPU.
+    (:mod:`dyncomp.inductor.tuning.tiers`). Not under ``mode="max-autotune"``, and not on a GPU.
     ``strict``: raise what dyncomp itself does wrong (generated code that the compiler rejects, an internal
     error) instead of warning and running the original.
     ``capture_plain``: replace functions without array work too, which gains nothing: for tests.

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .capture import _hook
+from .hook import _hook
 
 _checking = threading.local()
 # what surely can be pickled, or is cheap to find out about where it is saved

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.inductor.loop_text import parse_kernel
+from dyncomp.inductor.loops.loop_text import parse_kernel
 from dyncomp.pipeline import PASSES
 
 

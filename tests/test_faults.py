@@ -11,9 +11,9 @@ import dyncomp
 from dyncomp import notices
 from dyncomp.errors import LoweringFault, RejectedCode, ToolchainError
 from dyncomp.inductor import compile as inductor
-from dyncomp.inductor import native_build
-from dyncomp.inductor.render import cpp_kernel
-from dyncomp.inductor.toolchain import Toolchain, find_toolchain
+from dyncomp.scalar_loops import build as native_build
+from dyncomp.inductor.render.cpp import kernel as cpp_kernel
+from dyncomp.build.toolchain import Toolchain, find_toolchain
 from dyncomp.options import Options, make_options
 
 X = np.arange(6.0)

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dyncomp.inductor.render.support import needed_support
-from dyncomp.inductor.toolchain import find_toolchain, flags_for
+from dyncomp.inductor.render.cpp.support import needed_support
+from dyncomp.build.toolchain import find_toolchain, flags_for
 
 # What the true value is, in C, and the largest argument that the helper itself is for.
 TRUTH: dict[str, tuple[str, float]] = {

@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import Unsupported
 from ..graph.ir import COPY, ArrayType, Graph, GraphOutput, Node, OpTable, Var, ViewOf, same_shape
 from ..graph.rewrite import Rebuilder, emit_reshape, frozen_key, strides_agree, with_strides
-from ..symint import Dim, hint, same
+from ..symbolic.integers import Dim, hint, same
 
 
 class _Base:

@@ -2,7 +2,7 @@
 
 import os
 
-from . import _hook
+from ..hook import _hook
 
 INTERFACE_VERSION = 6
 _found = getattr(_hook, "INTERFACE_VERSION", None)

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 from .breaks import Break
 from .calls.folding import computed_method, literal
-from .exceptions import Raised
+from .control.exceptions import Raised
 from .methods import ranges
 from .methods.deques import DEQUE
 from .methods.dicts import DICT, ORDERED, VIEW

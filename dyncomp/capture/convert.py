@@ -12,39 +12,42 @@ from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainE
 from ..frontends.base import libraries_of, memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
 from ..signals import is_from_handler
-from . import _hook, frame_readers, generators, handlers, machine, own_builtins
+from ..hook import _hook
+from .environment import frame_readers, replaced_builtins
+from .control import generators
+from . import handlers, machine
 from .breaks import Break, BreakRecord, Skip
-from .bytecode.flow import reachable
-from .class_names import module_of
+from ..python_code.flow import reachable
+from .objects.class_names import module_of
 from .decisions import Decisions, Restart
-from .dims import refuse_fixed
-from .ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
-from .entries import fruitless, patience
-from .entries.budget import estimate, make_room
+from .sizes.dims import refuse_fixed
+from .terminators import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
+from .policy import no_array_work, patience
+from .policy.memory_budget import estimate, make_room
 from .entries.config import CaptureConfig
-from .entries.fallback import Fallback
+from .policy.fallback import Fallback
 from .entries.floating import Watch
-from .entries.recompile import builtins_of, left_to_plain_python, location, over_limit, why_missed
+from .policy.recompilation import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .entries.records import EntryRecord
-from .entries.trial import trial_of
-from .entries.worth import is_worth_a_call
+from .policy.trial import trial_of
+from .policy.loop_bodies import is_worth_a_call
 from .frames import root_frame
 from .guards.class_facts import ClassFacts, may_change
-from .guards.facts import NoOverlap, SymBinding, SymCondition, raises_floating_point_errors
+from .guards.fact_kinds import NoOverlap, SymBinding, SymCondition, raises_floating_point_errors
 from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
-from .native_loops.choice import gated_original
-from .other_compilers import is_foreign
-from .overlaps import refuse_overlaps
-from .regions import disabled_reason
+from .loops.scalar_loop_gates import gated_original
+from .environment.other_compilers import is_foreign
+from .arrays.overlaps import refuse_overlaps
+from .environment.regions import disabled_reason
 from .replacement.codegen import Codegen
 from .replacement.endings import emit_end
 from .replacement.loop_driver import known_body
 from .replacement.raising import raising_entry
 from .replacement.replace_source import build_function
 from .tracer import Tracer, state_assumption
-from .unbacked import definition
+from .sizes.unbacked import definition
 from .values.array import ArrayValue
 from .values.deque import DequeValue
 from .values.mapping import DictValue
@@ -107,7 +110,7 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
         return None
     if patience.still_waits(code, config):
         return patience.NOT_YET
-    if own_builtins.are_replaced():
+    if replaced_builtins.are_replaced():
         config.records.add_skip(code.co_qualname, location(code), "builtins that capture needs are replaced")
         return None
     if not _is_hashable(code):
@@ -121,9 +124,9 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
     if waiting is not None or over_limit(code, config, failure):
         return waiting
     config.count_capture(code)
-    plain = fruitless.plain_entry(function, args, config, RANK_ORIGINAL) if failure is not None else None
+    plain = no_array_work.plain_entry(function, args, config, RANK_ORIGINAL) if failure is not None else None
     if plain is not None:
-        config.records.add_skip(code.co_qualname, location(code), fruitless.reason(config, code))
+        config.records.add_skip(code.co_qualname, location(code), no_array_work.reason(config, code))
         return plain
     attempt = _Attempt()
     try:
@@ -166,7 +169,7 @@ def _try_to_capture(
         config.note_fault(f"{code.co_qualname} at {location(code)} runs as plain Python", error)
         reason = f"internal error: {type(error).__name__}: {error}"
         return _run_original(function, args, config, attempt, reason)
-    fruitless.note_outcome(config, code, bool(missed), record.graph)
+    no_array_work.note_outcome(config, code, bool(missed), record.graph)
     patience.note_kept(config, code, record.graph)
     record.missed = missed
     record.seconds = time.perf_counter() - start
@@ -196,7 +199,7 @@ def _run_original(
     config.records.add_skip(code.co_qualname, loc, reason)
     if config.is_loop_body(code):
         config.note_plain_body(code)
-    fruitless.note_outcome(config, code, len(_hook.cache_entries(code, config)) > 0, None)
+    no_array_work.note_outcome(config, code, len(_hook.cache_entries(code, config)) > 0, None)
     if attempt.tracer is not None:
         _guard_region(attempt.tracer)
         try:
@@ -340,7 +343,7 @@ def _is_plain_recursion(tracer: Tracer, end: Any, function: Any, args: tuple[Any
     calls_itself = sum(frame.raw_code is code for frame in end.frames) > 1
     state = config.state_of(code)
     alone = calls_itself and not tracer.builder.nodes and not state.graphs and state.captures > 1
-    return alone and fruitless.works_on_numbers(function, args, config)
+    return alone and no_array_work.works_on_numbers(function, args, config)
 
 
 _PROSPECTS = frozenset({"CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER"})

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..dataclass import dataclass
-from .bytecode.instr import Loc
-from .bytecode.transfers import line_loc
+from ..python_code.instr import Loc
+from ..python_code.transfers import line_loc
 from .values.base import Tracer, Value
 
 

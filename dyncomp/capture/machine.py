@@ -6,14 +6,15 @@ from typing import Any
 
 from ..errors import Unsupported
 from ..graph.ir import COPY
-from . import departures, exceptions
+from .lifetimes import finalized
+from .control import exceptions
 from .breaks import Break
-from .bytecode.instr import Instr, pops_pushes
-from .ends import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
-from .exceptions import Raised
+from ..python_code.instr import Instr, pops_pushes
+from .terminators import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
+from .control.exceptions import Raised
 from .frames import Frame, why_not_inlined
 from .handlers.registry import HANDLERS
-from .unbacked import as_break
+from .sizes.unbacked import as_break
 from .values.base import LazyValue, Tracer, Value
 from .values.exception import LastInstructionValue
 from .values.number import ConstValue
@@ -21,7 +22,7 @@ from .values.number import ConstValue
 
 def run_root(tracer: Tracer, frame: Frame) -> Any:
     """Execute the root frame; returns how the capture ended."""
-    tracer.watched = departures.watch(tracer, frame)
+    tracer.watched = finalized.watch(tracer, frame)
     try:
         result = _run(tracer, frame)
         assert result is not None

@@ -12,7 +12,7 @@ from .. import dtypes
 from ..device import CPU
 from ..frontends.base import ArrayRef, libraries_of
 from ..graph.ir import Var
-from . import frozen
+from .immutable import methods as frozen
 from .breaks import Break
 from .calls.float_calls import float_operator, is_exact
 from .calls.folding import text_operator
@@ -21,7 +21,7 @@ from .methods.table import one_by_one
 from .objects.derived import leaves_to_array
 from .objects.identity import identical
 from .objects.object_operators import BINARY_NAMES, COMPARISONS, has_own_operator, special_method
-from .unbacked import is_whole_number, item
+from .sizes.unbacked import is_whole_number, item
 from .values.array import ArrayValue
 from .values.base import OpaqueValue, Tracer, Value
 from .values.derived import DerivedValue

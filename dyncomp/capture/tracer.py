@@ -15,24 +15,28 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
 from ..signals import is_from_handler
-from ..symint import ShapeEnv, SymInt
-from . import effects, exceptions, generators, groups, machine, operators, parts, regions, unbacked, wrap
-from ._hook import has_plain_names
+from ..symbolic.integers import ShapeEnv, SymInt
+from . import effects, machine, operators, wrap
+from .control import exceptions, generators, exception_groups
+from .arrays import complex_views
+from .environment import regions
+from .sizes import unbacked
+from ..hook._hook import has_plain_names
 from .breaks import Break
 from .calls import call as calls
-from .class_names import qualname_of
+from .objects.class_names import qualname_of
 from .decisions import Decisions, Restart, under_way
-from .digit_limit import check_limit
-from .draws import begin_draws, end_draws
+from .environment.digit_limit import check_limit
+from .random.draws import begin_draws, end_draws
 from .entries.config import CaptureConfig
-from .exceptions import Raised
+from .control.exceptions import Raised
 from .guards.guard import BY_IDENTITY, Guard, Kind
 from .guards.places import SymbolPlace
 from .guards.program import is_plain_key
 from .guards.source import LocalSource, Source
 from .methods.table import items_in_two
 from .objects import attributes, derived, instance_checks, protocols
-from .quietly import quietly
+from .environment.warnings_at_capture import quietly
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue
@@ -235,7 +239,7 @@ class Tracer:
         return known
 
     def refuse_view_of_part(self, ref: ArrayRef) -> None:
-        parts.refuse_view(self, ref)
+        complex_views.refuse_view(self, ref)
 
     def scalar_input(self, value: NumberValue) -> ArrayRef:
         """Pass a Python number to the graph by value."""
@@ -481,7 +485,7 @@ class Tracer:
 
     def call_group_method(self, group: Any, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         self.take_direct()
-        return groups.call_method(self, group, name, args, kwargs)
+        return exception_groups.call_method(self, group, name, args, kwargs)
 
     def run_generator(self, frame: Any, thrown: Value | None = None) -> Value | None:
         return machine.run_generator(self, frame, thrown)

@@ -22,14 +22,14 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayFacts as Facts
 from ..frontends.base import ArrayRef
 from ..graph.ir import ArrayType
-from ..symint import SymInt
-from . import _hook
+from ..symbolic.integers import SymInt
+from ..hook import _hook
 from .breaks import Break, Skip
-from .class_kinds import SPECIAL_FORM, is_plain_class, is_plain_namedtuple, is_struct_sequence
-from .class_names import qualname_of
-from .dims import array_dims, dlpack_device, has_exchange_table
-from .draws import drawing_method, is_drawing, random_from_outside
-from .guards.facts import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
+from .objects.class_kinds import SPECIAL_FORM, is_plain_class, is_plain_namedtuple, is_struct_sequence
+from .objects.class_names import qualname_of
+from .sizes.dims import array_dims, dlpack_device, has_exchange_table
+from .random.draws import drawing_method, is_drawing, random_from_outside
+from .guards.fact_kinds import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
 from .guards.guard import Kind
 from .guards.program import is_plain_key
 from .guards.source import (
@@ -41,13 +41,13 @@ from .guards.source import (
     LocalSource,
     Source,
 )
-from .regions import error_on_graph_break
+from .environment.regions import error_on_graph_break
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue
 from .values.derived import builtin_part, derived_from_outside
-from .values.frozen import FrozenValue
-from .values.frozen_types import KNOWN
+from .immutable.values import FrozenValue
+from .immutable.types import KNOWN
 from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator

@@ -14,7 +14,7 @@ from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
 from ..graph.ir import ArrayType, GraphBuilder, Ops, Var
-from ..symint import Dim, ShapeEnv
+from ..symbolic.integers import Dim, ShapeEnv
 
 
 @dataclass(frozen=True, slots=True)

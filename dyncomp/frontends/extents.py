@@ -8,7 +8,7 @@ import os
 
 from ..errors import Unsupported
 from ..graph.ir import ArrayType
-from ..symint import Dim, SymInt
+from ..symbolic.integers import Dim, SymInt
 from .base import TraceContext
 
 # ops whose results the library makes in memory of their own, of any size

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..graph.ir import COPY, Node, Var
 from ..graph.rewrite import frozen_key
-from ..symint import SymInt
+from ..symbolic.integers import SymInt
 from .base import TraceContext
 
 _DEPTH = 8  # how far back the expressions of two values are compared

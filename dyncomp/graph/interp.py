@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import VerifyError
-from ..symint import Dim, SymGuard, SymInt
+from ..symbolic.integers import Dim, SymGuard, SymInt
 from .ir import COPY, Graph, GraphInput, GraphOutput, Node, OpTable, Var, ViewOf
 
 Array = np.ndarray[Any, Any]

@@ -18,7 +18,7 @@ from ..dataclass import dataclass, field
 from ..device import CPU, Device
 from ..dtypes import DType
 from ..errors import VerifyError
-from ..symint import Dim, ShapeEnv, SymInt, product, same
+from ..symbolic.integers import Dim, ShapeEnv, SymInt, product, same
 
 # How a graph's caller passes an input, or gets an output back. ``array``: an array object.
 # ``scalar``: a zero-dimensional value passed by value (Python or NumPy scalar; as an output: the

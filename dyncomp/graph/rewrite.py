@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import Unsupported, VerifyError
-from ..symint import Dim, SymInt, hint, same
+from ..symbolic.integers import Dim, SymInt, hint, same
 from .ir import COPY, ArrayType, Graph, GraphBuilder, GraphOutput, Node, OpTable, Var, same_shape, same_type
 
 

@@ -29,7 +29,7 @@ from ..comments import in_comment
 from ..device import Device
 from ..dtypes import DType
 from ..errors import VerifyError
-from ..symint import Dim, ShapeEnv, SymInt, sym_max, sym_min
+from ..symbolic.integers import Dim, ShapeEnv, SymInt, sym_max, sym_min
 from . import interp
 from .ir import (
     ArrayType,

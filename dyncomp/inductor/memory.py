@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..dataclass import dataclass, field
-from ..symint import Dim, SymInt, hint
-from .lower_values import Storage
+from ..symbolic.integers import Dim, SymInt, hint
+from .lowering.values import Storage
 
 ALIGNMENT = 64
 

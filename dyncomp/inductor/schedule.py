@@ -11,9 +11,9 @@ from typing import Any
 
 from ..dataclass import dataclass
 from ..dtypes import DType
-from ..symint import Dim
-from .loopir import Kernel
-from .tilings import USUAL, Tiling
+from ..symbolic.integers import Dim
+from .loops.loop_ir import Kernel
+from .tuning.tilings import USUAL, Tiling
 
 # Errors that kernels raise, by the value that the exported function returns (0: none). The renderer stores
 # the offending index and the size of its dimension in the error details 0 and 1.

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import ALL, bfloat16, complex128, float16, float32, float64, int64
 from ..graph.ir import ArrayType, array_type
-from ..symint import Dim
+from ..symbolic.integers import Dim
 from .kit import Array, axes_tuple, widening
 from .layout import dims_equal
 from .opdef import Contract, OpDef, Sample, Tolerance

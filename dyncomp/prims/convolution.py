@@ -19,7 +19,7 @@ import numpy as np
 from ..device import CPU
 from ..dtypes import DType, bfloat16, float16, float32, float64
 from ..graph.ir import ArrayType
-from ..symint import Dim
+from ..symbolic.integers import Dim
 from .kit import Array, require
 from .layout import dims_equal, strides_in_order
 from .opdef import Convolve, Extern, OpDef, Sample, Tolerance

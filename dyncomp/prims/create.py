@@ -10,7 +10,7 @@ import numpy as np
 from ..device import CPU, Device
 from ..dtypes import ALL, DType, bool_, complex128, float32, float64, int32, int64
 from ..graph.ir import ArrayType, Literal, array_type
-from ..symint import Dim, SymInt
+from ..symbolic.integers import Dim, SymInt
 from .kit import Array, check_axis
 from .opdef import Constant, OpDef, Pointwise, Sample, Tolerance
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..dtypes import DType, int64
 from ..graph.ir import ArrayType, array_type
 from ..runtime._launch import select
-from ..symint import Dim
+from ..symbolic.integers import Dim
 from .kit import Array
 from .numpy_routines import ROUTINES
 from .opdef import Extern, OpDef, Sample, Tolerance

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..dtypes import DType, complex64, complex128, float32, float64
 from ..graph.ir import ArrayType
-from ..symint import Dim
+from ..symbolic.integers import Dim
 from .kit import Array, check_axis, replace, require
 from .layout import is_zero, k_order_strides, sorted_axes, strides_in_order
 from .opdef import Extern, OpDef, Sample, Tolerance

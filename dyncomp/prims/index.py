@@ -13,7 +13,7 @@ import numpy as np
 
 from ..dtypes import ALL, bool_, complex64, float32, float64, int8, int64
 from ..graph.ir import ArrayType
-from ..symint import Dim
+from ..symbolic.integers import Dim
 from .kit import Array, axes_tuple, check_axis, drop, require, require_same_shape
 from .layout import k_order_axes, like, shapes_equal, sorted_axes, strides_in_order
 from .opdef import Gather, OpDef, Sample, Scatter, Tolerance

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..dtypes import DType
 from ..graph.ir import ArrayType, contiguous_strides
-from ..symint import Dim, SymInt, product, same
+from ..symbolic.integers import Dim, SymInt, product, same
 
 Dims = tuple[Dim, ...]
 

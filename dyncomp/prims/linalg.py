@@ -13,7 +13,7 @@ import numpy as np
 
 from ..dtypes import DType, complex64, complex128, float32, float64, int64
 from ..graph.ir import ArrayType, array_type, contiguous_strides
-from ..symint import Dim, product, sym_min
+from ..symbolic.integers import Dim, product, sym_min
 from .kit import Array, require
 from .layout import dims_equal, k_order_axes, shapes_equal, strides_in_order
 from .opdef import Extern, OpDef, Sample, Tolerance

@@ -11,7 +11,7 @@ import numpy as np
 from ..device import CPU
 from ..dtypes import DType, float64, int32
 from ..graph.ir import ArrayType, Callee, array_type
-from ..symint import Dim
+from ..symbolic.integers import Dim
 from .kit import pointwise_type, quiet
 from .opdef import Extern, OpDef, Sample
 from .samples import data

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..dtypes import ALL, DType
 from ..graph.ir import ArrayType, array_type, same_shape
-from ..symint import Dim, SymInt, same, sym_max, sym_min
+from ..symbolic.integers import Dim, SymInt, same, sym_max, sym_min
 from .kit import Array, axes_tuple, check_axis, drop
 from .layout import is_one, like, reshape_strides, shapes_equal
 from .opdef import OpDef, Pointwise, Tolerance, Update, View

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import bool_, complex128, float32, float64, int8, int64, uint8
 from ..graph.ir import ArrayType, array_type
-from ..symint import Dim, sym_max, sym_min
+from ..symbolic.integers import Dim, sym_max, sym_min
 from .kit import NATIVE, Array, check_axis, require
 from .layout import like
 from .opdef import Extern, OpDef, Sample, Tolerance

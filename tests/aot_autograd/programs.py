@@ -18,7 +18,7 @@ from dyncomp import dtypes
 from dyncomp.graph.ir import ArrayType, Graph, GraphBuilder, GraphOutput, Var, same_shape
 from dyncomp.graph.text import print_graph
 from dyncomp.prims.table import TABLE
-from dyncomp.symint import Dim, hint
+from dyncomp.symbolic.integers import Dim, hint
 
 UNARY = ("negative", "abs", "square")
 BINARY = ("add", "subtract", "multiply", "maximum")

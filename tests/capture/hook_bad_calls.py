@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 
 
 class Shifting:

@@ -12,9 +12,9 @@ import random
 
 import numpy as np
 
-from dyncomp.capture.bytecode.gates import gateable_loops
-from dyncomp.capture.bytecode.instr import JUMPS
-from dyncomp.capture.bytecode.loops import UNBOUND
+from dyncomp.python_code.gates import gateable_loops
+from dyncomp.python_code.instr import JUMPS
+from dyncomp.python_code.loops import UNBOUND
 
 _BINARY = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,

@@ -10,12 +10,12 @@ from collections import Counter
 
 import numpy as np
 
-from dyncomp.capture.bytecode.loop_find import find_loops
-from dyncomp.capture.bytecode.loops import UNBOUND
-from dyncomp.capture.bytecode.resume import make_continuation
-from dyncomp.capture.native_loops.native import NativeLoop
-from dyncomp.capture.pyver import decode
-from dyncomp.inductor.native_build import build
+from dyncomp.python_code.loop_find import find_loops
+from dyncomp.python_code.loops import UNBOUND
+from dyncomp.python_code.resume import make_continuation
+from dyncomp.scalar_loops.entry.native_loop import NativeLoop
+from dyncomp.python_code.versions import decode
+from dyncomp.scalar_loops.build import build
 
 MOST_PAUSES = 1000
 

@@ -14,7 +14,7 @@ import types
 import unittest
 import warnings
 
-from dyncomp.capture.pyver import decode, encode
+from dyncomp.python_code.versions import decode, encode
 from dyncomp.errors import Unsupported
 
 ROUNDS = 2

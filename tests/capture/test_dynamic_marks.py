@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture.marks import MARKS
+from dyncomp.capture.sizes.marks import MARKS
 
 
 def doubled(x):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture.entries.fallback import _ENOUGH, _FIRST_REST
+from dyncomp.capture.policy.fallback import _ENOUGH, _FIRST_REST
 from dyncomp.graph.interp import as_callable
 from dyncomp.pipeline import op_table
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.symfacts import in_words
-from dyncomp.symint import ShapeEnv, SymGuard
+from dyncomp.symbolic.assumptions import in_words
+from dyncomp.symbolic.integers import ShapeEnv, SymGuard
 
 
 @pytest.fixture(autouse=True)

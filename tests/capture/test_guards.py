@@ -12,8 +12,8 @@ import weakref
 import numpy as np
 import pytest
 
-from dyncomp.capture import _hook
-from dyncomp.capture.guards.facts import CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition
+from dyncomp.hook import _hook
+from dyncomp.capture.guards.fact_kinds import CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition
 from dyncomp.capture.guards.guard import (
     ArrayFacts,
     Guard,
@@ -43,7 +43,7 @@ from dyncomp.capture.guards.source import (
     TypeAttrSource,
     TypeSource,
 )
-from dyncomp.symint import ShapeEnv
+from dyncomp.symbolic.integers import ShapeEnv
 
 X = LocalSource("x", 0)
 Y = LocalSource("y", 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dyncomp.capture.guards.facts import NoOverlap, SymBinding, SymCondition, TensorFacts
+from dyncomp.capture.guards.fact_kinds import NoOverlap, SymBinding, SymCondition, TensorFacts
 from dyncomp.capture.guards.guard import Guard, Kind, compile_guards, describe_failure
 from dyncomp.capture.guards.source import LocalSource
 

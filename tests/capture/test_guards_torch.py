@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dyncomp.capture.guards.facts import CustomCheck, SymBinding, SymCondition, TensorFacts
+from dyncomp.capture.guards.fact_kinds import CustomCheck, SymBinding, SymCondition, TensorFacts
 from dyncomp.capture.guards.guard import Guard, GuardRefused, Kind, compile_guards, describe_failure
 from dyncomp.capture.guards.source import AttrSource, LocalSource
 from dyncomp.capture.guards.store import guard_from_tuple, guard_to_tuple

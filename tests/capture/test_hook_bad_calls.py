@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 
 ROOT = Path(__file__).parents[2]
 

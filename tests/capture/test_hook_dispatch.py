@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 from dyncomp.capture.guards.guard import ArrayFacts, Guard, Kind, compile_guards
 from dyncomp.capture.guards.source import AttrSource, CellSource, ConstSource, LocalSource
 
@@ -533,7 +533,7 @@ def test_dispatcher_may_vanish_while_running():
 
 
 def test_cache_cleared_by_a_check():
-    from dyncomp.capture.guards.facts import CustomCheck
+    from dyncomp.capture.guards.fact_kinds import CustomCheck
 
     def f(x):
         return "original"

@@ -14,7 +14,7 @@ import threading
 import numpy as np
 import pytest
 
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 from dyncomp.capture.guards.guard import ArrayFacts, Guard, Kind, compile_guards
 from dyncomp.capture.guards.source import CellSource, LocalSource
 
@@ -685,7 +685,7 @@ def test_subinterpreters_are_refused():
     import {name} as interpreters
     from dyncomp.capture import _hook
     i = interpreters.create()
-    code = "try:\\n    import dyncomp.capture._hook\\nexcept ImportError:\\n    pass\\n"
+    code = "try:\\n    import dyncomp.hook._hook\\nexcept ImportError:\\n    pass\\n"
     code += "else:\\n    raise SystemError('imported')"
     problem = interpreters.{"exec" if name == "_interpreters" else "run_string"}(i, code)
     assert problem is None, problem

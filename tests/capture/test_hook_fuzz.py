@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 
 OPS = _hook.OPS
 NAMES = ("a", "b", "c")

@@ -5,7 +5,7 @@ import importlib
 import pytest
 
 import dyncomp.capture
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 
 
 @pytest.mark.parametrize("found", [0, dyncomp.capture.INTERFACE_VERSION + 1, None])

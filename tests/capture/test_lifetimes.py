@@ -13,7 +13,7 @@ import pytest
 
 import dyncomp
 from dyncomp.api import SESSION, compile_with
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 from dyncomp.options import Options
 from tests.capture.comparing import graphs
 from tests.capture.programs import vec

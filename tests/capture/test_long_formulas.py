@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dyncomp.errors import Unsupported
-from dyncomp.symint import ShapeEnv
+from dyncomp.symbolic.integers import ShapeEnv
 from tests.capture.comparing import check
 
 

@@ -6,10 +6,10 @@ import types
 
 import pytest
 
-from dyncomp.capture.bytecode.flow import Flow, predecessors, stack_depths
-from dyncomp.capture.bytecode.loops import UNBOUND, find_loops, make_loop_body, make_loop_driver
-from dyncomp.capture.bytecode.resume import ResumeTarget, make_break_tail
-from dyncomp.capture.pyver import decode
+from dyncomp.python_code.flow import Flow, predecessors, stack_depths
+from dyncomp.python_code.loops import UNBOUND, find_loops, make_loop_body, make_loop_driver
+from dyncomp.python_code.resume import ResumeTarget, make_break_tail
+from dyncomp.python_code.versions import decode
 from dyncomp.errors import Unsupported
 from tests.capture.loop_programs import LOOPS, in_try_reads, return_through_finally
 from tests.capture.resume_programs import Log, outcome

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture import _hook
-from dyncomp.capture.bytecode.continuation import stand_in
-from dyncomp.capture.pyver import decode
+from dyncomp.hook import _hook
+from dyncomp.python_code.continuation import stand_in
+from dyncomp.python_code.versions import decode
 
 
 def rest(a, b):

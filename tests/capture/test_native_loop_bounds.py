@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dyncomp.capture.native_loops.affine import Form, combine, is_linear, symbol
+from dyncomp.scalar_loops.analysis.affine import Form, combine, is_linear, symbol
 from tests.capture.native_loop_runs import check
 
 R = np.random.default_rng(0)

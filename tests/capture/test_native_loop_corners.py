@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture.native_loops import policy
+from dyncomp.scalar_loops.entry import policy
 from tests.capture.native_loop_runs import Run, check
 
 AT_ONCE = {"native_loop_us": 0, "unroll_limit": 0}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture.bytecode.loops import UNBOUND
+from dyncomp.python_code.loops import UNBOUND
 from tests.capture import native_loop_grid as grid
 from tests.capture.native_loop_runs import Run, shown
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture.native_loops.ranges import ALL, GREATEST, LEAST, Ranges, compared, narrowed
+from dyncomp.scalar_loops.analysis.ranges import ALL, GREATEST, LEAST, Ranges, compared, narrowed
 from tests.capture.native_loop_runs import Run, check, outcome
 
 R = np.random.default_rng(0)

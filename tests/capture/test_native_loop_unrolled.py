@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture.native_loops.blocks import facts_of
-from dyncomp.capture.pyver import decode
+from dyncomp.scalar_loops.analysis.blocks import facts_of
+from dyncomp.python_code.versions import decode
 from tests.capture.native_loop_runs import check
 
 R = np.random.default_rng(1)

@@ -6,7 +6,7 @@ import builtins
 import enum
 
 import dyncomp
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 from tests.capture.comparing import check
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import dyncomp
 from dyncomp.capture import convert
-from dyncomp.capture.entries import patience
+from dyncomp.capture.policy import patience
 from dyncomp.errors import RecompileError
 
 

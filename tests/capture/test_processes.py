@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -211,7 +211,7 @@ print(g(np.ones(1)))
 other = interpreters.create()
 code = '''
 try:
-    import dyncomp.capture._hook
+    import dyncomp.hook._hook
 except ImportError as error:
     print("refused")
 '''

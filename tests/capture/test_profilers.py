@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 
 MONITORING = hasattr(sys, "monitoring")
 

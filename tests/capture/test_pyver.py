@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dyncomp.capture.bytecode.flow import Flow, stack_depths
-from dyncomp.capture.bytecode.instr import COMPARE_OPERATORS, OPS, pops_pushes
-from dyncomp.capture.pyver import decode, encode
-from dyncomp.capture.pyver.encode import ENCODED
-from dyncomp.capture.pyver.raw import assemble, disassemble
+from dyncomp.python_code.flow import Flow, stack_depths
+from dyncomp.python_code.instr import COMPARE_OPERATORS, OPS, pops_pushes
+from dyncomp.python_code.versions import decode, encode
+from dyncomp.python_code.versions.encode import ENCODED
+from dyncomp.python_code.versions.raw import assemble, disassemble
 from dyncomp.errors import Unsupported
 from tests.capture.reencoded_suite import reencode
 from tests.capture.resume_programs import PROGRAMS, calls_of, outcome

@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 import dyncomp
-from dyncomp.capture.entries.fallback import _ENOUGH, _OFTEN
+from dyncomp.capture.policy.fallback import _ENOUGH, _OFTEN
 from tests.capture.comparing import call, differences
 from tests.capture.random_sizes import Made
 

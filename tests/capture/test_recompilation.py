@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 from tests.capture.programs import vec
 
 

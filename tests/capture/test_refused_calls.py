@@ -78,10 +78,10 @@ def test_other_arguments_are_tried():
 
 
 def test_a_refusal_is_believed_a_few_times_only():
-    from dyncomp.capture.entries import refused
+    from dyncomp.capture.policy import not_inlined
     from dyncomp.capture.values.number import ConstValue
 
-    calls = refused.RefusedCalls()
+    calls = not_inlined.RefusedCalls()
     caller, callee, args = outer.__code__, helper.__code__, (ConstValue(None),)
     calls.note(caller, 3, callee, args, "why")
     assert calls.reason(caller, 4, callee, args) is None

@@ -8,10 +8,10 @@ import types
 
 import pytest
 
-from dyncomp.capture import _hook
-from dyncomp.capture.bytecode.edit import with_insertions
-from dyncomp.capture.bytecode.instr import NO_LOC, CanonicalCode, Instr, make_instr
-from dyncomp.capture.pyver import decode, encode
+from dyncomp.hook import _hook
+from dyncomp.python_code.edit import with_insertions
+from dyncomp.python_code.instr import NO_LOC, CanonicalCode, Instr, make_instr
+from dyncomp.python_code.versions import decode, encode
 from dyncomp.capture.replacement import templates
 from dyncomp.capture.replacement.templates import Variables, instantiate, statement
 from dyncomp.errors import Unsupported

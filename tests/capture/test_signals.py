@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture import _hook
-from dyncomp.capture.guards.facts import CustomCheck
+from dyncomp.hook import _hook
+from dyncomp.capture.guards.fact_kinds import CustomCheck
 from dyncomp.capture.guards.guard import Guard, GuardRefused, Kind, compile_guards
 from dyncomp.capture.guards.source import LocalSource
 from dyncomp.graph.interp import as_callable
@@ -356,7 +356,7 @@ def test_interrupt_while_the_compiler_runs(tmp_path):
 
 def test_interrupt_while_another_process_builds(tmp_path):
     before = """
-import dyncomp.inductor.codecache as codecache, fcntl, contextlib
+import dyncomp.build.kernel_cache as codecache, fcntl, contextlib
 dyncomp.compile(lambda v: v + 1)(np.ones(3))
 locks = [open(cache / "v1" / f"{i:02x}.lock", "w") for i in range(256)]
 for lock in locks:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.staged import StagedGraph
+from dyncomp.staging.run import StagedGraph
 from tests.capture.comparing import break_ids, call, differences
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture import _hook
-from dyncomp.capture.entries.stance import STANCES
+from dyncomp.hook import _hook
+from dyncomp.capture.policy.stance import STANCES
 from dyncomp.errors import RecompileError
 from tests.capture.programs import vec
 

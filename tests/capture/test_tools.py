@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MONITORING = hasattr(sys, "monitoring")

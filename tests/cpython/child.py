@@ -99,7 +99,7 @@ def _limit_time(seconds: float | None) -> None:
 def _set_active(config: Any) -> Any:
     if "dyncomp" not in sys.modules:
         return None
-    from dyncomp.capture import _hook
+    from dyncomp.hook import _hook
 
     return _hook.set_active(config)
 
@@ -124,7 +124,7 @@ def _filtered(suite: Any, unwanted: set[str], wanted: list[str]) -> unittest.Tes
 
 def compile_tests(suite: Any, config: Any) -> None:
     """Replace each test method and fixture of the suite's classes by its compiled form."""
-    from dyncomp.capture import _hook
+    from dyncomp.hook import _hook
 
     done: set[type] = set()
     for test in tests_of(suite):

@@ -21,7 +21,7 @@ from dyncomp.graph.passes.decompose import decompose
 from dyncomp.graph.passes.fold import fold_constants
 from dyncomp.graph.passes.order import delay_updates
 from dyncomp.graph.passes.outputs import own_outputs
-from dyncomp.graph.passes.rules import RULES, is_lossless, simplify
+from dyncomp.graph.passes.rewrite_rules import RULES, is_lossless, simplify
 from dyncomp.graph.passes.simplify import Call, RuleSet, rewrite_graph
 from dyncomp.graph.rewrite import Transformer, with_strides
 from dyncomp.prims.table import TABLE

@@ -32,7 +32,7 @@ from dyncomp.graph.ir import (
 from dyncomp.graph.rewrite import frozen_key
 from dyncomp.graph.text import parse, print_graph, print_value, to_function
 from dyncomp.prims.table import TABLE
-from dyncomp.symint import ShapeEnv, sym_min
+from dyncomp.symbolic.integers import ShapeEnv, sym_min
 
 
 def sample_graph() -> Graph:

@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from dyncomp.frontends.cupy import devices, facts
+from dyncomp.frontends.cupy import devices, cupy_facts
 from dyncomp.frontends.cupy.frontend import CupyFrontend
 from dyncomp.inductor.gpu import compile as gpu
 from tests.inductor.gpu_simulator import STREAM, InterpretedDriver
@@ -80,5 +80,5 @@ def pretend(monkeypatch: Any) -> None:
     )
     owner = dataclasses.replace(CupyFrontend.owner, devices=library)
     monkeypatch.setattr(CupyFrontend, "owner", owner)
-    monkeypatch.setattr(facts, "current_device", lambda: 0)
+    monkeypatch.setattr(cupy_facts, "current_device", lambda: 0)
     monkeypatch.setattr(gpu, "TritonDriver", InterpretedDriver)

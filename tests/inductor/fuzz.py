@@ -11,7 +11,7 @@ from dyncomp.graph.ir import Graph, GraphOutput, Literal, Var
 from dyncomp.options import Options
 from dyncomp.pipeline import run_passes
 from dyncomp.prims.table import TABLE
-from dyncomp.symint import same
+from dyncomp.symbolic.integers import same
 from tests.aot_autograd import programs
 from tests.aot_autograd.programs import Choices, Layout, Seeded, Writer, make_layout
 

@@ -455,7 +455,7 @@ def test_the_original_runs_where_algorithms_must_be_deterministic() -> None:
 
 def test_a_dumped_graph_is_run_by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
     from dyncomp.frontends.torch import owner
-    from dyncomp.rerun import main
+    from dyncomp.report.rerun import main
 
     x, y = r(6, 5), r(6, 5, seed=1)
     dyncomp.compile(chain, options={"dump": str(tmp_path / "dump")})(x, y)

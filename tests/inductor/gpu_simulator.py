@@ -213,7 +213,7 @@ def pretend(monkeypatch: Any) -> None:
 
     from dyncomp.capture import wrap
     from dyncomp.device import CPU, Device
-    from dyncomp.frontends.torch import devices, facts, state
+    from dyncomp.frontends.torch import devices, torch_facts, state
     from dyncomp.frontends.torch.frontend import TorchFrontend
     from dyncomp.inductor.gpu import compile as gpu
 
@@ -260,7 +260,7 @@ def pretend(monkeypatch: Any) -> None:
         graphs=dataclasses.replace(devices.GRAPHS, record=record, is_recording=lambda: False),
     )
     owner = dataclasses.replace(TorchFrontend.owner, devices=library)
-    monkeypatch.setattr(facts, "device_of", device_of)
+    monkeypatch.setattr(torch_facts, "device_of", device_of)
     monkeypatch.setattr(state, "current_device", lambda: 0)
     monkeypatch.setattr(wrap, "dlpack_device", lambda device: (1, 0))
     monkeypatch.setattr(devices, "_place", lambda device: torch.device("cpu"))

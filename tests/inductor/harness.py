@@ -11,17 +11,17 @@ from dyncomp.graph.interp import Interpreter, bind_symbols, strided_window
 from dyncomp.graph.ir import ArrayType, Graph, GraphBuilder, GraphOutput, array_type, verify
 from dyncomp.inductor.compile import compile_graph, emit_steps, touched
 from dyncomp.inductor.launch import BufferRef, KernelStep, OutputResult, SizeRef
-from dyncomp.inductor.loop_ref import Memory, run_kernel
-from dyncomp.inductor.loop_text import kernel_text, parse_kernel
-from dyncomp.inductor.loop_verify import verify_kernel
-from dyncomp.inductor.lower import Lowering
+from dyncomp.inductor.loops.loop_reference import Memory, run_kernel
+from dyncomp.inductor.loops.loop_text import kernel_text, parse_kernel
+from dyncomp.inductor.loops.loop_verify import verify_kernel
+from dyncomp.inductor.lowering.kinds import Lowering
 from dyncomp.inductor.memory import plan_memory
-from dyncomp.inductor.plan import Planned, Planner
+from dyncomp.inductor.planning import Planned, Planner
 from dyncomp.inductor.schedule import CallBlas, LaunchKernel, Matrix, Windows
 from dyncomp.options import Options
 from dyncomp.prims.kit import type_of
 from dyncomp.prims.table import TABLE
-from dyncomp.symint import SymInt
+from dyncomp.symbolic.integers import SymInt
 
 OPTIONS = Options(debug_verify=True)
 GARBAGE = 0xA5

@@ -21,16 +21,17 @@ import numpy as np
 from dyncomp import dtypes
 from dyncomp.dtypes import DType
 from dyncomp.graph.ir import ArrayType, Graph, GraphBuilder, GraphOutput, Var
-from dyncomp.inductor import fuse, lower_state
+from dyncomp.inductor.fusion import fuse
+from dyncomp.inductor.lowering import state as lower_state
 from dyncomp.inductor.compile import _Maker, _Timer
-from dyncomp.inductor.forms import DEFAULT
-from dyncomp.inductor.render.cpp import render_module
+from dyncomp.inductor.tuning.forms import DEFAULT
+from dyncomp.inductor.render.cpp.unit import render_module
 from dyncomp.inductor.render.knobs import Knobs
-from dyncomp.inductor.toolchain import FLAGS
+from dyncomp.build.toolchain import FLAGS
 from dyncomp.options import Options
 from dyncomp.pipeline import run_passes
 from dyncomp.prims.table import TABLE
-from dyncomp.symint import Dim
+from dyncomp.symbolic.integers import Dim
 
 FLOATS = (dtypes.float64, dtypes.float64, dtypes.float32, dtypes.float32, dtypes.float16)
 OTHERS = (dtypes.int64, dtypes.int32, dtypes.uint8, dtypes.bool_, dtypes.complex128, dtypes.bfloat16)

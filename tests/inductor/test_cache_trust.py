@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from dyncomp.errors import ToolchainError
-from dyncomp.inductor import cache_files, elf, toolchain
-from dyncomp.inductor.cache_place import place_of
-from dyncomp.inductor.codecache import KernelCache, _open_cache, kernel_key, open_cache
-from dyncomp.inductor.toolchain import find_toolchain
+from dyncomp.build import cache_files, elf, toolchain
+from dyncomp.build.cache_place import place_of
+from dyncomp.build.kernel_cache import KernelCache, _open_cache, kernel_key, open_cache
+from dyncomp.build.toolchain import find_toolchain
 from dyncomp.trusted import Folder, UntrustedError, open_folder
 
 ROOT = Path(__file__).parents[2]
@@ -189,7 +189,7 @@ def test_the_planted_library_would_run(tmp_path: Path, planted: tuple[bytes, Pat
     scene = Scene(tmp_path, content)
     text = f"""
 import ctypes
-from dyncomp.inductor.codecache import open_cache
+from dyncomp.build.kernel_cache import open_cache
 library = open_cache({{"DYNCOMP_CACHE_DIR": {str(scene.root)!r}}}).load({SOURCE!r})
 assert ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("answer"))() == 666
 """
@@ -410,7 +410,7 @@ def test_compilers_that_lie(line: str, tmp_path: Path) -> None:
 # -- what killed processes leave, and the size -------------------------------------------------
 SLEEPER = """
 import sys
-from dyncomp.inductor.codecache import open_cache
+from dyncomp.build.kernel_cache import open_cache
 open_cache().load('extern "C" int answer() { return 5; }')
 """
 

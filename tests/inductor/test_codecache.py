@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from dyncomp.errors import ToolchainError
-from dyncomp.inductor import cache_files, cache_place, codecache
-from dyncomp.inductor.codecache import KernelCache, kernel_key, open_cache
-from dyncomp.inductor.toolchain import Toolchain, find_toolchain
+from dyncomp.build import cache_files, cache_place, kernel_cache
+from dyncomp.build.kernel_cache import KernelCache, kernel_key, open_cache
+from dyncomp.build.toolchain import Toolchain, find_toolchain
 
 ROOT = Path(__file__).parents[2]
 
@@ -147,7 +147,7 @@ def test_directory_that_cannot_be_written_is_read(tmp_path, monkeypatch, caplog)
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(cache_place.tempfile, "TemporaryFile", refuse)
-    codecache._open_cache.cache_clear()
+    kernel_cache._open_cache.cache_clear()
     cache_place.place_of.cache_clear()
     cache = open_cache({"DYNCOMP_CACHE_DIR": str(tmp_path)})
     monkeypatch.undo()
@@ -323,7 +323,7 @@ def start(program: str, directory: Path, **environ: str) -> subprocess.Popen:
 
 LOADER = """
     import ctypes
-    from dyncomp.inductor.codecache import open_cache
+    from dyncomp.build.kernel_cache import open_cache
     cache = open_cache()
     library = cache.load('extern "C" int answer() { return 77; }')
     assert ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("answer"))() == 77
@@ -352,7 +352,7 @@ def test_lock_that_cannot_be_had(tmp_path, monkeypatch, caplog):
     cache = KernelCache(tmp_path)
     path = cache.path_of(kernel_key(unit(11), find_toolchain()))
     path.parent.mkdir(parents=True)
-    monkeypatch.setattr(codecache, "_LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(kernel_cache, "_LOCK_SECONDS", 0.05)
     with open(tmp_path / "v1" / f"{path.parent.name}.lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert answer(cache.load(unit(11))) == 11

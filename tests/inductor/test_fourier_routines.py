@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.inductor import fourier_routines
+from dyncomp.inductor.lowering import fourier_routines
 from dyncomp.runtime import _launch, set_num_threads
 
 UFUNCS = importlib.import_module("numpy.fft._pocketfft_umath")

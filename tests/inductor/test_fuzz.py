@@ -10,7 +10,8 @@ import pytest
 from dyncomp.errors import Unsupported
 from dyncomp.graph.interp import bind_symbols
 from dyncomp.graph.ir import Graph
-from dyncomp.inductor import fuse, lower_contract, lower_state
+from dyncomp.inductor.fusion import fuse
+from dyncomp.inductor.lowering import contract as lower_contract, state as lower_state
 from dyncomp.inductor.compile import compile_graph
 from tests.aot_autograd.programs import Layout, Seeded
 from tests.inductor.fuzz import assert_same, make_graph

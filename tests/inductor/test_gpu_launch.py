@@ -32,7 +32,7 @@ SCRIPT = """
 from dyncomp.dtypes import float32
 from dyncomp.inductor.gpu.launch import TritonDriver, Variants, compile_kernel, direct_launch, load_module
 from dyncomp.inductor.render.triton import render_triton
-from dyncomp.symint import ShapeEnv
+from dyncomp.symbolic.integers import ShapeEnv
 from tests.inductor.render_util import pointwise
 
 size = ShapeEnv().new_symbol(100_000, low=0)

@@ -25,10 +25,10 @@ from dyncomp.inductor.gpu.products import (
     has_template,
     render_product,
 )
-from dyncomp.inductor.loopir import Axis, Buffer, Index, Kernel, Stmt
+from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
 from dyncomp.inductor.schedule import CallBlas, CallChain, Matrix, TileKernel
-from dyncomp.inductor.softmax import find_softmax
-from dyncomp.symint import ShapeEnv, SymbolInfo
+from dyncomp.inductor.fusion.softmax import find_softmax
+from dyncomp.symbolic.integers import ShapeEnv, SymbolInfo
 from tests.inductor.test_render_triton import COMPILE, INTERPRET, run_script
 
 pytest.importorskip("triton")

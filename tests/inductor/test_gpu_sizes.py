@@ -8,7 +8,7 @@ import pytest
 
 from dyncomp.inductor.gpu.attention import candidates
 from dyncomp.inductor.gpu.products import Processor
-from dyncomp.symint import ShapeEnv, SymbolInfo
+from dyncomp.symbolic.integers import ShapeEnv, SymbolInfo
 from tests.inductor.interpreted import run_interpreted
 from tests.inductor.test_gpu_products import attention, check_resources, compiled
 

@@ -15,13 +15,13 @@ import pytest
 from dyncomp.device import Device
 from dyncomp.errors import LoweringError
 from dyncomp.inductor.compile import emit_steps
-from dyncomp.inductor.epilogue import touched
-from dyncomp.inductor.gpu.fuse import join_steps
-from dyncomp.inductor.gpu.plan import DevicePlanner
+from dyncomp.inductor.fusion.epilogue import touched
+from dyncomp.inductor.gpu.join_kernels import join_steps
+from dyncomp.inductor.gpu.gpu_plan import DevicePlanner
 from dyncomp.inductor.gpu.wrapper import Wrapper
-from dyncomp.inductor.lower import Lowering
+from dyncomp.inductor.lowering.kinds import Lowering
 from dyncomp.inductor.memory import plan_memory
-from dyncomp.inductor.render.triton import TritonKernel
+from dyncomp.inductor.render.triton.unit import TritonKernel
 from dyncomp.prims.opdef import Extern, OpDef
 from dyncomp.prims.table import TABLE
 from tests.inductor.harness import graph_of
@@ -40,7 +40,7 @@ _NAMES = (
 )
 COMPLEX = frozenset(_NAMES.split())
 LIBRARY = ("convolution", "convolution_transpose")
-# Made for processors alone (`inductor/narrow.py`).
+# Made for processors alone (`inductor/fusion/half_operands.py`).
 NOT_MADE = ("wide_convolution",)
 # Functions that Triton's library for a kind of device has not.
 WITHOUT = {"hip": ("cbrt",)}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.inductor.render.cpp_reduce import ReductionPrinter
+from dyncomp.inductor.render.cpp.reduce import ReductionPrinter
 
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40)
 

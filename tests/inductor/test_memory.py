@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from dyncomp import dtypes
-from dyncomp.inductor.lower_values import Storage
+from dyncomp.inductor.lowering.values import Storage
 from dyncomp.inductor.memory import bytes_of, lifetimes, plan_memory
-from dyncomp.symint import ShapeEnv, hint
+from dyncomp.symbolic.integers import ShapeEnv, hint
 
 
 def temp(size: object) -> Storage:

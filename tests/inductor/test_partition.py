@@ -12,9 +12,9 @@ import dyncomp
 from dyncomp import dtypes
 from dyncomp.graph.interp import as_callable
 from dyncomp.graph.ir import Graph, GraphBuilder, GraphOutput, Var, array_type, verify
-from dyncomp.inductor import partition_joins as limits
-from dyncomp.inductor import partition_windows
-from dyncomp.inductor.partition import partition_joins
+from dyncomp.inductor.fusion import partition_joins as limits
+from dyncomp.inductor.fusion import partition_windows
+from dyncomp.inductor.fusion.partition import partition_joins
 from dyncomp.options import Options
 from dyncomp.pipeline import run_passes
 from dyncomp.prims.table import TABLE

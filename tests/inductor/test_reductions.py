@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.inductor.render import cpp_values
+from dyncomp.inductor.render.cpp import values as cpp_values
 from tests.inductor import reductions_run
 from tests.inductor.reduction_graphs import make_program, source_of, syntax_errors
 

@@ -7,10 +7,10 @@ import pytest
 
 from dyncomp import dtypes
 from dyncomp.dtypes import BY_NAME, bool_, float32, float64, int64
-from dyncomp.inductor.loopir import Axis, Buffer, Index, Kernel, Stmt
-from dyncomp.inductor.render.cpp import render_module
+from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
+from dyncomp.inductor.render.cpp.unit import render_module
 from dyncomp.inductor.schedule import CallBlas, Matrix, Module, Segment
-from dyncomp.symint import ShapeEnv
+from dyncomp.symbolic.integers import ShapeEnv
 
 from .render_util import compile_kernels, load_source, pointwise, reference
 

@@ -9,7 +9,7 @@ import pytest
 
 from dyncomp import dtypes
 from dyncomp.errors import LoweringError
-from dyncomp.inductor.loopir import Kernel, Stmt
+from dyncomp.inductor.loops.loop_ir import Kernel, Stmt
 from dyncomp.prims.scalar import SCALARS, evaluate, result_dtype
 
 from .render_util import compile_kernels, pointwise

@@ -18,8 +18,8 @@ import pytest
 
 from dyncomp.dtypes import BY_NAME, bool_, float16, float32, float64, int32, int64
 from dyncomp.errors import LoweringError
-from dyncomp.inductor.loopir import Axis, Buffer, Index, Kernel, Stmt
-from dyncomp.inductor.render.triton import render_triton
+from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
+from dyncomp.inductor.render.triton.unit import render_triton
 from dyncomp.prims.scalar import SCALARS, result_dtype
 
 from .render_util import pointwise, reference
@@ -257,7 +257,7 @@ def test_several_axes_interpreted(tmp_path):
 
 
 def test_symbolic_size_interpreted(tmp_path):
-    from dyncomp.symint import ShapeEnv
+    from dyncomp.symbolic.integers import ShapeEnv
 
     size = ShapeEnv().new_symbol(100, low=0)
     kernel = pointwise("exp", [float32], float32, size)

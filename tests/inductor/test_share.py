@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.inductor.render import cpp
-from dyncomp.inductor.render.share import LEAST, LEAST_LOOP, MOST_NUMBERS, Function, share_functions
+from dyncomp.inductor.render.cpp import unit as cpp
+from dyncomp.inductor.render.cpp.share import LEAST, LEAST_LOOP, MOST_NUMBERS, Function, share_functions
 
 PARAMETERS = "(void* const* b, const i64* s, const Runtime* rt, i64* error)"
 

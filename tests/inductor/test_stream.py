@@ -10,8 +10,8 @@ import pytest
 import dyncomp
 import dyncomp.inductor.compile as inductor
 from dyncomp.inductor import launch
-from dyncomp.inductor.render import ahead, cpp_kernel, stream
-from dyncomp.inductor.toolchain import find_toolchain
+from dyncomp.inductor.render.cpp import ahead, kernel as cpp_kernel, stream
+from dyncomp.build.toolchain import find_toolchain
 
 pytestmark = pytest.mark.skipif(
     not (launch.load_vector_math() and find_toolchain().calls_vectors),

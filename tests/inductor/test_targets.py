@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from dyncomp.inductor.compile import compile_graph
-from dyncomp.inductor.render.cpp import render_module
+from dyncomp.inductor.render.cpp.unit import render_module
 from dyncomp.inductor.schedule import CallBlas, CallChain
-from dyncomp.inductor.toolchain import Toolchain, find_toolchain, flags_for
+from dyncomp.build.toolchain import Toolchain, find_toolchain, flags_for
 from tests.inductor.harness import OPTIONS, Reference, copies
 from tests.inductor.test_code_rows import graph_of_samples, spread
 from tests.prims.framework import all_rows, check_values, run_ref, samples_of

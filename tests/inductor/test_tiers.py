@@ -17,11 +17,11 @@ import pytest
 
 import dyncomp
 from dyncomp.errors import ToolchainError
-from dyncomp.inductor.background import Builder, builder
-from dyncomp.inductor.codecache import KernelCache
+from dyncomp.build.background import Builder, builder
+from dyncomp.build.kernel_cache import KernelCache
 from dyncomp.inductor.compile import compile_graph
-from dyncomp.inductor.render import cpp
-from dyncomp.inductor.toolchain import Runner, _shares, find_toolchain
+from dyncomp.inductor.render.cpp import unit as cpp
+from dyncomp.build.toolchain import Runner, _shares, find_toolchain
 from dyncomp.options import Options, make_options
 from tests.inductor.harness import graph_of, type_of
 
@@ -144,7 +144,7 @@ def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
 PROGRAM = """
 import os, sys, time
 import numpy as np, dyncomp
-from dyncomp.inductor.background import builder
+from dyncomp.build.background import builder
 from tests.inductor.test_tiers import several, inputs, tier_of
 """
 

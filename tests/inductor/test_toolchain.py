@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from dyncomp.errors import ToolchainError
-from dyncomp.inductor import compilers, toolchain
-from dyncomp.inductor.compilers import identity
+from dyncomp.build import compilers, toolchain
+from dyncomp.build.compilers import identity
 from dyncomp.inductor.launch import Library
-from dyncomp.inductor.toolchain import find_toolchain
+from dyncomp.build.toolchain import find_toolchain
 from dyncomp.trusted import Folder
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dyncomp.errors import LoweringError
-from dyncomp.inductor.loop_ref import run_kernel
-from dyncomp.inductor.loopir import Kernel
-from dyncomp.inductor.render.triton import render_triton
+from dyncomp.inductor.loops.loop_reference import run_kernel
+from dyncomp.inductor.loops.loop_ir import Kernel
+from dyncomp.inductor.render.triton.unit import render_triton
 from dyncomp.inductor.schedule import LaunchKernel
 from dyncomp.prims.opdef import Extern, OpDef
 from tests.inductor.harness import Reference, copies, graph_of

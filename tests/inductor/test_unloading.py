@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.inductor.background import builder
-from dyncomp.inductor.codecache import KernelCache
+from dyncomp.build.background import builder
+from dyncomp.build.kernel_cache import KernelCache
 from dyncomp.inductor.launch import Library
 
 MAPS = Path("/proc/self/maps")

@@ -13,10 +13,10 @@ import dyncomp
 import dyncomp.inductor.compile as inductor
 from dyncomp.dtypes import float16, float32, float64, int8
 from dyncomp.inductor import launch
-from dyncomp.inductor.loopir import Axis, Buffer, Index, Kernel, Stmt
-from dyncomp.inductor.render import cpp_kernel
-from dyncomp.inductor.render.sections import vector_declaration, vector_functions
-from dyncomp.inductor.toolchain import find_toolchain
+from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
+from dyncomp.inductor.render.cpp import kernel as cpp_kernel
+from dyncomp.inductor.render.cpp.sections import vector_declaration, vector_functions
+from dyncomp.build.toolchain import find_toolchain
 from dyncomp.prims.scalar import SCALARS
 
 from .render_util import compile_kernels, pointwise

@@ -11,7 +11,7 @@ from dyncomp.dtypes import float32, float64
 from dyncomp.graph.ir import ArrayType, array_type, same_shape
 from dyncomp.prims.layout import reshape_strides
 from dyncomp.prims.table import TABLE
-from dyncomp.symint import ShapeEnv
+from dyncomp.symbolic.integers import ShapeEnv
 
 from .framework import check_type, significant, type_of
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from dyncomp.inductor.launch import ABI_DECLARATIONS, Library
-from dyncomp.inductor.toolchain import find_toolchain
+from dyncomp.build.toolchain import find_toolchain
 
 RUN = 'extern "C" i64 {name}(void** b, const i64* s, const Runtime* rt, i64* error)'
 _DIRECTORY = Path(tempfile.gettempdir()) / f"dyncomp-test-kernels-{os.getuid()}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import library, operators
 from ..breaks import Break
-from ..class_kinds import is_plain_namedtuple
+from ..objects.class_kinds import is_plain_namedtuple
 from ..objects import attributes, classes, derived, instance_checks
 from ..values.base import OpaqueValue, Tracer, Value
 from ..values.func import SuperValue

@@ -11,7 +11,11 @@ import types
 from contextvars import ContextVar
 from typing import Any
 
-from .. import _hook, containers, frame_readers, frames, frozen, machine, recursion
+from ...hook import _hook
+from .. import containers, frames, machine
+from ..environment import frame_readers
+from ..immutable import methods as frozen
+from ..control import recursion
 from ..breaks import Break, Skip
 from ..guards.guard import Kind
 from ..guards.source import (
@@ -24,8 +28,8 @@ from ..guards.source import (
 )
 from ..library import functions
 from ..objects import attributes, classes, derived, instance_checks, protocols
-from ..other_compilers import is_foreign
-from ..regions import disabled_reason, mark_of
+from ..environment.other_compilers import is_foreign
+from ..environment.regions import disabled_reason, mark_of
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.context import InertContextValue

@@ -15,14 +15,15 @@ from ...dataclass import dataclass, field
 from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
 from ...options import Options
-from ...sizes import Argument, DynamicArguments
-from .. import _hook, other_compilers
+from ...symbolic.dynamic_sizes import Argument, DynamicArguments
+from ...hook import _hook
+from ..environment import other_compilers
 from ..breaks import Break
-from ..bytecode.continuation import MadeLater
+from ...python_code.continuation import MadeLater
 from ..calls.substitutes import Substitutes
 from ..guards.guard import Failure
 from .records import Records
-from .refused import RefusedCalls
+from ..policy.not_inlined import RefusedCalls
 
 # Libraries whose module members and functions are constants to compiled code: nobody reassigns
 # ``np.sqrt``. Members of all other modules are guarded.

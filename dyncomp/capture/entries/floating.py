@@ -18,7 +18,7 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ...graph.ir import Graph
-from .. import _hook
+from ...hook import _hook
 
 _WARN = 1
 _INVALID = 8

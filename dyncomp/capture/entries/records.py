@@ -10,8 +10,8 @@ from ...dataclass import dataclass, field
 from ...graph.ir import Graph, Loc
 from ..breaks import BreakRecord
 from ..guards.guard import Guard
-from ..identity import WeakIdentityDict
-from ..native_loops.record import NativeLoopRecord
+from ..lifetimes.by_identity import WeakIdentityDict
+from ...scalar_loops.entry.record import NativeLoopRecord
 
 log = logging.getLogger("dyncomp.capture")
 

@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from dyncomp.capture.class_names import qualname_of
+from dyncomp.capture.objects.class_names import qualname_of
 from dyncomp.dataclass import dataclass
 
 _MRO = vars(type)["__mro__"]

@@ -19,19 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from dyncomp.capture import _hook
-from dyncomp.capture.class_names import module_of, qualname_of
-from dyncomp.capture.guards.facts import (
-    ArrayFacts,
-    CodeFacts,
-    CustomCheck,
-    NoOverlap,
-    SymBinding,
-    SymCondition,
-    TensorFacts,
-    errstate_name,
-    read_errstate,
-)
+from dyncomp.hook import _hook
+from dyncomp.capture.objects.class_names import module_of, qualname_of
+from dyncomp.capture.guards.fact_kinds import (ArrayFacts, CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition, TensorFacts, errstate_name, read_errstate)
 from dyncomp.capture.guards.program import GuardRefused, lower_guards
 from dyncomp.capture.guards.serial import is_numpy_number
 from dyncomp.capture.guards.source import Source

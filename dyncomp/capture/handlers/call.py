@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import exceptions, operators
+from ..control import exceptions
+from .. import operators
 from ..breaks import Break
 from ..methods.table import items_for_list
-from ..validation import compared, negated
+from ..loops.raising_branches import compared, negated
 from ..values.array import ArrayValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue

@@ -7,9 +7,10 @@ import sys
 import types
 from typing import Any
 
-from .. import _hook, generators
+from ...hook import _hook
+from ..control import generators
 from ..breaks import Break
-from ..bytecode.loops import Unbound
+from ...python_code.loops import Unbound
 from ..guards.guard import Kind
 from ..guards.source import (
     AttrSource,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import exceptions, groups
+from ..control import exceptions, exception_groups
 from ..values.exception import ExceptionValue, TracebackValue
 from ..values.number import ConstValue
 from .registry import handles
@@ -50,7 +50,7 @@ def with_except_start(tracer: Any, frame: Any, arg: Any) -> None:
 @handles("CHECK_EG_MATCH")
 def check_group_match(tracer: Any, frame: Any, arg: Any) -> None:
     value, wanted = frame.popn(2)
-    match, rest = groups.match_clause(tracer, value, wanted)
+    match, rest = exception_groups.match_clause(tracer, value, wanted)
     if match is not None:
         frame.handling = match
     frame.push(rest or ConstValue(None))
@@ -60,4 +60,4 @@ def check_group_match(tracer: Any, frame: Any, arg: Any) -> None:
 @handles("PREP_RERAISE_STAR")
 def prepare_reraise(tracer: Any, frame: Any, arg: Any) -> None:
     original, found = frame.popn(2)
-    frame.push(groups.to_reraise(tracer, original, found.items(tracer)) or ConstValue(None))
+    frame.push(exception_groups.to_reraise(tracer, original, found.items(tracer)) or ConstValue(None))

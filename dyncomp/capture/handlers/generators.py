@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import exceptions
+from ..control import exceptions
 from ..breaks import Break
 from ..objects import protocols
 from ..values.generator import GeneratorValue

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import ends, generators
+from .. import terminators
+from ..control import generators
 from ..breaks import Break
 from ..calls.modes import block_of_object
 from ..guards.guard import Kind
-from ..idle_loops import LAYERS, check_idle, note_begin, tries_idle
-from ..validation import truth_at_jump
+from ..loops.idle_loops import LAYERS, check_idle, note_begin, tries_idle
+from ..loops.raising_branches import truth_at_jump
 from ..values.base import OpaqueValue
 from ..values.context import InertContextValue
 from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
@@ -21,7 +22,7 @@ from .registry import handles
 
 def _go(tracer: Any, frame: Any, target: int) -> None:
     if target <= frame.current:
-        ends.back_edge(tracer, frame, target)
+        terminators.back_edge(tracer, frame, target)
     frame.jump(target)
 
 
@@ -77,7 +78,7 @@ def get_len(tracer: Any, frame: Any, arg: Any) -> None:
 def for_iter(tracer: Any, frame: Any, target: int) -> None:
     iterator = frame.stack[-1]
     if not _unrolls(tracer, frame, iterator):
-        ends.end_at_loop(tracer, frame, frame.current)
+        terminators.end_at_loop(tracer, frame, frame.current)
     item = iterator.next(tracer)
     if item is None:
         frame.pop()

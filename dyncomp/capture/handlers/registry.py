@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..bytecode.instr import OPS
+from ...python_code.instr import OPS
 
 # handler(tracer, frame, arg)
 Handler = Callable[[Any, Any, Any], None]

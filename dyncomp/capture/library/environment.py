@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ..breaks import Break
-from ..guards.facts import CustomCheck
+from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind
 from ..guards.source import ConstSource
 from ..values.base import Tracer, Value

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..breaks import Break
 from ..values.base import Tracer, Value
-from ..values.frozen import call_pure
+from ..immutable.values import call_pure
 from .registry import HANDLERS
 
 _D, _DT = datetime.date, datetime.datetime

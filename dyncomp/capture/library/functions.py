@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .._hook import check_cell
+from ...hook._hook import check_cell
 from ..breaks import Break
-from ..exceptions import raise_exception
+from ..control.exceptions import raise_exception
 from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, CellContentsSource, ItemSource
 from ..values.base import Tracer, Value

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..methods.lists import sorted_values
-from ..unbacked import is_whole_number, item
+from ..sizes.unbacked import is_whole_number, item
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.deque import DequeValue

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...graph.ir import Var
 from ..breaks import Break
-from ..guards.facts import NoOverlap
+from ..guards.fact_kinds import NoOverlap
 from ..guards.guard import Kind
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value

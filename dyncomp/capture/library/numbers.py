@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ... import dtypes
 from ...dtypes import bool_
 from ...frontends.base import ArrayRef, own_number
-from ...symint import sym_max, sym_min
+from ...symbolic.integers import sym_max, sym_min
 from ..breaks import Break
 from ..calls.folding import is_computed, pure_operand, python_call
 from ..values.array import ArrayValue

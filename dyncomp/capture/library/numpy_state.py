@@ -9,7 +9,7 @@ import numpy as np
 
 from ..breaks import Break
 from ..effects import defer
-from ..guards.facts import CustomCheck
+from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind
 from ..values.base import Tracer, Value
 from ..values.obj import InstanceValue

@@ -15,7 +15,7 @@ from typing import Any
 from ..breaks import Break
 from ..calls.texts import as_it_is_now, text_of
 from ..effects import defer
-from ..guards.facts import CustomCheck
+from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind
 from ..guards.source import ConstSource
 from ..values.array import ArrayValue

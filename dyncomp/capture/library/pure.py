@@ -15,7 +15,7 @@ from ..breaks import Break
 from ..calls.folding import literal
 from ..objects import instance_checks
 from ..values.base import Tracer, Value
-from ..values.frozen import FrozenValue, from_plain
+from ..immutable.values import FrozenValue, from_plain
 from ..values.number import ConstValue
 from .registry import builtin
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..draws import make_generator
+from ..random.draws import make_generator
 from ..values.base import Tracer, Value
 from .registry import HANDLERS
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import regions
+from ..environment import regions
 from ..breaks import Break
-from ..entries.stance import set_stance
+from ..policy.stance import set_stance
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue
 from ..values.region import RegionContextValue

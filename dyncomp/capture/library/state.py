@@ -6,9 +6,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .. import exceptions
+from ..control import exceptions
 from ..breaks import Break
-from ..guards.facts import CustomCheck
+from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind
 from ..guards.source import ConstSource
 from ..values.base import Tracer, Value

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..values.base import Tracer, Value
-from ..values.frozen import FrozenValue
+from ..immutable.values import FrozenValue
 from ..values.number import ConstValue
 from ..values.obj import InstanceValue
 from ..values.ordering import ComparedValue

@@ -11,10 +11,10 @@ from inspect import FullArgSpec
 from typing import Any, NoReturn
 
 from ...dataclass import dataclass
-from .. import exceptions
+from ..control import exceptions
 from ..breaks import Break
-from ..class_kinds import is_struct_sequence
-from ..class_names import module_of
+from .class_kinds import is_struct_sequence
+from .class_names import module_of
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, ConstSource, Source, TypeAttrSource
 from ..values.base import OpaqueValue, Tracer, Value

@@ -7,10 +7,11 @@ import functools
 import types
 from typing import Any
 
-from .. import exceptions, frames
+from ..control import exceptions
+from .. import frames
 from ..breaks import Break, Skip
-from ..class_kinds import is_plain_class
-from ..class_names import module_of, qualname_of
+from .class_kinds import is_plain_class
+from .class_names import module_of, qualname_of
 from ..guards.guard import Kind
 from ..guards.source import AttrSource
 from ..values.base import Tracer, Value

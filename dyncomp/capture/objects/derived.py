@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import containers
 from ..breaks import Break
-from ..class_names import module_of
+from .class_names import module_of
 from ..guards.guard import Kind
 from ..guards.source import ConstSource, TypeAttrSource
 from ..values.base import Tracer, Value

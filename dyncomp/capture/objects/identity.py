@@ -12,7 +12,7 @@ from ..breaks import Break
 from ..guards.guard import Kind
 from ..values.array import ArrayValue
 from ..values.base import OpaqueValue, Tracer, Value
-from ..values.frozen import FrozenValue
+from ..immutable.values import FrozenValue
 from ..values.func import BoundMethodValue, FunctionValue
 from ..values.mapping import DictValue
 from ..values.number import is_unique

@@ -10,9 +10,9 @@ import typing
 from typing import Any
 
 from ..breaks import Break
-from ..class_names import module_of
+from .class_names import module_of
 from ..guards.class_facts import may_change
-from ..guards.facts import CustomCheck
+from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import ConstSource
 from ..values.base import Tracer, Value

@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from .. import exceptions
+from ..control import exceptions
 from ..breaks import Break
 from ..calls import texts
 from ..values.base import Codegen, Tracer, Value

@@ -22,10 +22,10 @@ from typing import Any
 from ...frontends.base import ArrayRef
 from ...graph.ir import Var
 from ...runtime._launch import select
-from ...symint import SymInt
+from ...symbolic.integers import SymInt
 from ..breaks import Skip
-from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS, Loc
-from ..bytecode.transfers import line_loc, transfer_loc
+from ...python_code.instr import CO_VARARGS, CO_VARKEYWORDS, Loc
+from ...python_code.transfers import line_loc, transfer_loc
 from ..guards.source import (
     AttrSource,
     BuiltinSource,
@@ -47,7 +47,7 @@ from ..guards.source import (
     TypeAttrSource,
     TypeSource,
 )
-from ..unbacked import definition
+from ..sizes.unbacked import definition
 from ..values.array import ArrayValue
 from ..values.base import Tracer, UnboundValue, Value
 from ..values.func import CellValue

@@ -6,23 +6,23 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from .. import _hook
-from .._hook import later, run
+from ...hook import _hook
+from ...hook._hook import later, run
 from ..breaks import Skip
-from ..bytecode.cells import in_place_of_cells
-from ..bytecode.continuation import PlaceToResume
-from ..bytecode.flow import Flow, stack_depths
-from ..bytecode.gates import exits_to_go_on_at, gated_continuation
-from ..bytecode.handler_exits import handler_exits
-from ..bytecode.instr import JUMPS, Instr, pops_pushes
-from ..bytecode.loops import Loop, LoopBody, make_loop_driver
-from ..bytecode.resume import Arg, ResumeTarget, make_break_tail, make_continuation
-from ..bytecode.transfers import pass_on
-from ..dims import hand_on_sizes
-from ..ends import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, leave_comprehension
+from ...python_code.cells import in_place_of_cells
+from ...python_code.continuation import PlaceToResume
+from ...python_code.flow import Flow, stack_depths
+from ...python_code.gates import exits_to_go_on_at, gated_continuation
+from ...python_code.handler_exits import handler_exits
+from ...python_code.instr import JUMPS, Instr, pops_pushes
+from ...python_code.loops import Loop, LoopBody, make_loop_driver
+from ...python_code.resume import Arg, ResumeTarget, make_break_tail, make_continuation
+from ...python_code.transfers import pass_on
+from ..sizes.dims import hand_on_sizes
+from ..terminators import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, leave_comprehension
 from ..frames import Frame
-from ..native_loops.choice import can_have_gate, gates_of, is_enabled, note_owner
-from ..own_builtins import with_own_builtins
+from ..loops.scalar_loop_gates import can_have_gate, gates_of, is_enabled, note_owner
+from ..environment.replaced_builtins import with_own_builtins
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
 from .loop_driver import assigned_in, changed_by, closes_when_left, emit_loop, loop_body

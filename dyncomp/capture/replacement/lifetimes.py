@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..breaks import Skip
-from ..bytecode.resume import needed_locals
+from ...python_code.resume import needed_locals
 from ..frames import Frame, code_info
 from ..values.base import OpaqueValue, Tracer, UnboundValue, Value
 from ..values.generator import GeneratorValue

@@ -6,11 +6,12 @@ import types
 from collections.abc import Callable, Collection
 from typing import Any
 
-from .. import _hook, generators
-from .._hook import later
-from ..bytecode.flow import introspects_locals
-from ..bytecode.loops import UNBOUND, Loop, LoopBody, make_loop_body
-from ..bytecode.resume import make_continuation
+from ...hook import _hook
+from ..control import generators
+from ...hook._hook import later
+from ...python_code.flow import introspects_locals
+from ...python_code.loops import UNBOUND, Loop, LoopBody, make_loop_body
+from ...python_code.resume import make_continuation
 from ..frames import Frame
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue

@@ -5,8 +5,8 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from .. import _hook
-from ..bytecode.resume import Continuation
+from ...hook import _hook
+from ...python_code.resume import Continuation
 from ..frames import Frame
 
 

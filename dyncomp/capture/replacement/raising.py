@@ -10,11 +10,11 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from .. import _hook
-from ..bytecode.continuation import place_of
-from ..bytecode.edit import Assembly, Label, places_and_catches
+from ...hook import _hook
+from ...python_code.continuation import place_of
+from ...python_code.edit import Assembly, Label, places_and_catches
 from ..entries.config import CaptureConfig
-from ..pyver import decode, encode
+from ...python_code.versions import decode, encode
 
 TRANSIENT = -1  # rank of an entry that C runs once and does not keep
 

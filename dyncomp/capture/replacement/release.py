@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ..bytecode.edit import with_insertions
-from ..bytecode.instr import JUMPS, NO_FALLTHROUGH, CanonicalCode
+from ...python_code.edit import with_insertions
+from ...python_code.instr import JUMPS, NO_FALLTHROUGH, CanonicalCode
 from .codegen import RELEASE
 
 # what comes between the last statement and the return: nothing of the program runs there

@@ -9,14 +9,14 @@ from typing import Any
 
 from ...graph.ir import COPY
 from ...graph.passes.dce import may_raise
-from .._hook import later
+from ...hook._hook import later
 from ..breaks import Skip
-from ..bytecode.continuation import made_later
-from ..bytecode.instr import CO_VARARGS, CO_VARKEYWORDS
-from ..bytecode.transfers import line_loc
-from ..entries.fallback import Fallback
-from ..pyver import encode
-from ..random_states import put_back
+from ...python_code.continuation import made_later
+from ...python_code.instr import CO_VARARGS, CO_VARKEYWORDS
+from ...python_code.transfers import line_loc
+from ..policy.fallback import Fallback
+from ...python_code.versions import encode
+from ..random.states import put_back
 from ..values.drawn import DrawnArrayValue
 from ..values.number import NumberValue
 from .assembly import assemble_function

@@ -16,9 +16,9 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from ...errors import Unsupported
-from .. import _hook
-from ..bytecode.instr import JUMPS, NO_LOC, Instr, Loc
-from ..pyver import decode
+from ...hook import _hook
+from ...python_code.instr import JUMPS, NO_LOC, Instr, Loc
+from ...python_code.versions import decode
 
 _KEYWORDS = "False|None|True|and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally"
 _KEYWORDS += "|for|from|global|if|import|in|is|lambda|nonlocal|not|or|pass|raise|return|try|while|with|yield"

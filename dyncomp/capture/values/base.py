@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..breaks import Break
-from ..class_names import module_of, qualname_of
+from ..objects.class_names import module_of, qualname_of
 from ..guards.source import Source
 
 # capture.tracer.Tracer and capture.codegen.Codegen: they import this package, so that naming them here

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..breaks import Break
-from ..guards.facts import CustomCheck
+from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind
 from ..guards.source import ConstSource
 from .base import Tracer, Value

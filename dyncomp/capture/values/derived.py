@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..breaks import Break
-from ..guards.facts import CustomCheck
+from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import ItemSource, Source
 from .base import Codegen, Tracer, Value

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ...frontends.base import ArrayRef
-from ...symint import SymInt
+from ...symbolic.integers import SymInt
 from ..breaks import Skip
 from .array import ArrayValue
 from .base import Codegen, Tracer, Value

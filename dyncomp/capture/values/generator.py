@@ -6,8 +6,8 @@ import types
 from typing import Any
 
 from ..breaks import Break
-from ..bytecode.gen_resume import Reviver, finished, make_suspended
-from ..bytecode.resume import needed_locals
+from ...python_code.gen_resume import Reviver, finished, make_suspended
+from ...python_code.resume import needed_locals
 from .base import Codegen, NamedMethodValue, Tracer, UnboundValue, Value
 from .iterator import IteratorValue
 from .number import ConstValue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...symint import SymInt
+from ...symbolic.integers import SymInt
 from ..breaks import Break
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .number import ConstValue

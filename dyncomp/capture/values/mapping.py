@@ -9,8 +9,8 @@ import types
 from typing import Any
 
 from ..breaks import Break, Skip
-from ..class_names import module_of
-from ..guards.facts import CustomCheck
+from ..objects.class_names import module_of
+from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, ItemSource, Source
 from .base import Codegen, OpaqueValue, Tracer, Value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _hook
+from ...hook import _hook
 from ..breaks import Break
 from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, InstanceDictSource, Source

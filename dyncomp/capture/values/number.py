@@ -18,7 +18,7 @@ from ...dtypes import from_numpy
 from ...frontends.base import ArrayRef
 from ...graph.ir import array_type
 from ...signals import is_from_handler
-from ...symint import SymInt
+from ...symbolic.integers import SymInt
 from ..breaks import Break
 from ..guards.guard import short
 from ..guards.source import ConstSource, Source

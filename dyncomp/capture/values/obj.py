@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from .. import _hook
+from ...hook import _hook
 from ..breaks import Break
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, Source

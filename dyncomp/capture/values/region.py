@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..guards.source import Source
-from ..regions import error_on_graph_break
+from ..environment.regions import error_on_graph_break
 from .base import Codegen, Tracer, Value
 from .context import InertContextValue, InertExitValue
 from .number import ConstValue

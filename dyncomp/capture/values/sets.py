@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..breaks import Break, Skip
-from ..guards.facts import CustomCheck
+from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import Source
 from ..objects.identity import identical

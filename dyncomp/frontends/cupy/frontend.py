@@ -10,10 +10,10 @@ import numpy as np
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import facts
+from . import cupy_facts
 from .library import cupy
 from .owner import OWNER
-from .rules import RuleTable
+from .cupy_rules import RuleTable
 
 _MODULES = ("ufuncs", "indexing", "functions")
 
@@ -34,7 +34,7 @@ class CupyFrontend:
         return collected
 
     def describe(self, obj: Any) -> ArrayFacts:
-        return facts.describe(obj)
+        return cupy_facts.describe(obj)
 
     def find_function(self, fn: Any) -> Rule | None:
         try:
@@ -81,7 +81,7 @@ class CupyFrontend:
         return None
 
     def state_guard(self) -> StateGuard:
-        return facts.device_guard()
+        return cupy_facts.device_guard()
 
     def stored_member(self, obj: Any, name: str) -> None:
         return None

@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import Unsupported
 from ..base import ArrayRef, Rule, TraceContext
 from .library import cupy
-from .rules import NUMPY, RuleTable, bound, is_own, on_device, own, resolve, taken
+from .cupy_rules import NUMPY, RuleTable, bound, is_own, on_device, own, resolve, taken
 
 TABLE = RuleTable()
 

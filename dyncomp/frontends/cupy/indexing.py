@@ -9,11 +9,11 @@ import numpy as np
 
 from ... import dtypes
 from ...errors import Unsupported
-from ...symint import Dim, SymInt
+from ...symbolic.integers import Dim, SymInt
 from ..base import ArrayRef, TraceContext
 from ..numpy.indexing import bounded
 from ..numpy.operands import array_of, convert
-from .rules import NUMPY, RuleTable, is_own, operand, own, taken
+from .cupy_rules import NUMPY, RuleTable, is_own, operand, own, taken
 
 TABLE = RuleTable()
 

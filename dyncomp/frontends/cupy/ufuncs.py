@@ -12,7 +12,7 @@ from ...errors import Unsupported
 from ..base import ArrayRef, Rule, TraceContext
 from ..numpy import promote
 from .library import cupy
-from .rules import NUMPY, RuleTable, is_own, operand, own, taken
+from .cupy_rules import NUMPY, RuleTable, is_own, operand, own, taken
 
 TABLE = RuleTable()
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import Unsupported
-from ...symint import Dim, product
+from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext, part_shown
 from .math_functions import imag_part, real_part
 from .operands import IN_MEMORY
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .shape import matrix_transpose, transpose
 
 TABLE = RuleTable()

@@ -27,7 +27,7 @@ from .operands import (
     value_of,
 )
 from .reductions import cumsum, sum_
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .traced import Traced
 from .views import flatten_view, in_memory_of_copy, slice_axis
 

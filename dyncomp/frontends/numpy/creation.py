@@ -13,7 +13,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import has_c_order, has_f_order, is_fortran, sorted_axes
-from ...symint import Dim
+from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .operands import (
@@ -39,7 +39,7 @@ from .operands import (
     value_of,
 )
 from .promote import parse_dtype
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .shape import parse_shape, reshape_var
 from .traced import Traced
 from .views import reversed_axes, transpose_var

@@ -14,13 +14,13 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import Dim
+from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
 from ..meaning import size_of, size_of_selection
 from . import promote
 from .masked import mask_of
 from .operands import array_of, as_ref, emit, normalize_axis, to_var
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 
 TABLE = RuleTable()
 Output = tuple[DType, tuple[Dim, ...]]

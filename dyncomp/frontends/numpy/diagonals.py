@@ -8,7 +8,7 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
-from ...symint import Dim, product
+from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext
 from .operands import (
     array_of,
@@ -24,7 +24,7 @@ from .operands import (
     write,
 )
 from .promote import parse_dtype
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .views import reshape_var
 
 TABLE = RuleTable()

@@ -12,13 +12,13 @@ from ...dataclass import dataclass
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import iteration_order, strides_in_order
-from ...symint import Dim, SymInt, hint, same
+from ...symbolic.integers import Dim, SymInt, hint, same
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .linalg import contract
 from .operands import as_ref, broadcast_shapes, broadcast_to, convert, emit, value_of, view_of
 from .promote import parse_dtype
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .ufunc_methods import deliver, single_out
 from .views import transpose_var
 

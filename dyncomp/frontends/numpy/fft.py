@@ -7,10 +7,10 @@ from typing import Any
 
 from ... import dtypes
 from ...errors import Unsupported
-from ...symint import Dim
+from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
 from .operands import array_of, as_ref, convert, emit, integer, normalize_axes, normalize_axis
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .ufunc_methods import deliver, single_out
 from .views import in_memory_as
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...errors import Unsupported
-from ...symint import Dim
+from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
 from .indexing import as_index, bounded, combine_at, index_arrays, scatter, take_along
 from .operands import (
@@ -25,7 +25,7 @@ from .operands import (
     value_of,
 )
 from .routines import unravelled
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .traced import Traced
 from .ufunc_methods import at_ufunc, deliver, single_out
 from .ufuncs import elementwise_ufuncs

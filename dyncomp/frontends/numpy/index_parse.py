@@ -10,7 +10,7 @@ import numpy as np
 from ...dataclass import dataclass
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import Dim, ShapeEnv, SymInt, is_unbacked, same, sym_max, sym_min
+from ...symbolic.integers import Dim, ShapeEnv, SymInt, is_unbacked, same, sym_max, sym_min
 from ..base import ArrayRef, TraceContext
 from .operands import emit, from_nested, literal
 

@@ -10,7 +10,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import Dim, same
+from ...symbolic.integers import Dim, same
 from ..base import ArrayRef, TraceContext, memory_of
 from .data_dependent import positions
 from .index_parse import (
@@ -38,7 +38,7 @@ from .operands import (
     view_of,
     write,
 )
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 
 TABLE = RuleTable()
 

@@ -12,7 +12,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import multi_sorted_axes
 from ...prims.shape import inverse
-from ...symint import Dim, product
+from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .indexing import getitem
@@ -28,7 +28,7 @@ from .operands import (
     view_of,
 )
 from .promote import parse_dtype
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .shape import atleast_1d, atleast_2d, atleast_3d
 from .ufunc_methods import deliver, single_out
 from .views import flatten_view, reshape_var, slice_axis, transpose_var

@@ -16,7 +16,7 @@ from . import promote
 from .linalg import matmul
 from .operands import array_of, as_ref, broadcast_shapes, broadcast_to, convert, emit, value_of
 from .reductions import max_, sum_
-from .rules import RuleTable, resolve
+from .numpy_rules import RuleTable, resolve
 from .shape import swapaxes
 from .traced import Traced
 from .ufunc_emit import full_like

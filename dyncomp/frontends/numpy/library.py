@@ -11,7 +11,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.dynamic import FUNCTIONS
 from ...signals import is_from_handler
-from ...symint import Dim
+from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
 from ..meaning import size_of
 from . import promote
@@ -19,7 +19,7 @@ from .data_dependent import Output, call
 from .index_functions import take
 from .join import concatenate
 from .operands import array_of, as_ref, broadcast_to, normalize_axis, operand, to_var
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .views import flatten_view
 
 TABLE = RuleTable()

@@ -26,7 +26,7 @@ from .operands import (
     value_of,
 )
 from .reductions import max_, min_, sum_
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .traced import Traced
 from .ufunc_methods import deliver, outer_ufunc, single_out
 from .ufuncs import call_ufunc

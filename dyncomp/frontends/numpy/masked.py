@@ -16,7 +16,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import SymInt
+from ...symbolic.integers import SymInt
 from ..base import ArrayRef, TraceContext
 from ..meaning import Meaning
 from .index_parse import IntItem, MaskItem, SliceItem, Subscript, apply_basic

@@ -13,7 +13,7 @@ import numpy as np
 from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import product
+from ...symbolic.integers import product
 from ..base import ArrayRef, Rule, TraceContext
 from .index_parse import IntItem, MaskItem, Subscript, apply_basic, parse
 from .indexing import result_position
@@ -47,7 +47,7 @@ from .operands import (
     view_of,
     write,
 )
-from .rules import RuleTable, resolve
+from .numpy_rules import RuleTable, resolve
 from .ufunc_emit import full_like
 from .ufunc_methods import reduce_ufunc
 

@@ -11,7 +11,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_fortran
-from ...symint import SymInt
+from ...symbolic.integers import SymInt
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .data_dependent import nonzero
@@ -34,7 +34,7 @@ from .operands import (
 )
 from .reductions import all_
 from .routines import chosen
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .traced import Traced
 from .ufunc_emit import full_like
 from .ufunc_methods import single_out

@@ -11,7 +11,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import has_c_order, has_f_order
-from ...symint import Dim, product
+from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext, own_number
 from ..known import known_array
 from ..rule_table import refusal
@@ -28,7 +28,7 @@ from .operands import (
     write,
 )
 from .promote import parse_dtype
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .sorting import partition, sort
 from .views import reshape_var, reversed_axes
 

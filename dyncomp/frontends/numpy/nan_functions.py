@@ -10,11 +10,11 @@ import numpy as np
 from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import product
+from ...symbolic.integers import product
 from ..base import ArrayRef, TraceContext
 from .operands import NO, as_ref, emit, given, value_of
 from .reductions import cumprod, cumsum, max_, mean, min_, prod, std, sum_, var
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .ufunc_emit import full_like
 from .ufunc_methods import deliver, reduce_ufunc, reduction_axes, single_out
 from .ufuncs import call_ufunc

@@ -14,7 +14,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Literal, Var, same_shape
 from ...prims.layout import is_fortran, is_zero, k_order_axes, sorted_axes
-from ...symint import Dim, SymInt, same
+from ...symbolic.integers import Dim, SymInt, same
 from ..base import ArrayRef, TraceContext
 from ..extents import check_extent
 from . import promote

@@ -8,10 +8,10 @@ import numpy as np
 
 from ... import dtypes
 from ...errors import Unsupported
-from ...symint import SymInt
+from ...symbolic.integers import SymInt
 from ..base import ArrayRef, TraceContext
 from .operands import constant, convert, emit, is_scalar_constant, operand, symbolic
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .ufuncs import call_ufunc
 
 TABLE = RuleTable()

@@ -14,7 +14,7 @@ import numpy as np
 from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
-from ...symint import SymInt
+from ...symbolic.integers import SymInt
 from ..base import ArrayRef
 
 Operand = Any  # np.dtype, or one of the types int, float, complex

@@ -12,7 +12,7 @@ from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import Dim, SymInt, same, sym_max
+from ...symbolic.integers import Dim, SymInt, same, sym_max
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .operands import (
@@ -32,7 +32,7 @@ from .operands import (
     value_of,
 )
 from .promote import parse_dtype
-from .rules import RuleTable, resolve
+from .numpy_rules import RuleTable, resolve
 from .traced import Traced
 from .views import in_memory_as
 from .windows import SYMBOLIC

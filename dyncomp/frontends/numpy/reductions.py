@@ -10,7 +10,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import product
+from ...symbolic.integers import product
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .operands import (
@@ -26,7 +26,7 @@ from .operands import (
     to_var,
     value_of,
 )
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .ufunc_emit import full_like
 from .ufunc_methods import accumulate_ufunc, deliver, keep_dims, reduce_ufunc, reduction_axes, single_out
 from .ufuncs import call_ufunc

@@ -11,7 +11,7 @@ from ...dtypes import int64
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_fortran
-from ...symint import Dim, product
+from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext
 from .data_dependent import repeat_by_counts
 from .operands import (
@@ -26,7 +26,7 @@ from .operands import (
     to_var,
     view_of,
 )
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .shape import parse_shape, several
 from .views import reshape_var, reversed_axes
 

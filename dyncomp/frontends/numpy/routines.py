@@ -13,7 +13,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.numpy_routines import ROUTINES
 from ...signals import is_from_handler
-from ...symint import Dim, SymInt
+from ...symbolic.integers import Dim, SymInt
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .data_dependent import Output, call
@@ -32,7 +32,7 @@ from .operands import (
     normalize_axis,
     value_of,
 )
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .views import flatten_view
 
 TABLE = RuleTable()

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import has_c_order, is_fortran, k_order_axes
-from ...symint import Dim, product
+from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext
 from .operands import (
     array_of,
@@ -26,7 +26,7 @@ from .operands import (
     value_of,
     view_of,
 )
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .views import reshape_var, reshapes_in_place, reversed_axes, transpose_var
 
 TABLE = RuleTable()

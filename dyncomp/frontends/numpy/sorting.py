@@ -26,7 +26,7 @@ from .operands import (
     value_of,
 )
 from .promote import from_np
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .traced import Traced
 from .views import flatten_view
 

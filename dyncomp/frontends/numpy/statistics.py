@@ -11,7 +11,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import SymInt, product
+from ...symbolic.integers import SymInt, product
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .diagonals import diagonal
@@ -31,7 +31,7 @@ from .operands import (
     value_of,
 )
 from .reductions import mean
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .traced import Traced
 from .ufunc_methods import deliver, keep_dims, single_out
 from .views import reshape_var, slice_axis, transpose_var

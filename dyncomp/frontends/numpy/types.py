@@ -9,13 +9,13 @@ import numpy as np
 from ... import dtypes
 from ...errors import Unsupported
 from ...prims.layout import is_fortran
-from ...symint import Dim, SymInt, product
+from ...symbolic.integers import Dim, SymInt, product
 from ..base import ArrayRef, TraceContext
 from . import promote
-from .facts import SCALAR_TYPES
+from .numpy_facts import SCALAR_TYPES
 from .operands import as_ref, convert, emit, normalize_axis, value_of
 from .operands import broadcast_shapes as common
-from .rules import RuleTable, resolve
+from .numpy_rules import RuleTable, resolve
 from .shape import parse_shape
 
 TABLE = RuleTable()

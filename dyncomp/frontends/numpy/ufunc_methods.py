@@ -28,7 +28,7 @@ from .operands import (
     write,
 )
 from .routines import accumulated, reduce_at, reduced
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .ufunc_emit import full_like
 from .ufuncs import call_ufunc, elementwise_ufuncs
 from .views import in_memory_as, in_memory_of_reduction

@@ -28,7 +28,7 @@ from .operands import (
     value_of,
     write,
 )
-from .rules import RuleTable
+from .numpy_rules import RuleTable
 from .ufunc_emit import Loop, emitter, full_like, sets_flags
 from .views import in_memory_as
 

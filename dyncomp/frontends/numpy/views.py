@@ -14,7 +14,7 @@ from ...prims.layout import (
     reshape_strides,
     sorted_axes,
 )
-from ...symint import Dim, product
+from ...symbolic.integers import Dim, product
 from ..base import TraceContext
 from .operands import emit, in_memory_by
 

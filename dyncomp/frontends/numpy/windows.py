@@ -14,7 +14,7 @@ import numpy as np
 from ... import dtypes
 from ...device import CPU
 from ...errors import Unsupported
-from ...symint import Dim
+from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
 from .data_dependent import positions
 from .diagonals import tri

@@ -8,14 +8,14 @@ from typing import Any
 from ... import dtypes
 from ...device import CPU
 from ...errors import Unsupported
-from ...symint import Dim, SymInt, product
+from ...symbolic.integers import Dim, SymInt, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, own_number, part_shown
 from . import autocast, state
-from .facts import TO_TORCH
+from .torch_facts import TO_TORCH
 from .library import torch
 from .operands import axis_of, convert, need_tensor
 from .placement import kind_of
-from .rules import RuleTable, resolve
+from .torch_rules import RuleTable, resolve
 
 TABLE = RuleTable()
 

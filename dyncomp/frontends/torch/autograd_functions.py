@@ -9,7 +9,7 @@ from ...errors import Unsupported
 from ..base import TraceContext
 from . import state
 from .library import torch
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

@@ -17,20 +17,20 @@ from ...errors import Unsupported
 from ...graph.ir import Callee, Literal, Var
 from ...prims.layout import is_c_contiguous
 from ...signals import is_from_handler
-from ...symfacts import agree
-from ...symint import Dim, SymInt
+from ...symbolic.assumptions import agree
+from ...symbolic.integers import Dim, SymInt
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
 from .autocast import is_ambient, switched_off
 from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
-from .facts import FROM_TORCH, TO_TORCH
+from .torch_facts import FROM_TORCH, TO_TORCH
 from .formats import is_channels_last, is_channels_last_3d
 from .library import torch
 from .operands import as_own, need_tensor, tensor, write
 from .owner import OWNER
 from .placement import puts
-from .rules import RuleTable, resolve
+from .torch_rules import RuleTable, resolve
 
 _CONSTANTS = (bool, int, float, complex, str, type(None), torch.dtype, torch.layout)
 _LARGEST_CONSTANT = 1 << 16

@@ -26,7 +26,7 @@ from .calls import either, routine
 from .create import cast
 from .library import torch
 from .operands import need_tensor, only_defaults, pointwise, tensor
-from .rules import RuleTable, resolve
+from .torch_rules import RuleTable, resolve
 from .shape import is_dense, piece, transpose
 
 TABLE = RuleTable()

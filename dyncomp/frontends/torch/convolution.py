@@ -16,7 +16,7 @@ from .functional import real_tensor
 from .normalization import per_channel
 from .operands import contiguous, convert, need_tensor, pointwise, tensor
 from .reductions import widened
-from .rules import RuleTable, of_rank
+from .torch_rules import RuleTable, of_rank
 
 TABLE = RuleTable()
 # Elements of the copy that a convolution over three dimensions is made one over two with, at most.

@@ -12,16 +12,16 @@ from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Literal, Var
-from ...symint import Dim, SymInt
+from ...symbolic.integers import Dim, SymInt
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit, exact_value
 from . import state
-from .facts import DEVICES, TO_TORCH
+from .torch_facts import DEVICES, TO_TORCH
 from .library import torch
 from .operands import Number, convert, need_tensor, only_defaults, tensor, to_var
 from .placement import device_named, puts
 from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
-from .rules import RuleTable
+from .torch_rules import RuleTable
 from .shape import axes_in_memory, dense_copy, sizes_of
 
 TABLE = RuleTable()

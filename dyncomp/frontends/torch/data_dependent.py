@@ -12,7 +12,7 @@ from ..meaning import size_of_selection
 from ..numpy.data_dependent import call, positions
 from ..numpy.operands import emit
 from .operands import need_tensor, tensor
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
-from ...symint import Dim
+from ...symbolic.integers import Dim
 from ..base import TraceContext
 from ..numpy.operands import emit
 from .operands import contiguous, in_order

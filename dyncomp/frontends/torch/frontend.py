@@ -8,13 +8,13 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, complex_numbers, facts, profiling, state
+from . import autocast, complex_numbers, torch_facts, profiling, state
 from .autograd_functions import implementation
 from .calls import add_routines
 from .library import torch
 from .owner import OWNER
 from .placement import placed
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 _MODULES = (
     "pointwise",
@@ -49,7 +49,7 @@ class TorchFrontend:
     nothing requires grad or grad mode is off."""
 
     name = "torch"
-    array_types: tuple[type, ...] = facts.ARRAY_TYPES
+    array_types: tuple[type, ...] = torch_facts.ARRAY_TYPES
     owner = OWNER
     hashes_identity = True  # a tensor's hash is its identity's
     takes_numbers_on_cpu = True  # beside tensors on a GPU
@@ -64,7 +64,7 @@ class TorchFrontend:
         return collected
 
     def describe(self, obj: Any) -> ArrayFacts:
-        return facts.describe(obj)
+        return torch_facts.describe(obj)
 
     def find_function(self, fn: Any) -> Rule | None:
         try:

@@ -25,7 +25,7 @@ from .operands import (
     write,
 )
 from .reductions import widened
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

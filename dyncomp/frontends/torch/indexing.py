@@ -10,7 +10,7 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
-from ...symint import Dim
+from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext, memory_of
 from ..numpy.index_parse import FULL, ArrayItem, MaskItem, SliceItem, Subscript, apply_basic, parse
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit
@@ -30,7 +30,7 @@ from .operands import (
     write,
 )
 from .promote import is_tensor
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

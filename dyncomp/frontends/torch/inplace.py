@@ -25,7 +25,7 @@ from .pointwise import (
     subtract_var,
     unary_var,
 )
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

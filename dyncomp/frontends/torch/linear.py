@@ -10,14 +10,14 @@ from ...device import CPU
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import dims_equal, is_one
-from ...symint import SymInt, same
+from ...symbolic.integers import SymInt, same
 from ..base import ArrayRef, StateGuard, TraceContext
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.operands import broadcast_to as spread_to
 from .library import torch
 from .operands import contiguous, convert, in_order, need_tensor, only_defaults, pointwise, tensor, to_var
 from .reductions import widened
-from .rules import RuleTable
+from .torch_rules import RuleTable
 from .shape import axes_in_memory
 
 TABLE = RuleTable()

@@ -13,7 +13,7 @@ from ...dtypes import int64
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import shapes_equal
-from ...symint import Dim, product
+from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from . import state
@@ -21,7 +21,7 @@ from .functional import real_tensor
 from .operands import contiguous, convert, need_tensor, pointwise, tensor, to_var
 from .pointwise import add_var, divide_var, multiply_var
 from .reductions import widened
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import product
+from ...symbolic.integers import product
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit
 from .formats import in_suggested_format
 from .functional import real_tensor
 from .operands import contiguous, convert, need_tensor, pointwise, tensor, to_var
 from .reductions import widened
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

@@ -13,7 +13,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var, contiguous_strides
 from ...prims.layout import is_c_contiguous, is_one
-from ...symint import Dim, SymInt, same
+from ...symbolic.integers import Dim, SymInt, same
 from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit, exact_value, symbolic
 from ..numpy.operands import write as write_array

@@ -29,7 +29,7 @@ from .operands import (
     to_var,
 )
 from .promote import float_type, is_tensor, result_type
-from .rules import RuleTable
+from .torch_rules import RuleTable
 from .shape import cat, piece
 
 TABLE = RuleTable()

@@ -21,7 +21,7 @@ from .formats import channels_inside, channels_outside, in_suggested_format, is_
 from .functional import real_tensor
 from .operands import contiguous, convert, pointwise, tensor, to_var
 from .reductions import widened
-from .rules import RuleTable, of_rank
+from .torch_rules import RuleTable, of_rank
 
 TABLE = RuleTable()
 _MOST_POINTS = 64  # of a window: each is an operand of the generated loop

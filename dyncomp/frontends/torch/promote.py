@@ -8,9 +8,9 @@ from typing import Any
 from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
-from ...symint import SymInt
+from ...symbolic.integers import SymInt
 from ..base import ArrayRef
-from .facts import TO_TORCH, from_torch
+from .torch_facts import TO_TORCH, from_torch
 from .library import torch
 
 

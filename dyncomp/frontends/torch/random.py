@@ -13,17 +13,17 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var, array_type
 from ...prims.layout import is_c_contiguous
-from ...symint import Dim, SymInt, hint
+from ...symbolic.integers import Dim, SymInt, hint
 from ..base import ArrayRef, DrawingCall, TraceContext, is_usual_size
 from ..numpy.operands import broadcast_shapes
 from .create import check_placement
-from .facts import TO_TORCH
+from .torch_facts import TO_TORCH
 from .functional import dropout as without_dropout
 from .library import torch
 from .operands import Number, need_tensor, only_defaults, pointwise, tensor, write
 from .pointwise import add_var, divide_var, multiply_var
 from .promote import default_dtype, is_tensor, parse_dtype
-from .rules import RuleTable
+from .torch_rules import RuleTable
 from .shape import sizes_of
 
 TABLE = RuleTable()

@@ -9,7 +9,7 @@ from ... import dtypes
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
-from ...symint import product
+from ...symbolic.integers import product
 from ..base import ArrayRef, TraceContext, TypedTuple
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit
 from .calls import called
@@ -26,7 +26,7 @@ from .operands import (
     to_var,
 )
 from .promote import parse_dtype
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

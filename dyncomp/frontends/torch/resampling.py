@@ -22,7 +22,7 @@ from .formats import (
     is_turned,
 )
 from .operands import as_own, contiguous, need_tensor, tensor
-from .rules import RuleTable, of_rank
+from .torch_rules import RuleTable, of_rank
 
 TABLE = RuleTable()
 # Factors of which the inverse is exact: torch multiplies with it.

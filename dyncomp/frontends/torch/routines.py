@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .autocast import switched_off
-from .facts import TO_TORCH
+from .torch_facts import TO_TORCH
 from .library import torch
 
 Routine = Callable[..., Any]

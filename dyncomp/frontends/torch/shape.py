@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import has_c_order, is_c_contiguous
-from ...symint import Dim, SymInt, product, same
+from ...symbolic.integers import Dim, SymInt, product, same
 from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, emit
 from ..numpy.views import reshape_var, reshapes_in_place, slice_axis, transpose_var
@@ -27,7 +27,7 @@ from .operands import (
     tensor,
 )
 from .promote import promote_types
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

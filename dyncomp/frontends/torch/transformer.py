@@ -16,7 +16,7 @@ from ..numpy.operands import emit
 from .functional import gelu, layer_norm, relu
 from .linear import linear, matmul_var, scaled_dot_product_attention
 from .operands import contiguous, need_tensor, pointwise, tensor, to_var
-from .rules import RuleTable
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

@@ -15,23 +15,14 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ...dtypes import float32
-from ...symint import Dim, SymInt, hint, product, same
-from ..loopir import Axis, Kernel, Stmt
-from ..render.triton import TritonKernel
-from ..render.triton_layout import Group, power_of_two
-from ..render.triton_print import identifier, pointer_type
-from ..render.triton_tile import (
-    POSITIONS,
-    in_registers,
-    masks,
-    outer_symbols,
-    pointers_of,
-    symbols_of,
-    text_of,
-    tile_printer,
-)
+from ...symbolic.integers import Dim, SymInt, hint, product, same
+from ..loops.loop_ir import Axis, Kernel, Stmt
+from ..render.triton.unit import TritonKernel
+from ..render.triton.layout import Group, power_of_two
+from ..render.triton.statements import identifier, pointer_type
+from ..render.triton.tile import (POSITIONS, in_registers, masks, outer_symbols, pointers_of, symbols_of, text_of, tile_printer)
 from ..schedule import CallChain, Matrix, TileKernel
-from ..softmax import find_softmax
+from ..fusion.softmax import find_softmax
 from .jit import jit_kernel
 from .products import DESCRIPTOR_BYTES, HALVES, Processor, is_wide, spans_of, starts
 

@@ -12,9 +12,9 @@ from ...errors import LoweringError
 from ...frontends.base import ArrayOwner, DeviceLibrary
 from ...graph.ir import Graph
 from ...notices import setup_error
-from ..choices import Tuning, choices_in
-from ..loopir import Kernel
-from ..plan import Planned
+from ..tuning.choices import Tuning, choices_in
+from ..loops.loop_ir import Kernel
+from ..planning import Planned
 from ..schedule import Alternatives, LaunchKernel, Step
 from . import choose, graphs
 from .graphs import Replayed, log, why_not

@@ -14,13 +14,13 @@ from dataclasses import replace
 
 from ...dataclass import dataclass
 from ...dtypes import float32
-from ...symint import product, same
-from ..fuse import LibraryCall
-from ..lower_contract import Operand, Product
-from ..lower_values import Value, place_of
-from ..render.triton import TritonKernel
-from ..render.triton_layout import power_of_two
-from ..render.triton_tile import is_known
+from ...symbolic.integers import product, same
+from ..fusion.fuse import LibraryCall
+from ..lowering.contract import Operand, Product
+from ..lowering.values import Value, place_of
+from ..render.triton.unit import TritonKernel
+from ..render.triton.layout import power_of_two
+from ..render.triton.tile import is_known
 from ..schedule import CallBlas
 from .products import (
     FLOAT_TILES,

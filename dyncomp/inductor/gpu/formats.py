@@ -20,7 +20,7 @@ from ...graph.rewrite import Rebuilder, match_type, strides_agree, with_strides
 from ...prims.layout import strides_in_order
 from ...prims.opdef import Contract, Pointwise, Reduce, View
 from ...prims.table import TABLE
-from ...symint import product
+from ...symbolic.integers import product
 
 HALVES = (float16, bfloat16)
 # The axes of a stack of images from outermost to innermost.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from ...symint import Dim
-from ..render.triton import TritonKernel
+from ...symbolic.integers import Dim
+from ..render.triton.unit import TritonKernel
 
 
 def jit_kernel(

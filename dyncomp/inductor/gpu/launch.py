@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from ...comments import in_comment
-from ..render.triton import TritonKernel
+from ..render.triton.unit import TritonKernel
 
 Launch = Callable[..., None]
 ALIGNMENT = 16

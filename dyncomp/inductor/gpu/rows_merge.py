@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from ...dataclass import dataclass, field
 from ...dtypes import DType, float32
-from ...symint import SymInt
-from ..loopir import Axis, Buffer, Index, Kernel, Stmt
-from ..softmax import hidden_columns
+from ...symbolic.integers import SymInt
+from ..loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
+from ..fusion.softmax import hidden_columns
 
 Held = Sequence[tuple[int, int]]
 

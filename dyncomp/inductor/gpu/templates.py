@@ -6,8 +6,8 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ...errors import LoweringError
-from ...symint import Dim, hint
-from ..render.triton import TritonKernel
+from ...symbolic.integers import Dim, hint
+from ..render.triton.unit import TritonKernel
 from ..schedule import Alternatives, CallBlas, CallChain, CallRows, Matrix, TileKernel
 from . import attention, convolution, products, rows
 from .choose import PLAIN

@@ -14,7 +14,7 @@ from ...device import Device
 from ...dtypes import DType
 from ...errors import LoweringError
 from ...graph.ir import contiguous_strides
-from ...symint import Dim, same
+from ...symbolic.integers import Dim, same
 from ..launch import (
     BufferRef,
     ConstantResult,
@@ -27,8 +27,8 @@ from ..launch import (
     Size,
     SizeRef,
 )
-from ..render.triton import NARROW, TritonKernel, TritonProgram, render_triton
-from ..render.triton_support import prelude
+from ..render.triton.unit import NARROW, TritonKernel, TritonProgram, render_triton
+from ..render.triton.support import prelude
 from ..schedule import Alternatives, CallBlas, LaunchKernel, Matrix, Module
 from .products import Processor
 from .templates import Templates, pointers, templates_of

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from ... import dtypes
 from ...dtypes import DType
-from ...symint import Dim, hint, sym_max
+from ...symbolic.integers import Dim, hint, sym_max
 from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, index_of, split
-from .stage import is_staged, staged_tiles, turned
+from .cpp.stage import is_staged, staged_tiles, turned
 from .unroll import is_in_order, unroll_short_axes
 from .walk import Plan
 

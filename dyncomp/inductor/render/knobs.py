@@ -1,4 +1,4 @@
-"""How the loops of kernels are written, where that was measured (``inductor.autotune``). No bit of a result
+"""How the loops of kernels are written, where that was measured (``inductor.tuning.autotune``). No bit of a result
 depends on it."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The renderers' working form of a kernel: statements over loop axes that may have been split.
 
-:func:`nodes_of` turns a :class:`~dyncomp.inductor.loopir.Kernel` into :class:`Node` lists, with rows that the
+:func:`nodes_of` turns a :class:`~dyncomp.inductor.loops.loop_ir.Kernel` into :class:`Node` lists, with rows that the
 target cannot spell written in other rows, and reductions split into an accumulation (over all axes of its
 argument) and the finished value.
 """
@@ -18,8 +18,8 @@ from ...dataclass import dataclass, field
 from ...dtypes import DType
 from ...errors import LoweringError, LoweringFault
 from ...prims import scalar
-from ...symint import Dim, hint
-from ..loopir import Index, Kernel, Stmt
+from ...symbolic.integers import Dim, hint
+from ..loops.loop_ir import Index, Kernel, Stmt
 from .knobs import USUAL, Knobs
 
 # Operations that may not be repeated or left out.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...prims.scalar import REDUCERS
-from ..loopir import Index
+from ..loops.loop_ir import Index
 from .nest import Accumulator, Nest, Node, coefficient, index_of, merge_axes, with_index
 
 # The longest loop that is written out, the shortest that is worth having as vector loop instead, and the

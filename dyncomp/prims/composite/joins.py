@@ -9,7 +9,7 @@ import numpy as np
 
 from ...dtypes import DType, bool_, complex64, float32, float64, int8, int32, int64
 from ...graph.ir import Var
-from ...symint import Dim
+from ...symbolic.integers import Dim
 from ..kit import Array, check_axis, replace
 from ..layout import dims_equal, is_fortran, is_zero, multi_sorted_axes, sorted_axes
 from ..opdef import OpDef, Sample

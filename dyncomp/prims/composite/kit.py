@@ -10,7 +10,7 @@ from typing import Any
 
 from ...dtypes import DType, float64
 from ...graph.ir import ArrayType, GraphBuilder, Ops, Var
-from ...symint import Dim, SymInt, product
+from ...symbolic.integers import Dim, SymInt, product
 from ..kit import ANY
 from ..opdef import OpDef, Sample, Tolerance
 

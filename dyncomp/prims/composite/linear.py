@@ -9,7 +9,7 @@ import numpy as np
 
 from ...dtypes import complex128, float32, float64, int64
 from ...graph.ir import Var
-from ...symint import Dim
+from ...symbolic.integers import Dim
 from ..kit import Array
 from ..layout import dims_equal, is_one
 from ..linalg import LAPACK

@@ -15,7 +15,7 @@ import numpy as np
 from ...device import CPU
 from ...dtypes import DType, float16, float32, float64, int64
 from ...graph.ir import Var
-from ...symint import SymInt
+from ...symbolic.integers import SymInt
 from ..kit import Array, widening
 from ..layout import is_c_contiguous
 from ..opdef import OpDef, Sample

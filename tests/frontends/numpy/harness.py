@@ -21,7 +21,7 @@ from dyncomp.frontends.numpy import NumpyFrontend
 from dyncomp.graph.interp import Interpreter
 from dyncomp.graph.ir import ArrayType, Graph, GraphBuilder, GraphOutput, verify
 from dyncomp.prims.table import TABLE
-from dyncomp.symint import ShapeEnv, SymInt
+from dyncomp.symbolic.integers import ShapeEnv, SymInt
 
 FRONTEND = NumpyFrontend()
 Program = Callable[..., Any]

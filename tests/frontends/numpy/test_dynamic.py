@@ -11,7 +11,7 @@ import pytest
 from dyncomp.errors import Unsupported
 from dyncomp.graph.interp import Interpreter
 from dyncomp.prims.table import TABLE
-from dyncomp.symint import SymInt
+from dyncomp.symbolic.integers import SymInt
 
 from .harness import _compare, _fill, check, trace
 

@@ -3,7 +3,7 @@
 import pytest
 
 import dyncomp
-from dyncomp.capture import unbacked
+from dyncomp.capture.sizes import unbacked
 from dyncomp.capture.breaks import Break
 from dyncomp.errors import Unsupported
 

@@ -1,0 +1,1 @@
+"""What is known of single arrays: overlap, complex views, constant elements."""

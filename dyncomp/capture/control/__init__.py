@@ -1,0 +1,1 @@
+"""Control that leaves straight lines: exceptions, their groups, generators, recursion."""

@@ -1,0 +1,316 @@
+"""Python functions that read the frames of their callers: these callers run as they are.
+
+Compiled code has other frames than the program. How far up a function may look is found by its code
+(``sys._getframe(1)``, ``f_back``, ``inspect.stack``), and in what it calls by names that lead to functions of
+the program: globals, variables of closures, attributes of modules, methods of the same object.
+
+What only counts frames (``stacklevel=3`` of a warning or record) finds as many behind graph breaks as in the
+program, but for loops and comprehensions, of which an iteration may be a function of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from ...hook import _hook
+from ..breaks import Break, Skip
+from ...python_code.flow import remembered
+from ...python_code.instr import CanonicalCode, Instr
+from ..decisions import Restart
+from ..frames import code_info
+from ..lifetimes.by_identity import WeakIdentityDict
+from ..values.base import LazyValue, Tracer, Value
+from ..values.func import FunctionValue
+from ..values.obj import InstanceValue
+
+FAR = 100
+"""As many callers as there may be."""
+READS = "it calls {}, which reads the frames of its callers"
+
+_OUTWARDS = frozenset({"f_back", "tb_frame", "getouterframes", "walk_stack", "extract_stack", "format_stack"})
+_OUTWARDS |= {"print_stack"}
+_LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD")
+_MOST_FUNCTIONS = 300
+
+Follows = Callable[[types.CodeType], bool]
+
+
+class Reach(NamedTuple):
+    """How many callers of a function up it, or what it calls, may look, and may have a warning count."""
+
+    looks: int
+    counts: int
+
+
+_NOWHERE = Reach(0, 0)
+
+
+@remembered
+def own_reach(code: CanonicalCode) -> int:
+    """How many callers up the code itself may look."""
+    outwards, deepest = 0, 0
+    for instr, following in zip(code.instructions, code.instructions[1:]):
+        if instr.op not in _LOADS:
+            continue
+        if instr.arg == "stack" and instr.op != "LOAD_GLOBAL" and _is_of(code, instr.index, "inspect"):
+            return FAR
+        if instr.arg in _OUTWARDS:
+            outwards += 1
+            if instr.arg not in ("f_back", "tb_frame"):
+                return FAR
+        elif instr.arg == "_getframe":
+            known = following.op == "LOAD_CONST" and isinstance(following.arg, int)
+            called = code.instructions[following.index + 1 if known else following.index]
+            if called.op != "CALL":
+                return FAR
+            deepest = max(deepest, following.arg if known else 0)
+    if "_getframe" in code_constants(code) or (outwards and _loops(code)):
+        return FAR
+    return deepest + outwards
+
+
+@remembered
+def own_count(code: CanonicalCode) -> int:
+    """How many callers up the code itself may have a warning or record count."""
+    calls = (i for i in code.instructions if i.op == "CALL" and "stacklevel" in i.arg[1])
+    return max((_stack_level(code, call) - 1 for call in calls), default=0)
+
+
+def _stack_level(code: CanonicalCode, call: Instr) -> int:
+    """What ``stacklevel=`` of a warning or record says: a caller at 2 is the frame that a break leaves."""
+    before = code.instructions[call.index - 1]
+    is_last = call.arg[1][-1] == "stacklevel"
+    if not is_last or before.op != "LOAD_CONST" or not isinstance(before.arg, int):
+        return FAR
+    return before.arg if before.arg > 2 else 1
+
+
+def code_constants(code: CanonicalCode) -> set[str]:
+    return {i.arg for i in code.instructions if i.op == "LOAD_CONST" and isinstance(i.arg, str)}
+
+
+def _is_of(code: CanonicalCode, index: int, module: str) -> bool:
+    before = code.instructions[index - 1]
+    return before.op in ("LOAD_GLOBAL", "LOAD_NAME") and before.arg == module
+
+
+def _loops(code: CanonicalCode) -> bool:
+    return any(isinstance(i.arg, int) and i.op.startswith(("JUMP", "POP_JUMP")) and i.arg <= i.index
+               for i in code.instructions)  # fmt: skip
+
+
+def _decoded(code: types.CodeType) -> CanonicalCode:
+    return code_info(None, code).code
+
+
+class _Search:
+    """How far functions look, from one of them on."""
+
+    def __init__(self, follows: Follows) -> None:
+        self.follows = follows
+        self.reaches: dict[tuple[int, int], Reach] = {}
+        self.kept: list[Any] = []  # so that ids stay their own
+
+    def reach(self, function: types.FunctionType, owner: type | None) -> Reach:
+        key = id(function), id(owner)
+        found = self.reaches.get(key)
+        if found is not None:
+            return found
+        if len(self.kept) >= _MOST_FUNCTIONS:
+            return _NOWHERE
+        self.kept.append((function, owner))
+        self.reaches[key] = _NOWHERE  # of recursion
+        if not self.follows(function.__code__):
+            return _NOWHERE
+        code = _decoded(function.__code__)
+        looks, counts = own_reach(code), own_count(code)
+        if any(value is sys._getframe for value in _held(function)):
+            looks = FAR
+        if looks < FAR:
+            for callee, its_owner in callees(function, owner):
+                further = self.reach(callee, its_owner)
+                looks, counts = max(looks, further.looks - 1), max(counts, further.counts - 1)
+        found = self.reaches[key] = Reach(looks, counts)
+        return found
+
+
+def _held(function: types.FunctionType) -> Iterator[Any]:
+    """Values that the function brings along: defaults, variables of its closure, globals that it names."""
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            continue
+    for name in function.__code__.co_names:
+        if name in function.__globals__:
+            yield function.__globals__[name]
+
+
+def callees(function: types.FunctionType, owner: type | None) -> Iterator[tuple[types.FunctionType, Any]]:
+    """Python functions that the names in a function's code lead to, with the class of their object."""
+    for value in _held(function):
+        yield from functions_of(value)
+    yield from _by_attributes(_decoded(function.__code__), function, owner)
+
+
+def _by_attributes(
+    code: CanonicalCode, function: types.FunctionType, owner: type | None
+) -> Iterator[tuple[types.FunctionType, Any]]:
+    """Members of modules and classes, methods of the function's own object; also in nested functions."""
+    first = code.arg_names[0] if code.arg_names else None
+    value: Any = None
+    for instr in code.instructions:
+        if instr.op in ("LOAD_GLOBAL", "LOAD_NAME"):
+            value = function.__globals__.get(instr.arg)
+            if instr.arg not in function.__code__.co_names:
+                yield from functions_of(value)
+        elif instr.op == "LOAD_FAST" and instr.arg == first and owner is not None:
+            value = owner
+        elif instr.op in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, (types.ModuleType, type)):
+            is_own = value is owner
+            value = _static(value, instr.arg)
+            yield from functions_of(value, owner if is_own else None)
+        else:
+            if instr.op == "LOAD_CONST" and isinstance(instr.arg, types.CodeType):
+                yield from _by_attributes(_decoded(instr.arg), function, None)
+            value = None
+
+
+_MRO = type.__dict__["__mro__"].__get__
+_NAMES = type.__dict__["__dict__"].__get__
+
+
+def _static(owner: types.ModuleType | type, name: str) -> Any:
+    """What a module or class has under a name; metaclasses are not asked."""
+    if issubclass(type(owner), types.ModuleType):
+        return types.ModuleType.__getattribute__(owner, "__dict__").get(name)
+    found = (_NAMES(base)[name] for base in _MRO(owner) if name in _NAMES(base))
+    return next(found, None)
+
+
+def functions_of(value: Any, owner: type | None = None) -> Iterator[tuple[types.FunctionType, Any]]:
+    """The Python functions that a call of a value runs. No code of the program runs meanwhile."""
+    kind = type(value)
+    if issubclass(kind, types.FunctionType):
+        yield value, owner
+    elif issubclass(kind, types.MethodType):
+        yield from functions_of(value.__func__, type(value.__self__))
+    elif issubclass(kind, (staticmethod, classmethod)):
+        yield from functions_of(value.__func__, owner)
+    elif issubclass(kind, functools.partial):
+        yield from functions_of(value.func)
+    elif issubclass(kind, property):
+        yield from functions_of(value.fget, owner)
+    elif issubclass(kind, type):
+        for name in ("__init__", "__new__"):
+            yield from functions_of(_static(value, name), value)
+    elif isinstance(_static(kind, "_function"), types.MemberDescriptorType):
+        yield value._function, owner  # compiled
+
+
+# By the program's functions: how far they look. Globals that change are found where they are called.
+_known: WeakIdentityDict[dict[Any, Reach]] = WeakIdentityDict()
+
+
+def reach_of(function: types.FunctionType, owner: type | None, follows: Follows) -> Reach:
+    """How far ``function`` looks, as a method of ``owner``."""
+    known = _known.get(function)
+    if known is None:
+        known = _known[function] = {}
+    if owner not in known:
+        known[owner] = _Search(follows).reach(function, owner)
+    return known[owner]
+
+
+def reader_in(function: types.FunctionType, args: tuple[Any, ...], follows: Follows) -> str:
+    """The name of what ``function`` calls that reads its frame, or a caller's, or in a loop counts frames
+    beyond it; empty if none does."""
+    owner = type(args[0]) if args else None
+    found = [each for arg in args if not issubclass(type(arg), type) for each in functions_of(arg)]
+    iterates = _iterates(_decoded(function.__code__))
+    for callee, its_owner in (*callees(function, owner), *found):
+        if _is_read_by(callee, its_owner, follows, iterates):
+            return callee.__qualname__
+    return ""
+
+
+def _is_read_by(callee: types.FunctionType, owner: type | None, follows: Follows, iterates: bool) -> bool:
+    """Whether what a function calls reads the function's frame, or may count one too many."""
+    reach = reach_of(callee, owner, follows)
+    return reach.looks > 0 or (iterates and reach.counts > 1)
+
+
+@remembered
+def _iterates(code: CanonicalCode) -> bool:
+    """Whether a function, or one nested in it, as comprehensions are, has loops."""
+    nested = (i.arg for i in code.instructions if i.op == "LOAD_CONST" and isinstance(i.arg, types.CodeType))
+    return _loops(code) or any(_iterates(_decoded(each)) for each in nested)
+
+
+# -- while capturing ------------------------------------------------------------------------------------
+def refuse_root(tracer: Tracer, function: types.FunctionType, args: tuple[Any, ...]) -> None:
+    """Have a function whose frame is read run as it is."""
+    if id(function.__code__) in tracer.config.read_frames:
+        raise Skip(READS.format("a function"))
+    reader = reader_in(function, args, _follows(tracer))
+    if reader:
+        raise Skip(READS.format(reader))
+
+
+def refuse_inlining(tracer: Tracer, code: types.CodeType, function: Any, args: list[Value]) -> None:
+    """Break where a function is called that reads frames, or that runs as it is because its frame is read."""
+    config, name = tracer.config, code.co_qualname
+    if isinstance(function, FunctionValue):
+        owner = args[0].pytype if args and isinstance(args[0], InstanceValue) else None
+        reach = reach_of(function.function, owner, _follows(tracer)).looks
+    else:
+        reach = own_reach(_decoded(code))
+    if reach > 0:
+        _leave_callers_plain(tracer, reach, name)
+        raise Break("inline-refused", f"{function.describe()} reads the frames of its callers")
+    reader, iterates = "", _iterates(_decoded(code))
+    if isinstance(function, FunctionValue):
+        reader = reader_in(function.function, (), _follows(tracer))
+    for arg in args:
+        for callee, its_owner in functions_of(_object_of(arg)):
+            if _is_read_by(callee, its_owner, _follows(tracer), iterates):
+                tracer.realize(arg) if isinstance(arg, LazyValue) else None
+                reader = callee.__qualname__
+    if reader or id(code) in config.read_frames:
+        raise Break("inline-refused", f"{function.describe()}: {READS.format(reader or 'a function')}")
+
+
+def _leave_callers_plain(tracer: Tracer, reach: int, name: str) -> None:
+    """The frames that a reader sees are to be those of the program: where the function captured is one of
+    them, it runs as it is, and functions that were inlined are called."""
+    config = tracer.config
+    fresh = False
+    for frame in tracer.frames[-reach:]:
+        code = config.function_of(frame.raw_code)
+        fresh |= id(code) not in config.read_frames
+        config.read_frames[id(code)] = code
+    root = tracer.frames[0].raw_code
+    if reach < len(tracer.frames):
+        if fresh:
+            raise Restart
+    elif config.function_of(root) is root:
+        raise Skip(READS.format(name))
+    else:  # too late for this call
+        _hook.clear(config.function_of(root), config)
+
+
+def _object_of(value: Value) -> Any:
+    """The function, or bound method, that a value from outside is."""
+    if isinstance(value, LazyValue):
+        return value.obj
+    return value.function if isinstance(value, FunctionValue) else None
+
+
+def _follows(tracer: Tracer) -> Follows:
+    return getattr(tracer.config, "should_capture", None) or (lambda code: True)

@@ -1,0 +1,1 @@
+"""The library's immutable objects as constants: dates, fractions, decimals, paths."""

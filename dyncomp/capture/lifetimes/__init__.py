@@ -1,0 +1,1 @@
+"""When objects go: finalizers and weak references that the program observes."""

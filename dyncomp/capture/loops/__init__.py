@@ -1,0 +1,1 @@
+"""Loops in captured code: which stay plain, which are compiled whole."""

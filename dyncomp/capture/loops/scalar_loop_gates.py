@@ -1,0 +1,183 @@
+"""Which loops of a captured frame are compiled whole, and the gates before loops of plain code."""
+
+from __future__ import annotations
+
+import collections
+import types
+from typing import Any
+
+from ...errors import Unsupported
+from ...graph.ir import Loc
+from ...signals import is_from_handler
+from ...python_code.continuation import PlaceToResume, place_of
+from ...python_code.flow import reachable
+from ...python_code.gates import Gate, LoopFacts, gateable_loops, gated_continuation, gated_function
+from ...python_code.instr import CO_OPTIMIZED, CanonicalCode
+from ...python_code.loop_find import Loop
+from ..random.draws import MadeGeneratorValue
+from ..frames import code_info
+from ...python_code.versions import encode
+from ..values.array import ArrayValue
+from ..values.base import LazyValue, OpaqueValue, Value
+from ..values.deque import DequeValue
+from ..values.iterator import RangeIterator, SequenceIterator
+from ..values.mapping import DictValue
+from ..values.number import ConstValue, NumberValue, SymIntValue
+from ..values.seq import ListValue, TupleValue
+from ..values.sets import SetValue
+from ...scalar_loops.analysis.look import (NUMBER, UNKNOWN, Kind, array_kind, container, is_scalar_loop, kind_of, of_items)
+from ...scalar_loops.entry.policy import LoopEntry
+from ...scalar_loops.entry.record import NativeLoopRecord
+
+
+def is_native_loop(tracer: Any, frame: Any, loop: Loop) -> bool:
+    """Whether the loop, at whose header ``frame`` stands, works on single numbers and can have a gate."""
+    if not is_enabled(tracer.config) or not can_have_gate(frame.code, loop):
+        return False
+    if (id(frame.code), loop.header) in tracer.config.not_native:
+        return False
+    known = [name for name in frame.locals if name in loop.read]
+    local = {name: _kind(frame.locals[name]) for name in known}
+    full = {name: cell.contents for name, cell in frame.cells.items() if cell.contents is not None}
+    local.update({name: _kind(contents) for name, contents in full.items()})
+    stack = [_kind(value) for value in frame.stack]
+    return is_scalar_loop(frame.code, loop, local, stack, frame.globals[0])
+
+
+def is_enabled(config: Any) -> bool:
+    return config.make_native is not None and bool(config.options.native_loops)
+
+
+def can_have_gate(code: CanonicalCode, loop: Loop) -> bool:
+    return any(facts.loop.header == loop.header for facts in gateable_loops(code))
+
+
+def gates_of(
+    config: Any, raw: types.CodeType, code: CanonicalCode, namespace: dict[str, Any]
+) -> tuple[Gate, ...]:
+    """The gates before the loops of ``code``, a function of the program (or one iteration of its loops); the
+    same ones each time. ``raw``: the code object that is known by."""
+    if not is_enabled(config) or not gateable_loops(code):
+        return ()
+    key = ("gates", id(raw), id(namespace))
+    found = config.resume_functions.get(key)
+    if found is None:
+        found = config.resume_functions[key] = (_make_gates(config, code, namespace), raw, namespace)
+    gates: tuple[Gate, ...] = found[0]
+    return gates
+
+
+def gated_original(config: Any, function: Any) -> types.CodeType | None:
+    """The code of a function that is left to plain Python, or of a piece of one, with gates before its loops;
+    ``None`` where it has no loops that can have them."""
+    if not is_enabled(config):
+        return None
+    try:
+        return _gated(config, function)
+    except Exception as error:  # a bug in dyncomp must never change what the program does
+        if is_from_handler(error):
+            raise
+        config.note_fault(f"loops of {function.__qualname__} run as plain Python", error)
+        return None
+
+
+def _gated(config: Any, function: Any) -> types.CodeType | None:
+    raw = function.__code__
+    info = code_info(config, raw)
+    code = info.code
+    if info.looks_at_frame or info.uses_tools or not code.flags & CO_OPTIMIZED:
+        return None
+    place = place_of(config, raw)
+    origin = raw if place is None else place.origin
+    gates = gates_of(config, origin, code, function.__globals__)
+    if not gates:
+        return None
+    try:
+        return encode(gated_function(code, gates)) if place is None else _gated_piece(place, gates)
+    except Unsupported:
+        return None
+
+
+def _gated_piece(place: PlaceToResume, gates: tuple[Gate, ...]) -> types.CodeType | None:
+    reached = reachable(place.canonical, place.at)
+    if not any(gate.facts.loop.header in reached for gate in gates):
+        return None
+    made = gated_continuation(
+        place.canonical,
+        place.at,
+        gates,
+        stack_depth=place.stack_depth,
+        bound=place.bound,
+        unbound_slots=place.unbound,
+    )
+    return made.code
+
+
+def note_owner(gates: tuple[Gate, ...], header: int, owner: types.CodeType) -> None:
+    """A capture of ``owner`` ends at the loop with this header."""
+    for gate in gates:
+        if gate.facts.loop.header == header and not any(known is owner for known in gate.entry.owners):
+            gate.entry.owners.append(owner)
+
+
+def _make_gates(config: Any, code: CanonicalCode, namespace: dict[str, Any]) -> tuple[Gate, ...]:
+    entries: list[LoopEntry] = []
+    for facts in gateable_loops(code):
+        around = [entry for entry in entries if facts.loop.header in entry.facts.loop.body]
+        record = NativeLoopRecord(code.qualname, _place(code, facts), facts.loop.kind)
+        config.records.native_loops.append(record)
+        outer = around[-1] if around else None  # outer loops come first
+        entries.append(LoopEntry(config, code, facts, namespace, record, outer))
+    return tuple([Gate(entry.facts, entry.ticks, entry) for entry in entries])
+
+
+def _place(code: CanonicalCode, facts: LoopFacts) -> Loc:
+    line = code.instructions[facts.loop.header].loc.line
+    return Loc(code.filename, line or code.firstlineno, code.qualname)
+
+
+def _kind(value: Value) -> Kind:
+    if isinstance(value, (NumberValue, SymIntValue)):
+        return NUMBER
+    if isinstance(value, ArrayValue):
+        return _array_kind(value)
+    if isinstance(value, ConstValue):
+        return kind_of(value.const)
+    if isinstance(value, (LazyValue, OpaqueValue)):
+        return kind_of(value.obj)
+    if isinstance(value, MadeGeneratorValue):
+        return kind_of(value.like)
+    if isinstance(value, RangeIterator):
+        return ("items", NUMBER)
+    if isinstance(value, (DictValue, DequeValue)) and value.pytype in _CONTAINERS:
+        return _container_kind(value)
+    if isinstance(value, SetValue) and not value.frozen:
+        return container("set", [])  # its items may be numbers, or tuples of such
+    if isinstance(value, TupleValue):
+        return ("tuple", *map(_kind, value.children()))
+    if isinstance(value, ListValue) and value.obj is None:
+        return of_items([_kind(item) for item in value.children()] or [NUMBER])
+    if isinstance(value, (ListValue, SequenceIterator)):
+        obj = getattr(value, "obj", None)
+        if obj is not None:
+            return kind_of(obj)
+        return of_items([_kind(item) for item in getattr(value, "sequence", ())])
+    obj = getattr(value, "obj", None)
+    return UNKNOWN if obj is None else kind_of(obj)
+
+
+_CONTAINERS: dict[Any, str] = {dict: "dict", collections.defaultdict: "dict", collections.deque: "deque"}
+
+
+def _container_kind(value: DictValue | DequeValue) -> Kind:
+    obj = getattr(value, "_obj", None)
+    items = DictValue.children(value) if isinstance(value, DictValue) else value.children()
+    return kind_of(obj) if obj else container(_CONTAINERS[value.pytype], [*map(_kind, items[:1])])
+
+
+def _array_kind(value: ArrayValue) -> Kind:
+    if value.ref.frontend == "torch" or value.ref.kind == "masked":
+        return UNKNOWN
+    if value.ref.kind != "array":
+        return NUMBER
+    return array_kind(value.ref.shape) if value.ref.ndim else UNKNOWN

@@ -1,0 +1,1 @@
+"""Whether and when to compile."""

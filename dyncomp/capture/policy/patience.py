@@ -1,0 +1,102 @@
+"""Programs of small arrays in many pieces: what has not run for long waits with its capture.
+
+A piece costs some milliseconds of capture, and with a graph some dozens of the C++ compiler; work on a few
+numbers between two graph breaks may never earn that. So the first pieces of a configuration are captured as
+they come. When these have cost a good part of a second, and no array was large, others run as they are until
+they took as long as a capture would gain in time (the old question of renting or buying skis). What has loops
+is never kept waiting: one call of it may be all of the program's work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import types
+from typing import Any
+
+from ...device import CPU
+from ...errors import Unsupported
+from ...graph.ir import Graph
+from ...hook import _hook
+from ...python_code.continuation import place_of
+from ...python_code.flow import reachable, successors
+from ...python_code.instr import CanonicalCode
+from ..frames import code_info
+from ..environment.regions import breaks_are_errors
+from ..entries.config import CaptureConfig
+from .no_array_work import arrays_in
+from .recompilation import location
+from .stance import STANCES
+from .trial import largest_size
+
+# Milliseconds of processor time that a capture takes (a Zen 4 core), with a graph's compilation, and what the
+# captures of a configuration may take before others wait.
+_CAPTURE_MS = 4
+_GRAPH_MS = 40
+_FREE_MS = 320
+_SMALL = 1 << 14  # elements of an array
+_DEFAULT_STANCE = STANCES.index("default")
+NOT_YET = _hook.Entry(None, None, needs_hook=True, rank=-1)
+
+
+def note_kept(config: CaptureConfig, code: types.CodeType, graph: Graph | None) -> None:
+    """Count that ``code`` was captured, and compiled as ``graph``."""
+    config.records.waiting.discard(code)
+    config.spent_ms += _CAPTURE_MS
+    if graph is not None:
+        config.spent_ms += _GRAPH_MS
+        config.has_large_work |= graph.device != CPU or largest_size(graph.nodes, config.table) > _SMALL
+
+
+def still_waits(code: types.CodeType, config: CaptureConfig) -> bool:
+    """Whether a capture of ``code`` that was put off is put off once more. What a call brings is not looked
+    at again: where that is much, the wait is soon over."""
+    if code not in config.records.waiting or config.has_large_work or not _may_wait(config):
+        return False
+    return _hook.waited(code, config) < _patience_ns(code, config)
+
+
+def waiting_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
+    """For a miss: an entry that runs the original this once, where a capture has to wait."""
+    if config.spent_ms < _FREE_MS or config.has_large_work or not _may_wait(config):
+        return None
+    code = function.__code__
+    patience = _patience_ns(code, config)
+    if _hook.waited(code, config) >= patience or _runs_loops(code, config) or _brings_much(args, config):
+        config.records.waiting.discard(code)
+        return None
+    reason = f"waits with its capture until it ran for {patience / 1e6:g} ms: small arrays in many pieces"
+    config.records.waiting[code] = (code.co_qualname, location(code), reason)
+    return NOT_YET
+
+
+def _patience_ns(code: types.CodeType, config: CaptureConfig) -> int:
+    return config.options.patience_us * 1000 * (1 + config.state_of(code).captures)
+
+
+def _may_wait(config: CaptureConfig) -> bool:
+    """Whether plain Python in place of compiled code would neither be an error nor a surprise."""
+    options = config.options
+    if not options.measure or options.backend != "inductor" or options.mode == "max-autotune":
+        return False
+    asked = options.fullgraph or options.capture_plain or breaks_are_errors()
+    return not asked and _hook.get_stance() == _DEFAULT_STANCE
+
+
+def _brings_much(args: tuple[Any, ...], config: CaptureConfig) -> bool:
+    for arg in args:
+        for frontend, array in arrays_in(arg, config):
+            with contextlib.suppress(Unsupported):
+                if math.prod(frontend.describe(array).shape) > _SMALL:
+                    return True
+    return False
+
+
+def _runs_loops(raw: types.CodeType, config: CaptureConfig) -> bool:
+    place = place_of(config, raw)
+    return _loops_from(code_info(config, raw).code, 0 if place is None else place.at)
+
+
+def _loops_from(code: CanonicalCode, start: int) -> bool:
+    instructions = code.instructions
+    return any(after <= at for at in reachable(code, start) for after in successors(instructions[at]))

@@ -1,0 +1,117 @@
+"""Functions that are captured in pieces run as they are where that is quicker.
+
+Between the pieces is plain Python, and each piece costs guards and a call: where a program's own steps are
+small (objects that hold numbers, loops with a short step) that can take longer than they do. What each costs
+is not known beforehand, so early calls, after the first few, are made both ways in turn (``csrc/trial.c``).
+The same is done with early iterations of a loop whose body has only small arrays and numbers: where these are
+quicker in plain Python, the loop goes on so, and is captured anew to run as it is from the next call on.
+So is a function that is captured whole and only calls the library's own routines, or calls torch's on small
+arrays. What else is captured whole, has work on a GPU, or must not break is not compared.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from ...device import CPU
+from ...graph.ir import Node, OpTable, Var
+from ...prims.opdef import Extern
+from ...hook import _hook
+from ..loops.scalar_loop_gates import gated_original
+from ..environment.regions import breaks_are_errors
+from ..entries.config import CaptureConfig
+from .recompilation import location
+
+_SMALL = 1024  # elements of an array
+_SMALL_IN_ALL = 1 << 16
+_LITTLE = 1 << 13  # elements of an array that an operation passes over within a few microseconds
+
+
+class Trial:
+    """The comparison of one entry's function with the function as it is."""
+
+    def __init__(self, config: CaptureConfig, code: types.CodeType) -> None:
+        self.config = config
+        self.code = code
+
+    def plain_entry(self, function: Any) -> _hook.Entry | None:
+        """An entry that runs the original, loops over single numbers compiled whole as ever."""
+        graphs = [record.graph for record in self.config.records.entries if record.graph is not None]
+        if any(graph.device != CPU for graph in graphs):
+            return None  # a call only starts what a GPU does
+        return _hook.Entry(None, gated_original(self.config, function), moves=True)
+
+    def decided(self, compiled: int, plain: int) -> None:
+        """The original was quicker: it took ``plain`` nanoseconds, what was captured ``compiled``."""
+        figures = f"{plain / 1e3:.1f} µs, in captured pieces {compiled / 1e3:.1f} µs"
+        reason = f"measured to be quicker as it is: {figures}"
+        self.config.records.add_quicker(self.code.co_qualname, location(self.code), reason)
+
+
+class BodyTrial(Trial):
+    """The comparison of one entry of a loop's body with the body as it is."""
+
+    def decided(self, compiled: int, plain: int) -> None:
+        super().decided(compiled, plain)
+        self.config.leave_body_plain(self.code)
+
+
+def trial_of(
+    config: CaptureConfig, code: types.CodeType, broken: bool, nodes: Iterable[Node]
+) -> Trial | None:
+    """For an entry of ``code`` with the captured ``nodes``; ``broken``: it ends in a graph break, or at a
+    loop."""
+    options = config.options
+    if not options.measure or options.backend != "inductor" or options.fullgraph or options.capture_plain:
+        return None
+    if breaks_are_errors():
+        return None
+    if config.is_loop_body(code):
+        return BodyTrial(config, code) if _is_small(nodes, config.table) else None
+    is_tried = broken or _only_calls(nodes, config.table) or _calls_on_little(nodes, config.table)
+    return Trial(config, code) if is_tried and config.function_of(code) is code else None
+
+
+def _only_calls(nodes: Iterable[Node], table: OpTable) -> bool:
+    """Whether nothing is computed but by the library's routines, and single numbers."""
+    found = False
+    for node in nodes:
+        row = table.get(node.op)
+        if isinstance(getattr(row, "lower", None), Extern):
+            found = True
+        elif row is None or any(_size(var) > 1 for var in node.outputs):
+            return False
+    return found
+
+
+def _calls_on_little(nodes: Iterable[Node], table: OpTable) -> bool:
+    """Whether torch's routines are called, which takes as long as some operations on arrays so small."""
+    calls = any(node.op == "routine_call" for node in nodes)
+    return calls and largest_size(nodes, table) <= _LITTLE
+
+
+def _is_small(nodes: Iterable[Node], table: OpTable) -> bool:
+    """Whether all that is computed takes about as long in plain Python as calls of NumPy do."""
+    sizes = _sizes(nodes, table)
+    return max(sizes, default=0) <= _SMALL and sum(sizes) <= _SMALL_IN_ALL
+
+
+def largest_size(nodes: Iterable[Node], table: OpTable) -> int:
+    """Elements of the largest array that nodes read or make."""
+    return max(_sizes(nodes, table), default=0)
+
+
+def _sizes(nodes: Iterable[Node], table: OpTable) -> list[int]:
+    """A view reads nothing of its base but what it shows."""
+    found: list[int] = []
+    for node in nodes:
+        is_view = getattr(table.get(node.op), "is_view", False)
+        found += (_size(var) for var in (*(() if is_view else node.inputs), *node.outputs))
+    return found
+
+
+def _size(var: Var) -> int:
+    return math.prod(size if isinstance(size, int) else size.hint for size in var.shape)

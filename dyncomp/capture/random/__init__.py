@@ -1,0 +1,1 @@
+"""Random numbers: draws before the graph, and the states of generators."""

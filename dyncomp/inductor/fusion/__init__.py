@@ -1,0 +1,1 @@
+"""Which computations run together: loop nests, tiles of products, rows, parts of joins."""

@@ -1,0 +1,49 @@
+"""Loops whose vectors gcc would put together element by element, or leave to a long scalar rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ....dtypes import bfloat16, float16
+from ....prims.scalar import SCALARS
+from ...loops.loop_ir import Buffer
+from ..nest import Nest, Node, coefficient
+from ..walk import Compute, Loop
+
+# What costs less is not worth vectors put together from elements that lie apart.
+ACROSS_COST = 4
+# Elements of up to so many bytes: the rest of a row is up to 63 of them.
+NARROW_BYTES = 2
+VECTOR_BYTES = 64
+
+
+def goes_across(nodes: Sequence[Node], name: str) -> bool:
+    """Whether a loop's steps lie apart in memory and do little: vectors would be put together element by
+    element (which takes gcc seconds to write, too)."""
+    steps = [coefficient(n.arg[1], name) for n in nodes if n.op in ("load", "store")]
+    steps = [step for step in steps if not isinstance(step, int) or step != 0]
+    costs = [SCALARS[n.op].cost for n in nodes if n.op in SCALARS]
+    if not steps or max(costs, default=0) >= ACROSS_COST:
+        return False
+    return all(isinstance(step, int) and abs(step) > 1 for step in steps)
+
+
+def lanes_of_tail(loop: Loop, nest: Nest, buffers: Mapping[str, Buffer]) -> int:
+    """How many of the last elements of a loop may be computed together once more, in place of a rest of fewer
+    one by one; 0 for none. Nothing that the loop writes is read by it, or summed up."""
+    nodes = [i.node for i in loop.items if isinstance(i, Compute)]
+    size = nest.axes[loop.axes[-1]].static
+    narrowest = min((n.dtype.itemsize for n in nodes), default=0)
+    if size is None or len(nodes) < len(loop.items) or not 0 < narrowest <= NARROW_BYTES:
+        return 0
+    if any(n.dtype in (float16, bfloat16) for n in nodes):
+        return 0  # computed in float32
+    lanes = VECTOR_BYTES // narrowest
+    if size < lanes or size % lanes == 0:
+        return 0
+    plain = all(
+        n.op in ("load", "store", "cast", "const", "axis", "symbol") or n.op in SCALARS for n in nodes
+    )
+    stores = [buffers[n.arg[0]] for n in nodes if n.op == "store"]
+    alone = all(b.mode == "out" for b in stores) and not any(b.aliases for b in buffers.values())
+    return lanes if plain and alone and stores else 0

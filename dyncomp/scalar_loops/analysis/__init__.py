@@ -1,0 +1,1 @@
+"""What is known of a loop before it is compiled: blocks, kinds of its variables, ranges of its integers."""

@@ -1,0 +1,1 @@
+"""From canonical instructions to C++: versions of blocks, operations, calls."""

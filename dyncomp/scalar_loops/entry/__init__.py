@@ -1,0 +1,1 @@
+"""How a compiled loop is entered and left, and when."""

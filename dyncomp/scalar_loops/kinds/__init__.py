@@ -1,0 +1,1 @@
+"""The kinds of values that generated code tells apart, one file for each."""

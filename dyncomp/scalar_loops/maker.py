@@ -1,0 +1,25 @@
+"""Loops compiled whole: what capture finds and the compiler of the backend, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..options import Options
+
+
+def native_maker(options: Options) -> Callable[..., Any] | None:
+    """What makes the compiled form of a loop; ``None`` where the backend has no compiler for them."""
+    if options.backend != "inductor" or not options.native_loops:
+        return None
+    return partial(_make, options.dump)
+
+
+def _make(
+    dump: str, code: Any, loop: Any, names: tuple[str, ...], namespace: dict[str, Any], record: Any
+) -> Any:
+    from .entry.native_loop import NativeLoop
+    from .build import build
+
+    return NativeLoop(code, loop, names, namespace, partial(build, dump=dump), record)

@@ -1,0 +1,1 @@
+"""Graphs in which sizes depend on the data: cut into stages, written as source, run stage by stage."""
