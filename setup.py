@@ -74,7 +74,7 @@ def extensions() -> list[Extension]:
 
 def vector_math(runtime: str) -> Extension:
     """The elementary functions of generated code, compiled beforehand from the same text."""
-    folder = Path("dyncomp/inductor/render")
+    folder = Path("dyncomp/inductor/render/cpp")
     spec = importlib.util.spec_from_file_location("dyncomp_sections", folder / "sections.py")
     assert spec is not None
     assert spec.loader is not None

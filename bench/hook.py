@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import dyncomp
-from dyncomp.hook import _hook
 from dyncomp.capture.guards.guard import ArrayFacts, Guard, Kind, compile_guards
 from dyncomp.capture.guards.source import AttrSource, LocalSource
+from dyncomp.hook import _hook
 
 CALLS = 10_000  # a round must fit between two looks of the scheduler
 CHECKS = 500

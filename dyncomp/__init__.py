@@ -8,12 +8,19 @@ import os as _os
 
 from . import logs as _logs
 from .api import compile, reset, stats, substitute
+from .capture.environment.regions import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    error_on_graph_break,
+    graph_break,
+    is_compiling,
+)
 from .capture.policy.stance import current_stance, set_stance
 from .capture.sizes.marks import mark_dynamic, mark_static
-from .capture.environment.regions import (allow_in_graph, assume_constant_result, disable, error_on_graph_break, graph_break, is_compiling)
 from .errors import ConstraintError, DyncompError, GraphBreakError, RecompileError
-from .report.explain import Explanation, explain
 from .pipeline import list_backends
+from .report.explain import Explanation, explain
 
 __version__ = "0.1.0"
 __all__ = [

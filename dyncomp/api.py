@@ -12,20 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import faults, notices, pipeline
-from .hook import _hook
+from .build.library import unload_unused
 from .capture.calls.substitutes import Substitutes, check_target
 from .capture.convert import on_miss
-from .capture.policy.memory_budget import held
 from .capture.entries.config import CaptureConfig, hook_should_capture
-from .capture.policy.fallback import resting
 from .capture.entries.records import Records
-from .capture.policy.stance import current_stance
 from .capture.environment.regions import calling
+from .capture.policy.fallback import resting
+from .capture.policy.memory_budget import held
+from .capture.policy.stance import current_stance
 from .frontends.base import Frontend
-from .inductor.launch import unload_unused
-from .scalar_loops.maker import native_maker
+from .hook import _hook
 from .options import Options, make_options
 from .pickling import reduce_function
+from .scalar_loops.maker import native_maker
 
 
 class _Session:

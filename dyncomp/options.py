@@ -30,7 +30,7 @@ class Options:
     ``cache_bytes``: how much the compiled forms of one ``compile`` call may hold in memory, by an estimate;
     past it those not used for longest are dropped.
     ``stop_after``: name of the last pipeline pass to run (see ``pipeline.PASSES``).
-    ``dump``: a directory to write every form of every graph to, as readable files (see :mod:`dyncomp.report.dump`).
+    ``dump``: a directory to write every form of every graph to, as files (:mod:`dyncomp.report.dump`).
     ``num_threads``: 0 means what the machine and ``OMP_NUM_THREADS`` allow; the pool is the process's.
     ``debug_verify``: check every intermediate form after every pass.
     ``small_loops``: compile loops over single numbers too, though plain Python is quicker with these.

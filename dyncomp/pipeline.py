@@ -19,7 +19,6 @@ import numpy as np
 from .aot_autograd.functionalize import functionalize
 from .dataclass import dataclass, field
 from .device import CPU
-from .report.dump import Dump
 from .errors import LoweringError, ToolchainError, Unsupported
 from .frontends.base import ArrayOwner
 from .graph.interp import as_callable
@@ -32,9 +31,10 @@ from .graph.passes.fold import fold_constants
 from .graph.passes.order import delay_updates
 from .graph.passes.outputs import own_outputs
 from .graph.passes.rewrite_rules import simplify
-from .staging.cut import has_stages
 from .options import Options
+from .report.dump import Dump
 from .signals import is_from_handler
+from .staging.cut import has_stages
 from .staging.run import StagedGraph
 
 log = logging.getLogger("dyncomp.pipeline")

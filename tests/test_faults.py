@@ -9,12 +9,12 @@ import pytest
 
 import dyncomp
 from dyncomp import notices
+from dyncomp.build.toolchain import Toolchain, find_toolchain
 from dyncomp.errors import LoweringFault, RejectedCode, ToolchainError
 from dyncomp.inductor import compile as inductor
-from dyncomp.scalar_loops import build as native_build
 from dyncomp.inductor.render.cpp import kernel as cpp_kernel
-from dyncomp.build.toolchain import Toolchain, find_toolchain
 from dyncomp.options import Options, make_options
+from dyncomp.scalar_loops import build as native_build
 
 X = np.arange(6.0)
 LENIENT = {"strict": False}

@@ -290,7 +290,7 @@ SHARED = """
 import cloudpickle, pickle, threading, types
 import numpy as np
 import dyncomp
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 compiled = dyncomp.compile(backend="eager")
 log = []
 

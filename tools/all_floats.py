@@ -1,9 +1,9 @@
 """Every float32 argument of elementary functions of one argument, against the C library in double precision.
 
 ``python tools/all_floats.py [--march ARCH] [--step N] [NAME…]`` compiles the helpers of
-``dyncomp/inductor/render/csrc`` as generated code is compiled. It prints for each the largest error in units
-in the last place of the true value, where that is, and a checksum of all results, by which instruction sets
-can be compared. Needs g++ on x86-64 and a minute for each function.
+``dyncomp/inductor/render/cpp/csrc`` as generated code is compiled. It prints for each the largest error in
+units in the last place of the true value, where that is, and a checksum of all results, by which
+instruction sets can be compared. Needs g++ on x86-64 and a minute for each function.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dyncomp.inductor.render.cpp.support import needed_support
 from dyncomp.build.toolchain import find_toolchain, flags_for
+from dyncomp.inductor.render.cpp.support import needed_support
 
 # What the true value is, in C, and the largest argument that the helper itself is for.
 TRUTH: dict[str, tuple[str, float]] = {

@@ -1,4 +1,4 @@
-"""Recompute the polynomials of the generated C++ math helpers (``dyncomp/inductor/render/csrc/math_*.h``).
+"""Recompute the polynomials of the C++ math helpers (``dyncomp/inductor/render/cpp/csrc/math_*.h``).
 
 ``python tools/fit_math.py`` compares every ``POLY`` with its fit and fails if one differs;
 ``python tools/fit_math.py --write [SECTION…]`` puts the fits into the files. Needs mpmath.
@@ -23,7 +23,7 @@ from typing import Any
 from mpmath import mp, mpf
 
 mp.dps = 110
-HEADERS = Path(__file__).resolve().parent.parent / "dyncomp" / "inductor" / "render" / "csrc"
+HEADERS = Path(__file__).resolve().parent.parent / "dyncomp" / "inductor" / "render" / "cpp" / "csrc"
 _POLY = re.compile(r"POLY\((\w+), (\w+),([^;]*)\);")
 _POLY_IF = re.compile(r"POLY_IF\((\w+), (\w+), (\w+),([^;]*)\);")
 _NODES = 60

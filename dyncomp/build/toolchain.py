@@ -60,7 +60,7 @@ FLAGS: tuple[str, ...] = (
 )
 # Helpers that the compiler itself calls (complex products, 128-bit division); after the source.
 LIBRARIES: tuple[str, ...] = ("-lgcc",)
-# Loops over single numbers (``native_build``) are full of branches and of numbers that are kept for the ways
+# Loops over single numbers (``scalar_loops``) are full of branches and of numbers that are kept for the ways
 # out: what the flags above leave out pays there, and what gcc's tuning for Zen does with so many (into vector
 # registers and back) costs half of the time.
 LOOP_FLAGS: tuple[str, ...] = ("-fthread-jumps", "-ftree-sink", "-fgcse", "-ftree-pre", "-mtune=generic")

@@ -11,43 +11,44 @@ from .. import faults, notices
 from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
 from ..frontends.base import libraries_of, memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
-from ..signals import is_from_handler
 from ..hook import _hook
-from .environment import frame_readers, replaced_builtins
-from .control import generators
-from . import handlers, machine
-from .breaks import Break, BreakRecord, Skip
+from ..hook.errstate import raises_floating_point_errors
 from ..python_code.flow import reachable
-from .objects.class_names import module_of
+from ..signals import is_from_handler
+from . import handlers, machine
+from .arrays.overlaps import refuse_overlaps
+from .breaks import Break, BreakRecord, Skip
+from .control import generators
 from .decisions import Decisions, Restart
-from .sizes.dims import refuse_fixed
-from .terminators import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
-from .policy import no_array_work, patience
-from .policy.memory_budget import estimate, make_room
 from .entries.config import CaptureConfig
-from .policy.fallback import Fallback
 from .entries.floating import Watch
-from .policy.recompilation import builtins_of, left_to_plain_python, location, over_limit, why_missed
 from .entries.records import EntryRecord
-from .policy.trial import trial_of
-from .policy.loop_bodies import is_worth_a_call
+from .environment import frame_readers, replaced_builtins
+from .environment.other_compilers import is_foreign
+from .environment.regions import disabled_reason
 from .frames import root_frame
 from .guards.class_facts import ClassFacts, may_change
-from .guards.fact_kinds import NoOverlap, SymBinding, SymCondition, raises_floating_point_errors
+from .guards.fact_kinds import NoOverlap, SymBinding, SymCondition
 from .guards.guard import CustomCheck, Guard, GuardRefused, Kind, compile_guards
 from .guards.module_facts import ModuleFacts
 from .guards.source import ConstSource
 from .loops.scalar_loop_gates import gated_original
-from .environment.other_compilers import is_foreign
-from .arrays.overlaps import refuse_overlaps
-from .environment.regions import disabled_reason
+from .objects.class_names import module_of
+from .policy import no_array_work, patience
+from .policy.fallback import Fallback
+from .policy.loop_bodies import is_worth_a_call
+from .policy.memory_budget import estimate, make_room
+from .policy.recompilation import builtins_of, left_to_plain_python, location, over_limit, why_missed
+from .policy.trial import trial_of
 from .replacement.codegen import Codegen
 from .replacement.endings import emit_end
 from .replacement.loop_driver import known_body
 from .replacement.raising import raising_entry
 from .replacement.replace_source import build_function
-from .tracer import Tracer, state_assumption
+from .sizes.dims import refuse_fixed
 from .sizes.unbacked import definition
+from .terminators import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
+from .tracer import Tracer, state_assumption
 from .values.array import ArrayValue
 from .values.deque import DequeValue
 from .values.mapping import DictValue

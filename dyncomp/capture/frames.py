@@ -10,14 +10,14 @@ from ..dataclass import dataclass, field
 from ..errors import Unsupported
 from ..graph.ir import Loc
 from ..hook import _hook
-from .breaks import Break, Skip
 from ..python_code.continuation import PlaceToResume, place_of
-from ..python_code.flow import (handlers_of, handling, looks_at_frame, program_handler, remembered, uses_tools)
+from ..python_code.flow import handlers_of, handling, looks_at_frame, program_handler, remembered, uses_tools
 from ..python_code.instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
 from ..python_code.loops import Loop, find_loops, make_loop_body
+from ..python_code.versions import decode
+from .breaks import Break, Skip
 from .guards.source import CellSource, FreeCellSource, LocalSource, Source
 from .lifetimes.by_identity import WeakIdentityDict
-from ..python_code.versions import decode
 from .values.base import LazyValue, Tracer, UnboundValue, Value
 from .values.func import CellValue
 

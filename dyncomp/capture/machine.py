@@ -6,15 +6,15 @@ from typing import Any
 
 from ..errors import Unsupported
 from ..graph.ir import COPY
-from .lifetimes import finalized
-from .control import exceptions
-from .breaks import Break
 from ..python_code.instr import Instr, pops_pushes
-from .terminators import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
+from .breaks import Break
+from .control import exceptions
 from .control.exceptions import Raised
 from .frames import Frame, why_not_inlined
 from .handlers.registry import HANDLERS
+from .lifetimes import finalized
 from .sizes.unbacked import as_break
+from .terminators import ReturnEnd, TraceEnd, end_at_break, end_at_loop, end_plain
 from .values.base import LazyValue, Tracer, Value
 from .values.exception import LastInstructionValue
 from .values.number import ConstValue

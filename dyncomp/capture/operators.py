@@ -12,10 +12,10 @@ from .. import dtypes
 from ..device import CPU
 from ..frontends.base import ArrayRef, libraries_of
 from ..graph.ir import Var
-from .immutable import methods as frozen
 from .breaks import Break
 from .calls.float_calls import float_operator, is_exact
 from .calls.folding import text_operator
+from .immutable import methods as frozen
 from .mappings import container_operator
 from .methods.table import one_by_one
 from .objects.derived import leaves_to_array

@@ -7,15 +7,15 @@ from typing import Any
 
 from ..dataclass import dataclass
 from ..errors import GraphBreakError
-from .control import recursion
-from .breaks import BREAKS, Break, Skip
 from ..python_code.cells import in_place_of_cells
 from ..python_code.instr import Instr
 from ..python_code.loops import Loop
+from .breaks import BREAKS, Break, Skip
+from .control import recursion
 from .control.exceptions import refuse_while_handling
 from .frames import Frame
-from .loops.idle_loops import LAYERS, goes_on_idle
 from .lifetimes.loop_variables import kept_problem
+from .loops.idle_loops import LAYERS, goes_on_idle
 from .loops.scalar_loop_gates import is_native_loop
 from .values.base import Tracer, Value
 

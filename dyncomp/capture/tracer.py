@@ -14,29 +14,29 @@ from typing import Any, NoReturn
 from ..errors import Unsupported
 from ..frontends.base import ArrayRef, Frontend, TraceContext, TypedTuple
 from ..graph.ir import GraphBuilder, Loc
+from ..hook._hook import has_plain_names
 from ..signals import is_from_handler
 from ..symbolic.integers import ShapeEnv, SymInt
 from . import effects, machine, operators, wrap
-from .control import exceptions, generators, exception_groups
 from .arrays import complex_views
-from .environment import regions
-from .sizes import unbacked
-from ..hook._hook import has_plain_names
 from .breaks import Break
 from .calls import call as calls
-from .objects.class_names import qualname_of
-from .decisions import Decisions, Restart, under_way
-from .environment.digit_limit import check_limit
-from .random.draws import begin_draws, end_draws
-from .entries.config import CaptureConfig
+from .control import exception_groups, exceptions, generators
 from .control.exceptions import Raised
+from .decisions import Decisions, Restart, under_way
+from .entries.config import CaptureConfig
+from .environment import regions
+from .environment.digit_limit import check_limit
+from .environment.warnings_at_capture import quietly
 from .guards.guard import BY_IDENTITY, Guard, Kind
 from .guards.places import SymbolPlace
 from .guards.program import is_plain_key
 from .guards.source import LocalSource, Source
 from .methods.table import items_in_two
 from .objects import attributes, derived, instance_checks, protocols
-from .environment.warnings_at_capture import quietly
+from .objects.class_names import qualname_of
+from .random.draws import begin_draws, end_draws
+from .sizes import unbacked
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Value
 from .values.exception import ExceptionValue

@@ -22,13 +22,10 @@ from ..errors import Unsupported
 from ..frontends.base import ArrayFacts as Facts
 from ..frontends.base import ArrayRef
 from ..graph.ir import ArrayType
-from ..symbolic.integers import SymInt
 from ..hook import _hook
+from ..symbolic.integers import SymInt
 from .breaks import Break, Skip
-from .objects.class_kinds import SPECIAL_FORM, is_plain_class, is_plain_namedtuple, is_struct_sequence
-from .objects.class_names import qualname_of
-from .sizes.dims import array_dims, dlpack_device, has_exchange_table
-from .random.draws import drawing_method, is_drawing, random_from_outside
+from .environment.regions import error_on_graph_break
 from .guards.fact_kinds import ArrayFacts, CodeFacts, CustomCheck, TensorFacts
 from .guards.guard import Kind
 from .guards.program import is_plain_key
@@ -41,13 +38,16 @@ from .guards.source import (
     LocalSource,
     Source,
 )
-from .environment.regions import error_on_graph_break
+from .immutable.types import KNOWN
+from .immutable.values import FrozenValue
+from .objects.class_kinds import SPECIAL_FORM, is_plain_class, is_plain_namedtuple, is_struct_sequence
+from .objects.class_names import qualname_of
+from .random.draws import drawing_method, is_drawing, random_from_outside
+from .sizes.dims import array_dims, dlpack_device, has_exchange_table
 from .values.array import ArrayValue
 from .values.base import LazyValue, OpaqueValue, Tracer, Value
 from .values.deque import DequeValue
 from .values.derived import builtin_part, derived_from_outside
-from .immutable.values import FrozenValue
-from .immutable.types import KNOWN
 from .values.func import BoundMethodValue, CellValue, FunctionValue
 from .values.getters import GETTERS, GetterValue
 from .values.iterator import OpaqueIterator

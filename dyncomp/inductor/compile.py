@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from ..build.kernel_cache import open_cache
+from ..build.library import Library, load_vector_math
+from ..build.toolchain import find_toolchain
 from ..comments import in_comment
 from ..dataclass import dataclass, field
 from ..device import CPU
@@ -18,31 +21,29 @@ from ..prims.table import table_with
 from ..runtime import set_num_threads
 from ..runtime.openmp import share_threads_of
 from ..symbolic.integers import ShapeEnv, hint
-from .tuning.autotune import Tuner
 from .fusion.chain import fuse_chains
-from .tuning.choices import Tuning, choices_in
-from ..build.kernel_cache import open_cache
 from .fusion.epilogue import Chained, FusedProduct, Item, Prepared, RowGroup, fuse_epilogues, touched
-from .tuning.forms import ALL, DEFAULT, NOTHING, TILES, Form, Made
 from .fusion.fuse import Cluster, LibraryCall, StepItem
-from .launch import LaunchPlan, Library, PyCallStep, TensorOwner, build, load_vector_math
+from .fusion.half_operands import narrow_products
+from .fusion.partition import partition_joins
+from .fusion.prologue import fuse_prologues
+from .fusion.row_groups import fuse_row_groups
+from .launch import LaunchPlan, PyCallStep, TensorOwner, build
+from .loops.loop_ir import Kernel
 from .loops.loop_text import kernel_text
 from .loops.loop_verify import verify_kernel
-from .loops.loop_ir import Kernel
-from .lowering.kinds import Lowering
 from .lowering.emit import ClusterEmitter, Emitted
+from .lowering.kinds import Lowering
 from .lowering.values import Table
 from .memory import MemoryPlan, plan_memory
 from .naming import suffix_of
-from .fusion.half_operands import narrow_products
-from .fusion.partition import partition_joins
 from .planning import Planned, Planner
-from .fusion.prologue import fuse_prologues
 from .render.cpp.unit import render_module
-from .fusion.row_groups import fuse_row_groups
 from .schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Step
+from .tuning.autotune import Tuner
+from .tuning.choices import Tuning, choices_in
+from .tuning.forms import ALL, DEFAULT, NOTHING, TILES, Form, Made
 from .tuning.tiers import Tier, first_build
-from ..build.toolchain import find_toolchain
 
 T = TypeVar("T")
 # Makes one step of several.
@@ -303,9 +304,9 @@ def _compile_for_device(
     """The same for arrays on a GPU: Triton kernels, and library calls for products."""
     from .gpu import formats
     from .gpu.compile import build_for_device, check_devices
+    from .gpu.gpu_plan import DevicePlanner
     from .gpu.join_kernels import join_steps
     from .gpu.narrow_products import narrow_products
-    from .gpu.gpu_plan import DevicePlanner
 
     devices = check_devices(graph, owner)
     table = table_with(devices.routines)

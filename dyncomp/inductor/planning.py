@@ -13,8 +13,8 @@ from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, SymbolBinding, contiguous_strides, same_shape
 from ..symbolic.integers import Dim, SymInt, hint
 from .fusion.epilogue import Chained, Filled, FusedProduct, Item, Prepared, RowGroup, RowMember, Tiled
-from .lowering.fourier_routines import fourier_routine
 from .fusion.fuse import LibraryCall
+from .fusion.prologue import written_by
 from .launch import (
     ArenaSlot,
     BufferRef,
@@ -32,13 +32,13 @@ from .launch import (
     ViewOutput,
 )
 from .launch import Step as PlanStep
-from .lowering.kinds import Lowering, output_strides
 from .lowering.contract import Operand, Product
 from .lowering.emit import Emitted, work_of
-from .lowering.values import Storage, Value, place_of
+from .lowering.fourier_routines import fourier_routine
+from .lowering.kinds import Lowering, output_strides
 from .lowering.matrix_routines import matrix_routine
+from .lowering.values import Storage, Value, place_of
 from .memory import MemoryPlan
-from .fusion.prologue import written_by
 from .schedule import (
     CallBlas,
     CallChain,

@@ -13,9 +13,15 @@ from collections.abc import Callable, Collection
 from types import CodeType
 from typing import Any, Protocol
 
-from dyncomp.python_code.instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode
-from dyncomp.python_code.resume import (BREAK_ID, argument_names, argument_order, check_plain, make_continuation)
 from dyncomp.errors import Unsupported
+from dyncomp.python_code.instr import CO_VARARGS, CO_VARKEYWORDS, CanonicalCode
+from dyncomp.python_code.resume import (
+    BREAK_ID,
+    argument_names,
+    argument_order,
+    check_plain,
+    make_continuation,
+)
 
 
 def _never_run() -> None:

@@ -10,9 +10,18 @@ import functools
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, TypeVar
 
-from dyncomp.python_code.instr import (CONDITIONAL_JUMPS, FIXED_EFFECTS, JUMPS, NO_FALLTHROUGH, CanonicalCode, ExceptionRange, Instr, pops_pushes)
 from dyncomp.dataclass import dataclass
 from dyncomp.errors import VerifyError
+from dyncomp.python_code.instr import (
+    CONDITIONAL_JUMPS,
+    FIXED_EFFECTS,
+    JUMPS,
+    NO_FALLTHROUGH,
+    CanonicalCode,
+    ExceptionRange,
+    Instr,
+    pops_pushes,
+)
 
 _LOADS_NAME = ("LOAD_GLOBAL", "LOAD_NAME")
 _INTROSPECTING = frozenset({"locals", "vars", "dir", "eval", "exec", "sys", "inspect", "_getframe"})

@@ -20,16 +20,27 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from dyncomp.dataclass import dataclass
+from dyncomp.errors import Unsupported
 from dyncomp.python_code.cells import unsure_cells
 from dyncomp.python_code.edit import Assembly, Catch, Label, places_and_catches
 from dyncomp.python_code.flow import Flow, handling, reached, remembered, stack_depths, successors
 from dyncomp.python_code.instr import CanonicalCode, Instr
 from dyncomp.python_code.loop_find import Loop, find_loops
 from dyncomp.python_code.loops import UNBOUND
-from dyncomp.python_code.resume import (NO_VALUE, Continuation, ResumeTarget, argument_names, argument_order, check_plain, emit_exit, emit_prologue, finish_function, fresh_prefix)
+from dyncomp.python_code.resume import (
+    NO_VALUE,
+    Continuation,
+    ResumeTarget,
+    argument_names,
+    argument_order,
+    check_plain,
+    emit_exit,
+    emit_prologue,
+    finish_function,
+    fresh_prefix,
+)
 from dyncomp.python_code.versions import encode
-from dyncomp.dataclass import dataclass
-from dyncomp.errors import Unsupported
 
 _NO_WORK = frozenset(
     {"LOAD_FAST", "LOAD_CONST", "SWAP", "COPY", "POP_TOP", "NOP", "BUILD_TUPLE", "LOAD_DEREF"}

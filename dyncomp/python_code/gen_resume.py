@@ -12,13 +12,21 @@ import types
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from dyncomp.errors import Unsupported
 from dyncomp.hook import _hook
 from dyncomp.python_code.cells import unsure_cells
 from dyncomp.python_code.edit import Assembly, places_and_catches
 from dyncomp.python_code.instr import CO_COROUTINE, CO_ITERABLE_COROUTINE, CanonicalCode
-from dyncomp.python_code.resume import (BREAK_ID, NO_VALUE, Continuation, argument_names, argument_order, emit_prologue, finish_function)
+from dyncomp.python_code.resume import (
+    BREAK_ID,
+    NO_VALUE,
+    Continuation,
+    argument_names,
+    argument_order,
+    emit_prologue,
+    finish_function,
+)
 from dyncomp.python_code.versions import encode
-from dyncomp.errors import Unsupported
 
 
 def make_suspended(

@@ -6,9 +6,9 @@ exception edges.
 
 from __future__ import annotations
 
+from dyncomp.dataclass import dataclass
 from dyncomp.python_code.flow import Flow, stack_depths, successors
 from dyncomp.python_code.instr import JUMPS, NO_FALLTHROUGH, SUSPENDS, CanonicalCode, Instr
-from dyncomp.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,10 +7,10 @@ code outside the natural loop (handlers that raise again, a return that first dr
 
 from __future__ import annotations
 
+from dyncomp.errors import Unsupported
 from dyncomp.python_code.flow import Flow, predecessors, successors
 from dyncomp.python_code.instr import JUMPS, NEVER_RAISES, CanonicalCode, Instr, pops_pushes
 from dyncomp.python_code.loop_find import Loop
-from dyncomp.errors import Unsupported
 
 BREAK_ID = "loop-body"
 HEADER = 0

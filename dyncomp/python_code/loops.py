@@ -24,6 +24,8 @@ from functools import cached_property
 from types import CodeType
 from typing import Any
 
+from dyncomp.dataclass import dataclass
+from dyncomp.errors import Unsupported
 from dyncomp.python_code.cells import unsure_cells
 from dyncomp.python_code.continuation import stand_in
 from dyncomp.python_code.edit import Assembly, Catch, Catches, Label, Places, places_and_catches
@@ -31,11 +33,24 @@ from dyncomp.python_code.flow import Flow, handlers_of, introspects_locals, prog
 from dyncomp.python_code.instr import JUMPS, NO_FALLTHROUGH, NO_LOC, CanonicalCode, Instr
 from dyncomp.python_code.loop_find import Loop, find_loops
 from dyncomp.python_code.loop_region import BREAK_ID, HEADER, Region, find_region
-from dyncomp.python_code.resume import (NO_VALUE, Arg, Continuation, ResumeTarget, argument_names, argument_order, canonical_of, emit_bound, emit_exit, emit_prologue, emit_tail, finish_function, fresh_prefix, needed_locals)
+from dyncomp.python_code.resume import (
+    NO_VALUE,
+    Arg,
+    Continuation,
+    ResumeTarget,
+    argument_names,
+    argument_order,
+    canonical_of,
+    emit_bound,
+    emit_exit,
+    emit_prologue,
+    emit_tail,
+    finish_function,
+    fresh_prefix,
+    needed_locals,
+)
 from dyncomp.python_code.transfers import transfer_loc
 from dyncomp.python_code.versions import encode
-from dyncomp.dataclass import dataclass
-from dyncomp.errors import Unsupported
 
 __all__ = ["UNBOUND", "Loop", "LoopBody", "find_loops", "make_loop_body", "make_loop_driver"]
 

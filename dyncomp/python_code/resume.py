@@ -15,14 +15,14 @@ from collections.abc import Collection, Mapping
 from types import CodeType
 from typing import Any, NamedTuple
 
+from dyncomp.dataclass import dataclass
+from dyncomp.errors import Unsupported
 from dyncomp.hook._hook import later
 from dyncomp.python_code.cells import unsure_cells
 from dyncomp.python_code.edit import Assembly, Catches, Label, Places, places_and_catches
 from dyncomp.python_code.flow import Flow, introspects_locals, reached, remembered, stack_depths
-from dyncomp.python_code.instr import (CO_VARARGS, CO_VARKEYWORDS, JUMPS, NO_FALLTHROUGH, CanonicalCode, Instr)
+from dyncomp.python_code.instr import CO_VARARGS, CO_VARKEYWORDS, JUMPS, NO_FALLTHROUGH, CanonicalCode, Instr
 from dyncomp.python_code.versions import decode, encode
-from dyncomp.dataclass import dataclass
-from dyncomp.errors import Unsupported
 
 BREAK_ID = "resume"
 _FIRST = ".first"

@@ -5,8 +5,8 @@ Each graph gets a folder named after the user's function, with a digest that is 
 ``…-schedule.txt`` (launches, buffers, products). A file ``edited.cpp`` in that folder is built instead of the
 generated code: copy, edit and run the program again. On a GPU both are ``.py``. ``run.py`` does without the
 program: ``python run.py`` builds the kernels as they are in the folder, calls them with inputs as seen at
-capture (``inputs.npz``), compares with the graph's reference and times them (:mod:`dyncomp.report.rerun`). What lies
-there is read, and run, where nobody else can have written it.
+capture (``inputs.npz``), compares with the graph's reference and times them
+(:mod:`dyncomp.report.rerun`). What lies there is read, and run, where nobody else can have written it.
 """
 
 from __future__ import annotations

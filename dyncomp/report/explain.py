@@ -9,17 +9,17 @@ from typing import Any
 from ..api import SESSION, compile_with
 from ..capture.breaks import BreakRecord
 from ..capture.entries.config import CaptureConfig
-from ..capture.policy.fallback import resting
 from ..capture.entries.records import EntryRecord
-from ..capture.policy.stance import current_stance
 from ..capture.guards.guard import Guard
-from ..scalar_loops.entry.record import NativeLoopRecord
+from ..capture.policy.fallback import resting
+from ..capture.policy.stance import current_stance
 from ..dataclass import dataclass
 from ..errors import DyncompError
-from .html import page
 from ..graph.ir import Graph, Loc
 from ..graph.text import print_graph
 from ..options import make_options
+from ..scalar_loops.entry.record import NativeLoopRecord
+from .html import page
 
 
 @dataclass

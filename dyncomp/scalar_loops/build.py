@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 
 from dyncomp.build.kernel_cache import open_cache
-from dyncomp.inductor.launch import Library
+from dyncomp.build.library import Library
 from dyncomp.build.toolchain import LOOP_FLAGS, find_toolchain
 from dyncomp.trusted import opened, write
 

@@ -19,7 +19,7 @@ def native_maker(options: Options) -> Callable[..., Any] | None:
 def _make(
     dump: str, code: Any, loop: Any, names: tuple[str, ...], namespace: dict[str, Any], record: Any
 ) -> Any:
-    from .entry.native_loop import NativeLoop
     from .build import build
+    from .entry.native_loop import NativeLoop
 
     return NativeLoop(code, loop, names, namespace, partial(build, dump=dump), record)

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..dataclass import dataclass
-from ..symbolic.integers import SymInt
 from ..graph.interp import has_symbols
 from ..graph.ir import Graph, GraphInput, GraphOutput, Node, OpTable, SymbolBinding, Var
+from ..symbolic.integers import SymInt
 
 
 @dataclass(frozen=True)

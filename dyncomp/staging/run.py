@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from .. import faults
-from ..hook import _hook
 from ..errors import DyncompError
 from ..frontends.base import ArrayOwner
 from ..graph.interp import as_callable, check_guards, concrete, define_symbols, laid_out
 from ..graph.ir import Graph, Node, OpTable, SymbolBinding, Var
-from .cut import Stage, split
-from .source import Writer, condition, sequence
+from ..hook import _hook
 from ..symbolic.assumptions import newly_known, settled, test_of
 from ..symbolic.integers import SymGuard, SymInt
+from .cut import Stage, split
+from .source import Writer, condition, sequence
 
 CompileStage = Callable[[Graph, Sequence[Any]], Callable[..., Any]]
 MAX_VARIANTS = 8

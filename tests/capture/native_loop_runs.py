@@ -13,9 +13,9 @@ import numpy as np
 from dyncomp.python_code.loop_find import find_loops
 from dyncomp.python_code.loops import UNBOUND
 from dyncomp.python_code.resume import make_continuation
-from dyncomp.scalar_loops.entry.native_loop import NativeLoop
 from dyncomp.python_code.versions import decode
 from dyncomp.scalar_loops.build import build
+from dyncomp.scalar_loops.entry.native_loop import NativeLoop
 
 MOST_PAUSES = 1000
 

@@ -14,8 +14,8 @@ import types
 import unittest
 import warnings
 
-from dyncomp.python_code.versions import decode, encode
 from dyncomp.errors import Unsupported
+from dyncomp.python_code.versions import decode, encode
 
 ROUNDS = 2
 

@@ -12,7 +12,6 @@ import weakref
 import numpy as np
 import pytest
 
-from dyncomp.hook import _hook
 from dyncomp.capture.guards.fact_kinds import CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition
 from dyncomp.capture.guards.guard import (
     ArrayFacts,
@@ -21,7 +20,6 @@ from dyncomp.capture.guards.guard import (
     Kind,
     compile_guards,
     describe_failure,
-    read_errstate,
 )
 from dyncomp.capture.guards.source import (
     AttrSource,
@@ -43,6 +41,8 @@ from dyncomp.capture.guards.source import (
     TypeAttrSource,
     TypeSource,
 )
+from dyncomp.hook import _hook
+from dyncomp.hook.errstate import read_errstate
 from dyncomp.symbolic.integers import ShapeEnv
 
 X = LocalSource("x", 0)

@@ -9,7 +9,14 @@ import math
 import numpy as np
 import pytest
 
-from dyncomp.capture.guards.fact_kinds import (ArrayFacts, CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition)
+from dyncomp.capture.guards.fact_kinds import (
+    ArrayFacts,
+    CodeFacts,
+    CustomCheck,
+    NoOverlap,
+    SymBinding,
+    SymCondition,
+)
 from dyncomp.capture.guards.guard import Guard, Kind, compile_guards
 from dyncomp.capture.guards.serial import code_hash, pack_object, unpack_object
 from dyncomp.capture.guards.source import (

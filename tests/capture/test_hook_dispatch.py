@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dyncomp.hook import _hook
 from dyncomp.capture.guards.guard import ArrayFacts, Guard, Kind, compile_guards
 from dyncomp.capture.guards.source import AttrSource, CellSource, ConstSource, LocalSource
+from dyncomp.hook import _hook
 
 X = LocalSource("x", 0)
 Y = LocalSource("y", 1)

@@ -14,9 +14,9 @@ import threading
 import numpy as np
 import pytest
 
-from dyncomp.hook import _hook
 from dyncomp.capture.guards.guard import ArrayFacts, Guard, Kind, compile_guards
 from dyncomp.capture.guards.source import CellSource, LocalSource
+from dyncomp.hook import _hook
 
 X = LocalSource("x", 0)
 
@@ -683,7 +683,7 @@ def test_subinterpreters_are_refused():
     name = "_interpreters" if sysconfig.get_python_version() == "3.13" else "_xxsubinterpreters"
     script = f"""
     import {name} as interpreters
-    from dyncomp.capture import _hook
+    from dyncomp.hook import _hook
     i = interpreters.create()
     code = "try:\\n    import dyncomp.hook._hook\\nexcept ImportError:\\n    pass\\n"
     code += "else:\\n    raise SystemError('imported')"
@@ -697,7 +697,7 @@ def test_subinterpreters_are_refused():
 def test_exit_with_the_hook_on():
     script = """
     import sys, threading, atexit, time
-    from dyncomp.capture import _hook
+    from dyncomp.hook import _hook
     def f(x): return x
     def g(x): return [x]
     config = _hook.HookConfig(lambda fn, b, c: _hook.Entry(None, g.__code__) if fn is f else None)

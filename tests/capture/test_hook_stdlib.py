@@ -12,7 +12,7 @@ pytest.importorskip("test.support", reason="CPython's tests are not installed")
 
 SCRIPT = """
 import sys, unittest
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 
 def on_miss(func, bound, config):
     code = func.__code__

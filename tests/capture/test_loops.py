@@ -6,11 +6,11 @@ import types
 
 import pytest
 
+from dyncomp.errors import Unsupported
 from dyncomp.python_code.flow import Flow, predecessors, stack_depths
 from dyncomp.python_code.loops import UNBOUND, find_loops, make_loop_body, make_loop_driver
 from dyncomp.python_code.resume import ResumeTarget, make_break_tail
 from dyncomp.python_code.versions import decode
-from dyncomp.errors import Unsupported
 from tests.capture.loop_programs import LOOPS, in_try_reads, return_through_finally
 from tests.capture.resume_programs import Log, outcome
 from tests.capture.test_resume import Bindable, run_cut

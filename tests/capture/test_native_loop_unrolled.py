@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.scalar_loops.analysis.blocks import facts_of
 from dyncomp.python_code.versions import decode
+from dyncomp.scalar_loops.analysis.blocks import facts_of
 from tests.capture.native_loop_runs import check
 
 R = np.random.default_rng(1)

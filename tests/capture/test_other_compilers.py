@@ -23,7 +23,7 @@ faulthandler.dump_traceback_later(LIMIT, exit=True)
 import numpy as np
 import torch
 import dyncomp
-from dyncomp.capture import _hook
+from dyncomp.hook import _hook
 
 KIND = "eager"
 OTHER = lambda f, **options: torch.compile(f, backend=KIND, **options)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from dyncomp.errors import Unsupported
 from dyncomp.python_code.flow import Flow, stack_depths
 from dyncomp.python_code.instr import COMPARE_OPERATORS, OPS, pops_pushes
 from dyncomp.python_code.versions import decode, encode
 from dyncomp.python_code.versions.encode import ENCODED
 from dyncomp.python_code.versions.raw import assemble, disassemble
-from dyncomp.errors import Unsupported
 from tests.capture.reencoded_suite import reencode
 from tests.capture.resume_programs import PROGRAMS, calls_of, outcome
 

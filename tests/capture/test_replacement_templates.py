@@ -8,13 +8,13 @@ import types
 
 import pytest
 
+from dyncomp.capture.replacement import templates
+from dyncomp.capture.replacement.templates import Variables, instantiate, statement
+from dyncomp.errors import Unsupported
 from dyncomp.hook import _hook
 from dyncomp.python_code.edit import with_insertions
 from dyncomp.python_code.instr import NO_LOC, CanonicalCode, Instr, make_instr
 from dyncomp.python_code.versions import decode, encode
-from dyncomp.capture.replacement import templates
-from dyncomp.capture.replacement.templates import Variables, instantiate, statement
-from dyncomp.errors import Unsupported
 
 STATEMENTS = [
     ["return a + b * 2"],

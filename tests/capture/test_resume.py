@@ -8,7 +8,13 @@ import pytest
 
 from dyncomp.hook._hook import later, run
 from dyncomp.python_code.flow import Flow, stack_depths, successors
-from dyncomp.python_code.resume import (ContinuationCache, ResumeTarget, make_break_tail, make_continuation, needed_locals)
+from dyncomp.python_code.resume import (
+    ContinuationCache,
+    ResumeTarget,
+    make_break_tail,
+    make_continuation,
+    needed_locals,
+)
 from dyncomp.python_code.versions import decode
 from tests.capture.resume_programs import PROGRAMS, calls_of, outcome
 

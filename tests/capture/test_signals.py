@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.hook import _hook
 from dyncomp.capture.guards.fact_kinds import CustomCheck
 from dyncomp.capture.guards.guard import Guard, GuardRefused, Kind, compile_guards
 from dyncomp.capture.guards.source import LocalSource
 from dyncomp.graph.interp import as_callable
+from dyncomp.hook import _hook
 from dyncomp.pipeline import op_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.hook import _hook
 from dyncomp.capture.policy.stance import STANCES
 from dyncomp.errors import RecompileError
+from dyncomp.hook import _hook
 from tests.capture.programs import vec
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.hook import _hook
 from dyncomp.capture.policy.trial import trial_of
+from dyncomp.hook import _hook
 
 ENOUGH = 40  # calls after which it is settled
 

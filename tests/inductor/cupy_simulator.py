@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from dyncomp.frontends.cupy import devices, cupy_facts
+from dyncomp.frontends.cupy import cupy_facts, devices
 from dyncomp.frontends.cupy.frontend import CupyFrontend
 from dyncomp.inductor.gpu import compile as gpu
 from tests.inductor.gpu_simulator import STREAM, InterpretedDriver

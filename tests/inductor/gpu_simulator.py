@@ -213,7 +213,7 @@ def pretend(monkeypatch: Any) -> None:
 
     from dyncomp.capture import wrap
     from dyncomp.device import CPU, Device
-    from dyncomp.frontends.torch import devices, torch_facts, state
+    from dyncomp.frontends.torch import devices, state, torch_facts
     from dyncomp.frontends.torch.frontend import TorchFrontend
     from dyncomp.inductor.gpu import compile as gpu
 

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from dyncomp import dtypes
+from dyncomp.build.toolchain import FLAGS
 from dyncomp.dtypes import DType
 from dyncomp.graph.ir import ArrayType, Graph, GraphBuilder, GraphOutput, Var
+from dyncomp.inductor.compile import _Maker, _Timer
 from dyncomp.inductor.fusion import fuse
 from dyncomp.inductor.lowering import state as lower_state
-from dyncomp.inductor.compile import _Maker, _Timer
-from dyncomp.inductor.tuning.forms import DEFAULT
 from dyncomp.inductor.render.cpp.unit import render_module
 from dyncomp.inductor.render.knobs import Knobs
-from dyncomp.build.toolchain import FLAGS
+from dyncomp.inductor.tuning.forms import DEFAULT
 from dyncomp.options import Options
 from dyncomp.pipeline import run_passes
 from dyncomp.prims.table import TABLE

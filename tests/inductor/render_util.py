@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dyncomp.dtypes import DType
 from dyncomp.build.kernel_cache import open_cache
-from dyncomp.inductor.launch import load_math_libraries
-from dyncomp.inductor.loops.loop_reference import Memory, run_kernel
+from dyncomp.build.library import load_math_libraries
+from dyncomp.build.toolchain import find_toolchain
+from dyncomp.dtypes import DType
 from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
+from dyncomp.inductor.loops.loop_reference import Memory, run_kernel
 from dyncomp.inductor.render.cpp.unit import render_module
 from dyncomp.inductor.schedule import LaunchKernel, Module, Segment
-from dyncomp.build.toolchain import find_toolchain
 
 _BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong, ctypes.c_int)
 _PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong)

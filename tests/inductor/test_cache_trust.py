@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from dyncomp.errors import ToolchainError
 from dyncomp.build import cache_files, elf, toolchain
 from dyncomp.build.cache_place import place_of
 from dyncomp.build.kernel_cache import KernelCache, _open_cache, kernel_key, open_cache
 from dyncomp.build.toolchain import find_toolchain
+from dyncomp.errors import ToolchainError
 from dyncomp.trusted import Folder, UntrustedError, open_folder
 
 ROOT = Path(__file__).parents[2]

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from dyncomp.errors import ToolchainError
 from dyncomp.build import cache_files, cache_place, kernel_cache
 from dyncomp.build.kernel_cache import KernelCache, kernel_key, open_cache
 from dyncomp.build.toolchain import Toolchain, find_toolchain
+from dyncomp.errors import ToolchainError
 
 ROOT = Path(__file__).parents[2]
 

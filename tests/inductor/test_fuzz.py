@@ -10,9 +10,10 @@ import pytest
 from dyncomp.errors import Unsupported
 from dyncomp.graph.interp import bind_symbols
 from dyncomp.graph.ir import Graph
-from dyncomp.inductor.fusion import fuse
-from dyncomp.inductor.lowering import contract as lower_contract, state as lower_state
 from dyncomp.inductor.compile import compile_graph
+from dyncomp.inductor.fusion import fuse
+from dyncomp.inductor.lowering import contract as lower_contract
+from dyncomp.inductor.lowering import state as lower_state
 from tests.aot_autograd.programs import Layout, Seeded
 from tests.inductor.fuzz import assert_same, make_graph
 from tests.inductor.harness import OPTIONS, Reference, by_code, by_reference, copies, expected

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dyncomp.dtypes import bfloat16, bool_, float16, float32, int64
+from dyncomp.inductor.fusion.softmax import find_softmax
 from dyncomp.inductor.gpu.attention import Block as AttentionBlock
 from dyncomp.inductor.gpu.attention import candidates as attention_candidates
 from dyncomp.inductor.gpu.attention import render_attention
@@ -27,7 +28,6 @@ from dyncomp.inductor.gpu.products import (
 )
 from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
 from dyncomp.inductor.schedule import CallBlas, CallChain, Matrix, TileKernel
-from dyncomp.inductor.fusion.softmax import find_softmax
 from dyncomp.symbolic.integers import ShapeEnv, SymbolInfo
 from tests.inductor.test_render_triton import COMPILE, INTERPRET, run_script
 

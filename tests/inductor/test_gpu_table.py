@@ -16,8 +16,8 @@ from dyncomp.device import Device
 from dyncomp.errors import LoweringError
 from dyncomp.inductor.compile import emit_steps
 from dyncomp.inductor.fusion.epilogue import touched
-from dyncomp.inductor.gpu.join_kernels import join_steps
 from dyncomp.inductor.gpu.gpu_plan import DevicePlanner
+from dyncomp.inductor.gpu.join_kernels import join_steps
 from dyncomp.inductor.gpu.wrapper import Wrapper
 from dyncomp.inductor.lowering.kinds import Lowering
 from dyncomp.inductor.memory import plan_memory

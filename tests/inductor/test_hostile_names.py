@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dyncomp
+from dyncomp.build.kernel_cache import kernel_key
+from dyncomp.build.toolchain import find_toolchain
 from dyncomp.comments import in_comment
 from dyncomp.graph.ir import Graph
 from dyncomp.graph.text import parse, print_graph
-from dyncomp.build.kernel_cache import kernel_key
 from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
 from dyncomp.inductor.render.triton.unit import render_triton
-from dyncomp.build.toolchain import find_toolchain
 from dyncomp.prims.table import table_with
 from tests.inductor.harness import graph_of, type_of
 

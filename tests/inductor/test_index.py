@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dyncomp.graph.ir import contiguous_strides
-from dyncomp.inductor.loops.index import (AxisVar, Expr, Quotient, axis_vars, canonical, divide_exact, linear, quotient, remainder, reshape_index, value_range)
+from dyncomp.inductor.loops.index import (
+    AxisVar,
+    Expr,
+    Quotient,
+    axis_vars,
+    canonical,
+    divide_exact,
+    linear,
+    quotient,
+    remainder,
+    reshape_index,
+    value_range,
+)
 from dyncomp.symbolic.integers import ShapeEnv, SymInt, same
 
 

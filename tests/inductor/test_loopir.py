@@ -11,10 +11,10 @@ import pytest
 
 from dyncomp import dtypes
 from dyncomp.errors import VerifyError
+from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
 from dyncomp.inductor.loops.loop_reference import Memory, OutOfBounds, run_kernel
 from dyncomp.inductor.loops.loop_text import kernel_text, parse_kernel
 from dyncomp.inductor.loops.loop_verify import verify_kernel
-from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
 from dyncomp.symbolic.integers import ShapeEnv
 
 F64 = dtypes.float64

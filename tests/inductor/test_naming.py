@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.graph.ir import Loc
 from dyncomp.build.kernel_cache import kernel_key
-from dyncomp.inductor.naming import MOST_CHARACTERS, MOST_NAMES, origin_of, suffix_of
 from dyncomp.build.toolchain import find_toolchain
+from dyncomp.graph.ir import Loc
+from dyncomp.inductor.naming import MOST_CHARACTERS, MOST_NAMES, origin_of, suffix_of
 
 PLACES = (
     (Loc("/a/b.py", 3, "softmax"), "softmax at /a/b.py:3", "_softmax"),

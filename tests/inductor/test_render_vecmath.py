@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dyncomp.build.toolchain import find_toolchain
 from dyncomp.dtypes import bool_, complex64, complex128, float32, float64, int64
 from dyncomp.inductor.loops.loop_ir import Kernel, Stmt
 from dyncomp.inductor.render.cpp.unit import render_module
 from dyncomp.inductor.schedule import LaunchKernel, Module, Segment
-from dyncomp.build.toolchain import find_toolchain
 
 from .render_util import compile_kernels, pointwise
 

@@ -7,12 +7,12 @@ import pytest
 
 import dyncomp
 import dyncomp.inductor.compile as inductor
-from dyncomp.inductor import launch
-from dyncomp.inductor.render.cpp import stage
+from dyncomp.build.library import load_vector_math
 from dyncomp.build.toolchain import find_toolchain
+from dyncomp.inductor.render.cpp import stage
 
 pytestmark = pytest.mark.skipif(
-    not (launch.load_vector_math() and find_toolchain().calls_vectors),
+    not (load_vector_math() and find_toolchain().calls_vectors),
     reason="the runtime has no transposition for this compiler or processor",
 )
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dyncomp.build.toolchain import Toolchain, find_toolchain, flags_for
 from dyncomp.inductor.compile import compile_graph
 from dyncomp.inductor.render.cpp.unit import render_module
 from dyncomp.inductor.schedule import CallBlas, CallChain
-from dyncomp.build.toolchain import Toolchain, find_toolchain, flags_for
 from tests.inductor.harness import OPTIONS, Reference, copies
 from tests.inductor.test_code_rows import graph_of_samples, spread
 from tests.prims.framework import all_rows, check_values, run_ref, samples_of

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.errors import ToolchainError
 from dyncomp.build.background import Builder, builder
 from dyncomp.build.kernel_cache import KernelCache
+from dyncomp.build.toolchain import Runner, _shares, find_toolchain
+from dyncomp.errors import ToolchainError
 from dyncomp.inductor.compile import compile_graph
 from dyncomp.inductor.render.cpp import unit as cpp
-from dyncomp.build.toolchain import Runner, _shares, find_toolchain
 from dyncomp.options import Options, make_options
 from tests.inductor.harness import graph_of, type_of
 

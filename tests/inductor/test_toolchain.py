@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dyncomp.errors import ToolchainError
 from dyncomp.build import compilers, toolchain
 from dyncomp.build.compilers import identity
-from dyncomp.inductor.launch import Library
+from dyncomp.build.library import Library
 from dyncomp.build.toolchain import find_toolchain
+from dyncomp.errors import ToolchainError
 from dyncomp.trusted import Folder
 
 

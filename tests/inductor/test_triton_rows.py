@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dyncomp.errors import LoweringError
-from dyncomp.inductor.loops.loop_reference import run_kernel
 from dyncomp.inductor.loops.loop_ir import Kernel
+from dyncomp.inductor.loops.loop_reference import run_kernel
 from dyncomp.inductor.render.triton.unit import render_triton
 from dyncomp.inductor.schedule import LaunchKernel
 from dyncomp.prims.opdef import Extern, OpDef

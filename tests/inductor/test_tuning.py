@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dyncomp
-from dyncomp.inductor.tuning import autotune, forms, progress, sites, tile_search, tilings, timing
 from dyncomp.inductor import compile
+from dyncomp.inductor.tuning import autotune, forms, progress, sites, tile_search, tilings, timing
 from dyncomp.inductor.tuning.choices import Choices, choices_in, key_of, machine_name
 
 

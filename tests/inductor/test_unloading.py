@@ -19,7 +19,7 @@ import pytest
 import dyncomp
 from dyncomp.build.background import builder
 from dyncomp.build.kernel_cache import KernelCache
-from dyncomp.inductor.launch import Library
+from dyncomp.build.library import Library
 
 MAPS = Path("/proc/self/maps")
 pytestmark = pytest.mark.skipif(not MAPS.exists(), reason="no /proc")

@@ -11,18 +11,18 @@ import pytest
 
 import dyncomp
 import dyncomp.inductor.compile as inductor
+from dyncomp.build.library import load_vector_math
+from dyncomp.build.toolchain import find_toolchain
 from dyncomp.dtypes import float16, float32, float64, int8
-from dyncomp.inductor import launch
 from dyncomp.inductor.loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
 from dyncomp.inductor.render.cpp import kernel as cpp_kernel
 from dyncomp.inductor.render.cpp.sections import vector_declaration, vector_functions
-from dyncomp.build.toolchain import find_toolchain
 from dyncomp.prims.scalar import SCALARS
 
 from .render_util import compile_kernels, pointwise
 
 pytestmark = pytest.mark.skipif(
-    not (launch.load_vector_math() and find_toolchain().calls_vectors),
+    not (load_vector_math() and find_toolchain().calls_vectors),
     reason="this compiler or processor does not call functions on vectors",
 )
 

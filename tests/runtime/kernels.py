@@ -7,8 +7,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from dyncomp.inductor.launch import ABI_DECLARATIONS, Library
+from dyncomp.build.library import Library
 from dyncomp.build.toolchain import find_toolchain
+from dyncomp.inductor.launch import ABI_DECLARATIONS
 
 RUN = 'extern "C" i64 {name}(void** b, const i64* s, const Runtime* rt, i64* error)'
 _DIRECTORY = Path(tempfile.gettempdir()) / f"dyncomp-test-kernels-{os.getuid()}"

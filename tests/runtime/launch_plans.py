@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dyncomp.build.library import Library
 from dyncomp.dtypes import float64
-from dyncomp.inductor.launch import InputSlot, KernelStep, LaunchPlan, Library, OutputResult, OutputSlot
+from dyncomp.inductor.launch import InputSlot, KernelStep, LaunchPlan, OutputResult, OutputSlot
 from tests.runtime.kernels import library, run
 
 VECTOR = InputSlot("array", float64, 1)

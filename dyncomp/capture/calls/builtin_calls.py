@@ -11,8 +11,8 @@ from typing import Any
 
 from .. import library, operators
 from ..breaks import Break
-from ..objects.class_kinds import is_plain_namedtuple
 from ..objects import attributes, classes, derived, instance_checks
+from ..objects.class_kinds import is_plain_namedtuple
 from ..values.base import OpaqueValue, Tracer, Value
 from ..values.func import SuperValue
 from ..values.number import ConstValue

@@ -13,10 +13,11 @@ from typing import Any
 
 from ...hook import _hook
 from .. import containers, frames, machine
-from ..environment import frame_readers
-from ..immutable import methods as frozen
-from ..control import recursion
 from ..breaks import Break, Skip
+from ..control import recursion
+from ..environment import frame_readers
+from ..environment.other_compilers import is_foreign
+from ..environment.regions import disabled_reason, mark_of
 from ..guards.guard import Kind
 from ..guards.source import (
     AttrSource,
@@ -26,10 +27,9 @@ from ..guards.source import (
     ItemSource,
     Source,
 )
+from ..immutable import methods as frozen
 from ..library import functions
 from ..objects import attributes, classes, derived, instance_checks, protocols
-from ..environment.other_compilers import is_foreign
-from ..environment.regions import disabled_reason, mark_of
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.context import InertContextValue

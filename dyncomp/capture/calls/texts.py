@@ -7,14 +7,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from ..breaks import Break
 from ..control import exceptions
 from ..immutable import methods as frozen
-from ..breaks import Break
+from ..immutable.values import FrozenValue
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.derived import DerivedValue
 from ..values.exception import ExceptionValue
-from ..immutable.values import FrozenValue
 from ..values.mapping import DictValue
 from ..values.number import PYTHON_NUMBERS, ConstValue, TextValue
 from ..values.obj import InstanceValue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import exceptions
 from ..breaks import Break
 from ..values.base import Tracer, Value
 from ..values.exception import ExceptionValue
@@ -12,6 +11,7 @@ from ..values.func import BoundMethodValue, FunctionValue, NestedFunctionValue
 from ..values.group import GroupValue, new_group
 from ..values.number import ConstValue
 from ..values.seq import ListValue, TupleValue
+from . import exceptions
 
 _NONE = ConstValue(None)
 _Matches = Callable[[ExceptionValue], bool]

@@ -17,10 +17,16 @@ from ...signals import is_from_handler
 from .. import frames
 from ..breaks import Break
 from ..calls.folding import is_computed, pure_operand, python_call
-from ..objects.class_names import module_of, qualname_of
 from ..guards.source import ConstSource, TypeAttrSource
+from ..objects.class_names import module_of, qualname_of
 from ..values.base import Tracer, Value
-from ..values.exception import (ExceptionInitValue, ExceptionValue, builtin_base, initializer, is_traceable_class)
+from ..values.exception import (
+    ExceptionInitValue,
+    ExceptionValue,
+    builtin_base,
+    initializer,
+    is_traceable_class,
+)
 from ..values.generator import GeneratorValue
 from ..values.group import GroupValue, is_group_class, new_group
 from ..values.number import ConstValue

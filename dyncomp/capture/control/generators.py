@@ -5,15 +5,15 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from . import exceptions
+from ...python_code.versions.tables import CLOSE_RETURNS, THROW_WARNS
 from ..breaks import Break, Skip
 from ..frames import why_not_inlined
-from ...python_code.versions.tables import CLOSE_RETURNS, THROW_WARNS
 from ..values.base import Codegen, Tracer, Value
 from ..values.exception import ExceptionValue, TracebackValue
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue
 from ..values.number import ConstValue
+from . import exceptions
 
 _NONE = ConstValue(None)
 

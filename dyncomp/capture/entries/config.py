@@ -14,16 +14,16 @@ from ... import faults
 from ...dataclass import dataclass, field
 from ...frontends.base import Frontend
 from ...graph.ir import Graph, OpTable
-from ...options import Options
-from ...symbolic.dynamic_sizes import Argument, DynamicArguments
 from ...hook import _hook
-from ..environment import other_compilers
-from ..breaks import Break
+from ...options import Options
 from ...python_code.continuation import MadeLater
+from ...symbolic.dynamic_sizes import Argument, DynamicArguments
+from ..breaks import Break
 from ..calls.substitutes import Substitutes
+from ..environment import other_compilers
 from ..guards.guard import Failure
-from .records import Records
 from ..policy.not_inlined import RefusedCalls
+from .records import Records
 
 # Libraries whose module members and functions are constants to compiled code: nobody reassigns
 # ``np.sqrt``. Members of all other modules are guarded.

@@ -8,10 +8,10 @@ from typing import Any
 
 from ...dataclass import dataclass, field
 from ...graph.ir import Graph, Loc
+from ...scalar_loops.entry.record import NativeLoopRecord
 from ..breaks import BreakRecord
 from ..guards.guard import Guard
 from ..lifetimes.by_identity import WeakIdentityDict
-from ...scalar_loops.entry.record import NativeLoopRecord
 
 log = logging.getLogger("dyncomp.capture")
 

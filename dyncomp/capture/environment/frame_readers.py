@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ...hook import _hook
-from ..breaks import Break, Skip
 from ...python_code.flow import remembered
 from ...python_code.instr import CanonicalCode, Instr
+from ..breaks import Break, Skip
 from ..decisions import Restart
 from ..frames import code_info
 from ..lifetimes.by_identity import WeakIdentityDict

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from dyncomp.hook import _hook
 from dyncomp.capture.guards.serial import code_hash
 from dyncomp.capture.guards.source import Source
 from dyncomp.dataclass import dataclass
@@ -172,7 +171,7 @@ class SymCondition:
 
     @classmethod
     def of(cls, guard: SymGuard, bindings: dict[str, SymBinding]) -> SymCondition:
-        """From a recorded :class:`~dyncomp.symbolic.integers.SymGuard`; ``bindings`` says where each symbol is read."""
+        """From a recorded :class:`SymGuard`; ``bindings`` says where each symbol is read."""
         used = tuple(bindings[name] for name in sorted(guard.expr.symbols()))
         words = in_words(guard, {b.symbol: b.expr() for b in used})
         return cls(tuple(guard.expr.postfix()), guard.relation, used, words)
@@ -207,28 +206,3 @@ class CustomCheck:
 
     def __str__(self) -> str:
         return self.text or f"{getattr(self.check, '__qualname__', 'check')}({self.expected!r})"
-
-
-_MODES = ("ignore", "warn", "raise", "call", "print", "log")
-_WARN = _MODES.index("warn")
-_ERRORS = ("divide", "over", "under", "invalid")
-
-
-def read_errstate() -> int:
-    """NumPy's floating-point error modes as one integer (three bits each: divide, over, under, invalid)."""
-    modes: dict[str, str] = dict(np.geterr())  # type: ignore[arg-type]
-    mask = 0
-    for position, error in enumerate(_ERRORS):
-        mask |= _MODES.index(modes[error]) << (3 * position)
-    return mask
-
-
-def raises_floating_point_errors() -> bool:
-    """Whether NumPy's error modes ask for more than warnings, or cannot be read."""
-    mask = _hook.errstate()
-    return mask is None or any((mask >> 3 * i) & 7 > _WARN for i in range(len(_ERRORS)))
-
-
-def errstate_name(mask: int) -> str:
-    """In words, as ``np.errstate``'s arguments."""
-    return ", ".join(f"{e}={_MODES[(mask >> 3 * i) & 7]!r}" for i, e in enumerate(_ERRORS))

@@ -19,13 +19,22 @@ from typing import Any
 
 import numpy as np
 
-from dyncomp.hook import _hook
-from dyncomp.capture.objects.class_names import module_of, qualname_of
-from dyncomp.capture.guards.fact_kinds import (ArrayFacts, CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition, TensorFacts, errstate_name, read_errstate)
+from dyncomp.capture.guards.fact_kinds import (
+    ArrayFacts,
+    CodeFacts,
+    CustomCheck,
+    NoOverlap,
+    SymBinding,
+    SymCondition,
+    TensorFacts,
+)
 from dyncomp.capture.guards.program import GuardRefused, lower_guards
 from dyncomp.capture.guards.serial import is_numpy_number
 from dyncomp.capture.guards.source import Source
+from dyncomp.capture.objects.class_names import module_of, qualname_of
 from dyncomp.dataclass import dataclass, field
+from dyncomp.hook import _hook
+from dyncomp.hook.errstate import errstate_name, read_errstate
 
 __all__ = [
     "ArrayFacts",

@@ -14,13 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from dyncomp.hook import _hook
-from dyncomp.capture.objects.class_kinds import SPECIAL_FORM
 from dyncomp.capture.guards import source as src
 from dyncomp.capture.guards.class_facts import ClassFacts, still_holds
-from dyncomp.capture.guards.fact_kinds import (ArrayFacts, CodeFacts, CustomCheck, NoOverlap, SymCondition, TensorFacts)
+from dyncomp.capture.guards.fact_kinds import (
+    ArrayFacts,
+    CodeFacts,
+    CustomCheck,
+    NoOverlap,
+    SymCondition,
+    TensorFacts,
+)
 from dyncomp.capture.guards.module_facts import ModuleFacts, still_there
 from dyncomp.capture.guards.serial import code_hash, is_constant
+from dyncomp.capture.objects.class_kinds import SPECIAL_FORM
+from dyncomp.hook import _hook
 
 OPS = _hook.OPS
 

@@ -10,7 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from dyncomp.capture.guards.class_facts import ClassFacts
-from dyncomp.capture.guards.fact_kinds import (ArrayFacts, CodeFacts, CustomCheck, NoOverlap, SymBinding, SymCondition, TensorFacts)
+from dyncomp.capture.guards.fact_kinds import (
+    ArrayFacts,
+    CodeFacts,
+    CustomCheck,
+    NoOverlap,
+    SymBinding,
+    SymCondition,
+    TensorFacts,
+)
 from dyncomp.capture.guards.guard import Guard, Kind
 from dyncomp.capture.guards.module_facts import ModuleFacts
 from dyncomp.capture.guards.serial import pack_constant, pack_object, unpack_constant, unpack_object

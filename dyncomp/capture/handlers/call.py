@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..control import exceptions
 from .. import operators
 from ..breaks import Break
-from ..methods.table import items_for_list
+from ..control import exceptions
 from ..loops.raising_branches import compared, negated
+from ..methods.table import items_for_list
 from ..values.array import ArrayValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue

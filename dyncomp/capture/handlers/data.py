@@ -8,9 +8,9 @@ import types
 from typing import Any
 
 from ...hook import _hook
-from ..control import generators
-from ..breaks import Break
 from ...python_code.loops import Unbound
+from ..breaks import Break
+from ..control import generators
 from ..guards.guard import Kind
 from ..guards.source import (
     AttrSource,

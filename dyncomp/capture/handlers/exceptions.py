@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..control import exceptions, exception_groups
+from ..control import exception_groups, exceptions
 from ..values.exception import ExceptionValue, TracebackValue
 from ..values.number import ConstValue
 from .registry import handles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..control import exceptions
 from ..breaks import Break
+from ..control import exceptions
 from ..objects import protocols
 from ..values.generator import GeneratorValue
 from ..values.number import ConstValue

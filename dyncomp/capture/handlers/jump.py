@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import terminators
-from ..control import generators
 from ..breaks import Break
 from ..calls.modes import block_of_object
+from ..control import generators
 from ..guards.guard import Kind
 from ..loops.idle_loops import LAYERS, check_idle, note_begin, tries_idle
 from ..loops.raising_branches import truth_at_jump

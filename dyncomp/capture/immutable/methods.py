@@ -10,8 +10,8 @@ from typing import Any
 
 from ..breaks import Break
 from ..values.base import Tracer, Value
-from .values import FrozenValue, call_pure
 from .types import KNOWN, NUMPY_TIMES
+from .values import FrozenValue, call_pure
 
 # builtin functions that ask numbers by their methods, which depend on nothing else for these types
 _OF_NUMBERS: frozenset[Any] = frozenset(

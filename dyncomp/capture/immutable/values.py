@@ -12,10 +12,10 @@ from ..guards.guard import Kind
 from ..guards.source import Source
 from ..values.base import Codegen, NamedMethodValue, OpaqueValue, Tracer, Value
 from ..values.decimals import check_context
-from .types import KNOWN, NUMPY_TIMES, is_known
 from ..values.mapping import DictValue
 from ..values.number import ConstValue
 from ..values.seq import ListValue, TupleValue
+from .types import KNOWN, NUMPY_TIMES, is_known
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis))
 _Make = Callable[[Codegen], str]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..breaks import Break
-from ..values.base import Tracer, Value
 from ..immutable.values import call_pure
+from ..values.base import Tracer, Value
 from .registry import HANDLERS
 
 _D, _DT = datetime.date, datetime.datetime

@@ -13,9 +13,9 @@ from typing import Any
 
 from ..breaks import Break
 from ..calls.folding import literal
+from ..immutable.values import FrozenValue, from_plain
 from ..objects import instance_checks
 from ..values.base import Tracer, Value
-from ..immutable.values import FrozenValue, from_plain
 from ..values.number import ConstValue
 from .registry import builtin
 

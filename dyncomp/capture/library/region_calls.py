@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..environment import regions
 from ..breaks import Break
+from ..environment import regions
 from ..policy.stance import set_stance
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue

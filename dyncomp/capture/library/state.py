@@ -6,8 +6,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..control import exceptions
 from ..breaks import Break
+from ..control import exceptions
 from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind
 from ..guards.source import ConstSource

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from ...hook import _hook
 from ..breaks import Break
-from ..objects.class_names import qualname_of
 from ..frames import Frame, code_info
 from ..guards.source import LocalSource, Source
+from ..objects.class_names import qualname_of
 from ..values.base import Tracer, Value
 from ..values.obj import InstanceValue
 

@@ -16,8 +16,8 @@ from typing import Any
 from ...python_code.flow import Flow, predecessors, remembered
 from ...python_code.instr import CO_GENERATOR, CanonicalCode, Instr
 from ...python_code.loops import Loop
-from ..objects.class_names import module_of
 from ..frames import Frame, code_info
+from ..objects.class_names import module_of
 from ..values.base import Tracer, Value
 
 _CALLS = frozenset({"CALL", "CALL_FUNCTION_EX"})

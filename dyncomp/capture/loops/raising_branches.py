@@ -14,10 +14,10 @@ from ...dtypes import bool_, int64
 from ...errors import Unsupported
 from ...frontends.base import ArrayRef
 from ...graph.ir import Var
-from ..breaks import Break
 from ...python_code.flow import always_raises
-from ..control.exceptions import is_caught
 from ..arrays.constant_elements import number_of
+from ..breaks import Break
+from ..control.exceptions import is_caught
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.number import ConstValue

@@ -8,15 +8,27 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...graph.ir import Loc
-from ...signals import is_from_handler
 from ...python_code.continuation import PlaceToResume, place_of
 from ...python_code.flow import reachable
 from ...python_code.gates import Gate, LoopFacts, gateable_loops, gated_continuation, gated_function
 from ...python_code.instr import CO_OPTIMIZED, CanonicalCode
 from ...python_code.loop_find import Loop
-from ..random.draws import MadeGeneratorValue
-from ..frames import code_info
 from ...python_code.versions import encode
+from ...scalar_loops.analysis.look import (
+    NUMBER,
+    UNKNOWN,
+    Kind,
+    array_kind,
+    container,
+    is_scalar_loop,
+    kind_of,
+    of_items,
+)
+from ...scalar_loops.entry.policy import LoopEntry
+from ...scalar_loops.entry.record import NativeLoopRecord
+from ...signals import is_from_handler
+from ..frames import code_info
+from ..random.draws import MadeGeneratorValue
 from ..values.array import ArrayValue
 from ..values.base import LazyValue, OpaqueValue, Value
 from ..values.deque import DequeValue
@@ -25,9 +37,6 @@ from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue, SymIntValue
 from ..values.seq import ListValue, TupleValue
 from ..values.sets import SetValue
-from ...scalar_loops.analysis.look import (NUMBER, UNKNOWN, Kind, array_kind, container, is_scalar_loop, kind_of, of_items)
-from ...scalar_loops.entry.policy import LoopEntry
-from ...scalar_loops.entry.record import NativeLoopRecord
 
 
 def is_native_loop(tracer: Any, frame: Any, loop: Loop) -> bool:

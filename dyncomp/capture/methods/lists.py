@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from ..breaks import Break
-from ..values.base import Tracer, Value
 from ..immutable.values import FrozenValue
+from ..values.base import Tracer, Value
 from ..values.number import ConstValue
 from ..values.obj import InstanceValue
 from ..values.ordering import ComparedValue

@@ -11,10 +11,8 @@ from inspect import FullArgSpec
 from typing import Any, NoReturn
 
 from ...dataclass import dataclass
-from ..control import exceptions
 from ..breaks import Break
-from .class_kinds import is_struct_sequence
-from .class_names import module_of
+from ..control import exceptions
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, ConstSource, Source, TypeAttrSource
 from ..values.base import OpaqueValue, Tracer, Value
@@ -27,6 +25,8 @@ from ..values.obj import InstanceValue, ModuleValue
 from ..values.partial import PartialValue
 from ..values.seq import TupleValue
 from ..values.states import state_of, write_state
+from .class_kinds import is_struct_sequence
+from .class_names import module_of
 
 _MISSING = object()
 _NONE = ConstValue(None)

@@ -7,11 +7,9 @@ import functools
 import types
 from typing import Any
 
-from ..control import exceptions
 from .. import frames
 from ..breaks import Break, Skip
-from .class_kinds import is_plain_class
-from .class_names import module_of, qualname_of
+from ..control import exceptions
 from ..guards.guard import Kind
 from ..guards.source import AttrSource
 from ..values.base import Tracer, Value
@@ -21,6 +19,8 @@ from ..values.obj import InstanceValue
 from ..values.partial import PartialValue
 from ..values.seq import TupleValue
 from . import attributes, derived
+from .class_kinds import is_plain_class
+from .class_names import module_of, qualname_of
 
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 

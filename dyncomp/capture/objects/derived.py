@@ -8,7 +8,6 @@ from typing import Any
 
 from .. import containers
 from ..breaks import Break
-from .class_names import module_of
 from ..guards.guard import Kind
 from ..guards.source import ConstSource, TypeAttrSource
 from ..values.base import Tracer, Value
@@ -17,6 +16,7 @@ from ..values.mapping import DictValue
 from ..values.number import ConstValue
 from ..values.seq import ListValue, TupleValue
 from . import attributes
+from .class_names import module_of
 
 _NONE = ConstValue(None)
 _C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)

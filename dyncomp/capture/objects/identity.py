@@ -10,9 +10,9 @@ from typing import Any
 
 from ..breaks import Break
 from ..guards.guard import Kind
+from ..immutable.values import FrozenValue
 from ..values.array import ArrayValue
 from ..values.base import OpaqueValue, Tracer, Value
-from ..immutable.values import FrozenValue
 from ..values.func import BoundMethodValue, FunctionValue
 from ..values.mapping import DictValue
 from ..values.number import is_unique

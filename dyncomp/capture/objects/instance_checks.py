@@ -10,7 +10,6 @@ import typing
 from typing import Any
 
 from ..breaks import Break
-from .class_names import module_of
 from ..guards.class_facts import may_change
 from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
@@ -19,6 +18,7 @@ from ..values.base import Tracer, Value
 from ..values.iterator import SequenceIterator
 from ..values.number import ConstValue
 from . import attributes
+from .class_names import module_of
 
 _LIBRARIES = ("collections.abc", "_collections_abc", "numbers", "typing", "abc", "io", "os", "contextlib")
 

@@ -6,9 +6,9 @@ import math
 import operator
 from typing import Any
 
-from ..control import exceptions
 from ..breaks import Break
 from ..calls import texts
+from ..control import exceptions
 from ..values.base import Codegen, Tracer, Value
 from ..values.derived import DerivedValue
 from ..values.exception import ExceptionValue

@@ -24,8 +24,8 @@ from ...hook import _hook
 from ..breaks import Break
 from ..entries.config import CaptureConfig
 from ..entries.floating import waiting_watch
-from .recompilation import location
 from ..entries.records import EntryRecord, log
+from .recompilation import location
 
 _ENOUGH = 4  # calls in a row whose graph raised
 _FIRST_REST = 16

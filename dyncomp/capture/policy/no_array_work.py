@@ -14,11 +14,11 @@ from typing import Any
 
 from ...frontends.base import Frontend
 from ...hook import _hook
+from ..entries.config import CaptureConfig
+from ..environment.regions import breaks_are_errors
 from ..guards.guard import Guard, GuardRefused, Kind, compile_guards
 from ..guards.source import ItemSource, LocalSource, Source
 from ..loops.scalar_loop_gates import gated_original
-from ..environment.regions import breaks_are_errors
-from ..entries.config import CaptureConfig
 
 _ENOUGH = 3  # captures after a miss that gave no graph
 _CLASS_DICT = type.__dict__["__dict__"]

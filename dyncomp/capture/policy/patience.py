@@ -21,9 +21,9 @@ from ...hook import _hook
 from ...python_code.continuation import place_of
 from ...python_code.flow import reachable, successors
 from ...python_code.instr import CanonicalCode
-from ..frames import code_info
-from ..environment.regions import breaks_are_errors
 from ..entries.config import CaptureConfig
+from ..environment.regions import breaks_are_errors
+from ..frames import code_info
 from .no_array_work import arrays_in
 from .recompilation import location
 from .stance import STANCES

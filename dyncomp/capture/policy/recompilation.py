@@ -15,10 +15,10 @@ from ...dataclass import dataclass
 from ...errors import RecompileError, Unsupported
 from ...graph.ir import Loc
 from ...hook import _hook
-from ..guards.guard import Failure, Guard, Kind, find_failure
-from ..guards.source import ItemSource, LocalSource, Source
 from ..entries.config import CaptureConfig, FrameState
 from ..entries.records import log
+from ..guards.guard import Failure, Guard, Kind, find_failure
+from ..guards.source import ItemSource, LocalSource, Source
 from .stance import STANCES
 
 _EAGER_THEN_COMPILE = STANCES.index("eager_then_compile")

@@ -18,11 +18,11 @@ from typing import Any
 
 from ...device import CPU
 from ...graph.ir import Node, OpTable, Var
-from ...prims.opdef import Extern
 from ...hook import _hook
-from ..loops.scalar_loop_gates import gated_original
-from ..environment.regions import breaks_are_errors
+from ...prims.opdef import Extern
 from ..entries.config import CaptureConfig
+from ..environment.regions import breaks_are_errors
+from ..loops.scalar_loop_gates import gated_original
 from .recompilation import location
 
 _SMALL = 1024  # elements of an array

@@ -22,17 +22,17 @@ from ...frontends.base import ArrayRef, DrawingCall, is_usual_size, memory_of
 from ...graph.ir import COPY, ArrayType, array_type
 from ...signals import is_from_handler
 from ...symbolic.integers import Dim, SymInt, hint
-from ..loops import raising_branches
 from ..breaks import Break
+from ..environment.warnings_at_capture import quietly
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, ConstSource, Source
-from ..environment.warnings_at_capture import quietly
-from .states import keep_state
+from ..loops import raising_branches
 from ..values.array import ArrayValue
 from ..values.base import Codegen, NamedMethodValue, OpaqueValue, Tracer, Value
 from ..values.drawn import Draw, DrawnArrayValue, DrawnNumber
 from ..values.number import ConstValue, NumberValue, SymIntValue, hint_of, is_late
 from ..values.seq import ListValue, TupleValue
+from .states import keep_state
 
 GENERATORS = (np.random.Generator, np.random.RandomState)
 _SIZES_AS_ARGUMENTS = frozenset({"rand", "randn"})

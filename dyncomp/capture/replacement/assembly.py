@@ -12,7 +12,19 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from ...python_code.instr import (CO_NEWLOCALS, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, JUMPS, NO_FALLTHROUGH, CanonicalCode, ExceptionRange, Instr, Loc, make_instr)
+from ...python_code.instr import (
+    CO_NEWLOCALS,
+    CO_OPTIMIZED,
+    CO_VARARGS,
+    CO_VARKEYWORDS,
+    JUMPS,
+    NO_FALLTHROUGH,
+    CanonicalCode,
+    ExceptionRange,
+    Instr,
+    Loc,
+    make_instr,
+)
 from ...python_code.transfers import line_loc
 from .codegen import Codegen
 from .templates import Statement, Variables, instantiate, statement

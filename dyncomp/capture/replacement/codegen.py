@@ -21,11 +21,11 @@ from typing import Any
 
 from ...frontends.base import ArrayRef
 from ...graph.ir import Var
+from ...python_code.instr import CO_VARARGS, CO_VARKEYWORDS, Loc
+from ...python_code.transfers import line_loc, transfer_loc
 from ...runtime._launch import select
 from ...symbolic.integers import SymInt
 from ..breaks import Skip
-from ...python_code.instr import CO_VARARGS, CO_VARKEYWORDS, Loc
-from ...python_code.transfers import line_loc, transfer_loc
 from ..guards.source import (
     AttrSource,
     BuiltinSource,

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from ...hook import _hook
 from ...hook._hook import later, run
-from ..breaks import Skip
 from ...python_code.cells import in_place_of_cells
 from ...python_code.continuation import PlaceToResume
 from ...python_code.flow import Flow, stack_depths
@@ -18,11 +17,12 @@ from ...python_code.instr import JUMPS, Instr, pops_pushes
 from ...python_code.loops import Loop, LoopBody, make_loop_driver
 from ...python_code.resume import Arg, ResumeTarget, make_break_tail, make_continuation
 from ...python_code.transfers import pass_on
-from ..sizes.dims import hand_on_sizes
-from ..terminators import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, leave_comprehension
+from ..breaks import Skip
+from ..environment.replaced_builtins import with_own_builtins
 from ..frames import Frame
 from ..loops.scalar_loop_gates import can_have_gate, gates_of, is_enabled, note_owner
-from ..environment.replaced_builtins import with_own_builtins
+from ..sizes.dims import hand_on_sizes
+from ..terminators import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, leave_comprehension
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
 from .loop_driver import assigned_in, changed_by, closes_when_left, emit_loop, loop_body

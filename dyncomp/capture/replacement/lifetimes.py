@@ -13,8 +13,8 @@ import types
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..breaks import Skip
 from ...python_code.resume import needed_locals
+from ..breaks import Skip
 from ..frames import Frame, code_info
 from ..values.base import OpaqueValue, Tracer, UnboundValue, Value
 from ..values.generator import GeneratorValue

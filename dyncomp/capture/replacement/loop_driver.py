@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ...hook import _hook
-from ..control import generators
 from ...hook._hook import later
 from ...python_code.flow import introspects_locals
 from ...python_code.loops import UNBOUND, Loop, LoopBody, make_loop_body
 from ...python_code.resume import make_continuation
+from ..control import generators
 from ..frames import Frame
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue

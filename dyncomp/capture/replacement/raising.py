@@ -13,8 +13,8 @@ from typing import Any
 from ...hook import _hook
 from ...python_code.continuation import place_of
 from ...python_code.edit import Assembly, Label, places_and_catches
-from ..entries.config import CaptureConfig
 from ...python_code.versions import decode, encode
+from ..entries.config import CaptureConfig
 
 TRANSIENT = -1  # rank of an entry that C runs once and does not keep
 

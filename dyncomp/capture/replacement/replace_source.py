@@ -10,12 +10,12 @@ from typing import Any
 from ...graph.ir import COPY
 from ...graph.passes.dce import may_raise
 from ...hook._hook import later
-from ..breaks import Skip
 from ...python_code.continuation import made_later
 from ...python_code.instr import CO_VARARGS, CO_VARKEYWORDS
 from ...python_code.transfers import line_loc
-from ..policy.fallback import Fallback
 from ...python_code.versions import encode
+from ..breaks import Skip
+from ..policy.fallback import Fallback
 from ..random.states import put_back
 from ..values.drawn import DrawnArrayValue
 from ..values.number import NumberValue

@@ -12,10 +12,10 @@ from ...graph.ir import contiguous_strides
 from ...symbolic.dynamic_sizes import DynamicArguments
 from ...symbolic.integers import Dim, SymGuard, SymInt
 from ..guards.source import LocalSource, Source
-from .marks import MARKS, Marks, Range
 from ..values.array import ArrayValue
 from ..values.base import LazyValue, Tracer, Value
 from ..values.number import SymIntValue
+from .marks import MARKS, Marks, Range
 
 
 def dlpack_device(device: Device) -> tuple[int, int]:

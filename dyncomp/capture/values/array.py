@@ -12,11 +12,11 @@ from ...dtypes import bool_
 from ...frontends.base import ArrayRef, part_shown
 from ...prims.layout import has_c_order, has_f_order
 from ...symbolic.integers import Dim, is_unbacked
+from ..arrays.constant_elements import number_of
 from ..breaks import Break, Skip
 from ..effects import defer
 from ..guards.guard import Kind
 from ..guards.source import Source
-from ..arrays.constant_elements import number_of
 from .base import Codegen, NamedMethodValue, Tracer, Value
 from .iterator import ArrayIterator
 from .number import ConstValue

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..breaks import Break
-from ..objects.class_names import module_of, qualname_of
 from ..guards.source import Source
+from ..objects.class_names import module_of, qualname_of
 
 # capture.tracer.Tracer and capture.codegen.Codegen: they import this package, so that naming them here
 # would close an import cycle.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from ..breaks import Break
 from ...python_code.gen_resume import Reviver, finished, make_suspended
 from ...python_code.resume import needed_locals
+from ..breaks import Break
 from .base import Codegen, NamedMethodValue, Tracer, UnboundValue, Value
 from .iterator import IteratorValue
 from .number import ConstValue

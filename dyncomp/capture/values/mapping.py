@@ -9,10 +9,10 @@ import types
 from typing import Any
 
 from ..breaks import Break, Skip
-from ..objects.class_names import module_of
 from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, ItemSource, Source
+from ..objects.class_names import module_of
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .func import BoundMethodValue
 from .iterator import IteratorValue, advance

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..guards.source import Source
 from ..environment.regions import error_on_graph_break
+from ..guards.source import Source
 from .base import Codegen, Tracer, Value
 from .context import InertContextValue, InertExitValue
 from .number import ConstValue

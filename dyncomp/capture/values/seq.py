@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...dtypes import int64
+from ...python_code.versions.tables import SLICE_BOUNDS_LAST
 from ...symbolic.integers import SymInt
 from ..breaks import Break
 from ..guards.guard import Kind
 from ..guards.source import ItemSource, Source
-from ...python_code.versions.tables import SLICE_BOUNDS_LAST
 from .base import Codegen, Tracer, Value
 from .iterator import RangeIterator, SequenceIterator
 from .number import ConstValue, NumberValue, SymIntValue

@@ -11,9 +11,9 @@ import numpy as np
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
 from . import cupy_facts
+from .cupy_rules import RuleTable
 from .library import cupy
 from .owner import OWNER
-from .cupy_rules import RuleTable
 
 _MODULES = ("ufuncs", "indexing", "functions")
 

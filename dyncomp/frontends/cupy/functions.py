@@ -13,8 +13,8 @@ import numpy as np
 
 from ...errors import Unsupported
 from ..base import ArrayRef, Rule, TraceContext
-from .library import cupy
 from .cupy_rules import NUMPY, RuleTable, bound, is_own, on_device, own, resolve, taken
+from .library import cupy
 
 TABLE = RuleTable()
 

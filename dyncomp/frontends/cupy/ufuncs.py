@@ -11,8 +11,8 @@ import numpy as np
 from ...errors import Unsupported
 from ..base import ArrayRef, Rule, TraceContext
 from ..numpy import promote
-from .library import cupy
 from .cupy_rules import NUMPY, RuleTable, is_own, operand, own, taken
+from .library import cupy
 
 TABLE = RuleTable()
 

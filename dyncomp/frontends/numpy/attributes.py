@@ -10,8 +10,8 @@ from ...errors import Unsupported
 from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext, part_shown
 from .math_functions import imag_part, real_part
-from .operands import IN_MEMORY
 from .numpy_rules import RuleTable
+from .operands import IN_MEMORY
 from .shape import matrix_transpose, transpose
 
 TABLE = RuleTable()

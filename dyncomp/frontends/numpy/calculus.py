@@ -14,6 +14,7 @@ from . import promote
 from .creation import full_like as zeros_like
 from .join import concatenate
 from .math_functions import where
+from .numpy_rules import RuleTable
 from .operands import (
     NO,
     array_of,
@@ -27,7 +28,6 @@ from .operands import (
     value_of,
 )
 from .reductions import cumsum, sum_
-from .numpy_rules import RuleTable
 from .traced import Traced
 from .views import flatten_view, in_memory_of_copy, slice_axis
 

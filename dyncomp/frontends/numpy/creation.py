@@ -16,6 +16,7 @@ from ...prims.layout import has_c_order, has_f_order, is_fortran, sorted_axes
 from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
 from . import promote
+from .numpy_rules import RuleTable
 from .operands import (
     IN_MEMORY,
     array_of,
@@ -39,7 +40,6 @@ from .operands import (
     value_of,
 )
 from .promote import parse_dtype
-from .numpy_rules import RuleTable
 from .shape import parse_shape, reshape_var
 from .traced import Traced
 from .views import reversed_axes, transpose_var

@@ -19,8 +19,8 @@ from ..base import ArrayRef, TraceContext
 from ..meaning import size_of, size_of_selection
 from . import promote
 from .masked import mask_of
-from .operands import array_of, as_ref, emit, normalize_axis, to_var
 from .numpy_rules import RuleTable
+from .operands import array_of, as_ref, emit, normalize_axis, to_var
 
 TABLE = RuleTable()
 Output = tuple[DType, tuple[Dim, ...]]

@@ -10,6 +10,7 @@ from ...graph.ir import Var
 from ...prims.layout import is_c_contiguous
 from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext
+from .numpy_rules import RuleTable
 from .operands import (
     array_of,
     as_ref,
@@ -24,7 +25,6 @@ from .operands import (
     write,
 )
 from .promote import parse_dtype
-from .numpy_rules import RuleTable
 from .views import reshape_var
 
 TABLE = RuleTable()

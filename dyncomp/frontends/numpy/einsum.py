@@ -16,9 +16,9 @@ from ...symbolic.integers import Dim, SymInt, hint, same
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .linalg import contract
+from .numpy_rules import RuleTable
 from .operands import as_ref, broadcast_shapes, broadcast_to, convert, emit, value_of, view_of
 from .promote import parse_dtype
-from .numpy_rules import RuleTable
 from .ufunc_methods import deliver, single_out
 from .views import transpose_var
 

@@ -9,8 +9,8 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
-from .operands import array_of, as_ref, convert, emit, integer, normalize_axes, normalize_axis
 from .numpy_rules import RuleTable
+from .operands import array_of, as_ref, convert, emit, integer, normalize_axes, normalize_axis
 from .ufunc_methods import deliver, single_out
 from .views import in_memory_as
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..base import ArrayFacts, ArrayRef, Rule, TraceContext
 from .data_dependent import selected
-from .numpy_facts import ARRAY_TYPES, describe
 from .masked_rules import dispatch, with_masked
+from .numpy_facts import ARRAY_TYPES, describe
 from .numpy_rules import RuleTable
 from .ufuncs import takes_numbers, ufunc_rule
 

@@ -11,6 +11,7 @@ from ...errors import Unsupported
 from ...symbolic.integers import Dim
 from ..base import ArrayRef, TraceContext
 from .indexing import as_index, bounded, combine_at, index_arrays, scatter, take_along
+from .numpy_rules import RuleTable
 from .operands import (
     array_of,
     array_operand,
@@ -25,7 +26,6 @@ from .operands import (
     value_of,
 )
 from .routines import unravelled
-from .numpy_rules import RuleTable
 from .traced import Traced
 from .ufunc_methods import at_ufunc, deliver, single_out
 from .ufuncs import elementwise_ufuncs

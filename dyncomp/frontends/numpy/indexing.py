@@ -24,6 +24,7 @@ from .index_parse import (
     apply_basic,
     parse,
 )
+from .numpy_rules import RuleTable
 from .operands import (
     array_of,
     as_ref,
@@ -38,7 +39,6 @@ from .operands import (
     view_of,
     write,
 )
-from .numpy_rules import RuleTable
 
 TABLE = RuleTable()
 

@@ -16,6 +16,7 @@ from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .indexing import getitem
+from .numpy_rules import RuleTable
 from .operands import (
     array_of,
     array_operand,
@@ -28,7 +29,6 @@ from .operands import (
     view_of,
 )
 from .promote import parse_dtype
-from .numpy_rules import RuleTable
 from .shape import atleast_1d, atleast_2d, atleast_3d
 from .ufunc_methods import deliver, single_out
 from .views import flatten_view, reshape_var, slice_axis, transpose_var

@@ -14,9 +14,9 @@ from ...prims.layout import has_c_order
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .linalg import matmul
+from .numpy_rules import RuleTable, resolve
 from .operands import array_of, as_ref, broadcast_shapes, broadcast_to, convert, emit, value_of
 from .reductions import max_, sum_
-from .numpy_rules import RuleTable, resolve
 from .shape import swapaxes
 from .traced import Traced
 from .ufunc_emit import full_like

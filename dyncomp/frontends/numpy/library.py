@@ -18,8 +18,8 @@ from . import promote
 from .data_dependent import Output, call
 from .index_functions import take
 from .join import concatenate
-from .operands import array_of, as_ref, broadcast_to, normalize_axis, operand, to_var
 from .numpy_rules import RuleTable
+from .operands import array_of, as_ref, broadcast_to, normalize_axis, operand, to_var
 from .views import flatten_view
 
 TABLE = RuleTable()

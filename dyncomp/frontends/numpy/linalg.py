@@ -14,6 +14,7 @@ from ...prims.layout import has_c_order
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .diagonals import diagonal
+from .numpy_rules import RuleTable
 from .operands import (
     array_of,
     as_ref,
@@ -26,7 +27,6 @@ from .operands import (
     value_of,
 )
 from .reductions import max_, min_, sum_
-from .numpy_rules import RuleTable
 from .traced import Traced
 from .ufunc_methods import deliver, outer_ufunc, single_out
 from .ufuncs import call_ufunc

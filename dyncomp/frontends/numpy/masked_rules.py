@@ -32,6 +32,7 @@ from .masked import (
     spread_mask,
     whole,
 )
+from .numpy_rules import RuleTable, resolve
 from .operands import (
     NO,
     as_ref,
@@ -47,7 +48,6 @@ from .operands import (
     view_of,
     write,
 )
-from .numpy_rules import RuleTable, resolve
 from .ufunc_emit import full_like
 from .ufunc_methods import reduce_ufunc
 

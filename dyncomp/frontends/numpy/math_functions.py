@@ -15,6 +15,7 @@ from ...symbolic.integers import SymInt
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .data_dependent import nonzero
+from .numpy_rules import RuleTable
 from .operands import (
     NO,
     array_of,
@@ -34,7 +35,6 @@ from .operands import (
 )
 from .reductions import all_
 from .routines import chosen
-from .numpy_rules import RuleTable
 from .traced import Traced
 from .ufunc_emit import full_like
 from .ufunc_methods import single_out

@@ -17,6 +17,7 @@ from ..known import known_array
 from ..rule_table import refusal
 from . import promote
 from .indexing import assigned_value, fitting, getitem
+from .numpy_rules import RuleTable
 from .operands import (
     IN_MEMORY,
     broadcast_to,
@@ -28,7 +29,6 @@ from .operands import (
     write,
 )
 from .promote import parse_dtype
-from .numpy_rules import RuleTable
 from .sorting import partition, sort
 from .views import reshape_var, reversed_axes
 

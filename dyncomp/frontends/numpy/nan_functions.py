@@ -12,9 +12,9 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symbolic.integers import product
 from ..base import ArrayRef, TraceContext
+from .numpy_rules import RuleTable
 from .operands import NO, as_ref, emit, given, value_of
 from .reductions import cumprod, cumsum, max_, mean, min_, prod, std, sum_, var
-from .numpy_rules import RuleTable
 from .ufunc_emit import full_like
 from .ufunc_methods import deliver, reduce_ufunc, reduction_axes, single_out
 from .ufuncs import call_ufunc

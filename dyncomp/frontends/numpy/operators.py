@@ -10,8 +10,8 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...symbolic.integers import SymInt
 from ..base import ArrayRef, TraceContext
-from .operands import constant, convert, emit, is_scalar_constant, operand, symbolic
 from .numpy_rules import RuleTable
+from .operands import constant, convert, emit, is_scalar_constant, operand, symbolic
 from .ufuncs import call_ufunc
 
 TABLE = RuleTable()

@@ -15,6 +15,7 @@ from ...graph.ir import Var
 from ...symbolic.integers import Dim, SymInt, same, sym_max
 from ..base import ArrayRef, TraceContext
 from . import promote
+from .numpy_rules import RuleTable, resolve
 from .operands import (
     LITERAL_LIMIT,
     array_of,
@@ -32,7 +33,6 @@ from .operands import (
     value_of,
 )
 from .promote import parse_dtype
-from .numpy_rules import RuleTable, resolve
 from .traced import Traced
 from .views import in_memory_as
 from .windows import SYMBOLIC

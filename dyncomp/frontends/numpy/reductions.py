@@ -13,6 +13,7 @@ from ...graph.ir import Var
 from ...symbolic.integers import product
 from ..base import ArrayRef, TraceContext
 from . import promote
+from .numpy_rules import RuleTable
 from .operands import (
     NO,
     as_ref,
@@ -26,7 +27,6 @@ from .operands import (
     to_var,
     value_of,
 )
-from .numpy_rules import RuleTable
 from .ufunc_emit import full_like
 from .ufunc_methods import accumulate_ufunc, deliver, keep_dims, reduce_ufunc, reduction_axes, single_out
 from .ufuncs import call_ufunc

@@ -14,6 +14,7 @@ from ...prims.layout import is_fortran
 from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext
 from .data_dependent import repeat_by_counts
+from .numpy_rules import RuleTable
 from .operands import (
     array_of,
     as_ref,
@@ -26,7 +27,6 @@ from .operands import (
     to_var,
     view_of,
 )
-from .numpy_rules import RuleTable
 from .shape import parse_shape, several
 from .views import reshape_var, reversed_axes
 

@@ -18,6 +18,7 @@ from ..base import ArrayRef, TraceContext
 from . import promote
 from .data_dependent import Output, call
 from .indexing import as_index
+from .numpy_rules import RuleTable
 from .operands import (
     NO,
     array_of,
@@ -32,7 +33,6 @@ from .operands import (
     normalize_axis,
     value_of,
 )
-from .numpy_rules import RuleTable
 from .views import flatten_view
 
 TABLE = RuleTable()

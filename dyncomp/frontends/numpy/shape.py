@@ -12,6 +12,7 @@ from ...graph.ir import Var
 from ...prims.layout import has_c_order, is_fortran, k_order_axes
 from ...symbolic.integers import Dim, product
 from ..base import ArrayRef, TraceContext
+from .numpy_rules import RuleTable
 from .operands import (
     array_of,
     array_operand,
@@ -26,7 +27,6 @@ from .operands import (
     value_of,
     view_of,
 )
-from .numpy_rules import RuleTable
 from .views import reshape_var, reshapes_in_place, reversed_axes, transpose_var
 
 TABLE = RuleTable()

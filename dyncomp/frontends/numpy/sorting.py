@@ -13,6 +13,7 @@ from ..base import ArrayRef, TraceContext
 from .index_functions import take
 from .index_parse import int_position
 from .library import digitize_by_data
+from .numpy_rules import RuleTable
 from .operands import (
     array_of,
     as_ref,
@@ -26,7 +27,6 @@ from .operands import (
     value_of,
 )
 from .promote import from_np
-from .numpy_rules import RuleTable
 from .traced import Traced
 from .views import flatten_view
 

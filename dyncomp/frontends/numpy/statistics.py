@@ -17,6 +17,7 @@ from . import promote
 from .diagonals import diagonal
 from .join import concatenate
 from .linalg import dot
+from .numpy_rules import RuleTable
 from .operands import (
     array_of,
     as_ref,
@@ -31,7 +32,6 @@ from .operands import (
     value_of,
 )
 from .reductions import mean
-from .numpy_rules import RuleTable
 from .traced import Traced
 from .ufunc_methods import deliver, keep_dims, single_out
 from .views import reshape_var, slice_axis, transpose_var

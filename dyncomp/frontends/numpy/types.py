@@ -13,9 +13,9 @@ from ...symbolic.integers import Dim, SymInt, product
 from ..base import ArrayRef, TraceContext
 from . import promote
 from .numpy_facts import SCALAR_TYPES
+from .numpy_rules import RuleTable, resolve
 from .operands import as_ref, convert, emit, normalize_axis, value_of
 from .operands import broadcast_shapes as common
-from .numpy_rules import RuleTable, resolve
 from .shape import parse_shape
 
 TABLE = RuleTable()

@@ -13,6 +13,7 @@ from ...errors import Unsupported
 from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
 from . import promote
+from .numpy_rules import RuleTable
 from .operands import (
     NO,
     as_ref,
@@ -28,7 +29,6 @@ from .operands import (
     write,
 )
 from .routines import accumulated, reduce_at, reduced
-from .numpy_rules import RuleTable
 from .ufunc_emit import full_like
 from .ufuncs import call_ufunc, elementwise_ufuncs
 from .views import in_memory_as, in_memory_of_reduction

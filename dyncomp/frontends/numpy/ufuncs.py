@@ -14,6 +14,7 @@ from ...graph.ir import Callee, Var
 from ...prims.layout import is_one, is_zero
 from ..base import ArrayRef, TraceContext
 from . import promote
+from .numpy_rules import RuleTable
 from .operands import (
     NO,
     broadcast_shapes,
@@ -28,7 +29,6 @@ from .operands import (
     value_of,
     write,
 )
-from .numpy_rules import RuleTable
 from .ufunc_emit import Loop, emitter, full_like, sets_flags
 from .views import in_memory_as
 

@@ -12,8 +12,8 @@ from .functional import real_tensor
 from .normalization import per_channel
 from .operands import axis_of, contiguous, convert, need_tensor, pointwise, tensor, to_var, write
 from .reductions import widened
-from .torch_rules import RuleTable
 from .shape import slice_axis
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

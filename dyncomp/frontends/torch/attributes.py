@@ -11,10 +11,10 @@ from ...errors import Unsupported
 from ...symbolic.integers import Dim, SymInt, product
 from ..base import ArrayRef, StateGuard, TraceContext, TypedTuple, own_number, part_shown
 from . import autocast, state
-from .torch_facts import TO_TORCH
 from .library import torch
 from .operands import axis_of, convert, need_tensor
 from .placement import kind_of
+from .torch_facts import TO_TORCH
 from .torch_rules import RuleTable, resolve
 
 TABLE = RuleTable()

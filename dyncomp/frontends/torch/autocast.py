@@ -15,10 +15,10 @@ from typing import Any
 from ...dtypes import DType, bfloat16, float16, float32
 from ...errors import Unsupported
 from ..base import ArrayRef, Rule, TraceContext
-from .torch_facts import FROM_TORCH
 from .library import torch
 from .operands import convert, tensor
 from .placement import kind_of, refs_in
+from .torch_facts import FROM_TORCH
 
 MODE = "torch.autocast"
 KINDS = ("cpu", "cuda")

@@ -24,12 +24,12 @@ from ..numpy.operands import emit
 from . import state
 from .autocast import is_ambient, switched_off
 from .call_names import FUNCTIONS, IN_PLACE, METHODS, RECURRENT, TRANSFORMS, UNCHECKED
-from .torch_facts import FROM_TORCH, TO_TORCH
 from .formats import is_channels_last, is_channels_last_3d
 from .library import torch
 from .operands import as_own, need_tensor, tensor, write
 from .owner import OWNER
 from .placement import puts
+from .torch_facts import FROM_TORCH, TO_TORCH
 from .torch_rules import RuleTable, resolve
 
 _CONSTANTS = (bool, int, float, complex, str, type(None), torch.dtype, torch.layout)

@@ -26,8 +26,8 @@ from .calls import either, routine
 from .create import cast
 from .library import torch
 from .operands import need_tensor, only_defaults, pointwise, tensor
-from .torch_rules import RuleTable, resolve
 from .shape import is_dense, piece, transpose
+from .torch_rules import RuleTable, resolve
 
 TABLE = RuleTable()
 

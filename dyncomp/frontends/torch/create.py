@@ -16,13 +16,13 @@ from ...symbolic.integers import Dim, SymInt
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import emit, exact_value
 from . import state
-from .torch_facts import DEVICES, TO_TORCH
 from .library import torch
 from .operands import Number, convert, need_tensor, only_defaults, tensor, to_var
 from .placement import device_named, puts
 from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
-from .torch_rules import RuleTable
 from .shape import axes_in_memory, dense_copy, sizes_of
+from .torch_facts import DEVICES, TO_TORCH
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import Unsupported
 from ..base import ArrayFacts, ArrayRef, Rule, StateGuard, TraceContext
-from . import autocast, complex_numbers, torch_facts, profiling, state
+from . import autocast, complex_numbers, profiling, state, torch_facts
 from .autograd_functions import implementation
 from .calls import add_routines
 from .library import torch

@@ -17,8 +17,8 @@ from ..numpy.operands import broadcast_to as spread_to
 from .library import torch
 from .operands import contiguous, convert, in_order, need_tensor, only_defaults, pointwise, tensor, to_var
 from .reductions import widened
-from .torch_rules import RuleTable
 from .shape import axes_in_memory
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 

@@ -29,8 +29,8 @@ from .operands import (
     to_var,
 )
 from .promote import float_type, is_tensor, result_type
-from .torch_rules import RuleTable
 from .shape import cat, piece
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 _LARGEST_HALF = 65504.0

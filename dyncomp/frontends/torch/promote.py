@@ -10,8 +10,8 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...symbolic.integers import SymInt
 from ..base import ArrayRef
-from .torch_facts import TO_TORCH, from_torch
 from .library import torch
+from .torch_facts import TO_TORCH, from_torch
 
 
 def default_dtype() -> DType:

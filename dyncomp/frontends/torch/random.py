@@ -17,14 +17,14 @@ from ...symbolic.integers import Dim, SymInt, hint
 from ..base import ArrayRef, DrawingCall, TraceContext, is_usual_size
 from ..numpy.operands import broadcast_shapes
 from .create import check_placement
-from .torch_facts import TO_TORCH
 from .functional import dropout as without_dropout
 from .library import torch
 from .operands import Number, need_tensor, only_defaults, pointwise, tensor, write
 from .pointwise import add_var, divide_var, multiply_var
 from .promote import default_dtype, is_tensor, parse_dtype
-from .torch_rules import RuleTable
 from .shape import sizes_of
+from .torch_facts import TO_TORCH
+from .torch_rules import RuleTable
 
 TABLE = RuleTable()
 _GENERATOR = torch.default_generator

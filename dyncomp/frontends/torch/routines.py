@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .autocast import switched_off
-from .torch_facts import TO_TORCH
 from .library import torch
+from .torch_facts import TO_TORCH
 
 Routine = Callable[..., Any]
 

@@ -13,6 +13,11 @@ from dataclasses import replace
 from ...dataclass import dataclass
 from ...dtypes import float32, int64
 from ...symbolic.integers import Dim, ShapeEnv, SymbolInfo, hint, same
+from ..loops.loop_ir import Axis, Index, Kernel, Stmt
+from ..lowering.contract import Product
+from ..lowering.emit import Emitted
+from ..lowering.values import Storage, place_of
+from ..schedule import SoftmaxRows
 from .epilogue import (
     MAX_BUFFERS,
     SIMPLE,
@@ -31,11 +36,6 @@ from .epilogue import (
     written,
 )
 from .fuse import LibraryCall
-from ..loops.loop_ir import Axis, Index, Kernel, Stmt
-from ..lowering.contract import Product
-from ..lowering.emit import Emitted
-from ..lowering.values import Storage, place_of
-from ..schedule import SoftmaxRows
 from .softmax import find_softmax
 
 ROW_OPS = SIMPLE | {"reduce", "axis"}

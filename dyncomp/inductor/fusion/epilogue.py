@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from ...dataclass import dataclass
 from ...prims.scalar import SCALARS
 from ...symbolic.integers import Dim, ShapeEnv, SymbolInfo, hint, product, same
-from .fuse import LibraryCall
 from ..loops.loop_ir import Axis, Index, Kernel, Stmt
 from ..lowering.contract import Product
 from ..lowering.emit import Emitted
 from ..lowering.values import Storage, place_of
 from ..schedule import SoftmaxRows
+from .fuse import LibraryCall
 
 SIMPLE = frozenset(("const", "load", "cast", "store", *SCALARS))
 # Pointers that the function of a tile gets at most.

@@ -13,6 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...symbolic.integers import Dim, ShapeEnv, SymbolInfo, hint, same
+from ..loops.loop_ir import Axis, Kernel, Stmt
+from ..loops.loop_text import kernel_text
+from ..lowering.contract import Operand, Product
+from ..lowering.emit import Emitted, work_of
+from ..lowering.values import Storage, place_of
 from .epilogue import (
     MAX_BUFFERS,
     SIMPLE,
@@ -32,11 +37,6 @@ from .epilogue import (
     written,
 )
 from .fuse import LibraryCall
-from ..loops.loop_text import kernel_text
-from ..loops.loop_ir import Axis, Kernel, Stmt
-from ..lowering.contract import Operand, Product
-from ..lowering.emit import Emitted, work_of
-from ..lowering.values import Storage, place_of
 
 # Nanoseconds that making four bytes may take more than once; bytes of a left operand from which on that is
 # worth a call of a function for each few rows.

@@ -13,6 +13,10 @@ from dataclasses import replace
 
 from ...dataclass import dataclass, field
 from ...symbolic.integers import ShapeEnv, SymbolInfo, SymInt, hint, product, same
+from ..loops.loop_ir import Axis, Index, Kernel, Stmt
+from ..lowering.contract import Product
+from ..lowering.emit import Emitted
+from ..lowering.values import Storage, place_of
 from .chain import ROW_OPS, RowRewriter, is_own_place
 from .epilogue import (
     MAX_BUFFERS,
@@ -29,10 +33,6 @@ from .epilogue import (
     written,
 )
 from .fuse import LibraryCall
-from ..loops.loop_ir import Axis, Index, Kernel, Stmt
-from ..lowering.contract import Product
-from ..lowering.emit import Emitted
-from ..lowering.values import Storage, place_of
 
 # Steps after the first product that are looked at.
 REACH = 40

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...dataclass import dataclass
 from ...dtypes import float32
-from .epilogue import Tiled
 from ..loops.loop_ir import Kernel, Stmt
+from .epilogue import Tiled
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,22 @@ from typing import Any
 from ...dataclass import dataclass
 from ...dtypes import float32
 from ...symbolic.integers import Dim, SymInt, hint, product, same
+from ..fusion.softmax import find_softmax
 from ..loops.loop_ir import Axis, Kernel, Stmt
-from ..render.triton.unit import TritonKernel
 from ..render.triton.layout import Group, power_of_two
 from ..render.triton.statements import identifier, pointer_type
-from ..render.triton.tile import (POSITIONS, in_registers, masks, outer_symbols, pointers_of, symbols_of, text_of, tile_printer)
+from ..render.triton.tile import (
+    POSITIONS,
+    in_registers,
+    masks,
+    outer_symbols,
+    pointers_of,
+    symbols_of,
+    text_of,
+    tile_printer,
+)
+from ..render.triton.unit import TritonKernel
 from ..schedule import CallChain, Matrix, TileKernel
-from ..fusion.softmax import find_softmax
 from .jit import jit_kernel
 from .products import DESCRIPTOR_BYTES, HALVES, Processor, is_wide, spans_of, starts
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 from ...dataclass import dataclass
 from ...frontends.base import DeviceLibrary
+from ..render.triton.unit import TritonKernel
 from ..tuning.choices import Choices, Tuning, key_of
 from ..tuning.progress import Progress
-from ..render.triton.unit import TritonKernel
 from .launch import ALIGNMENT, Driver, Variants, load_module
 
 log = logging.getLogger("dyncomp.gpu")

@@ -12,10 +12,10 @@ from ...errors import LoweringError
 from ...frontends.base import ArrayOwner, DeviceLibrary
 from ...graph.ir import Graph
 from ...notices import setup_error
-from ..tuning.choices import Tuning, choices_in
 from ..loops.loop_ir import Kernel
 from ..planning import Planned
 from ..schedule import Alternatives, LaunchKernel, Step
+from ..tuning.choices import Tuning, choices_in
 from . import choose, graphs
 from .graphs import Replayed, log, why_not
 from .launch import Driver, TritonDriver, Variants, load_module

@@ -18,9 +18,9 @@ from ...symbolic.integers import product, same
 from ..fusion.fuse import LibraryCall
 from ..lowering.contract import Operand, Product
 from ..lowering.values import Value, place_of
-from ..render.triton.unit import TritonKernel
 from ..render.triton.layout import power_of_two
 from ..render.triton.tile import is_known
+from ..render.triton.unit import TritonKernel
 from ..schedule import CallBlas
 from .products import (
     FLOAT_TILES,

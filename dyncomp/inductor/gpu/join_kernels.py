@@ -14,12 +14,12 @@ from ...symbolic.integers import ShapeEnv
 from ..fusion.chain import find_chain
 from ..fusion.epilogue import Chained, FusedProduct, Item, RowGroup, find_epilogue
 from ..fusion.fuse import LibraryCall
+from ..fusion.row_groups import fuse_row_groups
+from ..fusion.softmax import is_softmax
 from ..lowering.contract import Operand, Product
 from ..lowering.emit import Emitted
 from ..lowering.values import Storage, place_of
-from ..fusion.row_groups import fuse_row_groups
 from ..schedule import CallBlas, CallRows, Matrix, RowCall, TileKernel
-from ..fusion.softmax import is_softmax
 from .convolution import detail_of, is_convolution
 from .rows import merged_of
 

@@ -13,10 +13,20 @@ from collections.abc import Sequence
 from ...dataclass import dataclass
 from ...dtypes import DType, bfloat16, float16, float32
 from ...symbolic.integers import Dim, SymInt, hint, product, same
-from ..render.triton.unit import TritonKernel
 from ..render.triton.layout import Group, power_of_two
 from ..render.triton.statements import identifier, pointer_type
-from ..render.triton.tile import (POSITIONS, TilePrinter, in_registers, masks, outer_symbols, pointers_of, symbols_of, text_of, tile_printer)
+from ..render.triton.tile import (
+    POSITIONS,
+    TilePrinter,
+    in_registers,
+    masks,
+    outer_symbols,
+    pointers_of,
+    symbols_of,
+    text_of,
+    tile_printer,
+)
+from ..render.triton.unit import TritonKernel
 from ..schedule import CallBlas, Matrix
 from .jit import jit_kernel
 

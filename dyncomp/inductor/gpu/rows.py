@@ -19,10 +19,10 @@ from ...dtypes import DType, float32
 from ...symbolic.integers import Dim, SymInt, product, same
 from ..loops.loop_ir import Kernel
 from ..render.nest import Node, make_nest
-from ..render.triton.unit import TritonKernel
 from ..render.triton.layout import Group, Layout, power_of_two
 from ..render.triton.statements import identifier, pointer_type
 from ..render.triton.tile import POSITIONS, TilePrinter, in_registers, is_known, masks, symbols_of, text_of
+from ..render.triton.unit import TritonKernel
 from ..schedule import CallBlas, CallRows, Matrix, RowCall
 from .jit import jit_kernel
 from .products import HALVES, at_least_one, is_wide, sizes_of, source_of, spans_of, starts

@@ -14,8 +14,8 @@ from dataclasses import replace
 from ...dataclass import dataclass, field
 from ...dtypes import DType, float32
 from ...symbolic.integers import SymInt
-from ..loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
 from ..fusion.softmax import hidden_columns
+from ..loops.loop_ir import Axis, Buffer, Index, Kernel, Stmt
 
 Held = Sequence[tuple[int, int]]
 

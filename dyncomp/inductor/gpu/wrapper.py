@@ -27,8 +27,8 @@ from ..launch import (
     Size,
     SizeRef,
 )
-from ..render.triton.unit import NARROW, TritonKernel, TritonProgram, render_triton
 from ..render.triton.support import prelude
+from ..render.triton.unit import NARROW, TritonKernel, TritonProgram, render_triton
 from ..schedule import Alternatives, CallBlas, LaunchKernel, Matrix, Module
 from .products import Processor
 from .templates import Templates, pointers, templates_of

@@ -11,8 +11,8 @@ from ...dtypes import DType
 from ...errors import LoweringFault
 from ...prims.opdef import Gather, Scatter
 from ...prims.scalar import ScalarBuilder
-from .index import Expr, Index, linear
 from ..lowering.values import NotAffine, Value, map_index, place_of
+from .index import Expr, Index, linear
 
 
 @dataclass(frozen=True, eq=False)

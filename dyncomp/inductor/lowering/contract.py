@@ -7,12 +7,12 @@ from ...device import CPU
 from ...dtypes import DType, bfloat16, complex64, complex128, float16, float32, float64
 from ...graph.ir import ArrayType, Var, array_type
 from ...symbolic.integers import Dim, hint, product, same
-from ..loops.dependences import reads_at
 from ..fusion.fuse import Root
+from ..loops.dependences import reads_at
 from ..loops.index import AxisVar, Expr, Index, at_most, axis_expr, canonical
+from ..schedule import Windows
 from .state import State
 from .values import NotAffine, Place, Value, is_stored, place_of
-from ..schedule import Windows
 
 BLAS_DTYPES = (float32, float64, complex64, complex128)
 # Those that the runtime multiplies itself.

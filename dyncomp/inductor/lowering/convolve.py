@@ -11,10 +11,10 @@ from ...device import CPU
 from ...dtypes import bfloat16
 from ...graph.ir import Node
 from ...symbolic.integers import Dim, hint, product, same
+from ..schedule import Windows
 from .contract import OWN_DTYPES, Operand, Product, copied, flat_stride
 from .state import State
 from .values import Place, Value, place_of
-from ..schedule import Windows
 
 # Dimensions that the runtime's windows have.
 MOST_DIMENSIONS = 2

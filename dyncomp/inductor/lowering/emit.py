@@ -12,14 +12,14 @@ from ...errors import LoweringFault
 from ...prims import opdef
 from ...prims.scalar import REDUCERS, ScalarBuilder
 from ...symbolic.integers import Dim, SymInt, hint, product
-from ..loops.dependences import address_of, address_params, descend, positions_of
 from ..fusion.fuse import Cluster, Root, proper
+from ..loops.dependences import address_of, address_params, descend, positions_of
 from ..loops.index import AxisVar, Expr, Index, Quotient, at_most, axis_expr, canonical, linear
 from ..loops.loop_ir import Axis, Buffer, Kernel, Stmt
 from ..loops.loop_ir import Index as BufferIndex
+from ..naming import origin_of
 from .contract import dims_of, loop_axes
 from .values import Place, Storage, Table, Value, is_stored, place_of
-from ..naming import origin_of
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ from ...graph.ir import Graph, Node, contiguous_strides, same_shape
 from ...prims import opdef
 from ...prims.scalar import REDUCERS
 from ...symbolic.integers import Dim, SymInt, hint, product, same
-from ..loops.dependences import reads_at
 from ..fusion.fuse import Root, proper
+from ..loops.dependences import reads_at
 from ..loops.index import Index, canonical
 from .contract import lower_contract
 from .convolve import lower_convolution, runs_own
 from .state import State, tree_of
+from .target import has_code
 from .update import Updates
 from .values import NotAffine, Place, Storage, Table, Use, Value, map_index, place_of, span, type_place
-from .target import has_code
 
 
 class Lowering(State):

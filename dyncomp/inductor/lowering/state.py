@@ -6,8 +6,8 @@ from typing import Any
 
 from ...graph.ir import Graph, Node, Var, array_type
 from ...symbolic.integers import Dim, hint, product
-from ..loops.dependences import reads_at, reads_inside
 from ..fusion.fuse import Cluster, Fuser, Root
+from ..loops.dependences import reads_at, reads_inside
 from ..loops.index import Index, axis_vars, canonical
 from .values import Place, Storage, Table, Value, type_place
 

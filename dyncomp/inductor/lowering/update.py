@@ -11,8 +11,8 @@ from ...errors import LoweringError
 from ...graph.ir import same_shape
 from ...prims import opdef
 from ...symbolic.integers import Dim, hint, product
-from ..loops.dependences import Read, ReadWalker, positions_of, read_all, walk_address
 from ..fusion.fuse import Cluster, Root
+from ..loops.dependences import Read, ReadWalker, positions_of, read_all, walk_address
 from ..loops.index import AxisVar, Index, axis_vars, canonical
 from .state import State
 from .values import Place, Storage, Value, place_of, span, type_place

@@ -13,8 +13,8 @@ from dataclasses import replace
 from ... import dtypes
 from ...dtypes import DType
 from ...symbolic.integers import Dim, hint, sym_max
-from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, index_of, split
 from .cpp.stage import is_staged, staged_tiles, turned
+from .nest import Accumulator, LocalArray, LoopAxis, Nest, Node, coefficient, index_of, split
 from .unroll import is_in_order, unroll_short_axes
 from .walk import Plan
 

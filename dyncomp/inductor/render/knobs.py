@@ -1,5 +1,5 @@
-"""How the loops of kernels are written, where that was measured (``inductor.tuning.autotune``). No bit of a result
-depends on it."""
+"""How the loops of kernels are written, where that was measured (``inductor.tuning.autotune``). No bit of a
+result depends on it."""
 
 from __future__ import annotations
 

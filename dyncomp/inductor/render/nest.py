@@ -1,8 +1,8 @@
 """The renderers' working form of a kernel: statements over loop axes that may have been split.
 
-:func:`nodes_of` turns a :class:`~dyncomp.inductor.loops.loop_ir.Kernel` into :class:`Node` lists, with rows that the
-target cannot spell written in other rows, and reductions split into an accumulation (over all axes of its
-argument) and the finished value.
+:func:`nodes_of` turns a :class:`~dyncomp.inductor.loops.loop_ir.Kernel` into :class:`Node` lists, with rows
+that the target cannot spell written in other rows, and reductions split into an accumulation (over all axes
+of its argument) and the finished value.
 """
 
 from __future__ import annotations

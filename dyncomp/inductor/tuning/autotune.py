@@ -25,12 +25,12 @@ from ...dataclass import dataclass, field
 from ...errors import LoweringError, ToolchainError
 from ...graph.ir import Graph
 from ...runtime import num_threads
+from ..launch import PyCallStep
 from .choices import Choices, Tuning, key_of, machine_name
 from .forms import DEFAULT, Form, Made, joins_of
-from ..launch import PyCallStep
-from .stand_ins import copied
 from .progress import Progress
 from .sites import Compile, Sites, tuned_sites
+from .stand_ins import copied
 from .timing import in_turn, is_faster
 
 log = logging.getLogger("dyncomp.inductor")

@@ -21,12 +21,12 @@ from ...dataclass import dataclass
 from ...graph.ir import Graph, GraphBuilder, GraphOutput, Node, OpTable
 from ...graph.text import print_graph
 from ...runtime import _launch, num_threads
-from .choices import Choices, Tuning, key_of, machine_name
-from .forms import DEFAULT, Form, Made
 from ..lowering.contract import OWN_DTYPES
 from ..lowering.convolve import runs_own
-from .stand_ins import laid_out, made_up
+from .choices import Choices, Tuning, key_of, machine_name
+from .forms import DEFAULT, Form, Made
 from .progress import Progress
+from .stand_ins import laid_out, made_up
 from .tile_search import TileSearch
 from .tilings import USUAL, Tiling, parse
 from .timing import in_turn, is_faster

@@ -14,14 +14,15 @@ import weakref
 from typing import Any
 
 from ... import faults
+from ...build.background import builder
+from ...build.kernel_cache import KernelCache
+from ...build.library import Library
+from ...build.toolchain import Runner, Toolchain
 from ...dataclass import dataclass
 from ...errors import ToolchainError
 from ...symbolic.integers import hint
-from ...build.background import builder
-from ...build.kernel_cache import KernelCache
-from ..launch import LaunchPlan, Library, addresses
+from ..launch import LaunchPlan, addresses
 from ..schedule import Alternatives, CallBlas, CallChain, LaunchKernel, Module
-from ...build.toolchain import Runner, Toolchain
 
 log = logging.getLogger("dyncomp.inductor")
 

@@ -12,8 +12,8 @@ import numpy as np
 from ...dataclass import dataclass, field
 from ...runtime import _launch
 from ...symbolic.integers import hint
-from .forms import Made
 from ..schedule import CallBlas, Matrix, Windows
+from .forms import Made
 from .tilings import USUAL, Tiling, steps_of, upon
 from .timing import in_turn, is_faster
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from types import CodeType
 
+from dyncomp.errors import Unsupported
 from dyncomp.python_code.instr import BINARY_OPERATORS, COMPARE_OPERATORS, CanonicalCode, pops_pushes
 from dyncomp.python_code.versions.raw import RawInstr
-from dyncomp.python_code.versions.tables import (BREAK_ID, CONVERSIONS, FUNCTION_FLAGS, INTRINSIC_OPS, INTRINSICS_1, INTRINSICS_2, NULL_BELOW, TESTS_TRUTH, VERSION)
+from dyncomp.python_code.versions.tables import (
+    BREAK_ID,
+    CONVERSIONS,
+    FUNCTION_FLAGS,
+    INTRINSIC_OPS,
+    INTRINSICS_1,
+    INTRINSICS_2,
+    NULL_BELOW,
+    TESTS_TRUTH,
+    VERSION,
+)
 from dyncomp.python_code.versions.walker import Decoder, Target, is_straight, on
-from dyncomp.errors import Unsupported
 
 
 def decode(code: CodeType) -> CanonicalCode:

@@ -10,11 +10,27 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from dyncomp.python_code.flow import Flow, stack_depths
-from dyncomp.python_code.instr import (BINARY_OPERATORS, CO_OPTIMIZED, COMPARE_OPERATORS, NO_FALLTHROUGH, NO_LOC, CanonicalCode, Instr, Loc)
-from dyncomp.python_code.versions.raw import Assembled, RawException, assemble
-from dyncomp.python_code.versions.tables import (BREAK_ID, CONVERSIONS, FUNCTION_FLAGS, INTRINSICS_1, INTRINSICS_2, VERSION)
 from dyncomp.errors import Unsupported, VerifyError
+from dyncomp.python_code.flow import Flow, stack_depths
+from dyncomp.python_code.instr import (
+    BINARY_OPERATORS,
+    CO_OPTIMIZED,
+    COMPARE_OPERATORS,
+    NO_FALLTHROUGH,
+    NO_LOC,
+    CanonicalCode,
+    Instr,
+    Loc,
+)
+from dyncomp.python_code.versions.raw import Assembled, RawException, assemble
+from dyncomp.python_code.versions.tables import (
+    BREAK_ID,
+    CONVERSIONS,
+    FUNCTION_FLAGS,
+    INTRINSICS_1,
+    INTRINSICS_2,
+    VERSION,
+)
 
 _SPARE_STACK = 4
 """Room for the values that an expansion pushes on top of the canonical depth."""

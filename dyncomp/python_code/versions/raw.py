@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
+from dyncomp.errors import VerifyError
 from dyncomp.hook import _hook
 from dyncomp.python_code.instr import Loc, make_loc
 from dyncomp.python_code.versions import tables
 from dyncomp.python_code.versions.lines import encode_exceptions, parse_exceptions
-from dyncomp.errors import VerifyError
 
 
 class RawInstr(NamedTuple):

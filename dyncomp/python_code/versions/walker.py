@@ -13,10 +13,10 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
 
+from dyncomp.errors import Unsupported
 from dyncomp.python_code.instr import CanonicalCode, ExceptionRange, Loc, make_instr, pops_pushes
 from dyncomp.python_code.versions.raw import RawException, RawInstr, disassemble
 from dyncomp.python_code.versions.tables import BREAK_ID, TESTS_TRUTH
-from dyncomp.errors import Unsupported
 
 
 class State(NamedTuple):

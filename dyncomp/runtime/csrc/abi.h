@@ -1,5 +1,5 @@
 /* The ABI between generated code and the launcher. Any change raises
- * DYNCOMP_ABI_VERSION (part of every kernel's cache key), in inductor/launch.py too.
+ * DYNCOMP_ABI_VERSION (part of every kernel's cache key), in build/library.py too.
  *
  * The part between BEGIN and END is copied as text into every generated translation unit
  * (ABI_DECLARATIONS in dyncomp/inductor/launch.py; a test holds the two equal), so it includes

@@ -23,9 +23,9 @@ from ...python_code.flow import successors
 from ...python_code.instr import JUMPS, CanonicalCode, Instr, pops_pushes
 from ...python_code.loop_find import Loop
 from ...python_code.versions import decode
+from ..code.draws import GENERATORS, METHODS, is_draw
 from ..kinds import heaps
 from ..kinds.creation import is_creation
-from ..code.draws import GENERATORS, METHODS, is_draw
 from ..kinds.kinds import SHORT, is_plain_function
 
 NUMBER: tuple[Any, ...] = ("number",)

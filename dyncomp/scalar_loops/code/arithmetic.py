@@ -15,9 +15,21 @@ from typing import Any
 import numpy as np
 
 from ..analysis.affine import Form, combine, shifted
-from .block import Block
-from ..kinds.kinds import (BOOL, COMPLEX, FLOAT, INT, KIND_OF_TYPE, NP_BOOL, Compared, Kind, Value, items_of, moved)
 from ..analysis.ranges import compared, raised
+from ..kinds.kinds import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    KIND_OF_TYPE,
+    NP_BOOL,
+    Compared,
+    Kind,
+    Value,
+    items_of,
+    moved,
+)
+from .block import Block
 from .walk import Stop
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {

@@ -7,8 +7,22 @@ from collections.abc import Callable
 from ...python_code.instr import Instr
 from ..analysis.affine import Bounds, Form, Symbol, is_linear, symbol
 from ..analysis.blocks import inner_stores
-from ..kinds.kinds import (BOOL, INT, UNBOUND_KIND, UNBOUND_VALUE, Access, Compared, Fact, IterDetail, Kind, Value, is_named_view, iter_kind, moved)
 from ..analysis.ranges import NEGATED, narrowed
+from ..kinds.kinds import (
+    BOOL,
+    INT,
+    UNBOUND_KIND,
+    UNBOUND_VALUE,
+    Access,
+    Compared,
+    Fact,
+    IterDetail,
+    Kind,
+    Value,
+    is_named_view,
+    iter_kind,
+    moved,
+)
 from .walk import Leave, Scope, Stop, Version, Walker, clean, interval
 
 Handler = Callable[["Block", Instr], None]

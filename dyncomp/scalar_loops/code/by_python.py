@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ..kinds.kinds import BOOL, FLOAT, INT, Kind, Value
 from .arithmetic import is_number
 from .block import Block
-from ..kinds.kinds import BOOL, FLOAT, INT, Kind, Value
 from .walk import Stop
 
 _OF_FLOATS: dict[str, tuple[int, ...]] = {

@@ -12,8 +12,36 @@ import numpy as np
 
 from ...python_code.instr import CO_NEWLOCALS, CO_OPTIMIZED
 from ...python_code.versions import decode
-from ..kinds import (arrays, complexes, creation, deques, hashed, heaps, iterators, lists, rows, texts, whole_lists)
-from . import (by_python, draws, of_numpy)
+from ..analysis.blocks import facts_of
+from ..entry.references import is_let_go
+from ..kinds import (
+    arrays,
+    complexes,
+    creation,
+    deques,
+    hashed,
+    heaps,
+    iterators,
+    lists,
+    rows,
+    texts,
+    whole_lists,
+)
+from ..kinds.kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    SHORT,
+    IterDetail,
+    TupleValue,
+    Value,
+    is_plain_function,
+    moved,
+    named,
+    progress,
+    range_kind,
+)
+from . import by_python, draws, of_numpy
 from .arithmetic import (
     as_double,
     as_int,
@@ -26,9 +54,6 @@ from .arithmetic import (
     result_kind,
 )
 from .block import Block
-from ..analysis.blocks import facts_of
-from ..kinds.kinds import (BOOL, FLOAT, INT, SHORT, IterDetail, TupleValue, Value, is_plain_function, moved, named, progress, range_kind)
-from ..entry.references import is_let_go
 from .walk import Scope, Stop, int_literal
 
 Answer = Callable[[Block, list[Value]], Value]

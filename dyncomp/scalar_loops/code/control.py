@@ -7,12 +7,29 @@ import types
 from typing import Any
 
 from ...python_code.instr import Instr
-from . import arithmetic, calls
-from ..kinds import arrays, complexes, hashed, iterators, lists, owners, rows, slices, texts
 from ..analysis.affine import Form, symbol
-from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
-from ..kinds.kinds import (BOOL, INT, LARGEST, LARGEST_AXIS, NONE_VALUE, UNBOUND_VALUE, IterDetail, Kind, TupleValue, Value, has_tuple, is_named_view, is_view, items_of, iter_kind, named)
 from ..entry.references import is_let_go
+from ..kinds import arrays, complexes, hashed, iterators, lists, owners, rows, slices, texts
+from ..kinds.kinds import (
+    BOOL,
+    INT,
+    LARGEST,
+    LARGEST_AXIS,
+    NONE_VALUE,
+    UNBOUND_VALUE,
+    IterDetail,
+    Kind,
+    TupleValue,
+    Value,
+    has_tuple,
+    is_named_view,
+    is_view,
+    items_of,
+    iter_kind,
+    named,
+)
+from . import arithmetic, calls
+from .block import HARD_BUDGET, SOFT_BUDGET, Block, handles, is_leaf, stop_of
 from .walk import TAG_UNBOUND, Stop, Version, Walker, clean, int_literal
 
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from ..kinds.kinds import FLOAT, INT, NUMPY, Kind, Value, generator_kind, method_kind
 from . import arithmetic
 from .block import Block
-from ..kinds.kinds import FLOAT, INT, NUMPY, Kind, Value, generator_kind, method_kind
 from .walk import Stop
 
 _Draw = Callable[[Block, "_Stream", list[Value]], Value]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..kinds import rows, slices
+from ..kinds.kinds import NP_BOOL, NP_FLOAT, Value
 from .arithmetic import check_numbers, magnitude, result_kind
 from .block import Block
-from ..kinds.kinds import NP_BOOL, NP_FLOAT, Value
 from .walk import Stop
 
 Answer = Callable[[Block, list[Value]], Value]

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...comments import in_comment
 from ...dataclass import dataclass
 from ...python_code.versions.tables import INTS_HAVE_TAGS
-from ..kinds import arrays, complexes, creation, deques, hashed, heaps, lists, owners, slices, whole_lists
-from . import control, draws
 from ..analysis.affine import Form
-from .block import HARD_BUDGET, MOST_CHANGES, SOFT_BUDGET, walk_all
 from ..analysis.blocks import MOST_OF_SMALL, Known, Order
-from ..kinds.kinds import INT, LARGEST_AXIS, Kind, Value
 from ..analysis.ranges import Ranges
+from ..kinds import arrays, complexes, creation, deques, hashed, heaps, lists, owners, slices, whole_lists
+from ..kinds.kinds import INT, LARGEST_AXIS, Kind, Value
+from . import control, draws
+from .block import HARD_BUDGET, MOST_CHANGES, SOFT_BUDGET, walk_all
 from .walk import FIRST_TAG, Assumption, HeldTooShort, Leave, Subject, TooLarge, Version, Walker, clean, put
 
 PRELUDE = (

@@ -12,9 +12,22 @@ from ...python_code.instr import CanonicalCode
 from ...python_code.loop_find import Loop
 from ..analysis.affine import Form
 from ..analysis.blocks import CodeFacts, Known, facts_of
-from ..kinds.kinds import (BOOL, COMPLEX, FLOAT, INT, NONE_VALUE, Access, Kind, Value, constant_kind, given_tuple_kind, held, moved)
 from ..analysis.ranges import GREATEST, LEAST, Below, Interval, Ranges
 from ..entry.references import References, refer
+from ..kinds.kinds import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NONE_VALUE,
+    Access,
+    Kind,
+    Value,
+    constant_kind,
+    given_tuple_kind,
+    held,
+    moved,
+)
 
 MOST_VERSIONS = 8
 _MOST_OF_FACTS = 2

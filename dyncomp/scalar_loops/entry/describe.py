@@ -12,9 +12,33 @@ import numpy as np
 
 from ...hook._hook import text_of
 from ...python_code.loops import UNBOUND
-from ..kinds.container_kinds import deque_kind, dict_kind, set_kind
 from ..code.draws import kind_of_generator
-from ..kinds.kinds import (BYTES, CHAR, COMPLEX, KIND_OF_TYPE, LARGEST, LARGEST_AXIS, MOST_AXES, NP_COMPLEX, NUMPY, OPAQUE, SHORT, TEXTS, UNBOUND_KIND, IterDetail, Kind, array_kind, given_tuple_kind, iter_kind, list_kind, progress, range_kind, source_kind, tuple_kind)
+from ..kinds.container_kinds import deque_kind, dict_kind, set_kind
+from ..kinds.kinds import (
+    BYTES,
+    CHAR,
+    COMPLEX,
+    KIND_OF_TYPE,
+    LARGEST,
+    LARGEST_AXIS,
+    MOST_AXES,
+    NP_COMPLEX,
+    NUMPY,
+    OPAQUE,
+    SHORT,
+    TEXTS,
+    UNBOUND_KIND,
+    IterDetail,
+    Kind,
+    array_kind,
+    given_tuple_kind,
+    iter_kind,
+    list_kind,
+    progress,
+    range_kind,
+    source_kind,
+    tuple_kind,
+)
 
 Described = tuple[Kind, tuple[Any, ...]]
 RANGE_ITERATOR = type(iter(range(0)))

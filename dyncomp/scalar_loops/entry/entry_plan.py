@@ -13,10 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from ...hook._hook import LoopPlan
 from ...python_code.loops import UNBOUND
-from ..code.block import PAUSED
 from ..analysis.blocks import MOST_OF_SMALL
-from ..kinds.kinds import (BOOL, BYTES, CHAR, COMPLEX, FLOAT, INT, NONE, NP_COMPLEX, UNBOUND_KIND, ConstantKind, Kind)
+from ..code.block import PAUSED
 from ..code.walk import Leave
+from ..kinds.kinds import (
+    BOOL,
+    BYTES,
+    CHAR,
+    COMPLEX,
+    FLOAT,
+    INT,
+    NONE,
+    NP_COMPLEX,
+    UNBOUND_KIND,
+    ConstantKind,
+    Kind,
+)
 
 if TYPE_CHECKING:
     from .native_loop import NativeLoop, Program

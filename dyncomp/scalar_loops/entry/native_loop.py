@@ -17,14 +17,23 @@ import numpy as np
 from ...python_code.instr import CanonicalCode
 from ...python_code.loop_find import Loop
 from ...python_code.loops import UNBOUND
+from ..analysis.blocks import (
+    MOST_OF_SMALL,
+    MOST_STEPS,
+    Known,
+    Order,
+    facts_of,
+    known_limits,
+    limit_names,
+    makes_iterator,
+)
 from ..code.block import PAUSED
-from ..analysis.blocks import (MOST_OF_SMALL, MOST_STEPS, Known, Order, facts_of, known_limits, limit_names, makes_iterator)
-from .describe import CAN_ADVANCE, advance, describe, describe_iterator
-from ..kinds.kinds import OPAQUE, Kind, Objects, is_plain_function
-from ..kinds.lists import OTHER_ITEM
-from .references import References, referent
 from ..code.render import Rendered, render
 from ..code.walk import FIRST_TAG, TAG_UNBOUND, Assumption, HeldTooShort, Leave, Subject, TooLarge
+from ..kinds.kinds import OPAQUE, Kind, Objects, is_plain_function
+from ..kinds.lists import OTHER_ITEM
+from .describe import CAN_ADVANCE, advance, describe, describe_iterator
+from .references import References, referent
 
 Build = Callable[[str, str], int]
 """Compiles a source text and gives the address of a symbol of it, which stays loaded as long as the object

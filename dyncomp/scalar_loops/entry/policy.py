@@ -19,12 +19,12 @@ from typing import Any
 
 from ... import faults
 from ...errors import ToolchainError
-from ...signals import is_from_handler
 from ...hook import _hook
 from ...hook._hook import LoopGate
+from ...hook.errstate import raises_floating_point_errors
 from ...python_code.gates import LoopFacts
 from ...python_code.instr import CanonicalCode
-from ...capture.guards.fact_kinds import raises_floating_point_errors
+from ...signals import is_from_handler
 from .entry_plan import make_plan
 from .record import NativeLoopRecord
 

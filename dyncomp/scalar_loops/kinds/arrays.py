@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ...dataclass import dataclass
-from . import complexes, deques, hashed, lists, texts
 from ..code import draws
 from ..code.arithmetic import convert
 from ..code.block import Block
+from ..code.walk import Stop
+from . import complexes, deques, hashed, lists, texts
 from .kinds import (
     BOOL,
     FLOAT,
@@ -24,7 +25,6 @@ from .kinds import (
     method_kind,
 )
 from .positions import position
-from ..code.walk import Stop
 
 
 @dataclass(frozen=True)

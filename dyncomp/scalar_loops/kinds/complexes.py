@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from ..code.arithmetic import OPERATORS, as_double, check_exact, is_number, result_kind
 from ..code.block import Block
-from .kinds import COMPLEX, FLOAT, INT, NP_COMPLEX, NP_FLOAT, Kind, Value, method_kind
 from ..code.walk import Stop
+from .kinds import COMPLEX, FLOAT, INT, NP_COMPLEX, NP_FLOAT, Kind, Value, method_kind
 
 Pair = tuple[str, str]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..code import arithmetic
-from . import arrays
 from ..code.block import Block
-from .kinds import BOOL, FLOAT, INT, NUMPY, Kind, Unowned, Value, array_kind, is_plain_function, items_of
 from ..code.walk import Stop
+from . import arrays
+from .kinds import BOOL, FLOAT, INT, NUMPY, Kind, Unowned, Value, array_kind, is_plain_function, items_of
 
 _MODULES = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
 _ARRAY_MODULE = next(name for name in _MODULES if name in sys.modules)

@@ -3,11 +3,11 @@ within a block (``_collectionsmodule.c``), and by its own methods where one begi
 
 from __future__ import annotations
 
-from . import lists
 from ..code.block import Block
+from ..code.walk import Stop
+from . import lists
 from .container_kinds import deque_kind
 from .kinds import INT, LARGEST_AXIS, NONE_VALUE, Kind, TupleValue, Value, items_of, method_kind, tuple_kind
-from ..code.walk import Stop
 
 _TAKING = {"pop": ("last", "pop"), "popleft": ("first", "popleft")}
 _METHODS = ("append", "appendleft", "pop", "popleft")

@@ -13,8 +13,9 @@ import collections
 from collections.abc import Callable
 from typing import Any
 
-from . import lists, owners
 from ..code.block import USED_AT, Block
+from ..code.walk import Stop
+from . import lists, owners
 from .container_kinds import deque_kind, dict_kind, kept_tuple_kind, set_kind
 from .kinds import (
     BOOL,
@@ -33,7 +34,6 @@ from .kinds import (
     method_kind,
     tuple_kind,
 )
-from ..code.walk import Stop
 
 _METHODS = {"dict": ("get",), "set": ("add", "discard")}
 _NEW_ITEMS = (INT, FLOAT, BOOL, *(kind for code, kind in NUMPY.items() if code not in ("b1", "c16")))

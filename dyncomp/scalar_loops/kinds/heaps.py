@@ -10,10 +10,10 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
-from . import lists
 from ..code.block import Block
-from .kinds import NONE_VALUE, NUMPY, Kind, Value
 from ..code.walk import Stop
+from . import lists
+from .kinds import NONE_VALUE, NUMPY, Kind, Value
 
 _COMPARED = "items that Python has to compare"
 

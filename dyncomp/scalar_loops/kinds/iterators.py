@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import arrays, lists, texts
 from ..code.block import Block
+from ..code.walk import Stop
+from . import arrays, lists, texts
 from .kinds import (
     INT,
     LARGEST,
@@ -20,7 +21,6 @@ from .kinds import (
     iter_kind,
     source_kind,
 )
-from ..code.walk import Stop
 
 UP = IterDetail(1, 1, True, None)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ..code.arithmetic import bounds
 from ..code.block import Block
+from ..code.walk import Stop
 from .kinds import (
     BOOL,
     COMPLEX,
@@ -32,7 +33,6 @@ from .kinds import (
     pending_kind,
     tuple_kind,
 )
-from ..code.walk import Stop
 
 _MADE = {BOOL: "PyBool_FromLong", COMPLEX: "PyComplex_FromDoubles"}
 

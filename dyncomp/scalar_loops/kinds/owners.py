@@ -7,10 +7,10 @@ when these have been made into objects.
 
 from __future__ import annotations
 
-from . import lists
 from ..code.block import Block
-from .kinds import Kind, Unowned, Value
 from ..code.walk import Walker, clean
+from . import lists
+from .kinds import Kind, Unowned, Value
 
 _MARK = "@own"
 _CONTAINERS = ("dict", "set", "deque")

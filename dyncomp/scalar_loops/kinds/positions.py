@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..code.arithmetic import bounds
 from ..code.block import Block
-from .kinds import INT, Value
 from ..code.walk import Stop
+from .kinds import INT, Value
 
 
 def position(b: Block, value: Value, size: str, axis: int, index: Value) -> str:

@@ -13,11 +13,11 @@ from fractions import Fraction
 import numpy as np
 
 from ..code import arithmetic
-from . import arrays
 from ..code.arithmetic import is_number
 from ..code.block import Block
-from .kinds import INT, NP_FLOAT, NUMPY, ArrayDetail, Kind, Value, VectorDetail, vector_kind
 from ..code.walk import Stop
+from . import arrays
+from .kinds import INT, NP_FLOAT, NUMPY, ArrayDetail, Kind, Value, VectorDetail, vector_kind
 
 _IN_TURN = 200
 

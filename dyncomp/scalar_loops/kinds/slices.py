@@ -7,11 +7,11 @@ Bounds are adjusted as ``PySlice_AdjustIndices`` does, and sums are NumPy's pair
 from __future__ import annotations
 
 from ..code import arithmetic
-from . import arrays
 from ..code.arithmetic import is_number
 from ..code.block import Block
-from .kinds import INT, NP_FLOAT, ArrayDetail, Value, array_kind, items_of, slice_kind
 from ..code.walk import Stop
+from . import arrays
+from .kinds import INT, NP_FLOAT, ArrayDetail, Value, array_kind, items_of, slice_kind
 
 
 def build(b: Block, items: list[Value]) -> Value:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..code.block import Block
+from ..code.walk import Stop
 from .kinds import BOOL, CHAR, INT, LARGEST_AXIS, Value
 from .positions import position
-from ..code.walk import Stop
 
 _CTYPE = {1: "u8", 2: "u16", 4: "u32"}
 _LARGEST = 0x10FFFF

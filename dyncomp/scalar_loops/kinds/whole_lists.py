@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import lists
 from ..code.block import Block
-from .kinds import FLOAT, INT, NONE_VALUE, Kind, Unowned, Value, list_kind
 from ..code.walk import Stop
+from . import lists
+from .kinds import FLOAT, INT, NONE_VALUE, Kind, Unowned, Value, list_kind
 
 _TYPES: dict[Kind, str] = {INT: "PyLong_Type", FLOAT: "PyFloat_Type"}
 _IN_PLACE = {"sort": "PyList_Sort", "reverse": "PyList_Reverse"}

@@ -3,8 +3,8 @@
 import pytest
 
 import dyncomp
-from dyncomp.capture.sizes import unbacked
 from dyncomp.capture.breaks import Break
+from dyncomp.capture.sizes import unbacked
 from dyncomp.errors import Unsupported
 
 torch = pytest.importorskip("torch")

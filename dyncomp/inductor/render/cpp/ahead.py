@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 
 from ....dataclass import dataclass, field
 from ....symbolic.integers import hint
-from .reduce import ReductionPrinter
-from .values import memory
 from ..nest import LoopAxis, Nest, Node, coefficient
-from .stream import LINE_BYTES, is_amd
 from ..walk import Compute, Item, Loop
+from .reduce import ReductionPrinter
+from .stream import LINE_BYTES, is_amd
+from .values import memory
 
 # How far ahead memory that is read once is asked for: a page; less on AMD's processors, which look ahead well
 # (Zen 4, 2 x + y at 0, 512 bytes, 1 and 4 KB, GB/s: 53, 53, 36, 37 at 32 MB in all, 35, 34, 30, 28 from DRAM;

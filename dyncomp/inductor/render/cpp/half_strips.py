@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from ....dataclass import dataclass
 from ....dtypes import float16
 from ....prims.scalar import SCALARS
-from .ahead import AheadPrinter
-from .values import variable
 from ..nest import Node, coefficient
 from ..walk import Compute, Item
+from .ahead import AheadPrinter
+from .values import variable
 
 # Results of these rows are exact in a half type if their arguments are.
 EXACT_IN_HALF = frozenset(

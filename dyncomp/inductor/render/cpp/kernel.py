@@ -9,16 +9,29 @@ from ....errors import LoweringFault
 from ....prims.scalar import SCALARS
 from ....symbolic.integers import Dim, hint
 from ...loops.loop_ir import Kernel
-from . import ctext
-from .ahead import requests_of
 from ..arrange import arrange
-from .values import GUARDED, copied_halves, is_in_runtime, memory, variable
-from .half_strips import EXACT_IN_HALF, LEAST_LANES, LOADS, HalfPrinter
 from ..knobs import USUAL, Knobs
 from ..nest import LocalArray, LoopAxis, Nest, Node, coefficient, make_nest, take_places_out
+from ..walk import (
+    Compute,
+    Declare,
+    DeclareArray,
+    Done,
+    Item,
+    Loop,
+    Plan,
+    all_items,
+    build,
+    nodes_behind,
+    nodes_filling,
+    used_names,
+)
+from . import ctext
+from .ahead import requests_of
+from .half_strips import EXACT_IN_HALF, LEAST_LANES, LOADS, HalfPrinter
 from .stream import LINE_BYTES, STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
 from .tails import goes_across, lanes_of_tail
-from ..walk import (Compute, Declare, DeclareArray, Done, Item, Loop, Plan, all_items, build, nodes_behind, nodes_filling, used_names)
+from .values import GUARDED, copied_halves, is_in_runtime, memory, variable
 
 # One chunk of a parallel loop should take about this long.
 CHUNK_NS = 12_000.0

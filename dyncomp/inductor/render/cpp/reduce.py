@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from ....dataclass import dataclass, field
 from ....dtypes import DType, float32
 from ....prims.scalar import REDUCERS, SCALARS
-from . import ctext
-from .values import ValuePrinter, variable
 from ..nest import Accumulator, Node
 from ..walk import Declare
+from . import ctext
+from .values import ValuePrinter, variable
 
 # Bytes of accumulator lanes in a reduction: four 512-bit vectors, one if the body is heavy.
 LANE_BYTES = 256

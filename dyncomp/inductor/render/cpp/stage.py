@@ -7,9 +7,21 @@ from __future__ import annotations
 
 from ....symbolic.integers import Dim, hint
 from ...loops.loop_ir import Index
-from ..nest import (Blocks, LoopAxis, Nest, Node, Tile, Turn, coefficient, index_of, map_axes, map_indices, split)
-from .stream import LINE_BYTES, touched_bytes
+from ..nest import (
+    Blocks,
+    LoopAxis,
+    Nest,
+    Node,
+    Tile,
+    Turn,
+    coefficient,
+    index_of,
+    map_axes,
+    map_indices,
+    split,
+)
 from ..walk import Plan
+from .stream import LINE_BYTES, touched_bytes
 
 # Bytes along each side of a tile: it stays in the second-level cache; rows are long enough to fetch ahead.
 SIDE_BYTES = 512

@@ -12,12 +12,12 @@ from ...fusion.epilogue import MAX_BUFFERS
 from ...launch import ABI_DECLARATIONS
 from ...loops.loop_ir import Kernel
 from ...naming import suffix_of
-from ...schedule import (Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Segment, TileKernel)
+from ...schedule import Alternatives, CallBlas, CallChain, CallRows, LaunchKernel, Module, Segment, TileKernel
+from ..knobs import USUAL, Knobs
 from . import ctext
 from .blas import product
 from .gemm import TILE_PARAMETERS, chain, does_nothing, own_product, row_program, tile_function
 from .kernel import check_body, kernel_body
-from ..knobs import USUAL, Knobs
 from .share import Function, share_functions
 from .support import needed_support, quiet_comparisons
 

@@ -12,10 +12,10 @@ from ....errors import LoweringError, LoweringFault
 from ....prims.scalar import SCALARS
 from ....symbolic.integers import Dim
 from ...loops.loop_ir import Buffer, Index
-from . import ctext
 from ..nest import LoopAxis, Nest, Node
-from .sections import vector_functions
 from ..walk import Plan
+from . import ctext
+from .sections import vector_functions
 
 # Rows whose vector form covers ordinary arguments only, with the name of their helper functions: there is
 # a test dc_far_NAME for the others and a complete form dc_full_NAME, which calls the C library.

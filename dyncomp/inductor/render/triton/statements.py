@@ -14,9 +14,9 @@ from ....prims.scalar import SCALARS
 from ....symbolic.integers import Dim, SymInt, same
 from ...loops.loop_ir import Buffer, Index
 from ..nest import Accumulator, Nest, Node
+from ..walk import Compute, Declare, Done, Item, Loop, Plan, build
 from .layout import Group, Layout
 from .reduce import Reductions
-from ..walk import Compute, Declare, Done, Item, Loop, Plan, build
 
 HALVES = ("float16", "bfloat16")
 # How many steps of a loop over a long row are done at once.

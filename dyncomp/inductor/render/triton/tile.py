@@ -16,9 +16,9 @@ from ....symbolic.integers import Dim, SymInt
 from ...fusion.epilogue import TILE_NUMBERS
 from ...loops.loop_ir import Kernel
 from ..nest import Node, make_nest
+from ..walk import Compute, Item, Loop, Plan, build
 from .layout import Group, Layout
 from .statements import HALVES, Printer, identifier
-from ..walk import Compute, Item, Loop, Plan, build
 
 POSITIONS = """\
 i_r = tl.arange(0, ROWS)[:, None]

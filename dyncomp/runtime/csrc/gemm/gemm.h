@@ -11,7 +11,7 @@
  */
 #ifndef DYNCOMP_GEMM_H
 #define DYNCOMP_GEMM_H
-#include "../../../inductor/render/csrc/quiet.h"
+#include "../../../inductor/render/cpp/csrc/quiet.h"
 #include "../abi.h"
 
 namespace dyncomp {

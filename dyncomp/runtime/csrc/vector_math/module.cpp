@@ -2,7 +2,7 @@
  *
  * dcv_NAME_f32 and dcv_NAME_f64 with their vector forms under the names of the x86-64 vector function ABI, which
  * gcc calls from loops over functions declared __attribute__((simd)): _ZGVe… 512 bits, _ZGVd… 256, _ZGVb… 128.
- * They are the helpers of inductor/render/csrc, which setup.py writes into vector_math.inc; every form makes the
+ * They are the helpers of inductor/render/cpp/csrc, which setup.py writes into vector_math.inc; every form makes the
  * same operations on each element, so that the position of an element in a loop does not change its result.
  *
  * This is a Python module only so that it is built and found like one; importing it makes its symbols visible to
@@ -19,7 +19,7 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
-#include "../../../inductor/render/csrc/quiet.h"
+#include "../../../inductor/render/cpp/csrc/quiet.h"
 #define DC_HAS_VECTOR_MATH 1
 
 typedef long long i64;
