@@ -110,7 +110,9 @@ def build_for_device(
     try:
         module = load_module(name, source)
     except ImportError as error:
-        raise setup_error("compiler", f"Triton is needed for arrays on {graph.device} ({error})") from error
+        raise setup_error(
+            "compiler", f"arrays on {graph.device} need Triton (`pip install 'dyncomp[gpu]'`): {error}"
+        ) from error
     driver: Driver = TritonDriver(lambda size, index: library.scratch(size, Device(graph.device.kind, index)))
     names: dict[str, Any] = {
         f"{kernel.name}_variants": Variants(module, kernel, driver, graph.device.index)
