@@ -429,8 +429,8 @@ add_types(PyObject *module)
     return 0;
 }
 
-/* Of what Python sees of this module. Any change raises it, in capture/__init__.py too. */
-#define INTERFACE_VERSION 6
+/* Of what Python sees of this module. Any change raises it, in hook/__init__.py too. */
+#define INTERFACE_VERSION 7
 
 static int
 module_exec(PyObject *module)
@@ -450,14 +450,18 @@ module_exec(PyObject *module)
     }
     PyObject *ops = guard_opcodes();
     PyObject *regions = regions_setup();
+    PyObject *layout = object_layout();
     if (ops == NULL || regions == NULL || PyModule_AddObjectRef(module, "REGIONS", regions) < 0
-        || PyModule_AddObjectRef(module, "OPS", ops) < 0
+        || PyModule_AddObjectRef(module, "OPS", ops) < 0 || layout == NULL
+        || PyModule_AddObjectRef(module, "OBJECT_LAYOUT", layout) < 0
         || PyModule_AddIntConstant(module, "INTERFACE_VERSION", INTERFACE_VERSION) < 0
         || PyModule_AddIntConstant(module, "TRANSFER_COLUMN", TRANSFER_COLUMN) < 0) {
         Py_XDECREF(ops);
+        Py_XDECREF(layout);
         return -1;
     }
     Py_DECREF(ops);
+    Py_DECREF(layout);
     return add_types(module);
 }
 

@@ -11,8 +11,11 @@ from typing import Any, final
 OPS: Mapping[str, int]
 """Opcode numbers of guard programs."""
 
+OBJECT_LAYOUT: Mapping[str, int]
+"""Where objects keep what compiled loops read in place, in bytes from their beginning (``csrc/layout.c``)."""
+
 INTERFACE_VERSION: int
-"""Of what Python sees of this module: ``dyncomp.capture`` raises ``ImportError`` where it is another."""
+"""Of what Python sees of this module: ``dyncomp.hook`` raises ``ImportError`` where it is another."""
 
 TRANSFER_COLUMN: int
 """The column that marks calls which carry on the frame of their caller (see ``transfers``)."""

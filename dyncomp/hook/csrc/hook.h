@@ -94,6 +94,7 @@ extern PyTypeObject GuardProgram_Type;
    registers[0 .. *filled) hold strong references that the caller releases, whatever the answer. */
 Py_ssize_t guard_run(GuardProgram *program, const GuardEnv *env, PyObject **registers, int *filled);
 PyObject *guard_opcodes(void);
+PyObject *object_layout(void);
 /* Index of the guard that an instruction belongs to (-1: an output). */
 int guard_of_instr(GuardProgram *program, Py_ssize_t number);
 PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);

@@ -472,7 +472,7 @@ def _held(scope: Scope, header: int, depth: int, env: dict[str, Value]) -> dict[
     return found
 
 
-USED_AT = {"dict": 16, "set": 24}
+USED_AT = {"dict": "DICT_USED", "set": "SET_USED"}
 """Where a dict or a set has the number of its items."""
 PAUSED = "paused"
 HAVE_BOUNDS = ("array", "text", "bytes")

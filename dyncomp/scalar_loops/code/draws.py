@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ...hook._hook import OBJECT_LAYOUT
 from ..kinds.kinds import FLOAT, INT, NUMPY, Kind, Value, generator_kind, method_kind
 from . import arithmetic
 from .block import Block
@@ -27,7 +28,6 @@ from .walk import Stop
 
 _Draw = Callable[[Block, "_Stream", list[Value]], Value]
 _PROBES = 64
-_HEADER = 16  # of an object
 _WORDS = 624
 _WIDEST = 2**62
 
@@ -251,11 +251,11 @@ GENERATORS = (np.random.Generator, np.random.RandomState)
 # -- whether they are as they were when this was written ----------------------------------------------------
 def _words_are_known() -> bool:
     """Whether a ``Random`` keeps its position and its words behind the header."""
-    if random.Random.__base__.__basicsize__ < _HEADER + 4 * (_WORDS + 1):  # type: ignore[union-attr]
+    if random.Random.__base__.__basicsize__ < OBJECT_LAYOUT["RANDOM_STATE"] + 4 * (_WORDS + 1):  # type: ignore[union-attr]
         return False
     made = random.Random(7)
     made.random()
-    held = (ctypes.c_uint32 * (_WORDS + 1)).from_address(id(made) + _HEADER)
+    held = (ctypes.c_uint32 * (_WORDS + 1)).from_address(id(made) + OBJECT_LAYOUT["RANDOM_STATE"])
     state = made.getstate()[1]
     return [*held[1:], held[0]] == list(state)
 
@@ -362,7 +362,7 @@ static char* legacy_owner() {
 static u32* python_words() {
   char* found = attribute_of(PyImport_AddModule("random"), "_inst");
   let_go(found);
-  return (u32*)(found + 16);
+  return (u32*)(found + RANDOM_STATE);
 }
 struct Gauss { int is_left; double left; };
 static double legacy_gauss(Bits* bits, char* place) {

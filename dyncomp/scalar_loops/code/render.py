@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...comments import in_comment
 from ...dataclass import dataclass
+from ...hook._hook import OBJECT_LAYOUT
 from ...python_code.versions.tables import INTS_HAVE_TAGS
 from ..analysis.affine import Form
 from ..analysis.blocks import MOST_OF_SMALL, Known, Order
@@ -18,6 +19,7 @@ from .walk import FIRST_TAG, Assumption, HeldTooShort, Leave, Subject, TooLarge,
 
 PRELUDE = (
     f"#define TAGGED {int(INTS_HAVE_TAGS)}\n"
+    f"enum {{ {', '.join(f'{name} = {value}' for name, value in OBJECT_LAYOUT.items())} }};\n"
     + """\
 typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32;
@@ -63,33 +65,33 @@ void PyErr_Clear(); void Py_DecRef(char*); void Py_IncRef(char*);
 #define TYPE(p) (((char**)(p))[1])
 static inline bool item_float(char* item, double* value) {
   if (TYPE(item) != &PyFloat_Type) return false;
-  *value = LOAD(double, item + 16);
+  *value = LOAD(double, item + FLOAT_VALUE);
   return true;
 }
 /* The digits are of 30 bits; what their number and the sign are written as depends on the version. */
 static inline bool item_int(char* item, i64* value) {
   if (TYPE(item) != &PyLong_Type) return false;
-  i64 head = LOAD(i64, item + 16);
+  i64 head = LOAD(i64, item + INT_HEAD);
   if (TAGGED ? head < 16 : (u64)head + 1 < 3) { /* one digit, or none: there is always room for one */
-    *value = (TAGGED ? 1 - (head & 3) : head) * (i64)LOAD(u32, item + 24);
+    *value = (TAGGED ? 1 - (head & 3) : head) * (i64)LOAD(u32, item + INT_DIGITS);
     return true;
   }
   i64 digits = TAGGED ? head >> 3 : head < 0 ? -head : head;
   if (digits > 2) return false;
-  u64 found = (u64)LOAD(u32, item + 28) << 30 | LOAD(u32, item + 24);
+  u64 found = (u64)LOAD(u32, item + INT_DIGITS + 4) << 30 | LOAD(u32, item + INT_DIGITS);
   *value = (TAGGED ? (head & 3) == 2 : head < 0) ? -(i64)found : (i64)found;
   return true;
 }
 static inline bool item_bool(char* item, bool* value) {
   if (TYPE(item) != &PyBool_Type) return false;
-  i64 head = LOAD(i64, item + 16);
-  *value = TAGGED ? head >> 3 && LOAD(u32, item + 24) : head != 0;
+  i64 head = LOAD(i64, item + INT_HEAD);
+  *value = TAGGED ? head >> 3 && LOAD(u32, item + INT_DIGITS) : head != 0;
   return true;
 }
 static inline bool item_complex(char* item, double* real, double* imaginary) {
   if (TYPE(item) != &PyComplex_Type) return false;
-  *real = LOAD(double, item + 16);
-  *imaginary = LOAD(double, item + 24);
+  *real = LOAD(double, item + COMPLEX_REAL);
+  *imaginary = LOAD(double, item + COMPLEX_IMAG);
   return true;
 }
 static inline bool is_plain_number(char* item) {
@@ -139,19 +141,19 @@ static inline char* taken(Spare* spare) {
 static inline char* new_float(Spare* spare, double value) {
   char* item = only_spare(spare, &PyFloat_Type);
   if (!item) return PyFloat_FromDouble(value);
-  STORE(double, item + 16, value);
+  STORE(double, item + FLOAT_VALUE, value);
   return taken(spare);
 }
 /* An int that nobody else holds becomes another one, if there is room for it. The ints from -5 to 256 are
    there once. */
 static inline bool write_int(char* item, i64 value) {
   u64 size = value < 0 ? -(u64)value : value;
-  i64 head = LOAD(i64, item + 16), digits = 1 + (size >> 30 != 0);
+  i64 head = LOAD(i64, item + INT_HEAD), digits = 1 + (size >> 30 != 0);
   i64 room = TAGGED ? head >> 3 : head < 0 ? -head : head;
   if ((u64)value + 5 <= 261 || digits > room || size >> 60) return false;
-  STORE(i64, item + 16, TAGGED ? digits << 3 | (value < 0) << 1 : value < 0 ? -digits : digits);
-  STORE(u32, item + 24, (u32)(size & 0x3fffffff));
-  if (digits > 1) STORE(u32, item + 28, (u32)(size >> 30));
+  STORE(i64, item + INT_HEAD, TAGGED ? digits << 3 | (value < 0) << 1 : value < 0 ? -digits : digits);
+  STORE(u32, item + INT_DIGITS, (u32)(size & 0x3fffffff));
+  if (digits > 1) STORE(u32, item + INT_DIGITS + 4, (u32)(size >> 30));
   return true;
 }
 static inline char* new_int(Spare* spare, i64 value) {
@@ -266,7 +268,7 @@ static bool round_to(double x, i64 digits, double* result) {
   char* number = PyFloat_FromDouble(x);
   char* found = number ? PyObject_CallMethod(number, "__round__", "L", digits) : 0;
   bool is_float = found && TYPE(found) == &PyFloat_Type;
-  if (is_float) *result = LOAD(double, found + 16);
+  if (is_float) *result = LOAD(double, found + FLOAT_VALUE);
   if (found) Py_DecRef(found);
   else PyErr_Clear();
   if (number) Py_DecRef(number);

@@ -57,7 +57,7 @@ def call(b: Block, target: Value, name: str, args: list[Value]) -> Value:
     if len(args) != 1 or name in _TAKING:
         raise Stop(f"a call of the method {name} of a deque")
     lists.check_new(b, args[0])
-    b.check(f"LOAD(i64, {target.parts[0]} + 64) < 0", _BOUNDED)
+    b.check(f"LOAD(i64, {target.parts[0]} + DEQUE_MAX_LENGTH) < 0", _BOUNDED)
     made = lists.object_of(b, args[0])
     b.check(f"deque_{name}({target.parts[0]}, {made})", "no memory")
     if target.kind.detail.item is None:
@@ -73,14 +73,15 @@ def _learn(b: Block, target: Value, item: Kind) -> None:
 PRELUDE = """\
 /* Blocks of 64 items between links; the ends are given by a block and a position in it. */
 static inline char* deque_first(char* deque) {
-  return LOAD(char*, LOAD(char*, deque + 24) + 8 + 8 * LOAD(i64, deque + 40));
+  return LOAD(char*, LOAD(char*, deque + DEQUE_LEFT) + BLOCK_ITEMS + 8 * LOAD(i64, deque + DEQUE_LEFT_INDEX));
 }
 static inline char* deque_last(char* deque) {
-  return LOAD(char*, LOAD(char*, deque + 32) + 8 + 8 * LOAD(i64, deque + 48));
+  i64 at = LOAD(i64, deque + DEQUE_RIGHT_INDEX);
+  return LOAD(char*, LOAD(char*, deque + DEQUE_RIGHT) + BLOCK_ITEMS + 8 * at);
 }
 static inline void deque_resize(char* deque, int by) {
   LIST(deque)->size += by;
-  STORE(i64, deque + 56, LOAD(i64, deque + 56) + 1);
+  STORE(i64, deque + DEQUE_STATE, LOAD(i64, deque + DEQUE_STATE) + 1);
 }
 static bool deque_call(char* deque, const char* method, char* item) {
   char* found = PyObject_CallMethod(deque, method, item ? "(O)" : "()", item);
@@ -103,19 +104,19 @@ static inline bool deque_take(char* deque, char* item, i64 end, i64 next, bool w
   return false;
 }
 static inline bool deque_popleft(char* deque) {
-  i64 at = LOAD(i64, deque + 40);
-  return deque_take(deque, deque_first(deque), 40, at + 1, at < 63, "popleft");
+  i64 at = LOAD(i64, deque + DEQUE_LEFT_INDEX);
+  return deque_take(deque, deque_first(deque), DEQUE_LEFT_INDEX, at + 1, at < DEQUE_BLOCK - 1, "popleft");
 }
 static inline bool deque_pop(char* deque) {
-  i64 at = LOAD(i64, deque + 48);
-  return deque_take(deque, deque_last(deque), 48, at - 1, at > 0, "pop");
+  i64 at = LOAD(i64, deque + DEQUE_RIGHT_INDEX);
+  return deque_take(deque, deque_last(deque), DEQUE_RIGHT_INDEX, at - 1, at > 0, "pop");
 }
 /* These take the reference to the item, whatever comes of it. */
 static inline bool deque_append(char* deque, char* item) {
-  i64 at = LOAD(i64, deque + 48);
-  if (at < 63) {
-    STORE(char*, LOAD(char*, deque + 32) + 8 + 8 * (at + 1), item);
-    STORE(i64, deque + 48, at + 1);
+  i64 at = LOAD(i64, deque + DEQUE_RIGHT_INDEX);
+  if (at < DEQUE_BLOCK - 1) {
+    STORE(char*, LOAD(char*, deque + DEQUE_RIGHT) + BLOCK_ITEMS + 8 * (at + 1), item);
+    STORE(i64, deque + DEQUE_RIGHT_INDEX, at + 1);
     deque_resize(deque, 1);
     return true;
   }
@@ -124,10 +125,10 @@ static inline bool deque_append(char* deque, char* item) {
   return done;
 }
 static inline bool deque_appendleft(char* deque, char* item) {
-  i64 at = LOAD(i64, deque + 40);
+  i64 at = LOAD(i64, deque + DEQUE_LEFT_INDEX);
   if (at > 0) {
-    STORE(char*, LOAD(char*, deque + 24) + 8 + 8 * (at - 1), item);
-    STORE(i64, deque + 40, at - 1);
+    STORE(char*, LOAD(char*, deque + DEQUE_LEFT) + BLOCK_ITEMS + 8 * (at - 1), item);
+    STORE(i64, deque + DEQUE_LEFT_INDEX, at - 1);
     deque_resize(deque, 1);
     return true;
   }

@@ -366,7 +366,7 @@ static inline u64 hash_of_int(i64 value) { return value == -1 ? (u64)-2 : (u64)v
 template <typename T> static inline int same_int(char* key, i64 value, char* type) {
   i64 found;
   if (item_int(key, &found)) return found == value;
-  if (TYPE(key) == type) return (i64)LOAD(T, key + 16) == value;
+  if (TYPE(key) == type) return (i64)LOAD(T, key + SCALAR_VALUE) == value;
   return -1;
 }
 template <typename T> struct IntKey {
@@ -399,7 +399,7 @@ template <int N> struct TupleKey {
     if (TYPE(key) != &PyTuple_Type) return -1;
     if (LIST(key)->size != N) return 0;
     for (int k = 0; k < N; k++) {
-      int same = same_int<i64>(LOAD(char*, key + 24 + 8 * k), values[k], type);
+      int same = same_int<i64>(LOAD(char*, key + TUPLE_ITEMS + 8 * k), values[k], type);
       if (same != 1) return same;
     }
     return 1;
@@ -422,8 +422,9 @@ struct CharKey {
   }
 };
 template <typename Key> static int dict_find(char* dict, const Key& key, Reference** place) {
-  char *keys = LOAD(char*, dict + 32), *indices = keys + 32, *entries = indices + (1LL << LOAD(u8, keys + 9));
-  int bits = LOAD(u8, keys + 8), kind = LOAD(u8, keys + 10); /* kind 1: strings only, 2: attributes */
+  char *keys = LOAD(char*, dict + DICT_KEYS), *indices = keys + KEYS_INDICES;
+  char* entries = indices + (1LL << LOAD(u8, keys + KEYS_INDEX_BITS));
+  int bits = LOAD(u8, keys + KEYS_BITS), kind = LOAD(u8, keys + KEYS_KIND); /* 1: strings, 2: attributes */
   if (!key.is_plain() || kind > 1) return -1;
   if (kind && !Key::is_text) return 0;
   u64 hash = key.hash(), mask = (1ULL << bits) - 1, at = hash & mask, rest = hash;
@@ -432,11 +433,11 @@ template <typename Key> static int dict_find(char* dict, const Key& key, Referen
       : bits < 32 ? LOAD(i32, indices + 4 * at) : LOAD(i64, indices + 8 * at);
     if (number == -1) return 0;
     if (number >= 0) {
-      char* entry = entries + (kind ? 16 : 24) * number;
-      char* held = kind ? LOAD(char*, entry) : LOAD(char*, entry + 8);
-      if ((kind ? LOAD(u64, held + 24) : LOAD(u64, entry)) == hash) {
+      char* entry = entries + (kind ? TEXT_ENTRY_SIZE : ENTRY_SIZE) * number;
+      char* held = LOAD(char*, entry + (kind ? TEXT_ENTRY_KEY : ENTRY_KEY));
+      if ((kind ? LOAD(u64, held + TEXT_HASH) : LOAD(u64, entry + ENTRY_HASH)) == hash) {
         int same = key.same(held);
-        *place = (Reference*)(entry + (kind ? 8 : 16));
+        *place = (Reference*)(entry + (kind ? TEXT_ENTRY_VALUE : ENTRY_VALUE));
         if (same) return same;
       }
     }
@@ -446,20 +447,20 @@ template <typename Key> static int dict_find(char* dict, const Key& key, Referen
 }
 template <typename Key> static int set_find(char* set, const Key& key) {
   if (!key.is_plain()) return -1;
-  char* table = LOAD(char*, set + 40);
-  u64 mask = LOAD(u64, set + 32), hash = key.hash(), at = hash & mask, rest = hash;
+  char* table = LOAD(char*, set + SET_TABLE);
+  u64 mask = LOAD(u64, set + SET_MASK), hash = key.hash(), at = hash & mask, rest = hash;
   while (true) {
-    char* entry = table + 16 * at;
+    char* entry = table + SET_ENTRY_SIZE * at;
     int more = at + 9 <= mask ? 9 : 0;
     do {
-      char* held = LOAD(char*, entry);
-      u64 found = LOAD(u64, entry + 8);
+      char* held = LOAD(char*, entry + SET_ENTRY_KEY);
+      u64 found = LOAD(u64, entry + SET_ENTRY_HASH);
       if (!held && !found) return 0;
       if (held && found == hash) {
         int same = key.same(held);
         if (same) return same;
       }
-      entry += 16;
+      entry += SET_ENTRY_SIZE;
     } while (more--);
     rest >>= 5;
     at = (at * 5 + 1 + rest) & mask;
@@ -489,7 +490,7 @@ static bool set_discard(char* set, char* key) {
 /* A number that only its container holds becomes another one. */
 static inline bool put_float(char* item, double value) {
   if (TYPE(item) != &PyFloat_Type || LOAD(u32, item) != 1) return false;
-  STORE(double, item + 16, value);
+  STORE(double, item + FLOAT_VALUE, value);
   return true;
 }
 static inline bool put_int(char* item, i64 value) {

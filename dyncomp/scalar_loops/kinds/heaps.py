@@ -61,8 +61,8 @@ static char *heap_i8, *heap_f8;
 /* A number: 1 for an int, 2 for a float, 0 for what is none of them. */
 static inline int number_in(char* item, i64* whole, double* value) {
   char* type = TYPE(item);
-  if (type == &PyFloat_Type || type == heap_f8) { *value = LOAD(double, item + 16); return 2; }
-  if (type == heap_i8) *whole = LOAD(i64, item + 16);
+  if (type == &PyFloat_Type || type == heap_f8) { *value = LOAD(double, item + FLOAT_VALUE); return 2; }
+  if (type == heap_i8) *whole = LOAD(i64, item + SCALAR_VALUE);
   else if (!item_int(item, whole)) return 0;
   *value = (double)*whole;
   return 1;
@@ -87,7 +87,7 @@ static int item_less(char* a, char* b) {
   }
   i64 size = LIST(a)->size, other = LIST(b)->size;
   for (i64 k = 0; k < size && k < other; k++) {
-    char *x = LOAD(char*, a + 24 + 8 * k), *y = LOAD(char*, b + 24 + 8 * k);
+    char *x = LOAD(char*, a + TUPLE_ITEMS + 8 * k), *y = LOAD(char*, b + TUPLE_ITEMS + 8 * k);
     if (x == y) continue; /* equal, whatever it is */
     int order = order_of_numbers(x, y);
     if (order == 3) return -1;

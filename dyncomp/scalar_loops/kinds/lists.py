@@ -70,11 +70,12 @@ def mixed_element(b: Block, value: Value, index: Value, go: Callable[[Value], st
     found = b.walker.temp(other.parts[0][1])
     if other.family == "numpy":
         condition = f"TYPE({item}) == {_numpy_type(b, other)}"
-        taken = f"{found} = LOAD({other.parts[0][1]}, {item} + 16);"
+        taken = f"{found} = LOAD({other.parts[0][1]}, {item} + SCALAR_VALUE);"
     else:
         condition, taken = f"item_{other.family}({item}, &{found})", ""
     if other.parts[0][1] == "double":
-        condition += f" && LOAD(double, {item} + 16) == LOAD(double, {item} + 16)"  # as _check_no_nan
+        held = f"LOAD(double, {item} + FLOAT_VALUE)"
+        condition += f" && {held} == {held}"  # as _check_no_nan
     b.line(f"if ({condition}) {{ {taken} {go(Value(other, (found,)))} }}")
     return read(b, item, kind)
 
@@ -103,11 +104,11 @@ def read(b: Block, item: str, kind: Kind) -> Value:
     if kind.family == "tuple":
         size = len(kind.detail)
         b.check(f"TYPE({item}) == &PyTuple_Type && LIST({item})->size == {size}", OTHER_ITEM)
-        inner = [b.temp("char*", f"LOAD(char*, {item} + {24 + 8 * k})") for k in range(size)]
+        inner = [b.temp("char*", f"LOAD(char*, {item} + TUPLE_ITEMS + {8 * k})") for k in range(size)]
         return TupleValue([read(b, text, found) for text, found in zip(inner, kind.detail)])
     if kind.family == "numpy":
         b.check(f"TYPE({item}) == {_numpy_type(b, kind)}", OTHER_ITEM)
-        number = b.temp(kind.parts[0][1], f"LOAD({kind.parts[0][1]}, {item} + 16)")
+        number = b.temp(kind.parts[0][1], f"LOAD({kind.parts[0][1]}, {item} + SCALAR_VALUE)")
         found = Item(kind, (number,), item, b.age)
         _check_no_nan(b, found)
         return found
@@ -172,14 +173,14 @@ def object_of(b: Block, value: Value) -> str:
         made = b.temp("char*", f"PyTuple_New({len(items)})")
         b.check(f"{made} != 0", "no memory")
         for k, item in enumerate(items):
-            b.line(f"STORE(char*, {made} + {24 + 8 * k}, {item});")
+            b.line(f"STORE(char*, {made} + TUPLE_ITEMS + {8 * k}, {item});")
         return made
     if kind.family == "numpy":
         found = _numpy_type(b, kind)
         made = b.temp("char*", f"new_scalar(&{spare(b)}, {found})")
         b.age += GONE
         b.check(f"{made} != 0", "no memory")
-        b.line(f"STORE({kind.parts[0][1]}, {made} + 16, {value.text});")
+        b.line(f"STORE({kind.parts[0][1]}, {made} + SCALAR_VALUE, {value.text});")
         return made
     if kind not in (INT, FLOAT, *_MADE):
         raise Stop(f"{kind} is put into a list")
