@@ -115,13 +115,19 @@ typedef struct {
 
 static Move *moving = NULL; /* under the GIL, which nothing gives up meanwhile */
 
+static inline void
+set_evaluation(PyInterpreterState *interp, _PyFrameEvalFunction evaluate)
+{
+    _PyInterpreterState_SetEvalFrameFunc(interp, evaluate == NULL ? _PyEval_EvalFrameDefault : evaluate);
+}
+
 static PyObject *
 evaluate_moved(PyThreadState *tstate, Frame *frame, int throwflag)
 {
     Move *move = moving;
     _PyFrameEvalFunction evaluate = move->evaluate;
     moving = NULL;
-    tstate->interp->eval_frame = evaluate;
+    set_evaluation(tstate->interp, evaluate);
     if (frame_function(frame) == move->function) {
         for (Py_ssize_t i = 0; i < move->nargs; i++) {
             PyObject *arg = move->args[i]; /* the frame has it, too */
@@ -150,11 +156,11 @@ call_moving(PyFunctionObject *function, PyObject **args, Py_ssize_t nargs, PyObj
     PyInterpreterState *interp = PyThreadState_GET()->interp;
     Move move = {function, args, nargs, filler, interp->eval_frame};
     moving = &move;
-    interp->eval_frame = evaluate_moved;
+    set_evaluation(interp, evaluate_moved);
     PyObject *result = function->vectorcall((PyObject *)function, args, (size_t)nargs, NULL);
     if (moving == &move) { /* there was no frame: an error */
         moving = NULL;
-        interp->eval_frame = move.evaluate;
+        set_evaluation(interp, move.evaluate);
     }
     return result;
 }
