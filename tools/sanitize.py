@@ -21,9 +21,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PARTS = ("dyncomp", "tests", "docs", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 TESTS = (
-    "tests/capture/test_hook_dispatch.py",
-    "tests/capture/test_hook_frames.py",
-    "tests/capture/test_hook_fuzz.py",
+    "tests/hook/test_dispatch.py",
+    "tests/hook/test_frames.py",
+    "tests/hook/test_fuzz.py",
     "tests/capture/test_guards.py",
     "tests/capture/test_guards_store.py",
     "tests/capture/test_concurrency.py",
@@ -37,7 +37,7 @@ TESTS = (
 )
 # What loops compiled whole do with memory of the program.
 GENERATED = tuple(
-    f"tests/capture/test_native_loop_{name}.py" for name in ("lists", "slices", "texts", "creation", "rows")
+    f"tests/scalar_loops/test_{name}.py" for name in ("lists", "slices", "texts", "creation", "rows")
 )
 # Tests that limit memory or the stack, measure what the sanitizer changes, or start a debugger.
 LEFT_OUT = "not small_thread and not recursion and not pdb and not stopping and not coverage"
