@@ -30,7 +30,8 @@ def explain(function, **settings):
 def normalised(text, function):
     """Lines counted from the program's first, no folders, no names of test functions' scopes."""
     first = function.__code__.co_firstlineno
-    text = re.sub(rf"{re.escape(str(HERE))}/(\w+\.py):(\d+)", rf"\1:{{\2-{first}}}", text)
+    folder = re.escape(str(Path(function.__code__.co_filename).parent))
+    text = re.sub(rf"{folder}/(\w+\.py):(\d+)", rf"\1:{{\2-{first}}}", text)
     text = re.sub(r"\{(\d+)-(\d+)\}", lambda m: f"+{int(m[1]) - int(m[2])}", text)
     return re.sub(r"0x[0-9a-f]+", "0x", text) + "\n"
 

@@ -14,7 +14,7 @@ import pytest
 
 import dyncomp
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def scaled(x, y, k):
