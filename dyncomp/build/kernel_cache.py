@@ -22,13 +22,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from dyncomp.dataclass import dataclass, field
-from dyncomp.errors import ToolchainError
 from dyncomp.build import cache_files
 from dyncomp.build.cache_place import asked_for, place_of, private_folder
 from dyncomp.build.elf import check_whole
-from dyncomp.build.library import (ABI_VERSION, Library, is_exhausted)
+from dyncomp.build.library import ABI_VERSION, Library, is_exhausted
 from dyncomp.build.toolchain import Runner, Toolchain, find_toolchain
+from dyncomp.dataclass import dataclass, field
+from dyncomp.errors import ToolchainError
 from dyncomp.trusted import Folder, UntrustedError, content_of, open_file, read, write
 
 log = logging.getLogger("dyncomp.codecache")
