@@ -299,7 +299,7 @@ def _leave_callers_plain(tracer: Tracer, reach: int, name: str) -> None:
     if reach < len(tracer.frames):
         if fresh:
             raise Restart
-    elif config.function_of(root) is root:
+    elif config.function_of(root) is root and not tracer.frames[0].start:
         raise Skip(READS.format(name))
     else:  # too late for this call
         _hook.clear(config.function_of(root), config)

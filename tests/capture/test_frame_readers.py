@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import random
 import sys
@@ -169,3 +170,58 @@ def test_the_break_says_why():
     compiled = dyncomp.compile(work, backend="eager", fullgraph=True)
     with pytest.raises(dyncomp.GraphBreakError, match="name_of_caller.*reads the frames of its callers"):
         compiled(np.ones(3))
+
+
+class Shown:
+    """A reader that the names in its callers' code do not lead to."""
+
+    @property
+    def names(self):
+        return frame_readers.shown(sys._getframe(1).f_locals)
+
+    def __call__(self):
+        return frame_readers.shown(sys._getframe(1).f_locals)
+
+    def __add__(self, other):
+        return frame_readers.shown(sys._getframe(1).f_locals)
+
+
+SHOWN = Shown()
+
+
+def by_property(x):
+    y = x * 2
+    t = y + 1
+    gc.get_count()
+    return SHOWN.names, t * 2
+
+
+def by_call(x):
+    y = x * 2
+    t = y + 1
+    gc.get_count()
+    return SHOWN(), t * 2
+
+
+def by_operator(x):
+    y = x * 2
+    t = y + 1
+    gc.get_count()
+    return SHOWN + 1, t * 2
+
+
+def by_looked_up_name(x):
+    y = x * 2
+    t = y + 1
+    gc.get_count()
+    return globals()["SHOWN"](), t * 2
+
+
+@pytest.mark.parametrize("function", (by_property, by_call, by_operator, by_looked_up_name))
+def test_found_behind_a_break(function):
+    """Too late for the call in which it is found; from then on the function runs as it is."""
+    compiled = dyncomp.compile(function, backend="eager", options=OPTIONS)
+    x = np.ones(2)
+    compiled(x)
+    for _ in range(3):
+        assert str(compiled(x)) == str(function(x))
