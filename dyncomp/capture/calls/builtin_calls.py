@@ -12,6 +12,7 @@ from typing import Any
 from .. import library, operators
 from ..breaks import Break
 from ..class_kinds import is_plain_namedtuple
+from ..class_names import class_dict
 from ..objects import attributes, classes, derived, instance_checks
 from ..values.base import OpaqueValue, Tracer, Value
 from ..values.func import SuperValue
@@ -58,7 +59,7 @@ def _callable(tracer: Tracer, obj: Value) -> Value:
         return ConstValue(callable(obj.obj))
     if obj.is_const:
         return ConstValue(callable(obj.const))
-    found = any("__call__" in vars(cls) for cls in obj.pytype.__mro__)
+    found = any("__call__" in class_dict(cls) for cls in obj.pytype.__mro__)
     if not found:
         attributes.guard_absent(tracer, obj.pytype, "__call__")
     return ConstValue(found)

@@ -7,6 +7,7 @@ from typing import Any
 from .. import ends, generators
 from ..breaks import Break
 from ..calls.modes import block_of_object
+from ..class_names import class_dict
 from ..guards.guard import Kind
 from ..idle_loops import LAYERS, check_idle, note_begin, tries_idle
 from ..validation import truth_at_jump
@@ -95,7 +96,7 @@ def _note_layer(tracer: Any, frame: Any, item: Any) -> None:
     if loop is None:
         return
     trips = frame.trips.get(loop.header, 0)
-    callable_item = any("__call__" in vars(cls) for cls in tracer.realize(item).pytype.__mro__)
+    callable_item = any("__call__" in class_dict(cls) for cls in tracer.realize(item).pytype.__mro__)
     if callable_item and (not trips or loop.header in frame.layers):
         frame.layers.add(loop.header)
     else:

@@ -10,7 +10,7 @@ from typing import Any
 from .. import exceptions, frames
 from ..breaks import Break, Skip
 from ..class_kinds import is_plain_class
-from ..class_names import module_of, qualname_of
+from ..class_names import class_dict, module_of, qualname_of
 from ..guards.guard import Kind
 from ..guards.source import AttrSource
 from ..values.base import Tracer, Value
@@ -27,7 +27,7 @@ _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 def call_class(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``cls(*args, **kwargs)``."""
     direct = tracer.take_direct()
-    if any("__del__" in vars(base) for base in cls.__mro__) and cls.__module__ != "_io":
+    if any("__del__" in class_dict(base) for base in cls.__mro__) and cls.__module__ != "_io":
         raise Skip(f"{cls.__qualname__} has a destructor, which would not run at its moment")
     if cls is functools.partial and args:
         return _make_partial(args, kwargs)

@@ -10,7 +10,7 @@ import typing
 from typing import Any
 
 from ..breaks import Break
-from ..class_names import module_of
+from ..class_names import class_dict, module_of
 from ..guards.class_facts import may_change
 from ..guards.facts import CustomCheck
 from ..guards.guard import Kind, short
@@ -88,7 +88,7 @@ def _is_not_subclass(given: type, cls: type) -> bool:
 def _hook_is_known(given: type) -> bool:
     """Whether an abstract class's ``__subclasshook__`` is the standard library's and asks the class only."""
     for base in given.__mro__:
-        if "__subclasshook__" in vars(base):
+        if "__subclasshook__" in class_dict(base):
             return base is object or _is_of_libraries(base)
     return False
 

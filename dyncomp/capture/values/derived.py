@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..breaks import Break
+from ..class_names import class_dict
 from ..guards.facts import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import ItemSource, Source
@@ -45,7 +46,7 @@ def _adds_attributes(cls: type) -> bool:
     """Whether a class is written in Python and adds at most ``__dict__``, ``__weakref__`` and slots."""
     if not cls.__flags__ & _HEAP_TYPE or cls.__base__ is None:
         return False
-    slots = vars(cls).get("__slots__", ())
+    slots = class_dict(cls).get("__slots__", ())
     count = 1 if isinstance(slots, str) else len(tuple(slots))
     return cls.__basicsize__ <= cls.__base__.__basicsize__ + 8 * (2 + count)
 

@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from ..breaks import Break, Skip
-from ..class_names import module_of
+from ..class_names import class_dict, module_of
 from ..guards.facts import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, ItemSource, Source
@@ -229,7 +229,7 @@ class DictValue(Value):
 
 
 def _compares_in_python(cls: type) -> bool:
-    found = next(vars(base)["__eq__"] for base in cls.__mro__ if "__eq__" in vars(base))
+    found = next(class_dict(base)["__eq__"] for base in cls.__mro__ if "__eq__" in class_dict(base))
     return not isinstance(found, types.WrapperDescriptorType)
 
 

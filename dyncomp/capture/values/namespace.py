@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _hook
 from ..breaks import Break
+from ..class_names import class_dict
 from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, InstanceDictSource, Source
 from .base import Codegen, Tracer, Value
@@ -166,8 +167,8 @@ class NamespaceValue(DictValue):
         if not isinstance(key, str):
             return False
         for cls in self.owner.cls.__mro__:
-            if key in vars(cls):
-                return not hasattr(type(vars(cls)[key]), "__set__") and cls is not object
+            if key in class_dict(cls):
+                return not hasattr(type(class_dict(cls)[key]), "__set__") and cls is not object
         return True
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..breaks import Break, Skip
+from ..class_names import class_dict
 from ..guards.facts import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import Source
@@ -247,7 +248,7 @@ def is_told_by_identity(tracer: Tracer, item: Value) -> bool:
 
 
 def _is_of_object(cls: type, name: str) -> bool:
-    return next(home for home in cls.__mro__ if name in vars(home)) is object
+    return next(home for home in cls.__mro__ if name in class_dict(home)) is object
 
 
 def _of_sizes(item: Value) -> bool:
