@@ -18,7 +18,7 @@ from ..guards.facts import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import ItemSource, Source
 from .base import Codegen, Tracer, Value
-from .mapping import DictValue, kept_in_place
+from .mapping import DictValue
 from .number import ConstValue
 from .obj import InstanceValue
 from .seq import ListValue, TupleValue, refuse_large
@@ -207,11 +207,11 @@ class DictPart(DictValue):
             return []
         if self._entries is None:
             return self._assignments(cg, target, self._written)
-        kept = kept_in_place(self._original, self._entries)
+        removed, is_cleared, stored = self.differences()
         delete = cg.constant(self.builtin.__delitem__)
-        lines = [f"{delete}({target}, {cg.constant(k)})" for k in self._original if k not in kept]
-        new = {k: v for k, v in self._entries.items() if k not in kept or v is not self._original[k]}
-        return lines + self._assignments(cg, target, new)
+        lines = [f"{delete}({target}, {cg.constant(k)})" for k in removed]
+        lines += [f"{cg.constant(self.builtin.clear)}({target})"] * is_cleared
+        return lines + self._assignments(cg, target, stored)
 
     def _assignments(self, cg: Codegen, target: str, entries: dict[Any, Value]) -> list[str]:
         store = cg.constant(self.builtin.__setitem__)
