@@ -206,7 +206,10 @@ def _is_arranged(ref: ArrayRef) -> bool:
 
 def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
     """What the call gives at these sizes. Some routines refuse without memory what they take with it; some
-    give results in another order than with it, of channels last, permuted and strided tensors."""
+    give results in another order than with it, of channels last, permuted and strided tensors; one spreads
+    its operands only without it."""
+    if call.function.__name__ == "binary_cross_entropy" and len({ref.shape for ref in opening.refs}) > 1:
+        raise Unsupported("torch.binary_cross_entropy of tensors of several shapes")
     numbers = [_size(n, sizes) for n in opening.numbers]
     if call.function.__name__ in TRANSFORMS or any(ref.dtype.is_complex for ref in opening.refs):
         return _tried_on(call, opening, sizes, numbers, "cpu")
