@@ -140,7 +140,7 @@ def _angle(s: Any, x: Any) -> Any:
 
 
 def _tail_of_sum(s: Any, x: Any, y: Any, exp: Any) -> Any:
-    """``log1p(exp(-|x - y|))``, for equal numbers anything. With NaN it is, as NumPy's, an invalid operation."""
+    """``log1p(exp(-|x - y|))``, for equal numbers anything. NaN is an invalid operation, as NumPy's."""
     dtype = s.dtype(x)
     # no difference of equal infinities, which is an error
     difference = s.subtract(x, s.where(s.equal(x, y), s.const(0, dtype), y))

@@ -1,15 +1,16 @@
 /* Elementary functions on whole vectors, for generated code to call.
  *
- * dcv_NAME_f32 and dcv_NAME_f64 with their vector forms under the names of the x86-64 vector function ABI, which
- * gcc calls from loops over functions declared __attribute__((simd)): _ZGVe… 512 bits, _ZGVd… 256, _ZGVb… 128.
- * They are the helpers of inductor/render/csrc, which setup.py writes into vector_math.inc; every form makes the
- * same operations on each element, so that the position of an element in a loop does not change its result.
+ * dcv_NAME_f32 and dcv_NAME_f64 with their vector forms under the names of the x86-64 vector function ABI,
+ * which gcc calls from loops over functions declared __attribute__((simd)): _ZGVe… 512 bits, _ZGVd… 256,
+ * _ZGVb… 128. They are the helpers of inductor/render/csrc, which setup.py writes into vector_math.inc; every
+ * form makes the same operations on each element, so that the position of an element in a loop does not change
+ * its result.
  *
- * This is a Python module only so that it is built and found like one; importing it makes its symbols visible to
- * libraries that are loaded later.
+ * This is a Python module only so that it is built and found like one; importing it makes its symbols visible
+ * to libraries that are loaded later.
  *
- * Status flags are raised as NumPy's functions raise them, by the arithmetic itself or, where values are selected (the
- * ends of logarithms), after a look at results that are not finite. */
+ * Status flags are raised as NumPy's functions raise them, by the arithmetic itself or, where results are
+ * selected (the ends of logarithms), after a look at those that are not finite. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -66,9 +67,9 @@ __attribute__((target(DC_AVX512))) static inline int dc_odd(double8 v) {
   return _mm512_fpclass_pd_mask((__m512d)v, kOdd);
 }
 
-// Where a function is infinite for finite arguments: by overflow (0), at a pole (1), or at one if its first argument is
-// zero (2). kRaised: its own arithmetic raises what is due (it selects arguments, not results; see dc_chosen), or it is
-// no function of NumPy's. tests/inductor/test_status_flags.py compares all of them with NumPy's.
+// Where a function is infinite for finite arguments: by overflow (0), at a pole (1), or at one if its first
+// argument is zero (2). kRaised: its own arithmetic raises what is due, as it selects arguments rather than
+// results, or it is no function of NumPy's. tests/inductor/test_status_flags.py compares all with NumPy's.
 enum { kRaised = -1 };
 enum { exp_poles = kRaised, exp2_poles = kRaised, expm1_poles = kRaised, sinh_poles = kRaised };
 enum { cosh_poles = kRaised, arcsin_poles = kRaised, arccos_poles = kRaised, arctan_poles = kRaised };
@@ -256,8 +257,15 @@ bool publish() {
   return dlopen(place.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD) != nullptr;
 }
 
-PyModuleDef module = {PyModuleDef_HEAD_INIT, "dyncomp.runtime._vector_math", "Elementary functions on vectors.", -1,
-                      nullptr, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef module = {PyModuleDef_HEAD_INIT,
+                      "dyncomp.runtime._vector_math",
+                      "Elementary functions on vectors.",
+                      -1,
+                      nullptr,
+                      nullptr,
+                      nullptr,
+                      nullptr,
+                      nullptr};
 
 }  // namespace
 
