@@ -12,7 +12,7 @@ from ..loopir import Kernel
 from . import ctext
 from .ahead import requests_of
 from .arrange import arrange
-from .cpp_values import GUARDED, copied_halves, is_in_runtime, memory, variable
+from .cpp_values import GUARDED, LOOKED_AT, copied_halves, is_in_runtime, memory, variable
 from .half_strips import EXACT_IN_HALF, LEAST_LANES, LOADS, HalfPrinter
 from .knobs import USUAL, Knobs
 from .nest import LocalArray, LoopAxis, Nest, Node, coefficient, make_nest, take_places_out
@@ -567,6 +567,8 @@ def _inlines(nest: Nest, point_ns: float) -> bool:
     cost = 0
     for node in nest.nodes:
         if node.op in SCALARS and node.args and is_in_runtime(node.op, dtypes[node.args[0]]):
+            if node.op in LOOKED_AT:
+                return False
             cost += INLINE_COST if node.op in GUARDED else 1
     return cost <= INLINE_COST
 
