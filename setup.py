@@ -86,7 +86,8 @@ def vector_math(runtime: str) -> Extension:
         generated.parent.mkdir(parents=True, exist_ok=True)
         generated.write_text(text)
     extra = ["-std=c++17", "-fopenmp-simd", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
-    extra += ["-fno-thread-jumps", "-Wno-psabi", "-Wno-unused-function"]
+    # selected arguments stay what they are: computing with each choice raises flags of what is not chosen
+    extra += ["-fno-thread-jumps", "-fno-tree-pre", "-Wno-psabi", "-Wno-unused-function"]
     # gcc 12 takes the undefined lanes of its own intrinsics for a mistake
     extra.append("-Wno-maybe-uninitialized")
     made = extension(

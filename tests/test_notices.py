@@ -19,7 +19,7 @@ PROGRAM = """
 import sys
 import numpy as np
 import dyncomp
-from dyncomp.inductor import toolchain
+from dyncomp.build import toolchain
 toolchain._SLOW_SECONDS = toolchain._PROBE_SECONDS = 0.5
 
 def f(x):
@@ -97,7 +97,7 @@ def test_a_wrong_instruction_set(tmp_path):
 
 def test_instructions_that_the_processor_has_not(tmp_path):
     """They would end the process."""
-    program = "from dyncomp.inductor import toolchain\n"
+    program = "from dyncomp.build import toolchain\n"
     program += "toolchain._processor = lambda: 'flags\\t: fpu sse4_2 avx'\n"
     (times, _, graphs), told = run(tmp_path, program + PROGRAM, DYNCOMP_MARCH="x86-64-v3")
     assert int(times) >= 2 and graphs == "0"

@@ -139,19 +139,23 @@ def _angle(s: Any, x: Any) -> Any:
     return s.where(s.isnan(x), x, turned)
 
 
-def _logaddexp(s: Any, x: Any, y: Any) -> Any:
+def _tail_of_sum(s: Any, x: Any, y: Any, exp: Any) -> Any:
+    """``log1p(exp(-|x - y|))``, for equal numbers anything. NaN is an invalid operation, as NumPy's."""
     dtype = s.dtype(x)
-    difference = s.subtract(x, y)
-    tail = s.log1p(s.exp(s.negative(s.abs(difference))))
-    total = s.add(s.maximum(x, y), tail)
-    # equal infinities: the difference is NaN
-    return s.where(s.equal(x, y), s.add(x, s.const(math.log(2.0), dtype)), total)
+    # no difference of equal infinities, which is an error
+    difference = s.subtract(x, s.where(s.equal(x, y), s.const(0, dtype), y))
+    ratio = exp(s.negative(s.abs(difference)))
+    return s.log1p(s.where(s.isnan(difference), s.const(-2, dtype), ratio))
+
+
+def _logaddexp(s: Any, x: Any, y: Any) -> Any:
+    total = s.add(s.maximum(x, y), _tail_of_sum(s, x, y, s.exp))
+    return s.where(s.equal(x, y), s.add(x, s.const(math.log(2.0), s.dtype(x))), total)
 
 
 def _logaddexp2(s: Any, x: Any, y: Any) -> Any:
     dtype = s.dtype(x)
-    difference = s.subtract(x, y)
-    tail = s.log1p(s.exp2(s.negative(s.abs(difference))))
+    tail = _tail_of_sum(s, x, y, s.exp2)
     total = s.add(s.maximum(x, y), s.multiply(tail, s.const(1 / math.log(2.0), dtype)))
     return s.where(s.equal(x, y), s.add(x, s.const(1, dtype)), total)
 

@@ -6,6 +6,7 @@ expression of Python. What the text refers to beside them (``call0_0``, ``define
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,7 +14,8 @@ from ..comments import in_comment
 from ..graph.ir import Graph
 from ..symbolic.integers import SymGuard
 
-_BUILTINS: dict[str, Any] = {"__builtins__": {}, "min": min, "max": max, "int": int}
+# Routines in C import by what the function that calls them has for ``__import__``.
+_BUILTINS: dict[str, Any] = {"__builtins__": builtins, "min": min, "max": max, "int": int}
 
 
 class Writer:

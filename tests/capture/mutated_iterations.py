@@ -47,6 +47,13 @@ _DICT_CHANGES = [
     "{c}[2] = 7",
 ]
 _DICT_CHANGES += ["{c}.setdefault(20 + n, 1)", "{c}.popitem()", "{c}[30] = {c}.pop(1, 0)", "{c} |= {{40: n}}"]
+# that leave the size as it is, or all
+_DICT_CHANGES += [
+    "{c}.clear() or {c}.update({{5: 1, 6: 2, 7: 3, 8: 4}})",
+    "{c}.setdefault(60, 1) and {c}.pop(60)",
+    "{c}.pop(1, 0) and {c}.clear()",
+    "{c}.update({{4: {c}.pop(4, 0)}})",
+]
 _SET_CHANGES = [
     "{c}.add(10 + n)",
     "{c}.discard(2)",
@@ -56,6 +63,7 @@ _SET_CHANGES = [
     "{c}.remove(3)",
 ]
 _SET_CHANGES += ["{c}.add(2)", "{c} ^= {{1, 12}}", "{c}.update([5, 13 + n])"]
+_SET_CHANGES += ["{c}.clear() or {c}.update([5, 6, 7, 8])", "{c}.add(60) or {c}.remove(60)"]
 _LIST_CHANGES = [
     "{c}.append(10 + n) if n < 4 else None",
     "{c}.pop()",
@@ -72,6 +80,7 @@ _LIST_CHANGES += [
     "{c}.extend([7])",
 ]
 _LIST_CHANGES[-1] += " if n < 3 else None"
+_MOVES = ["{c}.move_to_end(1)", "{c}.move_to_end(4)", "{c}.move_to_end(3, False)", "{c}.popitem(False)"]
 _DEQUE_CHANGES = [
     "{c}.append(10 + n)",
     "{c}.popleft()",
@@ -81,6 +90,8 @@ _DEQUE_CHANGES = [
     "{c}.pop()",
 ]
 _DEQUE_CHANGES += [
+    "{c}.append(0) or {c}.pop()",
+    "{c}.rotate(4)",
     "{c}.appendleft(1)",
     "{c}.remove(3)",
     "{c}.extend([5])",
@@ -90,7 +101,7 @@ _DEQUE_CHANGES += [
 
 KINDS = {
     "dict": ("{1: 5, 2: 6, 3: 7, 4: 8}", _DICT_CHANGES, _OF_DICTS + _OF_ALL),
-    "OrderedDict": ("OrderedDict({1: 5, 2: 6, 3: 7, 4: 8})", _DICT_CHANGES + ["{c}.move_to_end(1)"], _OF_DICTS + _OF_ALL),
+    "OrderedDict": ("OrderedDict({1: 5, 2: 6, 3: 7, 4: 8})", _DICT_CHANGES + _MOVES, _OF_DICTS + _OF_ALL),
     "defaultdict": ("defaultdict(int, {1: 5, 2: 6, 3: 7})", [*_DICT_CHANGES, "{c}[50 + n]"], _OF_DICTS + _OF_ALL),
     "set": ("{1, 2, 3, 4}", _SET_CHANGES, ["{c}", "iter({c})", "list({c})", *_OF_ALL]),
     "list": ("[1, 2, 3, 4]", _LIST_CHANGES, _OF_LISTS + _OF_ALL),

@@ -98,3 +98,31 @@ def test_same_as_torch(function, backend):
     records = compiled.config.records
     assert not [b for entry in records.entries for b in entry.breaks]
     assert len(records.entries) <= 3
+
+
+def of_repeats(x, k):
+    return torch.repeat_interleave(x, k) * torch.repeat_interleave(x + 1, k)
+
+
+def of_repeats_of_an_axis(x, k):
+    return x[:, None].repeat_interleave(k, 0) * 2
+
+
+def of_a_length(x, k):
+    return x.repeat_interleave(k, 0, output_size=int(k.sum()))
+
+
+def of_a_number(x, k):
+    n = int(k.sum())
+    return torch.vander(x, n), torch.tile(x, (n,)), torch.topk(x, n % 3)[0]
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("function", (of_repeats, of_repeats_of_an_axis, of_a_length, of_a_number))
+def test_sizes_that_integers_give(function, backend):
+    """What torch's routines give for examples made of zeros is not taken for what they always give."""
+    compiled = dyncomp.compile(function, backend=backend)
+    dyncomp.reset()
+    for size in (6, 6, 9, 20, 3, 6):
+        assert_same(function(*arguments(size, 0)), compiled(*arguments(size, 0)))
+    assert not dyncomp.stats()["fallbacks"] and not dyncomp.stats()["resting"]

@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import gc
 import itertools
 import random
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -169,3 +173,117 @@ def test_the_break_says_why():
     compiled = dyncomp.compile(work, backend="eager", fullgraph=True)
     with pytest.raises(dyncomp.GraphBreakError, match="name_of_caller.*reads the frames of its callers"):
         compiled(np.ones(3))
+
+
+class Shown:
+    """A reader that is no function: found by the names in its callers' code before these are captured."""
+
+    @property
+    def names(self):
+        return frame_readers.shown(sys._getframe(1).f_locals)
+
+    def __call__(self, *args):
+        return frame_readers.shown(sys._getframe(1).f_locals)
+
+    __add__ = __getitem__ = __call__
+
+    def __enter__(self):
+        self.seen = self()
+        return frame_readers.shown(sys._getframe(1).f_locals)
+
+    def __exit__(self, *error):
+        pass
+
+    def __getattr__(self, name):
+        if name.startswith("absent"):
+            return frame_readers.shown(sys._getframe(1).f_locals)
+        raise AttributeError(name)
+
+
+class Descriptor:
+    def __get__(self, instance, owner):
+        return frame_readers.shown(sys._getframe(1).f_locals)
+
+
+class Meta(type):
+    def __call__(cls):
+        return frame_readers.shown(sys._getframe(1).f_locals)
+
+
+class Made(metaclass=Meta):
+    own = Descriptor()
+
+
+@dataclasses.dataclass
+class Data:
+    number: int = 0
+
+    def __post_init__(self):
+        self.seen = frame_readers.shown(sys._getframe(2).f_locals)
+
+
+class Slots:
+    __slots__ = ("shown",)
+
+    def __init__(self):
+        self.shown = Shown()
+
+
+SPACE = {"Shown": Shown, "SHOWN": Shown(), "Made": Made, "Data": Data, "SLOTS": Slots(), "gc": gc, "sys": sys}
+SPACE["NESTED"] = types.SimpleNamespace(
+    shown=SPACE["SHOWN"], inner=types.SimpleNamespace(call=SPACE["SHOWN"])
+)
+SPACE["CALLED"] = lambda: frame_readers.shown(sys._getframe(1).f_locals)
+SPACE["CACHED"] = functools.lru_cache(lambda key: frame_readers.shown(sys._getframe(1).f_locals))
+SPACE["TABLE"] = {"called": SPACE["CALLED"], "list": [SPACE["CALLED"]]}
+SPACE["PART"] = functools.partial(lambda level: frame_readers.shown(sys._getframe(level).f_locals), 1)
+REACHED = """
+SHOWN.names | SHOWN() | SHOWN + 1 | SHOWN[0] | SHOWN.absent | Shown.names.fget(SHOWN) | SHOWN.__call__()
+getattr(SHOWN, "names") | [SHOWN][0].names | Made() | Made.own | Data().seen | SLOTS.shown.names
+SLOTS.shown() | NESTED.shown.names | NESTED.inner.call() | NESTED.inner.call + 1 | CALLED() | CACHED(len(t))
+PART()
+TABLE["called"]() | (lambda: SHOWN.names)() | [SHOWN.names for _ in range(2)] | type(SHOWN).names.fget(SHOWN)
+"""
+REACHED = [text.strip() for line in REACHED.strip().splitlines() for text in line.split("|")]
+TOO_LATE = [
+    "globals()['SHOWN']()",
+    "globals()['CALLED']()",
+    "TABLE['list'][0]()",
+    "vars(NESTED)['shown'].names",
+]
+FORMS = [
+    "gc.get_count(); r = {e}",
+    "r = {e}",
+    "gc.get_count(); t = t * 2; u = [t]; r = {e}; gc.get_count(); y = t",
+    "r = [0]\n    for i in range(6):\n        gc.get_count()\n        r.append(len(str({e})))",
+    "with np.errstate(all='ignore'):\n        gc.get_count(); r = {e}; t = t + 1",
+    "try:\n        gc.get_count(); r = {e}\n    finally:\n        t = t + 1",
+]
+
+
+def reaching(expression, form):
+    space = {**SPACE, "np": np, "__name__": "reaching"}
+    body = form.format(e=expression)
+    exec(
+        compile(f"def f(x):\n    y = x * 2\n    t = y + 1\n    {body}\n    return r, t, y", __file__, "exec"),
+        space,
+    )
+    return space["f"]
+
+
+@pytest.mark.parametrize("expression", REACHED + TOO_LATE)
+def test_found_by_names(expression):
+    """In the first call; where they are reached by what the code does not name, in the next ones."""
+    x = np.ones(2)
+    for form in FORMS:
+        function = reaching(expression, form)
+        SPACE["CACHED"].cache_clear()
+        wanted = str(function(x))
+        compiled = dyncomp.compile(function, backend="eager", options=OPTIONS)
+        SPACE["CACHED"].cache_clear()
+        found = []
+        for _ in range(4):
+            SPACE["CACHED"].cache_clear()
+            found.append(str(compiled(x)))
+        late = expression in TOO_LATE
+        assert found[late:] == [wanted] * (4 - late), f"{form}: {found} is not {wanted}"

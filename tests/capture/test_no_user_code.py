@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import enum
 
+import numpy as np
+
 import dyncomp
 from dyncomp.hook import _hook
 from tests.capture.comparing import check
@@ -138,3 +140,27 @@ def test_names_of_a_class():
     assert is_one(obj, 3) == compiled(obj, 3) == compiled(obj, 4.5)[:2] + (6,)
     assert "__qualname__" not in Named.asked
     assert dyncomp.stats()["internal_errors"] == before
+
+
+def test_namespaces_of_metaclasses_are_not_asked():
+    """``vars`` of a class asks its metaclass, whose ``__dict__`` may be the program's."""
+    asked = []
+
+    class Meta(type):
+        @property
+        def __dict__(self):
+            asked.append(self)
+
+    class Thing(metaclass=Meta):
+        def __init__(self):
+            self.factor = 3.0
+
+    thing = Thing()
+
+    def program(x):
+        return x * thing.factor + Thing().factor
+
+    compiled = dyncomp.compile(program, backend="eager", options={"strict": True})
+    for _ in range(2):
+        assert compiled(np.ones(2)).tolist() == [6.0, 6.0]
+    assert not asked

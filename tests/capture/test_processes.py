@@ -124,7 +124,7 @@ FORK_IN_A_STAGE = """
 import faulthandler, os, threading
 import numpy as np
 import dyncomp
-from dyncomp import staged
+from dyncomp.staging import run as staged
 
 @dyncomp.compile(backend="inductor")
 def f(x):

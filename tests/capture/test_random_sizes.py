@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 
 import dyncomp
 from dyncomp.capture.policy.fallback import _ENOUGH, _OFTEN
 from tests.capture.comparing import call, differences
-from tests.capture.random_sizes import Made
+from tests.capture.random_sizes import Made, N
 
 LINES = 10
 CALLS = 24
@@ -60,6 +61,34 @@ def test_graphs_work_or_break(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_kernels(seed):
     check(1000 + seed, "inductor", few=seed % 3 == 0)
+
+
+# What routines in C do between the kernels of a graph: some import modules when they are called.
+ROUTINES = (
+    "np.sort(s), s[:5]",
+    "np.argsort(s), s + 1",
+    "np.partition(s, 1), s",
+    "np.cumsum(s), np.unique(s)",
+    "np.searchsorted(np.sort(s), s)",
+    "np.bincount(np.flatnonzero(x > 0)), np.sort(s)",
+    "np.argmax(s), np.trapezoid(s)",
+    "np.linalg.norm(s), np.dot(s, s)",
+    "np.fft.fft(s), np.convolve(s, s)",
+    "np.isin(s, s[:3]), np.interp(s, [0, 1], [2, 3])",
+)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("expression", ROUTINES)
+def test_routines_between_kernels(expression, backend):
+    space = {"np": np}
+    exec(f"def program(x):\n    s = x[x > 0]\n    return {expression}", space)
+    compiled = dyncomp.compile(space["program"], backend=backend, options={"strict": True})
+    dyncomp.reset()
+    for seed in (0, 0, 1, 2, 3):
+        x = np.random.default_rng(seed).standard_normal(N)
+        assert not differences(call(space["program"], (x,)), call(compiled, (x,)), 1e-9)
+    assert not dyncomp.stats()["fallbacks"]
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ driver.set_active(Stub())
 SCRIPT = """
 from dyncomp.dtypes import float32
 from dyncomp.inductor.gpu.launch import TritonDriver, Variants, compile_kernel, direct_launch, load_module
-from dyncomp.inductor.render.triton import render_triton
+from dyncomp.inductor.render.triton.unit import render_triton
 from dyncomp.symbolic.integers import ShapeEnv
 from tests.inductor.render_util import pointwise
 

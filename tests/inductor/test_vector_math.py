@@ -132,7 +132,7 @@ def selecting() -> Kernel:
 
 def test_loops_with_selections_call_vectors():
     made = compile_kernels([selecting()], point_ns=0.0, vector_calls=True)
-    assert b"N8v_dcv_sin_f64" in made.library.path.read_bytes()
+    assert re.search(rb"N[48]v_dcv_sin_f64", made.library.path.read_bytes())
     a = np.resize(np.array([1, -1, 0], np.int8), 1003)
     b = arguments(float64, 1)[0][:1003]
     out, low = np.empty(1003), np.empty(1003, np.float32)

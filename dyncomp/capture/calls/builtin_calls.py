@@ -13,6 +13,7 @@ from .. import library, operators
 from ..breaks import Break
 from ..objects import attributes, classes, derived, instance_checks
 from ..objects.class_kinds import is_plain_namedtuple
+from ..objects.class_names import class_dict
 from ..values.base import OpaqueValue, Tracer, Value
 from ..values.func import SuperValue
 from ..values.number import ConstValue
@@ -58,7 +59,7 @@ def _callable(tracer: Tracer, obj: Value) -> Value:
         return ConstValue(callable(obj.obj))
     if obj.is_const:
         return ConstValue(callable(obj.const))
-    found = any("__call__" in vars(cls) for cls in obj.pytype.__mro__)
+    found = any("__call__" in class_dict(cls) for cls in obj.pytype.__mro__)
     if not found:
         attributes.guard_absent(tracer, obj.pytype, "__call__")
     return ConstValue(found)

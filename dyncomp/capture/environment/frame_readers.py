@@ -2,7 +2,9 @@
 
 Compiled code has other frames than the program. How far up a function may look is found by its code
 (``sys._getframe(1)``, ``f_back``, ``inspect.stack``), and in what it calls by names that lead to functions of
-the program: globals, variables of closures, attributes of modules, methods of the same object.
+the program: globals, variables of closures, attributes of modules, methods of the same object. Where names
+lead to objects, their properties and methods by those names count too, special methods of their classes,
+which operators call, and the items of small containers.
 
 What only counts frames (``stacklevel=3`` of a warning or record) finds as many behind graph breaks as in the
 program, but for loops and comprehensions, of which an iteration may be a function of its own.
@@ -156,6 +158,9 @@ def callees(function: types.FunctionType, owner: type | None) -> Iterator[tuple[
     """Python functions that the names in a function's code lead to, with the class of their object."""
     for value in _held(function):
         yield from functions_of(value)
+        yield from _special_methods(value)
+        for item in _items_of(value):
+            yield from functions_of(item)
     yield from _by_attributes(_decoded(function.__code__), function, owner)
 
 
@@ -172,14 +177,72 @@ def _by_attributes(
                 yield from functions_of(value)
         elif instr.op == "LOAD_FAST" and instr.arg == first and owner is not None:
             value = owner
-        elif instr.op in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, (types.ModuleType, type)):
-            is_own = value is owner
-            value = _static(value, instr.arg)
-            yield from functions_of(value, owner if is_own else None)
+        elif instr.op == "LOAD_DEREF":
+            value = _in_closure(function, instr.arg)
+        elif instr.op in ("LOAD_ATTR", "LOAD_METHOD") and value is not None:
+            its_class = owner if value is owner else _class_of_instance(value)
+            value = _member(value, instr.arg)
+            yield from functions_of(value, its_class)
+            yield from _special_methods(value)
         else:
             if instr.op == "LOAD_CONST" and isinstance(instr.arg, types.CodeType):
                 yield from _by_attributes(_decoded(instr.arg), function, None)
             value = None
+
+
+def _in_closure(function: types.FunctionType, name: str) -> Any:
+    for cell_name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        if cell_name == name:
+            try:
+                return cell.cell_contents
+            except ValueError:
+                return None
+    return None
+
+
+def _member(value: Any, name: str) -> Any:
+    """What an object has under a name, or its class; descriptors as they are, and nothing of theirs runs."""
+    kind = type(value)
+    if issubclass(kind, (types.ModuleType, type)):
+        return _static(value, name)
+    found, own = _static(kind, name), _static(kind, "__dict__")
+    if isinstance(found, types.MemberDescriptorType):  # a slot
+        try:
+            return found.__get__(value)
+        except AttributeError:
+            return None
+    if found is None and isinstance(own, (types.GetSetDescriptorType, types.MemberDescriptorType)):
+        names = own.__get__(value)
+        return names.get(name) if type(names) is dict else None
+    return found
+
+
+def _class_of_instance(value: Any) -> type | None:
+    kind = type(value)
+    return None if issubclass(kind, (types.ModuleType, type)) else kind
+
+
+def _special_methods(value: Any) -> Iterator[tuple[types.FunctionType, Any]]:
+    """Those in Python of the object's class, which operators, calls and look-ups run."""
+    kind = type(value)
+    if issubclass(kind, (types.ModuleType, types.FunctionType)) or not kind.__flags__ & _IN_PYTHON:
+        return
+    for base in _MRO(kind):
+        for name, member in list(_NAMES(base).items()) if base.__flags__ & _IN_PYTHON else ():
+            if name.startswith("__") and name not in _OF_NEW_OBJECTS:
+                yield from functions_of(member, kind)
+
+
+_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE, of some classes in C as well
+_OF_NEW_OBJECTS = frozenset({"__init__", "__new__", "__del__", "__class__", "__init_subclass__"})
+_FEW_ITEMS = 32
+
+
+def _items_of(value: Any) -> Iterator[Any]:
+    if type(value) in (list, tuple) and len(value) <= _FEW_ITEMS:
+        yield from list(value)
+    elif type(value) is dict and len(value) <= _FEW_ITEMS:
+        yield from list(value.values())
 
 
 _MRO = type.__dict__["__mro__"].__get__
@@ -205,13 +268,21 @@ def functions_of(value: Any, owner: type | None = None) -> Iterator[tuple[types.
         yield from functions_of(value.__func__, owner)
     elif issubclass(kind, functools.partial):
         yield from functions_of(value.func)
+    elif kind is functools._lru_cache_wrapper:
+        yield from functions_of(_member(value, "__wrapped__"), owner)
     elif issubclass(kind, property):
         yield from functions_of(value.fget, owner)
     elif issubclass(kind, type):
         for name in ("__init__", "__new__"):
             yield from functions_of(_static(value, name), value)
+        if kind is not type:
+            yield from functions_of(_static(kind, "__call__"), kind)
     elif isinstance(_static(kind, "_function"), types.MemberDescriptorType):
         yield value._function, owner  # compiled
+    elif kind.__flags__ & _IN_PYTHON:  # maybe a descriptor
+        getter = _static(kind, "__get__")
+        if isinstance(getter, types.FunctionType):
+            yield getter, kind
 
 
 # By the program's functions: how far they look. Globals that change are found where they are called.
@@ -299,7 +370,7 @@ def _leave_callers_plain(tracer: Tracer, reach: int, name: str) -> None:
     if reach < len(tracer.frames):
         if fresh:
             raise Restart
-    elif config.function_of(root) is root:
+    elif config.function_of(root) is root and not tracer.frames[0].start:
         raise Skip(READS.format(name))
     else:  # too late for this call
         _hook.clear(config.function_of(root), config)
@@ -313,4 +384,8 @@ def _object_of(value: Value) -> Any:
 
 
 def _follows(tracer: Tracer) -> Follows:
-    return getattr(tracer.config, "should_capture", None) or (lambda code: True)
+    should = getattr(tracer.config, "should_capture", None) or (lambda code: True)
+    return lambda code: code.co_filename == _GENERATED or should(code)
+
+
+_GENERATED = "<string>"  # methods of dataclasses, which call the program's

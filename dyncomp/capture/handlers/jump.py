@@ -11,6 +11,7 @@ from ..control import generators
 from ..guards.guard import Kind
 from ..loops.idle_loops import LAYERS, check_idle, note_begin, tries_idle
 from ..loops.raising_branches import truth_at_jump
+from ..objects.class_names import class_dict
 from ..values.base import OpaqueValue
 from ..values.context import InertContextValue
 from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
@@ -96,7 +97,7 @@ def _note_layer(tracer: Any, frame: Any, item: Any) -> None:
     if loop is None:
         return
     trips = frame.trips.get(loop.header, 0)
-    callable_item = any("__call__" in vars(cls) for cls in tracer.realize(item).pytype.__mro__)
+    callable_item = any("__call__" in class_dict(cls) for cls in tracer.realize(item).pytype.__mro__)
     if callable_item and (not trips or loop.header in frame.layers):
         frame.layers.add(loop.header)
     else:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..objects import attributes
+from ..objects.class_names import class_dict
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
 from ..values.exception import ExceptionValue
@@ -102,7 +103,7 @@ def _copied_array(tracer: Tracer, x: Value) -> Value:
 def _is_copied_by_parts(cls: type, new: Any) -> bool:
     """Whether a class leaves it to ``object.__reduce_ex__`` how its instances are copied."""
     own = [base for base in cls.__mro__ if base not in (object, tuple)]
-    hooks = any(name in vars(base) for base in own for name in _HOOKS if not _by_namedtuple(base, name))
+    hooks = any(name in class_dict(base) for base in own for name in _HOOKS if not _by_namedtuple(base, name))
     return not hooks and cls not in copyreg.dispatch_table and cls.__new__ is new
 
 

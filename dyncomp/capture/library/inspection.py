@@ -13,6 +13,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..objects import attributes
+from ..objects.class_names import class_dict
 from ..values.base import Tracer, Value
 from ..values.func import BoundMethodValue, FunctionValue, NestedFunctionValue
 from ..values.mapping import DictValue
@@ -188,7 +189,7 @@ def _is_none(value: Value) -> bool:
 def _made(tracer: Tracer, cls: type, **slots: Value) -> InstanceValue:
     made = InstanceValue(cls)
     for name, value in slots.items():
-        made.write_slot(tracer, vars(cls)[name], value)
+        made.write_slot(tracer, class_dict(cls)[name], value)
     return made
 
 
@@ -258,7 +259,7 @@ def _static_attribute(tracer: Tracer, obj: Value, name: str) -> Value | None:
 
 
 def _members(cls: type) -> set[str]:
-    return {name for base in cls.__mro__ for name in vars(base)}
+    return {name for base in cls.__mro__ for name in class_dict(base)}
 
 
 def _of_type(tracer: Tracer, cls: type, name: str) -> Value | None:
@@ -271,7 +272,7 @@ def _of_type(tracer: Tracer, cls: type, name: str) -> Value | None:
 
 def _of_class(tracer: Tracer, cls: type, name: str) -> Value | None:
     order: list[type] = type.mro(type(cls))
-    if any("__dict__" in vars(meta) for meta in order if meta not in (type, object)):
+    if any("__dict__" in class_dict(meta) for meta in order if meta not in (type, object)):
         raise Break("unsupported-call", f"getattr_static of {cls.__qualname__}, whose class has a __dict__")
     found = _of_type(tracer, cls, name)
     return found if found is not None else _of_type(tracer, type(cls), name)
@@ -280,7 +281,7 @@ def _of_class(tracer: Tracer, cls: type, name: str) -> Value | None:
 def _of_instance(tracer: Tracer, obj: InstanceValue, name: str) -> Value | None:
     order: tuple[type, ...] = obj.cls.__mro__
     for base in order:
-        given = vars(base).get("__dict__")
+        given = class_dict(base).get("__dict__")
         if given is not None and type(given) is not types.GetSetDescriptorType:
             raise Break(
                 "unsupported-call", f"getattr_static of {obj.describe()}, which has a __dict__ of its own"

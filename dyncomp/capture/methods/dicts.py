@@ -64,8 +64,7 @@ def dict_pop(tracer: Tracer, owner: DictValue, key: Value, default: Value | None
         if default is None:
             raise tracer.raise_exception(KeyError, constant)
         return default
-    owner.touch(tracer)
-    return tracer.realize(entries.pop(constant))
+    return tracer.realize(owner.take(tracer, constant))
 
 
 @method(DICT)
@@ -73,20 +72,17 @@ def dict_popitem(tracer: Tracer, owner: DictValue) -> Value:
     entries = owner.contents(tracer)
     if not entries:
         tracer.raise_exception(KeyError, "popitem(): dictionary is empty")
-    return _take(tracer, owner, entries, next(reversed(entries)))
+    return _item_taken(tracer, owner, next(reversed(entries)))
 
 
-def _take(tracer: Tracer, owner: DictValue, entries: dict[Any, Value], key: Any) -> Value:
-    owner.touch(tracer)
-    value = tracer.realize(entries.pop(key))
+def _item_taken(tracer: Tracer, owner: DictValue, key: Any) -> Value:
+    value = tracer.realize(owner.take(tracer, key))
     return tracer.new_tuple([ConstValue(key), value])
 
 
 @method(DICT)
 def dict_clear(tracer: Tracer, owner: DictValue) -> Value:
-    entries = owner.contents(tracer)
-    owner.touch(tracer)
-    entries.clear()
+    owner.clear(tracer)
     return _NONE
 
 
@@ -148,9 +144,11 @@ def ordered_move_to_end(tracer: Tracer, owner: DictValue, key: Value, last: Valu
     constant = owner.key_of(tracer, key)
     if constant not in entries:
         tracer.raise_exception(KeyError, constant)
-    owner.touch(tracer)
-    value = entries.pop(constant)
-    if last is None or last.truth(tracer):
+    at_end = last is None or last.truth(tracer)
+    if constant == next(reversed(entries) if at_end else iter(entries)):
+        return _NONE
+    value = owner.take(tracer, constant)
+    if at_end:
         entries[constant] = value
     else:
         others = dict(entries)
@@ -166,7 +164,7 @@ def ordered_popitem(tracer: Tracer, owner: DictValue, last: Value | None = None)
     if not entries:
         tracer.raise_exception(KeyError, "dictionary is empty")
     from_end = last is None or last.truth(tracer)
-    return _take(tracer, owner, entries, next(reversed(entries) if from_end else iter(entries)))
+    return _item_taken(tracer, owner, next(reversed(entries) if from_end else iter(entries)))
 
 
 # -- views ------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from ..values.partial import PartialValue
 from ..values.seq import TupleValue
 from ..values.states import state_of, write_state
 from .class_kinds import is_struct_sequence
-from .class_names import module_of
+from .class_names import class_dict, module_of
 
 _MISSING = object()
 _NONE = ConstValue(None)
@@ -90,7 +90,7 @@ def find_member(tracer: Tracer, cls: type, name: str, after: type | None = None)
             if state.written[name] is None:
                 continue
             return Member(None, None, state.written[name])
-        found = vars(home).get(name, _MISSING)
+        found = class_dict(home).get(name, _MISSING)
         if found is not _MISSING:
             tracer.rely_on(type(found))
             return Member(found, _member_source(tracer, home if after is not None else cls, home, name))
@@ -190,7 +190,7 @@ def _made_in_python(cls: type) -> bool:
 def _is_slot(raw: types.MemberDescriptorType) -> bool:
     """Whether a member is of ``__slots__``; those of classes written in C may be read-only."""
     cls = raw.__objclass__
-    declared = vars(cls).get("__slots__", ())
+    declared = class_dict(cls).get("__slots__", ())
     names = (declared,) if isinstance(declared, str) else tuple(declared)
     private = f"_{cls.__name__.lstrip('_')}"
     return _made_in_python(cls) and any(raw.__name__ in (name, private + name) for name in names)
@@ -313,8 +313,8 @@ def guard_absent(tracer: Tracer, cls: type, name: str) -> None:
 def _class_has(cls: type, name: str) -> bool:
     """Whether the class or its metaclass has the attribute: then C cannot guard that instances lack it."""
     meta: type = type(cls)
-    of_meta = any(name in vars(base) for base in type.mro(meta)) or hasattr(meta, "__getattr__")
-    return of_meta or any(name in vars(base) for base in cls.__mro__)
+    of_meta = any(name in class_dict(base) for base in type.mro(meta)) or hasattr(meta, "__getattr__")
+    return of_meta or any(name in class_dict(base) for base in cls.__mro__)
 
 
 def missing_attribute(tracer: Tracer, obj: InstanceValue, name: str, direct: Any = None) -> Value:
@@ -549,7 +549,7 @@ def set_class_attribute(tracer: Tracer, value: ConstValue, name: str, new: Value
     if new is None and not _own(tracer, cls, name):
         raise no_attribute(tracer, value, name)
     state = state_of(tracer, cls, ConstSource(cls, cls.__qualname__))
-    if new is None and name not in vars(cls):
+    if new is None and name not in class_dict(cls):
         tracer.note_mutation(state)
         del state.written[name]
         return
@@ -560,9 +560,9 @@ def _own(tracer: Tracer, cls: type, name: str) -> bool:
     state = tracer.states.get(id(cls))
     if state is not None and name in state.written:
         return state.written[name] is not None
-    if name in vars(cls):
+    if name in class_dict(cls):
         tracer.guard(ConstSource(cls, cls.__qualname__), Kind.HASATTR, name)
-    return name in vars(cls)
+    return name in class_dict(cls)
 
 
 # -- super() ------------------------------------------------------------------------------------------------

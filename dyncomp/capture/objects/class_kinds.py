@@ -5,6 +5,8 @@ from __future__ import annotations
 import types
 import typing
 
+from .class_names import class_dict
+
 SPECIAL_FORM: type = type(typing.Union)  # of ``Union``, ``Literal``, ``ClassVar``…: one object each
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
@@ -37,14 +39,14 @@ def is_plain_namedtuple(cls: type) -> bool:
     if not (issubclass(cls, tuple) and hasattr(cls, "_fields")) or cls.__new__ is tuple.__new__:
         return False
     own = cls.__mro__[: cls.__mro__.index(tuple)]
-    return not any(name in _TUPLE_METHODS for base in own for name in vars(base))
+    return not any(name in _TUPLE_METHODS for base in own for name in class_dict(base))
 
 
 def is_struct_sequence(cls: type) -> bool:
     """A class of named tuples made in C (``torch.return_types.max``), without hidden fields."""
     if cls.__bases__ != (tuple,) or cls.__new__ is tuple.__new__ or hasattr(cls, "_fields"):
         return False
-    own = vars(cls)
+    own = class_dict(cls)
     fields = own.get("__match_args__", ())
     return (
         not isinstance(cls.__new__, types.FunctionType)
@@ -60,7 +62,7 @@ def _made_in_python(cls: type) -> bool:
         return False
     if cls.__base__ is types.SimpleNamespace:
         return True
-    slots = vars(cls).get("__slots__", ())
+    slots = class_dict(cls).get("__slots__", ())
     count = 1 if isinstance(slots, str) else len(tuple(slots))
     assert cls.__base__ is not None
     return cls.__basicsize__ <= cls.__base__.__basicsize__ + 8 * (2 + count)

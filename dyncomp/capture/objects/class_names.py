@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 _MODULE = vars(type)["__module__"]
+_DICT = vars(type)["__dict__"]
 _QUALNAME = vars(type)["__qualname__"]
 
 
@@ -18,4 +20,10 @@ def module_of(cls: type) -> str:
 
 def qualname_of(cls: type) -> str:
     found: str = _QUALNAME.__get__(cls)
+    return found
+
+
+def class_dict(cls: type) -> Mapping[str, Any]:
+    """``vars(cls)``, whatever its metaclass says: no code of the program runs."""
+    found: Mapping[str, Any] = _DICT.__get__(cls)
     return found

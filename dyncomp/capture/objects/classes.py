@@ -9,7 +9,6 @@ from typing import Any
 
 from .. import frames
 from ..breaks import Break, Skip
-from ..control import exceptions
 from ..guards.guard import Kind
 from ..guards.source import AttrSource
 from ..values.base import Tracer, Value
@@ -20,7 +19,7 @@ from ..values.partial import PartialValue
 from ..values.seq import TupleValue
 from . import attributes, derived
 from .class_kinds import is_plain_class
-from .class_names import module_of, qualname_of
+from .class_names import class_dict, module_of, qualname_of
 
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 
@@ -28,7 +27,7 @@ _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 def call_class(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``cls(*args, **kwargs)``."""
     direct = tracer.take_direct()
-    if any("__del__" in vars(base) for base in cls.__mro__) and cls.__module__ != "_io":
+    if any("__del__" in class_dict(base) for base in cls.__mro__) and cls.__module__ != "_io":
         raise Skip(f"{cls.__qualname__} has a destructor, which would not run at its moment")
     if cls is functools.partial and args:
         return _make_partial(args, kwargs)

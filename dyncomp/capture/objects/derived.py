@@ -16,7 +16,7 @@ from ..values.mapping import DictValue
 from ..values.number import ConstValue
 from ..values.seq import ListValue, TupleValue
 from . import attributes
-from .class_names import module_of
+from .class_names import class_dict, module_of
 
 _NONE = ConstValue(None)
 _C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
@@ -35,8 +35,8 @@ def is_native(tracer: Tracer, value: DerivedValue, name: str) -> bool:
 
 def _of_builtin(base: type, name: str) -> Any:
     for home in base.__mro__:
-        if name in vars(home):
-            return vars(home)[name]
+        if name in class_dict(home):
+            return class_dict(home)[name]
     return None
 
 
@@ -49,7 +49,7 @@ def allocate(
     base = builtin_part(cls)
     if base is None or new is not base.__new__:
         return None
-    if type(cls) is not type and "__abstractmethods__" in vars(cls) and cls.__abstractmethods__:  # type: ignore[attr-defined]
+    if type(cls) is not type and "__abstractmethods__" in class_dict(cls) and cls.__abstractmethods__:  # type: ignore[attr-defined]
         raise Break("would-raise", f"Can't instantiate abstract class {cls.__name__}")
     value = DerivedValue(cls, base)
     if isinstance(value.part, (DictPart, ListPart)):

@@ -18,7 +18,7 @@ from ..values.base import Tracer, Value
 from ..values.iterator import SequenceIterator
 from ..values.number import ConstValue
 from . import attributes
-from .class_names import module_of
+from .class_names import class_dict, module_of
 
 _LIBRARIES = ("collections.abc", "_collections_abc", "numbers", "typing", "abc", "io", "os", "contextlib")
 
@@ -88,7 +88,7 @@ def _is_not_subclass(given: type, cls: type) -> bool:
 def _hook_is_known(given: type) -> bool:
     """Whether an abstract class's ``__subclasshook__`` is the standard library's and asks the class only."""
     for base in given.__mro__:
-        if "__subclasshook__" in vars(base):
+        if "__subclasshook__" in class_dict(base):
             return base is object or _is_of_libraries(base)
     return False
 

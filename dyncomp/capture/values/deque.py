@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 from typing import Any
 
+from ..breaks import Break
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, ItemSource, Source
 from .base import Codegen, Tracer, Value
@@ -164,10 +165,12 @@ class DequeIterator(IteratorValue):
         if self.position == self.size and self.make is reversed:
             return None
         if self.version != self.owner.version:
+            position, self.position = self.position, self.size
             try:
                 tracer.raise_exception(RuntimeError, "deque mutated during iteration")
-            finally:
-                self.position = self.size
+            except Break:  # plain Python is to raise it
+                self.position = position
+                raise
         if self.position == self.size:
             return None
         self.position += 1

@@ -16,8 +16,9 @@ from ..breaks import Break
 from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import ItemSource, Source
+from ..objects.class_names import class_dict
 from .base import Codegen, Tracer, Value
-from .mapping import DictValue, kept_in_place
+from .mapping import DictValue
 from .number import ConstValue
 from .obj import InstanceValue
 from .seq import ListValue, TupleValue, refuse_large
@@ -45,7 +46,7 @@ def _adds_attributes(cls: type) -> bool:
     """Whether a class is written in Python and adds at most ``__dict__``, ``__weakref__`` and slots."""
     if not cls.__flags__ & _HEAP_TYPE or cls.__base__ is None:
         return False
-    slots = vars(cls).get("__slots__", ())
+    slots = class_dict(cls).get("__slots__", ())
     count = 1 if isinstance(slots, str) else len(tuple(slots))
     return cls.__basicsize__ <= cls.__base__.__basicsize__ + 8 * (2 + count)
 
@@ -206,11 +207,11 @@ class DictPart(DictValue):
             return []
         if self._entries is None:
             return self._assignments(cg, target, self._written)
-        kept = kept_in_place(self._original, self._entries)
+        removed, is_cleared, stored = self.differences()
         delete = cg.constant(self.builtin.__delitem__)
-        lines = [f"{delete}({target}, {cg.constant(k)})" for k in self._original if k not in kept]
-        new = {k: v for k, v in self._entries.items() if k not in kept or v is not self._original[k]}
-        return lines + self._assignments(cg, target, new)
+        lines = [f"{delete}({target}, {cg.constant(k)})" for k in removed]
+        lines += [f"{cg.constant(self.builtin.clear)}({target})"] * is_cleared
+        return lines + self._assignments(cg, target, stored)
 
     def _assignments(self, cg: Codegen, target: str, entries: dict[Any, Value]) -> list[str]:
         store = cg.constant(self.builtin.__setitem__)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..guards.source import Source
+from ..objects.class_names import class_dict
 from .base import Codegen, NamedMethodValue, Tracer, Value
 
 
@@ -207,7 +208,7 @@ _OF_FUNCTION = ("__doc__", "__name__", "__qualname__", "__text_signature__")
 
 def is_member(cls: type, name: str) -> bool:
     """Whether objects of the class find the attribute there; those that all classes have are not theirs."""
-    return any(name in vars(base) for base in cls.__mro__)
+    return any(name in class_dict(base) for base in cls.__mro__)
 
 
 def docstring(code: types.CodeType) -> Any:

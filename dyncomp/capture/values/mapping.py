@@ -12,7 +12,7 @@ from ..breaks import Break, Skip
 from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, ItemSource, Source
-from ..objects.class_names import module_of
+from ..objects.class_names import class_dict, module_of
 from .base import Codegen, OpaqueValue, Tracer, Value
 from .func import BoundMethodValue
 from .iterator import IteratorValue, advance
@@ -47,6 +47,8 @@ class DictValue(Value):
         self._written: dict[Any, Value] = {}
         self.mutated = False
         self.changes_of_keys = 0
+        self._is_cleared = False
+        self._taken: set[Any] = set()
         self._keys_are_checked = False
 
     @property
@@ -77,6 +79,7 @@ class DictValue(Value):
                 tracer.guard(self.source, Kind.DICT_KEYS, keys)
             self._original = {k: self._read.get(k) or self._child(tracer, k) for k in keys}
             self._entries = {**self._original, **self._written}
+            self.changes_of_keys += not self._written.keys() <= self._original.keys()
         return self._entries
 
     def _child(self, tracer: Tracer, key: Any) -> Value:
@@ -121,9 +124,25 @@ class DictValue(Value):
 
     def store(self, tracer: Tracer, key: Any, value: Value) -> None:
         self.touch(tracer)
-        entries = self._written if self._entries is None else self._entries
-        self.changes_of_keys += key not in entries
-        entries[key] = value
+        if self._entries is None:
+            self._written[key] = value
+            return
+        self.changes_of_keys += key not in self._entries
+        self._entries[key] = value
+
+    def take(self, tracer: Tracer, key: Any) -> Value:
+        """Remove an entry that is there."""
+        entries = self.contents(tracer)
+        self.touch(tracer)
+        self.changes_of_keys += 1
+        self._taken.add(key)
+        return entries.pop(key)
+
+    def clear(self, tracer: Tracer) -> None:
+        entries = self.contents(tracer)
+        self.touch(tracer)
+        self._is_cleared = True
+        entries.clear()
 
     def _check_namespace(self, tracer: Tracer, changing: Any) -> None:
         """A module's globals as a dict are left to plain Python once they change, as names read them too."""
@@ -151,14 +170,11 @@ class DictValue(Value):
 
     def delitem(self, tracer: Tracer, key: Value) -> None:
         constant = self.key_of(tracer, key)
-        entries = self.contents(tracer)
-        if constant not in entries:
+        if constant not in self.contents(tracer):
             if self.cls is collections.Counter:
                 return
             tracer.raise_exception(KeyError, constant)
-        self.touch(tracer)
-        del entries[constant]
-        self.changes_of_keys += 1
+        self.take(tracer, constant)
 
     def contains(self, tracer: Tracer, item: Value) -> Value:
         return ConstValue(self.lookup(tracer, self.key_of(tracer, item)) is not None)
@@ -217,19 +233,32 @@ class DictValue(Value):
         target = cg.value(self)
         if self._entries is None:
             return [f"{target}[{cg.constant(k)}] = {cg.value(v)}" for k, v in self._written.items()]
-        kept = kept_in_place(self._original, self._entries)
-        lines = [f"del {target}[{cg.constant(k)}]" for k in self._original if k not in kept]
-        for key, value in self._entries.items():
-            if key not in kept or value is not self._original[key]:
-                lines.append(f"{target}[{cg.constant(key)}] = {cg.value(value)}")
-        return lines
+        removed, is_cleared, stored = self.differences()
+        lines = [f"del {target}[{cg.constant(k)}]" for k in removed]
+        lines += [f"{target}.clear()"] * is_cleared
+        return lines + [f"{target}[{cg.constant(k)}] = {cg.value(v)}" for k, v in stored.items()]
+
+    def differences(self) -> tuple[list[Any], bool, dict[Any, Value]]:
+        """What brings an outside dict up to date: keys to be removed, whether it is cleared then, and entries
+        to be stored. Iterators over it notice what they notice in the program: that a key was taken and put
+        in anew, and those of an ``OrderedDict`` any change of its keys but that it is cleared."""
+        assert self._entries is not None
+        steady = {k: v for k, v in self._original.items() if k not in self._taken}
+        kept = set() if self._is_cleared else kept_in_place(steady, self._entries)
+        removed = [] if self._is_cleared else [k for k in self._original if k not in kept]
+        if issubclass(self.cls, collections.OrderedDict) and self.changes_of_keys and self._original:
+            if not removed and self._entries.keys() <= kept:
+                last = next(reversed(self._original))
+                removed, kept = [last], kept - {last}
+        stored = {k: v for k, v in self._entries.items() if k not in kept or v is not self._original[k]}
+        return removed, self._is_cleared, stored
 
     def for_rule(self, tracer: Tracer) -> Any:
         return {k: tracer.realize(v).for_rule(tracer) for k, v in self.contents(tracer).items()}
 
 
 def _compares_in_python(cls: type) -> bool:
-    found = next(vars(base)["__eq__"] for base in cls.__mro__ if "__eq__" in vars(base))
+    found = next(class_dict(base)["__eq__"] for base in cls.__mro__ if "__eq__" in class_dict(base))
     return not isinstance(found, types.WrapperDescriptorType)
 
 

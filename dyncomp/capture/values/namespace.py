@@ -8,6 +8,7 @@ from ...hook import _hook
 from ..breaks import Break
 from ..guards.guard import Kind, short
 from ..guards.source import AttrSource, InstanceDictSource, Source
+from ..objects.class_names import class_dict
 from .base import Codegen, Tracer, Value
 from .mapping import DictValue
 
@@ -166,8 +167,8 @@ class NamespaceValue(DictValue):
         if not isinstance(key, str):
             return False
         for cls in self.owner.cls.__mro__:
-            if key in vars(cls):
-                return not hasattr(type(vars(cls)[key]), "__set__") and cls is not object
+            if key in class_dict(cls):
+                return not hasattr(type(class_dict(cls)[key]), "__set__") and cls is not object
         return True
 
 

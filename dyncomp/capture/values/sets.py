@@ -16,6 +16,7 @@ from ..breaks import Break, Skip
 from ..guards.fact_kinds import CustomCheck
 from ..guards.guard import Kind, short
 from ..guards.source import Source
+from ..objects.class_names import class_dict
 from ..objects.identity import identical
 from .array import ArrayValue
 from .base import Codegen, Tracer, Value
@@ -247,7 +248,7 @@ def is_told_by_identity(tracer: Tracer, item: Value) -> bool:
 
 
 def _is_of_object(cls: type, name: str) -> bool:
-    return next(home for home in cls.__mro__ if name in vars(home)) is object
+    return next(home for home in cls.__mro__ if name in class_dict(home)) is object
 
 
 def _of_sizes(item: Value) -> bool:

@@ -311,5 +311,8 @@ def _extent(item: Item, size: Dim) -> tuple[Dim, Dim, Dim]:
     if isinstance(item, IntItem):
         return int_position(item.position, size), 1, 1
     if isinstance(item, SliceItem):
-        return slice_extent(item.slice, size)
+        start, length, step = slice_extent(item.slice, size)
+        if isinstance(step, int) and abs(step) >= 2**31:
+            raise Unsupported("a slice whose strides may not be of 64 bits")
+        return start, length, step
     return 0, size, 1

@@ -36,6 +36,7 @@ from .views import flatten_view, reshape_var, slice_axis, transpose_var
 TABLE = RuleTable()
 
 UNPACK_LIMIT = 64
+_MOST_PARTS = 1024
 
 
 def sequence(tx: TraceContext, arrays: Any) -> list[ArrayRef]:
@@ -207,6 +208,8 @@ def _sections(size: Dim, indices_or_sections: Any, equal: bool) -> list[tuple[Di
             raise Unsupported("array split does not result in an equal division")
         each = size // count
         return [(each * i, each) for i in range(count)]
+    if count > _MOST_PARTS:
+        raise Unsupported(f"a split into {count} parts")
     # the first ``size % count`` parts are longer by one
     lengths = [(size + (count - 1 - i)) // count for i in range(count)]
     return [(sum(lengths[:i], 0), length) for i, length in enumerate(lengths)]

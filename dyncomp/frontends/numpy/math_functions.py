@@ -116,7 +116,7 @@ def round_(tx: TraceContext, a: Any, decimals: Any = 0, out: Any = None) -> Arra
     if x.dtype.is_complex:
         raise Unsupported("numpy.round of complex numbers")
     if not x.dtype.is_float:
-        if places < 0 or x.dtype.is_bool:
+        if not 0 <= places < 2**31 or x.dtype.is_bool:  # NumPy's is a C int
             raise Unsupported(f"numpy.round of {x.dtype} to {places} decimals")
         result = emit(tx, "copy", x.var)
     else:
@@ -355,6 +355,8 @@ def select(tx: TraceContext, condlist: Any, choicelist: Any, default: Any = 0) -
     if any(not c.dtype.is_bool for c in conditions):
         raise Unsupported("numpy.select with conditions that are not boolean")
     choices = [operand(tx, c) for c in (*choicelist, default)]
+    if any(isinstance(c, int) and not -(2**63) <= c < 2**63 for c in choices):
+        raise Unsupported("numpy.select of integers that are objects to NumPy")
     dtype = promote.result_dtype(*choices)
     refs = [to_var(tx, c, dtype) for c in choices]
     shape = broadcast_shapes(*(c.shape for c in conditions), *(r.shape for r in refs))

@@ -60,6 +60,8 @@ def arange(
     values = (first, stop, stride)
     if any(isinstance(v, ArrayRef) for v in values):
         raise Unsupported("numpy.arange with bounds that are data", break_id="data-dependent-shape")
+    if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in values):
+        raise Unsupported("numpy.arange of integers that are not of 64 bits: of floats or objects")
     wanted = promote.result_dtype(*values) if dtype is None else parse_dtype(dtype)
     if not any(isinstance(v, SymInt) for v in values):
         return array_of(_known_range(tx, first, stop, stride, wanted))

@@ -10,7 +10,7 @@ from ...graph.ir import Var
 from ..base import ArrayRef, TraceContext
 from .functional import real_tensor
 from .normalization import per_channel
-from .operands import axis_of, contiguous, convert, need_tensor, pointwise, tensor, to_var, write
+from .operands import axis_of, contiguous, convert, fitting, need_tensor, pointwise, tensor, to_var, write
 from .reductions import widened
 from .shape import slice_axis
 from .torch_rules import RuleTable
@@ -56,6 +56,8 @@ def hardtanh(
     low, high = _number(min_val, "min_val"), _number(max_val, "max_val")
     if low > high:
         raise Unsupported("min_val cannot be greater than max_val")
+    for bound in (low, high):
+        fitting(bound, real_tensor(input).dtype)
     return _apply(tx, input, lambda e, x: e.clamped(x, low, high), inplace)
 
 

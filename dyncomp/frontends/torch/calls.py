@@ -167,23 +167,24 @@ class _Found:
     device: str  # of the tensors that it was called with
 
 
-def _example_of(ref: ArrayRef, sizes: dict[str, int], device: str) -> Any:
+def _example_of(ref: ArrayRef, sizes: dict[str, int], device: str, integers: int = 0) -> Any:
+    """A tensor like the argument, of zeros, or a number; ``integers``: what is added to integers."""
     if ref.kind == "python":
-        return _Number(ref)
+        return _Number(ref, 1 + integers)
     shape = [_size(d, sizes) for d in ref.shape]
     strides = [_size(s, sizes) for s in ref.strides]
     extent = 1 + sum((d - 1) * s for d, s in zip(shape, strides)) if all(shape) else 0
     if device != "meta" and extent > _LARGEST_EXAMPLE:
         raise Unsupported("a call of torch with large tensors that has to be tried at capture")
     made = torch.empty_strided(shape, strides, dtype=TO_TORCH[ref.dtype], device=device)
-    return made if device == "meta" else made.zero_()
+    return made if device == "meta" else made.fill_(integers if ref.dtype.is_integer else 0)
 
 
 class _Number:
     """Stands for a tensor in place of which its Python number is passed."""
 
-    def __init__(self, ref: ArrayRef) -> None:
-        self.number = ref.dtype.numpy.type(1).item()
+    def __init__(self, ref: ArrayRef, integer: int) -> None:
+        self.number = ref.dtype.numpy.type(integer if ref.dtype.is_integer else 1).item()
 
     def item(self) -> Any:
         return self.number
@@ -205,7 +206,10 @@ def _is_arranged(ref: ArrayRef) -> bool:
 
 def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
     """What the call gives at these sizes. Some routines refuse without memory what they take with it; some
-    give results in another order than with it, of channels last, permuted and strided tensors."""
+    give results in another order than with it, of channels last, permuted and strided tensors; one spreads
+    its operands only without it."""
+    if call.function.__name__ == "binary_cross_entropy" and len({ref.shape for ref in opening.refs}) > 1:
+        raise Unsupported("torch.binary_cross_entropy of tensors of several shapes")
     numbers = [_size(n, sizes) for n in opening.numbers]
     if call.function.__name__ in TRANSFORMS or any(ref.dtype.is_complex for ref in opening.refs):
         return _tried_on(call, opening, sizes, numbers, "cpu")
@@ -228,7 +232,32 @@ def _try(call: _Call, opening: _Opening, sizes: dict[str, int]) -> _Found:
 def _tried_on(
     call: _Call, opening: _Opening, sizes: dict[str, int], numbers: list[int], device: str
 ) -> _Found:
-    examples = [_example_of(ref, sizes, device) for ref in opening.refs]
+    found = _given_by(call, opening, sizes, numbers, device)
+    if call.function.__name__ not in UNCHECKED:
+        _check_sizes_known(call, opening, sizes, numbers, found)
+    return found
+
+
+def _check_sizes_known(
+    call: _Call, opening: _Opening, sizes: dict[str, int], numbers: list[int], found: _Found
+) -> None:
+    """Refuse calls whose results have sizes that integers give (``repeat_interleave``)."""
+    read = [ref for ref in opening.refs if ref.dtype.is_integer]
+    if not any(ref.kind == "python" or found.device != "meta" for ref in read):
+        return
+    try:
+        other = _given_by(call, opening, sizes, numbers, found.device, 1)
+    except (NotImplementedError, Unsupported):  # such as of indices
+        return
+    if other.shapes != found.shapes:
+        name = call.function.__name__
+        raise Unsupported(f"torch.{name}: sizes that depend on the data", break_id="data-dependent-shape")
+
+
+def _given_by(
+    call: _Call, opening: _Opening, sizes: dict[str, int], numbers: list[int], device: str, integers: int = 0
+) -> _Found:
+    examples = [_example_of(ref, sizes, device, integers) for ref in opening.refs]
     name = call.function.__name__
     try:
         with torch.no_grad(), switched_off():

@@ -14,10 +14,10 @@ from ...errors import Unsupported
 from ...graph.ir import Literal, Var
 from ...symbolic.integers import Dim, SymInt
 from ..base import ArrayRef, TraceContext
-from ..numpy.operands import emit, exact_value
+from ..numpy.operands import emit
 from . import state
 from .library import torch
-from .operands import Number, convert, need_tensor, only_defaults, tensor, to_var
+from .operands import Number, checked_number, convert, fitting, need_tensor, only_defaults, tensor, to_var
 from .placement import device_named, puts
 from .promote import default_dtype, is_tensor, parse_dtype, scalar_dtype
 from .shape import axes_in_memory, dense_copy, sizes_of
@@ -66,11 +66,12 @@ def filled(tx: TraceContext, shape: tuple[Dim, ...], value: Any, dtype: DType) -
     if any(not isinstance(d, SymInt) and d < 0 for d in shape):
         raise Unsupported("a negative dimension")
     if isinstance(value, Number):
-        exact = exact_value(value, dtype)
+        exact = fitting(value, dtype)
         return tensor(emit(tx, "full", shape=shape, value=exact, dtype=dtype, device=CPU))
-    var = to_var(tx, value, dtype)
-    if var.ndim:
+    if is_tensor(value) and value.ndim:
         raise Unsupported("fill with a tensor that has dimensions")
+    # torch takes the number out of a tensor
+    var = checked_number(tx, value.var, dtype) if is_tensor(value) else to_var(tx, value, dtype)
     spread = emit(tx, "broadcast_in_dim", var, shape=shape, dims=())
     return tensor(emit(tx, "contiguous", spread))
 
@@ -231,11 +232,14 @@ def make_tensor(tx: TraceContext, data: Any, *, dtype: Any = None, **keywords: A
         wanted = default_dtype()
     else:
         wanted = dtypes.int64 if int in kinds else dtypes.bool_
+    for value in leaves:
+        fitting(value, dtypes.float64 if wanted.is_float else wanted)  # those of lists may become infinite
     try:
         array = np.array(data)
     except ValueError as error:
         raise Unsupported(str(error)) from error
-    return tensor(_literal(tx, array, wanted))
+    with np.errstate(over="ignore"):
+        return tensor(_literal(tx, array, wanted))
 
 
 def _leaves(data: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterable
+from functools import cached_property, wraps
 from importlib import import_module
 from typing import Any
 
@@ -130,4 +131,23 @@ class TorchFrontend:
 
 
 def _wrapped(rule: Rule, name: str) -> Rule:
-    return placed(autocast.under_autocast(rule, name), name)
+    return _of_machine_integers(placed(autocast.under_autocast(rule, name), name))
+
+
+def _of_machine_integers(rule: Rule) -> Rule:
+    """``rule``, but for the integers that torch itself raises for, or takes for something else."""
+
+    @wraps(rule)  # what is known of arguments is told by the rule's names for them
+    def check(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+        _check_integers([*args, *kwargs.values()])
+        return rule(tx, *args, **kwargs)
+
+    return check
+
+
+def _check_integers(values: Iterable[Any]) -> None:
+    for value in values:
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise Unsupported("an integer of more than 64 bits")
+        if type(value) in (list, tuple):
+            _check_integers(value)

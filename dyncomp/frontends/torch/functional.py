@@ -109,7 +109,7 @@ def elu(tx: TraceContext, input: Any, alpha: Any = 1.0, inplace: Any = False) ->
 
     def compute(w: Var) -> Var:
         below = pointwise(tx, "multiply", pointwise(tx, "expm1", w), to_var(tx, alpha, w.dtype))
-        return pointwise(tx, "where", pointwise(tx, "greater", w, to_var(tx, 0.0, w.dtype)), w, below)
+        return pointwise(tx, "where", pointwise(tx, "less", w, to_var(tx, 0.0, w.dtype)), below, w)
 
     return _result(tx, input, _half_aware(tx, x, compute), inplace)
 

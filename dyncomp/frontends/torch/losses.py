@@ -125,7 +125,7 @@ def nll_loss(
     self: Any,
     target: Any,
     weight: Any = None,
-    reduction: Any = MEAN,
+    reduction: Any = NONE,
     ignore_index: Any = -100,
 ) -> ArrayRef:
     """Of logarithms of probabilities, with classes along dimension 1 (0 if there is no other)."""
@@ -148,7 +148,7 @@ def cross_entropy(
     self: Any,
     target: Any,
     weight: Any = None,
-    reduction: Any = MEAN,
+    reduction: Any = NONE,
     ignore_index: Any = -100,
     label_smoothing: Any = 0.0,
 ) -> ArrayRef:

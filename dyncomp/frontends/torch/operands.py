@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,9 @@ from ...symbolic.integers import Dim, SymInt, same
 from ..base import ArrayRef, TraceContext, part_shown
 from ..numpy.operands import broadcast_shapes, broadcast_to, emit, exact_value, symbolic
 from ..numpy.operands import write as write_array
+from .library import torch
 from .promote import can_cast, is_tensor, scalar_dtype
+from .torch_facts import TO_TORCH
 
 Number = (bool, int, float, complex)  # complex numbers come to the rules of complex_numbers only
 
@@ -83,16 +86,53 @@ def convert(tx: TraceContext, var: Var, dtype: DType) -> Var:
 
 def constant(tx: TraceContext, value: Any, dtype: DType) -> Var:
     """A zero-dimensional value of a Python number."""
-    return emit(tx, "full", shape=(), value=exact_value(value, dtype), dtype=dtype, device=CPU)
+    return emit(tx, "full", shape=(), value=fitting(value, dtype), dtype=dtype, device=CPU)
 
 
-def to_var(tx: TraceContext, value: Any, dtype: DType) -> Var:
-    """An operand (tensor, Python number, SymInt) as a value of ``dtype``, in its own shape."""
+def fitting(value: Any, dtype: DType) -> Any:
+    """A Python number rounded to ``dtype``, whose range it may not leave before it is rounded."""
+    if type(value) in (int, float) and _may_overflow(dtype):
+        if _largest(dtype) < abs(value) != math.inf:
+            raise Unsupported(f"{value!r} overflows {dtype}")
+    return exact_value(value, dtype)
+
+
+def _may_overflow(dtype: DType) -> bool:
+    return dtype.is_float and dtype != dtypes.float64
+
+
+def _largest(dtype: DType) -> float:
+    return float(torch.finfo(TO_TORCH[dtype]).max)
+
+
+def checked_number(tx: TraceContext, var: Var, dtype: DType, largest: float = math.inf) -> Var:
+    """A number known at run time only in ``dtype``; calls in which it is out of range, where torch raises
+    for most functions ("value cannot be converted ... without overflow"), run as they are."""
+    if dtype.is_integer and (var.dtype.is_float or (dtype != dtypes.int64 and not var.dtype.is_bool)):
+        raise Unsupported(f"a Python number known at run time only may not fit {dtype}")
+    if not _may_overflow(dtype) or not (var.dtype.is_float or var.dtype.is_integer) or var.dtype == dtype:
+        return convert(tx, var, dtype)
+    wide = convert(tx, var, dtypes.float64)
+    size = emit(tx, "abs", wide)
+    limit, infinity = (
+        constant(tx, number, dtypes.float64) for number in (min(_largest(dtype), largest), math.inf)
+    )
+    is_beyond = emit(tx, "logical_and", emit(tx, "greater", size, limit), emit(tx, "less", size, infinity))
+    alone = emit(tx, "broadcast_in_dim", wide, shape=(1,), dims=())
+    place = emit(tx, "convert", is_beyond, dtype=dtypes.int64)  # 1 is out of bounds
+    return convert(tx, emit(tx, "index", alone, place, dims=(0,), position=0), dtype)
+
+
+def to_var(tx: TraceContext, value: Any, dtype: DType, *, may_overflow: bool = False) -> Var:
+    """An operand (tensor, Python number, SymInt) as a value of ``dtype``, in its own shape. With
+    ``may_overflow`` numbers known at run time only become infinite where ``dtype`` ends."""
     if isinstance(value, ArrayRef):
-        if not is_tensor(value) and dtype.is_integer and dtype != dtypes.int64:
-            raise Unsupported(f"a Python integer known at run time only may not fit {dtype}")
-        return convert(tx, value.var, dtype)
+        if is_tensor(value) or (may_overflow and not dtype.is_integer):
+            return convert(tx, value.var, dtype)
+        return checked_number(tx, value.var, dtype)
     if isinstance(value, SymInt):
+        if dtype == dtypes.float16 and not may_overflow:
+            return checked_number(tx, symbolic(tx, value, dtypes.int64), dtype)
         return symbolic(tx, value, dtype)
     if isinstance(value, Number):
         return constant(tx, value, dtype)

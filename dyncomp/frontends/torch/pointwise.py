@@ -19,6 +19,7 @@ from .operands import (
     Number,
     as_tensor,
     axis_of,
+    checked_number,
     contiguous,
     convert,
     need_tensor,
@@ -45,11 +46,17 @@ def _needs_tensor(*values: Any) -> None:
             need_tensor(value)
 
 
-def computing_dtype(dtype: DType, *values: Any) -> DType:
-    """float32 for half-precision arithmetic with a number, whose value torch does not round first."""
-    if dtype.itemsize == 2 and dtype.is_float and any(map(_is_number, values)):
-        return dtypes.float32
-    return dtype
+_EXACT_NUMBERS = {"multiply": (0, 1), "divide": (1,), "floor_divide": (1,)}
+
+
+def computing_dtype(op: str, dtype: DType, *values: Any) -> DType:
+    """float32 for half-precision arithmetic with a number, whose value torch does not round first: on the
+    CPU factors and divisors, on a GPU any."""
+    if dtype.itemsize != 2 or not dtype.is_float:
+        return dtype
+    on_cpu = all(v.host or v.type.device == CPU for v in values if is_tensor(v))
+    places = _EXACT_NUMBERS.get(op, ()) if on_cpu else range(len(values))
+    return dtypes.float32 if any(_is_number(values[place]) for place in places) else dtype
 
 
 def _is_number(value: Any) -> bool:
@@ -63,8 +70,9 @@ def arithmetic(tx: TraceContext, op: str, a: Any, b: Any, dtype: DType | None = 
     """``op(a, b)`` in the operands' common dtype."""
     _needs_tensor(a, b)
     common = dtype or result_type(a, b)
-    wide = computing_dtype(common, a, b)
-    return convert(tx, pointwise(tx, op, to_var(tx, a, wide), to_var(tx, b, wide)), common)
+    wide = computing_dtype(op, common, a, b)
+    ready = [to_var(tx, v, wide, may_overflow=True) for v in (a, b)]
+    return convert(tx, pointwise(tx, op, *ready), common)
 
 
 def _with_scaled(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any) -> Var:
@@ -81,6 +89,8 @@ def _with_scaled(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any) -> Var:
         raise Unsupported("Boolean alpha only supported for Boolean results.")
     if not common.is_float and not isinstance(alpha, int):
         raise Unsupported("For integral input tensors, argument alpha must not be a floating point number.")
+    if op == "subtract" and alpha == -(2**63):
+        raise Unsupported("an alpha of which torch takes the negative as an integer")
     if type(alpha) in (bool, float) and alpha == 1:
         return arithmetic(tx, op, a, b)
     if common.is_bool:
@@ -169,6 +179,7 @@ def power_var(tx: TraceContext, a: Any, b: Any) -> Var:
     common = result_type(a, b)
     if common.is_bool:
         raise Unsupported("powers of bools")
+    b = _exponent(tx, b, common)
     if isinstance(b, Number):
         special = _constant_power(tx, as_tensor(tx, a), b, common)
         if special is not None:
@@ -176,6 +187,21 @@ def power_var(tx: TraceContext, a: Any, b: Any) -> Var:
     if common.is_integer and not (isinstance(b, int) and b >= 0):
         raise Unsupported("integers to powers that may be negative")
     return arithmetic(tx, "power", a, b, common)
+
+
+def _exponent(tx: TraceContext, b: Any, common: DType) -> Any:
+    """Numbers are to fit the dtype, and rounding may not make odd ones even."""
+    if is_tensor(b) or not common.is_float or common == dtypes.float64:
+        return b
+    if isinstance(b, ArrayRef):
+        return tensor(checked_number(tx, b.var, common, _LARGEST_ODD))
+    largest = int(_LARGEST_HALF) if common == dtypes.float16 else _LARGEST_ODD
+    if not -largest <= b <= largest and not (isinstance(b, float) and not math.isfinite(b)):
+        raise Unsupported("powers to an exponent that is rounded, or beyond the range of halves")
+    return b
+
+
+_LARGEST_ODD = 1 << 24
 
 
 def _constant_power(tx: TraceContext, x: ArrayRef, exponent: Any, common: DType) -> Var | None:
@@ -292,7 +318,8 @@ def _comparison(op: str) -> Callable[..., ArrayRef]:
         only_defaults(out=out)
         _needs_tensor(input, other)
         common = result_type(input, other)
-        return tensor(pointwise(tx, op, to_var(tx, input, common), to_var(tx, other, common)))
+        ready = [to_var(tx, v, common, may_overflow=True) for v in (input, other)]
+        return tensor(pointwise(tx, op, *ready))
 
     return rule
 
@@ -581,7 +608,9 @@ def masked_fill_var(tx: TraceContext, x: Any, mask: Any, value: Any) -> Var:
         raise Unsupported("masked_fill_ only supports a 0-dimensional value tensor")
     if not ref.dtype.is_float and (isinstance(value, float) or (is_tensor(value) and value.dtype.is_float)):
         raise Unsupported("masked_fill of integers with a floating point number")
-    return pointwise(tx, "where", where_to.var, to_var(tx, value, ref.dtype), ref.var)
+    # torch takes the number out of a tensor
+    put = checked_number(tx, value.var, ref.dtype) if is_tensor(value) else to_var(tx, value, ref.dtype)
+    return pointwise(tx, "where", where_to.var, put, ref.var)
 
 
 @TABLE.both("masked_fill")

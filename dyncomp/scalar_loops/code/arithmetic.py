@@ -311,7 +311,11 @@ def _numpy_binary(b: Block, op: str, left: Value, right: Value) -> Value:
         raise Stop(f"{left.kind} {op} {right.kind}")
     x, y = convert(b, left, kind), convert(b, right, kind)
     if kind.detail.kind == "f":
-        return _float_binary(b, op, x, y, kind)
+        result = _float_binary(b, op, x, y, kind)
+        if op in ("/", "//"):  # there is a branch already: others would take up to 4 times as long
+            r = result.text
+            b.check(f"is_finite({r}) || follows({r}, {x}, {y})", "a result of which NumPy may warn")
+        return result
     if kind.detail.kind == "b":
         return _bool_binary(b, op, x, y)
     return _integer_binary(b, op, x, y, kind, right)

@@ -30,6 +30,9 @@ template <typename T> struct Unaligned { T value; } __attribute__((packed, may_a
 #define STORE(T, p, v) (((Unaligned<T>*)(p))->value = (v))
 #define unlikely(c) __builtin_expect_with_probability(!!(c), 0, 1.0)
 #define is_finite(x) __builtin_isfinite(x)
+/* Whether r = x op y, which is not finite, follows from x or y: else NumPy warns of it. */
+#define follows(r, x, y) \
+  ((r) != (r) ? (x) != (x) || (y) != (y) : __builtin_isinf(x) || __builtin_isinf(y))
 /* gcc 12 joins products to sums and differences in turn (vfmaddsub), whatever -ffp-contract says. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define PRODUCT(x, y) __builtin_assoc_barrier((x) * (y))

@@ -177,3 +177,42 @@ def test_losses_of_two_shapes_warn():
         with pytest.warns(UserWarning, match="target size"):
             found = compiled(x, x[:1])
         assert torch.allclose(found, ((x - x[:1]) ** 2).mean())
+
+
+NATIVE = (
+    "cross_entropy_loss(x, k)",
+    "cross_entropy_loss(x, k, w)",
+    "cross_entropy_loss(x, k, None, 1)",
+    "cross_entropy_loss(x, k, reduction=2)",
+    "cross_entropy_loss(x, p)",
+    "nll_loss_nd(x, k)",
+    "nll_loss_nd(x, k, w, 1)",
+    "binary_cross_entropy(p, p)",
+    "binary_cross_entropy(p, p, w)",
+    "binary_cross_entropy(w, p)",
+    "binary_cross_entropy(p, w)",
+    "binary_cross_entropy(p, p, None, 1)",
+    "mse_loss(x, w)",
+    "l1_loss(x, p)",
+    "huber_loss(x, p)",
+    "smooth_l1_loss(x, w)",
+    "soft_margin_loss(x, p)",
+    "multi_margin_loss(x, k)",
+)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("text", NATIVE)
+def test_functions_below_those_of_the_library(text: str) -> None:
+    """They have defaults of their own; no graph fails in every call."""
+    x = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
+    given = (x, torch.tensor([0, 3, 1, 2]), x.softmax(1), torch.full((4,), 0.25))
+    space: dict[str, Any] = {"torch": torch}
+    exec(f"def f(x, k, p, w):\n    return torch._C._nn.{text}", space)
+    before = dyncomp.stats()["fallbacks"]
+    compiled = dyncomp.compile(space["f"], backend="eager")
+    wanted = space["f"](*given)
+    for _ in range(3):
+        found = compiled(*given)
+        assert found.shape == wanted.shape and torch.allclose(found, wanted, equal_nan=True)
+    assert dyncomp.stats()["fallbacks"] == before

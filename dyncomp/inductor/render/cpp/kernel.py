@@ -31,7 +31,7 @@ from .ahead import requests_of
 from .half_strips import EXACT_IN_HALF, LEAST_LANES, LOADS, HalfPrinter
 from .stream import LINE_BYTES, STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
 from .tails import goes_across, lanes_of_tail
-from .values import GUARDED, copied_halves, is_in_runtime, memory, variable
+from .values import GUARDED, LOOKED_AT, copied_halves, is_in_runtime, memory, variable
 
 # One chunk of a parallel loop should take about this long.
 CHUNK_NS = 12_000.0
@@ -567,6 +567,8 @@ def _inlines(nest: Nest, point_ns: float) -> bool:
     cost = 0
     for node in nest.nodes:
         if node.op in SCALARS and node.args and is_in_runtime(node.op, dtypes[node.args[0]]):
+            if node.op in LOOKED_AT:
+                return False
             cost += INLINE_COST if node.op in GUARDED else 1
     return cost <= INLINE_COST
 

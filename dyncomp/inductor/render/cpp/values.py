@@ -27,6 +27,9 @@ GUARDED = {
     "remainder": "remainder",
     "floor_divide": "floordiv",
 }
+# Functions that select their values at poles and outside of their domains: only those of the runtime raise
+# the status flags that are due there, by a look at the results.
+LOOKED_AT = frozenset({"log", "log2", "log10", "log1p", "arctanh", "power"})
 
 
 _HELPER = re.compile(r"dc_(\w+)_\{t\}\(")

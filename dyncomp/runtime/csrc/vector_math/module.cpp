@@ -1,15 +1,16 @@
 /* Elementary functions on whole vectors, for generated code to call.
  *
- * dcv_NAME_f32 and dcv_NAME_f64 with their vector forms under the names of the x86-64 vector function ABI, which
- * gcc calls from loops over functions declared __attribute__((simd)): _ZGVe… 512 bits, _ZGVd… 256, _ZGVb… 128.
- * They are the helpers of inductor/render/cpp/csrc, which setup.py writes into vector_math.inc; every form makes the
- * same operations on each element, so that the position of an element in a loop does not change its result.
+ * dcv_NAME_f32 and dcv_NAME_f64 with their vector forms under the names of the x86-64 vector function ABI,
+ * which gcc calls from loops over functions declared __attribute__((simd)): _ZGVe… 512 bits, _ZGVd… 256,
+ * _ZGVb… 128. They are the helpers of inductor/render/cpp/csrc, which setup.py writes into vector_math.inc; every
+ * form makes the same operations on each element, so that the position of an element in a loop does not change
+ * its result.
  *
- * This is a Python module only so that it is built and found like one; importing it makes its symbols visible to
- * libraries that are loaded later.
+ * This is a Python module only so that it is built and found like one; importing it makes its symbols visible
+ * to libraries that are loaded later.
  *
- * Status flags are raised as NumPy's functions raise them, by the arithmetic itself or, where values are selected (the
- * ends of logarithms), after a look at results that are not finite. */
+ * Status flags are raised as NumPy's functions raise them, by the arithmetic itself or, where results are
+ * selected (the ends of logarithms), after a look at those that are not finite. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -45,11 +46,11 @@ DC_VECTOR(double, 8)
 #define DC_LANES(LANES) _Pragma("omp simd") for (int l = 0; l < LANES; ++l)
 
 // whether some lane is infinite or NaN: adding one to an exponent of ones only makes a sign
-#define DC_ODD(T, LANES, U, EXPONENT, ONE, TEST)                                      \
-  typedef U odd_##T##LANES __attribute__((vector_size(sizeof(U) * LANES)));           \
-  __attribute__((target(DC_AVX2))) static inline int dc_odd(T##LANES v) {             \
-    const odd_##T##LANES u = ((odd_##T##LANES)v & EXPONENT) + ONE;                    \
-    return TEST;                                                                      \
+#define DC_ODD(T, LANES, U, EXPONENT, ONE, TEST)                            \
+  typedef U odd_##T##LANES __attribute__((vector_size(sizeof(U) * LANES))); \
+  __attribute__((target(DC_AVX2))) static inline int dc_odd(T##LANES v) {   \
+    const odd_##T##LANES u = ((odd_##T##LANES)v & EXPONENT) + ONE;          \
+    return TEST;                                                            \
   }
 #define DC_SINGLE 0x7f800000u, 0x00800000u
 #define DC_DOUBLE 0x7ff0000000000000ULL, 0x0010000000000000ULL
@@ -59,20 +60,25 @@ DC_ODD_OF(float, 8, unsigned, DC_SINGLE, _mm256_movemask_ps((__m256)u))
 DC_ODD_OF(double, 2, u64, DC_DOUBLE, _mm_movemask_pd((__m128d)u))
 DC_ODD_OF(double, 4, u64, DC_DOUBLE, _mm256_movemask_pd((__m256d)u))
 enum { kOdd = 0x99 };  // quiet and signalling NaN, plus and minus infinity
-__attribute__((target(DC_AVX512))) static inline int dc_odd(float16 v) { return _mm512_fpclass_ps_mask((__m512)v, kOdd); }
-__attribute__((target(DC_AVX512))) static inline int dc_odd(double8 v) { return _mm512_fpclass_pd_mask((__m512d)v, kOdd); }
+__attribute__((target(DC_AVX512))) static inline int dc_odd(float16 v) {
+  return _mm512_fpclass_ps_mask((__m512)v, kOdd);
+}
+__attribute__((target(DC_AVX512))) static inline int dc_odd(double8 v) {
+  return _mm512_fpclass_pd_mask((__m512d)v, kOdd);
+}
 
-// where a function is infinite for finite arguments: by overflow (0), at a pole (1), which is one if the first (2) or
-// the second (3) argument is zero; kRaised: its own arithmetic raises what is due, or it is no function of NumPy's
+// Where a function is infinite for finite arguments: by overflow (0), at a pole (1), or at one if its first
+// argument is zero (2). kRaised: its own arithmetic raises what is due, as it selects arguments rather than
+// results, or it is no function of NumPy's. tests/inductor/test_status_flags.py compares all with NumPy's.
 enum { kRaised = -1 };
-enum { exp_poles = kRaised, exp2_poles = kRaised, expm1_poles = kRaised, sinh_poles = kRaised, cosh_poles = kRaised };
-enum { arcsin_poles = kRaised, arccos_poles = kRaised, arctan_poles = kRaised, tanh_poles = kRaised };
-enum { arcsinh_poles = kRaised, arccosh_poles = kRaised, cbrt_poles = kRaised };
-enum { sin_poles = kRaised, cos_poles = kRaised, tan_poles = kRaised };
-enum { erf_poles = kRaised, erfc_poles = kRaised, lgamma_poles = kRaised, sigmoid_poles = kRaised };
-enum { tanh_beside_one_poles = kRaised };
+enum { exp_poles = kRaised, exp2_poles = kRaised, expm1_poles = kRaised, sinh_poles = kRaised };
+enum { cosh_poles = kRaised, arcsin_poles = kRaised, arccos_poles = kRaised, arctan_poles = kRaised };
+enum { tanh_poles = kRaised, arcsinh_poles = kRaised, arccosh_poles = kRaised, cbrt_poles = kRaised };
+enum { sin_poles = kRaised, cos_poles = kRaised, tan_poles = kRaised, hypot_poles = kRaised };
+enum { arctan2_poles = kRaised, fmod_poles = kRaised, remainder_poles = kRaised };
+enum { floordiv_poles = kRaised, erf_poles = kRaised, erfc_poles = kRaised, lgamma_poles = kRaised };
+enum { sigmoid_poles = kRaised, tanh_beside_one_poles = kRaised };
 enum { log_poles = 1, log2_poles = 1, log10_poles = 1, log1p_poles = 1, arctanh_poles = 1, pow_poles = 2 };
-enum { hypot_poles = 0, arctan2_poles = 0, fmod_poles = 3, remainder_poles = 3, floordiv_poles = 3 };
 
 // no floating-point operation: those with infinities raise flags
 static inline bool dc_is_finite(float x) {
@@ -95,7 +101,7 @@ __attribute__((always_inline)) static inline void dc_flags(const T* x, const T* 
     const bool number = x[l] == x[l] && w[l] == w[l];
     const bool at_zero = poles == 2 && x[l] == 0; /* to the power of minus infinity, too */
     const bool infinite = y[l] == y[l] && !dc_is_finite(y[l]) && (finite || at_zero);
-    const bool pole = poles == 1 || at_zero || (poles == 3 && w[l] == 0);
+    const bool pole = poles == 1 || at_zero;
     invalid |= y[l] != y[l] && number;
     divide |= infinite && pole;
     overflow |= infinite && !pole;
@@ -127,30 +133,30 @@ __attribute__((noinline, cold, target(DC_AVX512))) static V dc_report_wide(V v, 
 #define DC_REPORT_d dc_report_two
 #define DC_REPORT_e dc_report_wide
 // the end of a vector form: r = f(v, w)
-#define DC_FINISH(NAME, ABI, LANES, T, V, W, R)                                                            \
-  if (NAME##_kind >= 0 && __builtin_expect(dc_odd(R), 0))                                                  \
-    return DC_REPORT_##ABI<T##LANES, LANES, T, NAME##_kind>(V, W, R);                                      \
+#define DC_FINISH(NAME, ABI, LANES, T, V, W, R)                       \
+  if (NAME##_kind >= 0 && __builtin_expect(dc_odd(R), 0))             \
+    return DC_REPORT_##ABI<T##LANES, LANES, T, NAME##_kind>(V, W, R); \
   return R;
 
 // the vector form of one width
-#define DC_UNARY_FORM(TARGET, ABI, LANES, NAME, T)                        \
+#define DC_UNARY_FORM(TARGET, ABI, LANES, NAME, T)                           \
   DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##v_dcv_##NAME(T##LANES v) { \
-    T x[LANES], y[LANES];                                                 \
-    memcpy(x, &v, sizeof v);                                              \
-    DC_LANES(LANES) y[l] = dc_##NAME(x[l]);                               \
-    T##LANES r;                                                                           \
-    memcpy(&r, y, sizeof r);                                                            \
-    DC_FINISH(NAME, ABI, LANES, T, v, v, r)                                                  \
+    T x[LANES], y[LANES];                                                    \
+    memcpy(x, &v, sizeof v);                                                 \
+    DC_LANES(LANES) y[l] = dc_##NAME(x[l]);                                  \
+    T##LANES r;                                                              \
+    memcpy(&r, y, sizeof r);                                                 \
+    DC_FINISH(NAME, ABI, LANES, T, v, v, r)                                  \
   }
-#define DC_BINARY_FORM(TARGET, ABI, LANES, NAME, T)                                        \
-  DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##vv_dcv_##NAME(T##LANES v, T##LANES w) {  \
-    T x[LANES], y[LANES], z[LANES];                                                        \
-    memcpy(x, &v, sizeof v);                                                               \
-    memcpy(y, &w, sizeof w);                                                               \
-    DC_LANES(LANES) z[l] = dc_##NAME(x[l], y[l]);                                          \
+#define DC_BINARY_FORM(TARGET, ABI, LANES, NAME, T)                                       \
+  DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##vv_dcv_##NAME(T##LANES v, T##LANES w) { \
+    T x[LANES], y[LANES], z[LANES];                                                       \
+    memcpy(x, &v, sizeof v);                                                              \
+    memcpy(y, &w, sizeof w);                                                              \
+    DC_LANES(LANES) z[l] = dc_##NAME(x[l], y[l]);                                         \
     T##LANES r;                                                                           \
-    memcpy(&r, z, sizeof r);                                                            \
-    DC_FINISH(NAME, ABI, LANES, T, v, w, r)                                                  \
+    memcpy(&r, z, sizeof r);                                                              \
+    DC_FINISH(NAME, ABI, LANES, T, v, w, r)                                               \
   }
 #define DC_GUARDED_UNARY_FORM(TARGET, ABI, LANES, NAME, T)                   \
   DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##v_dcv_##NAME(T##LANES v) { \
@@ -163,9 +169,9 @@ __attribute__((noinline, cold, target(DC_AVX512))) static V dc_report_wide(V v, 
     } else {                                                                 \
       DC_LANES(LANES) y[l] = dc_##NAME(x[l]);                                \
     }                                                                        \
-    T##LANES r;                                                                           \
-    memcpy(&r, y, sizeof r);                                                            \
-    DC_FINISH(NAME, ABI, LANES, T, v, v, r)                                                  \
+    T##LANES r;                                                              \
+    memcpy(&r, y, sizeof r);                                                 \
+    DC_FINISH(NAME, ABI, LANES, T, v, v, r)                                  \
   }
 #define DC_GUARDED_BINARY_FORM(TARGET, ABI, LANES, NAME, T)                               \
   DC_EXPORT(TARGET) T##LANES _ZGV##ABI##N##LANES##vv_dcv_##NAME(T##LANES v, T##LANES w) { \
@@ -180,8 +186,8 @@ __attribute__((noinline, cold, target(DC_AVX512))) static V dc_report_wide(V v, 
       DC_LANES(LANES) z[l] = dc_##NAME(x[l], y[l]);                                       \
     }                                                                                     \
     T##LANES r;                                                                           \
-    memcpy(&r, z, sizeof r);                                                            \
-    DC_FINISH(NAME, ABI, LANES, T, v, w, r)                                                  \
+    memcpy(&r, z, sizeof r);                                                              \
+    DC_FINISH(NAME, ABI, LANES, T, v, w, r)                                               \
   }
 
 // lanes of 128, 256 and 512 bits
@@ -192,40 +198,40 @@ __attribute__((noinline, cold, target(DC_AVX512))) static V dc_report_wide(V v, 
 #define DC_LANES_256_double 4
 #define DC_LANES_512_double 8
 #define DC_FORM(FORM, TARGET, ABI, LANES, NAME, T) FORM(TARGET, ABI, LANES, NAME, T)
-#define DC_FORMS(FORM, NAME, T)                               \
-  DC_FORM(FORM, DC_AVX2, b, DC_LANES_128_##T, NAME, T)        \
-  DC_FORM(FORM, DC_AVX2, c, DC_LANES_256_##T, NAME, T)        \
-  DC_FORM(FORM, DC_AVX2, d, DC_LANES_256_##T, NAME, T)        \
+#define DC_FORMS(FORM, NAME, T)                        \
+  DC_FORM(FORM, DC_AVX2, b, DC_LANES_128_##T, NAME, T) \
+  DC_FORM(FORM, DC_AVX2, c, DC_LANES_256_##T, NAME, T) \
+  DC_FORM(FORM, DC_AVX2, d, DC_LANES_256_##T, NAME, T) \
   DC_FORM(FORM, DC_AVX512, e, DC_LANES_512_##T, NAME, T)
 
 // of one element
-#define DC_SCALAR(NAME, SHORT, T, FUNCTION)                                     \
-  enum { NAME##_##SHORT##_kind = NAME##_poles };                                \
-  DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x) {                              \
-    const T y = FUNCTION(x);                                                    \
-    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(y), 0))             \
-      dc_flags<1>(&x, &x, &y, NAME##_poles);                                    \
-    return y;                                                                   \
+#define DC_SCALAR(NAME, SHORT, T, FUNCTION)                         \
+  enum { NAME##_##SHORT##_kind = NAME##_poles };                    \
+  DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x) {                  \
+    const T y = FUNCTION(x);                                        \
+    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(y), 0)) \
+      dc_flags<1>(&x, &x, &y, NAME##_poles);                        \
+    return y;                                                       \
   }
-#define DC_SCALAR_OF_TWO(NAME, SHORT, T, FUNCTION)                              \
-  enum { NAME##_##SHORT##_kind = NAME##_poles };                                \
-  DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x, T y) {                         \
-    const T z = FUNCTION(x, y);                                                 \
-    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(z), 0))             \
-      dc_flags<1>(&x, &y, &z, NAME##_poles);                                    \
-    return z;                                                                   \
+#define DC_SCALAR_OF_TWO(NAME, SHORT, T, FUNCTION)                  \
+  enum { NAME##_##SHORT##_kind = NAME##_poles };                    \
+  DC_EXPORT(DC_AVX2) T dcv_##NAME##_##SHORT(T x, T y) {             \
+    const T z = FUNCTION(x, y);                                     \
+    if (NAME##_poles >= 0 && __builtin_expect(!dc_is_finite(z), 0)) \
+      dc_flags<1>(&x, &y, &z, NAME##_poles);                        \
+    return z;                                                       \
   }
-#define DC_UNARY(NAME, SHORT, T)                                                          \
-  DC_SCALAR(NAME, SHORT, T, dc_##NAME##_##SHORT)       \
+#define DC_UNARY(NAME, SHORT, T)                 \
+  DC_SCALAR(NAME, SHORT, T, dc_##NAME##_##SHORT) \
   DC_FORMS(DC_UNARY_FORM, NAME##_##SHORT, T)
-#define DC_BINARY(NAME, SHORT, T)                                                              \
-  DC_SCALAR_OF_TWO(NAME, SHORT, T, dc_##NAME##_##SHORT)    \
+#define DC_BINARY(NAME, SHORT, T)                       \
+  DC_SCALAR_OF_TWO(NAME, SHORT, T, dc_##NAME##_##SHORT) \
   DC_FORMS(DC_BINARY_FORM, NAME##_##SHORT, T)
-#define DC_GUARDED_UNARY(NAME, SHORT, T)                                                       \
-  DC_SCALAR(NAME, SHORT, T, dc_full_##NAME##_##SHORT)       \
+#define DC_GUARDED_UNARY(NAME, SHORT, T)              \
+  DC_SCALAR(NAME, SHORT, T, dc_full_##NAME##_##SHORT) \
   DC_FORMS(DC_GUARDED_UNARY_FORM, NAME##_##SHORT, T)
-#define DC_GUARDED_BINARY(NAME, SHORT, T)                                                           \
-  DC_SCALAR_OF_TWO(NAME, SHORT, T, dc_full_##NAME##_##SHORT)    \
+#define DC_GUARDED_BINARY(NAME, SHORT, T)                    \
+  DC_SCALAR_OF_TWO(NAME, SHORT, T, dc_full_##NAME##_##SHORT) \
   DC_FORMS(DC_GUARDED_BINARY_FORM, NAME##_##SHORT, T)
 #include "vector_math.inc"
 
@@ -251,8 +257,15 @@ bool publish() {
   return dlopen(place.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD) != nullptr;
 }
 
-PyModuleDef module = {PyModuleDef_HEAD_INIT, "dyncomp.runtime._vector_math", "Elementary functions on vectors.", -1,
-                      nullptr, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef module = {PyModuleDef_HEAD_INIT,
+                      "dyncomp.runtime._vector_math",
+                      "Elementary functions on vectors.",
+                      -1,
+                      nullptr,
+                      nullptr,
+                      nullptr,
+                      nullptr,
+                      nullptr};
 
 }  // namespace
 

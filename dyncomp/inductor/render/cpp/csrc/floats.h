@@ -22,7 +22,6 @@ DC_INLINE double dc_fmod_fast(double a, double b) {
   double r = __builtin_fma(-q, y, x);
   r = r < 0 ? r + y : r;
   r = r >= y ? r - y : r;
-  r = y == __builtin_inf() && x < y ? x : r;
   return __builtin_copysign(r, a);
 }
 // @ dc_fmod_f64
@@ -31,7 +30,7 @@ DC_INLINE double dc_fmod_f64(double a, double b) { return dc_fmod_fast(a, b); }
 DC_INLINE float dc_fmod_f32(float a, float b) { return (float)dc_fmod_fast((double)a, (double)b); }
 // @ dc_far_fmod_f64
 DC_INLINE int dc_far_fmod_f64(double a, double b) {
-  return (__builtin_fabs(a) * 0x1p-52 >= __builtin_fabs(b)) & (__builtin_fabs(a) < __builtin_inf()) & (b != 0);
+  return (__builtin_fabs(a) * 0x1p-52 >= __builtin_fabs(b)) | (__builtin_fabs(b) > 0x1p1022);
 }
 // @ dc_far_fmod_f32
 DC_INLINE int dc_far_fmod_f32(float a, float b) { return dc_far_fmod_f64((double)a, (double)b); }
@@ -85,7 +84,9 @@ DC_INLINE int dc_far_remainder_f32(float a, float b) { return dc_far_fmod_f32(a,
 // @ dc_floordiv_f64
 DC_INLINE double dc_floordiv_f64(double a, double b) { return dc_floordiv_from(a, b, dc_fmod_fast(a, b)); }
 // @ dc_full_floordiv_f64
-DC_INLINE double dc_full_floordiv_f64(double a, double b) { return dc_floordiv_from(a, b, dc_full_fmod_f64(a, b)); }
+DC_INLINE double dc_full_floordiv_f64(double a, double b) {
+  return b == 0 ? a / b : dc_floordiv_from(a, b, dc_full_fmod_f64(a, b));
+}
 // Steps in float, each of which rounds as NumPy's does.
 // @ dc_floordiv_f32_from
 DC_INLINE float dc_floordiv_f32_from(float a, float b, float mod) {
@@ -99,7 +100,9 @@ DC_INLINE float dc_floordiv_f32_from(float a, float b, float mod) {
 // @ dc_floordiv_f32
 DC_INLINE float dc_floordiv_f32(float a, float b) { return dc_floordiv_f32_from(a, b, dc_fmod_f32(a, b)); }
 // @ dc_full_floordiv_f32
-DC_INLINE float dc_full_floordiv_f32(float a, float b) { return dc_floordiv_f32_from(a, b, dc_full_fmod_f32(a, b)); }
+DC_INLINE float dc_full_floordiv_f32(float a, float b) {
+  return b == 0 ? a / b : dc_floordiv_f32_from(a, b, dc_full_fmod_f32(a, b));
+}
 // @ dc_far_floordiv_f64
 DC_INLINE int dc_far_floordiv_f64(double a, double b) { return dc_far_fmod_f64(a, b); }
 // @ dc_far_floordiv_f32
@@ -198,7 +201,7 @@ DC_INLINE double dc_hypot_f64(double x, double y) {
   const double a = __builtin_fabs(x);
   const double b = __builtin_fabs(y);
   const u64 exponent = (dc_bits_f64(a) > dc_bits_f64(b) ? dc_bits_f64(a) : dc_bits_f64(b)) & 0x7ff0000000000000ULL;
-  const u64 wanted = 0x7ff0000000000000ULL - exponent;
+  const u64 wanted = (0x7ff0000000000000ULL - exponent) | 0x0010000000000000ULL;  // infinity times 0 is an error
   const u64 factor = wanted > 0x7fd0000000000000ULL ? 0x7fd0000000000000ULL : wanted;
   const double u = a * dc_from_bits_f64(factor);
   const double v = b * dc_from_bits_f64(factor);
@@ -211,7 +214,7 @@ DC_INLINE float dc_hypot_f32(float x, float y) {
   const float a = __builtin_fabsf(x);
   const float b = __builtin_fabsf(y);
   const unsigned int exponent = (dc_bits_f32(a) > dc_bits_f32(b) ? dc_bits_f32(a) : dc_bits_f32(b)) & 0x7f800000u;
-  const unsigned int wanted = 0x7f800000u - exponent;
+  const unsigned int wanted = (0x7f800000u - exponent) | 0x00800000u;
   const unsigned int factor = wanted > 0x7e800000u ? 0x7e800000u : wanted;
   const float u = a * dc_from_bits_f32(factor);
   const float v = b * dc_from_bits_f32(factor);

@@ -19,9 +19,9 @@ DC_INLINE float dc_exp_tail_f32(float r) {
 // are 0: it must not be computed as a denormal, processors take long.
 // @ dc_exp_f32
 DC_INLINE float dc_exp_f32(float x0) {
-  const float most = x0 > 89.0f ? 89.0f : x0;
-  const float x = x0 < -104.0f ? -176.0f : most;
-  const float shifted = __builtin_fmaf(x, 0x1.715476p+0f, 0x1.8001fcp23f);
+  const float x = x0 < -104.0f ? -176.0f : x0;
+  const float most = x > 89.0f ? 89.0f : x;  // r is not bounded: an infinite argument is no overflow
+  const float shifted = __builtin_fmaf(most, 0x1.715476p+0f, 0x1.8001fcp23f);
   const float n = shifted - 0x1.8001fcp23f;
   float r = __builtin_fmaf(-n, 0x1.62e43p-1f, x);
   r = __builtin_fmaf(-n, -0x1.05c61p-29f, r);
@@ -30,9 +30,9 @@ DC_INLINE float dc_exp_f32(float x0) {
 }
 // @ dc_exp2_f32
 DC_INLINE float dc_exp2_f32(float x0) {
-  const float most = x0 > 129.0f ? 129.0f : x0;
-  const float x = x0 < -150.0f ? -254.0f : most;
-  const float shifted = x + 0x1.8001fcp23f;
+  const float x = x0 < -150.0f ? -254.0f : x0;
+  const float most = x > 129.0f ? 129.0f : x;
+  const float shifted = most + 0x1.8001fcp23f;
   const float f = x - (shifted - 0x1.8001fcp23f);
   POLY(p, f, 1.0f, 0.6931472067f, 0.2402265092f, 0.05550327227f, 0.009618056679f, 0.001340042818f, 0.000154614447f);
   return dc_scale_f32(p, shifted);
@@ -40,9 +40,9 @@ DC_INLINE float dc_exp2_f32(float x0) {
 // exp(x) - 1 = (2^n * p) + (2^n - 1), halved as 2^128 is none. Arguments are their own results below 2^-25.
 // @ dc_expm1_f32
 DC_INLINE float dc_expm1_f32(float x0) {
-  const float most = x0 > 89.0f ? 89.0f : x0;
-  const float x = x0 < -18.0f ? -18.0f : most;
-  const float shifted = __builtin_fmaf(x, 0x1.715476p+0f, 0x1.8000fcp23f);
+  const float x = x0 < -18.0f ? -18.0f : x0;
+  const float most = x > 89.0f ? 89.0f : x;
+  const float shifted = __builtin_fmaf(most, 0x1.715476p+0f, 0x1.8000fcp23f);
   const float n = shifted - 0x1.8000fcp23f;
   float r = __builtin_fmaf(-n, 0x1.62e43p-1f, x);
   r = __builtin_fmaf(-n, -0x1.05c61p-29f, r);
@@ -55,8 +55,8 @@ DC_INLINE float dc_expm1_f32(float x0) {
 // @ dc_split_f32
 struct dc_split_f32 { float e, f; };
 DC_INLINE dc_split_f32 dc_local_split_f32(float x) {
-  const unsigned int up = dc_bits_f32(x * 0x1p25f) - (25u << 23);
-  const unsigned int u = x < 0x1p-126f ? up : dc_bits_f32(x);
+  const bool tiny = x < 0x1p-126f;
+  const unsigned int u = dc_bits_f32(x * (tiny ? 0x1p25f : 1.0f)) - (tiny ? 25u << 23 : 0u);
   const int k = (int)(u - 0x3f3504f3u) >> 23;
   return {(float)k, dc_from_bits_f32(u - ((unsigned int)k << 23)) - 1.0f};
 }
@@ -242,11 +242,13 @@ DC_INLINE float dc_pow_f32(float x, float y0) {
   const double z = s * s;
   POLY(tail, z, 0x1.5555554b4d3ccp-1, 0x1.9999ede294843p-2, 0x1.245b27112cd29p-2, 0x1.de0b02165e769p-3);
   const double log_x = __builtin_fma(w.k, 0x1.62e42fefa39efp-1, __builtin_fma(s * z, tail, s + s));
-  double q = a == 0 ? -by.at_infinity : y * log_x;
-  q = a == __builtin_inf() ? by.at_infinity : q;
-  q = q > 700.0 ? 700.0 : q;
+  double q = dc_bounded_f64(y) * log_x;
+  q = __builtin_fabs(y) == __builtin_inf() ? __builtin_copysign(__builtin_inf(), q) : q;
+  q = a == 0 ? -by.at_infinity : q;
+  q = a < __builtin_inf() ? q : by.at_infinity;  // NaN must not overflow
   q = q < -700.0 ? -700.0 : q;
-  const double shifted = __builtin_fma(q, 0x1.71547652b82fep+0, 0x1.80000000003ffp52);
+  const double most = q > 700.0 ? 700.0 : q;
+  const double shifted = __builtin_fma(most, 0x1.71547652b82fep+0, 0x1.80000000003ffp52);
   const double r = __builtin_fma(-(shifted - 0x1.80000000003ffp52), 0x1.62e42fefa39efp-1, q);
   POLY(rest, r, 0x1.0000000000000p-1, 0x1.5554dc8961859p-3, 0x1.555518f5d1200p-5, 0x1.120be1dcb42dcp-7, 0x1.6d117cc039048p-10);
   const double p = __builtin_fma(r * r, rest, r) + 1.0;
@@ -258,7 +260,7 @@ DC_INLINE float dc_pow_f32(float x, float y0) {
 DC_INLINE float dc_cbrt_f32(float x) {
   const float a = __builtin_fabsf(x);
   const bool tiny = a < 0x1p-126f;
-  const unsigned int u = dc_bits_f32(tiny ? a * 0x1p24f : a);
+  const unsigned int u = dc_bits_f32(a * (tiny ? 0x1p24f : 1.0f));
   const float k = (float)((int)(u >> 23) - (tiny ? 151 : 127));
   const float m = dc_from_bits_f32((u & 0x7fffffu) | 0x3f800000u);
   const float shifted = __builtin_fmaf(k, 0x1.555556p-2f, 0x1.8000fep23f);
@@ -278,5 +280,5 @@ DC_INLINE float dc_cbrt_f32(float x) {
   const float root = __builtin_fmaf(residual * square, 0x1.555556p-2f, y);
   const float scaled = root * dc_from_bits_f32(dc_bits_f32(shifted) << 23);
   const bool finite = (a > 0) & (a < __builtin_inff());
-  return finite ? __builtin_copysignf(scaled, x) : x + x;
+  return finite ? __builtin_copysignf(scaled, x) : x;
 }

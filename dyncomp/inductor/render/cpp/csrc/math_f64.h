@@ -22,9 +22,9 @@ DC_INLINE double dc_exp_tail_f64(double r) {
 // @ dc_exp_parts_f64
 struct dc_exp_parts_f64 { double rest, shifted; };
 DC_INLINE dc_exp_parts_f64 dc_local_exp_parts_f64(double x0, double low) {
-  double x = x0 > 711.0 ? 711.0 : x0;
-  x = x < -746.0 ? -746.0 : x;
-  const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
+  const double x = x0 < -746.0 ? -746.0 : x0;
+  const double most = x > 711.0 ? 711.0 : x;  // r is not bounded: an infinite argument is no overflow
+  const double shifted = __builtin_fma(most, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
   const double n = shifted - 0x1.80000000007fep52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
   r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r) + low;
@@ -32,9 +32,9 @@ DC_INLINE dc_exp_parts_f64 dc_local_exp_parts_f64(double x0, double low) {
 }
 // @ dc_exp_f64
 DC_INLINE double dc_exp_f64(double x0) {
-  const double most = x0 > 711.0 ? 711.0 : x0;
-  const double x = x0 < -746.0 ? -1418.0 : most;  // 2^-2046, for which both of dc_scale_f64's factors are 0
-  const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
+  const double x = x0 < -746.0 ? -1418.0 : x0;  // 2^-2046, for which both of dc_scale_f64's factors are 0
+  const double most = x > 711.0 ? 711.0 : x;  // r is not bounded: an infinite argument is no overflow
+  const double shifted = __builtin_fma(most, 0x1.71547652b82fep+0, 0x1.80000000007fep52);
   const double n = shifted - 0x1.80000000007fep52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
   r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
@@ -43,6 +43,7 @@ DC_INLINE double dc_exp_f64(double x0) {
 // @ dc_exp2_f64
 DC_INLINE double dc_exp2_f64(double x0) {
   double x = x0 > 1025.0 ? 1025.0 : x0;
+  x = x0 == __builtin_inf() ? 2048.0 : x;  // dc_scale_f64's factors are infinite
   x = x < -1080.0 ? -1080.0 : x;
   const double shifted = x + 0x1.80000000007fep52;
   const double f = x - (shifted - 0x1.80000000007fep52);
@@ -54,9 +55,9 @@ DC_INLINE double dc_exp2_f64(double x0) {
 // (exp(x) - 1) / 4, which overflows neither on the way nor where hyperbolic functions do not
 // @ dc_quarter_expm1_f64
 DC_INLINE double dc_quarter_expm1_f64(double x0) {
-  double x = x0 > 710.6 ? 710.6 : x0;
-  x = x < -60.0 ? -60.0 : x;
-  const double shifted = __builtin_fma(x, 0x1.71547652b82fep+0, 0x1.80000000003fdp52);
+  const double x = x0 < -60.0 ? -60.0 : x0;
+  const double most = x > 710.6 ? 710.6 : x;
+  const double shifted = __builtin_fma(most, 0x1.71547652b82fep+0, 0x1.80000000003fdp52);
   const double n = shifted - 0x1.80000000003fdp52;
   double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
   r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
@@ -82,7 +83,7 @@ DC_INLINE dc_split_f64 dc_local_normal_split_f64(double x) {
 }
 DC_INLINE dc_split_f64 dc_local_split_f64(double x) {
   const bool tiny = x < 0x1p-1022;
-  const dc_split_f64 a = dc_local_normal_split_f64(tiny ? x * 0x1p54 : x);
+  const dc_split_f64 a = dc_local_normal_split_f64(x * (tiny ? 0x1p54 : 1.0));
   return {tiny ? a.k - 54.0 : a.k, a.f};
 }
 // (log((1+s)/(1-s)) - 2s) / s^3 as a polynomial in z = s^2
@@ -115,9 +116,14 @@ DC_INLINE double dc_log_f64(double x) {
 // @ dc_log1p_f64
 DC_INLINE double dc_log1p_f64(double x) {
   const double u = 1.0 + x;
-  const double lost = x < 1.0 ? x - (u - 1.0) : 1.0 - (u - x);
+  const double more = x < 1.0 ? 1.0 : x;
+  const double less = x > 1.0 ? 1.0 : x;
+  // nothing is lost at the ends: neither 0 / 0 nor infinity - infinity
+  const double low_end = u > 0 ? u : 1.0;
+  const double inner = low_end < __builtin_inf() ? low_end : 1.0;
+  const double lost = less - (inner - more);
   const dc_split_f64 a = dc_local_split_f64(u);
-  const double low = __builtin_fma(a.k, 0x1.a39ef35793c76p-33, dc_log_rest_f64(a.f) + lost / u);
+  const double low = __builtin_fma(a.k, 0x1.a39ef35793c76p-33, dc_log_rest_f64(a.f) + lost / inner);
   const double y = __builtin_fma(a.k, 0x1.62e42feep-1, low + a.f);
   return x == 0 ? x : dc_log_ends_f64(u, y);
 }
@@ -238,11 +244,11 @@ DC_INLINE double dc_arctan2_f64(double y, double x) {
   // keep sums from overflowing and quotients from denormal losses
   const double scale = big0 > 0x1p1000 ? 0x1p-10 : big0 < 0x1p-900 ? 0x1p100 : 1.0;
   const bool both_infinite = small0 == __builtin_inf();
-  const double big = both_infinite ? 1.0 : big0 * scale;
+  const double divisor = big0 == 0 ? 1.0 : big0 * scale;
+  const double big = both_infinite ? 1.0 : divisor;
   const double small = both_infinite ? 1.0 : small0 * scale;
   const bool mid = small > 0x1.a827999fcef32p-2 * big;
-  const double quotient = (mid ? small - big : small) / (mid ? small + big : big);
-  const double t = big0 == 0 ? 0.0 : quotient;
+  const double t = (mid ? small - big : small) / (mid ? small + big : big);
   const bool left = (dc_bits_f64(x) >> 63) != 0;
   double count = mid ? 1.0 : 0.0;
   count = swap ? 2.0 - count : count;
@@ -252,7 +258,7 @@ DC_INLINE double dc_arctan2_f64(double y, double x) {
   const double base = count * 0x1.921fb54442d18p-1;
   const double base_low = __builtin_fma(count, 0x1.921fb54442d18p-1, -base) + count * 0x1.1a62633145c07p-55;
   const double r = base + (turned + (dc_atan_rest_f64(turned) + base_low));
-  const double any = (x != x) | (y != y) ? x + y : r;
+  const double any = big0 == big0 ? r : big0;  // NaN is the larger
   return __builtin_copysign(any, y);
 }
 // @ dc_arctan_f64
@@ -279,9 +285,9 @@ DC_INLINE double dc_arcsin_f64(double x) {
   const bool big = a > 0.5;
   const double z = big ? (1.0 - a) * 0.5 : a * a;
   const double s = big ? __builtin_sqrt(z) : a;
-  const double s_low = __builtin_fma(-s, s, z) / (s + s);
+  const double s_low = __builtin_fma(-s, s, z) / (s > 0 ? s + s : 1.0);
   const double rest = s * z * dc_asin_tail_f64(z);
-  const double bent = (0x1.921fb54442d18p+0 - 2.0 * s) - (2.0 * (rest + (s > 0 ? s_low : 0.0)) - 0x1.1a62633145c07p-54);
+  const double bent = (0x1.921fb54442d18p+0 - 2.0 * s) - (2.0 * (rest + s_low) - 0x1.1a62633145c07p-54);
   return __builtin_copysign(big ? bent : s + rest, x);
 }
 // @ dc_arccos_f64
@@ -290,7 +296,7 @@ DC_INLINE double dc_arccos_f64(double x) {
   const bool big = a > 0.5;
   const double z = big ? (1.0 - a) * 0.5 : a * a;
   const double s = big ? __builtin_sqrt(z) : a;
-  const double s_low = s > 0 ? __builtin_fma(-s, s, z) / (s + s) : 0.0;
+  const double s_low = __builtin_fma(-s, s, z) / (s > 0 ? s + s : 1.0);
   const double rest = s * z * dc_asin_tail_f64(z);
   const double near = 2.0 * (s + (rest + s_low));
   const double far = 0x1.921fb54442d18p+1 - (2.0 * (s + (rest + s_low)) - 0x1.1a62633145c07p-53);
@@ -323,7 +329,7 @@ DC_INLINE double dc_sinh_f64(double x) {
   const double z = a * a;
   POLY(p, z, 0x1.5555555555555p-3, 0x1.11111111110fdp-7, 0x1.a01a01a01ee70p-13, 0x1.71de3a4e14f40p-19, 0x1.ae6460fae3728p-26, 0x1.611cb330c1fe8p-33, 0x1.b41232cf9950fp-41);
   const double half = 2.0 * dc_quarter_expm1_f64(a);
-  const double y = a < 1.0 ? __builtin_fma(a * z, p, a) : half + (0.5 - 0.5 / __builtin_fma(2.0, half, 1.0));
+  const double y = a < 1.0 ? __builtin_fma(a * z, p, a) : half + (0.5 - 0.25 / (half + 0.5));
   return __builtin_copysign(y, x);
 }
 // @ dc_cosh_f64
@@ -344,16 +350,16 @@ DC_INLINE double dc_arcsinh_f64(double x) {
 // @ dc_arccosh_f64
 DC_INLINE double dc_arccosh_f64(double x) {
   const bool huge = x > 0x1p28;
-  const double t = huge ? 1.0 : x - 1.0;
+  const double below = x < 1.0 ? -1.0 : x - 1.0;  // the root of a negative number
+  const double t = huge ? 1.0 : below;
   const double y = dc_log1p_f64(huge ? x - 1.0 : t + __builtin_sqrt(2.0 * t + t * t));
-  const double any = huge ? y + 0x1.62e42fefa39efp-1 : y;
-  return x < 1.0 ? __builtin_nan("") : any;
+  return huge ? y + 0x1.62e42fefa39efp-1 : y;
 }
 // @ dc_arctanh_f64
 DC_INLINE double dc_arctanh_f64(double x) {
   const double a = __builtin_fabs(x);
   const double y = 0.5 * dc_log1p_f64(2.0 * a / (1.0 - a));
-  return __builtin_copysign(a == 1.0 ? __builtin_inf() : y, x);
+  return __builtin_copysign(y, x);
 }
 // As the single-precision one.
 // @ dc_sigmoid_f64
@@ -416,7 +422,8 @@ DC_INLINE double dc_erfc_f64(double x) {
   const double factor_low = __builtin_fma(-factor, b_low, __builtin_fma(-factor, b, q) + q_low) * inverse;
   const dc_exp_parts_f64 e = dc_local_exp_parts_f64(-z, __builtin_fma(-a, a, z));
   const double far = dc_scale_f64(factor + __builtin_fma(e.rest, factor, factor_low), e.shifted);
-  const double near = 1.0 - __builtin_fma(x, dc_erf_small_f64(z), x);
+  const double b0 = __builtin_copysign(a, x);
+  const double near = 1.0 - __builtin_fma(b0, dc_erf_small_f64(z), b0);
   const double y = a < 0.5 ? near : x < 0 ? 2.0 - far : far;
   return x != x ? x : y;
 }
@@ -426,7 +433,7 @@ DC_INLINE double dc_erfc_f64(double x) {
 DC_INLINE double dc_cbrt_f64(double x) {
   const double a = __builtin_fabs(x);
   const bool tiny = a < 0x1p-1022;
-  const u64 u = dc_bits_f64(tiny ? a * 0x1p54 : a);
+  const u64 u = dc_bits_f64(a * (tiny ? 0x1p54 : 1.0));
   const double e = dc_from_bits_f64(0x4330000000000000ULL | (u >> 52)) - (0x1p52 + 1023.0);
   const double k = tiny ? e - 54.0 : e;
   const double m = dc_from_bits_f64((u & 0xfffffffffffffULL) | 0x3ff0000000000000ULL);
@@ -448,7 +455,7 @@ DC_INLINE double dc_cbrt_f64(double x) {
   const double root = __builtin_fma(residual * square, 0x1.5555555555555p-2, y);
   const double scaled = root * dc_from_bits_f64(dc_bits_f64(shifted) << 52);
   const bool finite = (a > 0) & (a < __builtin_inf());
-  return finite ? __builtin_copysign(scaled, x) : x + x;
+  return finite ? __builtin_copysign(scaled, x) : x;
 }
 // What y alone says about pow(x, y), by integer arithmetic on truth values: gcc 12 does not vectorise loops
 // with conditions that do not vary.
@@ -456,8 +463,8 @@ DC_INLINE double dc_cbrt_f64(double x) {
 struct dc_exponent_f64 { double at_infinity, at_nan, negative_limit; u64 odd_sign; };
 DC_INLINE dc_exponent_f64 dc_local_exponent_f64(double y) {
   const double half = y * 0.5;
-  const u64 odd = (u64)(half - __builtin_floor(half) == 0.5);
   const u64 fraction = (u64)(__builtin_floor(y) != y);  // or NaN
+  const u64 odd = (u64)(__builtin_floor(half) != half) & (fraction - 1u);
   const u64 zero = (u64)(y == 0);
   const double at_infinity = dc_from_bits_f64(dc_bits_f64(y + __builtin_copysign(__builtin_inf(), y)) & (zero - 1u));
   const double at_nan = dc_from_bits_f64(0x7ff8000000000000ULL - zero * 0x4008000000000000ULL);
@@ -471,6 +478,12 @@ DC_INLINE double dc_pow_ends(double x, double a, double p, u64 odd_sign, double 
   const double v = dc_from_bits_f64(dc_bits_f64(one) ^ (dc_bits_f64(x) & odd_sign));
   const double real = (x < negative_limit) & (a < __builtin_inf()) ? __builtin_nan("") : v;
   return x != x ? at_nan : real;
+}
+// An exponent whose products with logarithms other than 0 are beyond those of all numbers, but finite.
+// @ dc_bounded_f64
+DC_INLINE double dc_bounded_f64(double y) {
+  const double most = y > 0x1p70 ? 0x1p70 : y;
+  return most < -0x1p70 ? -0x1p70 : most;
 }
 // exp(y * log|x|), the logarithm and the product to about twelve bits more than double precision.
 // log(1+f) = t + t^3 / 12 + t^5 (...) with t = 2f / (2+f), the first two terms as sums of two numbers.
@@ -502,11 +515,13 @@ DC_INLINE double dc_pow_f64(double x, double y) {
   const double rest = (sum_low + carry) + small;
   const double log_high = log_x + rest;
   const double log_low = (log_x - log_high) + rest;
-  const double q = y * log_high;
-  const double q_low = __builtin_fma(y, log_low, __builtin_fma(y, log_high, -q));
+  const double to = dc_bounded_f64(y);
+  const double q = to * log_high;
+  const double q_low = __builtin_fma(to, log_low, __builtin_fma(to, log_high, -q));
   const double low = __builtin_fabs(q) < 800.0 ? q_low : 0.0;
-  double p = a == 0 ? -by.at_infinity : q;
-  p = a == __builtin_inf() ? by.at_infinity : p;
+  double p = __builtin_fabs(y) == __builtin_inf() ? __builtin_copysign(__builtin_inf(), q) : q;
+  p = a == 0 ? -by.at_infinity : p;
+  p = a < __builtin_inf() ? p : by.at_infinity;  // NaN must not overflow
   const dc_exp_parts_f64 e = dc_local_exp_parts_f64(p, low);
   const double power = dc_scale_f64(1.0 + e.rest, e.shifted);
   return dc_pow_ends(x, a, power, by.odd_sign, by.negative_limit, by.at_nan);
