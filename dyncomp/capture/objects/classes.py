@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import frames
 from ..breaks import Break, Skip
+from ..control import exceptions
 from ..guards.guard import Kind
 from ..guards.source import AttrSource
 from ..values.base import Tracer, Value
