@@ -9,9 +9,9 @@ import random
 import numpy as np
 import pytest
 
+from dyncomp.build.library import load_vector_math
 from dyncomp.build.toolchain import find_toolchain
 from dyncomp.dtypes import float32, float64
-from dyncomp.inductor import launch
 from dyncomp.inductor.render.cpp import kernel as cpp_kernel
 from dyncomp.inductor.render.cpp.sections import vector_functions
 from dyncomp.prims.scalar import SCALARS
@@ -19,7 +19,7 @@ from dyncomp.prims.scalar import SCALARS
 from .render_util import compile_kernels, load_source, pointwise
 
 pytestmark = pytest.mark.skipif(
-    not (launch.load_vector_math() and find_toolchain().calls_vectors),
+    not (load_vector_math() and find_toolchain().calls_vectors),
     reason="this compiler or processor does not call functions on vectors",
 )
 

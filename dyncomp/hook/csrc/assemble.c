@@ -1,5 +1,5 @@
 /* The bytes of a code object and of its location table from real instructions, said in C since every replacement
-   and continuation comes through here. pyver/raw.py says what the instructions are, pyver/lines.py what the
+   and continuation comes through here. python_code/versions/raw.py says what the instructions are, lines.py what the
    formats of the tables. */
 #define PY_SSIZE_T_CLEAN
 #include "hook.h"

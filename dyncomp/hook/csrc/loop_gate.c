@@ -1,6 +1,6 @@
 /* What a gate before a loop asks: enters compiled code where a plan takes the values, and asks Python otherwise.
  *
- * gate[values] is (way, exception to raise there or None, payload): see bytecode/gates.py. A subclass in Python
+ * gate[values] is (way, exception to raise there or None, payload): see python_code/gates.py. A subclass in Python
  * has ask(values), which answers where no plan does, and finish(plan, words, values, raised), which makes the
  * answer of what a plan's function wrote; raised: what it raised the last time, or None. */
 #include "loop_plan.h"

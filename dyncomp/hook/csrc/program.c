@@ -13,7 +13,7 @@ struct Instr {
     uint64_t version; /* of a class or dict when it was last found to be as it was */
 };
 
-/* name, reads register `reg` (checks) or `a` (loads): see INSTRUCTIONS in guard_program.py */
+/* name, reads register `reg` (checks) or `a` (loads): see INSTRUCTIONS in capture/guards/program.py */
 #define LOADS(X) \
     X(LOAD_ARG) X(LOAD_CELL) X(LOAD_FREE_CELL) X(LOAD_GLOBAL) X(LOAD_BUILTIN) X(LOAD_GLOBALS) X(LOAD_CONST) \
     X(ATTR) X(TYPE_ATTR) X(INSTANCE_ATTR) X(ITEM) X(DICT_KEY) X(DICT_VALUE) X(TYPE) X(CELL_CONTENTS) X(REFERENT)

@@ -1,6 +1,6 @@
 """The Triton renderer: a loop-IR kernel as one or two Triton functions, over the C++ renderer's walk.
 
-What a program computes is said by :mod:`.triton_layout`. A long reduction with few results is two functions:
+What a program computes is said by :mod:`.layout`. A long reduction with few results is two functions:
 programs that each reduce a part and leave it in a workspace, and one that joins the parts.
 """
 
