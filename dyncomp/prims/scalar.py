@@ -5,7 +5,8 @@ executable definition), ``cpp`` and ``triton`` (spellings). A target without a s
 the row's ``decomp``, written in other rows. Special values (NaN, signed zero, overflow, division by zero)
 are NumPy's on every target and are stated in the row's ``doc`` where a reader could wonder.
 
-Rows live in ``scalar_arith.py`` and ``scalar_math.py``; :data:`SCALARS` and :data:`REDUCERS` are the finished, read-only tables.
+Rows live in ``scalar_arith.py`` and ``scalar_math.py``; :data:`SCALARS` and :data:`REDUCERS` are the
+finished, read-only tables.
 """
 
 from __future__ import annotations
