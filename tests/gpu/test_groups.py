@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,9 +40,11 @@ def test_groups(number: int, dtype: Any, mode: str) -> None:
     torch.testing.assert_close(got.double(), want, rtol=close, atol=close)
 
 
-def test_every_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All candidates run."""
+def test_every_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All candidates run: nothing is known of them."""
     from dyncomp.inductor.gpu import choose
+
+    monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path))
 
     seen: list[str] = []
     original = choose.Choice._find

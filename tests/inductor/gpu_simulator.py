@@ -237,6 +237,10 @@ def pretend(monkeypatch: Any) -> None:
             ON_SECOND.append(made)
         return made
 
+    def pointer(tensor: Any) -> int:
+        assert not any(tensor is x for x in ON_CPU), "a kernel is given memory of the CPU"
+        return devices.LIBRARY.pointer(tensor)
+
     def device_of(tensor: Any) -> Any:
         if any(tensor is x for x in ON_CPU):
             return CPU
@@ -252,6 +256,7 @@ def pretend(monkeypatch: Any) -> None:
     library = dataclasses.replace(
         devices.LIBRARY,
         empty=empty,
+        pointer=pointer,
         stream=stream,
         enter=enter,
         leave=leave,

@@ -35,7 +35,8 @@ def empty(shape: Sequence[int], strides: Sequence[int] | None, name: str, device
 
 
 def _full(value: Any, name: str, device: Device) -> Any:
-    return cupy.asarray(np.array(value, np.dtype(name)))
+    # a recording has its numbers as arrays already
+    return value if isinstance(value, cupy.ndarray) else cupy.asarray(np.array(value, np.dtype(name)))
 
 
 def _scratch(size: int, device: Device) -> Any:

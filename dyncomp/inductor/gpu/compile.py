@@ -46,15 +46,6 @@ def _varies(kernel: Kernel) -> bool:
     )
 
 
-def _full_of(owner: ArrayOwner, library: DeviceLibrary) -> Callable[..., Any]:
-    """A number as an array without dimensions; a recording has it as one already."""
-
-    def full(value: Any, name: str, device: Device) -> Any:
-        return value if isinstance(value, owner.type) else library.full(value, name, device)
-
-    return full
-
-
 def _take_of(owner: ArrayOwner, library: DeviceLibrary) -> Callable[..., Any]:
     """A routine's result as one of the graph, laid out so; ``None`` where it must be copied: it lies
     otherwise, something else sees its memory, or that is a recording's."""
@@ -143,7 +134,7 @@ def build_for_device(
         "device": graph.device,
         "empty": library.empty,
         "fresh": library.empty,
-        "full": _full_of(owner, library),
+        "full": library.full,
         "take": _take_of(owner, library),
         "scratch": library.scratch,
         "window": library.window,
