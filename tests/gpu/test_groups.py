@@ -44,6 +44,7 @@ def test_every_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """All candidates run: nothing is known of them."""
     from dyncomp.inductor.gpu import choose
 
+    dyncomp.reset()  # what was compiled before has chosen already
     monkeypatch.setenv("DYNCOMP_CACHE_DIR", str(tmp_path))
 
     seen: list[str] = []

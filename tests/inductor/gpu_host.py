@@ -51,7 +51,7 @@ def results(x: Any, s: Any) -> Any:
 
 def results_of_numbers(x: Any, s: Any) -> Any:
     t = s.double()
-    return t.sum(), x.sum() + t, torch.stack([s, s]), torch.zeros(2, device=x.device) + s
+    return t.sum(), x.round().sum() + t, torch.stack([s, s]), torch.zeros(2, device=x.device) + s
 
 
 def moved(x: Any, s: Any) -> Any:
