@@ -155,6 +155,14 @@ def module_with_compiled_method(A, B):
             return (self.scaled(x) + self.scaled(x * 2)).detach()
     return B(Scaled())
 
+def reset_inside(A, B):
+    a = A(lambda x: x * 2 + 1)
+    def f(x):
+        y = a(x)
+        dyncomp.reset()
+        return a(y) + helper(y)
+    return B(f)
+
 def module(A, B):
     m = A(linear())
     return B(lambda x: m(x) * 2)
