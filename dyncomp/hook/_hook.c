@@ -392,6 +392,7 @@ static PyMethodDef functions[] = {
     {"set_origin", set_origin, METH_VARARGS, "set_origin(code, original): the code carries on calls of the original"},
     {"set_profiled_as_written", set_profiled_as_written, METH_O, "set_profiled_as_written(bool) -> previous"},
     {"set_foreign_modules", foreign_set, METH_O, "set_foreign_modules(names): modules of other compilers"},
+    {"show_get", foreign_show_get, METH_O, "show_get(function): what is seen as __get__ of compiled functions"},
     {"errstate", errstate, METH_NOARGS, "errstate() -> int or None"},
     {"reported", (PyCFunction)(void (*)(void))reports_of, METH_FASTCALL, "reported(function, note) -> callable"},
     {NULL},

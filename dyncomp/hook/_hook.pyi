@@ -275,6 +275,9 @@ def set_profiled_as_written(value: bool) -> bool:
     """Whether profilers (``sys.setprofile``, cProfile) see the originals run, as debuggers do; returns the
     setting before."""
 
+def show_get(function: Callable[..., Any]) -> None:
+    """What is seen as ``__get__`` of the type of compiled functions; Python calls C's."""
+
 def set_foreign_modules(names: tuple[str, ...]) -> None:
     """The modules of other compilers: C captures nothing below their frames."""
 

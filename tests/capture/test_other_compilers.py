@@ -119,6 +119,50 @@ def recursive(A, B):
     a, b = A(down), B(over)
     return lambda x: a(x, 3) + b(x, 3)
 
+def methods(A, B):
+    class Scaled:
+        by = 3
+        @A
+        def method(self, x):
+            return x * self.by
+        @classmethod
+        @A
+        def of_class(cls, x):
+            return x + cls.by
+        @staticmethod
+        @A
+        def static(x):
+            return x - 1
+        @property
+        @A
+        def double(self):
+            return self.by * 2
+    s = Scaled()
+    def f(x):
+        bound = s.method
+        return s.method(x) + Scaled.method(s, x) + s.of_class(x) + s.static(x) + bound(x) * s.double
+    return B(f)
+
+def module_with_compiled_method(A, B):
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(4) * 2)
+        @A
+        def scaled(self, x):
+            return x * self.weight
+        def forward(self, x):
+            return (self.scaled(x) + self.scaled(x * 2)).detach()
+    return B(Scaled())
+
+def reset_inside(A, B):
+    a = A(lambda x: x * 2 + 1)
+    def f(x):
+        y = a(x)
+        dyncomp.reset()
+        return a(y) + helper(y)
+    return B(f)
+
 def module(A, B):
     m = A(linear())
     return B(lambda x: m(x) * 2)
@@ -187,7 +231,7 @@ for make in ALL:
 
 @pytest.mark.parametrize("kind", ["eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_both_nestings(kind):
-    run(NESTINGS, kind=kind, limit=90 if kind == "eager" else 500)
+    run(NESTINGS, kind=kind, limit=180 if kind == "eager" else 500)
 
 
 def test_alternation_and_resets():

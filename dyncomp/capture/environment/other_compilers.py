@@ -6,6 +6,9 @@ C knows their frames by these modules, so that functions which they compile are 
 
 from __future__ import annotations
 
+from types import MethodType
+from typing import Any
+
 from ...hook import _hook
 
 # by package: its modules that compile and run other code; "": all of it
@@ -33,4 +36,10 @@ def is_foreign(module: str) -> bool:
     return any(module == name or module.startswith(name + ".") for name in MODULES)
 
 
+def _get(self: Any, obj: Any, owner: type | None = None) -> Any:
+    """A compiled function that a class holds, as a method; said in Python for compilers that follow it."""
+    return self if obj is None else MethodType(self, obj)
+
+
 _hook.set_foreign_modules(MODULES)
+_hook.show_get(_get)

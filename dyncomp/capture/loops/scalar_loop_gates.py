@@ -92,7 +92,10 @@ def gated_original(config: Any, function: Any) -> types.CodeType | None:
 
 def _gated(config: Any, function: Any) -> types.CodeType | None:
     raw = function.__code__
-    info = code_info(config, raw)
+    try:
+        info = code_info(config, raw)
+    except Unsupported:  # code that cannot be read, such as what was to be made later when reset() came
+        return None
     code = info.code
     if info.looks_at_frame or info.uses_tools or not code.flags & CO_OPTIMIZED:
         return None

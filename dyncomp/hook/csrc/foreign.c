@@ -97,6 +97,23 @@ foreign_set(PyObject *module, PyObject *names)
     Py_RETURN_NONE;
 }
 
+/* Other compilers look `__get__` up on the type and follow it if it is a function of Python; one of C they take for
+   none, and call what a class holds without its object. The slot stays C's, which does the same: it is what Python
+   itself calls. */
+PyObject *
+foreign_show_get(PyObject *module, PyObject *function)
+{
+    if (!PyFunction_Check(function)) {
+        PyErr_SetString(PyExc_TypeError, "show_get takes a function");
+        return NULL;
+    }
+    if (PyDict_SetItemString(Dispatcher_Type.tp_dict, "__get__", function) < 0) {
+        return NULL;
+    }
+    PyType_Modified(&Dispatcher_Type);
+    Py_RETURN_NONE;
+}
+
 static bool
 name_is_foreign(PyObject *name)
 {

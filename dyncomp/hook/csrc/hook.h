@@ -364,6 +364,7 @@ void hook_note_above(PyThreadState *tstate);
 _PyFrameEvalFunction hook_passes_on(PyThreadState *tstate);
 PyObject *evaluate_by(_PyFrameEvalFunction run, PyThreadState *tstate, ThreadState *ts, Frame *frame, int throwflag);
 PyObject *foreign_set(PyObject *module, PyObject *names);
+PyObject *foreign_show_get(PyObject *module, PyObject *function);
 bool frame_is_foreign(Frame *frame);
 bool is_inside_foreign(PyThreadState *tstate);
 
