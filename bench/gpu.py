@@ -17,13 +17,14 @@ import linecache
 import math
 import os
 import pathlib
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -106,7 +107,10 @@ def prepared(engine: str, function: Callable[..., Any], tuned: str) -> Callable[
 
 
 def difference(found: Any, wanted: Any) -> float:
-    """The largest difference, relative to the largest value."""
+    """The largest difference, relative to the largest value; of several results the worst."""
+    if isinstance(wanted, tuple):
+        errors = [difference(mine, theirs) for mine, theirs in zip(found, wanted, strict=True)]
+        return math.nan if any(map(math.isnan, errors)) else max(errors)
     found, wanted = found.double(), wanted.double()
     scale = float(wanted.abs().max()) or 1.0
     return float((found - wanted).abs().max()) / scale
@@ -214,10 +218,11 @@ def worker(argument: str, seconds: float, *more: str, module: str = "bench.gpu")
     return said
 
 
-def report(cases: list[list[Any]], facts: list[dict[str, Any]]) -> str:
-    """The figures as Markdown."""
+def report(cases: list[list[Any]], facts: list[dict[str, Any]], command: str = "python -m bench.gpu") -> str:
+    """The figures as Markdown. A program that torch.compile has no time for, while others have one, is not
+    compared: its best peer is unknown."""
     machine = next((f for f in facts if f.get("case") == COPY and "bandwidth" in f), None)
-    lines = ["# On a GPU", "", f"`python -m bench.gpu`, {time.strftime('%Y-%m-%d %H:%M')}.", ""]
+    lines = ["# On a GPU", "", f"`{command}`, {time.strftime('%Y-%m-%d %H:%M')}.", ""]
     if machine is not None:
         lines += [
             f"{machine['device']}; {machine['versions']}; copies at {machine['bandwidth'] / 1e9:,.0f} GB/s.",
@@ -231,13 +236,16 @@ def report(cases: list[list[Any]], facts: list[dict[str, Any]]) -> str:
         "|---|" + "---|" * (len(ENGINES) + 2),
     ]
     found = {(f.get("case"), f.get("engine")): f for f in facts}
+    compiler = "torch.compile"
+    compiled = any("gpu" in f for (_, engine), f in found.items() if engine == compiler)
     ratios: list[float] = []
     for name, moved, flops in cases:
         row = [found.get((name, engine), {}) for engine in ENGINES]
         mine = [f for e, f in zip(ENGINES, row) if e in OURS and "gpu" in f]
         ours = min(mine, key=lambda f: f["gpu"], default={})
         peers = [f["gpu"] for e, f in zip(ENGINES, row) if e not in OURS and "gpu" in f]
-        ratio = min(peers) / ours["gpu"] if peers and "gpu" in ours else math.nan
+        known = "gpu" in found.get((name, compiler), {}) or not compiled
+        ratio = min(peers) / ours["gpu"] if peers and known and "gpu" in ours else math.nan
         if not math.isnan(ratio):
             ratios.append(ratio)
         lines.append(
@@ -274,9 +282,15 @@ def _peak(ours: dict[str, Any], moved: float, flops: float, machine: dict[str, A
 
 
 def run(
-    budget: float, only: str, output: pathlib.Path, engines: str = ",".join(ENGINES), jobs: int = 1
+    budget: float,
+    only: str,
+    output: pathlib.Path,
+    engines: str = ",".join(ENGINES),
+    jobs: int = 1,
+    arguments: Sequence[str] = (),
 ) -> None:
-    """Measure all cases and keep the report up to date."""
+    """Measure all cases and keep the report, which names the command's ``arguments``, up to date."""
+    command = shlex.join(["python", "-m", "bench.gpu", *arguments])
     begin = time.monotonic()
     (listed, *_) = worker("--cases", 60.0)
     cases = [c for c in listed["cases"] if only in c[0]]
@@ -293,7 +307,7 @@ def run(
             facts.extend(said)
             for fact in said:
                 print(json.dumps(fact), flush=True)
-            output.write_text(report(cases, facts))
+            output.write_text(report(cases, facts, command))
 
     with measuring_in_turn():
         measured("--machine")
@@ -309,7 +323,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--jobs", type=int, default=max(min((os.cpu_count() or 1) // 4, 4), 1))
     parser.add_argument("--output", type=pathlib.Path, default=HERE / "GPU.md")
     given = parser.parse_args(arguments)
-    run(given.seconds, given.only, given.output, given.engines, given.jobs)
+    run(given.seconds, given.only, given.output, given.engines, given.jobs, arguments)
 
 
 if __name__ == "__main__":
