@@ -28,7 +28,7 @@ DC_INLINE TYPE dc_div_SUFFIX(TYPE a, TYPE b) {
   const UNSIGNED infinity = (UNSIGNED)__builtin_inf();
   const UNSIGNED big = turned ? b.im : b.re;
   const UNSIGNED small = turned ? b.re : b.im;
-  const bool zero = big == 0;
+  const bool zero = (big == 0) & !nan;
   const UNSIGNED divisor = zero ? (UNSIGNED)1 : big;
   const UNSIGNED ratio = (nan ? infinity : small) / (nan ? infinity : divisor);
   const UNSIGNED scale = (UNSIGNED)1 / (zero ? (UNSIGNED)0 : big + small * ratio);
@@ -116,7 +116,7 @@ DC_INLINE c128 dc_log_c128(c128 a) {
   if (big > 0.5 && big < 2.0) re = 0.5 * dc_log1p_f64(__builtin_fma(small, small, (big - 1.0) * (big + 1.0)));
   if (big < 0x1p-1000 && big > 0) re = dc_log_f64(dc_abs_c128({a.re * 0x1p200, a.im * 0x1p200})) - 200 * 0x1.62e42fefa39efp-1;
   if (big > 0x1p1000 && big < __builtin_inf()) re = dc_log_f64(dc_abs_c128({a.re * 0x1p-200, a.im * 0x1p-200})) + 200 * 0x1.62e42fefa39efp-1;
-  if (big == 0) re = -1.0 / big;  // raises the flag
+  if (a.re == 0 && a.im == 0) re = -1.0 / big;  // raises the flag
   return {re, dc_arctan2_f64(a.im, a.re)};
 }
 // @ dc_sqrt_c128
