@@ -69,7 +69,7 @@ def _longest_known(name: str) -> Iterator[str]:
 def _imported(name: str, path: pathlib.Path) -> Iterator[str]:
     """Modules of ours that ``name`` imports, function-level imports included."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _longest_known(alias.name)
