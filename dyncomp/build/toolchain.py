@@ -76,6 +76,8 @@ _EXTENSIONS = (
     *("sse4_2", "avx", "avx2", "fma", "f16c", "bmi2"),
     *("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"),
 )
+# What keys at a terminal send to every process of the foreground, a child before it has a session included.
+_TYPED = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
 _MESSAGE_LINES = 30
 # What compilers say of errors in the source, or in the assembly made of it; not of flags, files and memory.
 _IN_SOURCE = re.compile(r"^[^\n:]+:\d+:(\d+:)? (Error|error|fatal error|internal compiler error):", re.M)
@@ -125,15 +127,20 @@ class Runner:
 
     def _start(self, command: Sequence[str]) -> tuple[subprocess.Popen[bytes], Any]:
         output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by run
-        process = subprocess.Popen(
-            [*self.prefix, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "LC_ALL": "C"},
-            start_new_session=self.background,
-            umask=0o077,
-        )
+        # the compiler inherits what is blocked here, of this thread alone
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _TYPED if self.background else ())
+        try:
+            process = subprocess.Popen(
+                [*self.prefix, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "LC_ALL": "C"},
+                start_new_session=self.background,
+                umask=0o077,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.running.append(process)
         if self.stopped:
             self._end(process)

@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -219,9 +220,15 @@ os.killpg(os.getpgrp(), signal.SIGINT)
 print(builder().wait(60) and artifact.tier.state)
 """,
         tmp_path,
-        f'case "$*" in *-O0*) ;; *) touch {begun}; sleep 0.3;; esac',
+        f'case "$*" in *-O0* | *--version* | *-dumpmachine*) ;; *) touch {begun}; sleep 0.3;; esac',
     )
     assert done.stdout.split() == ["best"]
+
+
+def test_keys_do_not_reach_a_compiler_before_it_has_a_session() -> None:
+    for background in (False, True):
+        ((_, text),) = Runner(background).run([["grep", "SigBlk", "/proc/self/status"]])
+        assert bool(int(text.split()[1], 16) >> (signal.SIGINT - 1) & 1) == background
 
 
 def test_jobs_run_in_order_and_go_on_after_a_failure(caplog: pytest.LogCaptureFixture) -> None:
