@@ -56,7 +56,7 @@ class Tracer:
         self.env.locate = lambda: (self.loc, under_way(self.frames))
         self.builder = GraphBuilder(config.table, self.env)
         self.builder.device = decisions.device
-        self.tx = TraceContext(self.builder)
+        self.tx = TraceContext(self.builder, module=self._module)
         self.guards: list[Guard] = []
         self._guard_keys: set[Any] = set()
         self.by_source: dict[Source, Value] = {}
@@ -297,6 +297,10 @@ class Tracer:
         return TupleValue(items)
 
     # -- frontends ----------------------------------------------------------------------------
+    def _module(self) -> str:
+        """The name of the module of the code that capture is in."""
+        return str(self.frames[-1].globals[0].get("__name__", "")) if self.frames else ""
+
     def frontend(self, ref: ArrayRef) -> Frontend:
         found = self._frontends.get(ref.frontend)
         if found is None:

@@ -282,6 +282,7 @@ class TraceContext:
     ``states``: more of that, by name, which is guarded whether or not the rule's nodes stay.
     ``memo``: what a frontend remembers of this capture; nodes that it tells of may have been rolled back.
     ``modes``: what blocks of the captured code that it is in have set (``Frontend.mode_of``).
+    ``module()``: the name of the module whose code makes the call.
     ``draw(call)``: what a ``DrawingCall`` gives; it is made before the graph, in the order of the program.
     ``require(ref)``: the graph raises, so that the original runs, unless the one element is true."""
 
@@ -290,6 +291,7 @@ class TraceContext:
     states: dict[str, StateGuard] = field(default_factory=dict)
     memo: dict[Any, Any] = field(default_factory=dict)
     modes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    module: Callable[[], str] = lambda: ""
     draw: Callable[[DrawingCall], ArrayRef] | None = None
     require: Callable[[ArrayRef], None] | None = None
 

@@ -1,5 +1,7 @@
 """Containers that are changed while they are iterated over: as in plain Python, errors and all."""
 
+import collections
+import functools
 import linecache
 import random
 
@@ -64,3 +66,42 @@ def test_sample_slow(seed):
 def test_all_are_tried():
     assert len(CASES) > 50_000 and {case[3] for case in CASES} == set(MOMENTS)
     assert {case[4] for case in CASES} == set(SHAPES)
+
+
+_CALLED_BACK = [
+    "max({c}, key=lambda k: {change})",
+    "min({c}, key=lambda k: {change})",
+    "sorted({c}, key=lambda k: {change})",
+    "functools.reduce(lambda a, b: {change}, {c})",
+    "list(map(lambda k: {change}, {c}))",
+    "list(filter(lambda k: {change}, {c}))",
+    "any(not {change} for k in {c})",
+    "sum({change} for k in {c})",
+    "max(iter({c}), key=lambda k: {change})",
+]
+_CONTAINERS = [
+    ("{1: 2, 3: 4}", ("c", "c.keys()", "c.values()", "c.items()"), "(c.setdefault(len(c) + 77, 1) and 1)"),
+    ("{1, 3}", ("c",), "(c.add(len(c) + 77) or 1)"),
+    ("[1, 3]", ("c",), "(c.append(5) if len(c) < 6 else None) or 1"),
+    ("collections.deque([1, 3])", ("c",), "(c.append(5) or 1)"),
+    ("collections.OrderedDict({1: 2, 3: 4})", ("c", "c.items()"), "(c.setdefault(len(c) + 77, 1) and 1)"),
+]
+
+
+@pytest.mark.parametrize("call", _CALLED_BACK)
+@pytest.mark.parametrize(("made", "forms", "change"), _CONTAINERS, ids=lambda v: v if type(v) is str else "")
+def test_what_a_builtin_calls_changes_the_container(made, forms, change, call):
+    names = {"collections": collections, "functools": functools}
+    for form in forms:
+        text = call.format(c=form, change=change)
+        function = eval(f"lambda x, c: ({text}, x + 1.0)", names)
+        compiled = dyncomp.compile(function)
+        for _ in range(2):
+            outcomes = []
+            for f in (function, compiled):
+                given = eval(made, names)
+                try:
+                    outcomes.append((str(f(np.ones(3), given)), given))
+                except RuntimeError as error:
+                    outcomes.append((repr(error), given))
+            assert outcomes[0] == outcomes[1], text

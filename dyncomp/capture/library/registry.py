@@ -9,8 +9,11 @@ from typing import Any
 from ..breaks import Break
 from ..methods.table import items_for_list, one_by_one
 from ..values.base import Tracer, Value
+from ..values.deque import DequeValue
+from ..values.mapping import DictValue, DictViewValue
 from ..values.number import ConstValue
 from ..values.seq import ListValue
+from ..values.sets import SetValue
 
 Handler = Callable[[Tracer, list[Value], dict[str, Value]], Value]
 HANDLERS: dict[Any, Handler] = {}
@@ -87,12 +90,13 @@ def expand(tracer: Tracer, iterable: Value) -> list[Value]:
 
 
 def in_turn(tracer: Tracer, iterable: Value) -> Iterator[Value]:
-    """The items, each asked for when it is wanted: what is done with one may add others to a list."""
-    if not isinstance(iterable, ListValue):
+    """The items, each asked for when it is wanted: what is done with one may add others to a list, or to
+    another container, whose iterator then raises."""
+    if not isinstance(iterable, (ListValue, DictValue, DictViewValue, SetValue, DequeValue)):
         yield from map(tracer.realize, one_by_one(tracer, iterable))
         return
-    iterator = iterable.iterate(tracer)
-    most = len(iterable.contents(tracer)) + tracer.config.options.unroll_ops
+    iterator: Any = iterable.iterate(tracer)
+    most = (iterator.remaining(tracer) or 0) + tracer.config.options.unroll_ops
     for _ in range(most):
         item = iterator.next(tracer)
         if item is None:

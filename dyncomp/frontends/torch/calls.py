@@ -9,12 +9,15 @@ original program runs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ...device import CPU
 from ...errors import Unsupported
-from ...graph.ir import Callee, Literal, Var
+from ...graph.ir import Callee, Literal, Loc, Var
+from ...hook._hook import mark
 from ...prims.layout import is_c_contiguous
 from ...signals import is_from_handler
 from ...symbolic.assumptions import agree
@@ -47,6 +50,23 @@ class _Open:
     index: int
 
 
+class _Caller:
+    """The line of the program that calls a routine: its warnings are filtered, counted and shown there."""
+
+    def __init__(self, loc: Loc, module: str) -> None:
+        plain = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
+        self.code = plain.replace(co_filename=loc.file, co_name=loc.function, co_firstlineno=loc.line)
+        mark(self.code, "skip")
+        self.module = module
+        self.own: dict[str, Any] = {"__name__": module}
+
+    def call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
+        # looked up anew: a module's names would live as long as the graph
+        module = sys.modules.get(self.module)
+        names = self.own if module is None else module.__dict__
+        return types.FunctionType(self.code, names)(function, args, kwargs)
+
+
 @dataclasses.dataclass(eq=False)
 class _Call:
     """A routine's call with its tensors and symbolic integers left open."""
@@ -58,10 +78,13 @@ class _Call:
     in_order: bool | None = None  # whether ``orders`` permute nothing
     tried_on: str = ""  # where what it gives was found
     unsure: bool = False  # whether memory may be in another order than was found without memory
+    caller: _Caller | None = None
 
     def on(self, tensors: Sequence[Any], numbers: Sequence[int]) -> Any:
         args = (_filled(a, tensors, numbers) for a in self.args)
         kwargs = {k: _filled(v, tensors, numbers) for k, v in self.kwargs.items()}
+        if self.caller is not None:
+            return self.caller.call(self.function, args, kwargs)
         return self.function(*args, **kwargs)
 
     def on_device(self, tensors: tuple[Any, ...], numbers: tuple[int, ...]) -> tuple[Any, ...]:
@@ -419,6 +442,8 @@ def called(
 ) -> tuple[_Found, list[ArrayRef]]:
     opening = _Opening()
     call = _Call(function, tuple(map(opening.of, args)), {k: opening.of(v) for k, v in kwargs.items()})
+    if tx.builder.loc is not None:
+        call.caller = _Caller(tx.builder.loc, tx.module())
     if not opening.refs and not opening.numbers:
         return _constant(tx, call)
     if not any(ref.kind == "array" for ref in opening.refs):

@@ -168,9 +168,15 @@ def floor_divide_var(tx: TraceContext, a: Any, b: Any) -> Var:
 
 
 def remainder_var(tx: TraceContext, a: Any, b: Any) -> Var:
+    """Zeros have the sign of the dividend: NumPy, and the op, give them that of the divisor."""
     common = result_type(a, b)
     _integer_divisor(common, b)
-    return arithmetic(tx, "remainder", a, b, common)
+    found = arithmetic(tx, "remainder", a, b, common)
+    if not common.is_float:
+        return found
+    zero = to_var(tx, 0.0, common)
+    signed = pointwise(tx, "copysign", zero, to_var(tx, a, common, may_overflow=True))
+    return pointwise(tx, "where", pointwise(tx, "equal", found, zero), signed, found)
 
 
 def power_var(tx: TraceContext, a: Any, b: Any) -> Var:

@@ -120,3 +120,16 @@ def test_random_numbers(text):
 def test_all_numbers_slow(text):
     found = list(failures(text, random.Random(0), len(NUMBERS) // 2))
     assert not found, "\n".join(found[:8])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_signs_of_remainders(dtype):
+    numbers = [2.0, -2.0, 0.0, -0.0, 3.0, -3.0, float("inf"), float("-inf"), 1e-30, -7.5]
+    a, b = (t.flatten() for t in torch.meshgrid(*[torch.tensor(numbers, dtype=dtype)] * 2, indexing="ij"))
+
+    def f(a, b):
+        return a % b, torch.remainder(a, 2.0), torch.remainder(-3.0, b), torch.fmod(a, b), a // b
+
+    for found, wanted in zip(dyncomp.compile(f)(a, b), f(a, b)):
+        torch.testing.assert_close(found, wanted, equal_nan=True)
+        assert torch.equal(torch.signbit(found)[~wanted.isnan()], torch.signbit(wanted)[~wanted.isnan()])

@@ -168,3 +168,16 @@ def test_sizes_that_do_not_go_together_are_not_tried_with_memory(monkeypatch):
         v, g = torch.randn(rows, columns, 1), torch.rand(rows, 1, 1)
         same(compiled(v, g), f(v, g), "weight norm")
     assert "_weight_norm" not in tried
+
+
+def test_warnings_come_from_the_line_that_calls():
+    def f(x):
+        y = x * 2
+        return torch.var(y, correction=10) + 1
+
+    compiled = dyncomp.compile(f)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="degrees of freedom") as heard:
+            compiled(torch.ones(3))
+        assert {(w.filename, w.lineno) for w in heard} == {(__file__, f.__code__.co_firstlineno + 2)}
+    assert dyncomp.stats()["fallbacks"] == 0
