@@ -11,6 +11,7 @@ from typing import Any
 
 from ..dataclass import dataclass, field
 from ..dtypes import ALL, DType
+from .scalar_types import ScalarOp
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,8 @@ class OpDef:
     outputs follow NumPy's K order. ``ref`` is the NumPy reference on arrays: the executable definition.
     ``decomp(ops, *vars, **params)`` writes a composite in other ops. ``vjp(ops, cotangents, inputs,
     outputs, **params)`` and ``jvp(ops, tangents, inputs, outputs, **params)`` are its derivatives.
+    ``scalar``: a pointwise row's scalar function; ``partials``: its partial derivatives, from which ``vjp``
+    and ``jvp`` are made (``pointwise/partials.py``).
     ``defines``: running it gives a value to symbols: ``"sizes"``, those that are sizes of its outputs, or
     ``"value"``, its parameter of that name.
     """
@@ -166,6 +169,8 @@ class OpDef:
     ref: Callable[..., Any]
     lower: Lowering | None = None
     decomp: Callable[..., Any] | None = None
+    scalar: ScalarOp | None = None
+    partials: Callable[..., Any] | None = None
     vjp: Callable[..., Any] | None = None
     jvp: Callable[..., Any] | None = None
     samples: Callable[[], Iterable[Sample]] | None = None

@@ -5,7 +5,7 @@ executable definition), ``cpp`` and ``triton`` (spellings). A target without a s
 the row's ``decomp``, written in other rows. Special values (NaN, signed zero, overflow, division by zero)
 are NumPy's on every target and are stated in the row's ``doc`` where a reader could wonder.
 
-Rows live in ``scalar_arith.py`` and ``scalar_math.py``; :data:`SCALARS` and :data:`REDUCERS` are the
+They are declared with the pointwise rows (``pointwise/``); :data:`SCALARS` and :data:`REDUCERS` are the
 finished, read-only tables.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from .. import dtypes
 from ..dtypes import DType
 from ..graph.noted import silently
-from . import scalar_arith, scalar_math
+from .pointwise import arithmetic, bits, complex_numbers, functions, logic, special
 from .scalar_types import KINDS, Reducer, ScalarOp
 
 __all__ = [
@@ -35,17 +35,14 @@ __all__ = [
 ]
 
 
-def _collect() -> dict[str, ScalarOp]:
-    rows: dict[str, ScalarOp] = {}
-    for module in (scalar_arith, scalar_math):
-        for row in module.ROWS:
-            if row.name in rows:
-                raise ValueError(f"scalar op {row.name!r} is defined twice")
-            rows[row.name] = row
-    return rows
-
-
-SCALARS: Mapping[str, ScalarOp] = MappingProxyType(_collect())
+SCALARS: Mapping[str, ScalarOp] = MappingProxyType(
+    {
+        row.name: row.scalar
+        for family in (arithmetic, logic, bits, complex_numbers, functions, special)
+        for row in family.ROWS
+        if row.scalar is not None
+    }
+)
 
 
 # -- reducers ---------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ KIND_LETTER = {"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c
 
 @dataclass(frozen=True)
 class ScalarOp:
-    """One scalar function.
+    """The scalar function of a pointwise row, which says its ``name`` and ``arity``, and unless they are
+    given here its ``kinds``, ``numpy`` and ``result``.
 
     ``kinds``: letters of the dtype kinds it takes. ``result``: ``"same"`` (as the principal argument),
     ``"bool"``, ``"real"`` (the component type of a complex argument) or ``"complex"``.
@@ -27,17 +28,16 @@ class ScalarOp:
     machine operations, for the cost model.
     """
 
-    name: str
-    arity: int
-    kinds: str
-    numpy: Callable[..., Any]
+    name: str = ""
+    arity: int = 0
+    kinds: str = ""
+    numpy: Callable[..., Any] = field(default=None)  # type: ignore[assignment]
     result: str = "same"
     cpp: Mapping[str, str] = field(default_factory=dict)
     triton: Mapping[str, str] = field(default_factory=dict)
     decomp: Callable[..., Any] | None = None
     mixed: bool = False
     cost: int = 1
-    doc: str = ""
 
     @property
     def kind_names(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from ..symbolic.integers import Dim, SymInt, same, sym_max, sym_min
 from .kit import Array, axes_tuple, check_axis, drop
 from .layout import is_one, like, reshape_strides, shapes_equal
 from .opdef import OpDef, Pointwise, Tolerance, Update, View
+from .pointwise.partials import constant
 from .shape_samples import (
     as_strided_samples,
     broadcast_samples,
@@ -411,6 +412,7 @@ ROWS: tuple[OpDef, ...] = (
         lower=Pointwise(_same_value),
         samples=copy_samples,
         tolerance=_EXACT,
+        partials=constant(1.0),
         doc="A fresh C-contiguous copy.",
     ),
     OpDef(
@@ -421,6 +423,7 @@ ROWS: tuple[OpDef, ...] = (
         lower=Pointwise(_same_value),
         samples=copy_samples,
         tolerance=_EXACT,
+        partials=constant(1.0),
         doc="A fresh copy in the input's memory order.",
     ),
     OpDef(

@@ -12,8 +12,6 @@ from . import (
     convolution,
     create,
     dynamic,
-    elementwise,
-    elementwise_binary,
     fft,
     index,
     linalg,
@@ -24,12 +22,18 @@ from . import (
 )
 from .composite import joins, linear, math, nn, reductions, transforms
 from .composite.kit import meta_by_decomposition
-from .derivatives import rules
+from .derivatives import with_derivatives
 from .opdef import OpDef, OpTableBuilder
+from .pointwise import arithmetic, bits, complex_numbers, conversion, functions, logic, special
 
 PRIM_FAMILIES = (
-    elementwise,
-    elementwise_binary,
+    arithmetic,
+    functions,
+    special,
+    logic,
+    bits,
+    complex_numbers,
+    conversion,
     create,
     shape,
     reduce,
@@ -49,7 +53,7 @@ def _build() -> Mapping[str, OpDef]:
     builder = OpTableBuilder()
     for family in PRIM_FAMILIES:
         for row in family.ROWS:
-            builder.add(dataclasses.replace(row, **rules(row.name)))  # type: ignore[arg-type]
+            builder.add(with_derivatives(row))
     for family in COMPOSITE_FAMILIES:
         for row in family.ROWS:
             assert row.decomp is not None

@@ -1,0 +1,1 @@
+"""Pointwise ops: one row each, with the scalar function and its spellings per target."""

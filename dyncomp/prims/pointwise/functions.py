@@ -1,0 +1,271 @@
+"""Roots, exponentials, logarithms, trigonometric and hyperbolic functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..kit import (
+    FLOAT,
+    INEXACT,
+)
+from ..opdef import OpDef
+from ..scalar_types import ScalarOp
+from . import partials
+from .kit import binary, called, unary
+
+
+def _tail_of_sum(s: Any, x: Any, y: Any, exp: Any) -> Any:
+    """``log1p(exp(-|x - y|))``, for equal numbers anything. NaN is an invalid operation, as NumPy's."""
+    dtype = s.dtype(x)
+    # no difference of equal infinities, which is an error
+    difference = s.subtract(x, s.where(s.equal(x, y), s.const(0, dtype), y))
+    ratio = exp(s.negative(s.abs(difference)))
+    return s.log1p(s.where(s.isnan(difference), s.const(-2, dtype), ratio))
+
+
+def _logaddexp(s: Any, x: Any, y: Any) -> Any:
+    total = s.add(s.maximum(x, y), _tail_of_sum(s, x, y, s.exp))
+    return s.where(s.equal(x, y), s.add(x, s.const(math.log(2.0), s.dtype(x))), total)
+
+
+def _logaddexp2(s: Any, x: Any, y: Any) -> Any:
+    dtype = s.dtype(x)
+    tail = _tail_of_sum(s, x, y, s.exp2)
+    total = s.add(s.maximum(x, y), s.multiply(tail, s.const(1 / math.log(2.0), dtype)))
+    return s.where(s.equal(x, y), s.add(x, s.const(1, dtype)), total)
+
+
+ROWS: tuple[OpDef, ...] = (
+    unary(
+        "sqrt",
+        np.sqrt,
+        INEXACT,
+        "Square root; NaN for negative reals.",
+        low=0.0,
+        scalar=ScalarOp(
+            cpp={"f": "__builtin_sqrt{fsuffix}({0})", "c": "dc_sqrt_{t}({0})"},
+            triton={"f": "dc_sqrt({0})"},
+            cost=6,
+        ),
+        partials=partials.of_x(lambda ops, x, out: ops.divide(partials.scalar(ops, x, 0.5), out)),
+    ),
+    unary(
+        "cbrt",
+        np.cbrt,
+        FLOAT,
+        "Cube root.",
+        scalar=called("cbrt", cost=25),
+        partials=partials.of_x(
+            lambda ops, x, out: ops.divide(partials.scalar(ops, x, 1 / 3), ops.square(out))
+        ),
+    ),
+    unary(
+        "exp",
+        np.exp,
+        INEXACT,
+        "e**x.",
+        scalar=called("exp", "tl.exp({0})"),
+        partials=partials.of_x(lambda ops, x, out: out),
+    ),
+    unary(
+        "exp2",
+        np.exp2,
+        INEXACT,
+        "2**x.",
+        scalar=called("exp2", "tl.exp2({0})"),
+        partials=partials.of_x(lambda ops, x, out: ops.multiply(out, partials.scalar(ops, x, math.log(2)))),
+    ),
+    unary(
+        "expm1",
+        np.expm1,
+        INEXACT,
+        "exp(x) - 1, accurate near 0.",
+        scalar=called("expm1"),
+        partials=partials.of_x(lambda ops, x, out: ops.add(out, partials.scalar(ops, x, 1.0))),
+    ),
+    unary(
+        "log",
+        np.log,
+        INEXACT,
+        "Natural logarithm; -inf at 0, NaN for negative reals.",
+        low=0.1,
+        scalar=called("log", "tl.log({0})"),
+        partials=partials.of_x(lambda ops, x, out: ops.reciprocal(x)),
+    ),
+    unary(
+        "log2",
+        np.log2,
+        INEXACT,
+        "Logarithm to base 2.",
+        low=0.1,
+        scalar=called("log2", "tl.log2({0})"),
+        partials=partials.log(2.0),
+    ),
+    unary(
+        "log10",
+        np.log10,
+        INEXACT,
+        "Logarithm to base 10.",
+        low=0.1,
+        scalar=called("log10"),
+        partials=partials.log(10.0),
+    ),
+    unary(
+        "log1p",
+        np.log1p,
+        INEXACT,
+        "log(1 + x), accurate near 0.",
+        low=-0.9,
+        scalar=called("log1p"),
+        partials=partials.of_x(lambda ops, x, out: ops.reciprocal(ops.add(x, partials.scalar(ops, x, 1.0)))),
+    ),
+    unary(
+        "sin",
+        np.sin,
+        INEXACT,
+        "Sine (radians).",
+        scalar=called("sin", "tl.sin({0})"),
+        partials=partials.of_x(lambda ops, x, out: ops.cos(x)),
+    ),
+    unary(
+        "cos",
+        np.cos,
+        INEXACT,
+        "Cosine (radians).",
+        scalar=called("cos", "tl.cos({0})"),
+        partials=partials.of_x(lambda ops, x, out: ops.negative(ops.sin(x))),
+    ),
+    unary(
+        "tan",
+        np.tan,
+        INEXACT,
+        "Tangent (radians).",
+        eps=16.0,
+        scalar=called("tan", cost=25),
+        partials=partials.of_x(partials.one_plus_square),
+    ),
+    unary(
+        "arcsin",
+        np.arcsin,
+        INEXACT,
+        "Inverse sine.",
+        low=-1.0,
+        high=1.0,
+        scalar=called("arcsin", "dc_libdevice.asin({0})", cost=20),
+        partials=partials.over_root(1.0, partials.less),
+    ),
+    unary(
+        "arccos",
+        np.arccos,
+        INEXACT,
+        "Inverse cosine.",
+        low=-1.0,
+        high=1.0,
+        scalar=called("arccos", "dc_libdevice.acos({0})", cost=20),
+        partials=partials.over_root(-1.0, partials.less),
+    ),
+    unary(
+        "arctan",
+        np.arctan,
+        INEXACT,
+        "Inverse tangent.",
+        scalar=called("arctan", "dc_libdevice.atan({0})", cost=20),
+        partials=partials.of_x(
+            lambda ops, x, out: ops.reciprocal(ops.add(partials.scalar(ops, x, 1.0), ops.square(x)))
+        ),
+    ),
+    unary(
+        "sinh",
+        np.sinh,
+        INEXACT,
+        "Hyperbolic sine.",
+        scalar=called("sinh", cost=20),
+        partials=partials.of_x(lambda ops, x, out: ops.cosh(x)),
+    ),
+    unary(
+        "cosh",
+        np.cosh,
+        INEXACT,
+        "Hyperbolic cosine.",
+        scalar=called("cosh", cost=20),
+        partials=partials.of_x(lambda ops, x, out: ops.sinh(x)),
+    ),
+    unary(
+        "tanh",
+        np.tanh,
+        INEXACT,
+        "Hyperbolic tangent.",
+        scalar=called("tanh"),
+        partials=partials.of_x(partials.one_minus_square),
+    ),
+    unary(
+        "arcsinh",
+        np.arcsinh,
+        INEXACT,
+        "Inverse hyperbolic sine.",
+        scalar=called("arcsinh", "dc_libdevice.asinh({0})", cost=30),
+        partials=partials.over_root(1.0, partials.more),
+    ),
+    unary(
+        "arccosh",
+        np.arccosh,
+        INEXACT,
+        "Inverse hyperbolic cosine.",
+        low=1.0,
+        scalar=called("arccosh", "dc_libdevice.acosh({0})", cost=30),
+        partials=partials.over_root(1.0, partials.minus_one),
+    ),
+    unary(
+        "arctanh",
+        np.arctanh,
+        INEXACT,
+        "Inverse hyperbolic tangent.",
+        low=-0.95,
+        high=0.95,
+        scalar=called("arctanh", "dc_libdevice.atanh({0})", cost=30),
+        partials=partials.of_x(
+            lambda ops, x, out: ops.reciprocal(ops.subtract(partials.scalar(ops, x, 1.0), ops.square(x)))
+        ),
+    ),
+    binary(
+        "arctan2",
+        np.arctan2,
+        FLOAT,
+        "Angle of the point (y, x) in [-pi, pi]; C's signed zeros.",
+        scalar=ScalarOp(
+            cpp={"f": "dc_arctan2_{t}({0}, {1})"}, triton={"f": "dc_libdevice.atan2({0}, {1})"}, cost=30
+        ),
+        partials=partials.arctan2,
+    ),
+    binary(
+        "hypot",
+        np.hypot,
+        FLOAT,
+        "sqrt(x*x + y*y) without undue overflow; inf if either is infinite, even with NaN.",
+        scalar=ScalarOp(
+            cpp={"f": "dc_hypot_{t}({0}, {1})"}, triton={"f": "dc_libdevice.hypot({0}, {1})"}, cost=12
+        ),
+        partials=partials.hypot,
+    ),
+    binary(
+        "logaddexp",
+        np.logaddexp,
+        FLOAT,
+        "log(exp(x) + exp(y)) without overflow.",
+        absolute=8.0,
+        scalar=ScalarOp(decomp=_logaddexp, cost=40),
+        partials=partials.logaddexp("exp"),
+    ),
+    binary(
+        "logaddexp2",
+        np.logaddexp2,
+        FLOAT,
+        "log2(2**x + 2**y) without overflow.",
+        absolute=8.0,
+        scalar=ScalarOp(decomp=_logaddexp2, cost=40),
+        partials=partials.logaddexp("exp2"),
+    ),
+)

@@ -1,0 +1,215 @@
+"""Comparisons, logic, choice and classes of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import bfloat16, bool_, float32, float64
+from ...graph.ir import ArrayType
+from ..kit import (
+    ANY,
+    BOOL,
+    FLOAT,
+    pointwise_type,
+    require,
+    require_alike,
+    require_same_shape,
+)
+from ..opdef import OpDef, Sample
+from ..samples import data, layouts, special
+from ..scalar_types import ScalarOp
+from . import partials
+from .kit import binary, pointwise, unary
+
+
+def of_truth(name: str) -> Callable[..., Any]:
+    """The scalar row ``name`` on the operands' truth values."""
+
+    def expr(s: Any, *args: Any) -> Any:
+        return getattr(s, name)(*(s.cast(a, bool_) for a in args))
+
+    return expr
+
+
+def _false_for_integers(name: str, answer: bool) -> Callable[..., Any]:
+    def expr(s: Any, x: Any) -> Any:
+        return getattr(s, name)(x) if s.dtype(x).is_inexact else s.const(answer, bool_)
+
+    return expr
+
+
+def _signbit(s: Any, x: Any) -> Any:
+    return s.signbit(s.cast(x, float32) if s.dtype(x) is bfloat16 else x)
+
+
+def _signbit_definition(x: Any) -> Any:
+    return np.less(x, 0) if np.asarray(x).dtype.kind in "biu" else np.signbit(x)
+
+
+def _comparison(name: str, sign: str) -> ScalarOp:
+    return ScalarOp(
+        cpp={"biuf": f"{{0}} {sign} {{1}}", "c": f"dc_{name}_{{t}}({{0}}, {{1}})"},
+        triton={"biuf": f"{{0}} {sign} {{1}}"},
+    )
+
+
+def where_meta(condition: ArrayType, x: ArrayType, y: ArrayType) -> ArrayType:
+    require([condition], BOOL, "where conditions")
+    require_alike([x, y], "where")
+    require_same_shape([condition, x], "where")
+    return pointwise_type([condition, x, y], x.dtype)
+
+
+def where_samples() -> Iterator[Sample]:
+    for dtype in ANY:
+        for (label, c), (_, x), (_, y) in zip(layouts(bool_, 7), layouts(dtype), layouts(dtype, 1)):
+            yield Sample((c, x, y), {}, f"{dtype}-{label}")
+        values = special(dtype)
+        yield Sample((data(bool_, values.shape), values, values[::-1]), {}, f"{dtype}-special")
+    c = data(bool_, (4, 5))
+    x = data(float64, (5, 4)).T
+    yield Sample((c, x, np.broadcast_to(data(float64, (5,)), (4, 5))), {}, "mixed")
+
+
+ROWS: tuple[OpDef, ...] = (
+    binary("equal", np.equal, ANY, "x == y.", result=bool_, scalar=_comparison("equal", "==")),
+    binary(
+        "not_equal",
+        np.not_equal,
+        ANY,
+        "x != y (true for NaN).",
+        result=bool_,
+        scalar=_comparison("not_equal", "!="),
+    ),
+    binary(
+        "less", np.less, ANY, "x < y; complex by (real, imag).", result=bool_, scalar=_comparison("less", "<")
+    ),
+    binary(
+        "less_equal",
+        np.less_equal,
+        ANY,
+        "x <= y; complex by (real, imag).",
+        result=bool_,
+        scalar=_comparison("less_equal", "<="),
+    ),
+    binary(
+        "greater",
+        np.greater,
+        ANY,
+        "x > y; complex by (real, imag).",
+        result=bool_,
+        scalar=_comparison("greater", ">"),
+    ),
+    binary(
+        "greater_equal",
+        np.greater_equal,
+        ANY,
+        "x >= y; complex by (real, imag).",
+        result=bool_,
+        scalar=_comparison("greater_equal", ">="),
+    ),
+    unary(
+        "logical_not",
+        np.logical_not,
+        ANY,
+        "x == 0.",
+        result=bool_,
+        expr=of_truth("logical_not"),
+        scalar=ScalarOp(kinds="b", cpp={"b": "!{0}"}, triton={"b": "{0} == 0"}),
+    ),
+    binary(
+        "logical_and",
+        np.logical_and,
+        ANY,
+        expr=of_truth("logical_and"),
+        doc="x != 0 and y != 0.",
+        result=bool_,
+        scalar=ScalarOp(kinds="b", cpp={"b": "{0} & {1}"}, triton={"b": "{0} & {1}"}),
+    ),
+    binary(
+        "logical_or",
+        np.logical_or,
+        ANY,
+        expr=of_truth("logical_or"),
+        doc="x != 0 or y != 0.",
+        result=bool_,
+        scalar=ScalarOp(kinds="b", cpp={"b": "{0} | {1}"}, triton={"b": "{0} | {1}"}),
+    ),
+    binary(
+        "logical_xor",
+        np.logical_xor,
+        ANY,
+        expr=of_truth("logical_xor"),
+        doc="(x != 0) != (y != 0).",
+        result=bool_,
+        scalar=ScalarOp(kinds="b", cpp={"b": "{0} != {1}"}, triton={"b": "{0} ^ {1}"}),
+    ),
+    pointwise(
+        3,
+        "where",
+        np.where,
+        ANY,
+        "x where the bool condition holds, else y.",
+        meta=where_meta,
+        samples=where_samples,
+        eps=0.0,
+        scalar=ScalarOp(
+            cpp={"biuf": "{0} ? {1} : {2}", "c": "{T}{{{0} ? {1}.re : {2}.re, {0} ? {1}.im : {2}.im}}"},
+            triton={"biuf": "tl.where({0}, {1}, {2})"},
+        ),
+        partials=partials.where,
+    ),
+    unary(
+        "isnan",
+        np.isnan,
+        ANY,
+        "Whether NaN (either part for complex).",
+        result=bool_,
+        expr=_false_for_integers("isnan", False),
+        scalar=ScalarOp(
+            cpp={"biu": "false", "f": "{0} != {0}", "c": "({0}.re != {0}.re) | ({0}.im != {0}.im)"},
+            triton={"biu": "({0} != {0})", "f": "{0} != {0}"},
+        ),
+    ),
+    unary(
+        "isinf",
+        np.isinf,
+        ANY,
+        "Whether infinite.",
+        result=bool_,
+        expr=_false_for_integers("isinf", False),
+        scalar=ScalarOp(
+            cpp={"biu": "false", "f": "dc_abs_{t}({0}) == __builtin_inf()", "c": "dc_isinf_{t}({0})"},
+            triton={"biu": "({0} != {0})", "f": 'tl.abs({0}) == float("inf")'},
+        ),
+    ),
+    unary(
+        "isfinite",
+        np.isfinite,
+        ANY,
+        "Whether neither NaN nor infinite.",
+        result=bool_,
+        expr=_false_for_integers("isfinite", True),
+        scalar=ScalarOp(
+            cpp={"biu": "true", "f": "dc_abs_{t}({0}) < __builtin_inf()", "c": "dc_isfinite_{t}({0})"},
+            triton={"biu": "({0} == {0})", "f": 'tl.abs({0}) < float("inf")'},
+        ),
+    ),
+    unary(
+        "signbit",
+        np.signbit,
+        FLOAT,
+        "Whether the sign bit is set (-0.0 and negative NaN too).",
+        result=bool_,
+        expr=_signbit,
+        scalar=ScalarOp(
+            kinds="iuf",
+            numpy=_signbit_definition,
+            cpp={"iu": "{0} < 0", "f": "dc_signbit_{t}({0})"},
+            triton={"iu": "{0} < 0", "f": "dc_signbit({0})"},
+        ),
+    ),
+)

@@ -1,0 +1,197 @@
+"""Partial derivatives of pointwise rows, from which both directions follow.
+
+``vjp`` multiplies each by the cotangent, ``jvp`` sums partial times tangent. A ``None`` partial or cotangent
+is zero. Derivatives are those of real floating types; complex and integer operands raise ``TypeError``. At
+kinks (``abs`` at 0, ties of ``maximum``) the mean of the two sides is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...graph.ir import Var
+
+Vars = Sequence[Var]
+Partials = Callable[[Any, Vars, Var], Sequence[Var | None]]
+
+
+def scalar(ops: Any, x: Var, value: float) -> Var:
+    """``value`` broadcast to the shape of ``x``."""
+    number = ops.full(shape=(), value=value, dtype=x.dtype, device=x.type.device)
+    return ops.broadcast_in_dim(number, shape=x.shape, dims=())
+
+
+def zeros(ops: Any, x: Var) -> Var:
+    return ops.full(shape=x.shape, value=0, dtype=x.dtype, device=x.type.device)
+
+
+def require_real(values: Vars) -> None:
+    for v in values:
+        if not v.dtype.is_float and not v.dtype.is_bool:
+            raise TypeError(f"no derivative for {v.dtype}")
+
+
+def of_x(fn: Callable[[Any, Var, Var], Var]) -> Partials:
+    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+        return (fn(ops, inputs[0], out),)
+
+    return partials
+
+
+def constant(*values: float) -> Partials:
+    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+        return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, values))
+
+    return partials
+
+
+def over_root(sign: float, of: Callable[[Any, Var, Var], Var]) -> Partials:
+    """sign / sqrt(of(one, x*x))"""
+
+    def fn(ops: Any, x: Var, out: Var) -> Var:
+        return ops.divide(scalar(ops, x, sign), ops.sqrt(of(ops, scalar(ops, x, 1.0), ops.square(x))))
+
+    return of_x(fn)
+
+
+def less(ops: Any, a: Var, b: Var) -> Var:
+    return ops.subtract(a, b)
+
+
+def minus_one(ops: Any, one: Var, square: Var) -> Var:
+    return ops.subtract(square, one)
+
+
+def more(ops: Any, a: Var, b: Var) -> Var:
+    return ops.add(a, b)
+
+
+def log(base: float) -> Partials:
+    return of_x(lambda ops, x, out: ops.reciprocal(ops.multiply(x, scalar(ops, x, math.log(base)))))
+
+
+def gauss(sign: float) -> Partials:
+    """sign * 2/sqrt(pi) * exp(-x*x)"""
+
+    def fn(ops: Any, x: Var, out: Var) -> Var:
+        bell = ops.exp(ops.negative(ops.square(x)))
+        return ops.multiply(scalar(ops, x, sign * 2.0 / math.sqrt(math.pi)), bell)
+
+    return of_x(fn)
+
+
+def one_minus_square(ops: Any, x: Var, out: Var) -> Var:
+    return ops.subtract(scalar(ops, x, 1.0), ops.square(out))
+
+
+def one_plus_square(ops: Any, x: Var, out: Var) -> Var:
+    return ops.add(scalar(ops, x, 1.0), ops.square(out))
+
+
+def multiply(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    return inputs[1], inputs[0]
+
+
+def divide(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    return ops.reciprocal(inputs[1]), ops.negative(ops.divide(out, inputs[1]))
+
+
+def power(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    x, y = inputs
+    first = ops.multiply(y, ops.power(x, ops.subtract(y, scalar(ops, y, 1.0))))
+    zero = scalar(ops, x, 0.0)
+    # 0**0 has no slope in x, and out is 0 where x is
+    first = ops.where(ops.equal(y, zero), zero, first)
+    log = ops.log(ops.where(ops.equal(x, zero), scalar(ops, x, 1.0), x))
+    return first, ops.multiply(out, log)
+
+
+def arctan2(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    y, x = inputs
+    square = ops.add(ops.square(x), ops.square(y))
+    return ops.divide(x, square), ops.negative(ops.divide(y, square))
+
+
+def hypot(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    return tuple(ops.divide(v, out) for v in inputs)
+
+
+def extreme(larger: str) -> Partials:
+    """1 for the operand chosen, a half each for ties."""
+
+    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+        x, y = inputs
+        tie = ops.equal(x, y)
+        half, one, zero = (scalar(ops, x, v) for v in (0.5, 1.0, 0.0))
+        first = ops.where(tie, half, ops.where(getattr(ops, larger)(x, y), one, zero))
+        return first, ops.subtract(one, first)
+
+    return partials
+
+
+def where(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    one = scalar(ops, out, 1.0)
+    zero = scalar(ops, out, 0.0)
+    return None, ops.where(inputs[0], one, zero), ops.where(inputs[0], zero, one)
+
+
+def clip(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    x, lo, hi = inputs
+    one = scalar(ops, x, 1.0)
+    zero = scalar(ops, x, 0.0)
+    low = ops.less(x, lo)
+    above = ops.greater(ops.maximum(x, lo), hi)
+    inside = ops.logical_not(ops.logical_or(low, above))
+    floor = ops.logical_and(low, ops.logical_not(above))
+    return ops.where(inside, one, zero), ops.where(floor, one, zero), ops.where(above, one, zero)
+
+
+def logaddexp(exp: str) -> Partials:
+    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+        return tuple(getattr(ops, exp)(ops.subtract(v, out)) for v in inputs)
+
+    return partials
+
+
+def copysign(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    x, y = inputs
+    return ops.multiply(ops.sign(x), ops.copysign(scalar(ops, x, 1.0), y)), None
+
+
+def remainder(rounding: str) -> Partials:
+    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+        quotient = getattr(ops, rounding)(ops.divide(*inputs))
+        return scalar(ops, out, 1.0), ops.negative(quotient)
+
+    return partials
+
+
+ZERO = constant(0.0, 0.0)
+
+
+def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
+    def vjp(ops: Any, cotangents: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+        require_real(inputs)
+        (ct,) = cotangents
+        slopes = partials(ops, inputs, outputs[0])
+        return tuple(None if d is None else ops.multiply(ct, d) for d in slopes)
+
+    return vjp
+
+
+def pointwise_jvp(partials: Partials) -> Callable[..., Var | None]:
+    def jvp(
+        ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
+    ) -> Var | None:
+        require_real(inputs)
+        total: Var | None = None
+        for t, d in zip(tangents, partials(ops, inputs, outputs[0])):
+            if t is None or d is None:
+                continue
+            term = ops.multiply(t, d)
+            total = term if total is None else ops.add(total, term)
+        return total
+
+    return jvp
