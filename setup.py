@@ -7,8 +7,10 @@ sanitizers (run Python with libasan preloaded).
 from __future__ import annotations
 
 import glob
-import importlib.util
+import importlib
 import os
+import sys
+import types
 from pathlib import Path
 
 import numpy
@@ -74,12 +76,12 @@ def extensions() -> list[Extension]:
 
 def vector_math(runtime: str) -> Extension:
     """The elementary functions of generated code, compiled beforehand from the same text."""
+    # without dyncomp/__init__.py, which needs the extensions
+    sys.path.insert(0, "")
+    sys.modules["dyncomp"] = package = types.ModuleType("dyncomp")
+    package.__path__ = ["dyncomp"]
+    module = importlib.import_module("dyncomp.inductor.render.cpp.sections")
     folder = Path("dyncomp/inductor/render/cpp")
-    spec = importlib.util.spec_from_file_location("dyncomp_sections", folder / "sections.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     generated = Path("build/generated/vector_math.inc")
     text = module.vector_source(folder / "csrc")
     if not generated.exists() or generated.read_text() != text:

@@ -24,6 +24,7 @@ from .pointwise import arithmetic, bits, complex_numbers, functions, logic, spec
 from .scalar_types import KINDS, Reducer, ScalarOp
 
 __all__ = [
+    "COMBINERS",
     "KINDS",
     "REDUCERS",
     "SCALARS",
@@ -74,6 +75,11 @@ _REDUCERS = (
 )
 REDUCERS: Mapping[str, Reducer] = MappingProxyType({r.name: r for r in _REDUCERS})
 
+# How a scatter joins what is there to what is written (besides ``set``, which replaces it): scalar functions.
+COMBINERS: Mapping[str, str] = MappingProxyType(
+    {"add": "add", "multiply": "multiply", "max": "maximum", "min": "minimum"}
+)
+
 
 # -- dtype rule -------------------------------------------------------------------------------
 def result_dtype(name: str, args: Sequence[DType]) -> DType:
@@ -84,9 +90,10 @@ def result_dtype(name: str, args: Sequence[DType]) -> DType:
     row = SCALARS[name]
     if len(args) != row.arity:
         raise TypeError(f"{name} takes {row.arity} arguments, not {len(args)}")
-    principal = args[1] if name == "where" else args[0]
-    if name == "where" and not args[0].is_bool:
-        raise TypeError(f"where needs a bool condition, not {args[0]}")
+    principal = row.principal_of(args)
+    for condition in args[: row.principal]:
+        if not condition.is_bool:
+            raise TypeError(f"{name} needs a bool condition, not {condition}")
     _check_same(name, row, args)
     if principal.kind not in row.kind_names:
         raise TypeError(f"{name} is not defined for {principal}")
@@ -102,7 +109,7 @@ def result_dtype(name: str, args: Sequence[DType]) -> DType:
 def _check_same(name: str, row: ScalarOp, args: Sequence[DType]) -> None:
     if row.mixed:
         return
-    alike = args[1:] if name == "where" else args
+    alike = args[row.principal :]
     if any(a is not alike[0] for a in alike):
         raise TypeError(f"{name} needs arguments of one dtype, not {', '.join(map(str, args))}")
 

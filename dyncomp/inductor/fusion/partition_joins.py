@@ -10,6 +10,7 @@ from ...dataclass import dataclass, field
 from ...dtypes import bfloat16, float16
 from ...graph.ir import Graph, Node, OpTable, Var
 from ...prims.opdef import Pointwise, Reduce, Scan, Update, View
+from ...prims.scalar import REDUCERS
 from ...symbolic.integers import Dim, hint, product, same
 from ..lowering.state import EXPENSIVE
 from .partition_windows import COPIES, MOST_BOXES, Cuts, Undecided, cuts_of_view, has_windows, merged
@@ -18,15 +19,6 @@ from .partition_windows import COPIES, MOST_BOXES, Cuts, Undecided, cuts_of_view
 POSITIONAL = frozenset(("tril", "triu"))
 # What the memory of a join is before its regions are written.
 _FRESH = frozenset(("empty", "full"))
-# How what is reduced of two parts becomes that of both.
-COMBINING = {
-    "sum": "add",
-    "prod": "multiply",
-    "max": "maximum",
-    "min": "minimum",
-    "any": "logical_or",
-    "all": "logical_and",
-}
 # A reduction is made of at most so many parts: each is a loop to compile.
 MOST_PARTS = 4
 # Rows of fewer elements are short; of expensive functions one part in so many may be in such.
@@ -129,7 +121,7 @@ class Joins:
     def is_reduction(self, node: Node) -> bool:
         """Whether what is reduced of parts can be combined. Sums of halves are rounded once."""
         kind = self._kind(node)
-        if not isinstance(kind, Reduce) or kind.combine not in COMBINING:
+        if not isinstance(kind, Reduce) or not REDUCERS[kind.combine].combine:
             return False
         return node.out.dtype not in (float16, bfloat16) or kind.combine not in ("sum", "prod")
 
@@ -137,7 +129,7 @@ class Joins:
         """The operation that makes of what was reduced of two parts that of both."""
         kind = self._kind(node)
         assert isinstance(kind, Reduce)
-        return COMBINING[kind.combine]
+        return REDUCERS[kind.combine].combine
 
     # -- what may be done ---------------------------------------------------------------------
     def _find(self) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from ...dataclass import dataclass
 from ...dtypes import DType
 from ...errors import VerifyError
-from ...prims.scalar import REDUCERS, SCALARS, evaluate
+from ...prims.scalar import COMBINERS, REDUCERS, SCALARS, evaluate
 from ...symbolic.integers import Dim, SymInt
 from .loop_ir import Index, Kernel, Stmt
 
@@ -184,15 +184,15 @@ class _Run:
             identity = np.asarray(reducer.identity(stmt.dtype)).astype(stmt.dtype.numpy)
             return np.full(self._shape(stmt.axes), identity)
         with np.errstate(all="ignore"):
-            reduced = _REDUCE[combiner](_wide(value), axis=dims, keepdims=True)
+            wide = _wide(value)
+            reduced = _ufunc(combiner).reduce(wide, axis=dims, keepdims=True, dtype=wide.dtype)
         return np.asarray(reduced).astype(source)
 
     def _op_scan(self, stmt: Stmt, value: Array) -> Array:
         combiner, axis = stmt.arg
         k = self.order.index(axis)
-        ufunc = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[combiner]
         with np.errstate(all="ignore"):
-            return np.asarray(ufunc.accumulate(value, axis=k, dtype=value.dtype))
+            return np.asarray(_ufunc(combiner).accumulate(value, axis=k, dtype=value.dtype))
 
 
 def _wide(value: Array) -> Array:
@@ -200,28 +200,14 @@ def _wide(value: Array) -> Array:
     return value.astype(np.float32) if value.dtype.name in ("float16", "bfloat16") else value
 
 
-def _sum(value: Array, **kwargs: Any) -> Array:
-    return np.asarray(np.add.reduce(value, dtype=value.dtype, **kwargs))
-
-
-def _prod(value: Array, **kwargs: Any) -> Array:
-    return np.asarray(np.multiply.reduce(value, dtype=value.dtype, **kwargs))
-
-
-_REDUCE: dict[str, Any] = {
-    "sum": _sum,
-    "prod": _prod,
-    "max": np.maximum.reduce,
-    "min": np.minimum.reduce,
-    "any": np.logical_or.reduce,
-    "all": np.logical_and.reduce,
-}
+def _ufunc(combiner: str) -> Any:
+    """NumPy's ufunc of a reduction's combining function."""
+    return SCALARS[REDUCERS[combiner].combine].numpy
 
 
 def _combine(combiner: str, old: Array, item: Any, dtype: DType) -> Any:
     if combiner == "set":
         return item
-    rows = {"add": "add", "multiply": "multiply", "max": "maximum", "min": "minimum"}
-    row = SCALARS[rows[combiner]]
+    row = SCALARS[COMBINERS[combiner]]
     with np.errstate(all="ignore"):
         return np.asarray(row.numpy(old, np.asarray([item], dtype.numpy)))[0]

@@ -71,14 +71,7 @@ def parse_kernel(text: str, env: ShapeEnv | None = None) -> Kernel:
     """The inverse of :func:`kernel_text`; symbols are those of ``env``."""
     names: dict[str, Any] = {name: env.symbol(name) for name in env.symbols} if env is not None else {}
     names |= {"Kernel": _kernel, "axis": Axis, "buffer": _make_buffer, "stmt": _make_stmt, "at": Index}
-    names |= {
-        "dtypes": dtypes,
-        "nan": math.nan,
-        "inf": math.inf,
-        "complex": complex,
-        "min": sym_min,
-        "max": sym_max,
-    }
+    names.update(dtypes=dtypes, nan=math.nan, inf=math.inf, complex=complex, min=sym_min, max=sym_max)
     made = eval(text, {"__builtins__": {}}, names)  # noqa: S307 - our own printed form
     if not isinstance(made, Kernel):
         raise ValueError("not a kernel")

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from ... import dtypes
 from ...errors import VerifyError
-from ...prims.scalar import REDUCERS, SCALARS, result_dtype
+from ...prims.scalar import COMBINERS, REDUCERS, SCALARS, result_dtype
 from .loop_ir import Buffer, Index, Kernel, Stmt
 
 EFFECTS = ("store", "scatter", "check")
-_COMBINERS = ("set", "add", "multiply", "max", "min")
 
 
 def verify_kernel(kernel: Kernel) -> Kernel:
@@ -180,7 +179,7 @@ class _Verifier:
         self._effect_axes(number, stmt)
         self._positions(number, stmt.args[1:], stmt.arg[2:5])
         name = stmt.arg[0]
-        if stmt.arg[5] not in _COMBINERS:
+        if stmt.arg[5] != "set" and stmt.arg[5] not in COMBINERS:
             self.fail(number, f"no combiner {stmt.arg[5]!r}")
         if name in self.read_at:
             self.fail(number, f"{name} is read by the kernel that scatters into it")

@@ -24,7 +24,7 @@ class _Probe(ScalarBuilder):
 
     def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: Any = None) -> Any:
         if op in SCALARS:
-            self.asked.add((op, args[1] if op == "where" else args[0]))
+            self.asked.add((op, SCALARS[op].principal_of(args)))
         return dtype
 
     def dtype(self, value: Any) -> DType:

@@ -222,7 +222,7 @@ def _spellable(node: Node, known: dict[str, Node], target: str) -> list[Node]:
         result = _power(simple, node.args[0], exponent)
         if result is not None:
             return _rename_last(simple.made, result, node)
-    principal = known[node.args[1 if node.op == "where" else 0]].dtype
+    principal = known[row.principal_of(node.args)].dtype
     if row.spelling(target, principal) is not None:
         return [node]
     if row.decomp is None and target == "triton" and (principal.is_complex or node.dtype.is_complex):

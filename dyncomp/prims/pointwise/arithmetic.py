@@ -27,7 +27,7 @@ from ..kit import (
 )
 from ..opdef import OpDef, Sample
 from ..samples import layouts, special
-from ..scalar_types import ScalarOp
+from ..scalar_types import ScalarOp, Vector
 from . import partials
 from .kit import binary, pointwise, real_of, unary
 
@@ -129,9 +129,9 @@ def ldexp_samples() -> Iterator[Sample]:
     yield Sample((np.full(4, 1.5), np.array([2000, -2000, -1074, 1023])), {}, "overflow")
 
 
-def _rounding(builtin: str, triton: str, kinds: str = "biuf", numpy: Any = None) -> ScalarOp:
+def _rounding(builtin: str, triton: str, kinds: str = "biuf", **said: Any) -> ScalarOp:
     cpp = {"biu": "{0}", "f": f"__builtin_{builtin}{{fsuffix}}({{0}})", "c": f"dc_{builtin}_{{t}}({{0}})"}
-    return ScalarOp(kinds=kinds, numpy=numpy, cpp=cpp, triton={"biu": "{0}", "f": triton})
+    return ScalarOp(kinds=kinds, cpp=cpp, triton={"biu": "{0}", "f": triton}, **said)
 
 
 _FLOOR_LIKE = BOOL + REAL
@@ -146,6 +146,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=ScalarOp(
             cpp={"b": "{0} | {1}", "iu": _wrapping("+"), "f": "{0} + {1}", "c": "dc_add_{t}({0}, {1})"},
             triton={"b": "{0} | {1}", "iuf": "{0} + {1}"},
+            ieee=True,
         ),
         partials=partials.constant(1.0, 1.0),
     ),
@@ -157,6 +158,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=ScalarOp(
             cpp={"iu": _wrapping("-"), "f": "{0} - {1}", "c": "dc_sub_{t}({0}, {1})"},
             triton={"iuf": "{0} - {1}"},
+            ieee=True,
         ),
         partials=partials.constant(1.0, -1.0),
     ),
@@ -168,6 +170,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=ScalarOp(
             cpp={"b": "{0} & {1}", "iu": _wrapping("*"), "f": "{0} * {1}", "c": "dc_mul_{t}({0}, {1})"},
             triton={"b": "{0} & {1}", "iuf": "{0} * {1}"},
+            ieee=True,
         ),
         partials=partials.multiply,
     ),
@@ -178,7 +181,10 @@ ROWS: tuple[OpDef, ...] = (
         "x / y, correctly rounded; IEEE division by zero; complex by Smith's method, as NumPy's.",
         keep=_ordinary_complex,
         scalar=ScalarOp(
-            cpp={"f": "{0} / {1}", "c": "dc_div_{t}({0}, {1})"}, triton={"f": "dc_divide({0}, {1})"}, cost=4
+            cpp={"f": "{0} / {1}", "c": "dc_div_{t}({0}, {1})"},
+            triton={"f": "dc_divide({0}, {1})"},
+            cost=4,
+            ieee=True,
         ),
         partials=partials.divide,
     ),
@@ -193,6 +199,7 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"biu": "dc_floordiv_{t}({0}, {1})", "f": "dc_floordiv_{t}({0}, {1})"},
             triton={"iu": "dc_floordiv_int({0}, {1})", "f": "dc_floordiv_float({0}, {1})"},
             cost=12,
+            vector=Vector(guarded=True),
         ),
         partials=partials.ZERO,
     ),
@@ -206,6 +213,7 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"biu": "dc_remainder_{t}({0}, {1})", "f": "dc_remainder_{t}({0}, {1})"},
             triton={"iu": "dc_remainder_int({0}, {1})", "f": "dc_remainder_float({0}, {1})"},
             cost=12,
+            vector=Vector(guarded=True),
         ),
         partials=partials.remainder("floor"),
     ),
@@ -219,6 +227,7 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"biu": "dc_fmod_{t}({0}, {1})", "f": "dc_fmod_{t}({0}, {1})"},
             triton={"iu": "dc_fmod_int({0}, {1})", "f": "dc_libdevice.fmod({0}, {1})"},
             cost=12,
+            vector=Vector(guarded=True),
         ),
         partials=partials.remainder("trunc"),
     ),
@@ -237,6 +246,7 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"iufc": "dc_pow_{t}({0}, {1})"},
             triton={"iu": "dc_power_int({0}, {1})", "f": "dc_libdevice.pow({0}, {1})"},
             cost=60,
+            vector=Vector(looked_at="zero to a power"),
         ),
         partials=partials.power,
     ),
@@ -247,7 +257,9 @@ ROWS: tuple[OpDef, ...] = (
         "-x; integers wrap; bool is an error.",
         eps=0.0,
         scalar=ScalarOp(
-            cpp={"iu": "({T})(0 - ({U}){0})", "f": "-{0}", "c": "dc_neg_{t}({0})"}, triton={"iuf": "-{0}"}
+            cpp={"iu": "({T})(0 - ({U}){0})", "f": "-{0}", "c": "dc_neg_{t}({0})"},
+            triton={"iuf": "-{0}"},
+            exact_in_half=True,
         ),
         partials=partials.constant(-1.0),
     ),
@@ -265,6 +277,7 @@ ROWS: tuple[OpDef, ...] = (
                 "c": "dc_abs_{t}({0})",
             },
             triton={"bu": "{0}", "if": "tl.abs({0})"},
+            exact_in_half=True,
         ),
         partials=partials.of_x(lambda ops, x, out: ops.sign(x)),
     ),
@@ -284,6 +297,7 @@ ROWS: tuple[OpDef, ...] = (
                 "iu": "({0} > 0).to({0}.dtype) - ({0} < 0).to({0}.dtype)",
                 "f": "tl.where({0} != {0}, {0}, ({0} > 0).to({0}.dtype) - ({0} < 0).to({0}.dtype))",
             },
+            exact_in_half=True,
         ),
         partials=partials.ZERO,
     ),
@@ -334,6 +348,7 @@ ROWS: tuple[OpDef, ...] = (
                 "iu": "tl.maximum({0}, {1})",
                 "f": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
             },
+            exact_in_half=True,
         ),
         partials=partials.extreme("greater"),
     ),
@@ -355,6 +370,7 @@ ROWS: tuple[OpDef, ...] = (
                 "iu": "tl.minimum({0}, {1})",
                 "f": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
             },
+            exact_in_half=True,
         ),
         partials=partials.extreme("less"),
     ),
@@ -370,6 +386,7 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"f": "(({0} > {1}) | ({1} != {1})) ? {0} : {1}"},
             triton={"f": "tl.where(({0} > {1}) | ({1} != {1}), {0}, {1})"},
             decomp=lambda s, x, y: _number_wins(s, x, y, s.maximum(x, y)),
+            exact_in_half=True,
         ),
         partials=partials.extreme("greater"),
     ),
@@ -385,6 +402,7 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"f": "(({0} < {1}) | ({1} != {1})) ? {0} : {1}"},
             triton={"f": "tl.where(({0} < {1}) | ({1} != {1}), {0}, {1})"},
             decomp=lambda s, x, y: _number_wins(s, x, y, s.minimum(x, y)),
+            exact_in_half=True,
         ),
         partials=partials.extreme("less"),
     ),
@@ -415,6 +433,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=ScalarOp(
             cpp={"f": "__builtin_copysign{fsuffix}({0}, {1})"},
             triton={"f": "dc_libdevice.copysign({0}, {1})"},
+            exact_in_half=True,
         ),
         partials=partials.copysign,
     ),
@@ -455,7 +474,7 @@ ROWS: tuple[OpDef, ...] = (
         "Largest integer value <= x.",
         eps=0.0,
         expr=_identity_of_integers("floor"),
-        scalar=_rounding("floor", "tl.floor({0})"),
+        scalar=_rounding("floor", "tl.floor({0})", exact_in_half=True),
         partials=partials.ZERO,
     ),
     unary(
@@ -465,7 +484,7 @@ ROWS: tuple[OpDef, ...] = (
         "Smallest integer value >= x.",
         eps=0.0,
         expr=_identity_of_integers("ceil"),
-        scalar=_rounding("ceil", "tl.ceil({0})"),
+        scalar=_rounding("ceil", "tl.ceil({0})", exact_in_half=True),
         partials=partials.ZERO,
     ),
     unary(
@@ -475,7 +494,7 @@ ROWS: tuple[OpDef, ...] = (
         "x rounded towards zero.",
         eps=0.0,
         expr=_identity_of_integers("trunc"),
-        scalar=_rounding("trunc", "dc_libdevice.trunc({0})"),
+        scalar=_rounding("trunc", "dc_libdevice.trunc({0})", exact_in_half=True),
         partials=partials.ZERO,
     ),
     unary(
@@ -484,7 +503,7 @@ ROWS: tuple[OpDef, ...] = (
         INEXACT,
         "x rounded to the nearest integer value, halves to even.",
         eps=0.0,
-        scalar=_rounding("rint", "dc_rint({0})", kinds="biufc", numpy=_rint),
+        scalar=_rounding("rint", "dc_rint({0})", kinds="biufc", numpy=_rint, exact_in_half=True),
         partials=partials.ZERO,
     ),
 )

@@ -82,7 +82,9 @@ ROWS: tuple[OpDef, ...] = (
         "Complex conjugate; x itself for reals.",
         expr=_conj,
         eps=0.0,
-        scalar=ScalarOp(cpp={"iuf": "{0}", "c": "dc_conj_{t}({0})"}, triton={"iuf": "{0}"}),
+        scalar=ScalarOp(
+            cpp={"iuf": "{0}", "c": "dc_conj_{t}({0})"}, triton={"iuf": "{0}"}, exact_in_half=True
+        ),
         partials=partials.constant(1.0),
     ),
     unary(
@@ -94,7 +96,7 @@ ROWS: tuple[OpDef, ...] = (
         expr=_real,
         eps=0.0,
         own_order=True,
-        scalar=ScalarOp(cpp={"biuf": "{0}", "c": "{0}.re"}, triton={"biuf": "{0}"}),
+        scalar=ScalarOp(cpp={"biuf": "{0}", "c": "{0}.re"}, triton={"biuf": "{0}"}, exact_in_half=True),
         partials=partials.constant(1.0),
     ),
     unary(
@@ -106,7 +108,7 @@ ROWS: tuple[OpDef, ...] = (
         expr=_imag,
         eps=0.0,
         own_order=True,
-        scalar=ScalarOp(cpp={"biuf": "0", "c": "{0}.im"}, triton={"biuf": "{0} * 0"}),
+        scalar=ScalarOp(cpp={"biuf": "0", "c": "{0}.im"}, triton={"biuf": "{0} * 0"}, exact_in_half=True),
     ),
     unary(
         "angle",

@@ -12,7 +12,7 @@ from ..kit import (
     INEXACT,
 )
 from ..opdef import OpDef
-from ..scalar_types import ScalarOp
+from ..scalar_types import ScalarOp, Vector
 from . import partials
 from .kit import binary, called, unary
 
@@ -49,6 +49,7 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"f": "__builtin_sqrt{fsuffix}({0})", "c": "dc_sqrt_{t}({0})"},
             triton={"f": "dc_sqrt({0})"},
             cost=6,
+            ieee=True,
         ),
         partials=partials.of_x(lambda ops, x, out: ops.divide(partials.scalar(ops, x, 0.5), out)),
     ),
@@ -57,7 +58,7 @@ ROWS: tuple[OpDef, ...] = (
         np.cbrt,
         FLOAT,
         "Cube root.",
-        scalar=called("cbrt", cost=25),
+        scalar=called("cbrt", cost=25, vector=Vector()),
         partials=partials.of_x(
             lambda ops, x, out: ops.divide(partials.scalar(ops, x, 1 / 3), ops.square(out))
         ),
@@ -67,7 +68,7 @@ ROWS: tuple[OpDef, ...] = (
         np.exp,
         INEXACT,
         "e**x.",
-        scalar=called("exp", "tl.exp({0})"),
+        scalar=called("exp", "tl.exp({0})", vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: out),
     ),
     unary(
@@ -75,7 +76,7 @@ ROWS: tuple[OpDef, ...] = (
         np.exp2,
         INEXACT,
         "2**x.",
-        scalar=called("exp2", "tl.exp2({0})"),
+        scalar=called("exp2", "tl.exp2({0})", vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.multiply(out, partials.scalar(ops, x, math.log(2)))),
     ),
     unary(
@@ -83,7 +84,7 @@ ROWS: tuple[OpDef, ...] = (
         np.expm1,
         INEXACT,
         "exp(x) - 1, accurate near 0.",
-        scalar=called("expm1"),
+        scalar=called("expm1", vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.add(out, partials.scalar(ops, x, 1.0))),
     ),
     unary(
@@ -92,7 +93,7 @@ ROWS: tuple[OpDef, ...] = (
         INEXACT,
         "Natural logarithm; -inf at 0, NaN for negative reals.",
         low=0.1,
-        scalar=called("log", "tl.log({0})"),
+        scalar=called("log", "tl.log({0})", vector=Vector(looked_at="logarithm")),
         partials=partials.of_x(lambda ops, x, out: ops.reciprocal(x)),
     ),
     unary(
@@ -101,7 +102,7 @@ ROWS: tuple[OpDef, ...] = (
         INEXACT,
         "Logarithm to base 2.",
         low=0.1,
-        scalar=called("log2", "tl.log2({0})"),
+        scalar=called("log2", "tl.log2({0})", vector=Vector(looked_at="logarithm")),
         partials=partials.log(2.0),
     ),
     unary(
@@ -110,7 +111,7 @@ ROWS: tuple[OpDef, ...] = (
         INEXACT,
         "Logarithm to base 10.",
         low=0.1,
-        scalar=called("log10"),
+        scalar=called("log10", vector=Vector(looked_at="logarithm")),
         partials=partials.log(10.0),
     ),
     unary(
@@ -119,7 +120,7 @@ ROWS: tuple[OpDef, ...] = (
         INEXACT,
         "log(1 + x), accurate near 0.",
         low=-0.9,
-        scalar=called("log1p"),
+        scalar=called("log1p", vector=Vector(looked_at="pole")),
         partials=partials.of_x(lambda ops, x, out: ops.reciprocal(ops.add(x, partials.scalar(ops, x, 1.0)))),
     ),
     unary(
@@ -127,7 +128,7 @@ ROWS: tuple[OpDef, ...] = (
         np.sin,
         INEXACT,
         "Sine (radians).",
-        scalar=called("sin", "tl.sin({0})"),
+        scalar=called("sin", "tl.sin({0})", vector=Vector(guarded=True)),
         partials=partials.of_x(lambda ops, x, out: ops.cos(x)),
     ),
     unary(
@@ -135,7 +136,7 @@ ROWS: tuple[OpDef, ...] = (
         np.cos,
         INEXACT,
         "Cosine (radians).",
-        scalar=called("cos", "tl.cos({0})"),
+        scalar=called("cos", "tl.cos({0})", vector=Vector(guarded=True)),
         partials=partials.of_x(lambda ops, x, out: ops.negative(ops.sin(x))),
     ),
     unary(
@@ -144,7 +145,7 @@ ROWS: tuple[OpDef, ...] = (
         INEXACT,
         "Tangent (radians).",
         eps=16.0,
-        scalar=called("tan", cost=25),
+        scalar=called("tan", cost=25, vector=Vector(guarded=True)),
         partials=partials.of_x(partials.one_plus_square),
     ),
     unary(
@@ -154,7 +155,7 @@ ROWS: tuple[OpDef, ...] = (
         "Inverse sine.",
         low=-1.0,
         high=1.0,
-        scalar=called("arcsin", "dc_libdevice.asin({0})", cost=20),
+        scalar=called("arcsin", "dc_libdevice.asin({0})", cost=20, vector=Vector()),
         partials=partials.over_root(1.0, partials.less),
     ),
     unary(
@@ -164,7 +165,7 @@ ROWS: tuple[OpDef, ...] = (
         "Inverse cosine.",
         low=-1.0,
         high=1.0,
-        scalar=called("arccos", "dc_libdevice.acos({0})", cost=20),
+        scalar=called("arccos", "dc_libdevice.acos({0})", cost=20, vector=Vector()),
         partials=partials.over_root(-1.0, partials.less),
     ),
     unary(
@@ -172,7 +173,7 @@ ROWS: tuple[OpDef, ...] = (
         np.arctan,
         INEXACT,
         "Inverse tangent.",
-        scalar=called("arctan", "dc_libdevice.atan({0})", cost=20),
+        scalar=called("arctan", "dc_libdevice.atan({0})", cost=20, vector=Vector()),
         partials=partials.of_x(
             lambda ops, x, out: ops.reciprocal(ops.add(partials.scalar(ops, x, 1.0), ops.square(x)))
         ),
@@ -182,7 +183,7 @@ ROWS: tuple[OpDef, ...] = (
         np.sinh,
         INEXACT,
         "Hyperbolic sine.",
-        scalar=called("sinh", cost=20),
+        scalar=called("sinh", cost=20, vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.cosh(x)),
     ),
     unary(
@@ -190,7 +191,7 @@ ROWS: tuple[OpDef, ...] = (
         np.cosh,
         INEXACT,
         "Hyperbolic cosine.",
-        scalar=called("cosh", cost=20),
+        scalar=called("cosh", cost=20, vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.sinh(x)),
     ),
     unary(
@@ -198,7 +199,7 @@ ROWS: tuple[OpDef, ...] = (
         np.tanh,
         INEXACT,
         "Hyperbolic tangent.",
-        scalar=called("tanh"),
+        scalar=called("tanh", vector=Vector(), beside_one=True),
         partials=partials.of_x(partials.one_minus_square),
     ),
     unary(
@@ -206,7 +207,7 @@ ROWS: tuple[OpDef, ...] = (
         np.arcsinh,
         INEXACT,
         "Inverse hyperbolic sine.",
-        scalar=called("arcsinh", "dc_libdevice.asinh({0})", cost=30),
+        scalar=called("arcsinh", "dc_libdevice.asinh({0})", cost=30, vector=Vector()),
         partials=partials.over_root(1.0, partials.more),
     ),
     unary(
@@ -215,7 +216,7 @@ ROWS: tuple[OpDef, ...] = (
         INEXACT,
         "Inverse hyperbolic cosine.",
         low=1.0,
-        scalar=called("arccosh", "dc_libdevice.acosh({0})", cost=30),
+        scalar=called("arccosh", "dc_libdevice.acosh({0})", cost=30, vector=Vector()),
         partials=partials.over_root(1.0, partials.minus_one),
     ),
     unary(
@@ -225,7 +226,7 @@ ROWS: tuple[OpDef, ...] = (
         "Inverse hyperbolic tangent.",
         low=-0.95,
         high=0.95,
-        scalar=called("arctanh", "dc_libdevice.atanh({0})", cost=30),
+        scalar=called("arctanh", "dc_libdevice.atanh({0})", cost=30, vector=Vector(looked_at="pole")),
         partials=partials.of_x(
             lambda ops, x, out: ops.reciprocal(ops.subtract(partials.scalar(ops, x, 1.0), ops.square(x)))
         ),
@@ -236,7 +237,10 @@ ROWS: tuple[OpDef, ...] = (
         FLOAT,
         "Angle of the point (y, x) in [-pi, pi]; C's signed zeros.",
         scalar=ScalarOp(
-            cpp={"f": "dc_arctan2_{t}({0}, {1})"}, triton={"f": "dc_libdevice.atan2({0}, {1})"}, cost=30
+            cpp={"f": "dc_arctan2_{t}({0}, {1})"},
+            triton={"f": "dc_libdevice.atan2({0}, {1})"},
+            cost=30,
+            vector=Vector(),
         ),
         partials=partials.arctan2,
     ),
@@ -246,7 +250,10 @@ ROWS: tuple[OpDef, ...] = (
         FLOAT,
         "sqrt(x*x + y*y) without undue overflow; inf if either is infinite, even with NaN.",
         scalar=ScalarOp(
-            cpp={"f": "dc_hypot_{t}({0}, {1})"}, triton={"f": "dc_libdevice.hypot({0}, {1})"}, cost=12
+            cpp={"f": "dc_hypot_{t}({0}, {1})"},
+            triton={"f": "dc_libdevice.hypot({0}, {1})"},
+            cost=12,
+            vector=Vector(),
         ),
         partials=partials.hypot,
     ),

@@ -159,6 +159,8 @@ ROWS: tuple[OpDef, ...] = (
         scalar=ScalarOp(
             cpp={"biuf": "{0} ? {1} : {2}", "c": "{T}{{{0} ? {1}.re : {2}.re, {0} ? {1}.im : {2}.im}}"},
             triton={"biuf": "tl.where({0}, {1}, {2})"},
+            exact_in_half=True,
+            principal=1,
         ),
         partials=partials.where,
     ),

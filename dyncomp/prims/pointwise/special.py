@@ -12,7 +12,7 @@ from ..kit import (
     Array,
 )
 from ..opdef import OpDef
-from ..scalar_types import ScalarOp
+from ..scalar_types import ScalarOp, Vector
 from . import partials
 from .kit import by_element, called, unary
 
@@ -42,7 +42,7 @@ ROWS: tuple[OpDef, ...] = (
         FLOAT,
         "Error function.",
         own_order=True,
-        scalar=called("erf", "dc_erf({0})"),
+        scalar=called("erf", "dc_erf({0})", vector=Vector()),
         partials=partials.gauss(1.0),
     ),
     unary(
@@ -51,7 +51,7 @@ ROWS: tuple[OpDef, ...] = (
         FLOAT,
         "Complementary error function.",
         own_order=True,
-        scalar=called("erfc", cost=25),
+        scalar=called("erfc", cost=25, vector=Vector()),
         partials=partials.gauss(-1.0),
     ),
     unary(
@@ -63,7 +63,7 @@ ROWS: tuple[OpDef, ...] = (
         low=0.1,
         high=20.0,
         eps=32.0,
-        scalar=called("lgamma", cost=60),
+        scalar=called("lgamma", cost=60, vector=Vector()),
     ),
     unary(
         "sigmoid",
@@ -76,6 +76,7 @@ ROWS: tuple[OpDef, ...] = (
             triton={"f": "dc_sigmoid({0})"},
             decomp=_sigmoid,
             cost=16,
+            vector=Vector(),
         ),
         partials=partials.of_x(
             lambda ops, x, out: ops.multiply(out, ops.subtract(partials.scalar(ops, x, 1.0), out))

@@ -20,11 +20,6 @@ from ..walk import Compute, Item
 from .ahead import AheadPrinter
 from .values import variable
 
-# Results of these rows are exact in a half type if their arguments are.
-EXACT_IN_HALF = frozenset(
-    ("negative", "abs", "sign", "floor", "ceil", "trunc", "rint", "maximum", "minimum", "fmax", "fmin")
-    + ("where", "copysign", "conj", "real", "imag")
-)
 LOADS = ("load", "load_from", "staged")
 _OTHERS = ("const", "axis", "symbol", "cast", "store", "accumulate", "save", "fetch", "finish")
 # Of these values each phase that reads them makes its own.
@@ -157,7 +152,7 @@ class HalfPrinter(AheadPrinter):
         if node.op == "cast":
             source = self.dtype_of[node.args[0]]
             return source is not float16 and not source.is_bool
-        return node.op in SCALARS and node.op not in EXACT_IN_HALF
+        return node.op in SCALARS and not SCALARS[node.op].exact_in_half
 
     # -- printing -----------------------------------------------------------------------------
     def strip_loop(self, strips: Strips | None, low: str, high: str, heads: Sequence[str] = ("",)) -> str:

@@ -28,10 +28,10 @@ from ..walk import (
 )
 from . import ctext
 from .ahead import requests_of
-from .half_strips import EXACT_IN_HALF, LEAST_LANES, LOADS, HalfPrinter
+from .half_strips import LEAST_LANES, LOADS, HalfPrinter
 from .stream import LINE_BYTES, STREAM_TILES_BYTES, leaves_caches, streamed_stores, strip_of, touched_bytes
 from .tails import goes_across, lanes_of_tail
-from .values import GUARDED, LOOKED_AT, copied_halves, is_in_runtime, memory, variable
+from .values import copied_halves, is_guarded, is_in_runtime, memory, variable
 
 # One chunk of a parallel loop should take about this long.
 CHUNK_NS = 12_000.0
@@ -240,7 +240,7 @@ class Printer(HalfPrinter):
 
     def is_guarded(self, node: Node) -> bool:
         """The fast form covers ordinary arguments only."""
-        return not self.vector_calls and node.op in GUARDED and self.dtype_of[node.args[0]].is_float
+        return not self.vector_calls and is_guarded(node.op) and self.dtype_of[node.args[0]].is_float
 
     def guarded_vector(self, loop: Loop, guarded: list[Node], low: str, high: str) -> None:
         """First look for arguments beyond the fast forms; the loop that covers them has the same results
@@ -256,7 +256,7 @@ class Printer(HalfPrinter):
                 for node in guarded:
                     short = ctext.short_name(self.dtype_of[node.args[0]])
                     args = ", ".join(self.env[a] for a in node.args)
-                    self.line(f"far |= dc_far_{GUARDED[node.op]}_{short}({args});")
+                    self.line(f"far |= dc_far_{SCALARS[node.op].helper}_{short}({args});")
             with self.block("if (far)", "} else {"):
                 self.full = True
                 self.simple_vector(loop, low, high)
@@ -490,12 +490,12 @@ class Printer(HalfPrinter):
             return f"{memory(node.arg.name)}[{self.array_position(node.arg.axes)}]"
         if node.op == "scan":
             return self.scan(node)
-        principal = self.dtype_of[node.args[1 if node.op == "where" else 0]]
+        principal = self.dtype_of[SCALARS[node.op].principal_of(node.args)]
         args = tuple(self.env[a] for a in node.args)
         text = self.spell(node.op, principal, args, node.out in self.beside_one)
         if node.out in self.apart:
             text = f"dc_apart_{ctext.short_name(principal)}({text})"
-        if node.dtype.name in ctext.HALVES and node.op not in EXACT_IN_HALF and not unrounded:
+        if node.dtype.name in ctext.HALVES and not SCALARS[node.op].exact_in_half and not unrounded:
             return self.rounded(node.out, text, node.dtype)
         return text
 
@@ -567,9 +567,10 @@ def _inlines(nest: Nest, point_ns: float) -> bool:
     cost = 0
     for node in nest.nodes:
         if node.op in SCALARS and node.args and is_in_runtime(node.op, dtypes[node.args[0]]):
-            if node.op in LOOKED_AT:
-                return False
-            cost += INLINE_COST if node.op in GUARDED else 1
+            vector = SCALARS[node.op].vector
+            if vector is not None and vector.looked_at:
+                return False  # only those of the runtime raise flags by a look at the results
+            cost += INLINE_COST if is_guarded(node.op) else 1
     return cost <= INLINE_COST
 
 

@@ -5,17 +5,22 @@ A section of such a file starts with ``// @ NAME`` or, for one per integer type,
 ``c0 + c1*x + …`` in a new variable ``p`` by fused multiply-adds, ``POLY_IF(p, x, flag, a0 | b0, …)`` for
 that of one of two polynomials: selections need no multiplier. Sections may use each other in any order.
 
-``setup.py`` loads this file by its path, to compile the same helpers into the runtime: no imports of dyncomp.
+``setup.py`` compiles the same helpers into the runtime, and imports this module to that end when no extension
+is built yet.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from ....dataclass import dataclass
+from ....prims.scalar import SCALARS
+from ....prims.scalar_types import LOOKED_AT, Vector
 
 _FILES = ("integers.h", "halves.h", "floats.h", "math_f64.h", "math_f32.h", "libm.h", "complex.h")
 _NAME = re.compile(r"\bdc_\w+")
@@ -110,28 +115,30 @@ def ordered(code: str, table: Mapping[str, str], ignored: frozenset[str] = froze
 
 
 # -- functions compiled into the runtime ------------------------------------------------------
-# Called by generated code with whole vectors: a copy of each inlined into a kernel costs the compiler 10 ms.
-UNARY = (
-    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
-    *("arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
-    *("erf", "erfc", "lgamma", "sigmoid", "cbrt", "tanh_beside_one"),
-)
-BINARY = ("arctan2", "hypot", "pow")
-# Of these the vector form covers ordinary arguments only: there is a test dc_far_NAME for the others and a
-# complete form dc_full_NAME, which calls the C library.
-GUARDED_UNARY = ("sin", "cos", "tan")
-GUARDED_BINARY = ("fmod", "remainder", "floordiv")
 _TYPES = {"f32": "float", "f64": "double"}
 
 
 @cache
 def vector_functions() -> Mapping[str, int]:
     """The names of the functions in the runtime (``dcv_NAME_f32`` and ``…_f64``), with their arity."""
-    found = {}
-    for arity, names in ((1, (*UNARY, *GUARDED_UNARY)), (2, (*BINARY, *GUARDED_BINARY))):
-        for name in names:
-            found.update({f"dcv_{name}_{short}": arity for short in _TYPES})
-    return found
+    return {f"dcv_{f.name}_{short}": f.arity for f in _in_runtime() for short in _TYPES}
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function in the runtime."""
+
+    name: str
+    arity: int
+    vector: Vector
+
+
+def _in_runtime() -> Iterator[_Function]:
+    for row in SCALARS.values():
+        if row.vector is not None:
+            yield _Function(row.helper, row.arity, row.vector)
+        if row.beside_one:
+            yield _Function(f"{row.helper}_beside_one", row.arity, Vector())
 
 
 def vector_declaration(name: str) -> str:
@@ -156,17 +163,14 @@ def vector_source(folder: Path) -> str:
     table = sections_of(folder)
     calls = []
     needed = []
-    groups = (
-        ("DC_UNARY", UNARY),
-        ("DC_BINARY", BINARY),
-        ("DC_GUARDED_UNARY", GUARDED_UNARY),
-        ("DC_GUARDED_BINARY", GUARDED_BINARY),
-    )
-    for macro, names in groups:
-        for name in names:
-            for short, kind in _TYPES.items():
-                calls.append(f"{macro}({name}, {short}, {kind})\n")
-                forms = ("dc_", "dc_far_", "dc_full_") if "GUARDED" in macro else ("dc_",)
-                needed += [f"{form}{name}_{short}" for form in forms]
+    poles = []
+    for function in _in_runtime():
+        name, guarded = function.name, function.vector.guarded
+        macro = f"DC_{'GUARDED_' if guarded else ''}{'UNARY' if function.arity == 1 else 'BINARY'}"
+        poles.append(f"enum {{ {name}_poles = {LOOKED_AT[function.vector.looked_at]} }};\n")
+        for short, kind in _TYPES.items():
+            calls.append(f"{macro}({name}, {short}, {kind})\n")
+            forms = ("dc_", "dc_far_", "dc_full_") if guarded else ("dc_",)
+            needed += [f"{form}{name}_{short}" for form in forms]
     helpers = [table[name] for name in ordered(" ".join(needed), table)]
-    return "".join(["#ifdef DC_HELPERS\n", *helpers, "#else\n", *calls, "#endif\n"])
+    return "".join(["#ifdef DC_HELPERS\n", *helpers, *poles, "#else\n", *calls, "#endif\n"])

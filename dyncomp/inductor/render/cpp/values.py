@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from ....dataclass import dataclass, field
 from ....dtypes import DType, bfloat16, float16, float32
 from ....errors import LoweringError, LoweringFault
-from ....prims.scalar import SCALARS
+from ....prims.scalar import COMBINERS, SCALARS
 from ....symbolic.integers import Dim
 from ...loops.loop_ir import Buffer, Index
 from ..nest import LoopAxis, Nest, Node
@@ -17,22 +17,6 @@ from ..walk import Plan
 from . import ctext
 from .sections import vector_functions
 
-# Rows whose vector form covers ordinary arguments only, with the name of their helper functions: there is
-# a test dc_far_NAME for the others and a complete form dc_full_NAME, which calls the C library.
-GUARDED = {
-    "sin": "sin",
-    "cos": "cos",
-    "tan": "tan",
-    "fmod": "fmod",
-    "remainder": "remainder",
-    "floor_divide": "floordiv",
-}
-# Functions that select their values at poles and outside of their domains: only those of the runtime raise
-# the status flags that are due there, by a look at the results.
-LOOKED_AT = frozenset({"log", "log2", "log10", "log1p", "arctanh", "power"})
-
-
-_HELPER = re.compile(r"dc_(\w+)_\{t\}\(")
 # Elements of the largest array that a kernel keeps on the stack.
 STACK_ELEMENTS = 65536
 
@@ -168,7 +152,8 @@ class ValuePrinter:
         return self.element(node.arg[0], position)
 
     def spell(self, op: str, dtype: DType, args: tuple[str, ...], beside_one: bool = False) -> str:
-        template = SCALARS[op].spelling("cpp", dtype)
+        row = SCALARS[op]
+        template = row.spelling("cpp", dtype)
         if template is None:
             raise LoweringError(f"C++ has no {op} for {dtype}")
         if beside_one:
@@ -176,8 +161,8 @@ class ValuePrinter:
         short = ctext.short_name(dtype)
         if self.vector_calls:
             template = in_runtime(template, short)
-        elif self.full and op in GUARDED and dtype.is_float:
-            template = template.replace(f"dc_{GUARDED[op]}_", f"dc_full_{GUARDED[op]}_")
+        elif self.full and is_guarded(op) and dtype.is_float:
+            template = template.replace(f"dc_{row.helper}_", f"dc_full_{row.helper}_")
         suffix = "f" if short == "f32" else ""
         unsigned = "u64" if dtype.itemsize == 8 else "unsigned int"
         return template.format(*args, T=ctext.register_type(dtype), U=unsigned, t=short, fsuffix=suffix)
@@ -251,10 +236,7 @@ class ValuePrinter:
             self.line(f"auto& element = {self.element(buffer, ' + '.join([self.at(index), *steps]))};")
             value = self.env[node.args[0]]
             if combiner != "set":
-                row = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "multiply"}.get(
-                    combiner, combiner
-                )
-                value = self.spell(row, dtype, (ctext.loaded("element", dtype), value))
+                value = self.spell(COMBINERS[combiner], dtype, (ctext.loaded("element", dtype), value))
                 if dtype.name in ctext.HALVES:
                     value = f"dc_round_{ctext.HALVES[dtype.name]}({value})"
                 value = f"({ctext.register_type(dtype)})({value})"
@@ -293,8 +275,8 @@ def only_stored_halves(nodes: Iterable[Node]) -> frozenset[str]:
 def results_in_brain(nodes: Iterable[Node]) -> frozenset[str]:
     """Results of arithmetic on bfloat16, whose NaNs the processor makes or hands on."""
     brains = {node.out for node in nodes if node.dtype is bfloat16}
-    rows = ("add", "subtract", "multiply", "divide", "sqrt")
-    return frozenset(n.out for n in nodes if n.op in rows and n.out in brains and brains.issuperset(n.args))
+    results = {n for n in nodes if n.op in SCALARS and SCALARS[n.op].ieee}
+    return frozenset(n.out for n in results if n.out in brains and brains.issuperset(n.args))
 
 
 def products_of_halves(nodes: Iterable[Node]) -> frozenset[str]:
@@ -321,15 +303,11 @@ def products_apart(nodes: Iterable[Node]) -> frozenset[str]:
     return frozenset().union(*terms.values()) if all(terms.values()) else frozenset()
 
 
-# Rows that have a form for what is only added to numbers of at least one.
-_BESIDE_ONE = frozenset(("tanh",))
-
-
 def only_beside_one(nodes: Sequence[Node]) -> frozenset[str]:
     """Values of such rows, float32, that are only added to constants of at least one: their digits below
     those of a one are lost in the sum."""
     large = {n.out for n in nodes if n.op == "const" and n.dtype is float32 and abs(n.arg) >= 1}
-    found = {n.out for n in nodes if n.op in _BESIDE_ONE and n.dtype is float32}
+    found = {n.out for n in nodes if n.dtype is float32 and n.op in SCALARS and SCALARS[n.op].beside_one}
     for node in nodes:
         for place, arg in enumerate(node.args):
             other = node.args[1 - place] if node.op == "add" else ""
@@ -340,10 +318,16 @@ def only_beside_one(nodes: Sequence[Node]) -> frozenset[str]:
 
 def in_runtime(template: str, short: str) -> str:
     """A spelling with the runtime's function in place of the helper, where there is one."""
-    helper = _HELPER.match(template)
-    if helper is None or f"dcv_{helper[1]}_{short}" not in vector_functions():
+    helper = template.partition("_{t}(")[0].removeprefix("dc_")
+    if f"dcv_{helper}_{short}" not in vector_functions():
         return template
     return f"dcv_{template.removeprefix('dc_')}"
+
+
+def is_guarded(op: str) -> bool:
+    """Whether the fast form of a row covers ordinary arguments only."""
+    row = SCALARS.get(op)
+    return row is not None and row.vector is not None and row.vector.guarded
 
 
 def is_in_runtime(op: str, dtype: DType) -> bool:

@@ -15,7 +15,6 @@ from .layout import Layout
 from .online import SUM_OF_POWERS
 
 NOWHERE = 2**62
-_SCANS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 _HALVES = ("float16", "bfloat16")
 
 
@@ -211,7 +210,7 @@ class Reductions:
         """Join a block to what came before it."""
         p = self.printer
         state = accumulator(node.out)
-        template = SCALARS[_SCANS[node.arg[0]]].spelling("triton", node.dtype)
+        template = SCALARS[REDUCERS[node.arg[0]].combine].spelling("triton", node.dtype)
         if template is None:
             raise LoweringError(f"Triton has no {node.arg[0]} scan of {node.dtype}")
         p.line(f"{name} = ({template.format(state, name)}).to({kind})")

@@ -21,9 +21,6 @@ from .reduce import Reductions
 HALVES = ("float16", "bfloat16")
 # How many steps of a loop over a long row are done at once.
 UNROLL = 2
-_EXACT_IN_HALF = frozenset(
-    ("negative", "abs", "sign", "floor", "ceil", "trunc", "rint", "maximum", "minimum", "where", "copysign")
-)
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\s*\()")
 _POINTER_TYPES = {"bool": "i8", "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
 # What triton has an atomic instruction for: by combiner, names of element types.
@@ -428,13 +425,14 @@ class Printer:
         return f"{value}.to({triton_type(target)})"
 
     def scalar(self, node: Node) -> str:
-        principal = node.args[1 if node.op == "where" else 0]
+        row = SCALARS[node.op]
+        principal = row.principal_of(node.args)
         dtype = self.dtype_of.get(principal, node.dtype)
-        template = SCALARS[node.op].spelling("triton", dtype)
+        template = row.spelling("triton", dtype)
         if template is None:
             raise LoweringError(f"Triton has no {node.op} for {dtype}")
         text = template.format(*(self.env[a] for a in node.args))
-        if node.dtype.name in HALVES and node.op not in _EXACT_IN_HALF:
+        if node.dtype.name in HALVES and not row.exact_in_half:
             return f"({text}).to(tl.{node.dtype.name}).to(tl.float32)"
         if node.dtype.is_integer:
             # Triton widens narrow integers

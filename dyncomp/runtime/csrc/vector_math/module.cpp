@@ -67,20 +67,9 @@ __attribute__((target(DC_AVX512))) static inline int dc_odd(double8 v) {
   return _mm512_fpclass_pd_mask((__m512d)v, kOdd);
 }
 
-// Where a function is infinite for finite arguments: by overflow (0), at a pole (1), or at one if its first
-// argument is zero (2). kLogarithm: at a pole, and only arguments not above zero raise flags. kRaised: its
-// own arithmetic raises what is due, as it selects arguments rather than results, or it is no function of
-// NumPy's. tests/inductor/test_status_flags.py compares all with NumPy's.
-enum { kRaised = -1, kLogarithm = 3 };
-enum { exp_poles = kRaised, exp2_poles = kRaised, expm1_poles = kRaised, sinh_poles = kRaised };
-enum { cosh_poles = kRaised, arcsin_poles = kRaised, arccos_poles = kRaised, arctan_poles = kRaised };
-enum { tanh_poles = kRaised, arcsinh_poles = kRaised, arccosh_poles = kRaised, cbrt_poles = kRaised };
-enum { sin_poles = kRaised, cos_poles = kRaised, tan_poles = kRaised, hypot_poles = kRaised };
-enum { arctan2_poles = kRaised, fmod_poles = kRaised, remainder_poles = kRaised };
-enum { floordiv_poles = kRaised, erf_poles = kRaised, erfc_poles = kRaised, lgamma_poles = kRaised };
-enum { sigmoid_poles = kRaised, tanh_beside_one_poles = kRaised };
-enum { log_poles = kLogarithm, log2_poles = kLogarithm, log10_poles = kLogarithm };
-enum { log1p_poles = 1, arctanh_poles = 1, pow_poles = 2 };
+// The rows say for which flags results are looked at (LOOKED_AT in prims/scalar_types.py): NAME_poles comes
+// with the helpers.
+enum { kRaised = -1, kPole = 1, kZeroToAPower = 2, kLogarithm = 3 };
 
 // no floating-point operation: those with infinities raise flags
 static inline bool dc_is_finite(float x) {
@@ -101,9 +90,9 @@ __attribute__((always_inline)) static inline void dc_flags(const T* x, const T* 
   for (int l = 0; l < LANES; ++l) {
     const bool finite = dc_is_finite(x[l]) && dc_is_finite(w[l]);
     const bool number = x[l] == x[l] && w[l] == w[l];
-    const bool at_zero = poles == 2 && x[l] == 0; /* to the power of minus infinity, too */
+    const bool at_zero = poles == kZeroToAPower && x[l] == 0; /* to the power of minus infinity, too */
     const bool infinite = y[l] == y[l] && !dc_is_finite(y[l]) && (finite || at_zero);
-    const bool pole = poles == 1 || poles == kLogarithm || at_zero;
+    const bool pole = poles == kPole || poles == kLogarithm || at_zero;
     invalid |= y[l] != y[l] && number;
     divide |= infinite && pole;
     overflow |= infinite && !pole;
