@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +32,7 @@ from .graph.passes.order import delay_updates
 from .graph.passes.outputs import own_outputs
 from .graph.passes.rewrite_rules import simplify
 from .options import Options
+from .prims.opdef import OpDef
 from .report.dump import Dump
 from .signals import is_from_handler
 from .staging.cut import has_stages
@@ -93,7 +94,7 @@ class Compiled:
         return "\n".join(lines)
 
 
-def op_table(owner: ArrayOwner | None = None) -> OpTable:
+def op_table(owner: ArrayOwner | None = None) -> Mapping[str, OpDef]:
     """The table of all ops (imported at first use), with the routines of the arrays' library."""
     from .prims.table import TABLE, table_with
 

@@ -402,7 +402,7 @@ def _mutated_inputs(tracer: Tracer) -> set[str]:
             base = root.get(node.inputs[0].name)
             if base is not None:
                 written.add(base)
-        elif table[node.op].is_view:  # type: ignore[attr-defined]
+        elif table[node.op].is_view:
             base = root.get(node.inputs[0].name)
             if base is not None:
                 root[node.outputs[0].name] = base
@@ -422,7 +422,11 @@ def _compile_graph(tracer: Tracer, cg: Codegen, useful: bool) -> tuple[Graph | N
     graph = dataclasses.replace(tracer.builder.finish(outputs), name=_graph_name(tracer))
     examples = _example_inputs(tracer)
     owner = _owner_of(tracer, cg)
-    watch = Watch(graph, "numpy-warnings" in tracer.tx.assumptions) if owner is None else None
+    watch = (
+        Watch(graph, tracer.config.table, "numpy-warnings" in tracer.tx.assumptions)
+        if owner is None
+        else None
+    )
     compiled = tracer.config.compile_graph(graph, tracer.config.options, examples, owner, watch)
     if watch is not None:
         watch.armed = True

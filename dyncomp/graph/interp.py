@@ -173,7 +173,7 @@ class Interpreter:
 
     def run_node(self, node: Node, inputs: list[Array], params: dict[str, Any]) -> Any:
         """The value (or tuple of values) of a node; ``params`` have no symbols left in them."""
-        return self.table[node.op].ref(*inputs, **params)  # type: ignore[attr-defined]
+        return self.table[node.op].ref(*inputs, **params)
 
     def _run_step(self, step: _Step, values: dict[str, Array], symbols: dict[str, int]) -> None:
         node = step.node

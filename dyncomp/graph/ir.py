@@ -267,6 +267,15 @@ class OpRow(Protocol):
     @property
     def meta(self) -> Any: ...
 
+    @property
+    def ref(self) -> Callable[..., Any]: ...
+
+    @property
+    def is_view(self) -> bool: ...
+
+    @property
+    def is_involution(self) -> bool: ...
+
 
 OpTable = Mapping[str, OpRow]
 

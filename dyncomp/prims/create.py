@@ -139,6 +139,7 @@ ROWS: tuple[OpDef, ...] = (
         samples=full_samples,
         tolerance=Tolerance(0.0),
         doc="Every element is the Python scalar `value` (which may be a symbolic integer).",
+        free=True,
     ),
     OpDef(
         "iota",
@@ -149,6 +150,7 @@ ROWS: tuple[OpDef, ...] = (
         samples=iota_samples,
         tolerance=Tolerance(0.0),
         doc="Every element is its own position along `axis`.",
+        free=True,
     ),
     OpDef(
         "empty",
@@ -159,6 +161,7 @@ ROWS: tuple[OpDef, ...] = (
         samples=empty_samples,
         doc="Contents unspecified: only for values that are written before they are read "
         "(the reference gives zeros).",
+        free=True,
     ),
     OpDef(
         "constant",
@@ -169,6 +172,7 @@ ROWS: tuple[OpDef, ...] = (
         samples=constant_samples,
         tolerance=Tolerance(0.0),
         doc="The array that `literal` holds.",
+        free=True,
     ),
     OpDef(
         "symint",
@@ -179,5 +183,6 @@ ROWS: tuple[OpDef, ...] = (
         samples=symint_samples,
         tolerance=Tolerance(0.0),
         doc="The value of a symbolic integer as a 0-d array.",
+        free=True,
     ),
 )

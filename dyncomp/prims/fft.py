@@ -78,6 +78,8 @@ def transform(
     default: Length = lambda n: n,
     length: Length = lambda n: n,
     shortest: int = 1,
+    inverse: bool = False,
+    shared: bool = True,
 ) -> OpDef:
     meta = transform_meta(name, allowed, to_real, default, length)
     return OpDef(
@@ -85,7 +87,7 @@ def transform(
         ("n", "axis", "norm"),
         meta,
         transform_ref(fn, meta),
-        lower=Extern(),
+        lower=Extern(transform=(allowed == _REAL, to_real, inverse) if shared else None),
         samples=_samples(allowed, shortest),
         dtypes=allowed,
         tolerance=Tolerance(64.0),
@@ -95,7 +97,13 @@ def transform(
 
 ROWS: tuple[OpDef, ...] = (
     transform("fft", np.fft.fft, _REAL + _COMPLEX, "Discrete Fourier transform along an axis."),
-    transform("ifft", np.fft.ifft, _REAL + _COMPLEX, "Inverse discrete Fourier transform along an axis."),
+    transform(
+        "ifft",
+        np.fft.ifft,
+        _REAL + _COMPLEX,
+        "Inverse discrete Fourier transform along an axis.",
+        inverse=True,
+    ),
     transform(
         "rfft",
         np.fft.rfft,
@@ -111,6 +119,7 @@ ROWS: tuple[OpDef, ...] = (
         to_real=True,
         default=lambda m: (m - 1) * 2,
         shortest=2,
+        inverse=True,
     ),
     transform(
         "hfft",
@@ -120,6 +129,7 @@ ROWS: tuple[OpDef, ...] = (
         to_real=True,
         default=lambda m: (m - 1) * 2,
         shortest=2,
+        shared=False,
     ),
-    transform("ihfft", np.fft.ihfft, _REAL, "Inverse of hfft.", length=lambda n: n // 2 + 1),
+    transform("ihfft", np.fft.ihfft, _REAL, "Inverse of hfft.", length=lambda n: n // 2 + 1, shared=False),
 )

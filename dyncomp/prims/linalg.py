@@ -231,13 +231,15 @@ def routine(
     ref: Callable[..., Any],
     samples: Callable[[], Iterator[Sample]],
     doc: str,
+    lapack: str = "",
+    when: tuple[tuple[str, object], ...] = (),
 ) -> OpDef:
     return OpDef(
         name,
         params,
         meta,
         ref,
-        lower=Extern(),
+        lower=Extern(lapack, when),
         samples=samples,
         dtypes=LAPACK,
         tolerance=Tolerance(256.0),
@@ -253,6 +255,7 @@ ROWS: tuple[OpDef, ...] = (
         np.linalg.solve,
         solve_samples,
         "The solution x of a @ x = b for a vector b (one matrix) or a stack of matrices.",
+        lapack="solve",
     ),
     routine(
         "inv",
@@ -261,8 +264,17 @@ ROWS: tuple[OpDef, ...] = (
         np.linalg.inv,
         matrix_samples(_SQUARE, _well_conditioned),
         "Inverse of square matrices.",
+        lapack="inverse",
     ),
-    routine("det", (), det_meta, det_ref, matrix_samples(_SQUARE, _well_conditioned), "Determinant."),
+    routine(
+        "det",
+        (),
+        det_meta,
+        det_ref,
+        matrix_samples(_SQUARE, _well_conditioned),
+        "Determinant.",
+        lapack="determinant",
+    ),
     routine(
         "slogdet",
         (),
@@ -278,6 +290,8 @@ ROWS: tuple[OpDef, ...] = (
         cholesky_ref,
         matrix_samples(_SQUARE, _definite, {"upper": False}, {"upper": True}),
         "Cholesky factor of a Hermitian positive definite matrix, lower or upper.",
+        lapack="cholesky",
+        when=(("upper", False),),
     ),
     routine(
         "qr",
@@ -286,6 +300,8 @@ ROWS: tuple[OpDef, ...] = (
         qr_ref,
         matrix_samples(_ANY_SHAPE, _well_conditioned, {"mode": "reduced"}, {"mode": "complete"}),
         "QR factors; mode is reduced or complete.",
+        lapack="reduced_qr",
+        when=(("mode", "reduced"),),
     ),
     routine(
         "svd",
@@ -310,6 +326,8 @@ ROWS: tuple[OpDef, ...] = (
         eigh_ref,
         matrix_samples(_SQUARE, _definite, {"uplo": "L"}, {"uplo": "U"}),
         "Eigenvalues (ascending) and eigenvectors of a Hermitian matrix, from its triangle `uplo`.",
+        lapack="eigh",
+        when=(("uplo", "L"),),
     ),
     routine(
         "eigvalsh",
@@ -318,6 +336,8 @@ ROWS: tuple[OpDef, ...] = (
         eigvalsh_ref,
         matrix_samples(_SQUARE, _definite, {"uplo": "L"}, {"uplo": "U"}),
         "Eigenvalues of a Hermitian matrix.",
+        lapack="eigvalsh",
+        when=(("uplo", "L"),),
     ),
     routine(
         "lstsq",

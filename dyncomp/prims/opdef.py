@@ -104,7 +104,16 @@ class Scan:
 
 @dataclass(frozen=True)
 class Extern:
-    """Computed by a library's own routine: the row's ``ref`` is called on arrays. ``pure`` always."""
+    """Computed by a library's own routine: the row's ``ref`` is called on arrays. ``pure`` always.
+
+    ``lapack``: the runtime's function for one float64 matrix; ``when``: the params for which there is one.
+    ``transform``: of a Fourier transform whose rows the runtime shares among threads, whether its input is
+    real, whether its result is, and whether it is an inverse transform.
+    """
+
+    lapack: str = ""
+    when: tuple[tuple[str, object], ...] = ()
+    transform: tuple[bool, bool, bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +168,9 @@ class OpDef:
     outputs, **params)`` and ``jvp(ops, tangents, inputs, outputs, **params)`` are its derivatives.
     ``scalar``: a pointwise row's scalar function; ``partials``: its partial derivatives, from which ``vjp``
     and ``jvp`` are made (``pointwise/partials.py``).
+    ``exact``: every library gives the same bits. ``errors``: floating-point errors by NumPy's names that it
+    is likely to raise, ``rare_errors``: that it may raise, too. ``free``: it computes nothing (constants,
+    copies).
     ``defines``: running it gives a value to symbols: ``"sizes"``, those that are sizes of its outputs, or
     ``"value"``, its parameter of that name.
     """
@@ -177,6 +189,10 @@ class OpDef:
     dtypes: tuple[DType, ...] = ALL
     tolerance: Tolerance = Tolerance()
     doc: str = ""
+    exact: bool = False
+    errors: tuple[str, ...] = ()
+    rare_errors: tuple[str, ...] = ()
+    free: bool = False
     defines: str = ""
 
     @property
@@ -186,6 +202,16 @@ class OpDef:
     @property
     def is_view(self) -> bool:
         return isinstance(self.lower, View)
+
+    @property
+    def is_involution(self) -> bool:
+        """Whether twice applied it gives back its argument."""
+        return self.scalar is not None and self.scalar.involution
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether it reduces equal elements to that element."""
+        return isinstance(self.lower, Reduce) and self.lower.combine in ("all", "any", "max", "min")
 
     @property
     def is_update(self) -> bool:

@@ -52,7 +52,10 @@ class ScalarOp:
     operations, for the cost model. ``exact_in_half``: of numbers that a half type holds the result is one,
     too. ``ieee``: one correctly rounded instruction of every processor, whose NaNs are the processor's.
     ``vector``: its form for whole vectors. ``beside_one``: C++ has a helper ``dc_NAME_beside_one`` for what
-    is only added to numbers of at least one.
+    is only added to numbers of at least one. ``python``: the operator, keyword or builtin of Python for
+    single numbers. ``involution``: twice applied it gives back its argument. ``negation``: of a comparison of
+    numbers that are not NaN. ``pair``: of complex arguments as pairs, for targets without complex numbers
+    (``pairs.py``).
     """
 
     name: str = ""
@@ -70,6 +73,10 @@ class ScalarOp:
     ieee: bool = False
     vector: Vector | None = None
     beside_one: bool = False
+    python: str = ""
+    involution: bool = False
+    negation: str = ""
+    pair: Callable[..., Any] | None = None
 
     @property
     def kind_names(self) -> tuple[str, ...]:

@@ -414,6 +414,7 @@ ROWS: tuple[OpDef, ...] = (
         tolerance=_EXACT,
         partials=constant(1.0),
         doc="A fresh C-contiguous copy.",
+        free=True,
     ),
     OpDef(
         "copy",
@@ -425,6 +426,7 @@ ROWS: tuple[OpDef, ...] = (
         tolerance=_EXACT,
         partials=constant(1.0),
         doc="A fresh copy in the input's memory order.",
+        free=True,
     ),
     OpDef(
         "tril",

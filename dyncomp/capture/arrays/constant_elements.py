@@ -9,17 +9,9 @@ import numpy as np
 
 from ...frontends.known import known_array, written
 from ...graph.ir import Node, Var
+from ...prims.opdef import OpDef
 from ...symbolic.integers import SymInt, product
 from ..values.base import Tracer
-
-# exact in every library
-_EXACT = frozenset(
-    ("add", "subtract", "multiply", "negative", "abs", "minimum", "maximum", "where", "convert", "invert")
-    + ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-    + ("logical_and", "logical_or", "logical_not", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor")
-)
-_EXTREMES = frozenset(("reduce_all", "reduce_any", "reduce_min", "reduce_max"))
-_KNOWN = _EXACT | {"copy", "contiguous"}
 
 
 def number_of(tracer: Tracer, var: Var) -> Any:
@@ -54,8 +46,9 @@ def _result(tracer: Tracer, node: Node, var: Var, made: dict[str, Node], known: 
         return None
     if not (
         row.is_view
-        or node.op in _KNOWN
-        or (node.op in _EXTREMES and _has_elements(tracer, node))
+        or row.exact
+        or row.free
+        or (row.is_idempotent and _has_elements(tracer, node))
         or (node.op == "reduce_sum" and var.dtype.name == "int64")
     ):
         return None
@@ -65,8 +58,8 @@ def _result(tracer: Tracer, node: Node, var: Var, made: dict[str, Node], known: 
     if node.op == "reduce_sum":
         return _sum(node, numbers[0], dtype)
     if any(isinstance(n, SymInt) for n in numbers):
-        return _of_sizes(node, numbers)
-    if node.op not in _EXACT:
+        return _of_sizes(node, row, numbers)
+    if not row.exact:
         return np.asarray(numbers[0], dtype)[()]
     result = np.asarray(row.ref(*map(np.asarray, numbers), **node.kwargs))
     return result[()] if result.dtype == dtype and not result.ndim else None
@@ -81,9 +74,9 @@ def _sum(node: Node, number: Any, dtype: Any) -> Any:
     return total if isinstance(total, SymInt) else np.asarray(total, dtype)[()]
 
 
-def _of_sizes(node: Node, numbers: list[Any]) -> Any:
+def _of_sizes(node: Node, row: OpDef, numbers: list[Any]) -> Any:
     """Numbers made of symbolic sizes are handed on, and found equal where they are the same formula."""
-    if node.op not in _EXACT or (node.op == "convert" and node.outputs[0].dtype.name == "int64"):
+    if not row.exact or (node.op == "convert" and node.outputs[0].dtype.name == "int64"):
         return numbers[0]
     same = len(numbers) == 2 and all(isinstance(n, SymInt) for n in numbers) and numbers[0].same(numbers[1])
     return np.bool_(True) if same and node.op == "equal" else None

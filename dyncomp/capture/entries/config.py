@@ -7,15 +7,16 @@ import sys
 import sysconfig
 import traceback
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ... import faults
 from ...dataclass import dataclass, field
 from ...frontends.base import Frontend
-from ...graph.ir import Graph, OpTable
+from ...graph.ir import Graph
 from ...hook import _hook
 from ...options import Options
+from ...prims.opdef import OpDef
 from ...python_code.continuation import MadeLater
 from ...symbolic.dynamic_sizes import Argument, DynamicArguments
 from ..breaks import Break
@@ -82,7 +83,7 @@ class CaptureConfig(_hook.HookConfig):
         self,
         options: Options,
         frontends: Callable[[], Sequence[Frontend]],
-        table: OpTable,
+        table: Mapping[str, OpDef],
         compile_graph: Callable[[Graph, Options, tuple[Any, ...], Any, Any], Any],
         records: Records,
         substitutes: Substitutes | None = None,

@@ -13,27 +13,22 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...dataclass import dataclass
 from ...graph.ir import Graph
 from ...hook import _hook
+from ...prims.opdef import OpDef
 
 _WARN = 1
 _INVALID = 8
-# by NumPy's flag: how it begins its texts, and ops that are likely to raise it
-_KINDS: dict[int, tuple[str, tuple[str, ...]]] = {
-    1: ("divide by zero", ("divide", "reciprocal", "log", "log2", "log10", "log1p", "arctanh", "power")),
-    2: (
-        "overflow",
-        ("exp", "exp2", "expm1", "sinh", "cosh", "power", "square", "multiply", "matmul", "divide"),
-    ),
-    4: ("underflow", ("exp", "multiply", "divide", "power")),
-    8: (
-        "invalid value",
-        ("divide", "sqrt", "log", "power", "arcsin", "arccos", "remainder", "subtract", "add"),
-    ),
+# by NumPy's flag: its name for the error, and how it begins its texts
+_KINDS = {
+    1: ("divide", "divide by zero"),
+    2: ("over", "overflow"),
+    4: ("under", "underflow"),
+    8: ("invalid", "invalid value"),
 }
 _NAMES = {"reduce_sum": "reduce", "reduce_prod": "reduce", "convert": "cast"}
 _MOST_NOTED = 64
@@ -59,7 +54,7 @@ class _Shown:
 class Watch:
     """What is told of floating-point errors in the launches of one captured graph."""
 
-    def __init__(self, graph: Graph, strict: bool = False) -> None:
+    def __init__(self, graph: Graph, table: Mapping[str, OpDef], strict: bool = False) -> None:
         """``strict``: Python code of NumPy's warns of what is invalid in the graph, whatever the modes."""
         self.strict = strict
         self.armed = False  # set when the graph serves: what is tried while it is compiled counts for nothing
@@ -67,6 +62,7 @@ class Watch:
         self.saves = any(entry[0] == "error" for entry in warnings.filters)
         self.always = 0  # flags of what was computed once
         self._places = [(node.op, node.loc) for node in graph.nodes if node.loc is not None]
+        self._table = table
         self._seen = 0
         self._times = 0
         self._noted: dict[_Shown, None] = {}
@@ -95,7 +91,7 @@ class Watch:
         self._times += 1
         if flags & ~self._seen or not self._times & (self._times - 1):
             return True
-        starts = tuple(text for flag, (text, _) in _KINDS.items() if flag & flags)
+        starts = tuple(text for flag, (_, text) in _KINDS.items() if flag & flags)
         return any(noted.text.startswith(starts) and would_show(noted) for noted in self._noted)
 
     def rerun(self, function: types.FunctionType) -> Callable[..., Any]:
@@ -116,11 +112,12 @@ class Watch:
 
     def _warn(self, flags: int) -> None:
         """What was written cannot be taken back: say what NumPy would, of the likeliest operation."""
-        for flag, (start, likely) in _KINDS.items():
+        for flag, (error, start) in _KINDS.items():
             if not flag & flags or not self._places:
                 continue
-            found = [place for op in likely for place in self._places if place[0] == op] or self._places
-            op, loc = found[0]
+            likely = [place for place in self._places if error in self._table[place[0]].errors]
+            rare = [place for place in self._places if error in self._table[place[0]].rare_errors]
+            op, loc = (likely or rare or self._places)[0]
             namespace = _namespace_in(loc.file)
             module = _module_of(namespace)
             text = f"{start} encountered in {_NAMES.get(op, op)}"

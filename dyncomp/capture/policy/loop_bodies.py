@@ -7,9 +7,10 @@ machine (Xeon, CPython 3.11, NumPy 2.4); only their ratios matter, and a mistake
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from ...graph.ir import COPY, Node, OpTable, Var
+from ...graph.ir import COPY, Node, Var
+from ...prims.opdef import OpDef
 
 # nanoseconds in plain Python
 _READ = 75
@@ -23,18 +24,10 @@ _CALL = 450
 _RESULT = 80
 
 _READS = frozenset({"copy", "index"})  # of a view that is one element
-_FREE = frozenset({"convert", "full", "symint", "item"})
-# fmt: off
-_OPERATORS = frozenset((
-    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "negative", "abs", "maximum",
-    "minimum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
-    "logical_or", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
-    "left_shift", "right_shift", "where", "square",
-))
-# fmt: on
+_CONVERSIONS = frozenset({"convert", "item"})
 
 
-def is_worth_a_call(nodes: Iterable[Node], results: int, table: OpTable) -> bool:
+def is_worth_a_call(nodes: Iterable[Node], results: int, table: Mapping[str, OpDef]) -> bool:
     """Whether the nodes of a captured graph, which gives back ``results`` values, are sooner done by compiled
     code than one after another by NumPy."""
     plain = 0
@@ -45,19 +38,20 @@ def is_worth_a_call(nodes: Iterable[Node], results: int, table: OpTable) -> bool
     return plain > _CALL + _RESULT * results
 
 
-def _plain_time(node: Node, table: OpTable) -> int:
+def _plain_time(node: Node, table: Mapping[str, OpDef]) -> int:
     single = all(map(_is_single, node.outputs))
     if node.op == COPY:
         return _WRITE if _is_single(node.inputs[0]) else _MUCH
-    if table[node.op].is_view:  # type: ignore[attr-defined]
+    row = table[node.op]
+    if row.is_view:
         return 0 if single else _VIEW
     if node.op in _READS and single:
         return _READ
     if not single or not all(map(_is_single, node.inputs)):
         return _MUCH
-    if node.op in _FREE:
+    if row.free or node.op in _CONVERSIONS:
         return 0
-    return _ARITHMETIC if node.op in _OPERATORS else _FUNCTION
+    return _ARITHMETIC if row.scalar is not None and row.scalar.python else _FUNCTION
 
 
 def _is_single(var: Var) -> bool:

@@ -27,7 +27,7 @@ def _roots(builder: GraphBuilder) -> dict[str, str]:
     """Of values that are views: the value whose memory they show."""
     roots: dict[str, str] = {}
     for node in builder.nodes:
-        if node.op != COPY and builder.table[node.op].is_view:  # type: ignore[attr-defined]
+        if node.op != COPY and builder.table[node.op].is_view:
             base = node.inputs[0].name
             roots[node.outputs[0].name] = roots.get(base, base)
     return roots

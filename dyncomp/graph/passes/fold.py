@@ -65,7 +65,7 @@ class _Folder(Transformer):
 
     def _evaluate(self, node: Node, inputs: tuple[Var, ...]) -> np.ndarray[Any, Any]:
         arrays = [self._value(v) for v in inputs]
-        return np.asarray(self.table[node.op].ref(*arrays, **node.kwargs))  # type: ignore[attr-defined]
+        return np.asarray(self.table[node.op].ref(*arrays, **node.kwargs))
 
 
 def _is_small(type: ArrayType) -> bool:

@@ -232,20 +232,13 @@ def power_by_constant(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[st
     return Call("multiply", (x, x), {}) if _is(number, 2) else None
 
 
-def _undone_by_itself(op: str) -> None:
-    @RULES.on(op)
-    def involution(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
-        inner = rewrite.made_by(inputs[0], op)
-        # logical_not only where its argument is bool already
-        if inner is None or inner.inputs[0].dtype != inputs[0].dtype:
-            return None
-        return _keep(inner.inputs[0])
-
-    involution.__name__ = f"{op}_twice"
-
-
-for _op in ("negative", "logical_not", "invert", "conj"):
-    _undone_by_itself(_op)
+@RULES.on_all(lambda row: row.is_involution)
+def involution_twice(rewrite: Rewrite, inputs: tuple[Var, ...], params: dict[str, Any]) -> Any:
+    inner = rewrite.made_by(inputs[0], rewrite.op)
+    # logical_not only where its argument is bool already
+    if inner is None or inner.inputs[0].dtype != inputs[0].dtype:
+        return None
+    return _keep(inner.inputs[0])
 
 
 @RULES.on("abs")

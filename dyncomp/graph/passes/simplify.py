@@ -1,13 +1,14 @@
 """Algebraic simplification by rules that are exact: equal results to the last bit, NaNs, infinities and
 signed zeros included (a signalling NaN may become a quiet one, and a NaN's sign another).
 
-A rule is a function ``rule(rewrite, inputs, params)`` registered for an op; it returns ``None`` (does not
+A rule is a function ``rule(rewrite, inputs, params)`` registered for ops; it returns ``None`` (does not
 apply), a value to use instead, or a :class:`Call` to go on with. A result of another type (dtype, shape
 or strides) than the node it replaces is not used.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from ...dataclass import dataclass
 from ...errors import VerifyError
-from ..ir import ArrayType, Graph, Node, OpTable, Var, same_type
+from ..ir import ArrayType, Graph, Node, OpRow, OpTable, Var, same_type
 from ..rewrite import Rebuilder, Transformer
 
 # Rules applied to one node before it is called a cycle.
@@ -37,13 +38,14 @@ class Call:
 Rule = Callable[["Rewrite", tuple[Var, ...], dict[str, Any]], "Var | Call | None"]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Rewrite:
     """What rules may look at: the producers of values, how often a value is used in the graph given, and
     an emitter for helper values."""
 
     builder: Rebuilder
     uses: dict[str, int]
+    op: str = ""  # of the node that is looked at
 
     def made_by(self, var: Var, op: str) -> Node | None:
         """The node that makes ``var`` if its op is ``op``."""
@@ -54,7 +56,7 @@ class Rewrite:
         """The number that every element of ``var`` is, or ``None``. Sees through views of ``full``."""
         node = self.builder.producer(var)
         for _ in range(VIEW_LIMIT):
-            if node is None or node.op not in ("broadcast_in_dim", "reshape", "transpose", "strided_slice"):
+            if node is None or not self.builder.table[node.op].is_view:
                 break
             node = self.builder.producer(node.inputs[0])
         if node is None or node.op != "full":
@@ -73,10 +75,11 @@ class Rewrite:
 
 
 class RuleSet:
-    """Rules by the op they apply to, in order."""
+    """Rules by the op they apply to, in order; those for all ops of a kind come last."""
 
     def __init__(self) -> None:
         self.by_op: dict[str, list[Rule]] = {}
+        self.by_kind: list[tuple[Callable[[OpRow], bool], Rule]] = []
 
     def on(self, *ops: str) -> Callable[[Rule], Rule]:
         """Decorator: try the rule on nodes of these ops."""
@@ -87,6 +90,19 @@ class RuleSet:
             return rule
 
         return register
+
+    def on_all(self, is_one: Callable[[OpRow], bool]) -> Callable[[Rule], Rule]:
+        """Decorator: try the rule on nodes of the ops of which ``is_one(row)`` is true."""
+
+        def register(rule: Rule) -> Rule:
+            self.by_kind.append((is_one, rule))
+            return rule
+
+        return register
+
+    def for_op(self, row: OpRow) -> list[Rule]:
+        """The rules that apply to an op."""
+        return self.by_op.get(row.name, []) + [rule for is_one, rule in self.by_kind if is_one(row)]
 
 
 def rewrite_graph(graph: Graph, table: OpTable, rules: RuleSet) -> Graph:
@@ -102,11 +118,11 @@ def rewrite_graph(graph: Graph, table: OpTable, rules: RuleSet) -> Graph:
 class _Simplifier(Transformer):
     def __init__(self, graph: Graph, table: OpTable, rules: RuleSet) -> None:
         super().__init__(graph, table)
-        self.rules = rules
+        self.rules = functools.cache(lambda op: rules.for_op(table[op]))
         self.rewrite = Rewrite(self.builder, graph.uses())
 
     def node(self, node: Node, inputs: tuple[Var, ...]) -> Any:
-        if len(node.outputs) != 1 or node.op not in self.rules.by_op:
+        if len(node.outputs) != 1 or not self.rules(node.op):
             return self.keep(node, inputs)
         call = Call(node.op, inputs, node.kwargs)
         applied: list[str] = []
@@ -122,7 +138,8 @@ class _Simplifier(Transformer):
                 raise VerifyError(f"simplification rules go round in a circle: {', '.join(applied[-4:])}")
 
     def _step(self, call: Call, type: ArrayType) -> tuple[Var | Call | None, str]:
-        for rule in self.rules.by_op.get(call.op, ()):
+        self.rewrite.op = call.op
+        for rule in self.rules(call.op):
             start = len(self.builder.nodes)
             result = rule(self.rewrite, call.inputs, call.params)
             if result is not None and self._fits(result, type):

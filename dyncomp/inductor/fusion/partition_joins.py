@@ -12,7 +12,7 @@ from ...graph.ir import Graph, Node, OpTable, Var
 from ...prims.opdef import Pointwise, Reduce, Scan, Update, View
 from ...prims.scalar import REDUCERS
 from ...symbolic.integers import Dim, hint, product, same
-from ..lowering.state import EXPENSIVE
+from ..lowering.state import is_expensive
 from .partition_windows import COPIES, MOST_BOXES, Cuts, Undecided, cuts_of_view, has_windows, merged
 
 # Elementwise operations whose expression asks where an element is.
@@ -401,7 +401,7 @@ class Joins:
         where they are read."""
         if group.members[0].out.name in self.written:
             return True
-        if any(node.op in EXPENSIVE for node in group.members) and (_is_narrow(group) or _is_small(group)):
+        if any(is_expensive(node.op) for node in group.members) and (_is_narrow(group) or _is_small(group)):
             return False
         operands = {v.name: v for node in group.members for v in node.inputs if v.name not in group.names}
         tops = [top for top in map(self._top, operands.values()) if top is not None]

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...dataclass import dataclass
 from ...dtypes import float32
+from ...prims.scalar import SCALARS
 from ..loops.loop_ir import Kernel, Stmt
 from .epilogue import Tiled
 
@@ -40,14 +41,6 @@ def find_softmax(kernel: Kernel, sink: int, exact: bool = False) -> Softmax | No
 def hidden_columns(kernel: Kernel, name: str) -> int | None:
     """Where a value is ``where(column - row <= constant, …, -inf)``, the constant."""
     return _Matcher(kernel, False).hidden(name)[1]
-
-
-_OPPOSITE = {
-    "less": "greater_equal",
-    "less_equal": "greater",
-    "greater": "less_equal",
-    "greater_equal": "less",
-}
 
 
 class _Matcher:
@@ -162,10 +155,12 @@ class _Matcher:
             if inner.op != "where" or inner.args[1] != one.out or not self.is_number(one.out, 1.0):
                 return None
             return self.bound(inner.args[0], holds) if self.is_number(inner.args[2], 0.0) else None
-        forms = {"less_equal": (1, 0), "less": (1, -1), "greater_equal": (-1, 0), "greater": (-1, -1)}
-        if stmt.op not in _OPPOSITE:
+        row = SCALARS.get(stmt.op)
+        if row is None or not row.negation:
             return None
-        sign, extra = forms[stmt.op if holds else _OPPOSITE[stmt.op]]
+        order = stmt.op if holds else row.negation
+        sign = -1 if order.startswith("greater") else 1
+        extra = 0 if order.endswith("_equal") else -1
         left, right = (self.position(a) for a in stmt.args)
         if left is None or right is None:
             return None

@@ -5,29 +5,17 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ...dtypes import complex64, complex128, float32, float64
-from ...prims.fft import ROWS
-from ...prims.opdef import OpDef
+from ...prims.opdef import Extern, OpDef
 from ...runtime import _launch
 from .values import Value
 
 # Elements of an array from which its rows are shared among threads.
 LEAST_ELEMENTS = 16_384
-# By op: whether its input is real, whether its result is, whether it is an inverse transform.
-_KINDS = MappingProxyType(
-    {
-        "fft": (False, False, False),
-        "ifft": (False, False, True),
-        "rfft": (True, False, False),
-        "irfft": (False, True, True),
-    }
-)
-_OWN = MappingProxyType({row.name: row for row in ROWS})  # a library's own routines have rows of these names
 
 
 @functools.cache
@@ -47,22 +35,30 @@ def fourier_routine(
     row: OpDef, params: Mapping[str, Any], operands: Sequence[Value]
 ) -> Callable[..., Any] | None:
     """What computes a transform whose rows can be shared among threads, if this is one."""
-    kind = _KINDS.get(row.name)
-    if kind is None or _OWN[row.name].ref is not row.ref or not _ufuncs():
+    if not isinstance(row.lower, Extern) or row.lower.transform is None or not _ufuncs():
         return None
-    takes_real, _, _ = kind
+    takes_real, _, _ = row.lower.transform
     (x,) = operands
     wanted = (float32, float64) if takes_real else (complex64, complex128)
     if x.dtype not in wanted or len(x.shape) < 2:
         return None
-    return functools.partial(_transform, row.name, functools.partial(row.ref, **params), **params)
+    return functools.partial(
+        _transform, row.name, row.lower.transform, functools.partial(row.ref, **params), **params
+    )
 
 
 def _transform(
-    name: str, plain: Callable[[Any], Any], x: Any, *, n: int | None, axis: int, norm: str | None = None
+    name: str,
+    kind: tuple[bool, bool, bool],
+    plain: Callable[[Any], Any],
+    x: Any,
+    *,
+    n: int | None,
+    axis: int,
+    norm: str | None = None,
 ) -> Any:
     """``np.fft.NAME(x, n, axis, norm)`` as NumPy computes it; ``plain`` is that itself."""
-    takes_real, to_real, inverse = _KINDS[name]
+    takes_real, to_real, inverse = kind
     axis = axis % x.ndim
     points = ((x.shape[axis] - 1) * 2 if to_real else x.shape[axis]) if n is None else n
     if x.size < LEAST_ELEMENTS or points < 1:

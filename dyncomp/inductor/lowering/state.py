@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...graph.ir import Graph, Node, Var, array_type
+from ...prims.scalar import SCALARS
+from ...prims.table import TABLE
 from ...symbolic.integers import Dim, hint, product
 from ..fusion.fuse import Cluster, Fuser, Root
 from ..loops.dependences import reads_at, reads_inside
@@ -17,15 +19,9 @@ REPEAT_COST = 1.5
 SHARE_COST = 1.0
 SCALAR_COST = 24.0
 MAX_INLINE_WEIGHT = 64
-# fmt: off
-EXPENSIVE = frozenset((
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos",
-    "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "erf", "erfc", "lgamma", "power",
-    "fmod", "remainder", "floor_divide", "arctan2", "hypot", "cbrt", "logaddexp", "logaddexp2", "gcd",
-    "lcm", "angle",
-))
-# fmt: on
-MODERATE = frozenset(["divide", "sqrt", "reciprocal"])
+# Costs of rows from which a function counts as such.
+EXPENSIVE = 12
+MODERATE = 4
 
 
 class State:
@@ -173,16 +169,25 @@ class State:
         self.fuser.place(root)
 
 
+def _function_cost(op: str) -> int:
+    return SCALARS[op].cost if op in SCALARS else 0
+
+
+def is_expensive(op: str) -> bool:
+    """Whether an op takes a function of elements that is computed once rather than by each reader."""
+    return _function_cost(op) >= EXPENSIVE
+
+
 def own_cost(value: Value) -> float:
     """Rough scalar operations per element of the op itself."""
     name = value.node.op if value.node is not None else "copy"
-    if name in EXPENSIVE:
+    if is_expensive(name):
         return 10.0
-    if name in MODERATE:
+    if _function_cost(name) >= MODERATE:
         return 3.0
     if value.kind == "gather":
         return 4.0
-    if name in ("full", "iota", "constant", "copy", "contiguous", "symint", "empty"):
+    if name in TABLE and TABLE[name].free:
         return 0.0
     return 4.0 if value.dtype.is_complex else 1.0
 

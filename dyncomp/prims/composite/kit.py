@@ -30,8 +30,9 @@ def composite(
     dtypes: Sequence[DType] = ANY,
     eps: float = 16.0,
     absolute: float = 0.0,
+    **said: Any,
 ) -> OpDef:
-    """A composite row; its ``meta`` is inferred from ``decomp`` by the table."""
+    """A composite row; its ``meta`` is inferred from ``decomp`` by the table. ``said``: other fields."""
     return OpDef(
         name,
         params,
@@ -42,6 +43,7 @@ def composite(
         dtypes=tuple(dtypes),
         tolerance=Tolerance(eps, absolute),
         doc=doc,
+        **said,
     )
 
 

@@ -248,7 +248,7 @@ def _row(
 
 
 ROWS: tuple[OpDef, ...] = (
-    _row("matmul", matmul, np.matmul, _pairs(*_M), "x @ y on one dtype, in C order."),
+    _row("matmul", matmul, np.matmul, _pairs(*_M), "x @ y on one dtype, in C order.", rare_errors=("over",)),
     _row(
         "outer", outer, np.outer, _pairs(*_V, ((2,), (5,))), "Products of all pairs of two vectors' elements."
     ),

@@ -28,7 +28,7 @@ from ..kit import (
 from ..opdef import OpDef, Sample
 from ..samples import layouts, special
 from ..scalar_types import ScalarOp, Vector
-from . import partials
+from . import pairs, partials
 from .kit import binary, pointwise, real_of, unary
 
 
@@ -147,8 +147,12 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"b": "{0} | {1}", "iu": _wrapping("+"), "f": "{0} + {1}", "c": "dc_add_{t}({0}, {1})"},
             triton={"b": "{0} | {1}", "iuf": "{0} + {1}"},
             ieee=True,
+            python="+",
+            pair=lambda s, a, b: (s.add(a[0], b[0]), s.add(a[1], b[1])),
         ),
         partials=partials.constant(1.0, 1.0),
+        exact=True,
+        rare_errors=("invalid",),
     ),
     binary(
         "subtract",
@@ -159,8 +163,12 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"iu": _wrapping("-"), "f": "{0} - {1}", "c": "dc_sub_{t}({0}, {1})"},
             triton={"iuf": "{0} - {1}"},
             ieee=True,
+            python="-",
+            pair=lambda s, a, b: (s.subtract(a[0], b[0]), s.subtract(a[1], b[1])),
         ),
         partials=partials.constant(1.0, -1.0),
+        exact=True,
+        rare_errors=("invalid",),
     ),
     binary(
         "multiply",
@@ -171,8 +179,15 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"b": "{0} & {1}", "iu": _wrapping("*"), "f": "{0} * {1}", "c": "dc_mul_{t}({0}, {1})"},
             triton={"b": "{0} & {1}", "iuf": "{0} * {1}"},
             ieee=True,
+            python="*",
+            pair=pairs.multiply,
         ),
         partials=partials.multiply,
+        exact=True,
+        rare_errors=(
+            "over",
+            "under",
+        ),
     ),
     binary(
         "divide",
@@ -185,8 +200,18 @@ ROWS: tuple[OpDef, ...] = (
             triton={"f": "dc_divide({0}, {1})"},
             cost=4,
             ieee=True,
+            python="/",
+            pair=pairs.divide,
         ),
         partials=partials.divide,
+        errors=(
+            "divide",
+            "invalid",
+        ),
+        rare_errors=(
+            "over",
+            "under",
+        ),
     ),
     binary(
         "floor_divide",
@@ -200,6 +225,7 @@ ROWS: tuple[OpDef, ...] = (
             triton={"iu": "dc_floordiv_int({0}, {1})", "f": "dc_floordiv_float({0}, {1})"},
             cost=12,
             vector=Vector(guarded=True),
+            python="//",
         ),
         partials=partials.ZERO,
     ),
@@ -214,8 +240,10 @@ ROWS: tuple[OpDef, ...] = (
             triton={"iu": "dc_remainder_int({0}, {1})", "f": "dc_remainder_float({0}, {1})"},
             cost=12,
             vector=Vector(guarded=True),
+            python="%",
         ),
         partials=partials.remainder("floor"),
+        errors=("invalid",),
     ),
     binary(
         "fmod",
@@ -249,6 +277,12 @@ ROWS: tuple[OpDef, ...] = (
             vector=Vector(looked_at="zero to a power"),
         ),
         partials=partials.power,
+        errors=(
+            "divide",
+            "over",
+            "invalid",
+        ),
+        rare_errors=("under",),
     ),
     unary(
         "negative",
@@ -260,8 +294,12 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"iu": "({T})(0 - ({U}){0})", "f": "-{0}", "c": "dc_neg_{t}({0})"},
             triton={"iuf": "-{0}"},
             exact_in_half=True,
+            python="-",
+            involution=True,
+            pair=lambda s, a: (s.negative(a[0]), s.negative(a[1])),
         ),
         partials=partials.constant(-1.0),
+        exact=True,
     ),
     unary(
         "abs",
@@ -278,8 +316,11 @@ ROWS: tuple[OpDef, ...] = (
             },
             triton={"bu": "{0}", "if": "tl.abs({0})"},
             exact_in_half=True,
+            python="abs",
+            pair=lambda s, a: s.hypot(a[0], a[1]),
         ),
         partials=partials.of_x(lambda ops, x, out: ops.sign(x)),
+        exact=True,
     ),
     unary(
         "sign",
@@ -311,8 +352,10 @@ ROWS: tuple[OpDef, ...] = (
             cpp={"iu": "({T})(({U}){0} * ({U}){0})", "f": "{0} * {0}"},
             triton={"iuf": "{0} * {0}"},
             decomp=lambda s, x: s.multiply(x, x),
+            python="**",
         ),
         partials=partials.of_x(lambda ops, x, out: ops.multiply(partials.scalar(ops, x, 2.0), x)),
+        errors=("over",),
     ),
     unary(
         "reciprocal",
@@ -329,6 +372,7 @@ ROWS: tuple[OpDef, ...] = (
             cost=4,
         ),
         partials=partials.of_x(lambda ops, x, out: ops.negative(ops.square(out))),
+        errors=("divide",),
     ),
     binary(
         "maximum",
@@ -349,8 +393,10 @@ ROWS: tuple[OpDef, ...] = (
                 "f": "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
             },
             exact_in_half=True,
+            python="max",
         ),
         partials=partials.extreme("greater"),
+        exact=True,
     ),
     binary(
         "minimum",
@@ -371,8 +417,10 @@ ROWS: tuple[OpDef, ...] = (
                 "f": "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)",
             },
             exact_in_half=True,
+            python="min",
         ),
         partials=partials.extreme("less"),
+        exact=True,
     ),
     binary(
         "fmax",

@@ -22,7 +22,13 @@ ROWS: tuple[OpDef, ...] = (
         BOOL + INTEGER,
         "Bitwise not; logical not for bool.",
         eps=0.0,
-        scalar=ScalarOp(cpp={"b": "!{0}", "iu": "~{0}"}, triton={"b": "{0} == 0", "iu": "~{0}"}),
+        scalar=ScalarOp(
+            cpp={"b": "!{0}", "iu": "~{0}"},
+            triton={"b": "{0} == 0", "iu": "~{0}"},
+            python="~",
+            involution=True,
+        ),
+        exact=True,
     ),
     binary(
         "bitwise_and",
@@ -30,7 +36,8 @@ ROWS: tuple[OpDef, ...] = (
         _BITS,
         "Bitwise and.",
         eps=0.0,
-        scalar=ScalarOp(cpp={"biu": "{0} & {1}"}, triton={"biu": "{0} & {1}"}),
+        scalar=ScalarOp(cpp={"biu": "{0} & {1}"}, triton={"biu": "{0} & {1}"}, python="&"),
+        exact=True,
     ),
     binary(
         "bitwise_or",
@@ -38,7 +45,8 @@ ROWS: tuple[OpDef, ...] = (
         _BITS,
         "Bitwise or.",
         eps=0.0,
-        scalar=ScalarOp(cpp={"biu": "{0} | {1}"}, triton={"biu": "{0} | {1}"}),
+        scalar=ScalarOp(cpp={"biu": "{0} | {1}"}, triton={"biu": "{0} | {1}"}, python="|"),
+        exact=True,
     ),
     binary(
         "bitwise_xor",
@@ -46,7 +54,8 @@ ROWS: tuple[OpDef, ...] = (
         _BITS,
         "Bitwise exclusive or.",
         eps=0.0,
-        scalar=ScalarOp(cpp={"b": "{0} != {1}", "iu": "{0} ^ {1}"}, triton={"biu": "{0} ^ {1}"}),
+        scalar=ScalarOp(cpp={"b": "{0} != {1}", "iu": "{0} ^ {1}"}, triton={"biu": "{0} ^ {1}"}, python="^"),
+        exact=True,
     ),
     binary(
         "left_shift",
@@ -54,7 +63,7 @@ ROWS: tuple[OpDef, ...] = (
         INTEGER,
         "x * 2**y, wrapping; 0 where y is negative or not below the width.",
         eps=0.0,
-        scalar=ScalarOp(cpp={"iu": "dc_shl_{t}({0}, {1})"}, triton={"iu": "dc_shl({0}, {1})"}),
+        scalar=ScalarOp(cpp={"iu": "dc_shl_{t}({0}, {1})"}, triton={"iu": "dc_shl({0}, {1})"}, python="<<"),
     ),
     binary(
         "right_shift",
@@ -62,7 +71,7 @@ ROWS: tuple[OpDef, ...] = (
         INTEGER,
         "floor(x / 2**y); the sign (0 or -1) where y is negative or not below the width.",
         eps=0.0,
-        scalar=ScalarOp(cpp={"iu": "dc_shr_{t}({0}, {1})"}, triton={"iu": "dc_shr({0}, {1})"}),
+        scalar=ScalarOp(cpp={"iu": "dc_shr_{t}({0}, {1})"}, triton={"iu": "dc_shr({0}, {1})"}, python=">>"),
     ),
     binary(
         "gcd",

@@ -83,7 +83,11 @@ ROWS: tuple[OpDef, ...] = (
         expr=_conj,
         eps=0.0,
         scalar=ScalarOp(
-            cpp={"iuf": "{0}", "c": "dc_conj_{t}({0})"}, triton={"iuf": "{0}"}, exact_in_half=True
+            cpp={"iuf": "{0}", "c": "dc_conj_{t}({0})"},
+            triton={"iuf": "{0}"},
+            exact_in_half=True,
+            involution=True,
+            pair=lambda s, a: (a[0], s.negative(a[1])),
         ),
         partials=partials.constant(1.0),
     ),
@@ -96,7 +100,12 @@ ROWS: tuple[OpDef, ...] = (
         expr=_real,
         eps=0.0,
         own_order=True,
-        scalar=ScalarOp(cpp={"biuf": "{0}", "c": "{0}.re"}, triton={"biuf": "{0}"}, exact_in_half=True),
+        scalar=ScalarOp(
+            cpp={"biuf": "{0}", "c": "{0}.re"},
+            triton={"biuf": "{0}"},
+            exact_in_half=True,
+            pair=lambda s, a: a[0],
+        ),
         partials=partials.constant(1.0),
     ),
     unary(
@@ -108,7 +117,12 @@ ROWS: tuple[OpDef, ...] = (
         expr=_imag,
         eps=0.0,
         own_order=True,
-        scalar=ScalarOp(cpp={"biuf": "0", "c": "{0}.im"}, triton={"biuf": "{0} * 0"}, exact_in_half=True),
+        scalar=ScalarOp(
+            cpp={"biuf": "0", "c": "{0}.im"},
+            triton={"biuf": "{0} * 0"},
+            exact_in_half=True,
+            pair=lambda s, a: a[1],
+        ),
     ),
     unary(
         "angle",
@@ -126,6 +140,6 @@ ROWS: tuple[OpDef, ...] = (
         "The complex number with these real and imaginary parts.",
         meta=complex_meta,
         eps=0.0,
-        scalar=ScalarOp(result="complex", cpp={"f": "{{{0}, {1}}}"}),
+        scalar=ScalarOp(result="complex", cpp={"f": "{{{0}, {1}}}"}, pair=lambda s, re, im: (re, im)),
     ),
 )

@@ -57,6 +57,7 @@ CONVERT = OpDef(
     doc="Elements converted to `dtype` as `ndarray.astype` does: a C cast (float to integer truncates; "
     "what does not fit is undefined as in NumPy), to bool by comparison with zero, complex to real drops "
     "the imaginary part.",
+    exact=True,
 )
 
 

@@ -13,7 +13,7 @@ from ..kit import (
 )
 from ..opdef import OpDef
 from ..scalar_types import ScalarOp, Vector
-from . import partials
+from . import pairs, partials
 from .kit import binary, called, unary
 
 
@@ -52,6 +52,7 @@ ROWS: tuple[OpDef, ...] = (
             ieee=True,
         ),
         partials=partials.of_x(lambda ops, x, out: ops.divide(partials.scalar(ops, x, 0.5), out)),
+        errors=("invalid",),
     ),
     unary(
         "cbrt",
@@ -68,8 +69,12 @@ ROWS: tuple[OpDef, ...] = (
         np.exp,
         INEXACT,
         "e**x.",
-        scalar=called("exp", "tl.exp({0})", vector=Vector()),
+        scalar=called("exp", "tl.exp({0})", vector=Vector(), pair=pairs.exp),
         partials=partials.of_x(lambda ops, x, out: out),
+        errors=(
+            "over",
+            "under",
+        ),
     ),
     unary(
         "exp2",
@@ -78,6 +83,7 @@ ROWS: tuple[OpDef, ...] = (
         "2**x.",
         scalar=called("exp2", "tl.exp2({0})", vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.multiply(out, partials.scalar(ops, x, math.log(2)))),
+        errors=("over",),
     ),
     unary(
         "expm1",
@@ -86,6 +92,7 @@ ROWS: tuple[OpDef, ...] = (
         "exp(x) - 1, accurate near 0.",
         scalar=called("expm1", vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.add(out, partials.scalar(ops, x, 1.0))),
+        errors=("over",),
     ),
     unary(
         "log",
@@ -95,6 +102,10 @@ ROWS: tuple[OpDef, ...] = (
         low=0.1,
         scalar=called("log", "tl.log({0})", vector=Vector(looked_at="logarithm")),
         partials=partials.of_x(lambda ops, x, out: ops.reciprocal(x)),
+        errors=(
+            "divide",
+            "invalid",
+        ),
     ),
     unary(
         "log2",
@@ -104,6 +115,7 @@ ROWS: tuple[OpDef, ...] = (
         low=0.1,
         scalar=called("log2", "tl.log2({0})", vector=Vector(looked_at="logarithm")),
         partials=partials.log(2.0),
+        errors=("divide",),
     ),
     unary(
         "log10",
@@ -113,6 +125,7 @@ ROWS: tuple[OpDef, ...] = (
         low=0.1,
         scalar=called("log10", vector=Vector(looked_at="logarithm")),
         partials=partials.log(10.0),
+        errors=("divide",),
     ),
     unary(
         "log1p",
@@ -122,6 +135,7 @@ ROWS: tuple[OpDef, ...] = (
         low=-0.9,
         scalar=called("log1p", vector=Vector(looked_at="pole")),
         partials=partials.of_x(lambda ops, x, out: ops.reciprocal(ops.add(x, partials.scalar(ops, x, 1.0)))),
+        errors=("divide",),
     ),
     unary(
         "sin",
@@ -157,6 +171,7 @@ ROWS: tuple[OpDef, ...] = (
         high=1.0,
         scalar=called("arcsin", "dc_libdevice.asin({0})", cost=20, vector=Vector()),
         partials=partials.over_root(1.0, partials.less),
+        errors=("invalid",),
     ),
     unary(
         "arccos",
@@ -167,6 +182,7 @@ ROWS: tuple[OpDef, ...] = (
         high=1.0,
         scalar=called("arccos", "dc_libdevice.acos({0})", cost=20, vector=Vector()),
         partials=partials.over_root(-1.0, partials.less),
+        errors=("invalid",),
     ),
     unary(
         "arctan",
@@ -185,6 +201,7 @@ ROWS: tuple[OpDef, ...] = (
         "Hyperbolic sine.",
         scalar=called("sinh", cost=20, vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.cosh(x)),
+        errors=("over",),
     ),
     unary(
         "cosh",
@@ -193,6 +210,7 @@ ROWS: tuple[OpDef, ...] = (
         "Hyperbolic cosine.",
         scalar=called("cosh", cost=20, vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.sinh(x)),
+        errors=("over",),
     ),
     unary(
         "tanh",
@@ -230,6 +248,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.of_x(
             lambda ops, x, out: ops.reciprocal(ops.subtract(partials.scalar(ops, x, 1.0), ops.square(x)))
         ),
+        errors=("divide",),
     ),
     binary(
         "arctan2",

@@ -21,7 +21,7 @@ from ..kit import (
 from ..opdef import OpDef, Sample
 from ..samples import data, layouts, special
 from ..scalar_types import ScalarOp
-from . import partials
+from . import pairs, partials
 from .kit import binary, pointwise, unary
 
 
@@ -49,10 +49,12 @@ def _signbit_definition(x: Any) -> Any:
     return np.less(x, 0) if np.asarray(x).dtype.kind in "biu" else np.signbit(x)
 
 
-def _comparison(name: str, sign: str) -> ScalarOp:
+def _comparison(name: str, sign: str, **said: Any) -> ScalarOp:
     return ScalarOp(
         cpp={"biuf": f"{{0}} {sign} {{1}}", "c": f"dc_{name}_{{t}}({{0}}, {{1}})"},
         triton={"biuf": f"{{0}} {sign} {{1}}"},
+        python=sign,
+        **said,
     )
 
 
@@ -75,17 +77,38 @@ def where_samples() -> Iterator[Sample]:
 
 
 ROWS: tuple[OpDef, ...] = (
-    binary("equal", np.equal, ANY, "x == y.", result=bool_, scalar=_comparison("equal", "==")),
+    binary(
+        "equal",
+        np.equal,
+        ANY,
+        "x == y.",
+        result=bool_,
+        scalar=_comparison(
+            "equal", "==", pair=lambda s, a, b: s.logical_and(s.equal(a[0], b[0]), s.equal(a[1], b[1]))
+        ),
+        exact=True,
+    ),
     binary(
         "not_equal",
         np.not_equal,
         ANY,
         "x != y (true for NaN).",
         result=bool_,
-        scalar=_comparison("not_equal", "!="),
+        scalar=_comparison(
+            "not_equal",
+            "!=",
+            pair=lambda s, a, b: s.logical_or(s.not_equal(a[0], b[0]), s.not_equal(a[1], b[1])),
+        ),
+        exact=True,
     ),
     binary(
-        "less", np.less, ANY, "x < y; complex by (real, imag).", result=bool_, scalar=_comparison("less", "<")
+        "less",
+        np.less,
+        ANY,
+        "x < y; complex by (real, imag).",
+        result=bool_,
+        scalar=_comparison("less", "<", negation="greater_equal", pair=pairs.ordered("less")),
+        exact=True,
     ),
     binary(
         "less_equal",
@@ -93,7 +116,8 @@ ROWS: tuple[OpDef, ...] = (
         ANY,
         "x <= y; complex by (real, imag).",
         result=bool_,
-        scalar=_comparison("less_equal", "<="),
+        scalar=_comparison("less_equal", "<=", negation="greater", pair=pairs.ordered("less_equal")),
+        exact=True,
     ),
     binary(
         "greater",
@@ -101,7 +125,8 @@ ROWS: tuple[OpDef, ...] = (
         ANY,
         "x > y; complex by (real, imag).",
         result=bool_,
-        scalar=_comparison("greater", ">"),
+        scalar=_comparison("greater", ">", negation="less_equal", pair=pairs.ordered("greater")),
+        exact=True,
     ),
     binary(
         "greater_equal",
@@ -109,7 +134,8 @@ ROWS: tuple[OpDef, ...] = (
         ANY,
         "x >= y; complex by (real, imag).",
         result=bool_,
-        scalar=_comparison("greater_equal", ">="),
+        scalar=_comparison("greater_equal", ">=", negation="less", pair=pairs.ordered("greater_equal")),
+        exact=True,
     ),
     unary(
         "logical_not",
@@ -118,7 +144,10 @@ ROWS: tuple[OpDef, ...] = (
         "x == 0.",
         result=bool_,
         expr=of_truth("logical_not"),
-        scalar=ScalarOp(kinds="b", cpp={"b": "!{0}"}, triton={"b": "{0} == 0"}),
+        scalar=ScalarOp(
+            kinds="b", cpp={"b": "!{0}"}, triton={"b": "{0} == 0"}, python="not", involution=True
+        ),
+        exact=True,
     ),
     binary(
         "logical_and",
@@ -127,7 +156,8 @@ ROWS: tuple[OpDef, ...] = (
         expr=of_truth("logical_and"),
         doc="x != 0 and y != 0.",
         result=bool_,
-        scalar=ScalarOp(kinds="b", cpp={"b": "{0} & {1}"}, triton={"b": "{0} & {1}"}),
+        scalar=ScalarOp(kinds="b", cpp={"b": "{0} & {1}"}, triton={"b": "{0} & {1}"}, python="and"),
+        exact=True,
     ),
     binary(
         "logical_or",
@@ -136,7 +166,8 @@ ROWS: tuple[OpDef, ...] = (
         expr=of_truth("logical_or"),
         doc="x != 0 or y != 0.",
         result=bool_,
-        scalar=ScalarOp(kinds="b", cpp={"b": "{0} | {1}"}, triton={"b": "{0} | {1}"}),
+        scalar=ScalarOp(kinds="b", cpp={"b": "{0} | {1}"}, triton={"b": "{0} | {1}"}, python="or"),
+        exact=True,
     ),
     binary(
         "logical_xor",
@@ -146,6 +177,7 @@ ROWS: tuple[OpDef, ...] = (
         doc="(x != 0) != (y != 0).",
         result=bool_,
         scalar=ScalarOp(kinds="b", cpp={"b": "{0} != {1}"}, triton={"b": "{0} ^ {1}"}),
+        exact=True,
     ),
     pointwise(
         3,
@@ -161,8 +193,11 @@ ROWS: tuple[OpDef, ...] = (
             triton={"biuf": "tl.where({0}, {1}, {2})"},
             exact_in_half=True,
             principal=1,
+            python="if",
+            pair=lambda s, c, a, b: (s.where(c, a[0], b[0]), s.where(c, a[1], b[1])),
         ),
         partials=partials.where,
+        exact=True,
     ),
     unary(
         "isnan",
@@ -174,6 +209,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=ScalarOp(
             cpp={"biu": "false", "f": "{0} != {0}", "c": "({0}.re != {0}.re) | ({0}.im != {0}.im)"},
             triton={"biu": "({0} != {0})", "f": "{0} != {0}"},
+            pair=lambda s, a: s.logical_or(s.isnan(a[0]), s.isnan(a[1])),
         ),
     ),
     unary(
@@ -186,6 +222,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=ScalarOp(
             cpp={"biu": "false", "f": "dc_abs_{t}({0}) == __builtin_inf()", "c": "dc_isinf_{t}({0})"},
             triton={"biu": "({0} != {0})", "f": 'tl.abs({0}) == float("inf")'},
+            pair=lambda s, a: s.logical_or(s.isinf(a[0]), s.isinf(a[1])),
         ),
     ),
     unary(
@@ -198,6 +235,7 @@ ROWS: tuple[OpDef, ...] = (
         scalar=ScalarOp(
             cpp={"biu": "true", "f": "dc_abs_{t}({0}) < __builtin_inf()", "c": "dc_isfinite_{t}({0})"},
             triton={"biu": "({0} == {0})", "f": 'tl.abs({0}) < float("inf")'},
+            pair=lambda s, a: s.logical_and(s.isfinite(a[0]), s.isfinite(a[1])),
         ),
     ),
     unary(

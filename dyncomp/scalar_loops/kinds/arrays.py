@@ -218,7 +218,7 @@ def attribute(b: Block, value: Value, name: str) -> Value:
         return b.walker.constant(detail.ndim)
     if name == "size":
         return b.new(INT, " * ".join(parts.sizes) or "1", 0)
-    if name in ("copy", "item", "sum", "min", "max"):
+    if name in ("copy", "item") or name in ("sum", "min", "max"):
         return Value(method_kind(value.kind, name), value.parts)
     raise Stop(f"the attribute {name} of an array")
 

@@ -11,11 +11,9 @@ from typing import Any
 
 from ....dtypes import DType
 from ....errors import LoweringError
-from ....prims.scalar import ScalarBuilder
+from ....prims.scalar import SCALARS, ScalarBuilder
 from ...loops.loop_ir import Buffer, Index
 from ..nest import Accumulator, Nest, Node
-
-Pair = tuple[Any, Any]
 
 
 def split_complex(nest: Nest) -> None:
@@ -82,10 +80,10 @@ class _Splitter(ScalarBuilder):
         if handler is not None:
             handler(node)
             return
-        rule = _RULES.get(node.op)
-        if rule is None:
+        row = SCALARS.get(node.op)
+        if row is None or row.pair is None:
             raise LoweringError(f"Triton has no {node.op} for complex numbers")
-        self.define(node, rule(self, *(self.operand(a) for a in node.args)))
+        self.define(node, row.pair(self, *(self.operand(a) for a in node.args)))
 
     def operand(self, name: str) -> Any:
         return self.pairs.get(name, name)
@@ -193,64 +191,3 @@ class _Splitter(ScalarBuilder):
             self.define(node, self.logical_or(*parts))
         else:
             self.define(node, self.cast(value[0], node.dtype))
-
-
-# -- functions ----------------------------------------------------------------------------------
-def _multiply(s: Any, a: Pair, b: Pair) -> Pair:
-    re = s.subtract(s.multiply(a[0], b[0]), s.multiply(a[1], b[1]))
-    return re, s.add(s.multiply(a[0], b[1]), s.multiply(a[1], b[0]))
-
-
-def _divide(s: Any, a: Pair, b: Pair) -> Pair:
-    """Smith's method, as NumPy's loops."""
-    large = s.greater_equal(s.abs(b[0]), s.abs(b[1]))
-    zero = s.const(0.0, s.dtype(b[0]))
-    top, bottom = s.where(large, b[0], b[1]), s.where(large, b[1], b[0])
-    ratio = s.divide(bottom, top)
-    scale = s.divide(s.const(1.0, s.dtype(top)), s.add(top, s.multiply(bottom, ratio)))
-    first, second = s.where(large, a[0], a[1]), s.where(large, a[1], a[0])
-    re = s.multiply(s.add(first, s.multiply(second, ratio)), scale)
-    turned = s.subtract(second, s.multiply(first, ratio))
-    im = s.multiply(s.where(large, turned, s.negative(turned)), scale)
-    both_zero = s.logical_and(s.equal(b[0], zero), s.equal(b[1], zero))
-    return (
-        s.where(both_zero, s.divide(a[0], s.abs(b[0])), re),
-        s.where(both_zero, s.divide(a[1], s.abs(b[0])), im),
-    )
-
-
-def _exp(s: Any, a: Pair) -> Pair:
-    size = s.exp(a[0])
-    plain = s.equal(a[1], s.const(0.0, s.dtype(a[1])))
-    re = s.where(plain, size, s.multiply(size, s.cos(a[1])))
-    return re, s.where(plain, a[1], s.multiply(size, s.sin(a[1])))
-
-
-def _ordered(strict: str) -> Callable[[Any, Pair, Pair], Any]:
-    def rule(s: Any, a: Pair, b: Pair) -> Any:
-        first = s.apply(strict.removesuffix("_equal"), a[0], b[0])
-        return s.logical_or(first, s.logical_and(s.equal(a[0], b[0]), s.apply(strict, a[1], b[1])))
-
-    return rule
-
-
-_RULES: dict[str, Callable[..., Any]] = {
-    "add": lambda s, a, b: (s.add(a[0], b[0]), s.add(a[1], b[1])),
-    "subtract": lambda s, a, b: (s.subtract(a[0], b[0]), s.subtract(a[1], b[1])),
-    "multiply": _multiply,
-    "divide": _divide,
-    "negative": lambda s, a: (s.negative(a[0]), s.negative(a[1])),
-    "conj": lambda s, a: (a[0], s.negative(a[1])),
-    "real": lambda s, a: a[0],
-    "imag": lambda s, a: a[1],
-    "abs": lambda s, a: s.hypot(a[0], a[1]),
-    "complex": lambda s, re, im: (re, im),
-    "where": lambda s, c, a, b: (s.where(c, a[0], b[0]), s.where(c, a[1], b[1])),
-    "exp": _exp,
-    "equal": lambda s, a, b: s.logical_and(s.equal(a[0], b[0]), s.equal(a[1], b[1])),
-    "not_equal": lambda s, a, b: s.logical_or(s.not_equal(a[0], b[0]), s.not_equal(a[1], b[1])),
-    "isnan": lambda s, a: s.logical_or(s.isnan(a[0]), s.isnan(a[1])),
-    "isinf": lambda s, a: s.logical_or(s.isinf(a[0]), s.isinf(a[1])),
-    "isfinite": lambda s, a: s.logical_and(s.isfinite(a[0]), s.isfinite(a[1])),
-    **{name: _ordered(name) for name in ("less", "less_equal", "greater", "greater_equal")},
-}
