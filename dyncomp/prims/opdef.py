@@ -170,7 +170,8 @@ class OpDef:
     and ``jvp`` are made (``pointwise/partials.py``).
     ``exact``: every library gives the same bits. ``errors``: floating-point errors by NumPy's names that it
     is likely to raise, ``rare_errors``: that it may raise, too. ``free``: it computes nothing (constants,
-    copies).
+    copies). ``closed``: its closed form in ``x``, ``y`` and ``z``, as sympy reads it. ``names``: functions of
+    libraries that are this op and have its name in no table of a frontend (``"torch.special.i0"``).
     ``defines``: running it gives a value to symbols: ``"sizes"``, those that are sizes of its outputs, or
     ``"value"``, its parameter of that name.
     """
@@ -193,7 +194,15 @@ class OpDef:
     errors: tuple[str, ...] = ()
     rare_errors: tuple[str, ...] = ()
     free: bool = False
+    closed: str = ""
+    names: tuple[str, ...] = ()
     defines: str = ""
+
+    def names_in(self, library: str) -> Iterator[str]:
+        """Paths below ``library`` of the functions that are this op."""
+        for path in self.names:
+            if path.startswith(f"{library}."):
+                yield path.removeprefix(f"{library}.")
 
     @property
     def is_prim(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...prims.layout import is_fortran
+from ...prims.table import TABLE as PRIMS
 from ...symbolic.integers import SymInt
 from ..base import ArrayRef, TraceContext
 from . import promote
@@ -434,6 +436,25 @@ def place(tx: TraceContext, arr: Any, mask: Any, vals: Any) -> None:
     if not promote.can_cast(value.dtype, arr.dtype, "same_kind"):
         raise Unsupported("numpy.place that converts to another kind of number")
     putmask(tx, arr, mask, value_of(emit(tx, "reshape", value.var, shape=())) if value.shape else vals)
+
+
+# -- functions that NumPy writes in Python ----------------------------------------------------
+def _of_floats(op: str) -> Callable[..., ArrayRef]:
+    def rule(tx: TraceContext, x: Any) -> ArrayRef:
+        """What is no float becomes float64; the result is an array, of no dimensions for a number."""
+        value = Traced(tx, x)
+        if value.dtype.is_complex:
+            raise Unsupported(f"numpy.{op} of complex numbers")
+        dtype = value.dtype if value.dtype.is_float else dtypes.float64
+        wide = dtype if dtype in PRIMS[op].dtypes else dtypes.float32
+        return array_of(convert(tx, emit(tx, op, convert(tx, value.var, wide)), dtype))
+
+    return rule
+
+
+for _row in PRIMS.values():
+    for _path in _row.names_in("numpy"):
+        TABLE.function(_path)(_of_floats(_row.name))
 
 
 # -- waves ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from ...dataclass import dataclass
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...prims.scalar import SCALARS
 from ..base import TraceContext
 from . import promote
 from .operands import broadcast_to, constant, convert, emit
@@ -29,68 +30,6 @@ _RENAMED = {
     "pow": "power",
     "bitwise_not": "invert",
 }
-
-_NAMESAKES = [
-    "negative",
-    "sign",
-    "rint",
-    "sqrt",
-    "cbrt",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sin",
-    "cos",
-    "tan",
-    "arcsin",
-    "arccos",
-    "arctan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "arcsinh",
-    "arccosh",
-    "arctanh",
-    "reciprocal",
-    "square",
-    "signbit",
-    "logical_not",
-    "invert",
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "floor_divide",
-    "remainder",
-    "fmod",
-    "arctan2",
-    "hypot",
-    "copysign",
-    "nextafter",
-    "logaddexp",
-    "logaddexp2",
-    "heaviside",
-    "equal",
-    "not_equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "left_shift",
-    "right_shift",
-    "gcd",
-    "lcm",
-]
 
 # may set floating-point status flags, for which NumPy warns or raises as np.errstate says
 _QUIET = frozenset(
@@ -370,7 +309,7 @@ def emitter(ufunc: np.ufunc) -> Emit | None:
     if name in _COMPARISONS:
         return _comparison(name)
     op = _RENAMED.get(name, name)
-    return _namesake(op) if op in _NAMESAKES else None
+    return _namesake(op) if op in SCALARS else None
 
 
 def _canonical(ufunc: np.ufunc) -> str:

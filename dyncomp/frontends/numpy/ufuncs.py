@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,9 @@ from ... import dtypes
 from ...errors import Unsupported
 from ...graph.ir import Callee, Var
 from ...prims.layout import is_one, is_zero
+from ...prims.table import TABLE as PRIMS
 from ..base import ArrayRef, TraceContext
+from ..rule_table import below
 from . import promote
 from .numpy_rules import RuleTable
 from .operands import (
@@ -33,6 +36,7 @@ from .ufunc_emit import Loop, emitter, full_like, sets_flags
 from .views import in_memory_as
 
 TABLE = RuleTable()
+_SCIPYS = {path: row.name for row in PRIMS.values() for path in row.names_in("scipy.special")}
 
 
 def call_ufunc(
@@ -130,7 +134,10 @@ def _run(
         harmless = 0 if ufunc is np.arctanh else 1
         ready = [emit(tx, "where", chosen, v, full_like(tx, v, harmless)) for v in ready]
     run = emitter(ufunc) if is_numpys(ufunc) else None
-    if run is None:
+    op = _op_of_scipy(ufunc) if run is None else None
+    if op is not None and all(v.dtype in PRIMS[op].dtypes for v in ready):
+        results = emit(tx, op, *ready)
+    elif run is None:
         results = emit(tx, "ufunc_call", *ready, callee=_callee(ufunc), dtypes=loop.outs)
     else:
         results = run(tx, loop, *ready)
@@ -153,6 +160,14 @@ def _loses_its_order(value: Any, dtype: dtypes.DType) -> bool:
 def is_numpys(ufunc: np.ufunc) -> bool:
     """Whether it is one of NumPy's own, which are known by name."""
     return getattr(np._core.umath, ufunc.__name__, None) is ufunc  # type: ignore[attr-defined]
+
+
+@functools.lru_cache(maxsize=256)
+def _op_of_scipy(ufunc: np.ufunc) -> str | None:
+    """The op that a function of scipy.special is, if there is one."""
+    name = ufunc.__name__
+    op = _SCIPYS.get(name)
+    return op if op is not None and below(sys.modules.get("scipy.special"), name) is ufunc else None
 
 
 def takes_numbers(ufunc: np.ufunc) -> bool:

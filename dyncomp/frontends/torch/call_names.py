@@ -26,9 +26,9 @@ _BOTH = (
     "lu_solve", "qr",
     # element by element
     "acos", "addcdiv", "addcmul", "bitwise_left_shift", "bitwise_right_shift", "copysign", "deg2rad",
-    "rad2deg", "digamma", "dist", "erfinv", "float_power", "fmax", "fmin", "fmod", "frac", "frexp",
-    "gcd", "lcm", "heaviside", "hypot", "i0", "igamma", "igammac", "isclose", "isneginf", "isposinf",
-    "ldexp", "lerp", "lgamma", "logaddexp", "logaddexp2", "logit", "nan_to_num", "nextafter",
+    "rad2deg", "dist", "erfinv", "float_power", "fmax", "fmin", "fmod", "frac", "frexp",
+    "gcd", "lcm", "heaviside", "hypot", "igamma", "igammac", "isclose", "isneginf", "isposinf",
+    "ldexp", "lerp", "logaddexp", "logaddexp2", "logit", "nan_to_num", "nextafter",
     "polygamma", "mvlgamma", "round", "remainder", "sgn", "sinc", "xlogy", "pow", "hardshrink", "clamp",
     "where", "div", "floor_divide",
 )
@@ -74,9 +74,9 @@ _WRITTEN = (
     "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "index_put",
     "index_reduce", "masked_scatter", "cumsum", "cumprod", "addcdiv", "addcmul", "addmm", "addbmm",
     "baddbmm", "addmv", "addr", "fmod", "frac", "lerp", "logit", "nan_to_num", "remainder", "round",
-    "tril", "triu", "xlogy", "copysign", "hypot", "renorm", "clamp_min", "clamp_max", "pow", "digamma",
-    "lgamma", "erfinv", "floor_divide", "sinc", "i0", "heaviside", "nextafter", "deg2rad", "rad2deg",
-    "float_power", "ldexp", "gcd", "lcm", "sgn",
+    "tril", "triu", "xlogy", "copysign", "hypot", "renorm", "clamp_min", "clamp_max", "pow", "erfinv",
+    "floor_divide", "sinc", "heaviside", "nextafter", "deg2rad", "rad2deg", "float_power", "ldexp",
+    "gcd", "lcm", "sgn",
 )
 # fmt: on
 

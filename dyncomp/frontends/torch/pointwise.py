@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -12,9 +13,11 @@ from ...device import CPU
 from ...dtypes import DType
 from ...errors import Unsupported
 from ...graph.ir import Var
+from ...prims.table import TABLE as PRIMS
 from ..base import ArrayRef, TraceContext
 from ..numpy.operands import broadcast_to
 from .data_dependent import nonzero
+from .library import torch
 from .operands import (
     Number,
     as_tensor,
@@ -31,7 +34,7 @@ from .operands import (
 )
 from .promote import float_type, is_tensor, result_type
 from .shape import cat, piece
-from .torch_rules import RuleTable
+from .torch_rules import RuleTable, resolve
 
 TABLE = RuleTable()
 _LARGEST_HALF = 65504.0
@@ -428,7 +431,23 @@ def unary_var(tx: TraceContext, op: str, x: Any, real: bool) -> Var:
     """``op(x)``; ``real``: a function of real numbers, integers become the default float dtype."""
     ref = need_tensor(x)
     dtype = float_type(ref.dtype) if real else ref.dtype
-    return pointwise(tx, op, convert(tx, ref.var, dtype))
+    row = PRIMS[op]
+    if dtype in row.dtypes or not dtype.is_float or not row.names:
+        return pointwise(tx, op, convert(tx, ref.var, dtype))
+    if not _takes_halves(op):
+        raise Unsupported(f"{op} of {dtype}, which torch refuses on some devices")
+    return convert(tx, pointwise(tx, op, convert(tx, ref.var, dtypes.float32)), dtype)
+
+
+@functools.cache
+def _takes_halves(op: str) -> bool:
+    """Whether torch has the function for halves on CPUs, too."""
+    function = resolve(next(PRIMS[op].names_in("torch")))
+    try:
+        function(torch.empty(1, dtype=torch.bfloat16))
+    except NotImplementedError:
+        return False
+    return True
 
 
 def _unary(op: str, real: bool = True) -> Callable[..., ArrayRef]:
@@ -441,14 +460,12 @@ def _unary(op: str, real: bool = True) -> Callable[..., ArrayRef]:
 
 # torch's name: (op, whether it is a function of real numbers)
 UNARY: dict[str, tuple[str, bool]] = {
-    **{n: (n, True) for n in ("exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt", "rsqrt")},
-    **{n: (n, True) for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "sigmoid", "erf", "erfc")},
-    "reciprocal": ("reciprocal", True),
-    **{f"a{n}": (f"arc{n}", True) for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    **{path: (row.name, True) for row in PRIMS.values() for path in row.names_in("torch")},
+    **{n: (n, True) for n in ("rsqrt", "reciprocal")},
     **{n: (n, False) for n in ("isnan", "isinf", "isfinite", "signbit")},
 }
 for _name, (_op, _real) in UNARY.items():
-    TABLE.both(_name)(_unary(_op, _real))
+    (TABLE.function if "." in _name else TABLE.both)(_name)(_unary(_op, _real))
 
 
 def keep_var(tx: TraceContext, op: str, x: Any) -> Var:

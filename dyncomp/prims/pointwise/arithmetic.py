@@ -153,6 +153,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.constant(1.0, 1.0),
         exact=True,
         rare_errors=("invalid",),
+        closed="x + y",
     ),
     binary(
         "subtract",
@@ -169,6 +170,7 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.constant(1.0, -1.0),
         exact=True,
         rare_errors=("invalid",),
+        closed="x - y",
     ),
     binary(
         "multiply",
@@ -188,6 +190,7 @@ ROWS: tuple[OpDef, ...] = (
             "over",
             "under",
         ),
+        closed="x*y",
     ),
     binary(
         "divide",
@@ -212,6 +215,7 @@ ROWS: tuple[OpDef, ...] = (
             "over",
             "under",
         ),
+        closed="x / y",
     ),
     binary(
         "floor_divide",
@@ -283,6 +287,7 @@ ROWS: tuple[OpDef, ...] = (
             "invalid",
         ),
         rare_errors=("under",),
+        closed="x**y",
     ),
     unary(
         "negative",
@@ -300,6 +305,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.constant(-1.0),
         exact=True,
+        closed="-x",
     ),
     unary(
         "abs",
@@ -321,6 +327,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.of_x(lambda ops, x, out: ops.sign(x)),
         exact=True,
+        closed="Abs(x)",
     ),
     unary(
         "sign",
@@ -356,6 +363,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.of_x(lambda ops, x, out: ops.multiply(partials.scalar(ops, x, 2.0), x)),
         errors=("over",),
+        closed="x**2",
     ),
     unary(
         "reciprocal",
@@ -373,6 +381,7 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.of_x(lambda ops, x, out: ops.negative(ops.square(out))),
         errors=("divide",),
+        closed="1 / x",
     ),
     binary(
         "maximum",

@@ -53,6 +53,8 @@ ROWS: tuple[OpDef, ...] = (
         ),
         partials=partials.of_x(lambda ops, x, out: ops.divide(partials.scalar(ops, x, 0.5), out)),
         errors=("invalid",),
+        names=("torch.sqrt",),
+        closed="sqrt(x)",
     ),
     unary(
         "cbrt",
@@ -63,6 +65,8 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.of_x(
             lambda ops, x, out: ops.divide(partials.scalar(ops, x, 1 / 3), ops.square(out))
         ),
+        names=("scipy.special.cbrt",),
+        closed="cbrt(x)",
     ),
     unary(
         "exp",
@@ -75,6 +79,8 @@ ROWS: tuple[OpDef, ...] = (
             "over",
             "under",
         ),
+        names=("torch.exp",),
+        closed="exp(x)",
     ),
     unary(
         "exp2",
@@ -84,6 +90,12 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("exp2", "tl.exp2({0})", vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.multiply(out, partials.scalar(ops, x, math.log(2)))),
         errors=("over",),
+        names=(
+            "scipy.special.exp2",
+            "torch.exp2",
+            "torch.special.exp2",
+        ),
+        closed="2**x",
     ),
     unary(
         "expm1",
@@ -93,6 +105,12 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("expm1", vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.add(out, partials.scalar(ops, x, 1.0))),
         errors=("over",),
+        names=(
+            "scipy.special.expm1",
+            "torch.expm1",
+            "torch.special.expm1",
+        ),
+        closed="exp(x) - 1",
     ),
     unary(
         "log",
@@ -106,6 +124,8 @@ ROWS: tuple[OpDef, ...] = (
             "divide",
             "invalid",
         ),
+        names=("torch.log",),
+        closed="log(x)",
     ),
     unary(
         "log2",
@@ -116,6 +136,8 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("log2", "tl.log2({0})", vector=Vector(looked_at="logarithm")),
         partials=partials.log(2.0),
         errors=("divide",),
+        names=("torch.log2",),
+        closed="log(x) / log(2)",
     ),
     unary(
         "log10",
@@ -126,6 +148,8 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("log10", vector=Vector(looked_at="logarithm")),
         partials=partials.log(10.0),
         errors=("divide",),
+        names=("torch.log10",),
+        closed="log(x) / log(10)",
     ),
     unary(
         "log1p",
@@ -136,6 +160,12 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("log1p", vector=Vector(looked_at="pole")),
         partials=partials.of_x(lambda ops, x, out: ops.reciprocal(ops.add(x, partials.scalar(ops, x, 1.0)))),
         errors=("divide",),
+        names=(
+            "scipy.special.log1p",
+            "torch.log1p",
+            "torch.special.log1p",
+        ),
+        closed="log(1 + x)",
     ),
     unary(
         "sin",
@@ -144,6 +174,8 @@ ROWS: tuple[OpDef, ...] = (
         "Sine (radians).",
         scalar=called("sin", "tl.sin({0})", vector=Vector(guarded=True)),
         partials=partials.of_x(lambda ops, x, out: ops.cos(x)),
+        names=("torch.sin",),
+        closed="sin(x)",
     ),
     unary(
         "cos",
@@ -152,6 +184,8 @@ ROWS: tuple[OpDef, ...] = (
         "Cosine (radians).",
         scalar=called("cos", "tl.cos({0})", vector=Vector(guarded=True)),
         partials=partials.of_x(lambda ops, x, out: ops.negative(ops.sin(x))),
+        names=("torch.cos",),
+        closed="cos(x)",
     ),
     unary(
         "tan",
@@ -161,6 +195,8 @@ ROWS: tuple[OpDef, ...] = (
         eps=16.0,
         scalar=called("tan", cost=25, vector=Vector(guarded=True)),
         partials=partials.of_x(partials.one_plus_square),
+        names=("torch.tan",),
+        closed="tan(x)",
     ),
     unary(
         "arcsin",
@@ -172,6 +208,11 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("arcsin", "dc_libdevice.asin({0})", cost=20, vector=Vector()),
         partials=partials.over_root(1.0, partials.less),
         errors=("invalid",),
+        names=(
+            "torch.asin",
+            "torch.arcsin",
+        ),
+        closed="asin(x)",
     ),
     unary(
         "arccos",
@@ -183,6 +224,11 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("arccos", "dc_libdevice.acos({0})", cost=20, vector=Vector()),
         partials=partials.over_root(-1.0, partials.less),
         errors=("invalid",),
+        names=(
+            "torch.acos",
+            "torch.arccos",
+        ),
+        closed="acos(x)",
     ),
     unary(
         "arctan",
@@ -193,6 +239,11 @@ ROWS: tuple[OpDef, ...] = (
         partials=partials.of_x(
             lambda ops, x, out: ops.reciprocal(ops.add(partials.scalar(ops, x, 1.0), ops.square(x)))
         ),
+        names=(
+            "torch.atan",
+            "torch.arctan",
+        ),
+        closed="atan(x)",
     ),
     unary(
         "sinh",
@@ -202,6 +253,8 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("sinh", cost=20, vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.cosh(x)),
         errors=("over",),
+        names=("torch.sinh",),
+        closed="sinh(x)",
     ),
     unary(
         "cosh",
@@ -211,6 +264,8 @@ ROWS: tuple[OpDef, ...] = (
         scalar=called("cosh", cost=20, vector=Vector()),
         partials=partials.of_x(lambda ops, x, out: ops.sinh(x)),
         errors=("over",),
+        names=("torch.cosh",),
+        closed="cosh(x)",
     ),
     unary(
         "tanh",
@@ -219,6 +274,8 @@ ROWS: tuple[OpDef, ...] = (
         "Hyperbolic tangent.",
         scalar=called("tanh", vector=Vector(), beside_one=True),
         partials=partials.of_x(partials.one_minus_square),
+        names=("torch.tanh",),
+        closed="tanh(x)",
     ),
     unary(
         "arcsinh",
@@ -227,6 +284,11 @@ ROWS: tuple[OpDef, ...] = (
         "Inverse hyperbolic sine.",
         scalar=called("arcsinh", "dc_libdevice.asinh({0})", cost=30, vector=Vector()),
         partials=partials.over_root(1.0, partials.more),
+        names=(
+            "torch.asinh",
+            "torch.arcsinh",
+        ),
+        closed="asinh(x)",
     ),
     unary(
         "arccosh",
@@ -236,6 +298,11 @@ ROWS: tuple[OpDef, ...] = (
         low=1.0,
         scalar=called("arccosh", "dc_libdevice.acosh({0})", cost=30, vector=Vector()),
         partials=partials.over_root(1.0, partials.minus_one),
+        names=(
+            "torch.acosh",
+            "torch.arccosh",
+        ),
+        closed="acosh(x)",
     ),
     unary(
         "arctanh",
@@ -249,6 +316,11 @@ ROWS: tuple[OpDef, ...] = (
             lambda ops, x, out: ops.reciprocal(ops.subtract(partials.scalar(ops, x, 1.0), ops.square(x)))
         ),
         errors=("divide",),
+        names=(
+            "torch.atanh",
+            "torch.arctanh",
+        ),
+        closed="atanh(x)",
     ),
     binary(
         "arctan2",
@@ -262,6 +334,7 @@ ROWS: tuple[OpDef, ...] = (
             vector=Vector(),
         ),
         partials=partials.arctan2,
+        closed="atan2(x, y)",
     ),
     binary(
         "hypot",
@@ -275,6 +348,7 @@ ROWS: tuple[OpDef, ...] = (
             vector=Vector(),
         ),
         partials=partials.hypot,
+        closed="sqrt(x**2 + y**2)",
     ),
     binary(
         "logaddexp",
@@ -284,6 +358,7 @@ ROWS: tuple[OpDef, ...] = (
         absolute=8.0,
         scalar=ScalarOp(decomp=_logaddexp, cost=40),
         partials=partials.logaddexp("exp"),
+        closed="log(exp(x) + exp(y))",
     ),
     binary(
         "logaddexp2",
@@ -293,5 +368,6 @@ ROWS: tuple[OpDef, ...] = (
         absolute=8.0,
         scalar=ScalarOp(decomp=_logaddexp2, cost=40),
         partials=partials.logaddexp("exp2"),
+        closed="log(2**x + 2**y) / log(2)",
     ),
 )

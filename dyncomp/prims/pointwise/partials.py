@@ -82,6 +82,14 @@ def gauss(sign: float) -> Partials:
     return of_x(fn)
 
 
+def bessel_i1(ops: Any, x: Var, out: Var) -> Var:
+    """I0(x) - I1(x)/x, and 1/2 at zero."""
+    is_zero = ops.equal(x, zeros(ops, x))
+    divisor = ops.where(is_zero, scalar(ops, x, 1.0), x)
+    away = ops.subtract(ops.i0(x), ops.divide(out, divisor))
+    return ops.where(is_zero, scalar(ops, x, 0.5), away)
+
+
 def one_minus_square(ops: Any, x: Var, out: Var) -> Var:
     return ops.subtract(scalar(ops, x, 1.0), ops.square(out))
 
