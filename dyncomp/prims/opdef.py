@@ -166,6 +166,7 @@ class OpDef:
     outputs follow NumPy's K order. ``ref`` is the NumPy reference on arrays: the executable definition.
     ``decomp(ops, *vars, **params)`` writes a composite in other ops. ``vjp(ops, cotangents, inputs,
     outputs, **params)`` and ``jvp(ops, tangents, inputs, outputs, **params)`` are its derivatives.
+    ``no_derivative``: why it has none.
     ``scalar``: a pointwise row's scalar function; ``partials``: its partial derivatives, from which ``vjp``
     and ``jvp`` are made (``pointwise/partials.py``).
     ``exact``: every library gives the same bits. ``errors``: floating-point errors by NumPy's names that it
@@ -186,6 +187,7 @@ class OpDef:
     partials: Callable[..., Any] | None = None
     vjp: Callable[..., Any] | None = None
     jvp: Callable[..., Any] | None = None
+    no_derivative: str = ""
     samples: Callable[[], Iterable[Sample]] | None = None
     dtypes: tuple[DType, ...] = ALL
     tolerance: Tolerance = Tolerance()

@@ -22,7 +22,7 @@ from . import (
 )
 from .composite import joins, linear, math, nn, reductions, transforms
 from .composite.kit import meta_by_decomposition
-from .derivatives import with_derivatives
+from .derivatives.collect import with_derivatives
 from .opdef import Extern, OpDef, OpTableBuilder
 from .pointwise import arithmetic, bits, complex_numbers, conversion, functions, logic, special
 

@@ -480,6 +480,7 @@ ROWS: tuple[OpDef, ...] = (
         "0 for x < 0, h at 0, 1 for x > 0, NaN for NaN.",
         eps=0.0,
         scalar=ScalarOp(decomp=_heaviside, cost=3),
+        partials=partials.heaviside,
     ),
     binary(
         "copysign",

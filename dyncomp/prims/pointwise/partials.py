@@ -1,8 +1,8 @@
 """Partial derivatives of pointwise rows, from which both directions follow.
 
 ``vjp`` multiplies each by the cotangent, ``jvp`` sums partial times tangent. A ``None`` partial or cotangent
-is zero. Derivatives are those of real floating types; complex and integer operands raise ``TypeError``. At
-kinks (``abs`` at 0, ties of ``maximum``) the mean of the two sides is taken.
+is zero. Functions of complex numbers with partials are holomorphic (the others have rules of their own);
+integer operands raise ``TypeError``. At kinks (ties of ``maximum``) the mean of the two sides is taken.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def zeros(ops: Any, x: Var) -> Var:
     return ops.full(shape=x.shape, value=0, dtype=x.dtype, device=x.type.device)
 
 
-def require_real(values: Vars) -> None:
+def require_inexact(values: Vars) -> None:
     for v in values:
-        if not v.dtype.is_float and not v.dtype.is_bool:
+        if not v.dtype.is_inexact and not v.dtype.is_bool:
             raise TypeError(f"no derivative for {v.dtype}")
 
 
@@ -163,6 +163,12 @@ def logaddexp(exp: str) -> Partials:
     return partials
 
 
+def heaviside(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    """Of ``h`` at 0."""
+    is_zero = ops.equal(inputs[0], zeros(ops, inputs[0]))
+    return None, ops.convert(is_zero, dtype=inputs[1].dtype)
+
+
 def copysign(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
     x, y = inputs
     return ops.multiply(ops.sign(x), ops.copysign(scalar(ops, x, 1.0), y)), None
@@ -179,12 +185,17 @@ def remainder(rounding: str) -> Partials:
 ZERO = constant(0.0, 0.0)
 
 
+def _conjugate(ops: Any, x: Var) -> Var:
+    found: Var = ops.conj(x) if x.dtype.is_complex else x
+    return found
+
+
 def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
     def vjp(ops: Any, cotangents: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
-        require_real(inputs)
+        require_inexact(inputs)
         (ct,) = cotangents
         slopes = partials(ops, inputs, outputs[0])
-        return tuple(None if d is None else ops.multiply(ct, d) for d in slopes)
+        return tuple(None if d is None else ops.multiply(ct, _conjugate(ops, d)) for d in slopes)
 
     return vjp
 
@@ -193,7 +204,7 @@ def pointwise_jvp(partials: Partials) -> Callable[..., Var | None]:
     def jvp(
         ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
     ) -> Var | None:
-        require_real(inputs)
+        require_inexact(inputs)
         total: Var | None = None
         for t, d in zip(tangents, partials(ops, inputs, outputs[0])):
             if t is None or d is None:

@@ -1,0 +1,373 @@
+"""Linear algebra. Formulas: M. B. Giles, "Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation" (2008); J. Townsend, "Differentiating the singular value decomposition" (2016);
+I. Murray, "Differentiation of the Cholesky decomposition" (2016).
+
+Hermitian arguments are taken as such: cotangents of ``cholesky``, ``eigh`` and ``eigvalsh`` are Hermitian.
+Where eigenvalues or singular values coincide, derivatives of the vectors are infinite or NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...graph.ir import Var
+from ..pointwise.partials import scalar, zeros
+
+Vars = Sequence[Var]
+Cotangents = Sequence[Var | None]
+Maybe = Var | None
+
+
+# -- building blocks --------------------------------------------------------------------------
+def _turned(ops: Any, x: Var) -> Var:
+    """The conjugate transpose of the last two dimensions."""
+    order = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
+    turned = ops.transpose(x, perm=order)
+    found: Var = ops.conj(turned) if x.dtype.is_complex else ops.copy(turned)
+    return found
+
+
+def _product(ops: Any, *factors: Var) -> Var:
+    found = factors[0]
+    for factor in factors[1:]:
+        found = ops.matmul(found, factor)
+    return found
+
+
+def _columns(ops: Any, v: Var, like: Var) -> Var:
+    """``v[..., None, :]`` in the shape and dtype of a matrix."""
+    dims = (*range(v.ndim - 1), like.ndim - 1)
+    found: Var = ops.broadcast_in_dim(ops.convert(v, dtype=like.dtype), shape=like.shape, dims=dims)
+    return found
+
+
+def _rows(ops: Any, v: Var, like: Var) -> Var:
+    """``v[..., :, None]`` in the shape and dtype of a matrix."""
+    found: Var = ops.broadcast_in_dim(
+        ops.convert(v, dtype=like.dtype), shape=like.shape, dims=tuple(range(like.ndim - 1))
+    )
+    return found
+
+
+def _each(ops: Any, v: Var, like: Var) -> Var:
+    """A number for each matrix of a stack, in the matrices' shape and dtype."""
+    found: Var = ops.broadcast_in_dim(
+        ops.convert(v, dtype=like.dtype), shape=like.shape, dims=tuple(range(like.ndim - 2))
+    )
+    return found
+
+
+def _diagonal(ops: Any, x: Var) -> Var:
+    found: Var = ops.copy(ops.diagonal(x, offset=0, axis1=x.ndim - 2, axis2=x.ndim - 1))
+    return found
+
+
+def _with_diagonal(ops: Any, x: Var, diagonal: Var) -> Var:
+    found: Var = ops.update_diagonal(
+        x, ops.convert(diagonal, dtype=x.dtype), offset=0, axis1=x.ndim - 2, axis2=x.ndim - 1
+    )
+    return found
+
+
+def _lower_half(ops: Any, x: Var) -> Var:
+    """The lower triangle with half of the diagonal."""
+    lower = ops.tril(x, k=0)
+    return _with_diagonal(ops, lower, ops.multiply(_diagonal(ops, x), scalar(ops, _diagonal(ops, x), 0.5)))
+
+
+def _hermitian(ops: Any, x: Var) -> Var:
+    found: Var = ops.multiply(ops.add(x, _turned(ops, x)), scalar(ops, x, 0.5))
+    return found
+
+
+def _trace_with(ops: Any, a: Var, b: Var) -> Var:
+    """The trace of ``a @ b`` of each matrix."""
+    turned = ops.transpose(b, perm=(*range(b.ndim - 2), b.ndim - 1, b.ndim - 2))
+    found: Var = ops.reduce_sum(ops.multiply(a, turned), axes=(a.ndim - 2, a.ndim - 1))
+    return found
+
+
+def _solved(ops: Any, a: Var, b: Var) -> Var:
+    found: Var = ops.solve(a, b)
+    return found
+
+
+def _sum(ops: Any, *terms: Maybe) -> Maybe:
+    total: Maybe = None
+    for term in terms:
+        if term is not None:
+            total = term if total is None else ops.add(total, term)
+    return total
+
+
+# -- solutions, inverses, determinants --------------------------------------------------------
+def solve_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+    a, b = inputs
+    (x,) = outputs
+    grad_b = _solved(ops, _turned(ops, a), cts[0])  # type: ignore[arg-type]
+    if b.ndim == 1:
+        outer = ops.outer(grad_b, ops.conj(x))
+    else:
+        outer = _product(ops, grad_b, _turned(ops, x))
+    return ops.negative(outer), grad_b
+
+
+def solve_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
+    (a, _), (ta, tb), (x,) = inputs, tangents, outputs
+    right = None if ta is None else ops.negative(ops.matmul(ta, x))
+    right = _sum(ops, right, tb)
+    return None if right is None else _solved(ops, a, right)
+
+
+def inv_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+    turned = _turned(ops, outputs[0])
+    return (ops.negative(_product(ops, turned, cts[0], turned)),)  # type: ignore[arg-type]
+
+
+def inv_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
+    if tangents[0] is None:
+        return None
+    found: Var = ops.negative(_product(ops, outputs[0], tangents[0], outputs[0]))
+    return found
+
+
+def det_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+    (a,) = inputs
+    scale = ops.multiply(cts[0], ops.conj(outputs[0]))
+    return (ops.multiply(_each(ops, scale, a), _turned(ops, ops.inv(a))),)
+
+
+def det_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
+    if tangents[0] is None:
+        return None
+    found: Var = ops.multiply(outputs[0], _trace_with(ops, ops.inv(inputs[0]), tangents[0]))
+    return found
+
+
+def slogdet_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+    (a,) = inputs
+    on_sign, on_log = cts
+    scale = on_log
+    if a.dtype.is_complex:
+        turn = None
+        if on_sign is not None:
+            turn = ops.negative(ops.imag(ops.multiply(ops.conj(on_sign), outputs[0])))
+        some = on_log if on_log is not None else turn
+        if some is None:
+            return (None,)
+        none = zeros(ops, some)
+        scale = ops.complex(none if on_log is None else on_log, none if turn is None else turn)
+    if scale is None:
+        return (None,)
+    return (ops.multiply(_each(ops, scale, a), _turned(ops, ops.inv(a))),)
+
+
+def slogdet_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+    if tangents[0] is None:
+        return None, None
+    rate = _trace_with(ops, ops.inv(inputs[0]), tangents[0])
+    if not rate.dtype.is_complex:
+        return None, rate
+    turn = ops.imag(rate)
+    return ops.multiply(outputs[0], ops.complex(zeros(ops, turn), turn)), ops.real(rate)
+
+
+# -- factors ----------------------------------------------------------------------------------
+def cholesky_vjp(
+    ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, upper: bool = False
+) -> tuple[Maybe, ...]:
+    factor, ct = outputs[0], cts[0]
+    assert ct is not None
+    if upper:
+        factor, ct = _turned(ops, factor), _turned(ops, ct)
+    turned = _turned(ops, factor)
+    half = _lower_half(ops, _product(ops, turned, ops.tril(ct, k=0)))
+    # inverse(turned) @ half @ inverse(factor)
+    left = _solved(ops, turned, half)
+    inner = _turned(ops, _solved(ops, turned, _turned(ops, left)))
+    return (_hermitian(ops, inner),)
+
+
+def cholesky_jvp(
+    ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars, *, upper: bool = False
+) -> Maybe:
+    t = tangents[0]
+    if t is None:
+        return None
+    lower = _turned(ops, outputs[0]) if upper else outputs[0]
+    left = _solved(ops, lower, _hermitian(ops, t))
+    inner = _turned(ops, _solved(ops, lower, _turned(ops, left)))
+    found = _product(ops, lower, _lower_half(ops, inner))
+    return _turned(ops, found) if upper else found
+
+
+def qr_vjp(
+    ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, mode: str = "reduced"
+) -> tuple[Maybe, ...]:
+    """Of matrices with as many rows as columns at least, and the reduced form."""
+    q, r = outputs
+    on_q, on_r = cts
+    _check_tall(inputs[0], r)
+    inner = _sum(
+        ops,
+        None if on_r is None else _product(ops, r, _turned(ops, on_r)),
+        None if on_q is None else ops.negative(_product(ops, _turned(ops, on_q), q)),
+    )
+    if inner is None:
+        return (None,)
+    lower = _lower_half(ops, inner)
+    symmetric = ops.add(lower, _turned(ops, lower))
+    if inner.dtype.is_complex:  # the diagonal is its real part
+        diagonal = ops.real(_diagonal(ops, inner))
+        symmetric = _with_diagonal(ops, symmetric, diagonal)
+    right = _sum(ops, on_q, _product(ops, q, symmetric))
+    assert right is not None
+    return (_turned(ops, _solved(ops, r, _turned(ops, right))),)
+
+
+def _check_tall(x: Var, r: Var) -> None:
+    rows, columns = x.shape[-2:]
+    square = r.shape[-2:]
+    if isinstance(rows, int) and isinstance(columns, int) and rows < columns or square[0] is not square[1]:
+        if not (isinstance(square[0], int) and square[0] == square[1]):
+            raise TypeError(
+                "no derivative of qr of a matrix with more columns than rows, or of its complete form"
+            )
+
+
+def svdvals_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+    u, _, vh = ops.svd(inputs[0], full_matrices=False)
+    return (_product(ops, ops.multiply(u, _columns(ops, cts[0], u)), vh),)  # type: ignore[arg-type]
+
+
+def svdvals_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
+    if tangents[0] is None:
+        return None
+    u, _, vh = ops.svd(inputs[0], full_matrices=False)
+    inner = _product(ops, _turned(ops, u), tangents[0], _turned(ops, vh))
+    found: Var = ops.real(_diagonal(ops, inner)) if inner.dtype.is_complex else _diagonal(ops, inner)
+    return found
+
+
+def _gaps(ops: Any, values: Var, like: Var) -> Var:
+    """``1 / (values[j] - values[i])``, 0 on the diagonal."""
+    gaps = ops.subtract(_columns(ops, values, like), _rows(ops, values, like))
+    ones = ops.multiply(values, zeros(ops, values))
+    one = ops.add(ones, scalar(ops, values, 1.0))
+    return _with_diagonal(ops, ops.reciprocal(_with_diagonal(ops, gaps, one)), ones)
+
+
+def svd_vjp(
+    ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, full_matrices: bool = True
+) -> tuple[Maybe, ...]:
+    """Of the reduced form; of complex matrices the singular values only, as the vectors' phases are free."""
+    u, s, vh = outputs
+    on_u, on_s, on_vh = cts
+    if on_u is None and on_vh is None:
+        if on_s is None:
+            return (None,)
+        return (
+            svdvals_vjp(ops, (on_s,), inputs, outputs)
+            if full_matrices
+            else (_product(ops, ops.multiply(u, _columns(ops, on_s, u)), vh),)
+        )
+    if full_matrices or u.dtype.is_complex:
+        raise TypeError("no derivative of the singular vectors of complex matrices, or of full_matrices=True")
+    v = _turned(ops, vh)
+    square = _product(ops, _turned(ops, u), u)  # for its shape
+    gaps = _gaps(ops, ops.square(s), square)
+    middle = zeros(ops, square)
+    if on_u is not None:
+        inner = _product(ops, _turned(ops, u), on_u)
+        skew = ops.multiply(ops.subtract(inner, _turned(ops, inner)), gaps)
+        middle = ops.add(middle, ops.multiply(skew, _columns(ops, s, square)))
+    on_v = None if on_vh is None else _turned(ops, on_vh)
+    if on_v is not None:
+        inner = _product(ops, _turned(ops, v), on_v)
+        skew = ops.multiply(ops.subtract(inner, _turned(ops, inner)), gaps)
+        middle = ops.add(middle, ops.multiply(_rows(ops, s, square), skew))
+    if on_s is not None:
+        middle = ops.add(middle, _with_diagonal(ops, zeros(ops, square), on_s))
+    found = _product(ops, u, middle, vh)
+    if on_u is not None:
+        outside = ops.subtract(on_u, _product(ops, u, _turned(ops, u), on_u))
+        found = ops.add(found, _product(ops, ops.divide(outside, _columns(ops, s, outside)), vh))
+    if on_v is not None:
+        outside = ops.subtract(on_v, _product(ops, v, vh, on_v))
+        scaled = ops.divide(outside, _columns(ops, s, outside))
+        found = ops.add(found, _product(ops, u, _turned(ops, scaled)))
+    return (found,)
+
+
+def svd_jvp(
+    ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars, *, full_matrices: bool = True
+) -> tuple[Maybe, ...]:
+    t = tangents[0]
+    if t is None:
+        return None, None, None
+    u, s, vh = outputs
+    if full_matrices or u.dtype.is_complex:
+        raise TypeError("no derivative of the singular vectors of complex matrices, or of full_matrices=True")
+    v = _turned(ops, vh)
+    inner = _product(ops, _turned(ops, u), t, v)
+    turned = _turned(ops, inner)
+    gaps = _gaps(ops, ops.square(s), inner)
+    along, down = _columns(ops, s, inner), _rows(ops, s, inner)
+    for_u = ops.multiply(gaps, ops.add(ops.multiply(inner, along), ops.multiply(down, turned)))
+    for_v = ops.multiply(gaps, ops.add(ops.multiply(down, inner), ops.multiply(turned, along)))
+    tv, tu = _product(ops, t, v), _product(ops, _turned(ops, t), u)
+    out_u = ops.subtract(tv, _product(ops, u, _turned(ops, u), tv))
+    out_v = ops.subtract(tu, _product(ops, v, vh, tu))
+    du = ops.add(_product(ops, u, for_u), ops.divide(out_u, _columns(ops, s, out_u)))
+    dv = ops.add(_product(ops, v, for_v), ops.divide(out_v, _columns(ops, s, out_v)))
+    return du, _diagonal(ops, inner), _turned(ops, dv)
+
+
+def eigh_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L") -> tuple[Maybe, ...]:
+    w, v = outputs
+    on_w, on_v = cts
+    if on_w is None and on_v is None:
+        return (None,)
+    middle = zeros(ops, v)
+    if on_v is not None:
+        middle = ops.multiply(_product(ops, _turned(ops, v), on_v), _gaps(ops, w, v))
+    if on_w is not None:
+        middle = _with_diagonal(ops, middle, on_w)
+    return (_hermitian(ops, _product(ops, v, middle, _turned(ops, v))),)
+
+
+def eigh_jvp(
+    ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L"
+) -> tuple[Maybe, ...]:
+    if tangents[0] is None:
+        return None, None
+    w, v = outputs
+    inner = _product(ops, _turned(ops, v), _hermitian(ops, tangents[0]), v)
+    diagonal = _diagonal(ops, inner)
+    rates = ops.real(diagonal) if inner.dtype.is_complex else diagonal
+    return rates, _product(ops, v, ops.multiply(inner, _gaps(ops, w, v)))
+
+
+def eigvalsh_vjp(
+    ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L"
+) -> tuple[Maybe, ...]:
+    return eigh_vjp(ops, (cts[0], None), inputs, ops.eigh(inputs[0], uplo=uplo), uplo=uplo)
+
+
+def eigvalsh_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L") -> Maybe:
+    return eigh_jvp(ops, tangents, inputs, ops.eigh(inputs[0], uplo=uplo), uplo=uplo)[0]
+
+
+RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
+    "solve": (solve_vjp, solve_jvp),
+    "inv": (inv_vjp, inv_jvp),
+    "det": (det_vjp, det_jvp),
+    "slogdet": (slogdet_vjp, slogdet_jvp),
+    "cholesky": (cholesky_vjp, cholesky_jvp),
+    "qr": (qr_vjp, None),
+    "svd": (svd_vjp, svd_jvp),
+    "svdvals": (svdvals_vjp, svdvals_jvp),
+    "eigh": (eigh_vjp, eigh_jvp),
+    "eigvalsh": (eigvalsh_vjp, eigvalsh_jvp),
+}

@@ -1,0 +1,351 @@
+"""Views and their updates, sums and extremes, indexing, products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...dtypes import int64
+from ...graph.ir import Var
+from ...symbolic.integers import product
+from ..contract import free_dims
+from ..pointwise.partials import scalar, zeros
+from ..shape import inverse
+
+Vars = Sequence[Var]
+
+
+def linear_jvp(name: str) -> Callable[..., Var | None]:
+    """The tangent goes through the op itself (rows linear in all their array operands together)."""
+
+    def jvp(
+        ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
+    ) -> Var | None:
+        if all(t is None for t in tangents):
+            return None
+        filled = [zeros(ops, x) if t is None else t for t, x in zip(tangents, inputs)]
+        return getattr(ops, name)(*filled, **params)
+
+    return jvp
+
+
+def _in_order_of(ops: Any, ct: Var, shape: Sequence[Any]) -> Var:
+    return ops.reshape(ops.contiguous(ct), shape=tuple(shape))
+
+
+def _slice_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+    return (ops.update_slice(zeros(ops, inputs[0]), cts[0], **params),)
+
+
+def _transpose_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, perm: Any) -> tuple[Var | None, ...]:
+    return (ops.transpose(cts[0], perm=inverse(perm)),)
+
+
+def _reshape_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any) -> tuple[Var | None, ...]:
+    return (_in_order_of(ops, cts[0], inputs[0].shape),)
+
+
+def _broadcast_vjp(
+    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any, dims: Any
+) -> tuple[Var | None, ...]:
+    x = inputs[0]
+    view = outputs[0].type
+    kept = [axis for axis, dim in zip(dims, x.shape) if not (_is_one(dim) and not _is_one(view.shape[axis]))]
+    axes = tuple(a for a in range(view.ndim) if a not in kept)
+    return (_in_order_of(ops, ops.reduce_sum(cts[0], axes=axes), x.shape),)
+
+
+def _is_one(dim: Any) -> bool:
+    return isinstance(dim, int) and dim == 1
+
+
+def _diagonal_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+    return (ops.update_diagonal(zeros(ops, inputs[0]), cts[0], **params),)
+
+
+def _update_vjp(update: str, view: str) -> Callable[..., tuple[Var | None, ...]]:
+    def vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+        base = getattr(ops, update)(cts[0], zeros(ops, inputs[1]), **params)
+        return base, ops.copy(getattr(ops, view)(cts[0], **params))
+
+    return vjp
+
+
+def _triangle_vjp(name: str) -> Callable[..., tuple[Var | None, ...]]:
+    def vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+        return (getattr(ops, name)(cts[0], **params),)
+
+    return vjp
+
+
+def spread(ops: Any, value: Var, x: Var, axes: Sequence[int]) -> Var:
+    return ops.broadcast_in_dim(value, shape=x.shape, dims=tuple(a for a in range(x.ndim) if a not in axes))
+
+
+def _sum_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
+    return (ops.contiguous(spread(ops, cts[0], inputs[0], axes)),)
+
+
+def _shares(ops: Any, x: Var, out: Var, axes: Sequence[int]) -> Var:
+    """1/k at each of the k extreme elements of an extent, 0 elsewhere."""
+    chosen = ops.convert(ops.equal(x, spread(ops, out, x, axes)), dtype=x.dtype)
+    return ops.divide(chosen, spread(ops, ops.reduce_sum(chosen, axes=axes), x, axes))
+
+
+def _extreme_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
+    shares = _shares(ops, inputs[0], outputs[0], axes)
+    return (ops.multiply(spread(ops, cts[0], inputs[0], axes), shares),)
+
+
+def _extreme_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, *, axes: Any) -> Var | None:
+    (t,) = tangents
+    if t is None:
+        return None
+    return ops.reduce_sum(ops.multiply(t, _shares(ops, inputs[0], outputs[0], axes)), axes=axes)
+
+
+def flipped(ops: Any, x: Var, axis: int) -> Var:
+    n = x.shape[axis]
+    starts = tuple(n - 1 if a == axis else 0 for a in range(x.ndim))
+    steps = tuple(-1 if a == axis else 1 for a in range(x.ndim))
+    return ops.strided_slice(x, starts=starts, sizes=x.shape, steps=steps)
+
+
+def _cumsum_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
+    back = ops.cumsum(flipped(ops, cts[0], axis), axis=axis)
+    return (ops.copy(flipped(ops, back, axis)),)
+
+
+def window(ops: Any, x: Var, axis: int, start: Any, count: Any) -> Var:
+    """``count`` positions of an axis from ``start`` on, as a fresh array."""
+    starts = tuple(start if a == axis else 0 for a in range(x.ndim))
+    sizes = tuple(count if a == axis else d for a, d in enumerate(x.shape))
+    found: Var = ops.copy(ops.strided_slice(x, starts=starts, sizes=sizes, steps=(1,) * x.ndim))
+    return found
+
+
+def put_along(ops: Any, base: Var, value: Var, index: Var, axis: int, combine: str) -> Var:
+    """``base`` with ``value`` combined at what ``take_along_axis`` would read."""
+    dims = tuple(range(base.ndim))
+    device = base.type.device
+    places = [
+        index if a == axis else ops.iota(shape=index.shape, axis=a, dtype=int64, device=device) for a in dims
+    ]
+    found: Var = ops.index_put(base, value, *places, dims=dims, position=0, combine=combine)
+    return found
+
+
+def _index_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+    x, *index = inputs
+    grad = ops.index_put(zeros(ops, x), cts[0], *index, combine="add", **params)
+    return (grad, *(None for _ in index))
+
+
+def _index_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+    return None if tangents[0] is None else ops.index(tangents[0], *inputs[1:], **params)
+
+
+def _along_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
+    x, index = inputs
+    return put_along(ops, zeros(ops, x), cts[0], index, axis, "add"), None
+
+
+def _along_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, *, axis: int) -> Var | None:
+    return None if tangents[0] is None else ops.take_along_axis(tangents[0], inputs[1], axis=axis)
+
+
+def _dot_vjp(
+    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, contract: Any, batch: Any
+) -> tuple[Var | None, ...]:
+    x, y = inputs
+    return (
+        _dot_side(ops, cts[0], x, ops.conj(y), contract, batch, 0),
+        _dot_side(ops, cts[0], y, ops.conj(x), contract[::-1], batch[::-1], 1),
+    )
+
+
+def _dot_side(ops: Any, ct: Var, wanted: Var, other: Var, contract: Any, batch: Any, side: int) -> Var:
+    """The cotangent of ``wanted``: contract ct with the free dimensions of ``other``."""
+    count = len(batch[0])
+    mine = free_dims(wanted.ndim, contract[0], batch[0])
+    theirs = free_dims(other.ndim, contract[1], batch[1])
+    first = count + (len(mine) if side == 0 else 0)
+    their_place = tuple(range(first, first + len(theirs)))
+    found = ops.dot_general(
+        ct, other, contract=(their_place, theirs), batch=(tuple(range(count)), tuple(batch[1]))
+    )
+    # dimensions of what is found: batch, free of wanted, contracted ones in the order of other's dimensions
+    left = sorted(zip(contract[1], contract[0]))
+    order = [*batch[0], *mine, *(a for _, a in left)]
+    return ops.transpose(found, perm=inverse(order))
+
+
+def _dot_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+    x, y = inputs
+    terms = []
+    if tangents[0] is not None:
+        terms.append(ops.dot_general(tangents[0], y, **params))
+    if tangents[1] is not None:
+        terms.append(ops.dot_general(x, tangents[1], **params))
+    if not terms:
+        return None
+    return terms[0] if len(terms) == 1 else ops.add(*terms)
+
+
+# -- scatters ---------------------------------------------------------------------------------
+def _put_vjp(
+    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, combine: str, **at: Any
+) -> tuple[Var | None, ...]:
+    base, value, *index = inputs
+    (ct,) = cts
+    here = ops.index(ct, *index, **at)
+    nothing = (None,) * len(index)
+    if combine == "add":
+        return (ct, here, *nothing)
+    if combine == "set":
+        kept = ops.index_put(ct, zeros(ops, value), *index, combine="set", **at)
+        return (kept, ops.where(_lasts(ops, base, value, index, at), here, zeros(ops, value)), *nothing)
+    if combine == "multiply":
+        kept = ops.index_put(ct, ops.conj(value), *index, combine="multiply", **at)
+        others = ops.divide(ops.index(outputs[0], *index, **at), value)
+        return (kept, ops.multiply(here, ops.conj(others)), *nothing)
+    # max and min: shared among those that are as large
+    ties = ops.convert(ops.equal(base, outputs[0]), dtype=base.dtype)
+    reached = ops.index(outputs[0], *index, **at)
+    chosen = ops.convert(ops.equal(value, reached), dtype=value.dtype)
+    share = ops.divide(ct, ops.index_put(ties, chosen, *index, combine="add", **at))
+    return (ops.multiply(share, ties), ops.multiply(ops.index(share, *index, **at), chosen), *nothing)
+
+
+def _lasts(ops: Any, base: Var, value: Var, index: Vars, at: dict[str, Any]) -> Var:
+    """Whether an element of ``value`` is the last that is put in its place."""
+    numbers = ops.iota(shape=(product(value.shape),), axis=0, dtype=int64, device=value.type.device)
+    numbers = ops.reshape(numbers, shape=value.shape)
+    none = ops.full(shape=base.shape, value=-1, dtype=int64, device=base.type.device)
+    last = ops.index(ops.index_put(none, numbers, *index, combine="set", **at), *index, **at)
+    found: Var = ops.equal(last, numbers)
+    return found
+
+
+def _put_jvp(
+    ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, *, combine: str, **at: Any
+) -> Var | None:
+    base, value, *index = inputs
+    if tangents[0] is None and tangents[1] is None:
+        return None
+    tb, tv = (zeros(ops, x) if t is None else t for t, x in zip(tangents, (base, value)))
+    found: Var
+    if combine in ("add", "set"):
+        found = ops.index_put(tb, tv, *index, combine=combine, **at)
+        return found
+    if combine == "multiply":
+        found = ops.index_put(tb, value, *index, combine="multiply", **at)
+        others = ops.divide(ops.index(outputs[0], *index, **at), value)
+        return ops.index_put(found, ops.multiply(tv, others), *index, combine="add", **at)  # type: ignore[no-any-return]
+    ties = ops.convert(ops.equal(base, outputs[0]), dtype=base.dtype)
+    chosen = ops.convert(ops.equal(value, ops.index(outputs[0], *index, **at)), dtype=value.dtype)
+    total = ops.index_put(ops.multiply(tb, ties), ops.multiply(tv, chosen), *index, combine="add", **at)
+    found = ops.divide(total, ops.index_put(ties, chosen, *index, combine="add", **at))
+    return found
+
+
+# -- windows on memory ------------------------------------------------------------------------
+def _check_order(x: Var) -> None:
+    if not x.type.is_contiguous:
+        raise TypeError("no derivative of as_strided of an array that is not in C order")
+
+
+def _strided_vjp(
+    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any, strides: Any, offset: Any
+) -> tuple[Var | None, ...]:
+    """Of an operand in C order, whose memory is its elements in order."""
+    (x,) = inputs
+    _check_order(x)
+    place = ops.full(shape=tuple(shape), value=offset, dtype=int64, device=x.type.device)
+    for axis, stride in enumerate(strides):
+        along = ops.iota(shape=tuple(shape), axis=axis, dtype=int64, device=x.type.device)
+        place = ops.add(place, ops.multiply(along, scalar(ops, along, stride)))
+    flat = ops.full(shape=(product(x.shape),), value=0, dtype=x.dtype, device=x.type.device)
+    flat = ops.index_put(flat, cts[0], place, dims=(0,), position=0, combine="add")
+    return (ops.reshape(flat, shape=x.shape),)
+
+
+def _strided_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+    if tangents[0] is None:
+        return None
+    _check_order(inputs[0])
+    found: Var = ops.as_strided(ops.contiguous(tangents[0]), **params)
+    return found
+
+
+def _put_strided_vjp(
+    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any
+) -> tuple[Var | None, ...]:
+    _check_order(inputs[0])
+    ct = ops.contiguous(cts[0])
+    base = ops.update_strided(ct, zeros(ops, inputs[1]), **params)
+    return base, ops.copy(ops.as_strided(ct, **params))
+
+
+def _put_strided_jvp(
+    ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
+) -> Var | None:
+    _check_order(inputs[0])
+    if all(t is None for t in tangents):
+        return None
+    base, value = (zeros(ops, x) if t is None else t for t, x in zip(tangents, inputs))
+    found: Var = ops.update_strided(ops.contiguous(base), value, **params)
+    return found
+
+
+VJPS: dict[str, Callable[..., Any]] = {
+    "strided_slice": _slice_vjp,
+    "transpose": _transpose_vjp,
+    "reshape": _reshape_vjp,
+    "broadcast_in_dim": _broadcast_vjp,
+    "diagonal": _diagonal_vjp,
+    "update_slice": _update_vjp("update_slice", "strided_slice"),
+    "update_diagonal": _update_vjp("update_diagonal", "diagonal"),
+    "tril": _triangle_vjp("tril"),
+    "triu": _triangle_vjp("triu"),
+    "reduce_sum": _sum_vjp,
+    "reduce_max": _extreme_vjp,
+    "reduce_min": _extreme_vjp,
+    "cumsum": _cumsum_vjp,
+    "index": _index_vjp,
+    "take_along_axis": _along_vjp,
+    "dot_general": _dot_vjp,
+    "index_put": _put_vjp,
+    "as_strided": _strided_vjp,
+    "update_strided": _put_strided_vjp,
+    "copy": _triangle_vjp("copy"),
+    "contiguous": _triangle_vjp("copy"),
+}
+
+_LINEAR = (
+    "strided_slice",
+    "transpose",
+    "reshape",
+    "broadcast_in_dim",
+    "diagonal",
+    "update_slice",
+    "update_diagonal",
+    "tril",
+    "triu",
+    "reduce_sum",
+    "cumsum",
+    "copy",
+    "contiguous",
+)
+
+JVPS: dict[str, Callable[..., Any]] = {
+    **{name: linear_jvp(name) for name in _LINEAR},
+    "reduce_max": _extreme_jvp,
+    "reduce_min": _extreme_jvp,
+    "index": _index_jvp,
+    "take_along_axis": _along_jvp,
+    "dot_general": _dot_jvp,
+    "index_put": _put_jvp,
+    "as_strided": _strided_jvp,
+    "update_strided": _put_strided_jvp,
+}
