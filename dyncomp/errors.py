@@ -32,6 +32,10 @@ class ConstraintError(DyncompError):
     """The program fixes a size that :func:`dyncomp.mark_dynamic` says varies."""
 
 
+class NotDifferentiableError(DyncompError):
+    """A derivative was asked for of something that has none; says where in the program, and why."""
+
+
 class VerifyError(DyncompError):
     """An intermediate form breaks one of its own rules: a bug in dyncomp."""
 

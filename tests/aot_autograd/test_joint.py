@@ -1,0 +1,165 @@
+"""Joint graphs of captured programs: gradients against central differences of the programs themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dyncomp
+from dyncomp.aot_autograd.functionalize import functionalize
+from dyncomp.aot_autograd.joint import joint
+from dyncomp.errors import NotDifferentiableError
+from dyncomp.graph.interp import run
+from dyncomp.graph.ir import verify
+from dyncomp.prims.table import TABLE
+
+STEP = 1e-6
+
+
+def logistic(x, w):
+    p = 1 / (1 + np.exp(-(x @ w)))
+    return -np.log(p).mean() + 0.1 * (w * w).sum()
+
+
+def softmax_cross_entropy(x, w):
+    scores = x @ w
+    scores = scores - scores.max(axis=1, keepdims=True)
+    logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    return -logs[np.arange(5), np.array([0, 1, 2, 0, 1])].mean()
+
+
+def in_place(x, w):
+    y = np.zeros((5, 3))
+    y += x @ w
+    y[1:] *= 2.0
+    y[:, 0] = np.sin(y[:, 1])
+    np.maximum(y, 0.1, out=y)
+    return (y**2).sum()
+
+
+def views(x, w):
+    y = x.T[::2, 1:].reshape(-1)
+    z = np.concatenate([y, w.ravel()[:3]])
+    z = np.roll(z, 2)[::-1]
+    return np.cumsum(z) @ z + np.sort(z)[:2].prod()
+
+
+def layer_norm(x, w):
+    centred = x - x.mean(axis=-1, keepdims=True)
+    normal = centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
+    return np.tanh(normal @ w).sum()
+
+
+def matrices(x, w):
+    a = x.T @ x + np.eye(4)
+    factor = np.linalg.cholesky(a)
+    solved = np.linalg.solve(a, w)
+    return np.log(np.diag(factor)).sum() + (solved * w).sum() + np.linalg.slogdet(a)[1]
+
+
+def spectrum(x, w):
+    found = np.fft.rfft(x, axis=0) * 0.5
+    return (np.abs(found) ** 2).sum() + np.fft.irfft(np.fft.rfft(w[:, 0])).std()
+
+
+def choices(x, w):
+    chosen = np.where(x > 0.4, x * 2, np.exp(x))
+    return np.clip(chosen, 0.2, 1.5).sum() + np.minimum(w, 0.3).max() + np.take(w, [0, 2, 2]).sum()
+
+
+def several(x, w):
+    hidden = np.tanh(x @ w)
+    return hidden, hidden.sum(axis=0), np.argmax(hidden)
+
+
+PROGRAMS = [
+    *(logistic, softmax_cross_entropy, in_place, views, layer_norm, matrices, spectrum, choices, several),
+]
+
+
+def captured(function, *args):
+    (entry,) = [e for e in dyncomp.explain(function)(*args).entries if e.graph is not None]
+    return functionalize(entry.graph, TABLE)
+
+
+def many(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_gradients(function):
+    rng = np.random.default_rng(0)
+    args = [rng.random((5, 4)), rng.random((4, 3))]
+    graph = captured(function, *args)
+    made = joint(graph, TABLE, [0, 1])
+    verify(made.graph, TABLE)
+    plain = many(function(*args))
+    cotangents = [rng.random(np.shape(plain[k])) for k in made.outputs]
+    found = run(made.graph, TABLE, *args, *cotangents)
+    count = len(graph.outputs)
+    for one, other in zip(found[:count], plain):
+        np.testing.assert_allclose(one, other)
+    for position, gradient in enumerate(found[count:]):
+        direction = rng.random(args[position].shape)
+        ends = []
+        for sign in (1, -1):
+            moved = [a + sign * STEP * direction if k == position else a for k, a in enumerate(args)]
+            results = many(function(*moved))
+            ends.append(sum((c * results[k]).sum() for c, k in zip(cotangents, made.outputs)))
+        wanted = (ends[0] - ends[1]) / (2 * STEP)
+        assert gradient.shape == args[position].shape
+        np.testing.assert_allclose((gradient * direction).sum(), wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_what_nobody_asks_for_is_not_computed():
+    def f(x, w):
+        return (np.exp(x) * np.sin(w)).sum(), np.cos(w).sum()
+
+    args = np.ones((3, 2)), np.ones((3, 2))
+    graph = captured(f, *args)
+    made = joint(graph, TABLE, [0], [0])
+    behind = made.graph.nodes[made.nodes :]
+    assert not {"cos", "sin"} & {node.op for node in behind}
+    none = joint(graph, TABLE, [0], [1])
+    gradient = run(none.graph, TABLE, *args, np.asarray(1.0))[-1]
+    np.testing.assert_array_equal(gradient, np.zeros((3, 2)))
+
+
+def test_nodes_of_the_backward_pass_have_the_programs_lines():
+    def f(x):
+        y = np.sin(x)
+        return (y * y).sum()
+
+    graph = captured(f, np.ones(3))
+    made = joint(graph, TABLE, [0])
+    first = f.__code__.co_firstlineno
+    lines = {node.loc.line for node in made.graph.nodes[made.nodes :] if node.loc is not None}
+    assert lines == {first + 1, first + 2}
+
+
+def test_what_has_no_derivative_is_named_with_its_place():
+    def f(x):
+        return np.nextafter(x, 2.0).sum()
+
+    graph = captured(f, np.ones(3))
+    line = f.__code__.co_firstlineno + 1
+    with pytest.raises(NotDifferentiableError, match=rf"nextafter at .*:{line} .*number format"):
+        joint(graph, TABLE, [0])
+
+
+def test_integers_are_refused():
+    graph = captured(lambda x: (x * 2).sum(), np.arange(3))
+    with pytest.raises(NotDifferentiableError, match="int64"):
+        joint(graph, TABLE, [0])
+
+
+def test_second_derivatives():
+    def f(x):
+        return (np.exp(x) * x**3).sum()
+
+    x = np.array([0.3, -1.2, 2.0])
+    graph = captured(f, x)
+    first = joint(graph, TABLE, [0])
+    second = joint(first.graph, TABLE, [0], [1])
+    found = run(second.graph, TABLE, x, np.asarray(1.0), np.ones(3))[-1]
+    np.testing.assert_allclose(found, np.exp(x) * (x**3 + 6 * x**2 + 6 * x))
