@@ -18,7 +18,14 @@ from .capture.environment.regions import (
 )
 from .capture.policy.stance import current_stance, set_stance
 from .capture.sizes.marks import mark_dynamic, mark_static
-from .errors import ConstraintError, DyncompError, GraphBreakError, RecompileError
+from .errors import (
+    ConstraintError,
+    DyncompError,
+    GraphBreakError,
+    NotDifferentiableError,
+    RecompileError,
+)
+from .gradients import grad, value_and_grad
 from .pipeline import list_backends
 from .report.explain import Explanation, explain
 
@@ -28,6 +35,7 @@ __all__ = [
     "DyncompError",
     "Explanation",
     "GraphBreakError",
+    "NotDifferentiableError",
     "RecompileError",
     "allow_in_graph",
     "assume_constant_result",
@@ -36,6 +44,7 @@ __all__ = [
     "disable",
     "error_on_graph_break",
     "explain",
+    "grad",
     "graph_break",
     "is_compiling",
     "list_backends",
@@ -45,5 +54,6 @@ __all__ = [
     "set_stance",
     "stats",
     "substitute",
+    "value_and_grad",
 ]
 _logs.configure(_os.environ)

@@ -16,7 +16,7 @@ from ..graph.ir import Graph, GraphOutput, Node, Ops, Var, contiguous_strides
 from ..graph.passes.decompose import decompose
 from ..graph.rewrite import Rebuilder
 from ..prims.opdef import OpDef
-from ..prims.pointwise.partials import zeros
+from ..prims.pointwise.partials import scalar, zeros
 
 Table = Mapping[str, OpDef]
 
@@ -25,9 +25,9 @@ Table = Mapping[str, OpDef]
 class Joint:
     """A graph with its backward pass.
 
-    ``graph``: inputs of the original and a cotangent for each of ``outputs``; outputs of the original and a
-    gradient for each of ``wrt`` (of an input that no output depends on: zeros). ``nodes``: how many of its
-    nodes are the original's.
+    ``graph``: inputs of the original and a cotangent for each of ``outputs`` (unless they are ones); outputs
+    of the original and a gradient for each of ``wrt`` (of an input that no output depends on: zeros).
+    ``nodes``: how many of its nodes are the original's.
     """
 
     graph: Graph
@@ -36,9 +36,16 @@ class Joint:
     nodes: int
 
 
-def joint(graph: Graph, table: Table, wrt: Sequence[int], outputs: Sequence[int] | None = None) -> Joint:
+def joint(
+    graph: Graph,
+    table: Table,
+    wrt: Sequence[int],
+    outputs: Sequence[int] | None = None,
+    *,
+    ones: bool = False,
+) -> Joint:
     """The joint graph of a functional graph for gradients by the inputs ``wrt`` of the outputs ``outputs``
-    (numbers; all outputs of inexact dtypes if ``None``).
+    (numbers; all outputs of inexact dtypes if ``None``). ``ones``: cotangents are ones, not inputs.
 
     Raises :class:`NotDifferentiableError` with the program's place for a node on the way that has no
     derivative, and for an input or output that is not inexact.
@@ -50,7 +57,7 @@ def joint(graph: Graph, table: Table, wrt: Sequence[int], outputs: Sequence[int]
         _check_inexact(graph.inputs[k].var, f"input {k}")
     for k in chosen:
         _check_inexact(graph.outputs[k].var, f"output {k}")
-    return _Reverse(graph, table, tuple(wrt), chosen).run()
+    return _Reverse(graph, table, tuple(wrt), chosen, ones).run()
 
 
 def _check_inexact(var: Var, what: str) -> None:
@@ -61,11 +68,14 @@ def _check_inexact(var: Var, what: str) -> None:
 
 
 class _Reverse:
-    def __init__(self, graph: Graph, table: Table, wrt: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+    def __init__(
+        self, graph: Graph, table: Table, wrt: tuple[int, ...], outputs: tuple[int, ...], ones: bool
+    ) -> None:
         self.graph = graph
         self.table = table
         self.wrt = wrt
         self.outputs = outputs
+        self.ones = ones
         self.builder = Rebuilder(graph, table)
         self.ops = Ops(self.builder)
         self.cotangents: dict[str, Var] = {}
@@ -77,8 +87,7 @@ class _Reverse:
         on_the_way = self._on_the_way()
         for k in self.outputs:
             var = graph.outputs[k].var
-            plain = replace(var.type, strides=contiguous_strides(var.shape))
-            given = self.builder.add_input(plain, label=f"cotangent of output {k}")
+            given = scalar(self.ops, var, 1.0) if self.ones else self._cotangent(var, k)
             if var.name in on_the_way:
                 self._add(var, given)
         for node in reversed(graph.nodes):
@@ -89,6 +98,10 @@ class _Reverse:
         made = self.builder.finish((*graph.outputs, *map(GraphOutput, gradients)))
         made = replace(made, name=graph.name, mutations=graph.mutations, functional=True)
         return Joint(made, self.outputs, self.wrt, len(graph.nodes))
+
+    def _cotangent(self, var: Var, number: int) -> Var:
+        plain = replace(var.type, strides=contiguous_strides(var.shape))
+        return self.builder.add_input(plain, label=f"cotangent of output {number}")
 
     def _on_the_way(self) -> frozenset[str]:
         """Values that depend on the inputs and that the outputs depend on, of inexact dtypes."""

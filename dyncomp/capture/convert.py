@@ -8,7 +8,14 @@ import types
 from typing import Any
 
 from .. import faults, notices
-from ..errors import ConstraintError, GraphBreakError, LoweringError, ToolchainError, Unsupported
+from ..errors import (
+    ConstraintError,
+    GraphBreakError,
+    LoweringError,
+    NotDifferentiableError,
+    ToolchainError,
+    Unsupported,
+)
 from ..frontends.base import libraries_of, memory_of
 from ..graph.ir import COPY, Graph, GraphOutput
 from ..hook import _hook
@@ -63,6 +70,8 @@ _MUTABLE = (ListValue, DictValue, SetValue, DequeValue, InstanceValue)
 RANK_COMPLETE, RANK_BROKEN, RANK_ORIGINAL = range(3)
 # breaks at which Python functions run that the frame hook may capture
 _CALLS_PYTHON = ("inline-refused", "generator", "disabled")
+# errors that the user asked for, which end the call
+_THE_USERS = (GraphBreakError, ConstraintError, NotDifferentiableError)
 _REFUSALS = (Skip, Break, Unsupported, GuardRefused, LoweringError, ToolchainError)
 assert handlers.data, "importing the package registers the handlers"
 
@@ -132,7 +141,7 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
     attempt = _Attempt()
     try:
         return _try_to_capture(function, args, config, attempt, "" if failure is None else str(failure))
-    except (KeyboardInterrupt, SystemExit, GeneratorExit, GraphBreakError, ConstraintError):
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, *_THE_USERS):
         config.count_capture(code, -1)  # cut off, or refused: nothing is kept that would count
         raise
     finally:
@@ -148,7 +157,7 @@ def _try_to_capture(
     start = time.perf_counter()
     try:
         entry, record = _capture(function, args, config, attempt)
-    except (GraphBreakError, ConstraintError):
+    except _THE_USERS:
         raise
     except PlainRecursion as error:
         _leave_alone(code, config, error.reason)

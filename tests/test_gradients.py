@@ -1,0 +1,240 @@
+"""``dyncomp.grad`` and ``dyncomp.value_and_grad``: values, arguments, errors."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import dyncomp
+from dyncomp.errors import NotDifferentiableError
+
+STEP = 1e-6
+
+
+def difference(f, args, position, direction):
+    ends = [
+        f(*(a + sign * STEP * direction if k == position else a for k, a in enumerate(args)))
+        for sign in (1, -1)
+    ]
+    return (ends[0] - ends[1]) / (2 * STEP)
+
+
+def logistic(w, x, y):
+    p = 1 / (1 + np.exp(-(x @ w)))
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean()
+
+
+def network(first, second, x):
+    hidden = np.maximum(x @ first, 0.0)
+    scores = hidden @ second
+    scores = scores - scores.max(axis=1, keepdims=True)
+    return (np.log(np.exp(scores).sum(axis=1)) - scores[:, 0]).mean()
+
+
+def in_steps(x, v, count):
+    """A loop that is unrolled, with writes in place."""
+    x, v = x.copy(), v.copy()
+    for _ in range(count):
+        v -= 0.1 * np.sin(x)
+        x += 0.1 * v
+    return (v**2).sum() / 2 - np.cos(x).sum()
+
+
+def likelihood(mean, factor, data):
+    """Of a normal distribution with a Cholesky factor."""
+    covariance = factor @ factor.T + np.eye(3)
+    solved = np.linalg.solve(covariance, (data - mean).T)
+    return 0.5 * np.linalg.slogdet(covariance)[1] * len(data) + 0.5 * ((data - mean).T * solved).sum()
+
+
+RNG = np.random.default_rng(0)
+CASES = [
+    (logistic, (RNG.random(4), RNG.random((20, 4)), np.round(RNG.random(20)))),
+    (network, (RNG.standard_normal((4, 6)), RNG.standard_normal((6, 3)), RNG.standard_normal((8, 4)))),
+    (in_steps, (RNG.random(5), RNG.random(5), 4)),
+    (likelihood, (RNG.random(3), RNG.random((3, 3)), RNG.random((10, 3)))),
+]
+
+
+@pytest.mark.parametrize(("f", "args"), CASES, ids=[f.__name__ for f, _ in CASES])
+def test_gradients(f, args):
+    plain = f(*args)
+    made = dyncomp.value_and_grad(f, argnums=(0, 1))
+    for _ in range(2):
+        value, gradients = made(*args)
+        np.testing.assert_allclose(value, plain, rtol=1e-12)
+        for position, gradient in enumerate(gradients):
+            assert gradient.shape == args[position].shape and gradient.dtype == args[position].dtype
+            direction = RNG.standard_normal(args[position].shape)
+            wanted = difference(f, args, position, direction)
+            np.testing.assert_allclose((gradient * direction).sum(), wanted, rtol=1e-5, atol=1e-7)
+
+
+def test_shapes_may_change_between_calls():
+    made = dyncomp.grad(lambda x: (x**3).sum())
+    for n in (3, 5, 5, 2, 8):
+        x = np.linspace(-1.0, 1.0, n)
+        np.testing.assert_allclose(made(x), 3 * x**2)
+
+
+def test_numbers_and_several_arguments():
+    assert dyncomp.grad(lambda a, b: a * b**2, argnums=(0, 1))(2.0, 3.0) == (9.0, 12.0)
+    assert type(dyncomp.grad(lambda a: a * a)(2.0)) is float
+    x = np.array([1.0, 2.0])
+    first, second = dyncomp.grad(lambda a, b: (a * a * b).sum(), argnums=(0, 1))(x, x)
+    np.testing.assert_array_equal(first, 2 * x * x)
+    np.testing.assert_array_equal(second, x * x)
+
+
+def test_what_the_result_does_not_depend_on():
+    x, y = np.ones(3), np.ones((2, 2))
+    np.testing.assert_array_equal(dyncomp.grad(lambda x, y: x.sum(), argnums=1)(x, y), np.zeros((2, 2)))
+    np.testing.assert_array_equal(dyncomp.grad(lambda x, y: (np.floor(x) * y.sum()).sum())(x, y), np.zeros(3))
+
+
+def test_more_results():
+    def f(x):
+        squares = x * x
+        return squares.sum(), squares
+
+    (value, squares), gradient = dyncomp.value_and_grad(f, has_aux=True)(np.arange(3.0))
+    assert value == 5.0
+    np.testing.assert_array_equal(squares, [0.0, 1.0, 4.0])
+    np.testing.assert_array_equal(gradient, [0.0, 2.0, 4.0])
+    gradient, more = dyncomp.grad(f, has_aux=True)(np.arange(3.0))
+    np.testing.assert_array_equal(more, [0.0, 1.0, 4.0])
+
+
+def test_complex_arguments():
+    z = np.array([1 + 2j, 3j])
+    np.testing.assert_allclose(dyncomp.grad(lambda z: (np.abs(z) ** 2).sum())(z), 2 * z)
+
+
+def test_single_precision_stays():
+    gradient = dyncomp.grad(lambda x: np.tanh(x).sum())(np.ones(3, np.float32))
+    assert gradient.dtype == np.float32
+
+
+def test_arguments_are_not_changed():
+    x = np.arange(3.0)
+
+    def f(x):
+        y = x.copy()
+        y *= 2.0
+        return (y * y).sum()
+
+    np.testing.assert_array_equal(dyncomp.grad(f)(x), 8 * x)
+    np.testing.assert_array_equal(x, np.arange(3.0))
+
+
+def test_minimisation_with_scipy():
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def rosenbrock(x):
+        return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+    found = optimize.minimize(dyncomp.value_and_grad(rosenbrock), np.zeros(5), jac=True)
+    np.testing.assert_allclose(found.x, np.ones(5), atol=1e-4)
+
+
+def test_threads():
+    made = dyncomp.grad(lambda x: (np.sin(x) * x).sum())
+    wrong = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(20):
+            x = rng.random(7)
+            if not np.allclose(made(x), np.cos(x) * x + np.sin(x)):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# -- errors -----------------------------------------------------------------------------------
+def test_arguments_that_have_no_derivative():
+    for bad in (np.arange(3), 2, "x", [1, 2]):
+        with pytest.raises(TypeError, match="argument 0 is"):
+            dyncomp.grad(lambda x: x.sum())(bad)
+    with pytest.raises(TypeError, match="argnums names argument 3"):
+        dyncomp.grad(lambda x: x.sum(), argnums=3)(np.ones(2))
+    for wrong in (-1, (), (0, -2), True, ("x",)):
+        with pytest.raises(ValueError, match="argnums"):
+            dyncomp.grad(lambda x: x.sum(), argnums=wrong)
+
+
+def test_results_that_have_no_derivative():
+    with pytest.raises(TypeError, match="real scalar"):
+        dyncomp.grad(lambda x: x * 2)(np.ones(3))
+    with pytest.raises(TypeError, match="real scalar"):
+        dyncomp.grad(lambda x: (x * 1j).sum())(np.ones(3))
+    with pytest.raises(TypeError, match="pair"):
+        dyncomp.grad(lambda x: x.sum(), has_aux=True)(np.ones(3))
+
+
+def test_what_is_not_one_graph_is_refused_with_its_line():
+    def breaks(x):
+        y = np.asarray(sorted(x * 2))
+        return (y * x).sum()
+
+    with pytest.raises(NotDifferentiableError, match=rf"{breaks.__code__.co_firstlineno + 1}"):
+        dyncomp.grad(breaks)(np.ones(3))
+
+    def branches(x):
+        if x.sum() > 0:
+            return (x * x).sum()
+        return x.sum()
+
+    with pytest.raises(NotDifferentiableError):
+        dyncomp.grad(branches)(np.ones(3))
+
+
+def test_loops_over_numbers_are_refused_or_right():
+    def f(x):
+        total = 0.0
+        for i in range(1000):
+            total += x[i % 3] * 0.5
+        return total
+
+    try:
+        gradient = dyncomp.grad(f)(np.ones(3))
+    except NotDifferentiableError:
+        return
+    np.testing.assert_allclose(gradient, [167.0, 166.5, 166.5])
+
+
+def test_a_function_without_derivative_is_named_with_its_line():
+    def f(x):
+        return np.nextafter(x, 2.0).sum()
+
+    with pytest.raises(NotDifferentiableError, match=rf"nextafter at .*:{f.__code__.co_firstlineno + 1} "):
+        dyncomp.grad(f)(np.ones(3))
+
+
+def test_exceptions_are_the_programs():
+    def f(x):
+        return x[np.array([5])].sum()
+
+    with pytest.raises(IndexError):
+        dyncomp.grad(f)(np.ones(3))
+
+
+def test_writes_to_arguments_are_refused():
+    def f(x):
+        x *= 2.0
+        return x.sum()
+
+    with pytest.raises(NotDifferentiableError, match="writes into an argument"):
+        dyncomp.grad(f)(np.ones(3))
+
+
+def test_a_result_that_was_made_elsewhere_is_refused():
+    with pytest.raises(NotDifferentiableError):
+        dyncomp.grad(lambda x: 3.0)(np.ones(3))
