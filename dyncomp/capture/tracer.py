@@ -62,7 +62,7 @@ class Tracer:
         self.by_source: dict[Source, Value] = {}
         self.by_id: dict[int, tuple[Value, Any]] = {}
         self.by_ref: dict[ArrayRef, ArrayValue] = {}
-        self.inputs: list[Value] = []  # graph inputs, parallel to builder.inputs
+        self.inputs: list[ArrayValue | NumberValue] = []  # graph inputs, parallel to builder.inputs
         self.input_objects: dict[str, Any] = {}  # name of an array input's variable -> the array
         # symbolic int arguments of the graph: where they are found, or the value that is computed
         self.integers: list[Source | NumberValue] = []

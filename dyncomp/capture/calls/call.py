@@ -163,7 +163,7 @@ def closure_of(tracer: Tracer, function: FunctionValue | NestedFunctionValue) ->
 def outside_cell(tracer: Tracer, cell: types.CellType, source: Source, name: str) -> CellValue:
     """The one value of a cell object that exists outside of the frame."""
     known = tracer.by_id.get(id(cell))
-    if known is not None:
+    if known is not None and isinstance(known[0], CellValue):
         return known[0]
     try:
         contents: Value | None = tracer.child(cell.cell_contents, CellContentsSource(source))
@@ -396,7 +396,9 @@ def wrapped_library_function(
         unwrap = getattr(frontend, "implementation_of", None)
         inner = unwrap(obj) if unwrap is not None else None
         if inner is not None and all(_plain_argument(v) for v in (*args, *kwargs.values())):
-            return tracer.child_or_constant(inner, None)
+            found = tracer.child_or_constant(inner, None)
+            if isinstance(found, FunctionValue):
+                return found
     return None
 
 

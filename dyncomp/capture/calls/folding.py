@@ -99,7 +99,7 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
     inside = len(tracer.expected_calls)
     function = tracer.child_or_constant(obj.__wrapped__, None)
     result, raised = tracer.unless_raised(lambda: tracer.call_value(function, args, kwargs))
-    if raised is not None:  # of which the cache keeps nothing
+    if raised is not None or result is None:  # of which the cache keeps nothing
         raise refusal
     del tracer.expected_calls[inside:]  # the cache's own call makes them, where it makes any
     if not (before == _changes(tracer) and result.is_const and type(result.const) in _EXPECTED):

@@ -36,7 +36,7 @@ def truth_at_jump(tracer: Tracer, frame: Any, value: Value, index: int) -> bool:
         if wanted is None:
             raise
         array = tracer.realize(value)
-        if not _can_be_checked(array):
+        if not isinstance(array, ArrayValue) or not _can_be_checked(array):
             return _presumed(tracer, lambda: value.truth(tracer), wanted, problem)
     check(tracer, array, wanted)
     return wanted
@@ -86,10 +86,8 @@ def _truth_that_goes_on(tracer: Tracer, frame: Any, index: int) -> bool | None:
     return not jumps_if if jumped else jumps_if
 
 
-def _can_be_checked(value: Value) -> bool:
+def _can_be_checked(value: ArrayValue) -> bool:
     """Whether the graph can (on a device an index out of bounds would stop the device)."""
-    if not isinstance(value, ArrayValue):
-        return False
     ref = value.ref
     one = all(isinstance(n, int) and n == 1 for n in ref.shape)
     return one and ref.kind != "masked" and ref.type.device == CPU

@@ -95,7 +95,7 @@ def drawing_method(tracer: Tracer, method: Any, source: Source) -> DrawingMethod
     place = AttrSource(source, "__self__")
     if is_shared(method.__self__):
         tracer.guard(place, Kind.IS, method.__self__)
-        owner = RandomSourceValue(method.__self__, ConstSource(method.__self__, "_rand"))
+        owner: Value = RandomSourceValue(method.__self__, ConstSource(method.__self__, "_rand"))
     else:
         owner = tracer.realize(tracer.child(method.__self__, place))
     return DrawingMethodValue(owner, method.__func__.__name__, source)

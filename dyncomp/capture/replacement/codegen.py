@@ -452,12 +452,12 @@ class Codegen:
         that were put off."""
         for value in list(self.tracer.mutated):
             self.replay(value)
-        for globals_of, name, value in self.tracer.global_writes.values():
+        for globals_of, name, written in self.tracer.global_writes.values():
             target = self.globals_dict(globals_of)
-            if value is None:
+            if written is None:
                 self.line(f"del {target}[{name!r}]")
             else:
-                self.line(f"{target}[{name!r}] = {self.value(value)}")
+                self.line(f"{target}[{name!r}] = {self.value(written)}")
         for call in self.tracer.deferred:
             self._deferred_call(call)
 

@@ -55,7 +55,7 @@ def hand_on_sizes(tracer: Tracer, piece: types.CodeType, variables: dict[str, Va
     state = tracer.config.state_of(piece)
     for name, variable in variables.items():
         value = variable
-        if isinstance(variable, LazyValue):
+        if isinstance(variable, LazyValue) and variable.source is not None:
             value = tracer.by_source.get(variable.source, variable)
         is_symbol, axes = isinstance(value, SymIntValue), _symbolic_axes(value)
         if isinstance(value, LazyValue) and value.source is not None:
@@ -129,9 +129,9 @@ def _size_symbol(
     high = marked.high if marked is not None else None
     symbol = tracer.env.new_symbol(facts.shape[axis], low=low, high=high)
     tracer.bind_dim(symbol, "dim", index, axis, source, 1, has_exchange_table(facts.pytype))
-    tracer.env.guards.append(SymGuard(low - symbol, "<="))
-    if high is not None:
-        tracer.env.guards.append(SymGuard(symbol - high, "<="))
+    for difference in (low - symbol, *([symbol - high] if high is not None else [])):
+        assert isinstance(difference, SymInt)
+        tracer.env.guards.append(SymGuard(difference, "<="))
     if marked is not None:
         tracer.marked[str(symbol)] = f"mark_dynamic or dynamic= of {source.expr()}, axis {axis}"
     return symbol
@@ -165,7 +165,8 @@ def _follow(tracer: Tracer, size: int) -> bool:
         if value.source is None or value.source.expr() + ".shape" not in state.static_dims:
             continue
         key = value.source.expr() + ".shape"
-        axes = {a for a, d in enumerate(value.ref.shape) if isinstance(d, int) and d == size}
+        shape = value.ref.shape if isinstance(value, ArrayValue) else ()
+        axes = {a for a, d in enumerate(shape) if isinstance(d, int) and d == size}
         axes -= state.static_dims[key] | state.dynamic_dims.get(key, set())
         state.dynamic_dims.setdefault(key, set()).update(axes)
         found = found or bool(axes)

@@ -7,16 +7,17 @@ frame have none and are rebuilt by ``reconstruct`` where they are still needed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..breaks import Break
 from ..guards.source import Source
 from ..objects.class_names import module_of, qualname_of
 
-# capture.tracer.Tracer and capture.codegen.Codegen: they import this package, so that naming them here
-# would close an import cycle.
-Tracer = Any
-Codegen = Any
+if TYPE_CHECKING:
+    from ..replacement.codegen import Codegen as Codegen
+    from ..tracer import Tracer as Tracer
+else:  # they import this package: at run time they are but names in annotations, which nobody evaluates
+    Tracer = Codegen = object
 
 
 class Value:

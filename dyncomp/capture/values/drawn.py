@@ -66,6 +66,7 @@ def take_back(tracer: Tracer, number: int) -> None:
     if not all(drawn[first:]):
         raise Skip("an input of the graph behind random numbers that were taken back")
     for value in tracer.inputs[first:]:
+        assert isinstance(value, DrawnArrayValue)
         tracer.by_ref.pop(value.ref, None)
     del tracer.inputs[first:], tracer.builder.inputs[first:]
 

@@ -76,8 +76,9 @@ def new_group(tracer: Tracer, cls: Any, args: list[Value]) -> GroupValue:
         raise refusal
     if not isinstance(args[1], (ListValue, TupleValue)):
         raise refusal
-    members = [tracer.realize(member) for member in args[1].items(tracer)]
-    if not members or not all(isinstance(member, ExceptionValue) for member in members):
+    given = [tracer.realize(member) for member in args[1].items(tracer)]
+    members = [member for member in given if isinstance(member, ExceptionValue)]
+    if not members or len(members) < len(given):
         raise refusal
     plain = all(issubclass(member.cls, Exception) for member in members)
     if issubclass(cls, Exception) and not plain:

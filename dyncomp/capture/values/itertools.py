@@ -413,11 +413,12 @@ class PairwiseIterator(CombiningIterator):
             return None
         if self.old is None:
             self.old = self.sources[0].next(tracer)
-        new = self.sources[0].next(tracer) if self.old is not None else None
-        if new is None:
+        old = self.old
+        new = self.sources[0].next(tracer) if old is not None else None
+        if old is None or new is None:
             self.done = True
             return None
-        old, self.old = self.old, new
+        self.old = new
         return tracer.new_tuple([old, new])
 
     def reconstruct(self, cg: Codegen) -> str:

@@ -228,6 +228,7 @@ class SetValue(Value):
         """Capture anew without following the instruction that made a set whose order cannot be given back."""
         tracer = cg.tracer
         reason = f"a {self.pytype.__name__} whose order cannot be given back"
+        assert self.place is not None
         tracer.decisions.breaks[self.place] = Break("unsupported-operation", reason)
         raise tracer.restart
 
