@@ -38,8 +38,9 @@ from .objects.class_names import qualname_of
 from .random.draws import begin_draws, end_draws
 from .sizes import unbacked
 from .values.array import ArrayValue
-from .values.base import LazyValue, OpaqueValue, Value
+from .values.base import Frame, LazyValue, OpaqueValue, Resumption, Value
 from .values.exception import ExceptionValue
+from .values.generator import GeneratorValue
 from .values.iterator import SequenceIterator
 from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.seq import ListValue, SliceValue, TupleValue
@@ -85,15 +86,15 @@ class Tracer:
         self.relied: dict[int, tuple[type, set[str]]] = {}
         self.relied_members: dict[int, tuple[types.ModuleType, dict[str, Any]]] = {}  # of library modules
         self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
-        self.frames: list[Any] = []
-        self.generators: list[Any] = []  # made in this attempt
+        self.frames: list[Frame] = []
+        self.generators: list[GeneratorValue] = []  # made in this attempt
         self.watched: Any = None  # see departures
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
         entered = regions.breaks_are_errors()
         self.error_regions: list[bool] = [config.options.fullgraph if entered is None else entered]
         self.loc: Loc | None = None
-        self._direct: Any = None
+        self._direct: Frame | Resumption | None = None
         self._frontends: dict[str, Frontend] = {}
         self.instructions = 0
         self.outside_changes = 0  # how often objects from outside were changed
@@ -450,7 +451,9 @@ class Tracer:
         exceptions.leave_to_python(self, exception)
 
     # -- calls ----------------------------------------------------------------------------------
-    def call_direct(self, frame: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_direct(
+        self, frame: Frame | Resumption | None, function: Value, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
         """A call made by an instruction whose result is exactly the callee's return value, so that a break
         inside the callee can be resumed."""
         self._direct = frame
@@ -459,7 +462,7 @@ class Tracer:
         finally:
             self._direct = None
 
-    def take_direct(self) -> Any:
+    def take_direct(self) -> Frame | Resumption | None:
         """The frame whose call instruction the next Python frame answers, once; else None."""
         frame, self._direct = self._direct, None
         return frame
@@ -475,14 +478,14 @@ class Tracer:
     def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return calls.call_function(self, function, args, kwargs)
 
-    def check_generator(self, generator: Any) -> None:
+    def check_generator(self, generator: GeneratorValue) -> None:
         generators.check(self, generator)
 
     def run_generator_plain(self, code: types.CodeType, reason: str) -> None:
         generators.run_plain(self, code, reason)
 
     def call_generator_method(
-        self, generator: Any, name: str, args: list[Value], kwargs: dict[str, Value]
+        self, generator: GeneratorValue, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Value:
         self.take_direct()
         return generators.call_method(self, generator, name, args, kwargs)
@@ -491,7 +494,7 @@ class Tracer:
         self.take_direct()
         return exception_groups.call_method(self, group, name, args, kwargs)
 
-    def run_generator(self, frame: Any, thrown: Value | None = None) -> Value | None:
+    def run_generator(self, frame: Frame, thrown: Value | None = None) -> Value | None:
         return machine.run_generator(self, frame, thrown)
 
     def call_object(
@@ -511,7 +514,9 @@ class Tracer:
     def const_getattr(self, value: ConstValue, name: str) -> Value:
         return calls.const_getattr(self, value, name)
 
-    def call_as(self, direct: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_as(
+        self, direct: Frame | Resumption | None, function: Value, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
         """A call on behalf of an instruction of frame ``direct``, if that is known: see ``call_direct``."""
         if direct is None:
             return self.call_value(function, args, kwargs)
@@ -520,7 +525,7 @@ class Tracer:
     def annotations_value(self, given: Value | None) -> Value:
         return calls.annotations_value(self, given)
 
-    def attribute(self, frame: Any, owner: Value, name: str) -> Value:
+    def attribute(self, frame: Frame, owner: Value, name: str) -> Value:
         """An attribute that an instruction of ``frame`` pushes, so that a break inside a property can be
         resumed."""
         if name == "__class__" and isinstance(owner, _OF_KNOWN_CLASS):

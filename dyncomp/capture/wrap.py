@@ -20,7 +20,7 @@ from ..device import CPU
 from ..dtypes import uint64
 from ..errors import Unsupported
 from ..frontends.base import ArrayFacts as Facts
-from ..frontends.base import ArrayRef
+from ..frontends.base import ArrayRef, Frontend
 from ..graph.ir import ArrayType
 from ..hook import _hook
 from ..symbolic.integers import SymInt
@@ -477,7 +477,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
 
 
 # -- arrays -----------------------------------------------------------------------------------------
-def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value:
+def wrap_array(tracer: Tracer, frontend: Frontend, obj: Any, source: Source) -> Value:
     """Make an array or an array scalar an input of the graph."""
     tracer.assume_state(frontend)
     try:
@@ -512,7 +512,7 @@ def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value
     return value
 
 
-def _is_number_beside(frontend: Any, facts: Facts) -> bool:
+def _is_number_beside(frontend: Frontend, facts: Facts) -> bool:
     """Whether the library takes an array on the CPU for a number beside those on a device."""
     known = facts.device == CPU and not facts.shape and facts.dtype != uint64
     return known and bool(getattr(frontend, "takes_numbers_on_cpu", False))
@@ -525,7 +525,7 @@ def _may_stay(value: Value) -> bool:
     return value.ref.frontend == "torch" and value.ref.ndim == 0
 
 
-def _wrap_number_beside(tracer: Tracer, frontend: Any, obj: Any, facts: Facts, source: Source) -> Value:
+def _wrap_number_beside(tracer: Tracer, frontend: Frontend, obj: Any, facts: Facts, source: Source) -> Value:
     """An array without dimensions on the CPU, passed by value to a graph on a device."""
     var = tracer.builder.add_input(ArrayType(facts.dtype, (), ()), "scalar", source.expr())
     ref = ArrayRef(var, "array", frontend.name, host=True)
@@ -547,7 +547,7 @@ def _refused_array(tracer: Tracer, obj: Any, source: Source, reason: str) -> Val
     return OpaqueValue(obj, source, reason)
 
 
-def _wrap_scalar(tracer: Tracer, frontend: Any, obj: Any, facts: Facts, source: Source) -> Value:
+def _wrap_scalar(tracer: Tracer, frontend: Frontend, obj: Any, facts: Facts, source: Source) -> Value:
     tracer.guard(source, Kind.NUMPY_SCALAR, facts.pytype)
     type_ = ArrayType(facts.dtype, (), (), facts.device)
     var = tracer.builder.add_input(type_, "scalar", source.expr())

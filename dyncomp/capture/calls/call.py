@@ -31,7 +31,7 @@ from ..immutable import methods as frozen
 from ..library import functions
 from ..objects import attributes, classes, derived, instance_checks, protocols
 from ..values.array import ArrayValue
-from ..values.base import Tracer, Value
+from ..values.base import Frame, Tracer, Value
 from ..values.context import InertContextValue
 from ..values.func import (
     BuiltinMethodValue,
@@ -136,7 +136,7 @@ def _is_nested_too_deeply(tracer: Tracer) -> bool:
     return own > depth or len(tracer.frames) > 4 * depth
 
 
-def is_library_frame(tracer: Tracer, frame: Any) -> bool:
+def is_library_frame(tracer: Tracer, frame: Frame) -> bool:
     """Whether a frame runs an array library's Python code (which calls itself for nested objects)."""
     return tracer.config.is_trusted(str(frame.globals[0].get("__name__")))
 

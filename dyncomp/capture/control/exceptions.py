@@ -19,7 +19,7 @@ from ..breaks import Break
 from ..calls.folding import is_computed, pure_operand, python_call
 from ..guards.source import ConstSource, TypeAttrSource
 from ..objects.class_names import module_of, qualname_of
-from ..values.base import Tracer, Value
+from ..values.base import Frame, Resumption, Tracer, Value
 from ..values.exception import (
     ExceptionInitValue,
     ExceptionValue,
@@ -221,7 +221,7 @@ def refuse_while_handling(tracer: Tracer) -> None:
 
 # -- making exception objects ---------------------------------------------------------------------------
 def construct(
-    tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value], direct: Any
+    tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value], direct: Frame | Resumption | None
 ) -> ExceptionValue:
     """A call of an exception class; a Python ``__init__`` is inlined."""
     if is_group_class(cls):
@@ -241,7 +241,7 @@ def construct(
         raise Break("unsupported-call", f"construction of {module_of(cls)}.{qualname_of(cls)}")
     source = TypeAttrSource(ConstSource(cls, qualname_of(cls)), "__init__")
     function = tracer.child_or_constant(init, source)
-    if direct is not None:
+    if isinstance(direct, frames.Frame):
         tracer.call_direct(frames.Resumption(direct, value), function, [value, *args], kwargs)
     else:
         tracer.call_value(function, [value, *args], kwargs)

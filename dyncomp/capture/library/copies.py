@@ -12,7 +12,7 @@ from ..breaks import Break
 from ..objects import attributes
 from ..objects.class_names import class_dict
 from ..values.array import ArrayValue
-from ..values.base import Tracer, Value
+from ..values.base import Codegen, Tracer, Value
 from ..values.exception import ExceptionValue
 from ..values.func import FunctionValue, NestedFunctionValue
 from ..values.mapping import DictValue
@@ -61,7 +61,7 @@ class MemoValue(DictValue):
     def touch(self, tracer: Tracer) -> None:
         raise Break("unsupported-operation", "the memo of a deepcopy is changed")
 
-    def reconstruct(self, cg: Any) -> str:
+    def reconstruct(self, cg: Codegen) -> str:
         raise Break("unsupported-operation", "the memo of a deepcopy is kept")
 
 

@@ -121,7 +121,7 @@ def class_operation(tracer: Tracer, value: ConstValue, name: str, args: list[Val
     return found
 
 
-def _class_getitem(tracer: Tracer, value: ConstValue, cls: Any, args: list[Value]) -> Value:
+def _class_getitem(tracer: Tracer, value: ConstValue, cls: type, args: list[Value]) -> Value:
     """``list[int]``, ``Box[T]``, ``Cls[…]`` with ``__class_getitem__``."""
     member = attributes.find_member(tracer, cls, "__class_getitem__")
     if member is None:

@@ -34,7 +34,9 @@ def note_outcome(config: CaptureConfig, code: types.CodeType, missed: bool, foun
         whole.fruitless += 1
 
 
-def plain_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig, rank: int) -> _hook.Entry | None:
+def plain_entry(
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, rank: int
+) -> _hook.Entry | None:
     """For a miss: an entry that runs the original for all arguments of these types, if it is time for it."""
     code = function.__code__
     whole = config.state_of(config.function_of(code))
@@ -50,7 +52,7 @@ def plain_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig, ran
     return _hook.Entry(program, gated_original(config, function), needs_hook=needs_hook, rank=rank)
 
 
-def works_on_numbers(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> bool:
+def works_on_numbers(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> bool:
     """Whether a function can come upon no array: it is given none, and calls itself and builtins only."""
     code = function.__code__
     given = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]

@@ -49,7 +49,8 @@ from ..guards.source import (
 )
 from ..sizes.unbacked import definition
 from ..values.array import ArrayValue
-from ..values.base import Tracer, UnboundValue, Value
+from ..values.base import Frame, Tracer, UnboundValue, Value
+from ..values.drawn import Draw
 from ..values.func import CellValue
 from ..values.number import ComputedValue, ConstValue, SymIntValue, is_late
 from ..values.obj import InstanceValue
@@ -142,7 +143,7 @@ class Codegen:
         """Add a statement. ``transfer``: it calls what carries on the frame itself (see ``transfers``)."""
         self.body.append((text, transfer_loc(self.place) if transfer else self.place))
 
-    def stand_at(self, frame: Any) -> None:
+    def stand_at(self, frame: Frame) -> None:
         """What is added from now on stands for the current instruction of ``frame``."""
         loc = frame.code.instructions[frame.current].loc
         known_in_part = loc.line is not None and None in loc
@@ -269,7 +270,7 @@ class Codegen:
             return self.load(part.source) if part.source is not None else self.number(part)
         return part.reconstruct(self)
 
-    def drawn(self, draw: Any) -> str:
+    def drawn(self, draw: Draw) -> str:
         """What a call draws: it is made after those that come before it in the program."""
         while len(self._drawn) <= draw.number:
             self._make_draw(self.tracer.draws[len(self._drawn)])
@@ -279,7 +280,7 @@ class Codegen:
         if self.tracer.draws:
             self.drawn(self.tracer.draws[-1])
 
-    def _make_draw(self, draw: Any) -> None:
+    def _make_draw(self, draw: Draw) -> None:
         text = draw.text(self)
         self.first_draw = self.first_draw if self._drawn else len(self.prelude)
         if draw.keep is not None:

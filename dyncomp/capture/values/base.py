@@ -14,10 +14,12 @@ from ..guards.source import Source
 from ..objects.class_names import module_of, qualname_of
 
 if TYPE_CHECKING:
+    from ..frames import Frame as Frame
+    from ..frames import Resumption as Resumption
     from ..replacement.codegen import Codegen as Codegen
     from ..tracer import Tracer as Tracer
 else:  # they import this package: at run time they are but names in annotations, which nobody evaluates
-    Tracer = Codegen = object
+    Tracer = Codegen = Frame = Resumption = None
 
 
 class Value:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..breaks import Break
 from .base import Codegen, NamedMethodValue, Tracer, Value
 from .exception import ExceptionValue
@@ -69,7 +67,7 @@ class GroupMethodValue(NamedMethodValue):
         return found
 
 
-def new_group(tracer: Tracer, cls: Any, args: list[Value]) -> GroupValue:
+def new_group(tracer: Tracer, cls: type, args: list[Value]) -> GroupValue:
     """``BaseExceptionGroup.__new__(cls, *args)``; breaks where it raises."""
     refusal = Break("unsupported-call", f"construction of {cls.__qualname__} of these arguments")
     if len(args) != 2 or not (args[0].is_const and type(args[0].const) is str):

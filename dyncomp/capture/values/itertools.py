@@ -482,7 +482,7 @@ class AccumulateIterator(CombiningIterator):
 class BatchedIterator(CombiningIterator):
     """``batched`` (3.12 and later; ``strict`` from 3.13)."""
 
-    def __init__(self, cls: Any, source: Value, size: int, strict: bool) -> None:
+    def __init__(self, cls: type, source: Value, size: int, strict: bool) -> None:
         self.cls = cls
         self.sources = [source]
         self.size = size
