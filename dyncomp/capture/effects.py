@@ -21,7 +21,7 @@ class DeferredCall:
     place: Loc
 
 
-def defer(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[str, Value]) -> None:
+def defer(tracer: Tracer, function: object, args: list[Value], kwargs: dict[str, Value]) -> None:
     """Make the call when the captured part ends, after the calls that were put off before."""
     tracer.steps += 1
     tracer.outside_changes += 1

@@ -39,10 +39,13 @@ from .random.draws import begin_draws, end_draws
 from .sizes import unbacked
 from .values.array import ArrayValue
 from .values.base import Frame, LazyValue, OpaqueValue, Resumption, Value
+from .values.derived import DerivedValue
 from .values.exception import ExceptionValue
+from .values.func import FunctionValue, NestedFunctionValue
 from .values.generator import GeneratorValue
 from .values.iterator import SequenceIterator
 from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
+from .values.obj import InstanceValue
 from .values.seq import ListValue, SliceValue, TupleValue
 
 
@@ -135,7 +138,7 @@ class Tracer:
         return self.error_regions[-1]
 
     # -- guards -----------------------------------------------------------------------------
-    def guard(self, source: Source | None, kind: Kind, expected: Any = None, why: str = "") -> None:
+    def guard(self, source: Source | None, kind: Kind, expected: object = None, why: str = "") -> None:
         key = (source, kind, id(expected) if kind in BY_IDENTITY else _guard_key(expected))
         if key in self._guard_keys:
             return
@@ -166,11 +169,11 @@ class Tracer:
             self.mutated.append(value)
 
     # -- objects to values --------------------------------------------------------------------
-    def child(self, obj: Any, source: Source) -> Value:
+    def child(self, obj: object, source: Source) -> Value:
         """The value of an object found at ``source``; guards come when it is looked at."""
         return self.by_source.get(source) or LazyValue(obj, source)
 
-    def child_or_constant(self, obj: Any, source: Source | None) -> Value:
+    def child_or_constant(self, obj: object, source: Source | None) -> Value:
         if source is None:
             return wrap.wrap_unguarded(self, obj)
         return self.realize(self.child(obj, source))
@@ -202,14 +205,14 @@ class Tracer:
         self.by_source[value.source] = opaque
         return opaque
 
-    def module_member(self, module: types.ModuleType, name: str, obj: Any, source: Source | None) -> Value:
+    def module_member(self, module: types.ModuleType, name: str, obj: object, source: Source | None) -> Value:
         """Attribute of a module: members of library modules are constants, with one guard for all."""
         if source is None or self.config.is_trusted(module.__name__):
             self.relied_members.setdefault(id(module), (module, {}))[1][name] = obj
             return wrap.wrap_unguarded(self, obj, source)
         return self.realize(self.child(obj, source))
 
-    def wrap_result(self, result: Any) -> Value:
+    def wrap_result(self, result: object) -> Value:
         """The value of what a rule or a constant computation returned."""
         if isinstance(result, ArrayRef):
             return self.array_value(result)
@@ -355,7 +358,7 @@ class Tracer:
     def unary(self, op: str, a: Value) -> Value:
         return operators.unary(self, op, a)
 
-    def fold(self, function: Callable[..., Any], *args: Any) -> Any:
+    def fold(self, function: Callable[..., Any], *args: object) -> Any:
         """Compute on constants. What ``function`` raises must be just what the program's operation raises."""
         try:
             found = quietly(function, *args)
@@ -418,7 +421,7 @@ class Tracer:
             self.raise_like([].__getitem__, found)
         return found
 
-    def check_key(self, key: Any) -> None:
+    def check_key(self, key: object) -> None:
         """Dict keys must be constants that guards can compare."""
         if type(key) is tuple:
             for part in key:
@@ -427,12 +430,12 @@ class Tracer:
             raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
 
     # -- exceptions -----------------------------------------------------------------------------
-    def raise_exception(self, cls: type[BaseException], *args: Any) -> NoReturn:
+    def raise_exception(self, cls: type[BaseException], *args: object) -> NoReturn:
         """The traced operation raises ``cls(*args)``, exactly: executed symbolically where a traced frame
         would catch it, else a break."""
         exceptions.raise_exception(self, cls, *args)
 
-    def raise_like(self, function: Callable[..., Any], *args: Any) -> NoReturn:
+    def raise_like(self, function: Callable[..., Any], *args: object) -> NoReturn:
         """The traced operation raises what ``function(*args)`` raises."""
         exceptions.raise_like(self, function, *args)
 
@@ -475,7 +478,9 @@ class Tracer:
             {k: self.realize(v) for k, v in kwargs.items()} if kwargs else kwargs,
         )
 
-    def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_function(
+        self, function: FunctionValue | NestedFunctionValue, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
         return calls.call_function(self, function, args, kwargs)
 
     def check_generator(self, generator: GeneratorValue) -> None:
@@ -498,7 +503,7 @@ class Tracer:
         return machine.run_generator(self, frame, thrown)
 
     def call_object(
-        self, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]
+        self, obj: object, source: Source | None, args: list[Value], kwargs: dict[str, Value]
     ) -> Value:
         return calls.call_object(self, obj, source, args, kwargs)
 
@@ -536,63 +541,63 @@ class Tracer:
         finally:
             self._direct = None
 
-    def defer(self, function: Any, args: list[Value]) -> None:
+    def defer(self, function: object, args: list[Value]) -> None:
         """Call a function when the captured part ends."""
         effects.defer(self, function, args, {})
 
     # -- objects: what values.obj leaves to the modules above it ---------------------------------------
-    def instance_attribute(self, obj: Any, name: str) -> Value:
+    def instance_attribute(self, obj: InstanceValue, name: str) -> Value:
         return attributes.instance_attribute(self, obj, name)
 
-    def set_instance_attribute(self, obj: Any, name: str, value: Value) -> None:
+    def set_instance_attribute(self, obj: InstanceValue, name: str, value: Value) -> None:
         attributes.set_instance_attribute(self, obj, name, value)
 
-    def delete_instance_attribute(self, obj: Any, name: str) -> None:
+    def delete_instance_attribute(self, obj: InstanceValue, name: str) -> None:
         attributes.delete_instance_attribute(self, obj, name)
 
-    def set_class_attribute(self, value: Any, name: str, new: Value | None) -> None:
+    def set_class_attribute(self, value: ConstValue, name: str, new: Value | None) -> None:
         attributes.set_class_attribute(self, value, name, new)
 
     def special_method(self, obj: Value, name: str) -> Value | None:
         return attributes.special_method(self, obj, name)
 
-    def is_native(self, obj: Any, name: str) -> bool:
+    def is_native(self, obj: DerivedValue, name: str) -> bool:
         return derived.is_native(self, obj, name)
 
-    def instance_length(self, obj: Any) -> Value:
+    def instance_length(self, obj: InstanceValue) -> Value:
         return protocols.length(self, obj)
 
-    def instance_truth(self, obj: Any) -> bool:
+    def instance_truth(self, obj: InstanceValue) -> bool:
         return protocols.truth(self, obj)
 
-    def instance_contains(self, obj: Any, item: Value) -> Value:
+    def instance_contains(self, obj: InstanceValue, item: Value) -> Value:
         return protocols.contains(self, obj, item)
 
-    def instance_iterator(self, obj: Any) -> Value:
+    def instance_iterator(self, obj: InstanceValue) -> Value:
         return protocols.iterator(self, obj)
 
-    def instance_items(self, obj: Any, hinted: bool = False) -> list[Value]:
+    def instance_items(self, obj: InstanceValue, hinted: bool = False) -> list[Value]:
         return protocols.expand(self, obj, hinted)
 
     def items_in_two(self, value: Value) -> list[Value]:
         return items_in_two(self, value)
 
-    def instance_next(self, obj: Any) -> Value | None:
+    def instance_next(self, obj: InstanceValue) -> Value | None:
         return protocols.advance(self, obj)
 
     def class_attribute(self, value: Value, name: str) -> Value:
         return calls.class_attribute(self, value, name)
 
-    def class_operation(self, value: Any, name: str, args: list[Value]) -> Value:
+    def class_operation(self, value: ConstValue, name: str, args: list[Value]) -> Value:
         return instance_checks.class_operation(self, value, name, args)
 
     def super_attribute(self, value: Any, name: str) -> Value:
         return attributes.super_attribute(self, value, name)
 
-    def function_attribute(self, value: Any, name: str) -> Value:
+    def function_attribute(self, value: FunctionValue, name: str) -> Value:
         return calls.function_attribute(self, value, name)
 
-    def set_function_attribute(self, value: Any, name: str, new: Value | None) -> None:
+    def set_function_attribute(self, value: FunctionValue, name: str, new: Value | None) -> None:
         calls.set_function_attribute(self, value, name, new)
 
 
@@ -603,7 +608,7 @@ def state_assumption(frontend: Frontend) -> str:
     return f"{frontend.name}-state"
 
 
-def _guard_key(expected: Any) -> Any:
+def _guard_key(expected: object) -> Any:
     try:
         hash(expected)
     except TypeError:

@@ -282,7 +282,7 @@ def keyword_only_defaults(tracer: Tracer, function: FunctionValue | NestedFuncti
 
 
 # -- everything else that is called -----------------------------------------------------------------
-def library_rule(tracer: Tracer, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+def library_rule(tracer: Tracer, fn: object, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     """The result by a frontend's rule, ``None`` where no frontend knows the callable."""
     for frontend in tracer.config.frontends:
         rule = frontend.find_function(fn)
@@ -301,7 +301,7 @@ def library_rule(tracer: Tracer, fn: Any, args: list[Value], kwargs: dict[str, V
 
 
 def call_object(
-    tracer: Tracer, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]
+    tracer: Tracer, obj: object, source: Source | None, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Call of a constant: a library function, a builtin, or a class."""
     replacement = tracer.config.substitutes.find(obj)
@@ -369,7 +369,7 @@ def call_instead(
     return call_function(tracer, FunctionValue(function, pinned(function)), args, kwargs)
 
 
-def unbound_method(obj: Any, args: list[Value]) -> Value | None:
+def unbound_method(obj: object, args: list[Value]) -> Value | None:
     """``list.append(items, x)``: the method of the first argument, ``None`` where it is no such call."""
     if type(obj) is not types.MethodDescriptorType or not args:
         return None
@@ -381,14 +381,14 @@ def unbound_method(obj: Any, args: list[Value]) -> Value | None:
     return BuiltinMethodValue(owner, obj.__name__)
 
 
-def _callable_name(obj: Any) -> str:
+def _callable_name(obj: object) -> str:
     module = getattr(obj, "__module__", None)
     name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or repr(obj)
     return f"{module}.{name}" if module and module != "builtins" else str(name)
 
 
 def wrapped_library_function(
-    tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]
+    tracer: Tracer, obj: object, args: list[Value], kwargs: dict[str, Value]
 ) -> FunctionValue | None:
     """The Python implementation behind a library's C-level dispatcher (NumPy's ``__array_function__``
     wrappers), where the arguments are such that the dispatcher would call just that."""

@@ -143,7 +143,7 @@ def _foldable(value: Value) -> bool:
     return value.is_const and _is_plain(value.const)
 
 
-def _is_plain(constant: Any) -> bool:
+def _is_plain(constant: object) -> bool:
     return all(map(_is_plain, constant)) if type(constant) is tuple else type(constant) in _PLAIN
 
 
@@ -235,7 +235,7 @@ def _arguments(args: list[Value], kwargs: dict[str, Value]) -> list[Any]:
     return [*parts, ")"]
 
 
-def computed(hint: Any, parts: list[Any], what: str) -> Value:
+def computed(hint: object, parts: list[Any], what: str) -> Value:
     """The value of an expression whose value at capture is ``hint``."""
     if type(hint) in PYTHON_NUMBERS:
         return NumberValue(hint, tuple(parts))

@@ -32,7 +32,7 @@ class _Call:
     args: list[Any]
     kwargs: dict[str, Any]
 
-    def __call__(self, *arrays: Any) -> Any:
+    def __call__(self, *arrays: object) -> Any:
         return self.function(
             *(_filled(a, arrays) for a in self.args),
             **{k: _filled(v, arrays) for k, v in self.kwargs.items()},

@@ -96,7 +96,7 @@ class Lowering:
         self.registers[source] = register
         return register
 
-    def check(self, op: str, register: int, obj: Any = None, a: int = 0, b: int = 0) -> None:
+    def check(self, op: str, register: int, obj: object = None, a: int = 0, b: int = 0) -> None:
         self.instructions.append((OPS[op], register, a, b, obj, self.guard))
 
     def symbol(self, binding: Any) -> int:
@@ -126,7 +126,7 @@ _ENUM_HASHES = (enum.Enum.__hash__, int.__hash__, str.__hash__)
 _ENUM_EQUALITIES = (object.__eq__, int.__eq__, str.__eq__)
 
 
-def is_plain_key(key: Any) -> bool:
+def is_plain_key(key: object) -> bool:
     if type(key) is tuple:
         return all(map(is_plain_key, key))
     if type(key) is float and key != key:
@@ -435,7 +435,7 @@ def _identity(instruction: Instruction) -> tuple[Any, ...]:
     return (op, register, a, b, _object_identity(obj))
 
 
-def _object_identity(obj: Any) -> Any:
+def _object_identity(obj: object) -> Any:
     if type(obj) is tuple:
         return tuple(map(_object_identity, obj))
     if type(obj) in (int, str, bytes, bool):

@@ -35,7 +35,7 @@ def is_constant(value: Any) -> bool:
     return kind is range or is_numpy_number(value)
 
 
-def is_numpy_number(value: Any) -> bool:
+def is_numpy_number(value: object) -> bool:
     """Exact NumPy scalars of numbers and bool, without ``longdouble`` (its padding is undefined)."""
     kind = type(value)  # never ``isinstance``: it asks the object for its class
     if not issubclass(kind, np.generic) or issubclass(kind, (np.longdouble, np.clongdouble)):
@@ -98,7 +98,7 @@ def unpack_constant(data: Any) -> Any:
     raise ValueError(f"malformed constant {data!r}")
 
 
-def pack_object(value: Any) -> tuple[Any, ...]:
+def pack_object(value: object) -> tuple[Any, ...]:
     """A module, type, builtin or function found again by name; functions with their code's hash. Raises
     ``ValueError`` where the name does not lead back to the same object."""
     if isinstance(value, types.ModuleType):

@@ -46,7 +46,7 @@ def guard_from_tuple(data: Any) -> Guard:
     return Guard(where, Kind(kind), unpack(expected), loc, why)
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value
 
 

@@ -144,7 +144,7 @@ def unpack_sequence(tracer: Tracer, frame: Frame, count: int) -> None:
         frame.push(tracer.realize(item))
 
 
-def _wrong_number(tracer: Tracer, sequence: Any, found: int, count: int) -> None:
+def _wrong_number(tracer: Tracer, sequence: object, found: int, count: int) -> None:
     if isinstance(sequence, IteratorValue):  # plain Python would have taken fewer items from it
         raise Break("would-raise", f"{found} values to unpack, expected {count}")
     wrong = f"not enough values to unpack (expected {count}, got {found})"

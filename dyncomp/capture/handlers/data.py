@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 import types
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ...hook import _hook
 from ...python_code.loops import Unbound
@@ -59,7 +59,7 @@ def swap(tracer: Tracer, frame: Frame, arg: int) -> None:
 
 
 @handles("LOAD_CONST")
-def load_const(tracer: Tracer, frame: Frame, arg: Any) -> None:
+def load_const(tracer: Tracer, frame: Frame, arg: object) -> None:
     # tools that write code objects make any object a constant
     frame.push(ConstValue(arg) if type(arg) in _LITERALS else tracer.child_or_constant(arg, None))
 

@@ -55,7 +55,7 @@ class MemoValue(DictValue):
     def contents(self, tracer: Tracer) -> dict[Any, Value]:
         raise Break("unsupported-operation", "the memo of a deepcopy is looked at")
 
-    def lookup(self, tracer: Tracer, key: Any) -> Value | None:
+    def lookup(self, tracer: Tracer, key: object) -> Value | None:
         raise Break("unsupported-operation", "the memo of a deepcopy is looked at")
 
     def touch(self, tracer: Tracer) -> None:
@@ -100,7 +100,7 @@ def _copied_array(tracer: Tracer, x: Value) -> Value:
     return tracer.realize(method.call(tracer, [], {"order": ConstValue("K")}))
 
 
-def _is_copied_by_parts(cls: type, new: Any) -> bool:
+def _is_copied_by_parts(cls: type, new: object) -> bool:
     """Whether a class leaves it to ``object.__reduce_ex__`` how its instances are copied."""
     own = [base for base in cls.__mro__ if base not in (object, tuple)]
     hooks = any(name in class_dict(base) for base in own for name in _HOOKS if not _by_namedtuple(base, name))
@@ -148,7 +148,7 @@ def _deep(tracer: Tracer, x: Value, memo: MemoValue) -> Value:
     return made
 
 
-def _is_atomic_tuple(obj: Any) -> bool:
+def _is_atomic_tuple(obj: object) -> bool:
     return type(obj) is tuple and all(type(i) in _ATOMIC or _is_atomic_tuple(i) for i in obj)
 
 

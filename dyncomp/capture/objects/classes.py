@@ -103,7 +103,7 @@ def make_instance(
 
 
 def _check_ignored(
-    tracer: Tracer, cls: type, name: str, plain: Any, args: list[Value], kwargs: dict[str, Value]
+    tracer: Tracer, cls: type, name: str, plain: object, args: list[Value], kwargs: dict[str, Value]
 ) -> None:
     """``object`` takes no arguments where the class has no method that does."""
     if not args and not kwargs:

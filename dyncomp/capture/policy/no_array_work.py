@@ -25,7 +25,7 @@ _CLASS_DICT = type.__dict__["__dict__"]
 _MOST_ITEMS = 16  # of an argument that is a container, to look for arrays in
 
 
-def note_outcome(config: CaptureConfig, code: types.CodeType, missed: bool, found: Any) -> None:
+def note_outcome(config: CaptureConfig, code: types.CodeType, missed: bool, found: object) -> None:
     """Count a capture for the function: ``found`` is its entry's graph, ``missed`` whether it had others."""
     whole = config.state_of(config.function_of(code))
     if found is not None:
@@ -77,7 +77,7 @@ def _region(config: CaptureConfig) -> Guard:
     return Guard(None, Kind.REGION, (False, config.options.fullgraph))
 
 
-def _brings_array(arg: Any, config: CaptureConfig) -> bool:
+def _brings_array(arg: object, config: CaptureConfig) -> bool:
     return any(True for _ in arrays_in(arg, config))
 
 
@@ -99,7 +99,7 @@ def arrays_in(arg: Any, config: CaptureConfig, depth: int = 2) -> Iterator[tuple
         yield from arrays_in(item, config, depth - 1)
 
 
-def _attributes(obj: Any) -> list[Any]:
+def _attributes(obj: object) -> list[Any]:
     """What is in the instance's own dict, read without the program's code."""
     for cls in type.__getattribute__(type(obj), "__mro__"):
         descriptor = _CLASS_DICT.__get__(cls).get("__dict__")
@@ -110,7 +110,7 @@ def _attributes(obj: Any) -> list[Any]:
     return []
 
 
-def _library_of(obj: Any, config: CaptureConfig) -> Frontend | None:
+def _library_of(obj: object, config: CaptureConfig) -> Frontend | None:
     kind = type(obj)
     for frontend in config.frontends:
         if kind in frontend.array_types or frontend.accepts(kind):
@@ -135,5 +135,5 @@ def _types_of(code: types.CodeType, args: tuple[Any, ...]) -> list[Guard]:
     return found
 
 
-def _type_of(source: Source, obj: Any) -> Guard:
+def _type_of(source: Source, obj: object) -> Guard:
     return Guard(source, Kind.TYPE_IS, type(obj))

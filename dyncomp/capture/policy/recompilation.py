@@ -101,7 +101,7 @@ def _observe(obj: Any, source: Source, config: CaptureConfig, state: FrameState,
         _observe_array(obj, source, config, state)
 
 
-def _observe_array(obj: Any, source: Source, config: CaptureConfig, state: FrameState) -> None:
+def _observe_array(obj: object, source: Source, config: CaptureConfig, state: FrameState) -> None:
     for frontend in config.frontends:
         if type(obj) in frontend.array_types or frontend.accepts(type(obj)):
             with contextlib.suppress(Unsupported):

@@ -122,7 +122,7 @@ class Codegen:
         self._count += 1
         return f"__{prefix}{self._count}"
 
-    def constant(self, obj: Any) -> str:
+    def constant(self, obj: object) -> str:
         """An expression for an object that is fixed in the code."""
         if _is_literal(obj) and not (type(obj) is str and _would_be_interned(obj)):
             text = repr(obj)
@@ -290,7 +290,7 @@ class Codegen:
         self.may_fail_after_draw |= draw.may_fail_late or (bool(self._drawn) and draw.may_raise)
         self._drawn.append(name)
 
-    def _keep_state(self, keep: Any, owner: str) -> None:
+    def _keep_state(self, keep: object, owner: str) -> None:
         self.kept = self.kept or self.fresh("kept")
         if owner not in self._kept_states:
             text = f"{self.constant(keep)}({self.kept}, {owner})"
@@ -432,7 +432,7 @@ class Codegen:
             return f"{self.constant(list)}({base}{which})[{source.index}]"
         raise Skip(f"a value read from {source.expr()}")
 
-    def _item_text(self, parent: Source, base: str, key: Any) -> str:
+    def _item_text(self, parent: Source, base: str, key: object) -> str:
         """An item as guards read it: by the builtin class from which the object's own derives, if any."""
         reader = getattr(self.tracer.by_source.get(parent), "item_reader", None)
         if reader is None:

@@ -560,7 +560,7 @@ def _is_bare_super(frame: Frame, instr: Instr) -> bool:
     )
 
 
-def _slice_text(arg: Any, o: list[str]) -> str:
+def _slice_text(arg: object, o: list[str]) -> str:
     return f"{o[0]}[{o[1]}]"
 
 

@@ -225,13 +225,13 @@ def emit_loop(
     emitter.leave(loop, exit_name, closing)
 
 
-def closes_when_left(cg: Codegen, iterator: Any) -> bool:
+def closes_when_left(cg: Codegen, iterator: object) -> bool:
     """Whether a loop that is left lets go of a generator which then runs code of its own."""
     protected = any(isinstance(v, GeneratorValue) and any(v.frame.info.in_try) for v in _chain(iterator))
     return protected and all(generators.holders(cg.tracer, v) == 1 for v in _chain(iterator))
 
 
-def _chain(iterator: Any) -> list[Any]:
+def _chain(iterator: object) -> list[Any]:
     """An iterator and those that it steps."""
     if not isinstance(iterator, IteratorValue):
         return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from typing import Any
 
 from ...device import Device
 from ...errors import ConstraintError
@@ -79,7 +78,7 @@ def _known_of(tracer: Tracer, source: Source) -> tuple[bool, set[int]]:
 
 
 def array_dims(
-    tracer: Tracer, obj: Any, facts: Facts, source: Source, index: int
+    tracer: Tracer, obj: object, facts: Facts, source: Source, index: int
 ) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
     """Sizes and strides of graph input number ``index``."""
     marks, names = _marks(tracer, obj, facts, source)
@@ -95,7 +94,7 @@ def array_dims(
     return tuple(shape), strides
 
 
-def _marks(tracer: Tracer, obj: Any, facts: Facts, source: Source) -> tuple[Marks, dict[int, str]]:
+def _marks(tracer: Tracer, obj: object, facts: Facts, source: Source) -> tuple[Marks, dict[int, str]]:
     """What is said of the array, by itself and as an argument, and the names of sizes. Sizes outside of an
     argument's bounds are like any other."""
     marks = MARKS.of(obj)

@@ -167,7 +167,7 @@ def call_rule(tracer: Tracer, rule: Callable[..., Any], args: list[Any], kwargs:
         return assuming(tracer, lambda: rule(tracer.tx, *known, **named))
 
 
-def _known(builder: GraphBuilder, name: str, argument: Any) -> Any:
+def _known(builder: GraphBuilder, name: str, argument: object) -> Any:
     """The argument of a parameter, with integers for arrays of such that are known. (An axis is no array of
     them, but a tuple.)"""
     if name not in _READ_ONLY or (name == "axis" and isinstance(argument, ArrayRef) and argument.ndim):

@@ -42,7 +42,7 @@ class Draw:
         return f"{callee}({', '.join(parts)})"
 
 
-def _text(cg: Codegen, value: Any) -> str:
+def _text(cg: Codegen, value: object) -> str:
     """An argument, made before the graph."""
     if type(value) in (tuple, list):
         return _display(cg, value, type(value) is list)

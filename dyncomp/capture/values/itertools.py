@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 from .base import Codegen, Tracer, Value
 from .iterator import CombiningIterator, IteratorValue, advance, can_step
@@ -297,7 +296,7 @@ class DropWhileIterator(CombiningIterator):
         return f"{cg.constant(itertools.dropwhile)}({predicate}, {cg.value(self.sources[0])})"
 
 
-def _never(item: Any) -> bool:
+def _never(item: object) -> bool:
     """The predicate of a ``dropwhile`` that drops no more."""
     return False
 
