@@ -149,7 +149,7 @@ def compile_graph(
     owner: Any = None,
     examples: Sequence[Any] = (),
     edit: Callable[[str], str] | None = None,
-    on_status: Any = None,
+    on_status: object = None,
 ) -> CompiledArtifact:
     """Compile a functional graph of prims for the device that its arrays are on. ``owner`` (an ``ArrayOwner``
     of ``frontends.base``) says how arrays are read and made; ``None``: NumPy's. ``examples``: inputs to tune
@@ -189,7 +189,7 @@ class _Maker:
         owner: Any,
         timed: _Timer,
         edit: Callable[[str], str] | None = None,
-        on_status: Any = None,
+        on_status: object = None,
     ) -> None:
         self.options = options
         self.on_status = on_status

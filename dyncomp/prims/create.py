@@ -23,15 +23,15 @@ def _scalar(s: Any, value: Any, dtype: DType) -> Any:
     return s.const(value, dtype)
 
 
-def full_meta(*, shape: Shape, value: Any, dtype: DType, device: Device = CPU) -> ArrayType:
+def full_meta(*, shape: Shape, value: object, dtype: DType, device: Device = CPU) -> ArrayType:
     return array_type(dtype, tuple(shape), device)
 
 
-def full_ref(*, shape: Shape, value: Any, dtype: DType, device: Device = CPU) -> Array:
+def full_ref(*, shape: Shape, value: object, dtype: DType, device: Device = CPU) -> Array:
     return np.full(shape, np.asarray(value).astype(dtype.numpy), dtype.numpy)
 
 
-def _full(s: Any, *, shape: Shape, value: Any, dtype: DType, device: Device = CPU) -> Any:
+def _full(s: object, *, shape: Shape, value: object, dtype: DType, device: Device = CPU) -> Any:
     return _scalar(s, value, dtype)
 
 
@@ -78,7 +78,7 @@ def symint_ref(*, expr: Dim, dtype: DType, device: Device = CPU) -> Array:
     return np.asarray(expr).astype(dtype.numpy)
 
 
-def _symint(s: Any, *, expr: Dim, dtype: DType, device: Device = CPU) -> Any:
+def _symint(s: object, *, expr: Dim, dtype: DType, device: Device = CPU) -> Any:
     return _scalar(s, expr, dtype)
 
 

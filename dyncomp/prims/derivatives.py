@@ -20,7 +20,7 @@ def _linear_jvp(name: str) -> Callable[..., Var | None]:
     """The tangent goes through the op itself (rows linear in all their array operands together)."""
 
     def jvp(
-        ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
+        ops: object, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         require_real(inputs)
         if all(t is None for t in tangents):
@@ -43,12 +43,14 @@ def _transpose_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, perm: An
     return (ops.transpose(cts[0], perm=inverse(perm)),)
 
 
-def _reshape_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any) -> tuple[Var | None, ...]:
+def _reshape_vjp(
+    ops: object, cts: Vars, inputs: Vars, outputs: Vars, *, shape: object
+) -> tuple[Var | None, ...]:
     return (_in_order_of(ops, cts[0], inputs[0].shape),)
 
 
 def _broadcast_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any, dims: Any
+    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, shape: object, dims: Any
 ) -> tuple[Var | None, ...]:
     x = inputs[0]
     view = outputs[0].type
@@ -57,7 +59,7 @@ def _broadcast_vjp(
     return (_in_order_of(ops, ops.reduce_sum(cts[0], axes=axes), x.shape),)
 
 
-def _is_one(dim: Any) -> bool:
+def _is_one(dim: object) -> bool:
     return isinstance(dim, int) and dim == 1
 
 
@@ -74,7 +76,7 @@ def _update_vjp(update: str, view: str) -> Callable[..., tuple[Var | None, ...]]
 
 
 def _triangle_vjp(name: str) -> Callable[..., tuple[Var | None, ...]]:
-    def vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+    def vjp(ops: object, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
         return (getattr(ops, name)(cts[0], **params),)
 
     return vjp

@@ -77,7 +77,7 @@ def _move(out: Array, source: int, target: int, count: int) -> Array:
 
 
 def index_address(
-    s: Any,
+    s: object,
     load: Callable[..., Any],
     out_index: Sequence[Any],
     types: Sequence[ArrayType],
@@ -103,7 +103,7 @@ def along_meta(x: ArrayType, index: ArrayType, *, axis: int) -> ArrayType:
 
 
 def along_address(
-    s: Any, load: Callable[..., Any], out_index: Sequence[Any], types: Sequence[ArrayType], *, axis: int
+    s: object, load: Callable[..., Any], out_index: Sequence[Any], types: Sequence[ArrayType], *, axis: int
 ) -> tuple[Any, ...]:
     return (*out_index[:axis], load(0, tuple(out_index)), *out_index[axis + 1 :])
 

@@ -229,7 +229,7 @@ def _shifted(x: Array, distance: int) -> Array:
 def update_meta(view: Callable[..., ArrayType], name: str) -> Callable[..., ArrayType]:
     """Meta of the update that undoes ``view``."""
 
-    def meta(base: ArrayType, value: ArrayType, **params: Any) -> ArrayType:
+    def meta(base: ArrayType, value: ArrayType, **params: object) -> ArrayType:
         window = view(base, **params)
         if value.dtype is not base.dtype:
             raise TypeError(f"{name} of {value.dtype} into {base.dtype}")
@@ -243,7 +243,7 @@ def update_meta(view: Callable[..., ArrayType], name: str) -> Callable[..., Arra
 def update_ref(view: Callable[..., Array]) -> Callable[..., Array]:
     """Reference of the update that undoes ``view``."""
 
-    def ref(base: Array, value: Array, **params: Any) -> Array:
+    def ref(base: Array, value: Array, **params: object) -> Array:
         out = base.copy(order="K")
         window = view(out, **params)
         if window.size and not window.flags.writeable:
@@ -278,7 +278,7 @@ def contiguous_meta(x: ArrayType) -> ArrayType:
     return array_type(x.dtype, x.shape, x.device)
 
 
-def _same_value(s: Any, x: Any) -> Any:
+def _same_value(s: object, x: object) -> Any:
     return x
 
 
@@ -304,7 +304,7 @@ _EXACT = Tolerance(0.0)
 def _like_input(ref: Callable[..., Array]) -> Callable[..., Array]:
     """``ref``'s values in the memory order of its first argument."""
 
-    def wrapped(x: Array, **params: Any) -> Array:
+    def wrapped(x: Array, **params: object) -> Array:
         out = np.empty_like(x)
         out[...] = ref(x, **params)
         return out

@@ -35,7 +35,7 @@ def in_words(guard: Any, names: Mapping[str, str]) -> str:
     return f"{' + '.join(left)} {relation} {' + '.join(right)}"
 
 
-def _atom_words(atom: Any, names: Mapping[str, str]) -> str:
+def _atom_words(atom: object, names: Mapping[str, str]) -> str:
     text = re.sub(r"\bs\d+\b", lambda match: names.get(match[0], match[0]), str(atom))
     return re.sub(r"(?<!\w)\(([\w.\[\]]+)\)", r"\1", text)  # no parentheses around single things
 

@@ -233,7 +233,7 @@ def _diag_embed_ref(x: Array, *, offset: int) -> Array:
     return out
 
 
-def _arange_ref(*, start: Any, step: Any, size: int, dtype: DType) -> Array:
+def _arange_ref(*, start: object, step: object, size: int, dtype: DType) -> Array:
     kind = dtype.numpy.type
     return np.asarray(np.arange(size).astype(dtype.numpy) * kind(step) + kind(start))
 

@@ -15,7 +15,7 @@ from ..kit import ANY
 from ..opdef import OpDef, Sample, Tolerance
 
 
-def _no_meta(*types: ArrayType, **params: Any) -> Any:
+def _no_meta(*types: ArrayType, **params: object) -> Any:
     raise NotImplementedError("the table completes a composite's meta")
 
 
@@ -50,7 +50,7 @@ def composite(
 def meta_by_decomposition(table: Mapping[str, OpDef], decomp: Callable[..., Any]) -> Callable[..., Any]:
     """The meta of a composite: the types of what its decomposition returns."""
 
-    def meta(*types: ArrayType, **params: Any) -> Any:
+    def meta(*types: ArrayType, **params: object) -> Any:
         builder = GraphBuilder(table)
         result = decomp(Ops(builder), *(builder.add_input(t) for t in types), **params)
         if isinstance(result, tuple):

@@ -187,7 +187,7 @@ def _polyval_ref(p: Array, x: Array) -> Array:
 
 
 def _plain(fn: Callable[..., Any]) -> Callable[..., Array]:
-    def ref(*args: Array, **params: Any) -> Array:
+    def ref(*args: Array, **params: object) -> Array:
         return np.asarray(fn(*args, **params), order="C")
 
     return ref

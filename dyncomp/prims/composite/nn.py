@@ -115,7 +115,7 @@ def log_softmax_at(ops: Any, x: Var, positions: Var, *, axis: int) -> Var:
 
 
 def _log_softmax_at_vjp(
-    ops: Any, cotangents: Any, inputs: Any, outputs: Any, *, axis: int
+    ops: Any, cotangents: Any, inputs: Any, outputs: object, *, axis: int
 ) -> tuple[Var | None, ...]:
     """What is at the position less ``softmax``, without writing at positions."""
     x, positions = inputs

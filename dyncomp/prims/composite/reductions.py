@@ -169,7 +169,7 @@ def median(ops: Any, x: Var, *, axis: int) -> Var:
 
 # -- references -------------------------------------------------------------------------------
 def _over_axes(fn: Callable[..., Any]) -> Callable[..., Array]:
-    def ref(x: Array, *, axes: Axes, **params: Any) -> Array:
+    def ref(x: Array, *, axes: Axes, **params: object) -> Array:
         with np.errstate(all="ignore"):
             return np.asarray(fn(x, axis=axes, **params))
 
@@ -177,7 +177,7 @@ def _over_axes(fn: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _quiet_nan(fn: Callable[..., Any]) -> Callable[..., Array]:
-    def ref(x: Array, *, axes: Axes, **params: Any) -> Array:
+    def ref(x: Array, *, axes: Axes, **params: object) -> Array:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             return np.asarray(fn(x, axis=axes, **params))

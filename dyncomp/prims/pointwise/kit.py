@@ -22,7 +22,7 @@ Result = Callable[[DType], DType] | DType | None
 def scalar_call(name: str) -> Callable[..., Any]:
     """The expression that is the row's scalar function."""
 
-    def expr(s: Any, *args: Any) -> Any:
+    def expr(s: object, *args: object) -> Any:
         return getattr(s, name)(*args)
 
     return expr
@@ -35,7 +35,7 @@ def real_of(dtype: DType) -> DType:
 def by_element(fn: Callable[..., float]) -> Callable[..., Array]:
     """A reference from a function of Python floats, rounded once."""
 
-    def ref(x: Any, *others: Any) -> Array:
+    def ref(x: object, *others: object) -> Array:
         x = np.asarray(x)
         vectorised = np.frompyfunc(fn, 1 + len(others), 1)
         wide = (np.asarray(a).astype(np.float64) for a in (x, *others))

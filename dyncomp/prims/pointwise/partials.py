@@ -34,14 +34,14 @@ def require_real(values: Vars) -> None:
 
 
 def of_x(fn: Callable[[Any, Var, Var], Var]) -> Partials:
-    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: object, inputs: Vars, out: Var) -> Sequence[Var | None]:
         return (fn(ops, inputs[0], out),)
 
     return partials
 
 
 def constant(*values: float) -> Partials:
-    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: object, inputs: Vars, out: Var) -> Sequence[Var | None]:
         return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, values))
 
     return partials
@@ -90,7 +90,7 @@ def one_plus_square(ops: Any, x: Var, out: Var) -> Var:
     return ops.add(scalar(ops, x, 1.0), ops.square(out))
 
 
-def multiply(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def multiply(ops: object, inputs: Vars, out: Var) -> Sequence[Var | None]:
     return inputs[1], inputs[0]
 
 
@@ -172,7 +172,9 @@ ZERO = constant(0.0, 0.0)
 
 
 def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
-    def vjp(ops: Any, cotangents: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+    def vjp(
+        ops: Any, cotangents: Vars, inputs: Vars, outputs: Vars, **params: object
+    ) -> tuple[Var | None, ...]:
         require_real(inputs)
         (ct,) = cotangents
         slopes = partials(ops, inputs, outputs[0])
@@ -183,7 +185,7 @@ def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
 
 def pointwise_jvp(partials: Partials) -> Callable[..., Var | None]:
     def jvp(
-        ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
+        ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         require_real(inputs)
         total: Var | None = None
