@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..dtypes import int64
-from ..graph.ir import Var
+from ..graph.ir import Ops, Var
 from .contract import free_dims
 from .opdef import OpDef
 from .pointwise.partials import pointwise_jvp, pointwise_vjp, require_real, zeros
@@ -35,11 +35,11 @@ def _in_order_of(ops: Any, ct: Var, shape: Sequence[Any]) -> Var:
     return ops.reshape(ops.contiguous(ct), shape=tuple(shape))
 
 
-def _slice_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+def _slice_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
     return (ops.update_slice(zeros(ops, inputs[0]), cts[0], **params),)
 
 
-def _transpose_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, perm: Any) -> tuple[Var | None, ...]:
+def _transpose_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, perm: Any) -> tuple[Var | None, ...]:
     return (ops.transpose(cts[0], perm=inverse(perm)),)
 
 
@@ -50,7 +50,7 @@ def _reshape_vjp(
 
 
 def _broadcast_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, shape: object, dims: Any
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, shape: object, dims: Any
 ) -> tuple[Var | None, ...]:
     x = inputs[0]
     view = outputs[0].type
@@ -63,12 +63,12 @@ def _is_one(dim: object) -> bool:
     return isinstance(dim, int) and dim == 1
 
 
-def _diagonal_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+def _diagonal_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
     return (ops.update_diagonal(zeros(ops, inputs[0]), cts[0], **params),)
 
 
 def _update_vjp(update: str, view: str) -> Callable[..., tuple[Var | None, ...]]:
-    def vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+    def vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
         base = getattr(ops, update)(cts[0], zeros(ops, inputs[1]), **params)
         return base, ops.copy(getattr(ops, view)(cts[0], **params))
 
@@ -82,55 +82,55 @@ def _triangle_vjp(name: str) -> Callable[..., tuple[Var | None, ...]]:
     return vjp
 
 
-def _spread(ops: Any, value: Var, x: Var, axes: Sequence[int]) -> Var:
+def _spread(ops: Ops, value: Var, x: Var, axes: Sequence[int]) -> Var:
     return ops.broadcast_in_dim(value, shape=x.shape, dims=tuple(a for a in range(x.ndim) if a not in axes))
 
 
-def _sum_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
+def _sum_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
     return (ops.contiguous(_spread(ops, cts[0], inputs[0], axes)),)
 
 
-def _shares(ops: Any, x: Var, out: Var, axes: Sequence[int]) -> Var:
+def _shares(ops: Ops, x: Var, out: Var, axes: Sequence[int]) -> Var:
     """1/k at each of the k extreme elements of an extent, 0 elsewhere."""
     chosen = ops.convert(ops.equal(x, _spread(ops, out, x, axes)), dtype=x.dtype)
     return ops.divide(chosen, _spread(ops, ops.reduce_sum(chosen, axes=axes), x, axes))
 
 
-def _extreme_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
+def _extreme_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
     shares = _shares(ops, inputs[0], outputs[0], axes)
     return (ops.multiply(_spread(ops, cts[0], inputs[0], axes), shares),)
 
 
-def _extreme_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, *, axes: Any) -> Var | None:
+def _extreme_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axes: Any) -> Var | None:
     (t,) = tangents
     if t is None:
         return None
     return ops.reduce_sum(ops.multiply(t, _shares(ops, inputs[0], outputs[0], axes)), axes=axes)
 
 
-def _flipped(ops: Any, x: Var, axis: int) -> Var:
+def _flipped(ops: Ops, x: Var, axis: int) -> Var:
     n = x.shape[axis]
     starts = tuple(n - 1 if a == axis else 0 for a in range(x.ndim))
     steps = tuple(-1 if a == axis else 1 for a in range(x.ndim))
     return ops.strided_slice(x, starts=starts, sizes=x.shape, steps=steps)
 
 
-def _cumsum_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
+def _cumsum_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
     back = ops.cumsum(_flipped(ops, cts[0], axis), axis=axis)
     return (ops.copy(_flipped(ops, back, axis)),)
 
 
-def _index_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+def _index_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
     x, *index = inputs
     grad = ops.index_put(zeros(ops, x), cts[0], *index, combine="add", **params)
     return (grad, *(None for _ in index))
 
 
-def _index_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+def _index_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
     return None if tangents[0] is None else ops.index(tangents[0], *inputs[1:], **params)
 
 
-def _along_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
+def _along_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
     x, index = inputs
     dims = tuple(range(x.ndim))
     places = [index if a == axis else ops.iota(shape=index.shape, axis=a, dtype=int64) for a in dims]
@@ -138,12 +138,12 @@ def _along_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -
     return grad, None
 
 
-def _along_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, *, axis: int) -> Var | None:
+def _along_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axis: int) -> Var | None:
     return None if tangents[0] is None else ops.take_along_axis(tangents[0], inputs[1], axis=axis)
 
 
 def _dot_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, contract: Any, batch: Any
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, contract: Any, batch: Any
 ) -> tuple[Var | None, ...]:
     require_real(inputs)
     x, y = inputs
@@ -153,7 +153,7 @@ def _dot_vjp(
     )
 
 
-def _dot_side(ops: Any, ct: Var, wanted: Var, other: Var, contract: Any, batch: Any, side: int) -> Var:
+def _dot_side(ops: Ops, ct: Var, wanted: Var, other: Var, contract: Any, batch: Any, side: int) -> Var:
     """The cotangent of ``wanted``: contract ct with the free dimensions of ``other``."""
     count = len(batch[0])
     mine = free_dims(wanted.ndim, contract[0], batch[0])
@@ -169,7 +169,7 @@ def _dot_side(ops: Any, ct: Var, wanted: Var, other: Var, contract: Any, batch: 
     return ops.transpose(product, perm=inverse(order))
 
 
-def _dot_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+def _dot_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
     require_real(inputs)
     x, y = inputs
     terms = []

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 
 Vars = Sequence[Var]
 Partials = Callable[[Any, Vars, Var], Sequence[Var | None]]
@@ -50,21 +50,21 @@ def constant(*values: float) -> Partials:
 def over_root(sign: float, of: Callable[[Any, Var, Var], Var]) -> Partials:
     """sign / sqrt(of(one, x*x))"""
 
-    def fn(ops: Any, x: Var, out: Var) -> Var:
+    def fn(ops: Ops, x: Var, out: Var) -> Var:
         return ops.divide(scalar(ops, x, sign), ops.sqrt(of(ops, scalar(ops, x, 1.0), ops.square(x))))
 
     return of_x(fn)
 
 
-def less(ops: Any, a: Var, b: Var) -> Var:
+def less(ops: Ops, a: Var, b: Var) -> Var:
     return ops.subtract(a, b)
 
 
-def minus_one(ops: Any, one: Var, square: Var) -> Var:
+def minus_one(ops: Ops, one: Var, square: Var) -> Var:
     return ops.subtract(square, one)
 
 
-def more(ops: Any, a: Var, b: Var) -> Var:
+def more(ops: Ops, a: Var, b: Var) -> Var:
     return ops.add(a, b)
 
 
@@ -75,18 +75,18 @@ def log(base: float) -> Partials:
 def gauss(sign: float) -> Partials:
     """sign * 2/sqrt(pi) * exp(-x*x)"""
 
-    def fn(ops: Any, x: Var, out: Var) -> Var:
+    def fn(ops: Ops, x: Var, out: Var) -> Var:
         bell = ops.exp(ops.negative(ops.square(x)))
         return ops.multiply(scalar(ops, x, sign * 2.0 / math.sqrt(math.pi)), bell)
 
     return of_x(fn)
 
 
-def one_minus_square(ops: Any, x: Var, out: Var) -> Var:
+def one_minus_square(ops: Ops, x: Var, out: Var) -> Var:
     return ops.subtract(scalar(ops, x, 1.0), ops.square(out))
 
 
-def one_plus_square(ops: Any, x: Var, out: Var) -> Var:
+def one_plus_square(ops: Ops, x: Var, out: Var) -> Var:
     return ops.add(scalar(ops, x, 1.0), ops.square(out))
 
 
@@ -94,11 +94,11 @@ def multiply(ops: object, inputs: Vars, out: Var) -> Sequence[Var | None]:
     return inputs[1], inputs[0]
 
 
-def divide(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def divide(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     return ops.reciprocal(inputs[1]), ops.negative(ops.divide(out, inputs[1]))
 
 
-def power(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def power(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     x, y = inputs
     first = ops.multiply(y, ops.power(x, ops.subtract(y, scalar(ops, y, 1.0))))
     zero = scalar(ops, x, 0.0)
@@ -108,20 +108,20 @@ def power(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
     return first, ops.multiply(out, log)
 
 
-def arctan2(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def arctan2(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     y, x = inputs
     square = ops.add(ops.square(x), ops.square(y))
     return ops.divide(x, square), ops.negative(ops.divide(y, square))
 
 
-def hypot(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def hypot(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     return tuple(ops.divide(v, out) for v in inputs)
 
 
 def extreme(larger: str) -> Partials:
     """1 for the operand chosen, a half each for ties."""
 
-    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
         x, y = inputs
         tie = ops.equal(x, y)
         half, one, zero = (scalar(ops, x, v) for v in (0.5, 1.0, 0.0))
@@ -131,13 +131,13 @@ def extreme(larger: str) -> Partials:
     return partials
 
 
-def where(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def where(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     one = scalar(ops, out, 1.0)
     zero = scalar(ops, out, 0.0)
     return None, ops.where(inputs[0], one, zero), ops.where(inputs[0], zero, one)
 
 
-def clip(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def clip(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     x, lo, hi = inputs
     one = scalar(ops, x, 1.0)
     zero = scalar(ops, x, 0.0)
@@ -149,19 +149,19 @@ def clip(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
 
 
 def logaddexp(exp: str) -> Partials:
-    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
         return tuple(getattr(ops, exp)(ops.subtract(v, out)) for v in inputs)
 
     return partials
 
 
-def copysign(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def copysign(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     x, y = inputs
     return ops.multiply(ops.sign(x), ops.copysign(scalar(ops, x, 1.0), y)), None
 
 
 def remainder(rounding: str) -> Partials:
-    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
         quotient = getattr(ops, rounding)(ops.divide(*inputs))
         return scalar(ops, out, 1.0), ops.negative(quotient)
 
@@ -173,7 +173,7 @@ ZERO = constant(0.0, 0.0)
 
 def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
     def vjp(
-        ops: Any, cotangents: Vars, inputs: Vars, outputs: Vars, **params: object
+        ops: Ops, cotangents: Vars, inputs: Vars, outputs: Vars, **params: object
     ) -> tuple[Var | None, ...]:
         require_real(inputs)
         (ct,) = cotangents
@@ -185,7 +185,7 @@ def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
 
 def pointwise_jvp(partials: Partials) -> Callable[..., Var | None]:
     def jvp(
-        ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
+        ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         require_real(inputs)
         total: Var | None = None
