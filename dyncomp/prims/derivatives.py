@@ -20,7 +20,7 @@ def _linear_jvp(name: str) -> Callable[..., Var | None]:
     """The tangent goes through the op itself (rows linear in all their array operands together)."""
 
     def jvp(
-        ops: object, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
+        ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         require_real(inputs)
         if all(t is None for t in tangents):
@@ -31,7 +31,7 @@ def _linear_jvp(name: str) -> Callable[..., Var | None]:
     return jvp
 
 
-def _in_order_of(ops: Any, ct: Var, shape: Sequence[Any]) -> Var:
+def _in_order_of(ops: Ops, ct: Var, shape: Sequence[Any]) -> Var:
     return ops.reshape(ops.contiguous(ct), shape=tuple(shape))
 
 
@@ -39,18 +39,20 @@ def _slice_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) 
     return (ops.update_slice(zeros(ops, inputs[0]), cts[0], **params),)
 
 
-def _transpose_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, perm: Any) -> tuple[Var | None, ...]:
+def _transpose_vjp(
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, perm: tuple[int, ...]
+) -> tuple[Var | None, ...]:
     return (ops.transpose(cts[0], perm=inverse(perm)),)
 
 
 def _reshape_vjp(
-    ops: object, cts: Vars, inputs: Vars, outputs: Vars, *, shape: object
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, shape: object
 ) -> tuple[Var | None, ...]:
     return (_in_order_of(ops, cts[0], inputs[0].shape),)
 
 
 def _broadcast_vjp(
-    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, shape: object, dims: Any
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, shape: object, dims: tuple[int, ...]
 ) -> tuple[Var | None, ...]:
     x = inputs[0]
     view = outputs[0].type
@@ -76,7 +78,7 @@ def _update_vjp(update: str, view: str) -> Callable[..., tuple[Var | None, ...]]
 
 
 def _triangle_vjp(name: str) -> Callable[..., tuple[Var | None, ...]]:
-    def vjp(ops: object, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
+    def vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
         return (getattr(ops, name)(cts[0], **params),)
 
     return vjp
@@ -86,7 +88,9 @@ def _spread(ops: Ops, value: Var, x: Var, axes: Sequence[int]) -> Var:
     return ops.broadcast_in_dim(value, shape=x.shape, dims=tuple(a for a in range(x.ndim) if a not in axes))
 
 
-def _sum_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
+def _sum_vjp(
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: tuple[int, ...]
+) -> tuple[Var | None, ...]:
     return (ops.contiguous(_spread(ops, cts[0], inputs[0], axes)),)
 
 
@@ -96,12 +100,16 @@ def _shares(ops: Ops, x: Var, out: Var, axes: Sequence[int]) -> Var:
     return ops.divide(chosen, _spread(ops, ops.reduce_sum(chosen, axes=axes), x, axes))
 
 
-def _extreme_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
+def _extreme_vjp(
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: tuple[int, ...]
+) -> tuple[Var | None, ...]:
     shares = _shares(ops, inputs[0], outputs[0], axes)
     return (ops.multiply(_spread(ops, cts[0], inputs[0], axes), shares),)
 
 
-def _extreme_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axes: Any) -> Var | None:
+def _extreme_jvp(
+    ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axes: tuple[int, ...]
+) -> Var | None:
     (t,) = tangents
     if t is None:
         return None
@@ -143,7 +151,13 @@ def _along_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axis: in
 
 
 def _dot_vjp(
-    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, contract: Any, batch: Any
+    ops: Ops,
+    cts: Vars,
+    inputs: Vars,
+    outputs: Vars,
+    *,
+    contract: tuple[tuple[int, ...], tuple[int, ...]],
+    batch: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> tuple[Var | None, ...]:
     require_real(inputs)
     x, y = inputs
@@ -153,7 +167,15 @@ def _dot_vjp(
     )
 
 
-def _dot_side(ops: Ops, ct: Var, wanted: Var, other: Var, contract: Any, batch: Any, side: int) -> Var:
+def _dot_side(
+    ops: Ops,
+    ct: Var,
+    wanted: Var,
+    other: Var,
+    contract: tuple[tuple[int, ...], tuple[int, ...]],
+    batch: tuple[tuple[int, ...], tuple[int, ...]],
+    side: int,
+) -> Var:
     """The cotangent of ``wanted``: contract ct with the free dimensions of ``other``."""
     count = len(batch[0])
     mine = free_dims(wanted.ndim, contract[0], batch[0])

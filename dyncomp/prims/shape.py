@@ -18,6 +18,7 @@ from .kit import Array, axes_tuple, check_axis, drop
 from .layout import is_one, like, reshape_strides, shapes_equal
 from .opdef import OpDef, Pointwise, Tolerance, Update, View
 from .pointwise.partials import constant
+from .scalar import ScalarBuilder
 from .shape_samples import (
     as_strided_samples,
     broadcast_samples,
@@ -278,7 +279,7 @@ def contiguous_meta(x: ArrayType) -> ArrayType:
     return array_type(x.dtype, x.shape, x.device)
 
 
-def _same_value(s: object, x: object) -> Any:
+def _same_value(s: ScalarBuilder, x: object) -> Any:
     return x
 
 
@@ -289,7 +290,7 @@ def triangle_meta(x: ArrayType, *, k: Dim) -> ArrayType:
 
 
 def _triangle(keep: str) -> Callable[..., Any]:
-    def expr(s: Any, x: Any, *, k: Dim) -> Any:
+    def expr(s: ScalarBuilder, x: Any, *, k: Dim) -> Any:
         from_diagonal = s.subtract(s.index(-1), s.index(-2))
         limit = s.emit("symbol", (), INT64, k) if isinstance(k, SymInt) else s.const(k, INT64)
         return s.where(getattr(s, keep)(from_diagonal, limit), x, s.const(0, s.dtype(x)))

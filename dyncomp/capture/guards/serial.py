@@ -11,6 +11,7 @@ import importlib
 import struct
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def pack_constant(value: Any) -> tuple[Any, ...]:
     raise ValueError(f"not a constant that can be stored: {value!r}")
 
 
-def unpack_constant(data: Any) -> Any:
+def unpack_constant(data: Sequence[Any]) -> Any:
     """Inverse of :func:`pack_constant`; ``ValueError`` for malformed data."""
     tag, *rest = data
     if tag in ("bool", "int", "str", "bytes"):
@@ -117,7 +118,7 @@ def pack_object(value: object) -> tuple[Any, ...]:
     return ("object", module, qualname, code_hash(code) if isinstance(code, types.CodeType) else "")
 
 
-def unpack_object(data: Any) -> Any:
+def unpack_object(data: Sequence[Any]) -> Any:
     """Inverse of :func:`pack_object`; ``ValueError`` when the object is gone or its code has changed."""
     if data[0] == "constant":
         return unpack_constant(data[1])

@@ -21,7 +21,7 @@ from ...hook._hook import mark
 from ...prims.layout import is_c_contiguous
 from ...signals import is_from_handler
 from ...symbolic.assumptions import agree
-from ...symbolic.integers import Dim, SymInt
+from ...symbolic.integers import Dim, ShapeEnv, SymInt
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
@@ -332,7 +332,7 @@ _STEPS = ((2, 4), (-1, -2), (1, 2))  # by how much a size is changed to see what
 Probe = tuple[dict[str, int], _Found]
 
 
-def _shapes(call: _Call, opening: _Opening, first: _Found, env: Any) -> list[tuple[Dim, ...]]:
+def _shapes(call: _Call, opening: _Opening, first: _Found, env: ShapeEnv) -> list[tuple[Dim, ...]]:
     """The sizes of results as formulas: those of an argument, or linear in one symbol."""
     symbols = _symbols(opening)
     if not symbols:
@@ -358,7 +358,7 @@ def _kind(found: _Found) -> tuple[Any, ...]:
     return found.structure, found.dtypes, found.orders
 
 
-def _equal_to(name: str, symbols: list[str], env: Any) -> list[str]:
+def _equal_to(name: str, symbols: list[str], env: ShapeEnv) -> list[str]:
     """The symbols that the program has found to be equal to one, itself among them."""
     symbol = env.symbol(name)
     return [name, *(s for s in symbols if s != name and agree(env, env.symbol(s), symbol))]
@@ -391,7 +391,7 @@ def _at(call: _Call, opening: _Opening, sizes: dict[str, int]) -> Probe:
 
 
 def _formula(
-    seen: list[tuple[dict[str, int], int]], known: list[SymInt], symbols: list[str], env: object
+    seen: list[tuple[dict[str, int], int]], known: list[SymInt], symbols: list[str], env: ShapeEnv
 ) -> Dim:
     for candidate in _candidates(seen, known, symbols, env):
         if all(_size(candidate, sizes) == size for sizes, size in seen):
@@ -400,7 +400,7 @@ def _formula(
 
 
 def _candidates(
-    seen: list[tuple[dict[str, int], int]], known: list[SymInt], symbols: list[str], env: Any
+    seen: list[tuple[dict[str, int], int]], known: list[SymInt], symbols: list[str], env: ShapeEnv
 ) -> Iterator[Dim]:
     hints, size = seen[0]
     yield size

@@ -21,7 +21,7 @@ Axes = tuple[int, ...]
 
 
 def _every_axis(transform: str) -> Callable[..., Var]:
-    def decomp(ops: object, x: Var, *, lengths: Lengths, axes: Axes, norm: str | None = None) -> Var:
+    def decomp(ops: Ops, x: Var, *, lengths: Lengths, axes: Axes, norm: str | None = None) -> Var:
         for n, axis in reversed(list(zip(lengths, axes))):
             x = getattr(ops, transform)(x, n=n, axis=axis, norm=norm)
         return x

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,16 @@ from ..opdef import OpDef, Pointwise, Sample, Tolerance
 from ..samples import pointwise_samples
 from ..scalar_types import KIND_LETTER, KINDS, ScalarOp
 
+if TYPE_CHECKING:
+    from ..scalar import ScalarBuilder
+
 Result = Callable[[DType], DType] | DType | None
 
 
 def scalar_call(name: str) -> Callable[..., Any]:
     """The expression that is the row's scalar function."""
 
-    def expr(s: object, *args: object) -> Any:
+    def expr(s: ScalarBuilder, *args: object) -> Any:
         return getattr(s, name)(*args)
 
     return expr

@@ -17,13 +17,13 @@ Vars = Sequence[Var]
 Partials = Callable[[Any, Vars, Var], Sequence[Var | None]]
 
 
-def scalar(ops: Any, x: Var, value: float) -> Var:
+def scalar(ops: Ops, x: Var, value: float) -> Var:
     """``value`` broadcast to the shape of ``x``."""
     number = ops.full(shape=(), value=value, dtype=x.dtype, device=x.type.device)
     return ops.broadcast_in_dim(number, shape=x.shape, dims=())
 
 
-def zeros(ops: Any, x: Var) -> Var:
+def zeros(ops: Ops, x: Var) -> Var:
     return ops.full(shape=x.shape, value=0, dtype=x.dtype, device=x.type.device)
 
 
@@ -34,14 +34,14 @@ def require_real(values: Vars) -> None:
 
 
 def of_x(fn: Callable[[Any, Var, Var], Var]) -> Partials:
-    def partials(ops: object, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
         return (fn(ops, inputs[0], out),)
 
     return partials
 
 
 def constant(*values: float) -> Partials:
-    def partials(ops: object, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
         return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, values))
 
     return partials
@@ -90,7 +90,7 @@ def one_plus_square(ops: Ops, x: Var, out: Var) -> Var:
     return ops.add(scalar(ops, x, 1.0), ops.square(out))
 
 
-def multiply(ops: object, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def multiply(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     return inputs[1], inputs[0]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ..opdef import OpDef
 from ..scalar_types import ScalarOp, Vector
 from . import partials
 from .kit import by_element, called, unary
+
+if TYPE_CHECKING:
+    from ..scalar import ScalarBuilder
 
 
 def _lgamma(x: float) -> float:
@@ -30,7 +33,7 @@ def sigmoid_ref(x: Array) -> Array:
     return (1.0 / (1.0 + np.exp(-wide))).astype(x.dtype)
 
 
-def _sigmoid(s: Any, x: Any) -> Any:
+def _sigmoid(s: ScalarBuilder, x: Any) -> Any:
     one = s.const(1, s.dtype(x))
     return s.divide(one, s.add(one, s.exp(s.negative(x))))
 
