@@ -18,7 +18,7 @@ from .scalar import ScalarBuilder
 Shape = tuple[Dim, ...]
 
 
-def _scalar(s: ScalarBuilder, value: Any, dtype: DType) -> Any:
+def _scalar(s: ScalarBuilder, value: object, dtype: DType) -> Any:
     if isinstance(value, SymInt):
         return s.cast(s.emit("symbol", (), int64, value), dtype)
     return s.const(value, dtype)

@@ -35,7 +35,7 @@ def _in_order_of(ops: Ops, ct: Var, shape: Sequence[Any]) -> Var:
     return ops.reshape(ops.contiguous(ct), shape=tuple(shape))
 
 
-def _slice_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+def _slice_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
     return (ops.update_slice(zeros(ops, inputs[0]), cts[0], **params),)
 
 
@@ -65,12 +65,14 @@ def _is_one(dim: object) -> bool:
     return isinstance(dim, int) and dim == 1
 
 
-def _diagonal_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+def _diagonal_vjp(
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object
+) -> tuple[Var | None, ...]:
     return (ops.update_diagonal(zeros(ops, inputs[0]), cts[0], **params),)
 
 
 def _update_vjp(update: str, view: str) -> Callable[..., tuple[Var | None, ...]]:
-    def vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+    def vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
         base = getattr(ops, update)(cts[0], zeros(ops, inputs[1]), **params)
         return base, ops.copy(getattr(ops, view)(cts[0], **params))
 
@@ -128,7 +130,7 @@ def _cumsum_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) 
     return (ops.copy(_flipped(ops, back, axis)),)
 
 
-def _index_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+def _index_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
     x, *index = inputs
     grad = ops.index_put(zeros(ops, x), cts[0], *index, combine="add", **params)
     return (grad, *(None for _ in index))

@@ -290,7 +290,7 @@ def triangle_meta(x: ArrayType, *, k: Dim) -> ArrayType:
 
 
 def _triangle(keep: str) -> Callable[..., Any]:
-    def expr(s: ScalarBuilder, x: Any, *, k: Dim) -> Any:
+    def expr(s: ScalarBuilder, x: object, *, k: Dim) -> Any:
         from_diagonal = s.subtract(s.index(-1), s.index(-2))
         limit = s.emit("symbol", (), INT64, k) if isinstance(k, SymInt) else s.const(k, INT64)
         return s.where(getattr(s, keep)(from_diagonal, limit), x, s.const(0, s.dtype(x)))

@@ -222,7 +222,7 @@ def _arguments(graph: Graph, examples: Sequence[Any], owner: ArrayOwner | None) 
     return given + [graph.env.symbols[s.name].hint for s in integers]
 
 
-def _plain(example: Any, owner: ArrayOwner | None) -> np.ndarray[Any, Any] | None:
+def _plain(example: object, owner: ArrayOwner | None) -> np.ndarray[Any, Any] | None:
     """An array over the memory of an example."""
     if owner is not None and isinstance(example, owner.type):
         example = owner.to_numpy(example)

@@ -56,7 +56,12 @@ class Sites:
 
 
 def tuned_sites(
-    graph: Graph, table: OpTable, owner: ArrayOwner | None, compile_form: Compile, choices: Choices, tuning: Tuning
+    graph: Graph,
+    table: OpTable,
+    owner: ArrayOwner | None,
+    compile_form: Compile,
+    choices: Choices,
+    tuning: Tuning,
 ) -> Sites:
     """The best way to make each product and convolution of ``graph``, as far as that is known or found out in
     the time of ``tuning``."""

@@ -63,7 +63,7 @@ def stack(ops: Ops, *arrays: Var, axis: int) -> Var:
     return ops.concatenate(*raised, axis=axis)
 
 
-def pad(ops: Ops, x: Var, *, widths: Widths, value: Any) -> Var:
+def pad(ops: Ops, x: Var, *, widths: Widths, value: object) -> Var:
     """Constant padding; Fortran order for Fortran-contiguous input, as `np.pad`."""
     if len(widths) != x.ndim:
         raise ValueError("pad needs a pair of widths for each dimension")
@@ -160,7 +160,7 @@ def take(ops: Ops, x: Var, index: Var, *, axis: int, mode: str = "raise") -> Var
 
 
 # -- creation ---------------------------------------------------------------------------------
-def arange(ops: Ops, *, start: Any, step: Any, size: Dim, dtype: DType) -> Var:
+def arange(ops: Ops, *, start: object, step: object, size: Dim, dtype: DType) -> Var:
     """start + i*step in ``dtype``."""
     position = ops.iota(shape=(size,), axis=0, dtype=dtype)
     scaled = ops.multiply(position, filled(ops, position, step))
@@ -204,7 +204,7 @@ def _row_and_column(ops: Ops, rows: Dim, columns: Dim) -> tuple[Var, Var]:
     return tuple(ops.iota(shape=shape, axis=axis, dtype=int64) for axis in (0, 1))  # type: ignore[return-value]
 
 
-def full_like(ops: Ops, x: Var, *, value: Any, dtype: DType) -> Var:
+def full_like(ops: Ops, x: Var, *, value: object, dtype: DType) -> Var:
     """A constant in the memory order of ``x``."""
     order = sorted_axes(x.shape, x.type.strides)
     shape = tuple(x.shape[a] for a in order)

@@ -67,12 +67,12 @@ def spread(ops: Ops, value: Var, x: Var, axes: Sequence[int]) -> Var:
     return ops.broadcast_in_dim(value, shape=x.shape, dims=kept)
 
 
-def filled(ops: Ops, x: Var, value: Any, dtype: DType | None = None) -> Var:
+def filled(ops: Ops, x: Var, value: object, dtype: DType | None = None) -> Var:
     """A scalar (Python number or symbolic integer) broadcast to the shape of ``x``."""
     return ops.broadcast_in_dim(number(ops, value, dtype or x.dtype, x), shape=x.shape, dims=())
 
 
-def number(ops: Ops, value: Any, dtype: DType, x: Var) -> Var:
+def number(ops: Ops, value: object, dtype: DType, x: Var) -> Var:
     """A 0-d value on the device of ``x``."""
     if isinstance(value, SymInt):
         return ops.symint(expr=value, dtype=dtype, device=x.type.device)

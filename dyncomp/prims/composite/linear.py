@@ -116,7 +116,7 @@ def frobenius_norm(ops: Ops, x: Var) -> Var:
     return ops.vector_norm(x, axes=(x.ndim - 2, x.ndim - 1), ord=2)
 
 
-def _cutoff(ops: Ops, values: Var, relative: Any) -> Var:
+def _cutoff(ops: Ops, values: Var, relative: object) -> Var:
     """The largest singular value times ``relative``, spread over the values."""
     last = values.ndim - 1
     top = ops.reduce_max(values, axes=(last,))

@@ -20,7 +20,7 @@ _INEXACT = (float16, float32, float64, complex64, complex128)
 _FLOAT = (float16, float32, float64)
 
 
-def _over(ops: Ops, total: Var, count: Any) -> Var:
+def _over(ops: Ops, total: Var, count: object) -> Var:
     """``total`` divided by a count, in the total's dtype."""
     real = total.dtype.real
     divisor = ops.convert(number(ops, count, real, total), dtype=total.dtype)

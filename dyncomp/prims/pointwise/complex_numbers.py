@@ -41,20 +41,20 @@ def _angle_of(x: Array) -> Array:
     return np.arctan2(x.imag, x.real)
 
 
-def _imag(s: ScalarBuilder, x: Any) -> Any:
+def _imag(s: ScalarBuilder, x: object) -> Any:
     dtype = s.dtype(x)
     return s.imag(x) if dtype.is_complex else s.const(0, dtype)
 
 
-def _real(s: ScalarBuilder, x: Any) -> Any:
+def _real(s: ScalarBuilder, x: object) -> Any:
     return s.real(x) if s.dtype(x).is_complex else x
 
 
-def _conj(s: ScalarBuilder, x: Any) -> Any:
+def _conj(s: ScalarBuilder, x: object) -> Any:
     return s.conj(x) if s.dtype(x).is_complex else x
 
 
-def _angle(s: ScalarBuilder, x: Any) -> Any:
+def _angle(s: ScalarBuilder, x: object) -> Any:
     if s.dtype(x).is_complex:
         return s.arctan2(s.imag(x), s.real(x))
     zero = s.const(0, s.dtype(x))

@@ -30,7 +30,7 @@ def convert_ref(x: Array, *, dtype: DType) -> Array:
         return x.astype(dtype.numpy)
 
 
-def _convert(s: ScalarBuilder, x: Any, *, dtype: DType) -> Any:
+def _convert(s: ScalarBuilder, x: object, *, dtype: DType) -> Any:
     return s.cast(x, dtype)
 
 

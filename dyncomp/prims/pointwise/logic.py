@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 def of_truth(name: str) -> Callable[..., Any]:
     """The scalar row ``name`` on the operands' truth values."""
 
-    def expr(s: ScalarBuilder, *args: Any) -> Any:
+    def expr(s: ScalarBuilder, *args: object) -> Any:
         return getattr(s, name)(*(s.cast(a, bool_) for a in args))
 
     return expr
 
 
 def _false_for_integers(name: str, answer: bool) -> Callable[..., Any]:
-    def expr(s: ScalarBuilder, x: Any) -> Any:
+    def expr(s: ScalarBuilder, x: object) -> Any:
         return getattr(s, name)(x) if s.dtype(x).is_inexact else s.const(answer, bool_)
 
     return expr
 
 
-def _signbit(s: ScalarBuilder, x: Any) -> Any:
+def _signbit(s: ScalarBuilder, x: object) -> Any:
     return s.signbit(s.cast(x, float32) if s.dtype(x) is bfloat16 else x)
 
 

@@ -33,7 +33,7 @@ def sigmoid_ref(x: Array) -> Array:
     return (1.0 / (1.0 + np.exp(-wide))).astype(x.dtype)
 
 
-def _sigmoid(s: ScalarBuilder, x: Any) -> Any:
+def _sigmoid(s: ScalarBuilder, x: object) -> Any:
     one = s.const(1, s.dtype(x))
     return s.divide(one, s.add(one, s.exp(s.negative(x))))
 
