@@ -20,6 +20,7 @@ from .entries.config import CaptureConfig
 from .guards.source import CellSource, FreeCellSource, LocalSource, Source
 from .lifetimes.by_identity import WeakIdentityDict
 from .values.base import LazyValue, Tracer, UnboundValue, Value
+from .values.exception import ExceptionValue
 from .values.func import CellValue
 
 LOOKS = "it looks at its own frame (locals(), eval, sys._getframe)"
@@ -133,7 +134,7 @@ class Frame:
     idle: dict[int, int] = field(default_factory=dict)  # of loops that may be idle: nodes of the graph before
     result: Value | None = None
     yielded: Value | None = None
-    handling: Any = None  # the ExceptionValue that a handler of this frame is handling
+    handling: ExceptionValue | None = None  # what a handler of this frame is handling
     arguments: tuple[Value, ...] = ()  # as they were when the frame was entered
 
     @staticmethod

@@ -32,6 +32,7 @@ from .guards.guard import BY_IDENTITY, Guard, Kind
 from .guards.places import SymbolPlace
 from .guards.program import is_plain_key
 from .guards.source import LocalSource, Source
+from .lifetimes.finalized import Watched
 from .methods.table import items_in_two
 from .objects import attributes, derived, instance_checks, protocols
 from .objects.class_names import qualname_of
@@ -39,12 +40,13 @@ from .random.draws import begin_draws, end_draws
 from .sizes import unbacked
 from .values.array import ArrayValue
 from .values.base import Frame, LazyValue, OpaqueValue, Resumption, Value
+from .values.context import WarningFiltersValue
 from .values.derived import DerivedValue
 from .values.exception import ExceptionValue
 from .values.func import FunctionValue, NestedFunctionValue
 from .values.generator import GeneratorValue
 from .values.iterator import SequenceIterator
-from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
+from .values.number import ComputedValue, ConstValue, NumberValue, SymIntValue, scalar_type
 from .values.obj import InstanceValue
 from .values.seq import ListValue, SliceValue, TupleValue
 
@@ -76,14 +78,14 @@ class Tracer:
         self.mutated: list[Value] = []
         self.part_origins: dict[str, tuple[types.CodeType, int]] = {}  # see parts
         self.may_raise: list[ArrayValue] = []  # what the graph has to compute, as doing so may raise
-        self.may_raise_before: list[Any] = []  # and numbers that compiled code has to compute before it
+        self.may_raise_before: list[ComputedValue] = []  # and what compiled code has to compute before it
         self.checks = 0  # see validation
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.handled_outside = sys.exception() is not None  # around the call that is captured
         self.catching = 0  # how many operations under way see an exception raised now
-        self.deferred: list[Any] = []  # see effects
+        self.deferred: list[effects.DeferredCall] = []
         self.draws = begin_draws(self)
-        self.filter_blocks: list[Any] = []  # the blocks of warnings.catch_warnings that capture is in
+        self.filter_blocks: list[WarningFiltersValue] = []  # blocks of warnings.catch_warnings around
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
         # classes of the program, and attributes asked of them; by id, as metaclasses say how they are hashed
         self.relied: dict[int, tuple[type, set[str]]] = {}
@@ -91,7 +93,7 @@ class Tracer:
         self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
         self.frames: list[Frame] = []
         self.generators: list[GeneratorValue] = []  # made in this attempt
-        self.watched: Any = None  # see departures
+        self.watched: Watched | None = None
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
         entered = regions.breaks_are_errors()

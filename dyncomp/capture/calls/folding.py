@@ -235,7 +235,7 @@ def _arguments(args: list[Value], kwargs: dict[str, Value]) -> list[Any]:
     return [*parts, ")"]
 
 
-def computed(hint: object, parts: list[Any], what: str) -> Value:
+def computed(hint: object, parts: list[Any], what: str) -> ComputedValue:
     """The value of an expression whose value at capture is ``hint``."""
     if type(hint) in PYTHON_NUMBERS:
         return NumberValue(hint, tuple(parts))

@@ -22,7 +22,7 @@ def _exception(value: Value) -> ExceptionValue:
 
 @handles("PUSH_EXC_INFO")
 def push_exc_info(tracer: Tracer, frame: Frame, arg: object) -> None:
-    exception = frame.pop()
+    exception = _exception(frame.pop())
     frame.push(frame.handling or ConstValue(None))
     frame.push(exception)
     frame.handling = exception

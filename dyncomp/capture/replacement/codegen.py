@@ -16,7 +16,7 @@ import keyword
 import re
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...frontends.base import ArrayRef
@@ -26,6 +26,7 @@ from ...python_code.transfers import line_loc, transfer_loc
 from ...runtime._launch import select
 from ...symbolic.integers import SymInt
 from ..breaks import Skip
+from ..effects import DeferredCall
 from ..guards.source import (
     AttrSource,
     BuiltinSource,
@@ -110,7 +111,7 @@ class Codegen:
         self.may_fail_after_draw = False  # whether one of those behind it may raise
         self._count = 0
         self.place = line_loc(code.co_firstlineno)  # what the statements added now stand for
-        self.frames: list[Any] = []  # of the trace where it ended, outermost first
+        self.frames: list[Frame] = []  # of the trace where it ended, outermost first
         self.held: set[str] = set()  # names of objects that variables of the program hold until it returns
         self.parameters = _parameter_names(code)
         self._taken = set(self.parameters) | set(code.co_freevars)
@@ -290,7 +291,7 @@ class Codegen:
         self.may_fail_after_draw |= draw.may_fail_late or (bool(self._drawn) and draw.may_raise)
         self._drawn.append(name)
 
-    def _keep_state(self, keep: object, owner: str) -> None:
+    def _keep_state(self, keep: Callable[[list[Any], Any], None], owner: str) -> None:
         self.kept = self.kept or self.fresh("kept")
         if owner not in self._kept_states:
             text = f"{self.constant(keep)}({self.kept}, {owner})"
@@ -440,7 +441,7 @@ class Codegen:
         return f"{self.constant(reader)}({base}, {self.constant(key)})"
 
     # -- effects ------------------------------------------------------------------------------------
-    def replay(self, value: Any) -> None:
+    def replay(self, value: Value) -> None:
         """Bring one object from outside up to date, once."""
         if value.source is None or not value.mutated or id(value) in self._replayed:
             return
@@ -462,7 +463,7 @@ class Codegen:
         for call in self.tracer.deferred:
             self._deferred_call(call)
 
-    def _deferred_call(self, call: Any) -> None:
+    def _deferred_call(self, call: DeferredCall) -> None:
         parts = [self.value(arg) for arg in call.args]
         parts += [f"{name}={self.value(value)}" for name, value in call.kwargs.items()]
         before, self.place = self.place, call.place

@@ -26,6 +26,7 @@ class Value:
     """Base class. Every operation breaks the graph unless a subclass gives it a meaning."""
 
     source: Source | None = None
+    mutated = False  # from outside, and changed: ``replay`` brings it up to date
 
     @property
     def pytype(self) -> type:
@@ -50,6 +51,10 @@ class Value:
     def reconstruct(self, cg: Codegen) -> str:
         """A Python expression for the object; may append statements to ``cg``."""
         raise NotImplementedError(f"{type(self).__name__}.reconstruct")
+
+    def replay(self, cg: Codegen) -> list[str]:
+        """Statements that bring a changed object from outside up to date."""
+        raise NotImplementedError(f"{type(self).__name__}.replay")
 
     def children(self) -> tuple[Value, ...]:
         """Values reachable from this one (for identity and escape analysis)."""

@@ -17,7 +17,7 @@ from ...errors import Unsupported
 from ...symbolic.integers import SymInt
 from ..base import ArrayRef
 
-Operand = Any  # np.dtype, or one of the types int, float, complex
+Operand = np.dtype[Any] | type  # the type is one of int, float and complex
 
 _DEFAULTS: dict[Any, np.dtype[Any]] = {
     int: np.dtype(np.int64),
