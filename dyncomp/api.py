@@ -84,7 +84,7 @@ SESSION = _Session()
 
 
 def compile(
-    f: Any = None,
+    f: object = None,
     *,
     mode: str = "default",
     fullgraph: bool = False,
@@ -116,7 +116,7 @@ def compile(
     return compile_with(f, config)
 
 
-def compile_with(f: Any, config: CaptureConfig) -> Any:
+def compile_with(f: object, config: CaptureConfig) -> Any:
     """Compile any callable under a configuration."""
     if isinstance(f, _hook.Dispatcher):
         function: Any = f._function
@@ -147,7 +147,7 @@ def _dispatcher(function: types.FunctionType, config: CaptureConfig) -> _hook.Di
     return _hook.Dispatcher(function, config)
 
 
-def recompiled(f: Any, options: Options) -> Any:
+def recompiled(f: object, options: Options) -> Any:
     """A compiled function that was pickled, in another process."""
     return compile_with(f, SESSION.new_config(options))
 
@@ -164,16 +164,16 @@ def complete(compiled: _hook.Dispatcher, state: tuple[Any, Options, dict[str, An
 class CompiledObject:
     """A callable object whose calls are compiled; all attributes are the object's own."""
 
-    def __init__(self, obj: Any, call: Callable[..., Any], config: CaptureConfig) -> None:
+    def __init__(self, obj: object, call: Callable[..., Any], config: CaptureConfig) -> None:
         object.__setattr__(self, "__wrapped__", obj)
         object.__setattr__(self, "_call", call)
         object.__setattr__(self, "_config", config)
         object.__setattr__(self, "__doc__", obj.__doc__)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self._call(*args, **kwargs)
 
-    def __get__(self, obj: Any, owner: type | None = None) -> Any:
+    def __get__(self, obj: object, owner: type | None = None) -> Any:
         """Bind as a method where the object itself does (``functools.lru_cache``)."""
         if obj is None or not hasattr(type(self.__wrapped__), "__get__"):
             return self
@@ -191,7 +191,7 @@ class CompiledObject:
     def __reduce__(self) -> Any:
         return recompiled, (self.__wrapped__, self._config.options)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(self.__wrapped__, name, value)
 
     def __repr__(self) -> str:

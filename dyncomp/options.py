@@ -136,7 +136,7 @@ def make_options(
     mode: str = "default",
     backend: str | Callable[..., Any] = "inductor",
     fullgraph: bool = False,
-    dynamic: Any = None,
+    dynamic: object = None,
     options: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Options:

@@ -102,7 +102,7 @@ def _cloud_pickler() -> Any:
     return pickler if _cloudpickles(pickler) else None
 
 
-def _cloudpickles(pickler: Any) -> list[types.ModuleType]:
+def _cloudpickles(pickler: object) -> list[types.ModuleType]:
     """The module cloudpickle that a pickler comes from: joblib has a copy of its own."""
     if not isinstance(pickler, pickle.Pickler):
         return []
@@ -113,7 +113,7 @@ def _cloudpickles(pickler: Any) -> list[types.ModuleType]:
 _OWN = __file__.rpartition("pickling")[0]
 
 
-def _goes_by_value(pickler: Any, module: str | None) -> bool:
+def _goes_by_value(pickler: object, module: str | None) -> bool:
     """Whether a pickler of cloudpickle's saves the functions of a module by value."""
     if module == "__main__":
         return True
@@ -153,7 +153,7 @@ def _check_variables(compiled: Any, pickler: Any) -> None:
         _checking.on = False
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     cls = type(value)
     if isinstance(value, np.ndarray):
         return value.dtype != object

@@ -247,7 +247,7 @@ def run_pipeline(
     options: Options,
     example_inputs: Sequence[Any] = (),
     owner: ArrayOwner | None = None,
-    on_status: Any = None,
+    on_status: object = None,
 ) -> Compiled:
     """Make a captured graph runnable with ``options.backend``.
 
@@ -298,7 +298,7 @@ def _on_numpy(call: Callable[..., Any], owner: ArrayOwner | None) -> Callable[..
     if owner is None:
         return call
 
-    def converting(*args: Any) -> Any:
+    def converting(*args: object) -> Any:
         results = call(*(owner.to_numpy(a) for a in args))
         if isinstance(results, (tuple, list)):
             return tuple(owner.from_numpy(r) for r in results)
@@ -319,7 +319,7 @@ def _report_writes(
         return call
     wrote = owner.wrote
 
-    def reporting(*args: Any) -> Any:
+    def reporting(*args: object) -> Any:
         results = call(*args)
         wrote([args[index] for index in written])
         return results
@@ -342,7 +342,7 @@ def _backend_name(options: Options) -> str:
     return getattr(options.backend, "__name__", type(options.backend).__name__)
 
 
-def _not_compiled(*args: Any) -> Any:
+def _not_compiled(*args: object) -> Any:
     raise LoweringError("this graph was not compiled")
 
 
@@ -366,7 +366,7 @@ def _run_custom(
     expected = [out.var.type for out in graph.outputs if not out.hidden]
     told: list[str] = []
 
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Any:
         results = run(*args)
         given = results if isinstance(results, (tuple, list)) else (results,)
         problem = _wrong_results(given, expected)

@@ -6,7 +6,6 @@ import functools
 import signal
 import traceback
 import types
-from typing import Any
 
 
 def is_from_handler(error: BaseException) -> bool:
@@ -16,7 +15,7 @@ def is_from_handler(error: BaseException) -> bool:
     return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
-def _code_of(handler: Any) -> types.CodeType | None:
+def _code_of(handler: object) -> types.CodeType | None:
     while isinstance(handler, functools.partial):
         handler = handler.func
     if isinstance(handler, types.MethodType):

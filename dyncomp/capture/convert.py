@@ -54,7 +54,7 @@ from .replacement.raising import raising_entry
 from .replacement.replace_source import build_function
 from .sizes.dims import refuse_fixed
 from .sizes.unbacked import definition
-from .terminators import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, demand
+from .terminators import BreakEnd, End, LoopEnd, PlainEnd, ReturnEnd, demand
 from .tracer import Tracer, state_assumption
 from .values.array import ArrayValue
 from .values.deque import DequeValue
@@ -86,7 +86,7 @@ class _Attempt:
     tracer: Tracer | None = None
 
 
-def on_miss(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
+def on_miss(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
     """What C calls when no entry's guards hold: a new entry, or ``None`` to run the original this once."""
     try:
         return _new_entry(function, args, config)
@@ -106,7 +106,9 @@ def _is_hashable(code: types.CodeType) -> bool:
     return True
 
 
-def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
+def _new_entry(
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
+) -> _hook.Entry | None:
     code = function.__code__
     config.records.counters["misses"] += 1
     disabled = disabled_reason(function)
@@ -150,7 +152,7 @@ def _new_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _
 
 
 def _try_to_capture(
-    function: Any, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, missed: str
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, missed: str
 ) -> _hook.Entry | None:
     code = function.__code__
     records = config.records
@@ -197,7 +199,7 @@ def _leave_alone(code: types.CodeType, config: CaptureConfig, reason: str) -> No
 
 
 def _run_original(
-    function: Any, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, reason: str
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt, reason: str
 ) -> _hook.Entry | None:
     """An entry that runs the original for arguments like these, whatever kept them from being captured."""
     code = function.__code__
@@ -222,7 +224,7 @@ def _run_original(
 
 
 def _capture(
-    function: Any, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, attempt: _Attempt
 ) -> tuple[_hook.Entry, EntryRecord]:
     decisions = Decisions(breaks=dict(config.failed_checks))
     code = function.__code__
@@ -246,7 +248,7 @@ def _capture(
 
 
 def _finish(
-    tracer: Tracer, end: Any, function: Any, args: tuple[Any, ...]
+    tracer: Tracer, end: End, function: types.FunctionType, args: tuple[Any, ...]
 ) -> tuple[_hook.Entry, EntryRecord]:
     code = function.__code__
     mutated = _mutated_inputs(tracer)
@@ -323,7 +325,7 @@ def _refuse_error_modes(tracer: Tracer) -> None:
         raise Skip("np.errstate asks for exceptions or calls on floating-point errors")
 
 
-def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
+def _limit_empty_continuations(tracer: Tracer, end: End, useful: bool) -> None:
     """Code that breaks again and again with no array work between is better run as it is."""
     if useful or isinstance(end, ReturnEnd) or tracer.config.options.capture_plain:
         return
@@ -339,7 +341,9 @@ def _limit_empty_continuations(tracer: Tracer, end: Any, useful: bool) -> None:
         raise Skip(f"no array operation before or after the graph break: {reason}")
 
 
-def _is_plain_recursion(tracer: Tracer, end: Any, function: Any, args: tuple[Any, ...]) -> bool:
+def _is_plain_recursion(
+    tracer: Tracer, end: End, function: types.FunctionType, args: tuple[Any, ...]
+) -> bool:
     """Whether a function of numbers calls itself for the second form at least, with no array work in any of
     them: what is between its calls takes longer in pieces than as it is."""
     config = tracer.config
@@ -359,9 +363,9 @@ def _is_plain_recursion(tracer: Tracer, end: Any, function: Any, args: tuple[Any
 _PROSPECTS = frozenset({"CALL", "BINARY_OP", "BINARY_SUBSCR", "CALL_FUNCTION_EX", "FOR_ITER"})
 
 
-def _has_array_prospect(end: Any) -> bool:
+def _has_array_prospect(end: End) -> bool:
     """Whether what follows a break may still hold work worth capturing: some call, operator or loop."""
-    if isinstance(end, PlainEnd):
+    if isinstance(end, (PlainEnd, ReturnEnd)):
         return False
     frames = end.frames
     total = 0
@@ -375,27 +379,26 @@ def _has_array_prospect(end: Any) -> bool:
     return total > 1
 
 
-def _is_worth_compiling(tracer: Tracer, end: Any, cg: Codegen) -> bool:
+def _is_worth_compiling(tracer: Tracer, end: End, cg: Codegen) -> bool:
     """Whether compiled code is quicker than plain Python, so far as this can be said: of what is in loops."""
     config = tracer.config
     nodes = tracer.builder.nodes
-    returns = isinstance(end, ReturnEnd)
     if config.options.capture_plain:
         return True
     if _calls_python(end):
         worth = True
     elif config.options.small_loops or _owner_of(tracer, cg) is not None:
-        worth = bool(nodes) or not returns
+        worth = bool(nodes) or not isinstance(end, ReturnEnd)
     else:
         worth = is_worth_a_call(nodes, len(cg.outputs), config.table)
     if worth:
         config.note_array_work(tracer.code)
-    elif not returns:
+    elif not isinstance(end, ReturnEnd):
         config.note_called(tracer.code, [frame.raw_code for frame in end.frames[1:]])
     return worth or not config.bodies_around(tracer.code)
 
 
-def _calls_python(end: Any) -> bool:
+def _calls_python(end: End) -> bool:
     """Whether the instruction that breaks the graph calls code that the hook may capture."""
     return isinstance(end, BreakEnd) and end.problem.break_id in _CALLS_PYTHON
 
@@ -500,7 +503,7 @@ def _guard_aliasing(tracer: Tracer, mutated: set[str]) -> None:
                 tracer.guard(value.source, Kind.NOT_SAME_OBJECT, other.source)
 
 
-def _guard_program(tracer: Tracer, function: Any, args: tuple[Any, ...]) -> Any:
+def _guard_program(tracer: Tracer, function: types.FunctionType, args: tuple[Any, ...]) -> Any:
     guards = list(tracer.guards)
     bindings = {
         name: SymBinding(name, place.source, f"t{place.what}" if place.tensor else place.what, place.axis)
@@ -576,7 +579,7 @@ def _strides_in_elements(condition: SymCondition, scale: dict[str, int]) -> SymC
 
 
 # -- records ------------------------------------------------------------------------------------------
-def _break_records(tracer: Tracer, end: Any) -> tuple[BreakRecord, ...]:
+def _break_records(tracer: Tracer, end: End) -> tuple[BreakRecord, ...]:
     if isinstance(end, ReturnEnd):
         return ()
     stack = tuple(frame.loc for frame in end.frames)

@@ -8,7 +8,7 @@ from typing import Any
 from ..dataclass import dataclass
 from ..python_code.instr import Loc
 from ..python_code.transfers import line_loc
-from .values.base import Tracer, Value
+from .values.base import Frame, Tracer, Value
 
 
 @dataclass(eq=False)
@@ -21,13 +21,13 @@ class DeferredCall:
     place: Loc
 
 
-def defer(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[str, Value]) -> None:
+def defer(tracer: Tracer, function: object, args: list[Value], kwargs: dict[str, Value]) -> None:
     """Make the call when the captured part ends, after the calls that were put off before."""
     tracer.steps += 1
     tracer.outside_changes += 1
     tracer.deferred.append(DeferredCall(function, args, kwargs, _place(tracer.frames[-1])))
 
 
-def _place(frame: Any) -> Loc:
+def _place(frame: Frame) -> Loc:
     loc: Loc = frame.code.instructions[frame.current].loc
     return line_loc(frame.loc.line) if None in loc else loc

@@ -16,9 +16,11 @@ from ..python_code.instr import CO_OPTIMIZED, CanonicalCode, ExceptionRange
 from ..python_code.loops import Loop, find_loops, make_loop_body
 from ..python_code.versions import decode
 from .breaks import Break, Skip
+from .entries.config import CaptureConfig
 from .guards.source import CellSource, FreeCellSource, LocalSource, Source
 from .lifetimes.by_identity import WeakIdentityDict
 from .values.base import LazyValue, Tracer, UnboundValue, Value
+from .values.exception import ExceptionValue
 from .values.func import CellValue
 
 LOOKS = "it looks at its own frame (locals(), eval, sys._getframe)"
@@ -86,7 +88,7 @@ class CodeInfo:
 _known_code: WeakIdentityDict[CodeInfo] = WeakIdentityDict()
 
 
-def code_info(config: Any, raw: types.CodeType) -> CodeInfo:
+def code_info(config: CaptureConfig | None, raw: types.CodeType) -> CodeInfo:
     """The :class:`CodeInfo` of a code object. Of code made later it is that of what it is made from."""
     made = config.stand_ins.get(id(raw)) if config is not None else None
     if made is not None:
@@ -132,7 +134,7 @@ class Frame:
     idle: dict[int, int] = field(default_factory=dict)  # of loops that may be idle: nodes of the graph before
     result: Value | None = None
     yielded: Value | None = None
-    handling: Any = None  # the ExceptionValue that a handler of this frame is handling
+    handling: ExceptionValue | None = None  # what a handler of this frame is handling
     arguments: tuple[Value, ...] = ()  # as they were when the frame was entered
 
     @staticmethod
@@ -142,7 +144,7 @@ class Frame:
         globals_of: tuple[dict[str, Any], Source | None],
         bound: dict[str, Value],
         closure: list[CellValue],
-        direct: Any,
+        direct: Frame | Resumption | None,
     ) -> Frame:
         """A frame at its first instruction. ``direct``: the calling frame, or a :class:`Resumption`, where
         a break inside can be resumed."""
@@ -214,7 +216,9 @@ def why_not_inlined(tracer: Tracer, callee: Frame) -> str | None:
     return found
 
 
-def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], function: Any) -> Frame:
+def root_frame(
+    tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], function: types.FunctionType
+) -> Frame:
     """The frame of the function being captured, with its arguments not yet looked at."""
     place = place_of(tracer.config, raw)
     if place is not None:
@@ -238,7 +242,9 @@ def root_frame(tracer: Tracer, raw: types.CodeType, args: tuple[Any, ...], funct
     return Frame.make(tracer, raw, (function.__globals__, None), bound, closure, None)
 
 
-def _resumed_frame(tracer: Tracer, place: PlaceToResume, args: tuple[Any, ...], function: Any) -> Frame:
+def _resumed_frame(
+    tracer: Tracer, place: PlaceToResume, args: tuple[Any, ...], function: types.FunctionType
+) -> Frame:
     """The frame of the original as it was where a continuation goes on."""
     info = code_info(tracer.config, place.origin)
     cells = dict(zip(place.freevars, _root_cells(tracer, place.freevars, function)))
@@ -257,7 +263,7 @@ def _resumed_frame(tracer: Tracer, place: PlaceToResume, args: tuple[Any, ...], 
     return frame
 
 
-def _root_cells(tracer: Tracer, names: tuple[str, ...], function: Any) -> list[CellValue]:
+def _root_cells(tracer: Tracer, names: tuple[str, ...], function: types.FunctionType) -> list[CellValue]:
     return [
         _root_cell(tracer, cell, name, index, FreeCellSource(name, index))
         for index, (name, cell) in enumerate(zip(names, function.__closure__ or ()))

@@ -105,8 +105,8 @@ def _run(tracer: Tracer, frame: Frame) -> Value | None:
             if tracer.watched is not None:
                 tracer.watched.check_instruction(frame)
             continue
-        if frame.stack and isinstance(frame.stack[-1], LazyValue):
-            frame.stack[-1] = _realized(tracer, frame, instr, before)
+        if frame.stack and isinstance(lazy := frame.stack[-1], LazyValue):
+            frame.stack[-1] = _realized(tracer, frame, lazy, instr, before)
         if tracer.watched is not None:
             tracer.watched.check_instruction(frame)
         if checked and frame.result is None and frame.yielded is None:
@@ -143,8 +143,7 @@ def _had_effects(tracer: Tracer, steps: int, nodes: int) -> bool:
 _LOADS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "COPY")
 
 
-def _realized(tracer: Tracer, frame: Frame, instr: Instr, before: list[Value]) -> Value:
-    lazy = frame.stack[-1]
+def _realized(tracer: Tracer, frame: Frame, lazy: LazyValue, instr: Instr, before: list[Value]) -> Value:
     if instr.op in _LOADS:
         return tracer.realize_loaded(lazy)
     try:

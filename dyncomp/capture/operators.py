@@ -163,7 +163,7 @@ def binary(tracer: Tracer, op: str, a: Value, b: Value) -> Value:
     raise Break("unsupported-operation", f"{op} of {a.describe()} and {b.describe()}")
 
 
-def _in_unions(constant: Any) -> bool:
+def _in_unions(constant: object) -> bool:
     """Whether ``|`` of such constants makes a union of types: no metaclass has an operator of its own."""
     meta: Any = type(constant)
     if isinstance(constant, type):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from typing import Any
 
 from ..dataclass import dataclass
 from ..errors import GraphBreakError
@@ -23,7 +22,7 @@ from .values.base import Tracer, Value
 class TraceEnd(Exception):
     """The capture is complete; ``end`` says how."""
 
-    def __init__(self, end: Any) -> None:
+    def __init__(self, end: End) -> None:
         super().__init__()
         self.end = end
 
@@ -59,6 +58,9 @@ class PlainEnd:
 
     frames: list[Frame]
     reason: str
+
+
+End = ReturnEnd | BreakEnd | LoopEnd | PlainEnd
 
 
 # -- ends -----------------------------------------------------------------------------------------

@@ -32,16 +32,22 @@ from .guards.guard import BY_IDENTITY, Guard, Kind
 from .guards.places import SymbolPlace
 from .guards.program import is_plain_key
 from .guards.source import LocalSource, Source
+from .lifetimes.finalized import Watched
 from .methods.table import items_in_two
 from .objects import attributes, derived, instance_checks, protocols
 from .objects.class_names import qualname_of
 from .random.draws import begin_draws, end_draws
 from .sizes import unbacked
 from .values.array import ArrayValue
-from .values.base import LazyValue, OpaqueValue, Value
+from .values.base import Frame, LazyValue, OpaqueValue, Resumption, Value
+from .values.context import WarningFiltersValue
+from .values.derived import DerivedValue
 from .values.exception import ExceptionValue
+from .values.func import FunctionValue, NestedFunctionValue
+from .values.generator import GeneratorValue
 from .values.iterator import SequenceIterator
-from .values.number import ConstValue, NumberValue, SymIntValue, scalar_type
+from .values.number import ComputedValue, ConstValue, NumberValue, SymIntValue, scalar_type
+from .values.obj import InstanceValue
 from .values.seq import ListValue, SliceValue, TupleValue
 
 
@@ -62,7 +68,7 @@ class Tracer:
         self.by_source: dict[Source, Value] = {}
         self.by_id: dict[int, tuple[Value, Any]] = {}
         self.by_ref: dict[ArrayRef, ArrayValue] = {}
-        self.inputs: list[Value] = []  # graph inputs, parallel to builder.inputs
+        self.inputs: list[ArrayValue | NumberValue] = []  # graph inputs, parallel to builder.inputs
         self.input_objects: dict[str, Any] = {}  # name of an array input's variable -> the array
         # symbolic int arguments of the graph: where they are found, or the value that is computed
         self.integers: list[Source | NumberValue] = []
@@ -72,28 +78,28 @@ class Tracer:
         self.mutated: list[Value] = []
         self.part_origins: dict[str, tuple[types.CodeType, int]] = {}  # see parts
         self.may_raise: list[ArrayValue] = []  # what the graph has to compute, as doing so may raise
-        self.may_raise_before: list[Any] = []  # and numbers that compiled code has to compute before it
+        self.may_raise_before: list[ComputedValue] = []  # and what compiled code has to compute before it
         self.checks = 0  # see validation
         self.global_writes: dict[tuple[int, str], tuple[Any, str, Value | None]] = {}
         self.handled_outside = sys.exception() is not None  # around the call that is captured
         self.catching = 0  # how many operations under way see an exception raised now
-        self.deferred: list[Any] = []  # see effects
+        self.deferred: list[effects.DeferredCall] = []
         self.draws = begin_draws(self)
-        self.filter_blocks: list[Any] = []  # the blocks of warnings.catch_warnings that capture is in
+        self.filter_blocks: list[WarningFiltersValue] = []  # blocks of warnings.catch_warnings around
         self.states: dict[int, Any] = {}  # id of a class or function -> what was written to its attributes
         # classes of the program, and attributes asked of them; by id, as metaclasses say how they are hashed
         self.relied: dict[int, tuple[type, set[str]]] = {}
         self.relied_members: dict[int, tuple[types.ModuleType, dict[str, Any]]] = {}  # of library modules
         self.expected_calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []  # see folding
-        self.frames: list[Any] = []
-        self.generators: list[Any] = []  # made in this attempt
-        self.watched: Any = None  # see departures
+        self.frames: list[Frame] = []
+        self.generators: list[GeneratorValue] = []  # made in this attempt
+        self.watched: Watched | None = None
         self.varying: frozenset[str] = config.varying_of(code)
         self.root_globals: dict[str, Any] = {}
         entered = regions.breaks_are_errors()
         self.error_regions: list[bool] = [config.options.fullgraph if entered is None else entered]
         self.loc: Loc | None = None
-        self._direct: Any = None
+        self._direct: Frame | Resumption | None = None
         self._frontends: dict[str, Frontend] = {}
         self.instructions = 0
         self.outside_changes = 0  # how often objects from outside were changed
@@ -134,7 +140,7 @@ class Tracer:
         return self.error_regions[-1]
 
     # -- guards -----------------------------------------------------------------------------
-    def guard(self, source: Source | None, kind: Kind, expected: Any = None, why: str = "") -> None:
+    def guard(self, source: Source | None, kind: Kind, expected: object = None, why: str = "") -> None:
         key = (source, kind, id(expected) if kind in BY_IDENTITY else _guard_key(expected))
         if key in self._guard_keys:
             return
@@ -165,11 +171,11 @@ class Tracer:
             self.mutated.append(value)
 
     # -- objects to values --------------------------------------------------------------------
-    def child(self, obj: Any, source: Source) -> Value:
+    def child(self, obj: object, source: Source) -> Value:
         """The value of an object found at ``source``; guards come when it is looked at."""
         return self.by_source.get(source) or LazyValue(obj, source)
 
-    def child_or_constant(self, obj: Any, source: Source | None) -> Value:
+    def child_or_constant(self, obj: object, source: Source | None) -> Value:
         if source is None:
             return wrap.wrap_unguarded(self, obj)
         return self.realize(self.child(obj, source))
@@ -201,14 +207,14 @@ class Tracer:
         self.by_source[value.source] = opaque
         return opaque
 
-    def module_member(self, module: types.ModuleType, name: str, obj: Any, source: Source | None) -> Value:
+    def module_member(self, module: types.ModuleType, name: str, obj: object, source: Source | None) -> Value:
         """Attribute of a module: members of library modules are constants, with one guard for all."""
         if source is None or self.config.is_trusted(module.__name__):
             self.relied_members.setdefault(id(module), (module, {}))[1][name] = obj
             return wrap.wrap_unguarded(self, obj, source)
         return self.realize(self.child(obj, source))
 
-    def wrap_result(self, result: Any) -> Value:
+    def wrap_result(self, result: object) -> Value:
         """The value of what a rule or a constant computation returned."""
         if isinstance(result, ArrayRef):
             return self.array_value(result)
@@ -354,7 +360,7 @@ class Tracer:
     def unary(self, op: str, a: Value) -> Value:
         return operators.unary(self, op, a)
 
-    def fold(self, function: Callable[..., Any], *args: Any) -> Any:
+    def fold(self, function: Callable[..., Any], *args: object) -> Any:
         """Compute on constants. What ``function`` raises must be just what the program's operation raises."""
         try:
             found = quietly(function, *args)
@@ -417,7 +423,7 @@ class Tracer:
             self.raise_like([].__getitem__, found)
         return found
 
-    def check_key(self, key: Any) -> None:
+    def check_key(self, key: object) -> None:
         """Dict keys must be constants that guards can compare."""
         if type(key) is tuple:
             for part in key:
@@ -426,12 +432,12 @@ class Tracer:
             raise Break("unsupported-operation", f"a dict key of type {type(key).__name__}")
 
     # -- exceptions -----------------------------------------------------------------------------
-    def raise_exception(self, cls: type[BaseException], *args: Any) -> NoReturn:
+    def raise_exception(self, cls: type[BaseException], *args: object) -> NoReturn:
         """The traced operation raises ``cls(*args)``, exactly: executed symbolically where a traced frame
         would catch it, else a break."""
         exceptions.raise_exception(self, cls, *args)
 
-    def raise_like(self, function: Callable[..., Any], *args: Any) -> NoReturn:
+    def raise_like(self, function: Callable[..., Any], *args: object) -> NoReturn:
         """The traced operation raises what ``function(*args)`` raises."""
         exceptions.raise_like(self, function, *args)
 
@@ -450,7 +456,9 @@ class Tracer:
         exceptions.leave_to_python(self, exception)
 
     # -- calls ----------------------------------------------------------------------------------
-    def call_direct(self, frame: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_direct(
+        self, frame: Frame | Resumption | None, function: Value, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
         """A call made by an instruction whose result is exactly the callee's return value, so that a break
         inside the callee can be resumed."""
         self._direct = frame
@@ -459,7 +467,7 @@ class Tracer:
         finally:
             self._direct = None
 
-    def take_direct(self) -> Any:
+    def take_direct(self) -> Frame | Resumption | None:
         """The frame whose call instruction the next Python frame answers, once; else None."""
         frame, self._direct = self._direct, None
         return frame
@@ -472,17 +480,19 @@ class Tracer:
             {k: self.realize(v) for k, v in kwargs.items()} if kwargs else kwargs,
         )
 
-    def call_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_function(
+        self, function: FunctionValue | NestedFunctionValue, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
         return calls.call_function(self, function, args, kwargs)
 
-    def check_generator(self, generator: Any) -> None:
+    def check_generator(self, generator: GeneratorValue) -> None:
         generators.check(self, generator)
 
     def run_generator_plain(self, code: types.CodeType, reason: str) -> None:
         generators.run_plain(self, code, reason)
 
     def call_generator_method(
-        self, generator: Any, name: str, args: list[Value], kwargs: dict[str, Value]
+        self, generator: GeneratorValue, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Value:
         self.take_direct()
         return generators.call_method(self, generator, name, args, kwargs)
@@ -491,11 +501,11 @@ class Tracer:
         self.take_direct()
         return exception_groups.call_method(self, group, name, args, kwargs)
 
-    def run_generator(self, frame: Any, thrown: Value | None = None) -> Value | None:
+    def run_generator(self, frame: Frame, thrown: Value | None = None) -> Value | None:
         return machine.run_generator(self, frame, thrown)
 
     def call_object(
-        self, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]
+        self, obj: object, source: Source | None, args: list[Value], kwargs: dict[str, Value]
     ) -> Value:
         return calls.call_object(self, obj, source, args, kwargs)
 
@@ -511,7 +521,9 @@ class Tracer:
     def const_getattr(self, value: ConstValue, name: str) -> Value:
         return calls.const_getattr(self, value, name)
 
-    def call_as(self, direct: Any, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call_as(
+        self, direct: Frame | Resumption | None, function: Value, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
         """A call on behalf of an instruction of frame ``direct``, if that is known: see ``call_direct``."""
         if direct is None:
             return self.call_value(function, args, kwargs)
@@ -520,7 +532,7 @@ class Tracer:
     def annotations_value(self, given: Value | None) -> Value:
         return calls.annotations_value(self, given)
 
-    def attribute(self, frame: Any, owner: Value, name: str) -> Value:
+    def attribute(self, frame: Frame, owner: Value, name: str) -> Value:
         """An attribute that an instruction of ``frame`` pushes, so that a break inside a property can be
         resumed."""
         if name == "__class__" and isinstance(owner, _OF_KNOWN_CLASS):
@@ -531,63 +543,63 @@ class Tracer:
         finally:
             self._direct = None
 
-    def defer(self, function: Any, args: list[Value]) -> None:
+    def defer(self, function: object, args: list[Value]) -> None:
         """Call a function when the captured part ends."""
         effects.defer(self, function, args, {})
 
     # -- objects: what values.obj leaves to the modules above it ---------------------------------------
-    def instance_attribute(self, obj: Any, name: str) -> Value:
+    def instance_attribute(self, obj: InstanceValue, name: str) -> Value:
         return attributes.instance_attribute(self, obj, name)
 
-    def set_instance_attribute(self, obj: Any, name: str, value: Value) -> None:
+    def set_instance_attribute(self, obj: InstanceValue, name: str, value: Value) -> None:
         attributes.set_instance_attribute(self, obj, name, value)
 
-    def delete_instance_attribute(self, obj: Any, name: str) -> None:
+    def delete_instance_attribute(self, obj: InstanceValue, name: str) -> None:
         attributes.delete_instance_attribute(self, obj, name)
 
-    def set_class_attribute(self, value: Any, name: str, new: Value | None) -> None:
+    def set_class_attribute(self, value: ConstValue, name: str, new: Value | None) -> None:
         attributes.set_class_attribute(self, value, name, new)
 
     def special_method(self, obj: Value, name: str) -> Value | None:
         return attributes.special_method(self, obj, name)
 
-    def is_native(self, obj: Any, name: str) -> bool:
+    def is_native(self, obj: DerivedValue, name: str) -> bool:
         return derived.is_native(self, obj, name)
 
-    def instance_length(self, obj: Any) -> Value:
+    def instance_length(self, obj: InstanceValue) -> Value:
         return protocols.length(self, obj)
 
-    def instance_truth(self, obj: Any) -> bool:
+    def instance_truth(self, obj: InstanceValue) -> bool:
         return protocols.truth(self, obj)
 
-    def instance_contains(self, obj: Any, item: Value) -> Value:
+    def instance_contains(self, obj: InstanceValue, item: Value) -> Value:
         return protocols.contains(self, obj, item)
 
-    def instance_iterator(self, obj: Any) -> Value:
+    def instance_iterator(self, obj: InstanceValue) -> Value:
         return protocols.iterator(self, obj)
 
-    def instance_items(self, obj: Any, hinted: bool = False) -> list[Value]:
+    def instance_items(self, obj: InstanceValue, hinted: bool = False) -> list[Value]:
         return protocols.expand(self, obj, hinted)
 
     def items_in_two(self, value: Value) -> list[Value]:
         return items_in_two(self, value)
 
-    def instance_next(self, obj: Any) -> Value | None:
+    def instance_next(self, obj: InstanceValue) -> Value | None:
         return protocols.advance(self, obj)
 
     def class_attribute(self, value: Value, name: str) -> Value:
         return calls.class_attribute(self, value, name)
 
-    def class_operation(self, value: Any, name: str, args: list[Value]) -> Value:
+    def class_operation(self, value: ConstValue, name: str, args: list[Value]) -> Value:
         return instance_checks.class_operation(self, value, name, args)
 
     def super_attribute(self, value: Any, name: str) -> Value:
         return attributes.super_attribute(self, value, name)
 
-    def function_attribute(self, value: Any, name: str) -> Value:
+    def function_attribute(self, value: FunctionValue, name: str) -> Value:
         return calls.function_attribute(self, value, name)
 
-    def set_function_attribute(self, value: Any, name: str, new: Value | None) -> None:
+    def set_function_attribute(self, value: FunctionValue, name: str, new: Value | None) -> None:
         calls.set_function_attribute(self, value, name, new)
 
 
@@ -598,7 +610,7 @@ def state_assumption(frontend: Frontend) -> str:
     return f"{frontend.name}-state"
 
 
-def _guard_key(expected: Any) -> Any:
+def _guard_key(expected: object) -> Any:
     try:
         hash(expected)
     except TypeError:

@@ -20,7 +20,7 @@ from ..device import CPU
 from ..dtypes import uint64
 from ..errors import Unsupported
 from ..frontends.base import ArrayFacts as Facts
-from ..frontends.base import ArrayRef
+from ..frontends.base import ArrayRef, Frontend
 from ..graph.ir import ArrayType
 from ..hook import _hook
 from ..symbolic.integers import SymInt
@@ -95,7 +95,7 @@ _MOST_TEXTS = 4
 _TEXTS = (str, bytes)
 
 
-def wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
+def wrap(tracer: Tracer, obj: object, source: Source) -> Value:
     """The value of ``obj`` found at ``source``; guards are added to the tracer."""
     known = tracer.by_id.get(id(obj))
     if known is not None:
@@ -109,7 +109,7 @@ def wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
     return value
 
 
-def _wrap(tracer: Tracer, obj: Any, source: Source) -> Value:
+def _wrap(tracer: Tracer, obj: object, source: Source) -> Value:
     exact = _EXACT.get(type(obj))
     if exact is not None:
         return exact(tracer, obj, source)
@@ -174,7 +174,7 @@ def _refuse_made_anew(tracer: Tracer, cls: type, source: Source) -> None:
         raise Skip(f"the class {qualname_of(cls)} is made anew again and again")
 
 
-def _bound_in_c(obj: Any) -> bool:
+def _bound_in_c(obj: object) -> bool:
     """A C method bound to an object: a new one at each look-up, so that its identity says nothing."""
     return isinstance(getattr(obj, "__self__", None), object) and not isinstance(
         getattr(obj, "__self__", None), (types.ModuleType, type, type(None))
@@ -211,7 +211,7 @@ def _wrap_bound_builtin(tracer: Tracer, obj: Any, source: Source) -> Value:
     return found
 
 
-def wrap_unguarded(tracer: Tracer, obj: Any, source: Source | None = None) -> Value:
+def wrap_unguarded(tracer: Tracer, obj: object, source: Source | None = None) -> Value:
     """The value of an object that is taken as it is: members of library modules, class attributes of
     classes made here. Mutable objects without a source stay opaque."""
     if isinstance(obj, types.FunctionType):
@@ -228,27 +228,27 @@ def wrap_unguarded(tracer: Tracer, obj: Any, source: Source | None = None) -> Va
     return tracer.realize(tracer.child(obj, source if source is not None else pinned(obj)))
 
 
-def pinned(obj: Any) -> Source:
+def pinned(obj: object) -> Source:
     return ConstSource(obj, getattr(obj, "__name__", type(obj).__name__))
 
 
 # -- numbers and other constants ----------------------------------------------------------------
-def _wrap_none(tracer: Tracer, obj: Any, source: Source) -> Value:
+def _wrap_none(tracer: Tracer, obj: object, source: Source) -> Value:
     tracer.guard(source, Kind.NONE)
     return ConstValue(None, source)
 
 
-def _wrap_bool(tracer: Tracer, obj: Any, source: Source) -> Value:
+def _wrap_bool(tracer: Tracer, obj: object, source: Source) -> Value:
     tracer.guard(source, Kind.BOOL, obj)
     return ConstValue(obj, source)
 
 
-def _wrap_equal(tracer: Tracer, obj: Any, source: Source) -> Value:
+def _wrap_equal(tracer: Tracer, obj: object, source: Source) -> Value:
     tracer.guard(source, Kind.EQUALS, obj)
     return ConstValue(obj, source)
 
 
-def _wrap_text(tracer: Tracer, obj: Any, source: Source) -> Value:
+def _wrap_text(tracer: Tracer, obj: object, source: Source) -> Value:
     """A string is a constant; but a loop over many would have its body compiled for each, and a function that
     is called with ever new ones would run into the limit of recompilations."""
     if _changes_often(tracer, obj, source):
@@ -267,7 +267,7 @@ def _changes_often(tracer: Tracer, obj: Any, source: Source) -> bool:
     return len(seen) > most
 
 
-def _wrap_frozen(tracer: Tracer, obj: Any, source: Source) -> Value:
+def _wrap_frozen(tracer: Tracer, obj: object, source: Source) -> Value:
     """As a string: a constant, unless it changes again and again."""
     if not isinstance(obj, re.Pattern) and _changes_often(tracer, obj, source):
         tracer.guard(source, Kind.TYPE_IS, type(obj))
@@ -275,12 +275,12 @@ def _wrap_frozen(tracer: Tracer, obj: Any, source: Source) -> Value:
     return FrozenValue.outside(tracer, obj, source)
 
 
-def _wrap_same(tracer: Tracer, obj: Any, source: Source) -> Value:
+def _wrap_same(tracer: Tracer, obj: object, source: Source) -> Value:
     tracer.guard(source, Kind.IS, obj)
     return ConstValue(obj, source)
 
 
-def is_dynamic(tracer: Tracer, obj: Any, source: Source) -> bool:
+def is_dynamic(tracer: Tracer, obj: object, source: Source) -> bool:
     """Whether a Python number is to be symbolic: a loop's changing variable, ``dynamic=True``, or one that
     an earlier capture saw with another value."""
     root = source.root()
@@ -321,7 +321,7 @@ def _wrap_int(tracer: Tracer, obj: int, source: Source) -> Value:
     return SymIntValue(tracer.new_integer(source, obj), source)
 
 
-def _wrap_float(tracer: Tracer, obj: Any, source: Source) -> Value:
+def _wrap_float(tracer: Tracer, obj: object, source: Source) -> Value:
     if is_dynamic(tracer, obj, source):
         tracer.guard(source, Kind.TYPE_IS, type(obj))
         return NumberValue(obj, (), source)
@@ -372,7 +372,7 @@ def _wrap_dict(tracer: Tracer, obj: dict[Any, Any], source: Source) -> Value:
     return DictValue(None, source, obj)
 
 
-def _wrap_thread_local(tracer: Tracer, obj: Any, source: Source) -> Value:
+def _wrap_thread_local(tracer: Tracer, obj: object, source: Source) -> Value:
     tracer.guard(source, Kind.TYPE_IS, threading.local)
     return ThreadLocalValue(obj, source)
 
@@ -427,7 +427,7 @@ def _wrap_partial(tracer: Tracer, obj: functools.partial[Any], source: Source) -
     return PartialValue(function, args, kwargs, source, obj)
 
 
-def _wrap_iterator(tracer: Tracer, obj: Any, source: Source) -> Value:
+def _wrap_iterator(tracer: Tracer, obj: object, source: Source) -> Value:
     tracer.guard(source, Kind.TYPE_IS, type(obj))
     return OpaqueIterator(obj, source)
 
@@ -477,7 +477,7 @@ _EXACT: dict[type, Callable[[Tracer, Any, Source], Value]] = {
 
 
 # -- arrays -----------------------------------------------------------------------------------------
-def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value:
+def wrap_array(tracer: Tracer, frontend: Frontend, obj: object, source: Source) -> Value:
     """Make an array or an array scalar an input of the graph."""
     tracer.assume_state(frontend)
     try:
@@ -512,7 +512,7 @@ def wrap_array(tracer: Tracer, frontend: Any, obj: Any, source: Source) -> Value
     return value
 
 
-def _is_number_beside(frontend: Any, facts: Facts) -> bool:
+def _is_number_beside(frontend: Frontend, facts: Facts) -> bool:
     """Whether the library takes an array on the CPU for a number beside those on a device."""
     known = facts.device == CPU and not facts.shape and facts.dtype != uint64
     return known and bool(getattr(frontend, "takes_numbers_on_cpu", False))
@@ -525,7 +525,9 @@ def _may_stay(value: Value) -> bool:
     return value.ref.frontend == "torch" and value.ref.ndim == 0
 
 
-def _wrap_number_beside(tracer: Tracer, frontend: Any, obj: Any, facts: Facts, source: Source) -> Value:
+def _wrap_number_beside(
+    tracer: Tracer, frontend: Frontend, obj: object, facts: Facts, source: Source
+) -> Value:
     """An array without dimensions on the CPU, passed by value to a graph on a device."""
     var = tracer.builder.add_input(ArrayType(facts.dtype, (), ()), "scalar", source.expr())
     ref = ArrayRef(var, "array", frontend.name, host=True)
@@ -537,7 +539,7 @@ def _wrap_number_beside(tracer: Tracer, frontend: Any, obj: Any, facts: Facts, s
     return value
 
 
-def _refused_array(tracer: Tracer, obj: Any, source: Source, reason: str) -> Value:
+def _refused_array(tracer: Tracer, obj: object, source: Source, reason: str) -> Value:
     """An array that is not captured; guarded so that only arrays like it are left to plain Python."""
     if type(obj) is np.ndarray:
         free = (None,) * obj.ndim
@@ -547,7 +549,7 @@ def _refused_array(tracer: Tracer, obj: Any, source: Source, reason: str) -> Val
     return OpaqueValue(obj, source, reason)
 
 
-def _wrap_scalar(tracer: Tracer, frontend: Any, obj: Any, facts: Facts, source: Source) -> Value:
+def _wrap_scalar(tracer: Tracer, frontend: Frontend, obj: object, facts: Facts, source: Source) -> Value:
     tracer.guard(source, Kind.NUMPY_SCALAR, facts.pytype)
     type_ = ArrayType(facts.dtype, (), (), facts.device)
     var = tracer.builder.add_input(type_, "scalar", source.expr())

@@ -328,12 +328,12 @@ class Frontend(Protocol):
         """How graphs read and make the library's arrays; ``None``: they are NumPy's."""
         ...
 
-    def describe(self, obj: Any) -> ArrayFacts:
+    def describe(self, obj: object) -> ArrayFacts:
         """Facts of a concrete object of one of ``array_types``; raises ``Unsupported`` (with the
         reason) for what cannot be captured: object or structured dtypes, foreign byte order…"""
         ...
 
-    def find_function(self, fn: Any) -> Rule | None:
+    def find_function(self, fn: object) -> Rule | None:
         """The rule of a library callable (``np.add``, ``np.add.reduce``, ``torch.relu``), else None."""
         ...
 
@@ -379,7 +379,7 @@ class Frontend(Protocol):
         """Attributes of objects of such a class that are arguments which would make them, else none."""
         ...
 
-    def implementation_of(self, fn: Any) -> Any:
+    def implementation_of(self, fn: object) -> Any:
         """The Python function behind a C-level dispatcher of the library, ``None`` where there is none."""
         ...
 
@@ -387,12 +387,12 @@ class Frontend(Protocol):
         """The state that all captured code with this library's arrays relies upon."""
         ...
 
-    def stored_member(self, obj: Any, name: str) -> tuple[str, ...] | None:
+    def stored_member(self, obj: object, name: str) -> tuple[str, ...] | None:
         """Where the Python ``__getattr__`` of ``obj``'s class finds attribute ``name``: the instance's dicts
         in the order in which they are searched, the last one being that which has it; ``None`` if that is not
         known. (``nn.Module``: parameters, buffers, modules.)"""
         ...
 
-    def is_constant(self, obj: Any) -> bool:
+    def is_constant(self, obj: object) -> bool:
         """Library objects that are immutable constants to capture (dtypes, ``np.newaxis``, enums)."""
         ...

@@ -29,7 +29,7 @@ def known_array(builder: GraphBuilder, var: Var) -> Any:
     return found
 
 
-def with_integers(builder: GraphBuilder, value: Any) -> Any:
+def with_integers(builder: GraphBuilder, value: object) -> Any:
     """An argument with numbers in place of arrays of integers that are known; the same object where there is
     none."""
     if isinstance(value, (tuple, list)):

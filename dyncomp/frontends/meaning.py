@@ -19,7 +19,7 @@ _SAME = ("copy", "contiguous")
 
 
 def size_of(
-    tx: TraceContext, function: str, *inputs: Var, low: int = 0, high: int | None = None, **options: Any
+    tx: TraceContext, function: str, *inputs: Var, low: int = 0, high: int | None = None, **options: object
 ) -> SymInt:
     """The symbol for a number, ``low`` at least, that ``function`` makes of the contents of ``inputs`` and of
     ``options``. The next node defines it, too."""

@@ -71,7 +71,7 @@ class LibraryRules:
         yield self.operators
 
 
-def below(library: Any, path: str) -> Any:
+def below(library: object, path: str) -> Any:
     """``library.<path>``, or ``None`` where this version of the library has no such name."""
     found = library
     for name in path.split("."):
@@ -84,7 +84,7 @@ def below(library: Any, path: str) -> Any:
 def refusal(reason: str, break_id: str = "unsupported-call") -> Rule:
     """A rule that always refuses."""
 
-    def refused(*args: Any, **kwargs: Any) -> Any:
+    def refused(*args: object, **kwargs: object) -> Any:
         raise Unsupported(reason, break_id=break_id)
 
     return refused

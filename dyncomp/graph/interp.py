@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 Symbols = Mapping[str, int]
 
 
-def concrete(value: Any, symbols: Symbols) -> Any:
+def concrete(value: object, symbols: Symbols) -> Any:
     """``value`` with every symbolic integer, also inside containers, replaced by its value."""
     if isinstance(value, SymInt):
         return value.evaluate(symbols)
@@ -32,7 +32,7 @@ def concrete(value: Any, symbols: Symbols) -> Any:
     return value
 
 
-def has_symbols(value: Any) -> bool:
+def has_symbols(value: object) -> bool:
     """Whether a symbolic integer occurs in ``value``."""
     kind = type(value)
     if kind is int or kind is str:
@@ -257,7 +257,9 @@ class _Step:
         self.view = not self.is_copy and bool(getattr(table[node.op], "is_view", False))
         self.frees: list[str] = []
 
-    def settle(self, made: _Made, value: Any, inputs: list[Array], symbols: Symbols, writes: bool) -> Array:
+    def settle(
+        self, made: _Made, value: object, inputs: list[Array], symbols: Symbols, writes: bool
+    ) -> Array:
         """Make a reference's result keep the promises of its type: an array of the dtype; a view where
         the op is one; otherwise memory of its own, laid out as the type says."""
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
@@ -316,7 +318,7 @@ def _plan_frees(graph: Graph, steps: list[_Step]) -> None:
                 step.frees.append(var.name)
 
 
-def _wrap(inp: GraphInput, value: Any) -> Array:
+def _wrap(inp: GraphInput, value: object) -> Array:
     """An argument as an array; scalars become zero-dimensional arrays of the input's dtype."""
     if isinstance(value, np.ndarray) and inp.kind == "array":
         return value
@@ -350,7 +352,7 @@ def _window(view: ViewOf, inputs: list[Array], outputs: list[Array | None], symb
     return strided_window(base, shape, strides, offset)
 
 
-def run(graph: Graph, table: OpTable, *args: Any) -> list[Any]:
+def run(graph: Graph, table: OpTable, *args: object) -> list[Any]:
     """Run ``graph`` once on its inputs followed by its integer arguments; its visible outputs."""
     return Interpreter(graph, table).run(*args)
 
@@ -359,7 +361,7 @@ def as_callable(graph: Graph, table: OpTable) -> Callable[..., Any]:
     """A function of the graph's inputs and integers; one output is returned bare, several as a tuple."""
     interpreter = Interpreter(graph, table)
 
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Any:
         results = interpreter.run(*args)
         return results[0] if len(results) == 1 else tuple(results)
 

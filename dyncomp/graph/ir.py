@@ -314,7 +314,7 @@ class GraphBuilder:
         """Say where the value of a bare symbol comes from (see :class:`SymbolBinding`)."""
         self.symbols.append(SymbolBinding(str(symbol), kind, index, axis))
 
-    def emit(self, op: str, *inputs: Var, loc: Loc | None = None, **params: Any) -> Any:
+    def emit(self, op: str, *inputs: Var, loc: Loc | None = None, **params: object) -> Any:
         """Append a node. Returns its value, a tuple where the op has several, ``None`` for ``copy_``.
 
         Whatever ``meta`` raises for ill-typed inputs passes through and nothing is appended.

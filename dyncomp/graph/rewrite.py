@@ -197,7 +197,7 @@ def emit_reshape(builder: GraphBuilder, value: Var, shape: tuple[Dim, ...]) -> V
         return builder.emit("reshape", builder.emit("contiguous", value), shape=shape)
 
 
-def frozen_key(value: Any) -> Any:
+def frozen_key(value: object) -> Any:
     """A hashable form of a parameter that tells ``0.0``, ``-0.0``, ``0``, ``False`` and NaNs apart."""
     kind = type(value)
     if kind is int or kind is float:

@@ -145,7 +145,7 @@ def print_output(graph: Graph, out: GraphOutput) -> str:
     return f"hidden({text})" if out.hidden else text
 
 
-def print_value(value: Any) -> str:
+def print_value(value: object) -> str:
     """A parameter as a Python expression that :func:`parse` evaluates to the same value."""
     if isinstance(value, bool) or value is None or isinstance(value, (int, str, bytes)):
         return repr(value)
@@ -197,7 +197,7 @@ def nested_value(text: str) -> Any:
     return eval(text, {"__builtins__": {}, "nan": np.nan, "inf": np.inf, "complex": complex})  # noqa: S307
 
 
-def _literal(dtype: DType, data: Any, shape: tuple[int, ...]) -> Literal:
+def _literal(dtype: DType, data: object, shape: tuple[int, ...]) -> Literal:
     if isinstance(data, str):
         return Literal(dtype, shape, base64.b85decode(data))
     return Literal(dtype, shape, np.array(data, dtype.numpy).reshape(shape).tobytes())

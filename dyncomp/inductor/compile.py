@@ -15,6 +15,7 @@ from ..comments import in_comment
 from ..dataclass import dataclass, field
 from ..device import CPU
 from ..errors import LoweringError, RejectedCode, ToolchainError, VerifyError
+from ..frontends.base import ArrayOwner
 from ..graph.ir import Graph
 from ..options import Options
 from ..prims.table import table_with
@@ -146,10 +147,10 @@ class _Timer:
 def compile_graph(
     graph: Graph,
     options: Options,
-    owner: Any = None,
+    owner: ArrayOwner | None = None,
     examples: Sequence[Any] = (),
     edit: Callable[[str], str] | None = None,
-    on_status: Any = None,
+    on_status: object = None,
 ) -> CompiledArtifact:
     """Compile a functional graph of prims for the device that its arrays are on. ``owner`` (an ``ArrayOwner``
     of ``frontends.base``) says how arrays are read and made; ``None``: NumPy's. ``examples``: inputs to tune
@@ -186,10 +187,10 @@ class _Maker:
         self,
         graph: Graph,
         options: Options,
-        owner: Any,
+        owner: ArrayOwner | None,
         timed: _Timer,
         edit: Callable[[str], str] | None = None,
-        on_status: Any = None,
+        on_status: object = None,
     ) -> None:
         self.options = options
         self.on_status = on_status
@@ -299,7 +300,7 @@ def _lowered(
 
 
 def _compile_for_device(
-    graph: Graph, options: Options, owner: Any, edit: Callable[[str], str] | None, timed: _Timer
+    graph: Graph, options: Options, owner: ArrayOwner | None, edit: Callable[[str], str] | None, timed: _Timer
 ) -> CompiledArtifact:
     """The same for arrays on a GPU: Triton kernels, and library calls for products."""
     from .gpu import formats
@@ -309,6 +310,7 @@ def _compile_for_device(
     from .gpu.narrow_products import narrow_products
 
     devices = check_devices(graph, owner)
+    assert owner is not None
     table = table_with(devices.routines)
     narrow = timed("narrow", lambda: narrow_products(graph, table))
     graph = timed("formats", lambda: formats.lay_out(narrow, table))
@@ -326,7 +328,7 @@ def _compile_for_device(
     return _artifact(graph, call, planned, memory, source, items, timed.seconds)
 
 
-def tensor_owner(owner: Any) -> TensorOwner | None:
+def tensor_owner(owner: ArrayOwner | None) -> TensorOwner | None:
     """The launcher's form of a frontend's ``ArrayOwner``."""
     if owner is None:
         return None

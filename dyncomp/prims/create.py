@@ -13,25 +13,26 @@ from ..graph.ir import ArrayType, Literal, array_type
 from ..symbolic.integers import Dim, SymInt
 from .kit import Array, check_axis
 from .opdef import Constant, OpDef, Pointwise, Sample, Tolerance
+from .scalar import ScalarBuilder
 
 Shape = tuple[Dim, ...]
 
 
-def _scalar(s: Any, value: Any, dtype: DType) -> Any:
+def _scalar(s: ScalarBuilder, value: object, dtype: DType) -> Any:
     if isinstance(value, SymInt):
         return s.cast(s.emit("symbol", (), int64, value), dtype)
     return s.const(value, dtype)
 
 
-def full_meta(*, shape: Shape, value: Any, dtype: DType, device: Device = CPU) -> ArrayType:
+def full_meta(*, shape: Shape, value: object, dtype: DType, device: Device = CPU) -> ArrayType:
     return array_type(dtype, tuple(shape), device)
 
 
-def full_ref(*, shape: Shape, value: Any, dtype: DType, device: Device = CPU) -> Array:
+def full_ref(*, shape: Shape, value: object, dtype: DType, device: Device = CPU) -> Array:
     return np.full(shape, np.asarray(value).astype(dtype.numpy), dtype.numpy)
 
 
-def _full(s: Any, *, shape: Shape, value: Any, dtype: DType, device: Device = CPU) -> Any:
+def _full(s: ScalarBuilder, *, shape: Shape, value: object, dtype: DType, device: Device = CPU) -> Any:
     return _scalar(s, value, dtype)
 
 
@@ -46,7 +47,7 @@ def iota_ref(*, shape: Shape, axis: int, dtype: DType, device: Device = CPU) -> 
     return np.broadcast_to(column, shape).copy(order="C")  # type: ignore[arg-type]
 
 
-def _iota(s: Any, *, shape: Shape, axis: int, dtype: DType, device: Device = CPU) -> Any:
+def _iota(s: ScalarBuilder, *, shape: Shape, axis: int, dtype: DType, device: Device = CPU) -> Any:
     return s.cast(s.index(axis), dtype)
 
 
@@ -58,7 +59,7 @@ def empty_ref(*, shape: Shape, dtype: DType, device: Device = CPU) -> Array:
     return np.zeros(shape, dtype.numpy)
 
 
-def _empty(s: Any, *, shape: Shape, dtype: DType, device: Device = CPU) -> Any:
+def _empty(s: ScalarBuilder, *, shape: Shape, dtype: DType, device: Device = CPU) -> Any:
     return s.const(0, dtype)
 
 
@@ -78,7 +79,7 @@ def symint_ref(*, expr: Dim, dtype: DType, device: Device = CPU) -> Array:
     return np.asarray(expr).astype(dtype.numpy)
 
 
-def _symint(s: Any, *, expr: Dim, dtype: DType, device: Device = CPU) -> Any:
+def _symint(s: ScalarBuilder, *, expr: Dim, dtype: DType, device: Device = CPU) -> Any:
     return _scalar(s, expr, dtype)
 
 

@@ -18,6 +18,7 @@ from .kit import Array, axes_tuple, check_axis, drop, require, require_same_shap
 from .layout import k_order_axes, like, shapes_equal, sorted_axes, strides_in_order
 from .opdef import Gather, OpDef, Sample, Scatter, Tolerance
 from .samples import data, indices
+from .scalar import ScalarBuilder
 
 Dims = tuple[int, ...]
 COMBINERS = ("set", "add", "multiply", "max", "min")
@@ -77,7 +78,7 @@ def _move(out: Array, source: int, target: int, count: int) -> Array:
 
 
 def index_address(
-    s: Any,
+    s: ScalarBuilder,
     load: Callable[..., Any],
     out_index: Sequence[Any],
     types: Sequence[ArrayType],
@@ -103,7 +104,12 @@ def along_meta(x: ArrayType, index: ArrayType, *, axis: int) -> ArrayType:
 
 
 def along_address(
-    s: Any, load: Callable[..., Any], out_index: Sequence[Any], types: Sequence[ArrayType], *, axis: int
+    s: ScalarBuilder,
+    load: Callable[..., Any],
+    out_index: Sequence[Any],
+    types: Sequence[ArrayType],
+    *,
+    axis: int,
 ) -> tuple[Any, ...]:
     return (*out_index[:axis], load(0, tuple(out_index)), *out_index[axis + 1 :])
 

@@ -86,14 +86,14 @@ def pointwise_meta(
 def quiet(fn: Callable[..., Any]) -> Callable[..., Any]:
     """``fn`` without floating-point warnings."""
 
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: object, **kwargs: object) -> Any:
         with silently():
             return fn(*args, **kwargs)
 
     return wrapped
 
 
-def is_bfloat16(x: Any) -> bool:
+def is_bfloat16(x: object) -> bool:
     dtype = getattr(x, "dtype", None)
     # the name of a dtype is costly to ask for
     return dtype is not None and dtype.kind == "V" and dtype.name == "bfloat16"
@@ -109,7 +109,7 @@ def _has_bfloat16(args: tuple[Any, ...]) -> bool:
 def widening(fn: Callable[..., Any]) -> Callable[..., Any]:
     """``fn`` computing bfloat16 through float32 (NumPy itself has no bfloat16), warnings off."""
 
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: Any, **kwargs: object) -> Any:
         with silently():
             if not _has_bfloat16(args):
                 return np.asarray(fn(*args, **kwargs))
@@ -173,6 +173,6 @@ def drop(values: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
     return tuple(v for i, v in enumerate(values) if i not in axes)
 
 
-def replace(values: Sequence[Any], axis: int, value: Any) -> tuple[Any, ...]:
+def replace(values: Sequence[Any], axis: int, value: object) -> tuple[Any, ...]:
     """``values`` with position ``axis`` changed."""
     return (*values[:axis], value, *values[axis + 1 :])

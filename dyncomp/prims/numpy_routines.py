@@ -25,7 +25,7 @@ def _choose(index: Array, *choices: Array, mode: Any) -> Any:
 
 
 @quiet
-def _reduced(x: Array, *, ufunc: str, axis: Any, keepdims: bool) -> Any:
+def _reduced(x: Array, *, ufunc: str, axis: object, keepdims: bool) -> Any:
     return getattr(np, ufunc).reduce(x, axis=axis, keepdims=keepdims)
 
 
@@ -40,7 +40,7 @@ def _reduced_at(x: Array, indices: Array, *, ufunc: str, axis: int) -> Any:
 
 
 @quiet
-def _nan_statistic(x: Array, *rest: Array, statistic: str, axis: Any, **options: Any) -> Any:
+def _nan_statistic(x: Array, *rest: Array, statistic: str, axis: Any, **options: object) -> Any:
     """Where NumPy would warn of a slice that holds nothing but NaN the original program is to run."""
     if x.size == 0 or (x.dtype.kind in "fc" and np.isnan(x).all(axis=axis).any()):
         raise ValueError("All-NaN slice encountered")
@@ -52,7 +52,7 @@ def _lstsq(a: Array, b: Array, *, rcond: Any) -> Any:
     return solution, residuals, np.asarray(rank), values
 
 
-def _in_order(*inputs: Array, routine: str, orders: tuple[tuple[int, ...], ...], **options: Any) -> Any:
+def _in_order(*inputs: Array, routine: str, orders: tuple[tuple[int, ...], ...], **options: object) -> Any:
     """A routine whose results are laid out in another way: each with its axes in the order that makes it
     contiguous."""
     made = ROUTINES[routine](*inputs, **options)

@@ -21,7 +21,7 @@ def call_meta(*types: ArrayType, callee: Callee) -> Any:
     return callee.results if len(callee.results) > 1 else callee.results[0]
 
 
-def call_ref(*arrays: Any, callee: Callee) -> Any:
+def call_ref(*arrays: object, callee: Callee) -> Any:
     """The call. What is unlike the call at capture raises, so that the original program runs instead."""
     found = callee.function(*arrays)
     results: Any = found if callee.structure is not None else (found,)
@@ -65,7 +65,7 @@ def ufunc_meta(*types: ArrayType, callee: Callee, dtypes: tuple[DType, ...]) -> 
 
 
 @quiet
-def ufunc_ref(*arrays: Any, callee: Callee, dtypes: tuple[DType, ...]) -> Any:
+def ufunc_ref(*arrays: object, callee: Callee, dtypes: tuple[DType, ...]) -> Any:
     found = callee.function(*arrays)
     results = found if len(dtypes) > 1 else (found,)
     made = tuple(np.asarray(r) for r in results)
@@ -95,7 +95,7 @@ def routine_meta(
 
 
 def routine_ref(
-    *arrays: Any,
+    *arrays: object,
     callee: Callee,
     numbers: tuple[int, ...],
     dtypes: tuple[DType, ...],

@@ -119,7 +119,7 @@ class ScalarBuilder:
     """Writes scalar expressions: every row of :data:`SCALARS` is a method (``s.add(x, y)``), besides
     ``cast``, ``const`` and ``index``. Subclasses say what a value is by ``emit`` and ``dtype``."""
 
-    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: Any = None) -> Any:
+    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: object = None) -> Any:
         """The value ``op(*args)`` of ``dtype``; ``arg``: the constant of ``const``, the axis of ``axis``."""
         raise NotImplementedError
 
@@ -127,19 +127,19 @@ class ScalarBuilder:
         """The dtype of a value."""
         raise NotImplementedError
 
-    def cast(self, x: Any, dtype: DType) -> Any:
+    def cast(self, x: object, dtype: DType) -> Any:
         """``x`` converted as NumPy's ``astype`` does (a C cast; to bool: ``!= 0``)."""
         return x if self.dtype(x) is dtype else self.emit("cast", (x,), dtype)
 
-    def const(self, value: Any, dtype: DType) -> Any:
+    def const(self, value: object, dtype: DType) -> Any:
         """A constant of ``dtype``."""
         return self.emit("const", (), dtype, value)
 
-    def index(self, axis: Any) -> Any:
+    def index(self, axis: object) -> Any:
         """The position along an axis of the output, int64."""
         return self.emit("axis", (), dtypes.int64, axis)
 
-    def apply(self, name: str, *args: Any) -> Any:
+    def apply(self, name: str, *args: object) -> Any:
         """Row ``name`` on values."""
         return self.emit(name, args, result_dtype(name, [self.dtype(a) for a in args]))
 
@@ -152,7 +152,7 @@ class ScalarBuilder:
 class NumpyBuilder(ScalarBuilder):
     """Evaluates expressions on NumPy arrays: how a row's ``decomp`` is checked against its ``numpy``."""
 
-    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: Any = None) -> Any:
+    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: object = None) -> Any:
         return evaluate(op, args, dtype, arg)
 
     def dtype(self, value: Any) -> DType:
@@ -162,7 +162,7 @@ class NumpyBuilder(ScalarBuilder):
         return found
 
 
-def evaluate(op: str, args: Sequence[Any], dtype: DType, arg: Any = None) -> Any:
+def evaluate(op: str, args: Sequence[Any], dtype: DType, arg: object = None) -> Any:
     """``op`` on NumPy arrays by its definition; floating-point warnings are off."""
     with silently():
         if op == "const":

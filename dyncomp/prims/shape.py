@@ -18,6 +18,7 @@ from .kit import Array, axes_tuple, check_axis, drop
 from .layout import is_one, like, reshape_strides, shapes_equal
 from .opdef import OpDef, Pointwise, Tolerance, Update, View
 from .pointwise.partials import constant
+from .scalar import ScalarBuilder
 from .shape_samples import (
     as_strided_samples,
     broadcast_samples,
@@ -229,7 +230,7 @@ def _shifted(x: Array, distance: int) -> Array:
 def update_meta(view: Callable[..., ArrayType], name: str) -> Callable[..., ArrayType]:
     """Meta of the update that undoes ``view``."""
 
-    def meta(base: ArrayType, value: ArrayType, **params: Any) -> ArrayType:
+    def meta(base: ArrayType, value: ArrayType, **params: object) -> ArrayType:
         window = view(base, **params)
         if value.dtype is not base.dtype:
             raise TypeError(f"{name} of {value.dtype} into {base.dtype}")
@@ -243,7 +244,7 @@ def update_meta(view: Callable[..., ArrayType], name: str) -> Callable[..., Arra
 def update_ref(view: Callable[..., Array]) -> Callable[..., Array]:
     """Reference of the update that undoes ``view``."""
 
-    def ref(base: Array, value: Array, **params: Any) -> Array:
+    def ref(base: Array, value: Array, **params: object) -> Array:
         out = base.copy(order="K")
         window = view(out, **params)
         if window.size and not window.flags.writeable:
@@ -278,7 +279,7 @@ def contiguous_meta(x: ArrayType) -> ArrayType:
     return array_type(x.dtype, x.shape, x.device)
 
 
-def _same_value(s: Any, x: Any) -> Any:
+def _same_value(s: ScalarBuilder, x: object) -> Any:
     return x
 
 
@@ -289,7 +290,7 @@ def triangle_meta(x: ArrayType, *, k: Dim) -> ArrayType:
 
 
 def _triangle(keep: str) -> Callable[..., Any]:
-    def expr(s: Any, x: Any, *, k: Dim) -> Any:
+    def expr(s: ScalarBuilder, x: object, *, k: Dim) -> Any:
         from_diagonal = s.subtract(s.index(-1), s.index(-2))
         limit = s.emit("symbol", (), INT64, k) if isinstance(k, SymInt) else s.const(k, INT64)
         return s.where(getattr(s, keep)(from_diagonal, limit), x, s.const(0, s.dtype(x)))
@@ -304,7 +305,7 @@ _EXACT = Tolerance(0.0)
 def _like_input(ref: Callable[..., Array]) -> Callable[..., Array]:
     """``ref``'s values in the memory order of its first argument."""
 
-    def wrapped(x: Array, **params: Any) -> Array:
+    def wrapped(x: Array, **params: object) -> Array:
         out = np.empty_like(x)
         out[...] = ref(x, **params)
         return out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -109,7 +108,7 @@ def correlate_ref(a: Array, v: Array, *, mode: str) -> Array:
 
 
 # -- samples ----------------------------------------------------------------------------------
-def axis_samples(**more: Any) -> Callable[[], Iterator[Sample]]:
+def axis_samples(**more: object) -> Callable[[], Iterator[Sample]]:
     def samples() -> Iterator[Sample]:
         for dtype in _FEW:
             for label, x in layouts(dtype):

@@ -45,7 +45,7 @@ class Assembly:
         self.loc = NO_LOC
         self.catch: Catch | None = None
 
-    def emit(self, op: str, arg: Any = None) -> None:
+    def emit(self, op: str, arg: object = None) -> None:
         """Append an instruction at the current location, under the current handler."""
         self._items.append((op, arg, self.loc, self.catch))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dyncomp.dataclass import dataclass
 from dyncomp.errors import VerifyError
@@ -35,7 +35,7 @@ def remembered(analysis: Callable[..., Facts]) -> Callable[..., Facts]:
     it gives is not to be changed."""
 
     @functools.wraps(analysis)
-    def remembering(code: CanonicalCode, *args: Any) -> Facts:
+    def remembering(code: CanonicalCode, *args: object) -> Facts:
         key = (analysis, *args)
         found = code.known.get(key)
         if found is None:

@@ -70,7 +70,7 @@ class Reviver:
         self.__name__ = f"suspended_{made.code.co_name}"
 
     def __call__(
-        self, cells: tuple[types.CellType, ...], name: str, qualname: str, *args: Any
+        self, cells: tuple[types.CellType, ...], name: str, qualname: str, *args: object
     ) -> types.GeneratorType[Any, Any, Any]:
         function = types.FunctionType(self.made.code, self.namespace, name, None, cells)
         function.__qualname__ = qualname

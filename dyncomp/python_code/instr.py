@@ -395,7 +395,7 @@ OPS = frozenset(FIXED_EFFECTS) | frozenset(_COUNTED) | {"FOR_ITER", "SEND"}
 """Every canonical op."""
 
 
-def pops_pushes(op: str, arg: Any, jump: bool = False) -> tuple[int, int]:
+def pops_pushes(op: str, arg: object, jump: bool = False) -> tuple[int, int]:
     """How many values ``op`` takes off the stack and how many it puts on.
 
     ``jump`` says which way a conditional jump goes. ``COPY``, ``SWAP`` count the values they reach.

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from types import CodeType
-from typing import Any
 
 from dyncomp.dataclass import dataclass
 from dyncomp.errors import Unsupported
@@ -357,7 +356,7 @@ def make_loop_driver(
     code: CodeType | CanonicalCode,
     loop: Loop,
     body: LoopBody,
-    body_callable: Any,
+    body_callable: object,
     *,
     bound: Collection[str],
     unbound_slots: Collection[int] = (),
@@ -421,7 +420,7 @@ def _emit_driver(
     code: CanonicalCode,
     loop: Loop,
     body: LoopBody,
-    body_callable: Any,
+    body_callable: object,
     variables: _Variables,
     places: Places,
     catches: Catches,

@@ -402,7 +402,7 @@ def emit_tail(assembly: Assembly, target: ResumeTarget, depth: int, prefix: str)
     return set(temporaries)
 
 
-def emit_bound(assembly: Assembly, function: Any, freevars: tuple[str, ...]) -> None:
+def emit_bound(assembly: Assembly, function: object, freevars: tuple[str, ...]) -> None:
     """Push ``function``, or ``function.bind(cells of this frame)`` when it needs cells."""
     assembly.emit("LOAD_CONST", function)
     if not freevars:

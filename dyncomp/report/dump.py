@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..device import CPU
+from ..frontends.base import ArrayOwner
 from ..graph.ir import Graph
 from ..graph.text import print_graph
 from ..options import Options
@@ -49,7 +50,9 @@ class Dump:
         if self.folder is not None:
             self._last_graph = self._write(f"{stage}.py", print_graph(graph))
 
-    def artifact(self, artifact: Any, options: Options, owner: Any, examples: Sequence[Any]) -> None:
+    def artifact(
+        self, artifact: Any, options: Options, owner: ArrayOwner | None, examples: Sequence[Any]
+    ) -> None:
         """What the inductor made (a ``CompiledArtifact``) with ``options``, and how to run it by hand on
         ``examples``."""
         if self.folder is None:
@@ -61,7 +64,9 @@ class Dump:
         if self._kernels:
             self._script(artifact.graph, options, owner, examples)
 
-    def _script(self, graph: Graph, options: Options, owner: Any, examples: Sequence[Any]) -> None:
+    def _script(
+        self, graph: Graph, options: Options, owner: ArrayOwner | None, examples: Sequence[Any]
+    ) -> None:
         from .rerun import SCRIPT, kept_inputs
 
         assert self.folder is not None

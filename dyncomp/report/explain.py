@@ -190,7 +190,7 @@ def explain(f: Callable[..., Any], **settings: Any) -> Callable[..., Explanation
     an :class:`Explanation` of what happened. The call has all its effects. What it raises is in the report;
     ``GraphBreakError``, ``KeyboardInterrupt`` and the like are raised. No capture waits (``patience_us``)."""
 
-    def run(*args: Any, **kwargs: Any) -> Explanation:
+    def run(*args: object, **kwargs: object) -> Explanation:
         config = SESSION.new_config(replace(make_options(**settings), patience_us=0))
         compiled = compile_with(f, config)
         fallbacks = SESSION.counters["fallbacks"]

@@ -148,7 +148,7 @@ def _for_library(arguments: Sequence[Any], graph: Graph, owner: ArrayOwner | Non
 
 
 # -- results ----------------------------------------------------------------------------------
-def _on_host(value: Any, owner: ArrayOwner | None) -> Any:
+def _on_host(value: object, owner: ArrayOwner | None) -> Any:
     """An array of a library as NumPy's; anything else as it is."""
     if owner is None or not isinstance(value, owner.type):
         return value
@@ -157,7 +157,7 @@ def _on_host(value: Any, owner: ArrayOwner | None) -> Any:
     return value if isinstance(value, np.ndarray) else owner.to_numpy(value)
 
 
-def _results(value: Any, owner: ArrayOwner | None) -> list[Any]:
+def _results(value: object, owner: ArrayOwner | None) -> list[Any]:
     several = value if isinstance(value, (tuple, list)) else (value,)
     return [np.asarray(_on_host(v, owner)) for v in several]
 

@@ -126,7 +126,7 @@ def _symbols_of(node: Node) -> set[str]:
     return found
 
 
-def _collect(value: Any, found: set[str]) -> None:
+def _collect(value: object, found: set[str]) -> None:
     if isinstance(value, SymInt):
         found |= value.symbols()
     elif isinstance(value, (tuple, list)):

@@ -61,7 +61,7 @@ class StagedGraph:
         call = compile_stage(first.graph, examples) if needed else _nothing
         self.variants[0].append(_Variant((), call))
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         run = self.run
         if run is None:
             run = self.run = self._written()
@@ -174,7 +174,7 @@ class StagedGraph:
         return lambda *args: _from_numpy(owner, call(*(owner.to_numpy(a) for a in args)))
 
 
-def _nothing(*args: Any) -> tuple[()]:
+def _nothing(*args: object) -> tuple[()]:
     return ()
 
 
@@ -247,7 +247,7 @@ class _Definition:
         return f"{writer.bind('asarray', np.asarray)}({text}, {dtype})"
 
     # -- what is not written out -----------------------------------------------------------------
-    def run(self, symbols: dict[str, int], *arrays: Any) -> tuple[Any, ...]:
+    def run(self, symbols: dict[str, int], *arrays: object) -> tuple[Any, ...]:
         """The results, then the values of the symbols that are new."""
         params = self.params if self.row.defines else concrete(self.params, symbols)
         made = self.row.ref(*map(np.asarray, arrays), **params)
@@ -296,5 +296,5 @@ class _Variant:
         self.call = call
 
 
-def _from_numpy(owner: ArrayOwner, result: Any) -> Any:
+def _from_numpy(owner: ArrayOwner, result: object) -> Any:
     return tuple(map(owner.from_numpy, result)) if isinstance(result, tuple) else owner.from_numpy(result)

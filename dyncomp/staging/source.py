@@ -33,7 +33,7 @@ class Writer:
         """The variable of a value of the graph."""
         return self._variables.setdefault(value, f"x{len(self._variables)}")
 
-    def bind(self, name: str, value: Any) -> str:
+    def bind(self, name: str, value: object) -> str:
         """Let ``name`` mean ``value`` in the text."""
         self.names[name] = value
         return name

@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import Unsupported
+
+if TYPE_CHECKING:
+    from .integers import ShapeEnv, SymGuard, SymInt
 
 _BRANCH = "data-dependent-branch"
 
@@ -16,7 +19,7 @@ _BRANCH = "data-dependent-branch"
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">="}
 
 
-def in_words(guard: Any, names: Mapping[str, str]) -> str:
+def in_words(guard: SymGuard, names: Mapping[str, str]) -> str:
     """A ``SymGuard`` as people write it, with the symbols called as ``names`` says: ``len(x) >= 2``."""
     sides: tuple[list[str], list[str]] = ([], [])
     for monomial, coefficient in guard.expr.terms:
@@ -35,12 +38,12 @@ def in_words(guard: Any, names: Mapping[str, str]) -> str:
     return f"{' + '.join(left)} {relation} {' + '.join(right)}"
 
 
-def _atom_words(atom: Any, names: Mapping[str, str]) -> str:
+def _atom_words(atom: object, names: Mapping[str, str]) -> str:
     text = re.sub(r"\bs\d+\b", lambda match: names.get(match[0], match[0]), str(atom))
     return re.sub(r"(?<!\w)\(([\w.\[\]]+)\)", r"\1", text)  # no parentheses around single things
 
 
-def from_guards(seen: set[tuple[Any, ...]], expr: Any, relation: str) -> bool | None:
+def from_guards(seen: set[tuple[Any, ...]], expr: SymInt, relation: str) -> bool | None:
     """Whether ``expr relation 0`` by the guards in ``seen``, which are pairs of key and relation."""
 
     def holds(*relations: str) -> bool:
@@ -61,12 +64,13 @@ def from_guards(seen: set[tuple[Any, ...]], expr: Any, relation: str) -> bool | 
     return False if false else None
 
 
-def agree(env: Any, one: Any, other: Any) -> bool:
+def agree(env: ShapeEnv, one: SymInt, other: SymInt) -> bool:
     """Whether a guard says that two symbols are equal."""
-    return from_guards(env._seen, one - other, "==") is True
+    difference = one - other
+    return not isinstance(difference, int) and from_guards(env._seen, difference, "==") is True
 
 
-def likely(env: Any, expr: Any, relation: str) -> bool:
+def likely(env: ShapeEnv, expr: SymInt, relation: str) -> bool:
     """How it most likely is with a number that depends on the data: sizes agree, are not 0 nor 1, and not
     small. ``Unsupported`` where that does not say."""
     if env.presumed is not None:
@@ -103,7 +107,7 @@ def newly_known(guards: Iterable[Any], known: set[str], new: set[str]) -> list[A
 
 
 @contextmanager
-def settled(env: Any, values: Mapping[str, int]) -> Iterator[list[Any]]:
+def settled(env: ShapeEnv, values: Mapping[str, int]) -> Iterator[list[Any]]:
     """While the symbols of a ``ShapeEnv`` have these values, which are known: for code that is made when a
     graph has run as far as that. Gives the guards that are recorded meanwhile."""
     kept = (dict(env.symbols), env.guards, env._seen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Axis(NamedTuple):
@@ -42,7 +42,7 @@ class DynamicArguments(NamedTuple):
         return next((a for a in self.arguments if a.name == name), None)
 
 
-def parse_dynamic(given: Any) -> bool | DynamicArguments | None:
+def parse_dynamic(given: object) -> bool | DynamicArguments | None:
     """The ``dynamic`` argument of ``compile`` as a value of ``Options``.
 
     Raises ``TypeError`` for what is no such argument and ``ValueError`` for bounds that admit no size.
@@ -54,13 +54,13 @@ def parse_dynamic(given: Any) -> bool | DynamicArguments | None:
     return DynamicArguments(tuple(Argument(_name(k), _axes(v)) for k, v in given.items()))
 
 
-def _name(given: Any) -> str:
+def _name(given: object) -> str:
     if not isinstance(given, str):
         raise TypeError(f"dynamic: an argument's name must be a string, not {given!r}")
     return given
 
 
-def _axes(given: Any) -> tuple[tuple[int, Axis], ...] | None:
+def _axes(given: object) -> tuple[tuple[int, Axis], ...] | None:
     if given is True:
         return None
     if isinstance(given, Mapping):
@@ -69,7 +69,7 @@ def _axes(given: Any) -> tuple[tuple[int, Axis], ...] | None:
     return tuple((operator.index(number), Axis()) for number in numbers)
 
 
-def _axis(given: Any) -> Axis:
+def _axis(given: object) -> Axis:
     if given is None or given is True:
         return Axis()
     if isinstance(given, str):

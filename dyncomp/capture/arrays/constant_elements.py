@@ -41,7 +41,7 @@ def _result(tracer: Tracer, node: Node, var: Var, made: dict[str, Node], known: 
         return None if isinstance(value, SymInt) else np.asarray(value, dtype)[()]
     if node.op == "symint":
         return node.kwargs["expr"] if var.dtype.name == "int64" else None
-    row = tracer.builder.table.get(node.op)
+    row = tracer.config.table.get(node.op)
     if row is None or len(node.outputs) != 1 or not node.inputs:
         return None
     if not (

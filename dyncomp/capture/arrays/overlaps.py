@@ -27,13 +27,13 @@ def refuse_overlaps(tracer: Tracer, mutated: set[str]) -> None:
                 raise Break("unsupported-operation", "two arguments share memory and one of them is written")
 
 
-def _overlap(a: Any, b: Any) -> bool:
+def _overlap(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return bool(np.may_share_memory(a, b))
     return _extent_overlap(a, b)
 
 
-def _extent_overlap(a: Any, b: Any) -> bool:
+def _extent_overlap(a: object, b: object) -> bool:
     first, second = (_extent(a), _extent(b))
     return first is not None and second is not None and first[0] < second[1] and second[0] < first[1]
 

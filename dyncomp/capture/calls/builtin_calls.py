@@ -116,7 +116,7 @@ def _super(tracer: Tracer, *args: Value) -> Value:
     return _super_of(tracer.constant_of(tracer.realize(cell.contents), "a class"), first)
 
 
-def _super_of(cls: Any, owner: Value) -> Value:
+def _super_of(cls: type, owner: Value) -> Value:
     fits = isinstance(cls, type) and not isinstance(owner, OpaqueValue) and issubclass(owner.pytype, cls)
     if not fits and not (isinstance(cls, type) and owner.is_const and isinstance(owner.const, type)):
         raise Break("would-raise", f"super() of {owner.describe()}")

@@ -31,7 +31,7 @@ from ..immutable import methods as frozen
 from ..library import functions
 from ..objects import attributes, classes, derived, instance_checks, protocols
 from ..values.array import ArrayValue
-from ..values.base import Tracer, Value
+from ..values.base import Frame, Tracer, Value
 from ..values.context import InertContextValue
 from ..values.func import (
     BuiltinMethodValue,
@@ -136,7 +136,7 @@ def _is_nested_too_deeply(tracer: Tracer) -> bool:
     return own > depth or len(tracer.frames) > 4 * depth
 
 
-def is_library_frame(tracer: Tracer, frame: Any) -> bool:
+def is_library_frame(tracer: Tracer, frame: Frame) -> bool:
     """Whether a frame runs an array library's Python code (which calls itself for nested objects)."""
     return tracer.config.is_trusted(str(frame.globals[0].get("__name__")))
 
@@ -163,7 +163,7 @@ def closure_of(tracer: Tracer, function: FunctionValue | NestedFunctionValue) ->
 def outside_cell(tracer: Tracer, cell: types.CellType, source: Source, name: str) -> CellValue:
     """The one value of a cell object that exists outside of the frame."""
     known = tracer.by_id.get(id(cell))
-    if known is not None:
+    if known is not None and isinstance(known[0], CellValue):
         return known[0]
     try:
         contents: Value | None = tracer.child(cell.cell_contents, CellContentsSource(source))
@@ -282,7 +282,7 @@ def keyword_only_defaults(tracer: Tracer, function: FunctionValue | NestedFuncti
 
 
 # -- everything else that is called -----------------------------------------------------------------
-def library_rule(tracer: Tracer, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+def library_rule(tracer: Tracer, fn: object, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     """The result by a frontend's rule, ``None`` where no frontend knows the callable."""
     for frontend in tracer.config.frontends:
         rule = frontend.find_function(fn)
@@ -301,7 +301,7 @@ def library_rule(tracer: Tracer, fn: Any, args: list[Value], kwargs: dict[str, V
 
 
 def call_object(
-    tracer: Tracer, obj: Any, source: Source | None, args: list[Value], kwargs: dict[str, Value]
+    tracer: Tracer, obj: object, source: Source | None, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Call of a constant: a library function, a builtin, or a class."""
     replacement = tracer.config.substitutes.find(obj)
@@ -369,7 +369,7 @@ def call_instead(
     return call_function(tracer, FunctionValue(function, pinned(function)), args, kwargs)
 
 
-def unbound_method(obj: Any, args: list[Value]) -> Value | None:
+def unbound_method(obj: object, args: list[Value]) -> Value | None:
     """``list.append(items, x)``: the method of the first argument, ``None`` where it is no such call."""
     if type(obj) is not types.MethodDescriptorType or not args:
         return None
@@ -381,14 +381,14 @@ def unbound_method(obj: Any, args: list[Value]) -> Value | None:
     return BuiltinMethodValue(owner, obj.__name__)
 
 
-def _callable_name(obj: Any) -> str:
+def _callable_name(obj: object) -> str:
     module = getattr(obj, "__module__", None)
     name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or repr(obj)
     return f"{module}.{name}" if module and module != "builtins" else str(name)
 
 
 def wrapped_library_function(
-    tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str, Value]
+    tracer: Tracer, obj: object, args: list[Value], kwargs: dict[str, Value]
 ) -> FunctionValue | None:
     """The Python implementation behind a library's C-level dispatcher (NumPy's ``__array_function__``
     wrappers), where the arguments are such that the dispatcher would call just that."""
@@ -396,7 +396,9 @@ def wrapped_library_function(
         unwrap = getattr(frontend, "implementation_of", None)
         inner = unwrap(obj) if unwrap is not None else None
         if inner is not None and all(_plain_argument(v) for v in (*args, *kwargs.values())):
-            return tracer.child_or_constant(inner, None)
+            found = tracer.child_or_constant(inner, None)
+            if isinstance(found, FunctionValue):
+                return found
     return None
 
 

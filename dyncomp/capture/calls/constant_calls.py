@@ -31,7 +31,7 @@ def constant_result(tracer: Tracer, function: Any, args: list[Value], kwargs: di
     return tracer.child_or_constant(result, ConstSource(result, f"{function.__qualname__}()"))
 
 
-def _key(obj: Any) -> Any:
+def _key(obj: object) -> Any:
     return (type(obj), obj) if type(obj) in (int, float, str, bytes, bool, type(None)) else id(obj)
 
 

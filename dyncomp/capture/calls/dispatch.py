@@ -16,7 +16,7 @@ from ..values.seq import ListValue, TupleValue
 
 
 def overriding(
-    tracer: Tracer, frontend: Frontend, rule: Rule, fn: Any, given: Sequence[Value]
+    tracer: Tracer, frontend: Frontend, rule: Rule, fn: object, given: Sequence[Value]
 ) -> tuple[Frontend, Rule]:
     """The rule of what ``fn`` calls for these arguments, which is ``rule`` where no library overrides it."""
     for other in tracer.config.frontends:

@@ -59,7 +59,7 @@ def _callee(function: Callable[..., Any], kind: type) -> Callee:
     return Callee(_OnFloats(function, kind), function.__name__, (array_type(dtype, ()),), (made,))
 
 
-def math_call(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+def math_call(tracer: Tracer, function: object, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     """A function of ``math`` on numbers of which the graph computes some; else ``None``."""
     if type(function) is not type(math.sqrt) or kwargs or not 1 <= len(args) <= 2:
         return None
@@ -82,7 +82,7 @@ def is_exact(value: Value) -> bool:
     return value.is_const and type(value.const) is int and abs(value.const) <= _EXACT
 
 
-def _float_call(tracer: Tracer, function: Any, values: list[Value], kind: type) -> Value | None:
+def _float_call(tracer: Tracer, function: object, values: list[Value], kind: type) -> Value | None:
     if not any(isinstance(v, ArrayValue) for v in values) or not all(_is_float(v) for v in values):
         return None
     frontend = tracer.config.frontends[0]

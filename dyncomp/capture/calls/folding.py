@@ -99,7 +99,7 @@ def _expected_call(tracer: Tracer, obj: Any, args: list[Value], kwargs: dict[str
     inside = len(tracer.expected_calls)
     function = tracer.child_or_constant(obj.__wrapped__, None)
     result, raised = tracer.unless_raised(lambda: tracer.call_value(function, args, kwargs))
-    if raised is not None:  # of which the cache keeps nothing
+    if raised is not None or result is None:  # of which the cache keeps nothing
         raise refusal
     del tracer.expected_calls[inside:]  # the cache's own call makes them, where it makes any
     if not (before == _changes(tracer) and result.is_const and type(result.const) in _EXPECTED):
@@ -143,7 +143,7 @@ def _foldable(value: Value) -> bool:
     return value.is_const and _is_plain(value.const)
 
 
-def _is_plain(constant: Any) -> bool:
+def _is_plain(constant: object) -> bool:
     return all(map(_is_plain, constant)) if type(constant) is tuple else type(constant) in _PLAIN
 
 
@@ -235,7 +235,7 @@ def _arguments(args: list[Value], kwargs: dict[str, Value]) -> list[Any]:
     return [*parts, ")"]
 
 
-def computed(hint: Any, parts: list[Any], what: str) -> Value:
+def computed(hint: object, parts: list[Any], what: str) -> ComputedValue:
     """The value of an expression whose value at capture is ``hint``."""
     if type(hint) in PYTHON_NUMBERS:
         return NumberValue(hint, tuple(parts))

@@ -10,7 +10,7 @@ NOTHING: Any = object()
 _ENTRY = "_lru_list_elem"
 
 
-def known_result(cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def known_result(cached: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result that the cache has for these arguments, ``NOTHING`` where it has none, or cannot be read."""
     if type(cached) is not functools._lru_cache_wrapper or cached.cache_parameters()["typed"]:
         return NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import Unsupported
-from ...frontends.base import StateGuard
+from ...frontends.base import Frontend, StateGuard
 from ..breaks import Break
 from ..values.base import Tracer
 from ..values.mode import ModeContextValue, ModeObjectValue
@@ -13,7 +13,7 @@ from ..values.obj import InstanceValue
 
 
 def block_of_class(
-    tracer: Tracer, frontend: Any, cls: type, args: list[Any], kwargs: dict[str, Any]
+    tracer: Tracer, frontend: Frontend, cls: type, args: list[Any], kwargs: dict[str, Any]
 ) -> ModeContextValue | None:
     """``cls(*args, **kwargs)``, ``None`` where the library has no such manager."""
     setting = _setting(frontend, cls, args, kwargs)
@@ -42,7 +42,7 @@ def block_of_object(tracer: Tracer, manager: InstanceValue) -> ModeObjectValue |
 
 
 def _setting(
-    frontend: Any, cls: type, args: list[Any], kwargs: dict[str, Any]
+    frontend: Frontend, cls: type, args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[str, str, Any] | None:
     try:
         found: tuple[str, str, Any] | None = frontend.mode_of(cls, tuple(args), kwargs)

@@ -19,6 +19,7 @@ from ...signals import is_from_handler
 from ..breaks import Break
 from ..values.array import ArrayValue
 from ..values.base import Tracer, Value
+from ..values.drawn import DrawnArrayValue
 from ..values.number import NumberValue, SymIntValue
 from ..values.seq import ListValue, TupleValue
 
@@ -31,7 +32,7 @@ class _Call:
     args: list[Any]
     kwargs: dict[str, Any]
 
-    def __call__(self, *arrays: Any) -> Any:
+    def __call__(self, *arrays: object) -> Any:
         return self.function(
             *(_filled(a, arrays) for a in self.args),
             **{k: _filled(v, arrays) for k, v in self.kwargs.items()},
@@ -122,13 +123,18 @@ def _computed(tracer: Tracer, refs: list[ArrayRef]) -> list[Any]:
     inputs = []
     for value in tracer.inputs:
         found = tracer.input_objects.get(value.ref.var.name) if isinstance(value, ArrayValue) else None
-        inputs.append(np.copy(found) if found is not None else value.hint)
+        if found is not None:
+            inputs.append(np.copy(found))
+        elif isinstance(value, (NumberValue, DrawnArrayValue)):
+            inputs.append(value.hint)
+        else:
+            raise LookupError("an array scalar, whose value is not kept")
     hints = tracer.env.hints
     integers = {b.index: hints[b.name] for b in tracer.builder.symbols if b.kind == "int"}
     unique = list({ref.var.name: ref.var for ref in refs}.values())
     graph = tracer.builder.finish(tuple(GraphOutput(var) for var in unique))
     eager = dataclasses.replace(tracer.config.options, backend="eager", stop_after="")
-    run = tracer.config.compile_graph(graph, eager, tuple(inputs), None).call
+    run = tracer.config.compile_graph(graph, eager, tuple(inputs), None, None).call
     results = run(*inputs, *(integers[k] for k in sorted(integers)))
     by_name = dict(zip((var.name for var in unique), results if len(unique) > 1 else (results,)))
     return [np.array(by_name[ref.var.name]) for ref in refs]

@@ -17,14 +17,14 @@ class Substitutes:
         self._lock = threading.Lock()
         self._by_callable: dict[Any, types.FunctionType] = {}
 
-    def add(self, target: Any, function: types.FunctionType) -> None:
+    def add(self, target: object, function: types.FunctionType) -> None:
         """Trace ``function`` where ``target`` is called."""
         check_signatures(target, function)
         with self._lock:
             # readers take the dict as it is: it is replaced, never changed
             self._by_callable = {**self._by_callable, target: function}
 
-    def find(self, target: Any) -> types.FunctionType | None:
+    def find(self, target: object) -> types.FunctionType | None:
         """What the user registered for a callable."""
         try:
             return self._by_callable.get(target) if self._by_callable else None
@@ -32,7 +32,7 @@ class Substitutes:
             return None
 
 
-def find_polyfill(target: Any) -> types.FunctionType | None:
+def find_polyfill(target: object) -> types.FunctionType | None:
     """Our own Python version of a C function of the standard library."""
     try:
         return POLYFILLS.get(target)
@@ -40,7 +40,7 @@ def find_polyfill(target: Any) -> types.FunctionType | None:
         return None
 
 
-def check_target(target: Any) -> None:
+def check_target(target: object) -> None:
     """Raise ``TypeError`` where a callable needs no substitute or cannot have one."""
     if isinstance(target, types.FunctionType):
         raise TypeError(f"{target.__qualname__} is a Python function: it is traced as it is")

@@ -107,7 +107,7 @@ def _is_printable(tracer: Tracer, value: Value) -> bool:
 _TEXT_METHODS = ("__str__", "__repr__", "__format__")
 
 
-def _is_printable_constant(tracer: Tracer, constant: Any) -> bool:
+def _is_printable_constant(tracer: Tracer, constant: object) -> bool:
     if type(constant) is tuple:
         return all(_is_printable_constant(tracer, c) for c in constant)
     if isinstance(constant, enum.Enum):

@@ -19,7 +19,7 @@ from ..breaks import Break
 from ..calls.folding import is_computed, pure_operand, python_call
 from ..guards.source import ConstSource, TypeAttrSource
 from ..objects.class_names import module_of, qualname_of
-from ..values.base import Tracer, Value
+from ..values.base import Frame, Resumption, Tracer, Value
 from ..values.exception import (
     ExceptionInitValue,
     ExceptionValue,
@@ -49,7 +49,7 @@ def is_caught(tracer: Tracer) -> bool:
     return tracer.catching > 0 or any(frame.info.in_try[frame.current] for frame in tracer.frames)
 
 
-def raise_exception(tracer: Tracer, cls: type[BaseException], *args: Any) -> NoReturn:
+def raise_exception(tracer: Tracer, cls: type[BaseException], *args: object) -> NoReturn:
     """The traced operation raises ``cls(*args)`` in plain Python, exactly."""
     shown = ", ".join(str(a) for a in args if not isinstance(a, Value))
     problem = Break("would-raise", f"{cls.__name__}: {shown:.200}")
@@ -58,7 +58,7 @@ def raise_exception(tracer: Tracer, cls: type[BaseException], *args: Any) -> NoR
     raise_value(tracer, value, problem)
 
 
-def raise_like(tracer: Tracer, function: Callable[..., Any], *args: Any) -> NoReturn:
+def raise_like(tracer: Tracer, function: Callable[..., Any], *args: object) -> NoReturn:
     """Raise what ``function(*args)`` raises: an operation that fails in the same way as the traced one."""
     try:
         function(*args)
@@ -94,7 +94,7 @@ def raise_stop_iteration(tracer: Tracer, iterator: Value) -> NoReturn:
     raise_exception(tracer, StopIteration, *given)
 
 
-def _is_plain_constant(obj: Any) -> bool:
+def _is_plain_constant(obj: object) -> bool:
     if type(obj) is tuple:
         return all(_is_plain_constant(item) for item in obj)
     return type(obj) in (int, float, complex, bool, str, bytes, type(None))
@@ -221,7 +221,7 @@ def refuse_while_handling(tracer: Tracer) -> None:
 
 # -- making exception objects ---------------------------------------------------------------------------
 def construct(
-    tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value], direct: Any
+    tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value], direct: Frame | Resumption | None
 ) -> ExceptionValue:
     """A call of an exception class; a Python ``__init__`` is inlined."""
     if is_group_class(cls):
@@ -241,7 +241,7 @@ def construct(
         raise Break("unsupported-call", f"construction of {module_of(cls)}.{qualname_of(cls)}")
     source = TypeAttrSource(ConstSource(cls, qualname_of(cls)), "__init__")
     function = tracer.child_or_constant(init, source)
-    if direct is not None:
+    if isinstance(direct, frames.Frame):
         tracer.call_direct(frames.Resumption(direct, value), function, [value, *args], kwargs)
     else:
         tracer.call_value(function, [value, *args], kwargs)
@@ -287,7 +287,7 @@ class _Text:
         self.name = name
         self.__name__ = "text_of_exception"
 
-    def __call__(self, *args: Any) -> str:
+    def __call__(self, *args: object) -> str:
         if not self.name:
             return str(self.base(*args))
         return f"{self.name}({args[0]!r})" if len(args) == 1 else f"{self.name}{args!r}"

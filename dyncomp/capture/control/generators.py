@@ -8,7 +8,7 @@ from typing import Any
 from ...python_code.versions.tables import CLOSE_RETURNS, THROW_WARNS
 from ..breaks import Break, Skip
 from ..frames import why_not_inlined
-from ..values.base import Codegen, Tracer, Value
+from ..values.base import Codegen, Frame, Tracer, Value
 from ..values.exception import ExceptionValue, TracebackValue
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue
@@ -66,7 +66,7 @@ def _exit(origin: tuple[types.CodeType, int], problem: Break) -> ExceptionValue:
     return value
 
 
-def dropped_at_return(tracer: Tracer, frame: Any) -> None:
+def dropped_at_return(tracer: Tracer, frame: Frame) -> None:
     """The frame's locals go when it returns what is on top of its stack."""
     if not any(generator.is_protected for generator in tracer.generators):
         return

@@ -192,7 +192,7 @@ class CaptureConfig(_hook.HookConfig):
         """Arguments of a loop body that change from one iteration to the next."""
         self._varying[code] = names
 
-    def keep_made_later(self, key: Any, made: MadeLater, owner: types.CodeType) -> None:
+    def keep_made_later(self, key: object, made: MadeLater, owner: types.CodeType) -> None:
         """Have a piece of ``owner`` found under ``key`` from now on. All else about it is known before: an
         interrupt may come after any line."""
         self.stand_ins[id(made.code)] = made

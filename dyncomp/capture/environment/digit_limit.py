@@ -14,7 +14,7 @@ _FREE = sys.int_info.str_digits_check_threshold  # up to here no setting matters
 _FREE_BITS = (10**_FREE).bit_length()
 
 
-def check_limit(tracer: Tracer, outcome: Any) -> None:
+def check_limit(tracer: Tracer, outcome: object) -> None:
     """Guard the setting where what was computed at capture may be due to it."""
     if not _may_depend(outcome):
         return
@@ -33,6 +33,6 @@ def _may_depend(outcome: Any) -> bool:
     return type(outcome) is ValueError and str(outcome).startswith("Exceeds the limit")
 
 
-def is_limit(module: Any, expected: int) -> bool:
+def is_limit(module: object, expected: int) -> bool:
     """The guard of the setting."""
     return sys.get_int_max_str_digits() == expected

@@ -217,12 +217,12 @@ def _member(value: Any, name: str) -> Any:
     return found
 
 
-def _class_of_instance(value: Any) -> type | None:
+def _class_of_instance(value: object) -> type | None:
     kind = type(value)
     return None if issubclass(kind, (types.ModuleType, type)) else kind
 
 
-def _special_methods(value: Any) -> Iterator[tuple[types.FunctionType, Any]]:
+def _special_methods(value: object) -> Iterator[tuple[types.FunctionType, Any]]:
     """Those in Python of the object's class, which operators, calls and look-ups run."""
     kind = type(value)
     if issubclass(kind, (types.ModuleType, types.FunctionType)) or not kind.__flags__ & _IN_PYTHON:

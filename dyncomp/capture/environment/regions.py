@@ -54,7 +54,7 @@ class error_on_graph_break:
         enabled = self.enabled
 
         @functools.wraps(function)
-        def in_region(*args: Any, **kwargs: Any) -> Any:
+        def in_region(*args: object, **kwargs: object) -> Any:
             with error_on_graph_break(enabled):
                 return function(*args, **kwargs)
 
@@ -68,7 +68,7 @@ def breaks_are_errors() -> bool | None:
 
 
 # -- functions that capture treats apart ------------------------------------------------------------
-def disable(f: Any = None, *, recursive: bool = True, reason: str = "") -> Any:
+def disable(f: object = None, *, recursive: bool = True, reason: str = "") -> Any:
     """Have ``f`` never captured: it runs as plain Python, called from compiled code or compiled itself.
 
     Works on functions, methods, static and class methods, properties and classes (all methods of the class's
@@ -100,7 +100,7 @@ def _mark_disabled(function: types.FunctionType, recursive: bool, reason: str) -
     return function
 
 
-def _functions_of(f: Any) -> list[types.FunctionType]:
+def _functions_of(f: object) -> list[types.FunctionType]:
     """The Python functions that a descriptor, a method or a class is made of."""
     found: list[Any] = []
     if isinstance(f, (types.MethodType, staticmethod, classmethod)):
@@ -113,14 +113,14 @@ def _functions_of(f: Any) -> list[types.FunctionType]:
     return [g for g in found if isinstance(g, types.FunctionType)]
 
 
-def _members(member: Any) -> list[types.FunctionType]:
+def _members(member: object) -> list[types.FunctionType]:
     return [] if isinstance(member, type) else _functions_of(member)
 
 
 def calling(f: Callable[..., Any]) -> types.FunctionType:
     """A Python function that calls ``f``, named as it."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         return f(*args, **kwargs)
 
     with contextlib.suppress(AttributeError, TypeError):
@@ -128,19 +128,19 @@ def calling(f: Callable[..., Any]) -> types.FunctionType:
     return call  # type: ignore[return-value]
 
 
-def disabled_reason(function: Any) -> str:
+def disabled_reason(function: object) -> str:
     """Why a function is not to be captured; empty where it may be."""
     return str(getattr(function, "_dyncomp_disabled", ""))
 
 
-def assume_constant_result(f: Any) -> Any:
+def assume_constant_result(f: object) -> Any:
     """Promise that ``f`` returns the same for the same arguments, whatever else happens: captured code calls
     it once, when it is captured, and keeps the result. Its arguments there must be constants or objects from
     outside. For functions, and other callables (a function that calls them is returned); a decorator."""
     return _marked_function(f, "constant result")
 
 
-def allow_in_graph(f: Any) -> Any:
+def allow_in_graph(f: object) -> Any:
     """Have calls of ``f`` be one node of the graph, whatever is inside: no graph break, and nothing of it is
     compiled. It is called with the very arrays at run time.
 
@@ -153,12 +153,12 @@ def allow_in_graph(f: Any) -> Any:
     return _marked_function(f, "in graph")
 
 
-def mark_of(function: Any) -> str:
+def mark_of(function: object) -> str:
     """What calls of a function are, by the decorators above; empty for all others."""
     return str(getattr(function, "_dyncomp_call", ""))
 
 
-def _marked_function(f: Any, mark: str) -> Any:
+def _marked_function(f: object, mark: str) -> Any:
     if isinstance(f, _hook.Dispatcher):
         f = f._function
     if not callable(f) or isinstance(f, type):

@@ -25,7 +25,7 @@ class _Listener:
         return True
 
 
-def quietly(function: Callable[..., Any], *args: Any) -> Any:
+def quietly(function: Callable[..., Any], *args: object) -> Any:
     """``function(*args)``, unless it warns: then a break. Warnings of other threads pass."""
     listener = _Listener()
     # not by catch_warnings, which makes warnings that were shown once appear again

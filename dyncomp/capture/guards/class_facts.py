@@ -134,6 +134,6 @@ def _same(first: dict[str, Any], second: dict[str, Any]) -> bool:
     return True
 
 
-def still_holds(unused: Any, facts: ClassFacts) -> bool:
+def still_holds(unused: object, facts: ClassFacts) -> bool:
     """What the guard program calls where the class's version is another."""
     return facts.hold()

@@ -325,7 +325,7 @@ _FOUND_INSTEAD = {
 }
 
 
-def _bound(binding: SymBinding, value: Any) -> str:
+def _bound(binding: SymBinding, value: object) -> str:
     if isinstance(value, np.ndarray) and binding.what in ("dim", "stride"):
         sizes = value.shape if binding.what == "dim" else value.strides
         return str(sizes[binding.axis]) if binding.axis < len(sizes) else "no such axis"

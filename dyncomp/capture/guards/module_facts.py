@@ -31,6 +31,6 @@ class ModuleFacts:
         return f"{', '.join(self.members)} of {name} as they were"
 
 
-def still_there(unused: Any, facts: ModuleFacts) -> bool:
+def still_there(unused: object, facts: ModuleFacts) -> bool:
     """What the guard program calls where something was set in the module."""
     return facts.hold()

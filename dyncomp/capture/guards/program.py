@@ -10,7 +10,7 @@ import enum
 import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from dyncomp.capture.guards.module_facts import ModuleFacts, still_there
 from dyncomp.capture.guards.serial import code_hash, is_constant
 from dyncomp.capture.objects.class_kinds import SPECIAL_FORM
 from dyncomp.hook import _hook
+
+if TYPE_CHECKING:
+    from .guard import Guard
 
 OPS = _hook.OPS
 
@@ -93,7 +96,7 @@ class Lowering:
         self.registers[source] = register
         return register
 
-    def check(self, op: str, register: int, obj: Any = None, a: int = 0, b: int = 0) -> None:
+    def check(self, op: str, register: int, obj: object = None, a: int = 0, b: int = 0) -> None:
         self.instructions.append((OPS[op], register, a, b, obj, self.guard))
 
     def symbol(self, binding: Any) -> int:
@@ -123,7 +126,7 @@ _ENUM_HASHES = (enum.Enum.__hash__, int.__hash__, str.__hash__)
 _ENUM_EQUALITIES = (object.__eq__, int.__eq__, str.__eq__)
 
 
-def is_plain_key(key: Any) -> bool:
+def is_plain_key(key: object) -> bool:
     if type(key) is tuple:
         return all(map(is_plain_key, key))
     if type(key) is float and key != key:
@@ -188,7 +191,7 @@ _LOADS: dict[type[src.Source], Callable[[Lowering, Any], tuple[str, int, int, An
 
 
 # -- checks -----------------------------------------------------------------------------------
-def _source(guard: Any) -> src.Source:
+def _source(guard: Guard) -> src.Source:
     if not isinstance(guard.source, src.Source):
         raise GuardRefused(f"a guard of kind {guard.kind} needs a source")
     return guard.source
@@ -198,19 +201,19 @@ def _by_object(op: str) -> Callable[[Lowering, Any], None]:
     return lambda low, g: low.check(op, low.read(_source(g)), g.expected)
 
 
-def _lower_type(low: Lowering, guard: Any) -> None:
+def _lower_type(low: Lowering, guard: Guard) -> None:
     if not isinstance(guard.expected, type):
         raise GuardRefused(f"{guard.kind} expects a type, not {guard.expected!r}")
     low.check("TYPE_IS", low.read(_source(guard)), guard.expected)
 
 
-def _lower_equals(low: Lowering, guard: Any) -> None:
+def _lower_equals(low: Lowering, guard: Guard) -> None:
     if not is_constant(guard.expected):
         raise GuardRefused(f"{guard.expected!r} is no constant that can be compared without user code")
     low.check("EQUALS", low.read(_source(guard)), guard.expected)
 
 
-def _lower_bool(low: Lowering, guard: Any) -> None:
+def _lower_bool(low: Lowering, guard: Guard) -> None:
     if not isinstance(guard.expected, bool):
         raise GuardRefused(f"BOOL expects a bool, not {guard.expected!r}")
     low.check("IS", low.read(_source(guard)), guard.expected)
@@ -226,7 +229,7 @@ def _has_c_length(kind: type) -> bool:
     )
 
 
-def _lower_len(low: Lowering, guard: Any) -> None:
+def _lower_len(low: Lowering, guard: Guard) -> None:
     kind, length = guard.expected
     if not isinstance(kind, type) or not _has_c_length(kind):
         raise GuardRefused(f"the length of {kind!r} is computed by user code")
@@ -236,7 +239,7 @@ def _lower_len(low: Lowering, guard: Any) -> None:
 
 
 def _lower_key(op: str) -> Callable[[Lowering, Any], None]:
-    def lower(low: Lowering, guard: Any) -> None:
+    def lower(low: Lowering, guard: Guard) -> None:
         if not is_plain_key(guard.expected):
             raise GuardRefused(f"keys of type {type(guard.expected).__name__} run user code when compared")
         low.check(op, low.read(_source(guard)), guard.expected)
@@ -245,7 +248,7 @@ def _lower_key(op: str) -> Callable[[Lowering, Any], None]:
 
 
 def _lower_attribute(op: str) -> Callable[[Lowering, Any], None]:
-    def lower(low: Lowering, guard: Any) -> None:
+    def lower(low: Lowering, guard: Guard) -> None:
         if type(guard.expected) is not str:
             raise GuardRefused(f"{guard.kind} expects an attribute name")
         low.check(op, low.read(_source(guard)), guard.expected)
@@ -253,7 +256,7 @@ def _lower_attribute(op: str) -> Callable[[Lowering, Any], None]:
     return lower
 
 
-def _lower_code(low: Lowering, guard: Any) -> None:
+def _lower_code(low: Lowering, guard: Guard) -> None:
     facts = guard.expected
     if not isinstance(facts, CodeFacts):
         raise GuardRefused("CODE_IS expects CodeFacts")
@@ -272,7 +275,7 @@ def array_flags(facts: ArrayFacts) -> tuple[int, int]:
     return on, off
 
 
-def _lower_array(low: Lowering, guard: Any) -> None:
+def _lower_array(low: Lowering, guard: Guard) -> None:
     facts = guard.expected
     if not isinstance(facts, ArrayFacts) or not issubclass(facts.type, np.ndarray):
         raise GuardRefused("ARRAY expects ArrayFacts of an ndarray type")
@@ -280,7 +283,7 @@ def _lower_array(low: Lowering, guard: Any) -> None:
     low.check("ARRAY", low.read(_source(guard)), spec)
 
 
-def _lower_tensor(low: Lowering, guard: Any) -> None:
+def _lower_tensor(low: Lowering, guard: Guard) -> None:
     facts = guard.expected
     if not isinstance(facts, TensorFacts):
         raise GuardRefused("TORCH_TENSOR expects TensorFacts")
@@ -288,7 +291,7 @@ def _lower_tensor(low: Lowering, guard: Any) -> None:
     low.check("TENSOR", low.read(_source(guard)), spec)
 
 
-def _lower_condition(low: Lowering, guard: Any) -> None:
+def _lower_condition(low: Lowering, guard: Guard) -> None:
     condition = guard.expected
     if not isinstance(condition, SymCondition) or condition.relation not in _RELATIONS:
         raise GuardRefused("SYM expects a SymCondition")
@@ -308,7 +311,7 @@ def _lower_condition(low: Lowering, guard: Any) -> None:
     low.check("CONDITION", 0, tuple(flat), a=_CODES.index(_RELATIONS[condition.relation]))
 
 
-def _lower_overlap(low: Lowering, guard: Any) -> None:
+def _lower_overlap(low: Lowering, guard: Guard) -> None:
     facts = guard.expected
     if not isinstance(facts, NoOverlap):
         raise GuardRefused("NO_OVERLAP expects NoOverlap")
@@ -317,13 +320,13 @@ def _lower_overlap(low: Lowering, guard: Any) -> None:
     low.check("DISJOINT", 0, (registers, tuple(facts.mutated)), a=int(wanted))
 
 
-def _lower_region(low: Lowering, guard: Any) -> None:
+def _lower_region(low: Lowering, guard: Guard) -> None:
     errors, outside = guard.expected
     low.check("REGION", 0, a=int(errors), b=int(outside))
 
 
 def _lower_same(op: str) -> Callable[[Lowering, Any], None]:
-    def lower(low: Lowering, guard: Any) -> None:
+    def lower(low: Lowering, guard: Guard) -> None:
         if not isinstance(guard.expected, src.Source):
             raise GuardRefused(f"{guard.kind} expects a source")
         low.check(op, low.read(_source(guard)), a=low.read(guard.expected))
@@ -331,7 +334,7 @@ def _lower_same(op: str) -> Callable[[Lowering, Any], None]:
     return lower
 
 
-def _lower_errstate(low: Lowering, guard: Any) -> None:
+def _lower_errstate(low: Lowering, guard: Guard) -> None:
     if _hook.errstate() is None:
         raise GuardRefused("NumPy's floating-point error state cannot be read")
     modes = [(guard.expected >> 3 * i) & 7 for i in range(4)]
@@ -340,28 +343,28 @@ def _lower_errstate(low: Lowering, guard: Any) -> None:
     low.check("ERRSTATE", 0, a=guard.expected)
 
 
-def _lower_custom(low: Lowering, guard: Any) -> None:
+def _lower_custom(low: Lowering, guard: Guard) -> None:
     check = guard.expected
     if not isinstance(check, CustomCheck):
         raise GuardRefused("CUSTOM_ARRAY expects a CustomCheck")
     low.check("PYCHECK", low.read(_source(guard)), (check.check, check.expected))
 
 
-def _lower_class(low: Lowering, guard: Any) -> None:
+def _lower_class(low: Lowering, guard: Guard) -> None:
     facts = guard.expected
     if not isinstance(facts, ClassFacts):
         raise GuardRefused("CLASS expects ClassFacts")
     low.check("CLASS", 0, (still_holds, facts, facts.cls))
 
 
-def _lower_module(low: Lowering, guard: Any) -> None:
+def _lower_module(low: Lowering, guard: Guard) -> None:
     facts = guard.expected
     if not isinstance(facts, ModuleFacts):
         raise GuardRefused("MODULE expects ModuleFacts")
     low.check("DICT", 0, (still_there, facts, facts.namespace))
 
 
-def _lower_keys(low: Lowering, guard: Any) -> None:
+def _lower_keys(low: Lowering, guard: Guard) -> None:
     low.check("DICT_KEYS", low.read(_source(guard)), tuple(guard.expected))
 
 
@@ -432,7 +435,7 @@ def _identity(instruction: Instruction) -> tuple[Any, ...]:
     return (op, register, a, b, _object_identity(obj))
 
 
-def _object_identity(obj: Any) -> Any:
+def _object_identity(obj: object) -> Any:
     if type(obj) is tuple:
         return tuple(map(_object_identity, obj))
     if type(obj) in (int, str, bytes, bool):

@@ -11,6 +11,7 @@ import importlib
 import struct
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def is_constant(value: Any) -> bool:
     return kind is range or is_numpy_number(value)
 
 
-def is_numpy_number(value: Any) -> bool:
+def is_numpy_number(value: object) -> bool:
     """Exact NumPy scalars of numbers and bool, without ``longdouble`` (its padding is undefined)."""
     kind = type(value)  # never ``isinstance``: it asks the object for its class
     if not issubclass(kind, np.generic) or issubclass(kind, (np.longdouble, np.clongdouble)):
@@ -73,7 +74,7 @@ def pack_constant(value: Any) -> tuple[Any, ...]:
     raise ValueError(f"not a constant that can be stored: {value!r}")
 
 
-def unpack_constant(data: Any) -> Any:
+def unpack_constant(data: Sequence[Any]) -> Any:
     """Inverse of :func:`pack_constant`; ``ValueError`` for malformed data."""
     tag, *rest = data
     if tag in ("bool", "int", "str", "bytes"):
@@ -98,7 +99,7 @@ def unpack_constant(data: Any) -> Any:
     raise ValueError(f"malformed constant {data!r}")
 
 
-def pack_object(value: Any) -> tuple[Any, ...]:
+def pack_object(value: object) -> tuple[Any, ...]:
     """A module, type, builtin or function found again by name; functions with their code's hash. Raises
     ``ValueError`` where the name does not lead back to the same object."""
     if isinstance(value, types.ModuleType):
@@ -117,7 +118,7 @@ def pack_object(value: Any) -> tuple[Any, ...]:
     return ("object", module, qualname, code_hash(code) if isinstance(code, types.CodeType) else "")
 
 
-def unpack_object(data: Any) -> Any:
+def unpack_object(data: Sequence[Any]) -> Any:
     """Inverse of :func:`pack_object`; ``ValueError`` when the object is gone or its code has changed."""
     if data[0] == "constant":
         return unpack_constant(data[1])

@@ -6,7 +6,7 @@ process raises ``ValueError`` when stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dyncomp.capture.guards.class_facts import ClassFacts
@@ -35,7 +35,7 @@ def guard_to_tuple(guard: Guard) -> tuple[Any, ...]:
     return (source, str(guard.kind), pack(guard.expected), loc, guard.why)
 
 
-def guard_from_tuple(data: Any) -> Guard:
+def guard_from_tuple(data: Sequence[Any]) -> Guard:
     """Inverse of :func:`guard_to_tuple`; ``ValueError`` when something named is not there or has changed."""
     if len(data) != 5 or data[1] not in _CODECS:
         raise ValueError(f"not a guard: {data!r}")
@@ -46,7 +46,7 @@ def guard_from_tuple(data: Any) -> Guard:
     return Guard(where, Kind(kind), unpack(expected), loc, why)
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value
 
 
@@ -60,7 +60,7 @@ def _pack_array(facts: ArrayFacts) -> tuple[Any, ...]:
     return (kind, dtype, facts.shape, facts.strides, facts.layout, facts.aligned, facts.writeable)
 
 
-def _unpack_array(data: Any) -> ArrayFacts:
+def _unpack_array(data: Sequence[Any]) -> ArrayFacts:
     kind, dtype, shape, strides, layout, aligned, writeable = data
     return ArrayFacts(
         dtype=unpack_constant(dtype),
@@ -77,7 +77,7 @@ def _pack_tensor(facts: TensorFacts) -> tuple[Any, ...]:
     return (pack_object(facts.type), facts.dtype, facts.shape, facts.strides, facts.device)
 
 
-def _unpack_tensor(data: Any) -> TensorFacts:
+def _unpack_tensor(data: Sequence[Any]) -> TensorFacts:
     kind, dtype, shape, strides, device = data
     return TensorFacts(unpack_object(kind), tuple(dtype), tuple(shape), _sizes(strides), tuple(device))
 
@@ -86,7 +86,7 @@ def _pack_code(facts: CodeFacts) -> tuple[Any, ...]:
     return (facts.module, facts.qualname, facts.hash)
 
 
-def _unpack_code(data: Any) -> CodeFacts:
+def _unpack_code(data: Sequence[Any]) -> CodeFacts:
     return CodeFacts(*data)
 
 
@@ -95,7 +95,7 @@ def _pack_condition(condition: SymCondition) -> tuple[Any, ...]:
     return (condition.program, condition.relation, bindings, condition.text)
 
 
-def _unpack_condition(data: Any) -> SymCondition:
+def _unpack_condition(data: Sequence[Any]) -> SymCondition:
     program, relation, bindings, text = data
     read = tuple(SymBinding(s, source_from_tuple(tuple(src)), what, axis) for s, src, what, axis in bindings)
     return SymCondition(tuple(program), relation, read, text)
@@ -105,7 +105,7 @@ def _pack_overlap(facts: NoOverlap) -> tuple[Any, ...]:
     return (tuple(map(source_to_tuple, facts.arrays)), facts.mutated)
 
 
-def _unpack_overlap(data: Any) -> NoOverlap:
+def _unpack_overlap(data: Sequence[Any]) -> NoOverlap:
     arrays, mutated = data
     return NoOverlap(tuple(source_from_tuple(tuple(s)) for s in arrays), tuple(mutated))
 
@@ -118,7 +118,7 @@ def _pack_class(facts: ClassFacts) -> tuple[Any, ...]:
     return (pack_object(facts.cls), tuple(sorted(facts.names)), _pack_each(facts.order), places)
 
 
-def _unpack_class(data: Any) -> ClassFacts:
+def _unpack_class(data: Sequence[Any]) -> ClassFacts:
     cls, names, order, places = data
     found = {
         name: tuple((position, _unpack_kind(kind)) for position, kind in where) for name, where in places
@@ -133,7 +133,7 @@ def _pack_kind(kind: Any) -> tuple[Any, ...]:
     return ("member", pack_object(home), kind.__name__)
 
 
-def _unpack_kind(data: Any) -> Any:
+def _unpack_kind(data: Sequence[Any]) -> Any:
     kind, *rest = data
     return unpack_object(rest[0]) if kind == "object" else vars(unpack_object(rest[0]))[rest[1]]
 
@@ -143,7 +143,7 @@ def _pack_module(facts: ModuleFacts) -> tuple[Any, ...]:
     return (pack_object(facts.module), members)
 
 
-def _unpack_module(data: Any) -> ModuleFacts:
+def _unpack_module(data: Sequence[Any]) -> ModuleFacts:
     module, members = data
     return ModuleFacts(unpack_object(module), {name: unpack_object(found) for name, found in members})
 
@@ -152,7 +152,7 @@ def _pack_custom(check: CustomCheck) -> tuple[Any, ...]:
     return (pack_object(check.check), pack_constant(check.expected), check.text)
 
 
-def _unpack_custom(data: Any) -> CustomCheck:
+def _unpack_custom(data: Sequence[Any]) -> CustomCheck:
     check, expected, text = data
     return CustomCheck(unpack_object(check), unpack_constant(expected), text)
 
@@ -161,7 +161,7 @@ def _pack_each(values: Any) -> tuple[Any, ...]:
     return tuple(map(pack_object, values))
 
 
-def _unpack_each(data: Any) -> tuple[Any, ...]:
+def _unpack_each(data: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(map(unpack_object, data))
 
 
@@ -169,11 +169,11 @@ def _pack_length(expected: Any) -> tuple[Any, ...]:
     return (pack_object(expected[0]), expected[1])
 
 
-def _unpack_length(data: Any) -> tuple[Any, ...]:
+def _unpack_length(data: Sequence[Any]) -> tuple[Any, ...]:
     return (unpack_object(data[0]), data[1])
 
 
-def _unpack_source(data: Any) -> Any:
+def _unpack_source(data: Sequence[Any]) -> Any:
     return source_from_tuple(tuple(data))
 
 

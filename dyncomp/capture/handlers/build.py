@@ -8,6 +8,7 @@ from ..breaks import Break
 from ..calls.texts import join, text_of
 from ..methods.sets import SET
 from ..methods.table import items_for_list, items_in_two
+from ..values.base import Frame, Tracer
 from ..values.derived import merged_part
 from ..values.func import CellValue, NestedFunctionValue
 from ..values.iterator import IteratorValue
@@ -21,17 +22,17 @@ _NONE = ConstValue(None)
 
 
 @handles("BUILD_TUPLE")
-def build_tuple(tracer: Any, frame: Any, count: int) -> None:
+def build_tuple(tracer: Tracer, frame: Frame, count: int) -> None:
     frame.push(TupleValue(frame.popn(count)))
 
 
 @handles("BUILD_LIST")
-def build_list(tracer: Any, frame: Any, count: int) -> None:
+def build_list(tracer: Tracer, frame: Frame, count: int) -> None:
     frame.push(ListValue(frame.popn(count)))
 
 
 @handles("BUILD_SET")
-def build_set(tracer: Any, frame: Any, count: int) -> None:
+def build_set(tracer: Tracer, frame: Frame, count: int) -> None:
     result = SetValue(tracer, set())
     for item in frame.popn(count):
         result.add(tracer, item)
@@ -39,7 +40,7 @@ def build_set(tracer: Any, frame: Any, count: int) -> None:
 
 
 @handles("BUILD_MAP")
-def build_map(tracer: Any, frame: Any, count: int) -> None:
+def build_map(tracer: Tracer, frame: Frame, count: int) -> None:
     flat = frame.popn(2 * count)
     result = DictValue({})
     for key, value in zip(flat[::2], flat[1::2]):
@@ -48,7 +49,7 @@ def build_map(tracer: Any, frame: Any, count: int) -> None:
 
 
 @handles("BUILD_CONST_KEY_MAP")
-def build_const_key_map(tracer: Any, frame: Any, count: int) -> None:
+def build_const_key_map(tracer: Tracer, frame: Frame, count: int) -> None:
     keys = frame.pop().const
     values = frame.popn(count)
     result = DictValue({})
@@ -58,12 +59,12 @@ def build_const_key_map(tracer: Any, frame: Any, count: int) -> None:
 
 
 @handles("BUILD_SLICE")
-def build_slice(tracer: Any, frame: Any, count: int) -> None:
+def build_slice(tracer: Tracer, frame: Frame, count: int) -> None:
     parts = frame.popn(count)
     frame.push(SliceValue(*parts, *[_NONE] * (3 - count)))
 
 
-def _container(frame: Any, depth: int, kind: type) -> Any:
+def _container(frame: Frame, depth: int, kind: type) -> Any:
     """The container that a comprehension or display is filling."""
     found = frame.stack[-depth]
     if not isinstance(found, kind):
@@ -72,25 +73,25 @@ def _container(frame: Any, depth: int, kind: type) -> Any:
 
 
 @handles("LIST_APPEND")
-def list_append(tracer: Any, frame: Any, depth: int) -> None:
+def list_append(tracer: Tracer, frame: Frame, depth: int) -> None:
     value = frame.pop()
     _container(frame, depth, ListValue).append(tracer, value)
 
 
 @handles("SET_ADD")
-def set_add(tracer: Any, frame: Any, depth: int) -> None:
+def set_add(tracer: Tracer, frame: Frame, depth: int) -> None:
     value = frame.pop()
     _container(frame, depth, SetValue).add(tracer, value)
 
 
 @handles("MAP_ADD")
-def map_add(tracer: Any, frame: Any, depth: int) -> None:
+def map_add(tracer: Tracer, frame: Frame, depth: int) -> None:
     key, value = frame.popn(2)
     _container(frame, depth, DictValue).setitem(tracer, key, value)
 
 
 @handles("LIST_EXTEND")
-def list_extend(tracer: Any, frame: Any, depth: int) -> None:
+def list_extend(tracer: Tracer, frame: Frame, depth: int) -> None:
     values = items_for_list(tracer, frame.pop())
     target = _container(frame, depth, ListValue)
     for value in values:
@@ -98,19 +99,19 @@ def list_extend(tracer: Any, frame: Any, depth: int) -> None:
 
 
 @handles("SET_UPDATE")
-def set_update(tracer: Any, frame: Any, depth: int) -> None:
+def set_update(tracer: Tracer, frame: Frame, depth: int) -> None:
     source = frame.pop()
     SET["update"](tracer, _container(frame, depth, SetValue), source)
 
 
 @handles("DICT_UPDATE")
-def dict_update(tracer: Any, frame: Any, depth: int) -> None:
+def dict_update(tracer: Tracer, frame: Frame, depth: int) -> None:
     for key, value in _unpacked(tracer, frame.pop()).items():
         _container(frame, depth, DictValue).store(tracer, key, value)
 
 
 @handles("DICT_MERGE")
-def dict_merge(tracer: Any, frame: Any, depth: int) -> None:
+def dict_merge(tracer: Tracer, frame: Frame, depth: int) -> None:
     """``**given`` of a call: no name twice."""
     given = _unpacked(tracer, frame.pop())
     keywords = _container(frame, depth, DictValue)
@@ -120,7 +121,7 @@ def dict_merge(tracer: Any, frame: Any, depth: int) -> None:
         keywords.store(tracer, key, value)
 
 
-def _unpacked(tracer: Any, source: Any) -> dict[Any, Any]:
+def _unpacked(tracer: Tracer, source: Any) -> dict[Any, Any]:
     source = merged_part(tracer, source)
     if not isinstance(source, DictValue):
         raise Break("unsupported-operation", f"unpacking of {source.describe()} into a dict")
@@ -129,12 +130,12 @@ def _unpacked(tracer: Any, source: Any) -> dict[Any, Any]:
 
 
 @handles("LIST_TO_TUPLE")
-def list_to_tuple(tracer: Any, frame: Any, arg: Any) -> None:
+def list_to_tuple(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(TupleValue(frame.pop().items(tracer)))
 
 
 @handles("UNPACK_SEQUENCE")
-def unpack_sequence(tracer: Any, frame: Any, count: int) -> None:
+def unpack_sequence(tracer: Tracer, frame: Frame, count: int) -> None:
     sequence = frame.pop()
     items = sequence.items(tracer)
     if len(items) != count:
@@ -143,7 +144,7 @@ def unpack_sequence(tracer: Any, frame: Any, count: int) -> None:
         frame.push(tracer.realize(item))
 
 
-def _wrong_number(tracer: Any, sequence: Any, found: int, count: int) -> None:
+def _wrong_number(tracer: Tracer, sequence: object, found: int, count: int) -> None:
     if isinstance(sequence, IteratorValue):  # plain Python would have taken fewer items from it
         raise Break("would-raise", f"{found} values to unpack, expected {count}")
     wrong = f"not enough values to unpack (expected {count}, got {found})"
@@ -153,7 +154,7 @@ def _wrong_number(tracer: Any, sequence: Any, found: int, count: int) -> None:
 
 
 @handles("UNPACK_EX")
-def unpack_ex(tracer: Any, frame: Any, arg: tuple[int, int]) -> None:
+def unpack_ex(tracer: Tracer, frame: Frame, arg: tuple[int, int]) -> None:
     before, after = arg
     items = [tracer.realize(v) for v in items_in_two(tracer, frame.pop(), before)]
     if len(items) < before + after:
@@ -172,7 +173,7 @@ _CONVERSIONS: dict[str, Any] = {"s": str, "r": repr, "a": ascii}
 
 
 @handles("FORMAT_VALUE")
-def format_value(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
+def format_value(tracer: Tracer, frame: Frame, arg: tuple[str, bool]) -> None:
     conversion, has_spec = arg
     spec = frame.pop() if has_spec else ConstValue("")
     value = frame.pop()
@@ -182,22 +183,23 @@ def format_value(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
 
 
 @handles("CONVERT_VALUE")
-def convert_value(tracer: Any, frame: Any, arg: str) -> None:
+def convert_value(tracer: Tracer, frame: Frame, arg: str) -> None:
     frame.push(text_of(tracer, _CONVERSIONS[arg], frame.pop()))
 
 
 @handles("BUILD_STRING")
-def build_string(tracer: Any, frame: Any, count: int) -> None:
+def build_string(tracer: Tracer, frame: Frame, count: int) -> None:
     frame.push(join(tracer, frame.popn(count)))
 
 
 # -- functions ----------------------------------------------------------------------------------------
 @handles("MAKE_FUNCTION")
-def make_function(tracer: Any, frame: Any, flags: tuple[str, ...]) -> None:
+def make_function(tracer: Tracer, frame: Frame, flags: tuple[str, ...]) -> None:
     code = frame.pop().const
     given = dict(zip(flags, frame.popn(len(flags))))
     closure = given.get("closure")
-    cells: list[CellValue] = closure.items(tracer) if closure is not None else []
+    given_cells = closure.items(tracer) if closure is not None else []
+    cells = [cell for cell in given_cells if isinstance(cell, CellValue)]
     frame.push(
         NestedFunctionValue(
             code,

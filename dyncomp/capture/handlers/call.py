@@ -10,31 +10,33 @@ from ..control import exceptions
 from ..loops.raising_branches import compared, negated
 from ..methods.table import items_for_list
 from ..values.array import ArrayValue
+from ..values.base import Frame, Tracer
+from ..values.exception import ExceptionValue
 from ..values.mapping import DictValue
 from ..values.number import ConstValue, NumberValue
 from .registry import handles
 
 
 @handles("BINARY_OP")
-def binary_op(tracer: Any, frame: Any, op: str) -> None:
+def binary_op(tracer: Tracer, frame: Frame, op: str) -> None:
     a, b = frame.popn(2)
     frame.push(tracer.binary(op, a, b))
 
 
 @handles("COMPARE_OP")
-def compare_op(tracer: Any, frame: Any, op: str) -> None:
+def compare_op(tracer: Tracer, frame: Frame, op: str) -> None:
     a, b = frame.popn(2)
     frame.push(compared(tracer, frame, lambda: tracer.binary(op, a, b)))
 
 
 @handles("IS_OP")
-def is_op(tracer: Any, frame: Any, invert: bool) -> None:
+def is_op(tracer: Tracer, frame: Frame, invert: bool) -> None:
     a, b = frame.popn(2)
     frame.push(ConstValue(operators.identical(tracer, a, b) != invert))
 
 
 @handles("CONTAINS_OP")
-def contains_op(tracer: Any, frame: Any, invert: bool) -> None:
+def contains_op(tracer: Tracer, frame: Frame, invert: bool) -> None:
     item, container = frame.popn(2)
     found = container.contains(tracer, item)
     if isinstance(found, ArrayValue):
@@ -44,22 +46,22 @@ def contains_op(tracer: Any, frame: Any, invert: bool) -> None:
 
 
 @handles("UNARY_NEGATIVE")
-def unary_negative(tracer: Any, frame: Any, arg: Any) -> None:
+def unary_negative(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(tracer.unary("-", frame.pop()))
 
 
 @handles("UNARY_POSITIVE")
-def unary_positive(tracer: Any, frame: Any, arg: Any) -> None:
+def unary_positive(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(tracer.unary("+", frame.pop()))
 
 
 @handles("UNARY_INVERT")
-def unary_invert(tracer: Any, frame: Any, arg: Any) -> None:
+def unary_invert(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(tracer.unary("~", frame.pop()))
 
 
 @handles("UNARY_NOT")
-def unary_not(tracer: Any, frame: Any, arg: Any) -> None:
+def unary_not(tracer: Tracer, frame: Frame, arg: object) -> None:
     value = frame.pop()
     if isinstance(value, NumberValue):
         frame.push(NumberValue(not value.hint, ("(not ", value, ")")))
@@ -70,7 +72,7 @@ def unary_not(tracer: Any, frame: Any, arg: Any) -> None:
 
 
 @handles("CALL")
-def call(tracer: Any, frame: Any, arg: tuple[int, tuple[str, ...]]) -> None:
+def call(tracer: Tracer, frame: Frame, arg: tuple[int, tuple[str, ...]]) -> None:
     count, names = arg
     args = frame.popn(count)
     function = frame.pop()
@@ -80,7 +82,7 @@ def call(tracer: Any, frame: Any, arg: tuple[int, tuple[str, ...]]) -> None:
 
 
 @handles("CALL_FUNCTION_EX")
-def call_function_ex(tracer: Any, frame: Any, has_kwargs: bool) -> None:
+def call_function_ex(tracer: Tracer, frame: Frame, has_kwargs: bool) -> None:
     kwargs: dict[str, Any] = {}
     if has_kwargs:
         given = frame.pop()
@@ -96,9 +98,9 @@ def call_function_ex(tracer: Any, frame: Any, has_kwargs: bool) -> None:
 
 
 @handles("CALL_INTRINSIC_1")
-def call_intrinsic_1(tracer: Any, frame: Any, name: str) -> None:
+def call_intrinsic_1(tracer: Tracer, frame: Frame, name: str) -> None:
     value = frame.pop()
-    if name == "STOPITERATION_ERROR":
+    if name == "STOPITERATION_ERROR" and isinstance(value, ExceptionValue):
         frame.push(exceptions.generator_exception(tracer, value))
         return
     raise Break("unsupported-opcode", f"intrinsic {name} of {value.describe()}")

@@ -4,15 +4,15 @@ instructions of class bodies are found in frames that are never captured."""
 from __future__ import annotations
 
 import builtins
-from typing import Any
 
 from ..breaks import Break
+from ..values.base import Frame, Tracer
 from ..values.number import ConstValue
 from .registry import handles
 
 
 @handles("LOAD_BUILD_CLASS")
-def load_build_class(tracer: Any, frame: Any, arg: Any) -> None:
+def load_build_class(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(ConstValue(builtins.__build_class__))
 
 
@@ -27,5 +27,5 @@ def load_build_class(tracer: Any, frame: Any, arg: Any) -> None:
     "SETUP_ANNOTATIONS",
     "IMPORT_STAR",
 )
-def in_class_body(tracer: Any, frame: Any, arg: Any) -> None:
+def in_class_body(tracer: Tracer, frame: Frame, arg: object) -> None:
     raise Break("class-definition", "an instruction of a class body")

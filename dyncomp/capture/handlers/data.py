@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 import types
-from typing import Any
+from typing import NoReturn
 
 from ...hook import _hook
 from ...python_code.loops import Unbound
@@ -21,7 +21,7 @@ from ..guards.source import (
     ModuleDictSource,
     Source,
 )
-from ..values.base import UnboundValue, Value
+from ..values.base import Frame, Tracer, UnboundValue, Value
 from ..values.func import CellValue
 from ..values.generator import GeneratorValue
 from ..values.number import ConstValue
@@ -36,42 +36,42 @@ _LITERALS = frozenset(
 
 
 @handles("NOP", "RESUME")
-def nop(tracer: Any, frame: Any, arg: Any) -> None:
+def nop(tracer: Tracer, frame: Frame, arg: object) -> None:
     pass
 
 
 @handles("POP_TOP")
-def pop_top(tracer: Any, frame: Any, arg: Any) -> None:
+def pop_top(tracer: Tracer, frame: Frame, arg: object) -> None:
     value = frame.pop()
     if isinstance(value, GeneratorValue):
         generators.dropped(tracer, value)
 
 
 @handles("COPY")
-def copy(tracer: Any, frame: Any, arg: int) -> None:
+def copy(tracer: Tracer, frame: Frame, arg: int) -> None:
     frame.push(frame.stack[-arg])
 
 
 @handles("SWAP")
-def swap(tracer: Any, frame: Any, arg: int) -> None:
+def swap(tracer: Tracer, frame: Frame, arg: int) -> None:
     stack = frame.stack
     stack[-1], stack[-arg] = stack[-arg], stack[-1]
 
 
 @handles("LOAD_CONST")
-def load_const(tracer: Any, frame: Any, arg: Any) -> None:
+def load_const(tracer: Tracer, frame: Frame, arg: object) -> None:
     # tools that write code objects make any object a constant
     frame.push(ConstValue(arg) if type(arg) in _LITERALS else tracer.child_or_constant(arg, None))
 
 
 @handles("LOAD_ASSERTION_ERROR")
-def load_assertion_error(tracer: Any, frame: Any, arg: Any) -> None:
+def load_assertion_error(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(ConstValue(AssertionError))
 
 
 # -- locals and cells -------------------------------------------------------------------------------
 @handles("LOAD_FAST")
-def load_fast(tracer: Any, frame: Any, name: str) -> None:
+def load_fast(tracer: Tracer, frame: Frame, name: str) -> None:
     found = frame.locals.get(name)
     if found is None:
         if name in frame.cells:
@@ -81,12 +81,12 @@ def load_fast(tracer: Any, frame: Any, name: str) -> None:
     frame.push(found)
 
 
-def _unbound(tracer: Any, name: str) -> None:
+def _unbound(tracer: Tracer, name: str) -> NoReturn:
     text = f"cannot access local variable {name!r} where it is not associated with a value"
     tracer.raise_exception(UnboundLocalError, text)
 
 
-def _empty_cell(tracer: Any, frame: Any, name: str) -> None:
+def _empty_cell(tracer: Tracer, frame: Frame, name: str) -> NoReturn:
     if name in frame.code.cellvars:
         _unbound(tracer, name)
     text = f"cannot access free variable {name!r} where it is not associated with a value in enclosing scope"
@@ -94,11 +94,12 @@ def _empty_cell(tracer: Any, frame: Any, name: str) -> None:
 
 
 @handles("STORE_FAST")
-def store_fast(tracer: Any, frame: Any, name: str) -> None:
+def store_fast(tracer: Tracer, frame: Frame, name: str) -> None:
     value = frame.pop()
     before = frame.locals.pop(name, None) if tracer.generators else None
     if name in frame.cells:
-        frame.cells[name] = value
+        # behind an inlined comprehension whose variable is a cell, what was there before it
+        frame.cells[name] = value  # type: ignore[assignment]
     elif isinstance(value, UnboundValue):
         frame.locals.pop(name, None)
     else:
@@ -108,7 +109,7 @@ def store_fast(tracer: Any, frame: Any, name: str) -> None:
 
 
 @handles("DELETE_FAST")
-def delete_fast(tracer: Any, frame: Any, name: str) -> None:
+def delete_fast(tracer: Tracer, frame: Frame, name: str) -> None:
     if name not in frame.locals:
         _unbound(tracer, name)
     before = frame.locals.pop(name)
@@ -117,25 +118,26 @@ def delete_fast(tracer: Any, frame: Any, name: str) -> None:
 
 
 @handles("LOAD_FAST_AND_CLEAR")
-def load_fast_and_clear(tracer: Any, frame: Any, name: str) -> None:
+def load_fast_and_clear(tracer: Tracer, frame: Frame, name: str) -> None:
     if name in frame.cells:
         frame.push(frame.cells[name])
         return
-    frame.push(frame.locals.pop(name, None) or UnboundValue())
+    found = frame.locals.pop(name, None)
+    frame.push(found or UnboundValue())
 
 
 @handles("MAKE_CELL")
-def make_cell(tracer: Any, frame: Any, name: str) -> None:
+def make_cell(tracer: Tracer, frame: Frame, name: str) -> None:
     frame.cells[name] = CellValue(name, None)
 
 
 @handles("LOAD_CLOSURE")
-def load_closure(tracer: Any, frame: Any, name: str) -> None:
+def load_closure(tracer: Tracer, frame: Frame, name: str) -> None:
     frame.push(frame.cells[name])
 
 
 @handles("LOAD_DEREF")
-def load_deref(tracer: Any, frame: Any, name: str) -> None:
+def load_deref(tracer: Tracer, frame: Frame, name: str) -> None:
     contents = frame.cells[name].contents
     if contents is None:
         _empty_cell(tracer, frame, name)
@@ -143,19 +145,19 @@ def load_deref(tracer: Any, frame: Any, name: str) -> None:
 
 
 @handles("STORE_DEREF")
-def store_deref(tracer: Any, frame: Any, name: str) -> None:
+def store_deref(tracer: Tracer, frame: Frame, name: str) -> None:
     frame.cells[name].store(tracer, frame.pop())
 
 
 @handles("DELETE_DEREF")
-def delete_deref(tracer: Any, frame: Any, name: str) -> None:
+def delete_deref(tracer: Tracer, frame: Frame, name: str) -> None:
     if frame.cells[name].contents is None:
         _empty_cell(tracer, frame, name)
     frame.cells[name].store(tracer, None)
 
 
 # -- globals ----------------------------------------------------------------------------------------
-def globals_source(tracer: Any, frame: Any) -> Source | None:
+def globals_source(tracer: Tracer, frame: Frame) -> Source | None:
     """Where the frame's globals dict is found; ``None`` for the root function's own."""
     namespace, function = frame.globals
     if namespace is tracer.root_globals:
@@ -169,11 +171,11 @@ def globals_source(tracer: Any, frame: Any) -> Source | None:
 
 
 @handles("LOAD_GLOBAL")
-def load_global(tracer: Any, frame: Any, name: str) -> None:
+def load_global(tracer: Tracer, frame: Frame, name: str) -> None:
     frame.push(read_global(tracer, frame, name))
 
 
-def read_global(tracer: Any, frame: Any, name: str) -> Value:
+def read_global(tracer: Tracer, frame: Frame, name: str) -> Value:
     namespace, _ = frame.globals
     written = tracer.global_writes.get((id(namespace), name))
     if written is not None:
@@ -205,18 +207,18 @@ _MISSING = object()
 
 
 @handles("STORE_GLOBAL")
-def store_global(tracer: Any, frame: Any, name: str) -> None:
+def store_global(tracer: Tracer, frame: Frame, name: str) -> None:
     _write_global(tracer, frame, name, frame.pop())
 
 
-def _write_global(tracer: Any, frame: Any, name: str, value: Value | None) -> None:
+def _write_global(tracer: Tracer, frame: Frame, name: str, value: Value | None) -> None:
     namespace, _ = frame.globals
     tracer.steps += 1
     tracer.global_writes[(id(namespace), name)] = (frame.globals, name, value)
 
 
 @handles("DELETE_GLOBAL")
-def delete_global(tracer: Any, frame: Any, name: str) -> None:
+def delete_global(tracer: Tracer, frame: Frame, name: str) -> None:
     namespace, _ = frame.globals
     written = tracer.global_writes.get((id(namespace), name))
     if written is not None and written[2] is not None and name not in namespace:
@@ -232,42 +234,42 @@ def delete_global(tracer: Any, frame: Any, name: str) -> None:
 
 # -- attributes and items ------------------------------------------------------------------------------
 @handles("LOAD_ATTR", "LOAD_METHOD")
-def load_attr(tracer: Any, frame: Any, name: str) -> None:
+def load_attr(tracer: Tracer, frame: Frame, name: str) -> None:
     owner = frame.pop()
     frame.push(tracer.attribute(frame, owner, name))
 
 
 @handles("LOAD_SUPER_ATTR")
-def load_super_attr(tracer: Any, frame: Any, arg: tuple[str, bool]) -> None:
+def load_super_attr(tracer: Tracer, frame: Frame, arg: tuple[str, bool]) -> None:
     function, cls, first = frame.popn(3)
     owner = tracer.call_value(function, [cls, first], {})
     frame.push(tracer.attribute(frame, owner, arg[0]))
 
 
 @handles("STORE_ATTR")
-def store_attr(tracer: Any, frame: Any, name: str) -> None:
+def store_attr(tracer: Tracer, frame: Frame, name: str) -> None:
     value, owner = frame.popn(2)
     owner.setattr(tracer, name, value)
 
 
 @handles("DELETE_ATTR")
-def delete_attr(tracer: Any, frame: Any, name: str) -> None:
+def delete_attr(tracer: Tracer, frame: Frame, name: str) -> None:
     frame.pop().delattr(tracer, name)
 
 
 @handles("BINARY_SUBSCR")
-def binary_subscr(tracer: Any, frame: Any, arg: Any) -> None:
+def binary_subscr(tracer: Tracer, frame: Frame, arg: object) -> None:
     owner, key = frame.popn(2)
     frame.push(owner.getitem(tracer, key))
 
 
 @handles("STORE_SUBSCR")
-def store_subscr(tracer: Any, frame: Any, arg: Any) -> None:
+def store_subscr(tracer: Tracer, frame: Frame, arg: object) -> None:
     value, owner, key = frame.popn(3)
     owner.setitem(tracer, key, value)
 
 
 @handles("DELETE_SUBSCR")
-def delete_subscr(tracer: Any, frame: Any, arg: Any) -> None:
+def delete_subscr(tracer: Tracer, frame: Frame, arg: object) -> None:
     owner, key = frame.popn(2)
     owner.delitem(tracer, key)

@@ -6,11 +6,11 @@ import builtins
 import importlib.util
 import sys
 import types
-from typing import Any
 
 from ..breaks import Break
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, BuiltinSource, ItemSource, ModuleSource, Source
+from ..values.base import Frame, Tracer
 from ..values.obj import ModuleValue
 from .registry import handles
 
@@ -18,7 +18,7 @@ _IMPORT = builtins.__import__
 
 
 @handles("IMPORT_NAME")
-def import_name(tracer: Any, frame: Any, name: str) -> None:
+def import_name(tracer: Tracer, frame: Frame, name: str) -> None:
     level, fromlist = frame.popn(2)
     tracer.guard(BuiltinSource("__import__"), Kind.IS, _IMPORT)
     full = _absolute_name(tracer, frame, name, tracer.constant_of(level, "an import's level"))
@@ -39,7 +39,7 @@ def import_name(tracer: Any, frame: Any, name: str) -> None:
     frame.push(tracer.child_or_constant(module, _source_of(tracer, module_name)))
 
 
-def _absolute_name(tracer: Any, frame: Any, name: str, level: int) -> str:
+def _absolute_name(tracer: Tracer, frame: Frame, name: str, level: int) -> str:
     if not level:
         return name
     namespace = frame.globals[0]
@@ -50,7 +50,7 @@ def _absolute_name(tracer: Any, frame: Any, name: str, level: int) -> str:
     return absolute
 
 
-def loaded(tracer: Any, name: str) -> types.ModuleType:
+def loaded(tracer: Tracer, name: str) -> types.ModuleType:
     """The module, if it is loaded completely."""
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)
@@ -62,7 +62,7 @@ def loaded(tracer: Any, name: str) -> types.ModuleType:
     return module
 
 
-def _source_of(tracer: Any, name: str) -> Source | None:
+def _source_of(tracer: Tracer, name: str) -> Source | None:
     """Where a module is found again, so that its members are guarded; not those of array libraries."""
     if tracer.config.is_trusted(name):
         return None
@@ -73,7 +73,7 @@ def _has(module: types.ModuleType, name: str) -> bool:
     return name in vars(module) or "__getattr__" in vars(module)
 
 
-def _asks_for_path(tracer: Any, module: types.ModuleType) -> bool:
+def _asks_for_path(tracer: Tracer, module: types.ModuleType) -> bool:
     """Whether ``from`` runs code of the program to learn that a module is no package."""
     namespace = vars(module)
     is_trusted = tracer.config.is_trusted(namespace.get("__name__", ""))
@@ -87,7 +87,7 @@ def _may_import(module: types.ModuleType, name: str) -> bool:
 
 
 @handles("IMPORT_FROM")
-def import_from(tracer: Any, frame: Any, name: str) -> None:
+def import_from(tracer: Tracer, frame: Frame, name: str) -> None:
     module = frame.stack[-1]
     if not isinstance(module, ModuleValue) or not _has(module.module, name):
         raise Break("import", f"{name} is imported from {module.describe()}")

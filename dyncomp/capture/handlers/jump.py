@@ -12,7 +12,7 @@ from ..guards.guard import Kind
 from ..loops.idle_loops import LAYERS, check_idle, note_begin, tries_idle
 from ..loops.raising_branches import truth_at_jump
 from ..objects.class_names import class_dict
-from ..values.base import OpaqueValue
+from ..values.base import Frame, OpaqueValue, Tracer
 from ..values.context import InertContextValue
 from ..values.iterator import IteratorValue, SequenceIterator, ZipIterator
 from ..values.mapping import DictIterator
@@ -21,30 +21,30 @@ from ..values.obj import InstanceValue
 from .registry import handles
 
 
-def _go(tracer: Any, frame: Any, target: int) -> None:
+def _go(tracer: Tracer, frame: Frame, target: int) -> None:
     if target <= frame.current:
         terminators.back_edge(tracer, frame, target)
     frame.jump(target)
 
 
 @handles("JUMP", "JUMP_NO_INTERRUPT")
-def jump(tracer: Any, frame: Any, target: int) -> None:
+def jump(tracer: Tracer, frame: Frame, target: int) -> None:
     _go(tracer, frame, target)
 
 
 @handles("POP_JUMP_IF_TRUE")
-def pop_jump_if_true(tracer: Any, frame: Any, target: int) -> None:
+def pop_jump_if_true(tracer: Tracer, frame: Frame, target: int) -> None:
     if truth_at_jump(tracer, frame, frame.pop(), frame.current):
         _go(tracer, frame, target)
 
 
 @handles("POP_JUMP_IF_FALSE")
-def pop_jump_if_false(tracer: Any, frame: Any, target: int) -> None:
+def pop_jump_if_false(tracer: Tracer, frame: Frame, target: int) -> None:
     if not truth_at_jump(tracer, frame, frame.pop(), frame.current):
         _go(tracer, frame, target)
 
 
-def _is_none(tracer: Any, value: Any) -> bool:
+def _is_none(tracer: Tracer, value: Any) -> bool:
     if isinstance(value, OpaqueValue):
         if value.source is None:
             raise Break("opaque-object", f"comparison of {value.describe()} with None")
@@ -54,29 +54,29 @@ def _is_none(tracer: Any, value: Any) -> bool:
 
 
 @handles("POP_JUMP_IF_NONE")
-def pop_jump_if_none(tracer: Any, frame: Any, target: int) -> None:
+def pop_jump_if_none(tracer: Tracer, frame: Frame, target: int) -> None:
     if _is_none(tracer, frame.pop()):
         _go(tracer, frame, target)
 
 
 @handles("POP_JUMP_IF_NOT_NONE")
-def pop_jump_if_not_none(tracer: Any, frame: Any, target: int) -> None:
+def pop_jump_if_not_none(tracer: Tracer, frame: Frame, target: int) -> None:
     if not _is_none(tracer, frame.pop()):
         _go(tracer, frame, target)
 
 
 @handles("GET_ITER")
-def get_iter(tracer: Any, frame: Any, arg: Any) -> None:
+def get_iter(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(frame.pop().iterate(tracer))
 
 
 @handles("GET_LEN")
-def get_len(tracer: Any, frame: Any, arg: Any) -> None:
+def get_len(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(frame.stack[-1].length(tracer))
 
 
 @handles("FOR_ITER")
-def for_iter(tracer: Any, frame: Any, target: int) -> None:
+def for_iter(tracer: Tracer, frame: Frame, target: int) -> None:
     iterator = frame.stack[-1]
     if not _unrolls(tracer, frame, iterator):
         terminators.end_at_loop(tracer, frame, frame.current)
@@ -90,7 +90,7 @@ def for_iter(tracer: Any, frame: Any, target: int) -> None:
     frame.push(item)
 
 
-def _note_layer(tracer: Any, frame: Any, item: Any) -> None:
+def _note_layer(tracer: Tracer, frame: Frame, item: Any) -> None:
     """An item of an iterator that does not tell how many there are: layers of a network, as long as each can
     be called."""
     loop = frame.info.loop_at(frame.current)
@@ -104,7 +104,7 @@ def _note_layer(tracer: Any, frame: Any, item: Any) -> None:
         frame.layers.discard(loop.header)
 
 
-def _unrolls(tracer: Any, frame: Any, iterator: Any) -> bool:
+def _unrolls(tracer: Tracer, frame: Frame, iterator: Any) -> bool:
     """Whether the loop is short and its trip count known."""
     if frame.trips.get(frame.current):
         check_idle(tracer, frame, frame.current)
@@ -150,7 +150,7 @@ def _over_names(iterator: IteratorValue) -> bool:
     )
 
 
-def _over_callables(tracer: Any, iterator: IteratorValue) -> bool:
+def _over_callables(tracer: Tracer, iterator: IteratorValue) -> bool:
     """Whether all items, or one part of each, can be called: layers of a network by themselves, with their
     names or numbers. Each would make another function of the loop's body."""
     if isinstance(iterator, ZipIterator) and iterator.kind != "map":
@@ -164,14 +164,14 @@ def _over_callables(tracer: Any, iterator: IteratorValue) -> bool:
 
 
 @handles("RETURN_VALUE")
-def return_value(tracer: Any, frame: Any, arg: Any) -> None:
+def return_value(tracer: Tracer, frame: Frame, arg: object) -> None:
     if tracer.generators:
         generators.dropped_at_return(tracer, frame)
     frame.result = frame.pop()
 
 
 @handles("BEFORE_WITH")
-def before_with(tracer: Any, frame: Any, arg: Any) -> None:
+def before_with(tracer: Tracer, frame: Frame, arg: object) -> None:
     manager = frame.pop()
     if isinstance(manager, InstanceValue):
         manager = block_of_object(tracer, manager) or manager
@@ -190,5 +190,5 @@ def before_with(tracer: Any, frame: Any, arg: Any) -> None:
 
 
 @handles("TO_BOOL")
-def to_bool(tracer: Any, frame: Any, arg: Any) -> None:
+def to_bool(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(ConstValue(frame.pop().truth(tracer)))

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..breaks import Break
 from ..objects import attributes, instance_checks
+from ..values.base import Frame, Tracer
 from ..values.mapping import DictValue
 from ..values.number import ConstValue
 from ..values.seq import TupleValue
@@ -18,32 +19,32 @@ _MATCH_SELF = 1 << 22
 
 
 @handles("MATCH_SEQUENCE")
-def match_sequence(tracer: Any, frame: Any, arg: Any) -> None:
+def match_sequence(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(ConstValue(bool(frame.stack[-1].pytype.__flags__ & _SEQUENCE)))
 
 
 @handles("MATCH_MAPPING")
-def match_mapping(tracer: Any, frame: Any, arg: Any) -> None:
+def match_mapping(tracer: Tracer, frame: Frame, arg: object) -> None:
     frame.push(ConstValue(bool(frame.stack[-1].pytype.__flags__ & _MAPPING)))
 
 
 @handles("MATCH_KEYS")
-def match_keys(tracer: Any, frame: Any, arg: Any) -> None:
+def match_keys(tracer: Tracer, frame: Frame, arg: object) -> None:
     subject, keys = frame.stack[-2:]
     if not isinstance(subject, DictValue):
         raise Break("opaque-object", f"a mapping pattern against {subject.describe()}")
     constants = [subject.key_of(tracer, key) for key in keys.items(tracer)]
     if len(set(constants)) != len(constants):
         raise Break("would-raise", "mapping pattern checks duplicate keys")
-    found = [subject.lookup(tracer, key) for key in constants]
-    if any(value is None for value in found):
+    found = [value for key in constants if (value := subject.lookup(tracer, key)) is not None]
+    if len(found) < len(constants):
         frame.push(ConstValue(None))
     else:
         frame.push(TupleValue([tracer.realize(value) for value in found]))
 
 
 @handles("MATCH_CLASS")
-def match_class(tracer: Any, frame: Any, count: int) -> None:
+def match_class(tracer: Tracer, frame: Frame, count: int) -> None:
     subject, given, names = frame.popn(3)
     cls = tracer.constant_of(given, "a class")
     if not isinstance(cls, type):
@@ -65,7 +66,7 @@ def match_class(tracer: Any, frame: Any, count: int) -> None:
     frame.push(TupleValue(found))
 
 
-def _positional_names(tracer: Any, cls: type, given: Any, count: int) -> tuple[tuple[str, ...], bool]:
+def _positional_names(tracer: Tracer, cls: type, given: Any, count: int) -> tuple[tuple[str, ...], bool]:
     """The attributes that positional patterns mean, and whether the one pattern means the subject itself."""
     if not count:
         return (), False

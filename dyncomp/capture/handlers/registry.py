@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ...python_code.instr import OPS
+from ..frames import Frame
+from ..values.base import Tracer
 
 # handler(tracer, frame, arg)
-Handler = Callable[[Any, Any, Any], None]
+Handler = Callable[[Tracer, Frame, Any], None]
 HANDLERS: dict[str, Handler] = {}
 
 

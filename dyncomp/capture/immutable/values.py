@@ -31,7 +31,7 @@ class FrozenValue(Value):
         self.source = source
 
     @staticmethod
-    def outside(tracer: Tracer, obj: Any, source: Source) -> Value:
+    def outside(tracer: Tracer, obj: object, source: Source) -> Value:
         look = KNOWN[type(obj)].guarded_by
         if look is None:
             tracer.guard(source, Kind.IS, obj)
@@ -80,7 +80,7 @@ class FrozenValue(Value):
         return FrozenMethodValue(self, "__getitem__").call(tracer, [key], {})
 
 
-def looks_like(found: Any, expected: tuple[Any, ...]) -> bool:
+def looks_like(found: object, expected: tuple[Any, ...]) -> bool:
     """The guard of an object from outside."""
     look = KNOWN[type(found)].guarded_by
     assert look is not None

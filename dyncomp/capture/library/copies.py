@@ -12,7 +12,7 @@ from ..breaks import Break
 from ..objects import attributes
 from ..objects.class_names import class_dict
 from ..values.array import ArrayValue
-from ..values.base import Tracer, Value
+from ..values.base import Codegen, Tracer, Value
 from ..values.exception import ExceptionValue
 from ..values.func import FunctionValue, NestedFunctionValue
 from ..values.mapping import DictValue
@@ -55,13 +55,13 @@ class MemoValue(DictValue):
     def contents(self, tracer: Tracer) -> dict[Any, Value]:
         raise Break("unsupported-operation", "the memo of a deepcopy is looked at")
 
-    def lookup(self, tracer: Tracer, key: Any) -> Value | None:
+    def lookup(self, tracer: Tracer, key: object) -> Value | None:
         raise Break("unsupported-operation", "the memo of a deepcopy is looked at")
 
     def touch(self, tracer: Tracer) -> None:
         raise Break("unsupported-operation", "the memo of a deepcopy is changed")
 
-    def reconstruct(self, cg: Any) -> str:
+    def reconstruct(self, cg: Codegen) -> str:
         raise Break("unsupported-operation", "the memo of a deepcopy is kept")
 
 
@@ -100,7 +100,7 @@ def _copied_array(tracer: Tracer, x: Value) -> Value:
     return tracer.realize(method.call(tracer, [], {"order": ConstValue("K")}))
 
 
-def _is_copied_by_parts(cls: type, new: Any) -> bool:
+def _is_copied_by_parts(cls: type, new: object) -> bool:
     """Whether a class leaves it to ``object.__reduce_ex__`` how its instances are copied."""
     own = [base for base in cls.__mro__ if base not in (object, tuple)]
     hooks = any(name in class_dict(base) for base in own for name in _HOOKS if not _by_namedtuple(base, name))
@@ -148,7 +148,7 @@ def _deep(tracer: Tracer, x: Value, memo: MemoValue) -> Value:
     return made
 
 
-def _is_atomic_tuple(obj: Any) -> bool:
+def _is_atomic_tuple(obj: object) -> bool:
     return type(obj) is tuple and all(type(i) in _ATOMIC or _is_atomic_tuple(i) for i in obj)
 
 

@@ -21,7 +21,7 @@ def has_variable(environment: Any, expected: tuple[str, str | None]) -> bool:
     return bool(environment.get(name) == value)
 
 
-def _read(tracer: Tracer, name: Any) -> str | None:
+def _read(tracer: Tracer, name: object) -> str | None:
     if type(name) is not str:
         raise Break("would-raise", "the name of an environment variable that is no string")
     found = tracer.fold(os.environ.get, name)

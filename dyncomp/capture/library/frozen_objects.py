@@ -38,7 +38,7 @@ for _function in _MADE_BY:
     HANDLERS[_function] = _maker(_function)
 
 
-def _numpy_time(cls: Any) -> Any:
+def _numpy_time(cls: type) -> Any:
     make = _maker(cls)
 
     def handler(tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:

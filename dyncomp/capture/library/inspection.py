@@ -80,7 +80,7 @@ def _unwrapped(tracer: Tracer, obj: Value, follow: bool) -> tuple[FunctionValue 
     raise Break("unsupported-call", f"the signature of {obj.describe()}")
 
 
-def _is_dispatcher(tracer: Tracer, constant: Any) -> bool:
+def _is_dispatcher(tracer: Tracer, constant: object) -> bool:
     """Whether a library's C function tells by ``__wrapped__`` what signature it has (``np.unique``)."""
     if isinstance(constant, type) or not tracer.config.is_trusted(str(getattr(constant, "__module__", ""))):
         return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 from ..breaks import Break
 from ..values.base import Tracer, Value
@@ -183,7 +182,7 @@ def _length(tracer: Tracer, value: Value | None) -> int:
     return found
 
 
-def _selection(cls: Any, pool: list[Value], length: int, count: int) -> Value:
+def _selection(cls: type, pool: list[Value], length: int, count: int) -> Value:
     places = cls(range(len(pool)), length)
     return CombinatoricIterator(cls, [pool], places, count, f", {length}")
 

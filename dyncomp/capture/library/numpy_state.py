@@ -18,7 +18,7 @@ from .registry import NONE, builtin
 _QUIET = ("ignore", "warn")
 
 
-def leaves_quietly(state: Any, expected: None) -> bool:
+def leaves_quietly(state: object, expected: None) -> bool:
     """Whether no errors are raised or called for once ``state`` is left: graphs do neither."""
     token = getattr(state, "_token", None)
     if not isinstance(token, Token):

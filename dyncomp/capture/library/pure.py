@@ -15,7 +15,7 @@ from ..breaks import Break
 from ..calls.folding import literal
 from ..immutable.values import FrozenValue, from_plain
 from ..objects import instance_checks
-from ..values.base import Tracer, Value
+from ..values.base import Codegen, Tracer, Value
 from ..values.number import ConstValue
 from .registry import builtin
 
@@ -36,7 +36,7 @@ def _pure(function: Any) -> Any:
             raise Break("unsupported-call", f"call of {name}, which prints the pattern")
         result = tracer.fold(lambda: function(*given, **keywords))
 
-        def make(cg: Any) -> str:
+        def make(cg: Codegen) -> str:
             parts = [*map(cg.constant, given), *(f"{k}={cg.constant(v)}" for k, v in keywords.items())]
             return f"{cg.constant(function)}({', '.join(parts)})"
 
@@ -68,7 +68,7 @@ for _function in _PURE:
 
 
 # -- inspect ----------------------------------------------------------------------------------------------
-def _kind_check(cls: Any) -> Any:
+def _kind_check(cls: type) -> Any:
     def handler(tracer: Tracer, object: Value) -> Value:
         return ConstValue(instance_checks.is_instance(tracer, object, cls))
 

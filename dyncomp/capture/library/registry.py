@@ -20,7 +20,7 @@ HANDLERS: dict[Any, Handler] = {}
 NONE = ConstValue(None)
 
 
-def find(obj: Any) -> Handler | None:
+def find(obj: object) -> Handler | None:
     """The handler of a builtin, ``None`` where there is none."""
     try:
         return HANDLERS.get(obj)
@@ -55,7 +55,7 @@ def builtin(
 
 
 def _check_arguments(
-    obj: Any,
+    obj: object,
     function: Callable[..., Value],
     keywords: tuple[str, ...],
     args: list[Any],

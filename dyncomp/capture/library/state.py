@@ -4,7 +4,6 @@ context variables."""
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from ..breaks import Break
 from ..control import exceptions
@@ -44,6 +43,6 @@ def _none_outside(tracer: Tracer) -> None:
     tracer.guard(ConstSource(sys, "sys"), Kind.CUSTOM_ARRAY, check)
 
 
-def handles_nothing(module: Any, expected: None) -> bool:
+def handles_nothing(module: object, expected: None) -> bool:
     """The guard of what is being handled where compiled code is called."""
     return sys.exception() is None

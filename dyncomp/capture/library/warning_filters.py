@@ -27,7 +27,7 @@ def _catch_warnings(tracer: Tracer, **kwargs: Value) -> Value:
     return WarningFiltersValue(warnings.catch_warnings, given)
 
 
-def _check_action(action: Any, what: str) -> None:
+def _check_action(action: object, what: str) -> None:
     if action not in _SHOWING:
         raise Break("unsupported-call", f"warnings.{what}({action!r:.20}) makes warnings exceptions")
 

@@ -105,14 +105,14 @@ class Watched:
                 if known is value:
                     self.check_replaced(obj)
 
-    def check_replaced(self, obj: Any) -> None:
+    def check_replaced(self, obj: object) -> None:
         """The same of an attribute of an instance, which is ``obj`` as yet."""
         if leads_to_destructor(self.tracer, obj):
             raise Break("destructor", "what was stored here goes, and the program may notice")
 
 
 # -- objects ------------------------------------------------------------------------------------------------
-def leads_to_destructor(tracer: Tracer, obj: Any) -> bool:
+def leads_to_destructor(tracer: Tracer, obj: object) -> bool:
     """Whether the program would notice that ``obj``, or something that may go with it, goes."""
     work, seen = [obj], set[int]()
     while work and len(seen) < _MOST_LOOKED_AT:
@@ -126,7 +126,7 @@ def leads_to_destructor(tracer: Tracer, obj: Any) -> bool:
     return False
 
 
-def _is_namespace(obj: Any) -> bool:
+def _is_namespace(obj: object) -> bool:
     """Whether ``obj`` is what ``globals()`` gives: the module holds it."""
     if type(obj) is not dict or type(name := obj.get("__name__")) is not str:
         return False
@@ -134,14 +134,14 @@ def _is_namespace(obj: Any) -> bool:
     return type(module) is types.ModuleType and vars(module) is obj
 
 
-def _parts(obj: Any) -> Iterable[Any]:
+def _parts(obj: object) -> Iterable[Any]:
     """What goes with an object if nothing else holds it."""
     if type(obj) is types.FunctionType:
         return obj.__closure__ or ()
     return () if issubclass(type(obj), type) else gc.get_referents(obj)
 
 
-def _is_seen_to_go(tracer: Tracer, obj: Any) -> bool:
+def _is_seen_to_go(tracer: Tracer, obj: object) -> bool:
     if type(obj) is types.GeneratorType:
         return obj.gi_frame is not None and any(code_info(tracer.config, obj.gi_code).in_try)
     return _hook.notices_end(obj)

@@ -97,7 +97,7 @@ def _object_of(value: Value | None) -> Any:
     return None if value is None else value.pytype
 
 
-def _runs_code_when_dropped(tracer: Tracer, found: Any) -> bool:
+def _runs_code_when_dropped(tracer: Tracer, found: object) -> bool:
     """Whether a call of ``found`` gives a generator that runs code when closed, or may give an object with
     ``__del__``."""
     if isinstance(found, (staticmethod, classmethod)):

@@ -7,26 +7,25 @@ would raise the graph does, and the original runs from its start and raises what
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...device import CPU
 from ...dtypes import bool_, int64
 from ...errors import Unsupported
 from ...frontends.base import ArrayRef
-from ...graph.ir import Var
+from ...graph.ir import GraphBuilder, Var
 from ...python_code.flow import always_raises
 from ..arrays.constant_elements import number_of
 from ..breaks import Break
 from ..control.exceptions import is_caught
 from ..values.array import ArrayValue
-from ..values.base import Tracer, Value
+from ..values.base import Frame, Tracer, Value
 from ..values.number import ConstValue
 
 _JUMPS = {"POP_JUMP_IF_TRUE": True, "POP_JUMP_IF_FALSE": False}
 _BRANCH = "data-dependent-branch"
 
 
-def truth_at_jump(tracer: Tracer, frame: Any, value: Value, index: int) -> bool:
+def truth_at_jump(tracer: Tracer, frame: Frame, value: Value, index: int) -> bool:
     """The truth of what the conditional jump at ``index`` asks for; of data, that which does not lead to an
     exception."""
     try:
@@ -36,13 +35,13 @@ def truth_at_jump(tracer: Tracer, frame: Any, value: Value, index: int) -> bool:
         if wanted is None:
             raise
         array = tracer.realize(value)
-        if not _can_be_checked(array):
+        if not isinstance(array, ArrayValue) or not _can_be_checked(array):
             return _presumed(tracer, lambda: value.truth(tracer), wanted, problem)
     check(tracer, array, wanted)
     return wanted
 
 
-def compared(tracer: Tracer, frame: Any, run: Callable[[], Value]) -> Value:
+def compared(tracer: Tracer, frame: Frame, run: Callable[[], Value]) -> Value:
     """The result of a comparison, in a jump's condition as above: of sizes that depend on the data."""
     try:
         return run()
@@ -72,7 +71,7 @@ def _presumed(tracer: Tracer, ask: Callable[[], bool], wanted: bool, problem: Ex
     raise problem from None
 
 
-def _truth_that_goes_on(tracer: Tracer, frame: Any, index: int) -> bool | None:
+def _truth_that_goes_on(tracer: Tracer, frame: Frame, index: int) -> bool | None:
     """The truth without which the program certainly raises at the jump at ``index``, out of all that is
     captured; ``None`` where both sides may go on."""
     code = frame.code
@@ -86,10 +85,8 @@ def _truth_that_goes_on(tracer: Tracer, frame: Any, index: int) -> bool | None:
     return not jumps_if if jumped else jumps_if
 
 
-def _can_be_checked(value: Value) -> bool:
+def _can_be_checked(value: ArrayValue) -> bool:
     """Whether the graph can (on a device an index out of bounds would stop the device)."""
-    if not isinstance(value, ArrayValue):
-        return False
     ref = value.ref
     one = all(isinstance(n, int) and n == 1 for n in ref.shape)
     return one and ref.kind != "masked" and ref.type.device == CPU
@@ -120,7 +117,7 @@ def negated(tracer: Tracer, value: ArrayValue) -> Value:
     return tracer.array_value(ArrayRef(var, "python", value.ref.frontend))
 
 
-def _truth(builder: Any, var: Var) -> Var:
+def _truth(builder: GraphBuilder, var: Var) -> Var:
     if var.ndim:
         var = builder.emit("reshape", var, shape=())
     return var if var.dtype == bool_ else builder.emit("convert", var, dtype=bool_)

@@ -27,10 +27,11 @@ from ...scalar_loops.analysis.look import (
 from ...scalar_loops.entry.policy import LoopEntry
 from ...scalar_loops.entry.record import NativeLoopRecord
 from ...signals import is_from_handler
+from ..entries.config import CaptureConfig
 from ..frames import code_info
 from ..random.draws import MadeGeneratorValue
 from ..values.array import ArrayValue
-from ..values.base import LazyValue, OpaqueValue, Value
+from ..values.base import Frame, LazyValue, OpaqueValue, Tracer, Value
 from ..values.deque import DequeValue
 from ..values.iterator import RangeIterator, SequenceIterator
 from ..values.mapping import DictValue
@@ -39,7 +40,7 @@ from ..values.seq import ListValue, TupleValue
 from ..values.sets import SetValue
 
 
-def is_native_loop(tracer: Any, frame: Any, loop: Loop) -> bool:
+def is_native_loop(tracer: Tracer, frame: Frame, loop: Loop) -> bool:
     """Whether the loop, at whose header ``frame`` stands, works on single numbers and can have a gate."""
     if not is_enabled(tracer.config) or not can_have_gate(frame.code, loop):
         return False
@@ -53,7 +54,7 @@ def is_native_loop(tracer: Any, frame: Any, loop: Loop) -> bool:
     return is_scalar_loop(frame.code, loop, local, stack, frame.globals[0])
 
 
-def is_enabled(config: Any) -> bool:
+def is_enabled(config: CaptureConfig) -> bool:
     return config.make_native is not None and bool(config.options.native_loops)
 
 
@@ -62,7 +63,7 @@ def can_have_gate(code: CanonicalCode, loop: Loop) -> bool:
 
 
 def gates_of(
-    config: Any, raw: types.CodeType, code: CanonicalCode, namespace: dict[str, Any]
+    config: CaptureConfig, raw: types.CodeType, code: CanonicalCode, namespace: dict[str, Any]
 ) -> tuple[Gate, ...]:
     """The gates before the loops of ``code``, a function of the program (or one iteration of its loops); the
     same ones each time. ``raw``: the code object that is known by."""
@@ -76,7 +77,7 @@ def gates_of(
     return gates
 
 
-def gated_original(config: Any, function: Any) -> types.CodeType | None:
+def gated_original(config: CaptureConfig, function: types.FunctionType) -> types.CodeType | None:
     """The code of a function that is left to plain Python, or of a piece of one, with gates before its loops;
     ``None`` where it has no loops that can have them."""
     if not is_enabled(config):
@@ -90,7 +91,7 @@ def gated_original(config: Any, function: Any) -> types.CodeType | None:
         return None
 
 
-def _gated(config: Any, function: Any) -> types.CodeType | None:
+def _gated(config: CaptureConfig, function: types.FunctionType) -> types.CodeType | None:
     raw = function.__code__
     try:
         info = code_info(config, raw)
@@ -132,7 +133,7 @@ def note_owner(gates: tuple[Gate, ...], header: int, owner: types.CodeType) -> N
             gate.entry.owners.append(owner)
 
 
-def _make_gates(config: Any, code: CanonicalCode, namespace: dict[str, Any]) -> tuple[Gate, ...]:
+def _make_gates(config: CaptureConfig, code: CanonicalCode, namespace: dict[str, Any]) -> tuple[Gate, ...]:
     entries: list[LoopEntry] = []
     for facts in gateable_loops(code):
         around = [entry for entry in entries if facts.loop.header in entry.facts.loop.body]

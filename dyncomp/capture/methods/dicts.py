@@ -75,7 +75,7 @@ def dict_popitem(tracer: Tracer, owner: DictValue) -> Value:
     return _item_taken(tracer, owner, next(reversed(entries)))
 
 
-def _item_taken(tracer: Tracer, owner: DictValue, key: Any) -> Value:
+def _item_taken(tracer: Tracer, owner: DictValue, key: object) -> Value:
     value = tracer.realize(owner.take(tracer, key))
     return tracer.new_tuple([ConstValue(key), value])
 

@@ -105,12 +105,12 @@ def occurrences(tracer: Tracer, owner: Any, value: Value) -> Value:
     return ConstValue(sum(steady.same_or_equal(tracer, item, value) for item in owner.items(tracer)))
 
 
-def _bound(tracer: Tracer, value: Value | None, default: Any) -> Any:
+def _bound(tracer: Tracer, value: Value | None, default: object) -> Any:
     return default if value is None else tracer.integer_of(value, "an index bound")
 
 
 def _index(
-    tracer: Tracer, owner: Any, value: Value, start: Value | None = None, stop: Value | None = None, /
+    tracer: Tracer, owner: object, value: Value, start: Value | None = None, stop: Value | None = None, /
 ) -> Value:
     where = find(tracer, owner, value, _bound(tracer, start, 0), _bound(tracer, stop, None))
     if where is None:
@@ -120,7 +120,7 @@ def _index(
     return ConstValue(where)
 
 
-def _count(tracer: Tracer, owner: Any, value: Value, /) -> Value:
+def _count(tracer: Tracer, owner: object, value: Value, /) -> Value:
     return occurrences(tracer, owner, value)
 
 

@@ -15,7 +15,7 @@ from ..breaks import Break
 from ..control import exceptions
 from ..guards.guard import Kind
 from ..guards.source import AttrSource, ConstSource, Source, TypeAttrSource
-from ..values.base import OpaqueValue, Tracer, Value
+from ..values.base import Frame, OpaqueValue, Resumption, Tracer, Value
 from ..values.derived import DerivedValue
 from ..values.exception import ExceptionInitValue, ExceptionValue
 from ..values.func import BoundMethodValue, SuperValue
@@ -107,7 +107,12 @@ def _member_source(tracer: Tracer, cls: type, home: type, name: str) -> Source |
 
 
 def bind_member(
-    tracer: Tracer, member: Member, owner: Value | None, cls: type, name: str, direct: Any = None
+    tracer: Tracer,
+    member: Member,
+    owner: Value | None,
+    cls: type,
+    name: str,
+    direct: Frame | Resumption | None = None,
 ) -> Value:
     """``member.__get__(owner, cls)``; ``owner`` is ``None`` for a look-up on the class itself."""
     raw = member.raw
@@ -175,7 +180,9 @@ def _bind_class_method(tracer: Tracer, member: Member, cls: type) -> Value:
     return BoundMethodValue(ConstValue(cls), _part(tracer, member, "__func__"))
 
 
-def _read_property(tracer: Tracer, member: Member, owner: Value | None, name: str, direct: Any) -> Value:
+def _read_property(
+    tracer: Tracer, member: Member, owner: Value | None, name: str, direct: Frame | Resumption | None
+) -> Value:
     if owner is None:
         return member.as_value(tracer)
     if member.raw.fget is None:
@@ -265,7 +272,9 @@ def instance_attribute(tracer: Tracer, obj: InstanceValue, name: str) -> Value:
     return found if found is not None else missing_attribute(tracer, obj, name, direct)
 
 
-def _first_look(tracer: Tracer, obj: InstanceValue, name: str, direct: Any) -> Value | None:
+def _first_look(
+    tracer: Tracer, obj: InstanceValue, name: str, direct: Frame | Resumption | None
+) -> Value | None:
     """``type(obj).__getattribute__(obj, name)``, ``None`` where the default one finds nothing."""
     hook = find_member(tracer, obj.cls, "__getattribute__")
     assert hook is not None
@@ -277,7 +286,9 @@ def _first_look(tracer: Tracer, obj: InstanceValue, name: str, direct: Any) -> V
     return tracer.realize(tracer.call_as(direct, method, [ConstValue(name)], {}))
 
 
-def generic_attribute(tracer: Tracer, obj: InstanceValue, name: str, direct: Any = None) -> Value | None:
+def generic_attribute(
+    tracer: Tracer, obj: InstanceValue, name: str, direct: Frame | Resumption | None = None
+) -> Value | None:
     """``object.__getattribute__(obj, name)``, ``None`` where it raises ``AttributeError``."""
     member = find_member(tracer, obj.cls, name)
     if member is not None and member.binds and member.is_data:
@@ -317,7 +328,9 @@ def _class_has(cls: type, name: str) -> bool:
     return of_meta or any(name in class_dict(base) for base in cls.__mro__)
 
 
-def missing_attribute(tracer: Tracer, obj: InstanceValue, name: str, direct: Any = None) -> Value:
+def missing_attribute(
+    tracer: Tracer, obj: InstanceValue, name: str, direct: Frame | Resumption | None = None
+) -> Value:
     """``__getattr__``, where the class has one."""
     stored = _stored(tracer, obj, name)
     if stored is not None:

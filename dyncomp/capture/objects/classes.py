@@ -12,7 +12,7 @@ from ..breaks import Break, Skip
 from ..control import exceptions
 from ..guards.guard import Kind
 from ..guards.source import AttrSource
-from ..values.base import Tracer, Value
+from ..values.base import Frame, Resumption, Tracer, Value
 from ..values.func import BoundMethodValue, FunctionValue, NestedFunctionValue
 from ..values.number import ConstValue
 from ..values.obj import InstanceValue
@@ -25,7 +25,7 @@ from .class_names import class_dict, module_of, qualname_of
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
 
 
-def call_class(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def call_class(tracer: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``cls(*args, **kwargs)``."""
     direct = tracer.take_direct()
     if any("__del__" in class_dict(base) for base in cls.__mro__) and cls.__module__ != "_io":
@@ -74,7 +74,11 @@ def _make_partial(args: list[Value], kwargs: dict[str, Value]) -> Value:
 
 
 def make_instance(
-    tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value], direct: Any = None
+    tracer: Tracer,
+    cls: type,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    direct: Frame | Resumption | None = None,
 ) -> Value:
     """``type.__call__(cls, *args, **kwargs)``: ``__new__``, then ``__init__`` if it gave such an object."""
     if not tracer.config.is_inlinable(module_of(cls), qualname_of(cls)):
@@ -99,7 +103,7 @@ def make_instance(
 
 
 def _check_ignored(
-    tracer: Tracer, cls: type, name: str, plain: Any, args: list[Value], kwargs: dict[str, Value]
+    tracer: Tracer, cls: type, name: str, plain: object, args: list[Value], kwargs: dict[str, Value]
 ) -> None:
     """``object`` takes no arguments where the class has no method that does."""
     if not args and not kwargs:
@@ -110,7 +114,11 @@ def _check_ignored(
 
 
 def _initialize(
-    tracer: Tracer, made: Value, args: list[Value], kwargs: dict[str, Value], direct: Any
+    tracer: Tracer,
+    made: Value,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    direct: Frame | Resumption | None,
 ) -> None:
     init = attributes.find_member(tracer, made.pytype, "__init__")
     assert init is not None
@@ -125,7 +133,7 @@ def _initialize(
     if not isinstance(init.raw, types.FunctionType) or not isinstance(made, InstanceValue):
         raise _refusal(made.pytype)
     method = BoundMethodValue(made, init.as_value(tracer))
-    if direct is not None:
+    if isinstance(direct, frames.Frame):
         result = tracer.call_direct(frames.Resumption(direct, made), method, args, kwargs)
     else:
         result = tracer.call_value(method, args, kwargs)
@@ -184,7 +192,7 @@ def _defaults(tracer: Tracer, cls: Any) -> dict[str, Value]:
     return {name: tracer.child_or_constant(value, None) for name, value in zip(names, given)}
 
 
-def _enum_member(tracer: Tracer, cls: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _enum_member(tracer: Tracer, cls: enum.EnumMeta, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``Color(value)``: the members of an enum never change."""
     if len(args) != 1 or kwargs or not cls._member_map_:
         raise Break("unsupported-call", f"a class is made by {cls.__qualname__}()")

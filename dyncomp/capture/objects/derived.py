@@ -42,7 +42,7 @@ def _of_builtin(base: type, name: str) -> Any:
 
 # -- making them ----------------------------------------------------------------------------------------
 def allocate(
-    tracer: Tracer, cls: type, new: Any, args: list[Value], kwargs: dict[str, Value]
+    tracer: Tracer, cls: type, new: object, args: list[Value], kwargs: dict[str, Value]
 ) -> DerivedValue | None:
     """``new(cls, *args, **kwargs)`` where ``new`` is the builtin class's; ``None`` where it is not, or the
     class does not derive from one that capture knows."""

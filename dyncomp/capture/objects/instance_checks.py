@@ -23,7 +23,7 @@ from .class_names import class_dict, module_of
 _LIBRARIES = ("collections.abc", "_collections_abc", "numbers", "typing", "abc", "io", "os", "contextlib")
 
 
-def is_instance(tracer: Tracer, obj: Value, given: Any) -> bool:
+def is_instance(tracer: Tracer, obj: Value, given: object) -> bool:
     """``isinstance(obj, given)``."""
     if isinstance(given, tuple):
         return any(is_instance(tracer, obj, one) for one in given)
@@ -45,7 +45,7 @@ def check_class_attribute(tracer: Tracer, obj: Value) -> None:
         raise Break("opaque-object", f"the __class__ of {obj.describe()}")
 
 
-def is_subclass(tracer: Tracer, value: Value, given: Any) -> bool:
+def is_subclass(tracer: Tracer, value: Value, given: object) -> bool:
     """``issubclass(value, given)``."""
     if isinstance(given, tuple):
         return any(is_subclass(tracer, value, one) for one in given)
@@ -121,7 +121,7 @@ def class_operation(tracer: Tracer, value: ConstValue, name: str, args: list[Val
     return found
 
 
-def _class_getitem(tracer: Tracer, value: ConstValue, cls: Any, args: list[Value]) -> Value:
+def _class_getitem(tracer: Tracer, value: ConstValue, cls: type, args: list[Value]) -> Value:
     """``list[int]``, ``Box[T]``, ``Cls[…]`` with ``__class_getitem__``."""
     member = attributes.find_member(tracer, cls, "__class_getitem__")
     if member is None:
@@ -137,12 +137,12 @@ def _class_getitem(tracer: Tracer, value: ConstValue, cls: Any, args: list[Value
     return found
 
 
-def _is_typing(raw: Any) -> bool:
+def _is_typing(raw: object) -> bool:
     inner = raw.__func__ if isinstance(raw, classmethod) else raw
     return getattr(inner, "__module__", None) == "typing"
 
 
-def call_alias(tracer: Tracer, alias: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+def call_alias(tracer: Tracer, alias: object, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     """``Box[int](…)``; ``None`` for what is no alias of a class."""
     if not isinstance(alias, (types.GenericAlias, typing._GenericAlias)):  # type: ignore[attr-defined]
         return None

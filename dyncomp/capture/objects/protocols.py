@@ -130,7 +130,7 @@ def _ask_length(tracer: Tracer, obj: InstanceValue) -> None:
             raise Break("unsupported-operation", f"the length hint of {obj.describe()}")
 
 
-def _is_length(hint: Any) -> bool:
+def _is_length(hint: object) -> bool:
     return hint is NotImplemented or (type(hint) is int and 0 <= hint < 2**31)
 
 
@@ -264,7 +264,7 @@ def call_builtin(tracer: Tracer, function: Any, args: list[Value], kwargs: dict[
     return None
 
 
-def _of_builtin_part(tracer: Tracer, function: Any, obj: DerivedValue, rest: list[Value]) -> Value:
+def _of_builtin_part(tracer: Tracer, function: object, obj: DerivedValue, rest: list[Value]) -> Value:
     """A builtin function that the class leaves to the builtin class it derives from."""
     if function in (repr, format, str):
         return texts.text_of(tracer, function, obj, *rest)

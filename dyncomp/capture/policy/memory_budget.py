@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any
 
 from ...hook import _hook
 from ..entries.config import CaptureConfig
@@ -34,20 +33,20 @@ def _code_bytes(code: types.CodeType) -> int:
     return total
 
 
-def _constant_bytes(constant: Any) -> int:
+def _constant_bytes(constant: object) -> int:
     if type(constant) in (str, bytes, int, float, tuple, frozenset):
         return sys.getsizeof(constant)
     return _array_bytes(constant)
 
 
-def _array_bytes(obj: Any) -> int:
+def _array_bytes(obj: object) -> int:
     member = getattr(type(obj), "nbytes", None)
     ours = type(member) is types.GetSetDescriptorType or _is_torch_property(member)
     size = getattr(obj, "nbytes", 0) if ours else 0  # never ask objects of the program's classes
     return size if type(size) is int else 0
 
 
-def _is_torch_property(member: Any) -> bool:
+def _is_torch_property(member: object) -> bool:
     module = getattr(member.fget, "__module__", None) if type(member) is property else None
     return isinstance(module, str) and module.partition(".")[0] == "torch"
 

@@ -25,7 +25,7 @@ _CLASS_DICT = type.__dict__["__dict__"]
 _MOST_ITEMS = 16  # of an argument that is a container, to look for arrays in
 
 
-def note_outcome(config: CaptureConfig, code: types.CodeType, missed: bool, found: Any) -> None:
+def note_outcome(config: CaptureConfig, code: types.CodeType, missed: bool, found: object) -> None:
     """Count a capture for the function: ``found`` is its entry's graph, ``missed`` whether it had others."""
     whole = config.state_of(config.function_of(code))
     if found is not None:
@@ -34,7 +34,9 @@ def note_outcome(config: CaptureConfig, code: types.CodeType, missed: bool, foun
         whole.fruitless += 1
 
 
-def plain_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig, rank: int) -> _hook.Entry | None:
+def plain_entry(
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, rank: int
+) -> _hook.Entry | None:
     """For a miss: an entry that runs the original for all arguments of these types, if it is time for it."""
     code = function.__code__
     whole = config.state_of(config.function_of(code))
@@ -50,7 +52,7 @@ def plain_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig, ran
     return _hook.Entry(program, gated_original(config, function), needs_hook=needs_hook, rank=rank)
 
 
-def works_on_numbers(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> bool:
+def works_on_numbers(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> bool:
     """Whether a function can come upon no array: it is given none, and calls itself and builtins only."""
     code = function.__code__
     given = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
@@ -75,7 +77,7 @@ def _region(config: CaptureConfig) -> Guard:
     return Guard(None, Kind.REGION, (False, config.options.fullgraph))
 
 
-def _brings_array(arg: Any, config: CaptureConfig) -> bool:
+def _brings_array(arg: object, config: CaptureConfig) -> bool:
     return any(True for _ in arrays_in(arg, config))
 
 
@@ -97,7 +99,7 @@ def arrays_in(arg: Any, config: CaptureConfig, depth: int = 2) -> Iterator[tuple
         yield from arrays_in(item, config, depth - 1)
 
 
-def _attributes(obj: Any) -> list[Any]:
+def _attributes(obj: object) -> list[Any]:
     """What is in the instance's own dict, read without the program's code."""
     for cls in type.__getattribute__(type(obj), "__mro__"):
         descriptor = _CLASS_DICT.__get__(cls).get("__dict__")
@@ -108,7 +110,7 @@ def _attributes(obj: Any) -> list[Any]:
     return []
 
 
-def _library_of(obj: Any, config: CaptureConfig) -> Frontend | None:
+def _library_of(obj: object, config: CaptureConfig) -> Frontend | None:
     kind = type(obj)
     for frontend in config.frontends:
         if kind in frontend.array_types or frontend.accepts(kind):
@@ -133,5 +135,5 @@ def _types_of(code: types.CodeType, args: tuple[Any, ...]) -> list[Guard]:
     return found
 
 
-def _type_of(source: Source, obj: Any) -> Guard:
+def _type_of(source: Source, obj: object) -> Guard:
     return Guard(source, Kind.TYPE_IS, type(obj))

@@ -77,6 +77,6 @@ def _kind(value: Value) -> Any:
     return value.pytype
 
 
-def _constant_kind(obj: Any) -> Any:
+def _constant_kind(obj: object) -> Any:
     cls = type(obj)
     return (cls, obj) if cls in _TOLD_APART else cls

@@ -56,7 +56,9 @@ def still_waits(code: types.CodeType, config: CaptureConfig) -> bool:
     return _hook.waited(code, config) < _patience_ns(code, config)
 
 
-def waiting_entry(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> _hook.Entry | None:
+def waiting_entry(
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig
+) -> _hook.Entry | None:
     """For a miss: an entry that runs the original this once, where a capture has to wait."""
     if config.spent_ms < _FREE_MS or config.has_large_work or not _may_wait(config):
         return None

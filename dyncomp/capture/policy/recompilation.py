@@ -34,7 +34,7 @@ class Attribution:
     values: tuple[str, ...]
 
 
-def why_missed(function: Any, args: tuple[Any, ...], config: CaptureConfig) -> Failure | None:
+def why_missed(function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig) -> Failure | None:
     """Which guard of the entry used last failed; ``None`` for the first capture."""
     guarded = [e for e in _hook.cache_entries(function.__code__, config) if e.guards is not None]
     if not guarded:
@@ -57,7 +57,7 @@ def location(code: types.CodeType) -> Loc:
 
 # -- stances ----------------------------------------------------------------------------------------
 def left_to_plain_python(
-    function: Any, args: tuple[Any, ...], config: CaptureConfig, failure: Failure | None
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, failure: Failure | None
 ) -> bool:
     """Whether the stance has this call run the original; raises where it forbids to compile again."""
     stance = _hook.get_stance()
@@ -80,7 +80,7 @@ def _forbidden(code: types.CodeType, failure: Failure) -> str:
 
 
 def _observe_arguments(
-    function: Any, args: tuple[Any, ...], config: CaptureConfig, state: FrameState
+    function: types.FunctionType, args: tuple[Any, ...], config: CaptureConfig, state: FrameState
 ) -> None:
     """Remember sizes and numbers, so that the first capture knows which of them change."""
     for index, (name, obj) in enumerate(zip(function.__code__.co_varnames, args)):
@@ -101,7 +101,7 @@ def _observe(obj: Any, source: Source, config: CaptureConfig, state: FrameState,
         _observe_array(obj, source, config, state)
 
 
-def _observe_array(obj: Any, source: Source, config: CaptureConfig, state: FrameState) -> None:
+def _observe_array(obj: object, source: Source, config: CaptureConfig, state: FrameState) -> None:
     for frontend in config.frontends:
         if type(obj) in frontend.array_types or frontend.accepts(type(obj)):
             with contextlib.suppress(Unsupported):

@@ -66,7 +66,7 @@ class set_stance:
         stance = self.stance
 
         @functools.wraps(function)
-        def under_stance(*args: Any, **kwargs: Any) -> Any:
+        def under_stance(*args: object, **kwargs: object) -> Any:
             with set_stance(stance):
                 return function(*args, **kwargs)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Iterable
-from typing import Any
 
 from ...device import CPU
 from ...graph.ir import Node, OpTable, Var
@@ -37,7 +36,7 @@ class Trial:
         self.config = config
         self.code = code
 
-    def plain_entry(self, function: Any) -> _hook.Entry | None:
+    def plain_entry(self, function: types.FunctionType) -> _hook.Entry | None:
         """An entry that runs the original, loops over single numbers compiled whole as ever."""
         graphs = [record.graph for record in self.config.records.entries if record.graph is not None]
         if any(graph.device != CPU for graph in graphs):

@@ -6,7 +6,7 @@ import bisect
 from typing import Any
 
 
-def bisect_right(a: Any, x: Any, lo: int = 0, hi: int | None = None, *, key: Any = None) -> int:
+def bisect_right(a: Any, x: object, lo: int = 0, hi: int | None = None, *, key: Any = None) -> int:
     if lo < 0:
         raise ValueError("lo must be non-negative")
     if hi is None:
@@ -21,7 +21,7 @@ def bisect_right(a: Any, x: Any, lo: int = 0, hi: int | None = None, *, key: Any
     return lo
 
 
-def bisect_left(a: Any, x: Any, lo: int = 0, hi: int | None = None, *, key: Any = None) -> int:
+def bisect_left(a: Any, x: object, lo: int = 0, hi: int | None = None, *, key: Any = None) -> int:
     if lo < 0:
         raise ValueError("lo must be non-negative")
     if hi is None:

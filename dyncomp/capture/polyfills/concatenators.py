@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def concatenated(self: Any, key: Any, /) -> Any:
+def concatenated(self: Any, key: object, /) -> Any:
     parts = key if isinstance(key, tuple) else (key,)
     found: list[Any] = []
     kinds: list[Any] = []

@@ -32,7 +32,7 @@ class Converter:
         return arr[()] if to_scalar and np.ndim(arr) == 0 else arr
 
 
-def converted(*given: Any) -> Any:
+def converted(*given: object) -> Any:
     return Converter(given)
 
 

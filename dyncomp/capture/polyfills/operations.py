@@ -10,19 +10,19 @@ def contains(a: Any, b: Any, /) -> bool:
     return b in a
 
 
-def truth(a: Any, /) -> bool:
+def truth(a: object, /) -> bool:
     return bool(a)
 
 
-def not_(a: Any, /) -> bool:
+def not_(a: object, /) -> bool:
     return not a
 
 
-def is_(a: Any, b: Any, /) -> bool:
+def is_(a: object, b: object, /) -> bool:
     return a is b
 
 
-def is_not(a: Any, b: Any, /) -> bool:
+def is_not(a: object, b: object, /) -> bool:
     return a is not b
 
 

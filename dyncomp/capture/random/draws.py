@@ -76,7 +76,7 @@ def _reference(cls: type) -> Any:
 _NOTHING, _FIRST = ConstValue(None), ConstValue(0)
 
 
-def is_generator(obj: Any) -> bool:
+def is_generator(obj: object) -> bool:
     return type(obj) in GENERATORS
 
 
@@ -95,7 +95,7 @@ def drawing_method(tracer: Tracer, method: Any, source: Source) -> DrawingMethod
     place = AttrSource(source, "__self__")
     if is_shared(method.__self__):
         tracer.guard(place, Kind.IS, method.__self__)
-        owner = RandomSourceValue(method.__self__, ConstSource(method.__self__, "_rand"))
+        owner: Value = RandomSourceValue(method.__self__, ConstSource(method.__self__, "_rand"))
     else:
         owner = tracer.realize(tracer.child(method.__self__, place))
     return DrawingMethodValue(owner, method.__func__.__name__, source)
@@ -157,7 +157,7 @@ class DrawingMethodValue(NamedMethodValue):
         return draw_from(tracer, self.owner, self.name, args, kwargs)
 
 
-def random_from_outside(tracer: Tracer, obj: Any, source: Source) -> Value | None:
+def random_from_outside(tracer: Tracer, obj: object, source: Source) -> Value | None:
     """The value of a generator, or of the function that makes one."""
     if obj is np.random.default_rng:
         tracer.guard(source, Kind.IS, obj)
@@ -165,13 +165,13 @@ def random_from_outside(tracer: Tracer, obj: Any, source: Source) -> Value | Non
     return RandomSourceValue(obj, source) if is_generator(obj) else None
 
 
-def is_shared(generator: Any) -> bool:
+def is_shared(generator: object) -> bool:
     """Whether it is the one that the functions of ``np.random`` belong to."""
     return generator is getattr(np.random.mtrand, "_rand", None)
 
 
 def make_generator(
-    tracer: Tracer, function: Any, cls: type, args: list[Value], kwargs: dict[str, Value]
+    tracer: Tracer, function: object, cls: type, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """What ``function(*args, **kwargs)`` makes of a seed: a new generator of this class."""
     given = [tracer.realize(value) for value in args]
@@ -302,7 +302,7 @@ def _dims(tracer: Tracer, size: Value) -> tuple[Dim, ...]:
     return tuple(_dim(tracer, tracer.realize(item)) for item in items)
 
 
-def _dim(tracer: Tracer, value: Any) -> Dim:
+def _dim(tracer: Tracer, value: object) -> Dim:
     number = value.for_rule(tracer) if isinstance(value, Value) else value
     if not isinstance(number, SymInt) and type(number) is not int:
         raise Break("unsupported-call", "random numbers of a size that is no int")
@@ -367,8 +367,8 @@ def _require(tracer: Tracer, ref: ArrayRef) -> None:
 
 def _new_draw(
     tracer: Tracer,
-    function: Any,
-    owner: Any,
+    function: object,
+    owner: object,
     keep: Callable[[list[Any], Any], None] | None,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],

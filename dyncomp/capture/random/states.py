@@ -63,7 +63,7 @@ def _copies(bits: Any) -> Copies:
     return copies
 
 
-def _put_back(bits: Any, generator: Any, copies: Copies) -> None:
+def _put_back(bits: Any, generator: object, copies: Copies) -> None:
     with bits.lock:
         for place, contents in copies:
             _put(place, contents, len(contents))

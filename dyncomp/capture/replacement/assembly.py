@@ -10,7 +10,6 @@ Without anything that may fail before the graph is through the code is just the 
 from __future__ import annotations
 
 import types
-from typing import Any
 
 from ...python_code.instr import (
     CO_NEWLOCALS,
@@ -118,7 +117,7 @@ class _Emitter:
         self.made = made
         self.loc = loc
 
-    def __call__(self, op: str, arg: Any = None) -> None:
+    def __call__(self, op: str, arg: object = None) -> None:
         self.made.append(make_instr((op, arg, self.loc, len(self.made))))
 
 

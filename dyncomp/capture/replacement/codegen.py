@@ -16,7 +16,7 @@ import keyword
 import re
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...frontends.base import ArrayRef
@@ -26,6 +26,7 @@ from ...python_code.transfers import line_loc, transfer_loc
 from ...runtime._launch import select
 from ...symbolic.integers import SymInt
 from ..breaks import Skip
+from ..effects import DeferredCall
 from ..guards.source import (
     AttrSource,
     BuiltinSource,
@@ -49,7 +50,8 @@ from ..guards.source import (
 )
 from ..sizes.unbacked import definition
 from ..values.array import ArrayValue
-from ..values.base import Tracer, UnboundValue, Value
+from ..values.base import Frame, Tracer, UnboundValue, Value
+from ..values.drawn import Draw
 from ..values.func import CellValue
 from ..values.number import ComputedValue, ConstValue, SymIntValue, is_late
 from ..values.obj import InstanceValue
@@ -109,7 +111,7 @@ class Codegen:
         self.may_fail_after_draw = False  # whether one of those behind it may raise
         self._count = 0
         self.place = line_loc(code.co_firstlineno)  # what the statements added now stand for
-        self.frames: list[Any] = []  # of the trace where it ended, outermost first
+        self.frames: list[Frame] = []  # of the trace where it ended, outermost first
         self.held: set[str] = set()  # names of objects that variables of the program hold until it returns
         self.parameters = _parameter_names(code)
         self._taken = set(self.parameters) | set(code.co_freevars)
@@ -121,7 +123,7 @@ class Codegen:
         self._count += 1
         return f"__{prefix}{self._count}"
 
-    def constant(self, obj: Any) -> str:
+    def constant(self, obj: object) -> str:
         """An expression for an object that is fixed in the code."""
         if _is_literal(obj) and not (type(obj) is str and _would_be_interned(obj)):
             text = repr(obj)
@@ -142,7 +144,7 @@ class Codegen:
         """Add a statement. ``transfer``: it calls what carries on the frame itself (see ``transfers``)."""
         self.body.append((text, transfer_loc(self.place) if transfer else self.place))
 
-    def stand_at(self, frame: Any) -> None:
+    def stand_at(self, frame: Frame) -> None:
         """What is added from now on stands for the current instruction of ``frame``."""
         loc = frame.code.instructions[frame.current].loc
         known_in_part = loc.line is not None and None in loc
@@ -269,7 +271,7 @@ class Codegen:
             return self.load(part.source) if part.source is not None else self.number(part)
         return part.reconstruct(self)
 
-    def drawn(self, draw: Any) -> str:
+    def drawn(self, draw: Draw) -> str:
         """What a call draws: it is made after those that come before it in the program."""
         while len(self._drawn) <= draw.number:
             self._make_draw(self.tracer.draws[len(self._drawn)])
@@ -279,7 +281,7 @@ class Codegen:
         if self.tracer.draws:
             self.drawn(self.tracer.draws[-1])
 
-    def _make_draw(self, draw: Any) -> None:
+    def _make_draw(self, draw: Draw) -> None:
         text = draw.text(self)
         self.first_draw = self.first_draw if self._drawn else len(self.prelude)
         if draw.keep is not None:
@@ -289,7 +291,7 @@ class Codegen:
         self.may_fail_after_draw |= draw.may_fail_late or (bool(self._drawn) and draw.may_raise)
         self._drawn.append(name)
 
-    def _keep_state(self, keep: Any, owner: str) -> None:
+    def _keep_state(self, keep: Callable[[list[Any], Any], None], owner: str) -> None:
         self.kept = self.kept or self.fresh("kept")
         if owner not in self._kept_states:
             text = f"{self.constant(keep)}({self.kept}, {owner})"
@@ -431,7 +433,7 @@ class Codegen:
             return f"{self.constant(list)}({base}{which})[{source.index}]"
         raise Skip(f"a value read from {source.expr()}")
 
-    def _item_text(self, parent: Source, base: str, key: Any) -> str:
+    def _item_text(self, parent: Source, base: str, key: object) -> str:
         """An item as guards read it: by the builtin class from which the object's own derives, if any."""
         reader = getattr(self.tracer.by_source.get(parent), "item_reader", None)
         if reader is None:
@@ -439,7 +441,7 @@ class Codegen:
         return f"{self.constant(reader)}({base}, {self.constant(key)})"
 
     # -- effects ------------------------------------------------------------------------------------
-    def replay(self, value: Any) -> None:
+    def replay(self, value: Value) -> None:
         """Bring one object from outside up to date, once."""
         if value.source is None or not value.mutated or id(value) in self._replayed:
             return
@@ -452,16 +454,16 @@ class Codegen:
         that were put off."""
         for value in list(self.tracer.mutated):
             self.replay(value)
-        for globals_of, name, value in self.tracer.global_writes.values():
+        for globals_of, name, written in self.tracer.global_writes.values():
             target = self.globals_dict(globals_of)
-            if value is None:
+            if written is None:
                 self.line(f"del {target}[{name!r}]")
             else:
-                self.line(f"{target}[{name!r}] = {self.value(value)}")
+                self.line(f"{target}[{name!r}] = {self.value(written)}")
         for call in self.tracer.deferred:
             self._deferred_call(call)
 
-    def _deferred_call(self, call: Any) -> None:
+    def _deferred_call(self, call: DeferredCall) -> None:
         parts = [self.value(arg) for arg in call.args]
         parts += [f"{name}={self.value(value)}" for name, value in call.kwargs.items()]
         before, self.place = self.place, call.place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,14 +23,14 @@ from ..environment.replaced_builtins import with_own_builtins
 from ..frames import Frame
 from ..loops.scalar_loop_gates import can_have_gate, gates_of, is_enabled, note_owner
 from ..sizes.dims import hand_on_sizes
-from ..terminators import BreakEnd, LoopEnd, PlainEnd, ReturnEnd, leave_comprehension
+from ..terminators import BreakEnd, End, LoopEnd, PlainEnd, ReturnEnd, leave_comprehension
 from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed, refuse_suspended
 from .loop_driver import assigned_in, changed_by, closes_when_left, emit_loop, loop_body
 from .plain import plain_function
 
 
-def emit_end(cg: Codegen, end: Any) -> None:
+def emit_end(cg: Codegen, end: End) -> None:
     """Write what happens after the graph."""
     cg.frames = getattr(end, "frames", [])
     refuse_suspended(cg.frames)
@@ -79,7 +80,7 @@ def resume_call(
 def call_target(
     cg: Codegen,
     frame: Frame,
-    function: Any,
+    function: types.FunctionType,
     args: tuple[Arg, ...],
     freevars: tuple[str, ...],
     stack: list[str],
@@ -559,7 +560,7 @@ def _is_bare_super(frame: Frame, instr: Instr) -> bool:
     )
 
 
-def _slice_text(arg: Any, o: list[str]) -> str:
+def _slice_text(arg: object, o: list[str]) -> str:
     return f"{o[0]}[{o[1]}]"
 
 

@@ -12,6 +12,7 @@ from ...python_code.flow import introspects_locals
 from ...python_code.loops import UNBOUND, Loop, LoopBody, make_loop_body
 from ...python_code.resume import make_continuation
 from ..control import generators
+from ..entries.config import CaptureConfig
 from ..frames import Frame
 from ..values.generator import GeneratorValue
 from ..values.iterator import IteratorValue
@@ -19,7 +20,7 @@ from .codegen import UNBOUND_SLOT, Codegen
 from .lifetimes import locals_needed
 
 
-def known_body(config: Any, frame: Frame, loop: Loop) -> LoopBody | None:
+def known_body(config: CaptureConfig, frame: Frame, loop: Loop) -> LoopBody | None:
     """The body function of a loop, if it was made before."""
     found: LoopBody | None = config.resume_functions.get(_body_key(frame, loop))
     return found
@@ -224,13 +225,13 @@ def emit_loop(
     emitter.leave(loop, exit_name, closing)
 
 
-def closes_when_left(cg: Codegen, iterator: Any) -> bool:
+def closes_when_left(cg: Codegen, iterator: object) -> bool:
     """Whether a loop that is left lets go of a generator which then runs code of its own."""
     protected = any(isinstance(v, GeneratorValue) and any(v.frame.info.in_try) for v in _chain(iterator))
     return protected and all(generators.holders(cg.tracer, v) == 1 for v in _chain(iterator))
 
 
-def _chain(iterator: Any) -> list[Any]:
+def _chain(iterator: object) -> list[Any]:
     """An iterator and those that it steps."""
     if not isinstance(iterator, IteratorValue):
         return []

@@ -8,7 +8,6 @@ come out of the instruction at which it goes on, so that those blocks see it as 
 from __future__ import annotations
 
 import types
-from typing import Any
 
 from ...hook import _hook
 from ...python_code.continuation import place_of
@@ -19,7 +18,9 @@ from ..entries.config import CaptureConfig
 TRANSIENT = -1  # rank of an entry that C runs once and does not keep
 
 
-def raising_entry(function: Any, error: BaseException, config: CaptureConfig) -> _hook.Entry | None:
+def raising_entry(
+    function: types.FunctionType, error: BaseException, config: CaptureConfig
+) -> _hook.Entry | None:
     """An entry that raises ``error`` at the instruction where a continuation goes on; ``None`` where there is
     no handler around it: then ``error`` may be raised as it is."""
     place = place_of(config, function.__code__)

@@ -94,7 +94,7 @@ def _name(code: types.CodeType) -> str:
     return code.co_name if code.co_name.isidentifier() else "compiled"
 
 
-def _graph_line(cg: Codegen, graph_call: Any) -> str:
+def _graph_line(cg: Codegen, graph_call: object) -> str:
     args = [_input_text(cg, value) for value in cg.tracer.inputs]
     args += [cg.number(s) if isinstance(s, NumberValue) else cg.load(s) for s in cg.tracer.integers]
     call = f"{_graph_constant(cg, graph_call)}({', '.join(args)})"
@@ -124,7 +124,7 @@ def _conditions(cg: Codegen) -> list[str]:
     return lines
 
 
-def same_constant(found: Any, expected: Any) -> bool:
+def same_constant(found: object, expected: object) -> bool:
     return type(found) is type(expected) and bool(found == expected)
 
 
@@ -138,7 +138,7 @@ def _input_text(cg: Codegen, value: Any) -> str:
     return cg.load(value.source) if value.source is not None else cg.number(value)
 
 
-def _graph_constant(cg: Codegen, graph_call: Any) -> str:
+def _graph_constant(cg: Codegen, graph_call: object) -> str:
     name = "__graph"
     cg.constants[name] = graph_call
     return name

@@ -135,7 +135,7 @@ def _number(name: str) -> int:
     return int(name[1:-1])
 
 
-def _is_placeholder(constant: Any) -> bool:
+def _is_placeholder(constant: object) -> bool:
     return type(constant) is str and constant[:1] == "_" and constant[-1:] == "_" and constant[1:-1].isdigit()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from typing import Any
 
 from ...device import Device
 from ...errors import ConstraintError
@@ -55,7 +54,7 @@ def hand_on_sizes(tracer: Tracer, piece: types.CodeType, variables: dict[str, Va
     state = tracer.config.state_of(piece)
     for name, variable in variables.items():
         value = variable
-        if isinstance(variable, LazyValue):
+        if isinstance(variable, LazyValue) and variable.source is not None:
             value = tracer.by_source.get(variable.source, variable)
         is_symbol, axes = isinstance(value, SymIntValue), _symbolic_axes(value)
         if isinstance(value, LazyValue) and value.source is not None:
@@ -79,7 +78,7 @@ def _known_of(tracer: Tracer, source: Source) -> tuple[bool, set[int]]:
 
 
 def array_dims(
-    tracer: Tracer, obj: Any, facts: Facts, source: Source, index: int
+    tracer: Tracer, obj: object, facts: Facts, source: Source, index: int
 ) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
     """Sizes and strides of graph input number ``index``."""
     marks, names = _marks(tracer, obj, facts, source)
@@ -95,7 +94,7 @@ def array_dims(
     return tuple(shape), strides
 
 
-def _marks(tracer: Tracer, obj: Any, facts: Facts, source: Source) -> tuple[Marks, dict[int, str]]:
+def _marks(tracer: Tracer, obj: object, facts: Facts, source: Source) -> tuple[Marks, dict[int, str]]:
     """What is said of the array, by itself and as an argument, and the names of sizes. Sizes outside of an
     argument's bounds are like any other."""
     marks = MARKS.of(obj)
@@ -129,9 +128,9 @@ def _size_symbol(
     high = marked.high if marked is not None else None
     symbol = tracer.env.new_symbol(facts.shape[axis], low=low, high=high)
     tracer.bind_dim(symbol, "dim", index, axis, source, 1, has_exchange_table(facts.pytype))
-    tracer.env.guards.append(SymGuard(low - symbol, "<="))
-    if high is not None:
-        tracer.env.guards.append(SymGuard(symbol - high, "<="))
+    for difference in (low - symbol, *([symbol - high] if high is not None else [])):
+        assert isinstance(difference, SymInt)
+        tracer.env.guards.append(SymGuard(difference, "<="))
     if marked is not None:
         tracer.marked[str(symbol)] = f"mark_dynamic or dynamic= of {source.expr()}, axis {axis}"
     return symbol
@@ -165,7 +164,8 @@ def _follow(tracer: Tracer, size: int) -> bool:
         if value.source is None or value.source.expr() + ".shape" not in state.static_dims:
             continue
         key = value.source.expr() + ".shape"
-        axes = {a for a, d in enumerate(value.ref.shape) if isinstance(d, int) and d == size}
+        shape = value.ref.shape if isinstance(value, ArrayValue) else ()
+        axes = {a for a, d in enumerate(shape) if isinstance(d, int) and d == size}
         axes -= state.static_dims[key] | state.dynamic_dims.get(key, set())
         state.dynamic_dims.setdefault(key, set()).update(axes)
         found = found or bool(axes)

@@ -40,11 +40,11 @@ class MarkTable:
     def __init__(self) -> None:
         self._marks: WeakIdentityDict[Marks] = WeakIdentityDict()
 
-    def of(self, array: Any) -> Marks:
+    def of(self, array: object) -> Marks:
         """The marks of an array; not to be changed."""
         return self._marks.get(array) or _NOTHING
 
-    def open(self, array: Any) -> Marks:
+    def open(self, array: object) -> Marks:
         """The marks of an array, to be changed."""
         found = self._marks.get(array)
         if found is None:
@@ -74,7 +74,7 @@ def mark_dynamic(x: Any, axis: int | tuple[int, ...], min: int | None = None, ma
         marks.static.discard(number)
 
 
-def mark_static(x: Any, axis: int | tuple[int, ...] | None = None) -> None:
+def mark_static(x: object, axis: int | tuple[int, ...] | None = None) -> None:
     """Have the size of ``x`` along ``axis`` (default: all) be a constant of compiled code, also where it
     changes from call to call: each size is then compiled anew.
 
@@ -86,7 +86,7 @@ def mark_static(x: Any, axis: int | tuple[int, ...] | None = None) -> None:
         marks.dynamic.pop(number, None)
 
 
-def _axes(x: Any, axis: int | tuple[int, ...] | None) -> list[int]:
+def _axes(x: object, axis: int | tuple[int, ...] | None) -> list[int]:
     if not hasattr(x, "shape") or not hasattr(x, "ndim"):
         raise TypeError(f"not an array: an object of type {type(x).__qualname__}")
     if axis is None:

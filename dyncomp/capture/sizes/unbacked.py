@@ -82,12 +82,18 @@ def with_sizes(tracer: Tracer, values: Sequence[Value], run: Callable[[], Value]
 def _candidates(tracer: Tracer, given: Sequence[Value]) -> list[ArrayValue]:
     """What may be settled of the ``given`` values that were looked at. NumPy's own integers only where they
     cannot take part in type promotion: as bounds of slices, and where there are no arrays."""
-    known = [tracer.by_source.get(v.source) if isinstance(v, LazyValue) else v for v in given]
+    known = [_looked_at(tracer, value) for value in given]
     values = [value for value in known if value is not None]
     found = list(_arrays(values))
     bounds = {id(v) for v in _slice_bounds(values)}
     alone = all(v.ref.kind in ("scalar", "python") for v in found)
     return [v for v in found if _is_deferred(v) or (_is_int64(v) and (alone or id(v) in bounds))]
+
+
+def _looked_at(tracer: Tracer, value: Value) -> Value | None:
+    if not isinstance(value, LazyValue):
+        return value
+    return tracer.by_source.get(value.source) if value.source is not None else None
 
 
 def _is_deferred(value: ArrayValue) -> bool:
@@ -161,7 +167,7 @@ def call_rule(tracer: Tracer, rule: Callable[..., Any], args: list[Any], kwargs:
         return assuming(tracer, lambda: rule(tracer.tx, *known, **named))
 
 
-def _known(builder: GraphBuilder, name: str, argument: Any) -> Any:
+def _known(builder: GraphBuilder, name: str, argument: object) -> Any:
     """The argument of a parameter, with integers for arrays of such that are known. (An axis is no array of
     them, but a tuple.)"""
     if name not in _READ_ONLY or (name == "axis" and isinstance(argument, ArrayRef) and argument.ndim):

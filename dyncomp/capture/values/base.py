@@ -7,22 +7,26 @@ frame have none and are rebuilt by ``reconstruct`` where they are still needed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..breaks import Break
 from ..guards.source import Source
 from ..objects.class_names import module_of, qualname_of
 
-# capture.tracer.Tracer and capture.codegen.Codegen: they import this package, so that naming them here
-# would close an import cycle.
-Tracer = Any
-Codegen = Any
+if TYPE_CHECKING:
+    from ..frames import Frame as Frame
+    from ..frames import Resumption as Resumption
+    from ..replacement.codegen import Codegen as Codegen
+    from ..tracer import Tracer as Tracer
+else:  # they import this package: at run time they are but names in annotations, which nobody evaluates
+    Tracer = Codegen = Frame = Resumption = None
 
 
 class Value:
     """Base class. Every operation breaks the graph unless a subclass gives it a meaning."""
 
     source: Source | None = None
+    mutated = False  # from outside, and changed: ``replay`` brings it up to date
 
     @property
     def pytype(self) -> type:
@@ -47,6 +51,10 @@ class Value:
     def reconstruct(self, cg: Codegen) -> str:
         """A Python expression for the object; may append statements to ``cg``."""
         raise NotImplementedError(f"{type(self).__name__}.reconstruct")
+
+    def replay(self, cg: Codegen) -> list[str]:
+        """Statements that bring a changed object from outside up to date."""
+        raise NotImplementedError(f"{type(self).__name__}.replay")
 
     def children(self) -> tuple[Value, ...]:
         """Values reachable from this one (for identity and escape analysis)."""

@@ -13,7 +13,7 @@ class InertContextValue(Value):
     """A library context manager such as ``np.errstate(all="ignore")``: graphs run the same inside it. It is
     entered for real only where the graph breaks inside the block."""
 
-    def __init__(self, cls: Any, kwargs: dict[str, Any]) -> None:
+    def __init__(self, cls: type, kwargs: dict[str, Any]) -> None:
         self.cls = cls
         self.kwargs = kwargs
 
@@ -39,7 +39,7 @@ class WarningFiltersValue(InertContextValue):
     """``warnings.catch_warnings(...)`` that records nothing: graphs do not warn. ``calls`` are those that
     change the filters inside the block."""
 
-    def __init__(self, cls: Any, kwargs: dict[str, Any]) -> None:
+    def __init__(self, cls: type, kwargs: dict[str, Any]) -> None:
         super().__init__(cls, kwargs)
         self.calls: list[tuple[Any, list[Any], dict[str, Any]]] = []
 

@@ -98,7 +98,7 @@ def value_of(variable: ContextVar[Any]) -> tuple[Any, ...]:
     return () if found is _MISSING else (found,)
 
 
-def used_token(variable: ContextVar[Any], value: Any, before: tuple[Any, ...]) -> Token[Any]:
+def used_token(variable: ContextVar[Any], value: object, before: tuple[Any, ...]) -> Token[Any]:
     """A token of a ``set`` that was taken back, when the variable had the value ``before``."""
 
     def use() -> Token[Any]:

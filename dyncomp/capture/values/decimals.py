@@ -21,7 +21,7 @@ def settings() -> tuple[Any, ...]:
     return (type(context), *(getattr(context, name) for name in _SETTINGS))
 
 
-def has_settings(module: Any, expected: tuple[Any, ...]) -> bool:
+def has_settings(module: object, expected: tuple[Any, ...]) -> bool:
     """The guard of the context."""
     return settings() == expected
 

@@ -54,7 +54,7 @@ def _adds_attributes(cls: type) -> bool:
 class DerivedValue(InstanceValue):
     """See the module's docstring. ``base`` is the builtin class, ``part`` what it holds."""
 
-    def __init__(self, cls: type, base: type, obj: Any = None, source: Source | None = None) -> None:
+    def __init__(self, cls: type, base: type, obj: object = None, source: Source | None = None) -> None:
         super().__init__(cls, obj, source)
         self.base = base
         self.part: Value = _EMPTY_PARTS[base](self)
@@ -174,14 +174,14 @@ class DictPart(DictValue):
     def describe(self) -> str:
         return self.owner.describe()
 
-    def _check_namespace(self, tracer: Tracer, changing: Any) -> None:
+    def _check_namespace(self, tracer: Tracer, changing: object) -> None:
         """Such a dict is no module's globals."""
 
     def touch(self, tracer: Tracer) -> None:
         self.mutated = self.owner.mutated = True
         tracer.note_mutation(self.owner)
 
-    def missing(self, tracer: Tracer, key: Any) -> Value:
+    def missing(self, tracer: Tracer, key: object) -> Value:
         hook = self.owner.special(tracer, "__missing__")
         if hook is not None:
             return tracer.realize(tracer.call_value(hook, [ConstValue(key)], {}))
@@ -285,7 +285,7 @@ _EMPTY_PARTS: dict[type, Any] = {
 }
 
 
-def same_contents(found: Any, expected: Any) -> bool:
+def same_contents(found: object, expected: object) -> bool:
     """The guard of a derived string or number."""
     base: Any = type(expected)
     if base in (float, complex):

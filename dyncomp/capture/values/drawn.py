@@ -42,7 +42,7 @@ class Draw:
         return f"{callee}({', '.join(parts)})"
 
 
-def _text(cg: Codegen, value: Any) -> str:
+def _text(cg: Codegen, value: object) -> str:
     """An argument, made before the graph."""
     if type(value) in (tuple, list):
         return _display(cg, value, type(value) is list)
@@ -66,6 +66,7 @@ def take_back(tracer: Tracer, number: int) -> None:
     if not all(drawn[first:]):
         raise Skip("an input of the graph behind random numbers that were taken back")
     for value in tracer.inputs[first:]:
+        assert isinstance(value, DrawnArrayValue)
         tracer.by_ref.pop(value.ref, None)
     del tracer.inputs[first:], tracer.builder.inputs[first:]
 

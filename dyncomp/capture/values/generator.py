@@ -8,7 +8,7 @@ from typing import Any
 from ...python_code.gen_resume import Reviver, finished, make_suspended
 from ...python_code.resume import needed_locals
 from ..breaks import Break
-from .base import Codegen, NamedMethodValue, Tracer, UnboundValue, Value
+from .base import Codegen, Frame, NamedMethodValue, Tracer, UnboundValue, Value
 from .iterator import IteratorValue
 from .number import ConstValue
 
@@ -22,7 +22,7 @@ class GeneratorValue(IteratorValue):
     that is half-way as ``bytecode/gen_resume.py`` says.
     """
 
-    def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value], frame: Any) -> None:
+    def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value], frame: Frame) -> None:
         self.function = function
         self.args = args
         self.kwargs = kwargs
@@ -98,7 +98,8 @@ class GeneratorValue(IteratorValue):
 
     @property
     def returned(self) -> Value:
-        found: Value = self.frame.result
+        found = self.frame.result
+        assert found is not None
         return found
 
     def items(self, tracer: Tracer) -> list[Value]:
@@ -120,10 +121,10 @@ class GeneratorValue(IteratorValue):
 
     def _names(self, tracer: Tracer) -> tuple[str, str]:
         function = getattr(self.function, "function", None)
-        named = function if function is not None else self.frame.raw_code
         if function is None:
-            return named.co_name, named.co_qualname
-        return named.__name__, named.__qualname__
+            code = self.frame.raw_code
+            return code.co_name, code.co_qualname
+        return function.__name__, function.__qualname__
 
     # -- rebuilding ---------------------------------------------------------------------------------
     def reconstruct(self, cg: Codegen) -> str:
@@ -160,7 +161,7 @@ class GeneratorValue(IteratorValue):
 
 
 def _suspended_code(
-    cg: Codegen, frame: Any, depth: int, bound: tuple[str, ...], unbound: tuple[int, ...]
+    cg: Codegen, frame: Frame, depth: int, bound: tuple[str, ...], unbound: tuple[int, ...]
 ) -> Any:
     cache = cg.tracer.config.resume_functions
     key = ("suspended", id(frame.raw_code), frame.current, depth, bound, unbound)
@@ -172,7 +173,7 @@ def _suspended_code(
     return cache[key][0]
 
 
-def _reviver(cg: Codegen, frame: Any, made: Any) -> Reviver:
+def _reviver(cg: Codegen, frame: Frame, made: Any) -> Reviver:
     cache = cg.tracer.config.resume_functions
     namespace = frame.globals[0]
     key = ("reviver", id(made.code), id(namespace))
@@ -186,5 +187,5 @@ class GeneratorMethod(NamedMethodValue):
     """``send``, ``throw``, ``close`` … of a traced generator, bound and not yet called."""
 
     def call(self, tracer: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        found: Value = tracer.call_generator_method(self.owner, self.name, args, kwargs)
-        return found
+        assert isinstance(self.owner, GeneratorValue)
+        return tracer.call_generator_method(self.owner, self.name, args, kwargs)

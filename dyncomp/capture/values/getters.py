@@ -17,7 +17,7 @@ class GetterValue(Value):
     """An immutable callable object that fetches something from what it is called with."""
 
     def __init__(
-        self, cls: Any, args: list[Value], kwargs: dict[str, Value], source: Source | None = None
+        self, cls: type, args: list[Value], kwargs: dict[str, Value], source: Source | None = None
     ) -> None:
         self.cls = cls
         self.args = args

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..breaks import Break
 from .base import Codegen, NamedMethodValue, Tracer, Value
 from .exception import ExceptionValue
@@ -69,15 +67,16 @@ class GroupMethodValue(NamedMethodValue):
         return found
 
 
-def new_group(tracer: Tracer, cls: Any, args: list[Value]) -> GroupValue:
+def new_group(tracer: Tracer, cls: type, args: list[Value]) -> GroupValue:
     """``BaseExceptionGroup.__new__(cls, *args)``; breaks where it raises."""
     refusal = Break("unsupported-call", f"construction of {cls.__qualname__} of these arguments")
     if len(args) != 2 or not (args[0].is_const and type(args[0].const) is str):
         raise refusal
     if not isinstance(args[1], (ListValue, TupleValue)):
         raise refusal
-    members = [tracer.realize(member) for member in args[1].items(tracer)]
-    if not members or not all(isinstance(member, ExceptionValue) for member in members):
+    given = [tracer.realize(member) for member in args[1].items(tracer)]
+    members = [member for member in given if isinstance(member, ExceptionValue)]
+    if not members or len(members) < len(given):
         raise refusal
     plain = all(issubclass(member.cls, Exception) for member in members)
     if issubclass(cls, Exception) and not plain:

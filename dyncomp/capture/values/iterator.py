@@ -339,7 +339,7 @@ class ZipIterator(CombiningIterator):
 class FilterIterator(CombiningIterator):
     """``filter`` and ``itertools.filterfalse``; ``function`` is ``None`` for the truth of the item itself."""
 
-    def __init__(self, cls: Any, function: Value | None, source: Value, wanted: bool) -> None:
+    def __init__(self, cls: type, function: Value | None, source: Value, wanted: bool) -> None:
         self.cls = cls
         self.function = function
         self.sources = [source]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 from .base import Codegen, Tracer, Value
 from .iterator import CombiningIterator, IteratorValue, advance, can_step
@@ -297,7 +296,7 @@ class DropWhileIterator(CombiningIterator):
         return f"{cg.constant(itertools.dropwhile)}({predicate}, {cg.value(self.sources[0])})"
 
 
-def _never(item: Any) -> bool:
+def _never(item: object) -> bool:
     """The predicate of a ``dropwhile`` that drops no more."""
     return False
 
@@ -413,11 +412,12 @@ class PairwiseIterator(CombiningIterator):
             return None
         if self.old is None:
             self.old = self.sources[0].next(tracer)
-        new = self.sources[0].next(tracer) if self.old is not None else None
-        if new is None:
+        old = self.old
+        new = self.sources[0].next(tracer) if old is not None else None
+        if old is None or new is None:
             self.done = True
             return None
-        old, self.old = self.old, new
+        self.old = new
         return tracer.new_tuple([old, new])
 
     def reconstruct(self, cg: Codegen) -> str:
@@ -481,7 +481,7 @@ class AccumulateIterator(CombiningIterator):
 class BatchedIterator(CombiningIterator):
     """``batched`` (3.12 and later; ``strict`` from 3.13)."""
 
-    def __init__(self, cls: Any, source: Value, size: int, strict: bool) -> None:
+    def __init__(self, cls: type, source: Value, size: int, strict: bool) -> None:
         self.cls = cls
         self.sources = [source]
         self.size = size

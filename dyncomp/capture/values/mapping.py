@@ -122,7 +122,7 @@ class DictValue(Value):
         tracer.check_key(value)
         return value
 
-    def store(self, tracer: Tracer, key: Any, value: Value) -> None:
+    def store(self, tracer: Tracer, key: object, value: Value) -> None:
         self.touch(tracer)
         if self._entries is None:
             self._written[key] = value
@@ -130,7 +130,7 @@ class DictValue(Value):
         self.changes_of_keys += key not in self._entries
         self._entries[key] = value
 
-    def take(self, tracer: Tracer, key: Any) -> Value:
+    def take(self, tracer: Tracer, key: object) -> Value:
         """Remove an entry that is there."""
         entries = self.contents(tracer)
         self.touch(tracer)
@@ -154,7 +154,7 @@ class DictValue(Value):
         self.mutated = True
         tracer.note_mutation(self)
 
-    def missing(self, tracer: Tracer, key: Any) -> Value:
+    def missing(self, tracer: Tracer, key: object) -> Value:
         """What reading an absent key gives."""
         if self.cls is collections.Counter:
             return ConstValue(0)
@@ -284,7 +284,7 @@ class DefaultDictValue(DictValue):
         entries: dict[Any, Value] | None,
         factory: Value,
         source: Source | None = None,
-        obj: Any = None,
+        obj: object = None,
     ) -> None:
         super().__init__(entries, source, obj, collections.defaultdict)
         self.factory = factory
@@ -297,7 +297,7 @@ class DefaultDictValue(DictValue):
     def children(self) -> tuple[Value, ...]:
         return (*super().children(), self.factory)
 
-    def missing(self, tracer: Tracer, key: Any) -> Value:
+    def missing(self, tracer: Tracer, key: object) -> Value:
         factory = tracer.realize(self.factory)
         if factory.is_const and factory.const is None:
             tracer.raise_exception(KeyError, key)

@@ -14,7 +14,7 @@ class ModeContextValue(InertContextValue):
     mode's name, key and value (``Frontend.mode_of``)."""
 
     def __init__(
-        self, cls: Any, args: list[Any], kwargs: dict[str, Any], setting: tuple[str, str, Any]
+        self, cls: type, args: list[Any], kwargs: dict[str, Any], setting: tuple[str, str, Any]
     ) -> None:
         super().__init__(cls, kwargs)
         self.args = args

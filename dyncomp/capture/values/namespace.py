@@ -103,7 +103,7 @@ class NamespaceValue(DictValue):
         self.mutated = self.owner.mutated = True
         tracer.note_mutation(self.owner)
 
-    def store(self, tracer: Tracer, key: Any, value: Value) -> None:
+    def store(self, tracer: Tracer, key: object, value: Value) -> None:
         self._let_go(tracer, key)
         super().store(tracer, key, value)
 
@@ -112,7 +112,7 @@ class NamespaceValue(DictValue):
         if tracer.watched is not None and self.owner.source is not None and key not in self._written:
             tracer.watched.check_replaced(self.obj_dict().get(key))
 
-    def remove(self, tracer: Tracer, key: Any) -> None:
+    def remove(self, tracer: Tracer, key: object) -> None:
         """Delete a key that is there."""
         self._let_go(tracer, key)
         self.touch(tracer)

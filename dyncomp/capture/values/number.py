@@ -27,7 +27,7 @@ from .base import Codegen, Tracer, Value
 _GUARDED_BY_VALUE = (int, float, complex, str, bytes)
 
 
-def is_unique(obj: Any) -> bool:
+def is_unique(obj: object) -> bool:
     """Whether CPython has one object only of this number or string."""
     if type(obj) is int:
         return -5 <= obj <= 256
@@ -232,7 +232,7 @@ class ComputedValue(Value):
 class NumberValue(ComputedValue):
     """A Python number known only at run time."""
 
-    def __init__(self, hint: Any, parts: tuple[str | Value, ...], source: Source | None = None) -> None:
+    def __init__(self, hint: object, parts: tuple[str | Value, ...], source: Source | None = None) -> None:
         super().__init__(hint, parts, source)
         self._ref: ArrayRef | None = None
         self._symbol: SymInt | None = None
@@ -378,7 +378,7 @@ def unary_number(tracer: Tracer, op: str, a: Value) -> Value:
     return NumberValue(hint, ("(", op, a, ")"))
 
 
-def scalar_type(hint: Any) -> Any:
+def scalar_type(hint: object) -> Any:
     """The graph type of a by-value Python number."""
     dtype = from_numpy(np.asarray(hint).dtype) if not isinstance(hint, int) else None
     if isinstance(hint, bool):

@@ -199,7 +199,7 @@ class InstanceValue(Value):
         return lines + self.namespace.changes(cg, target)
 
 
-def _slot_contents(slot: types.MemberDescriptorType, obj: Any) -> Any:
+def _slot_contents(slot: types.MemberDescriptorType, obj: object) -> Any:
     try:
         return slot.__get__(obj)
     except AttributeError:

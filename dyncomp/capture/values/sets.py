@@ -228,6 +228,7 @@ class SetValue(Value):
         """Capture anew without following the instruction that made a set whose order cannot be given back."""
         tracer = cg.tracer
         reason = f"a {self.pytype.__name__} whose order cannot be given back"
+        assert self.place is not None
         tracer.decisions.breaks[self.place] = Break("unsupported-operation", reason)
         raise tracer.restart
 
@@ -264,7 +265,7 @@ def has_symbols(item: Value) -> bool:
     return isinstance(item, SymIntValue)
 
 
-def _refuse_nan(element: Any) -> None:
+def _refuse_nan(element: object) -> None:
     """What is not equal to itself is hashed by its identity."""
     parts = element if type(element) is tuple else ()
     for part in parts:
@@ -273,7 +274,7 @@ def _refuse_nan(element: Any) -> None:
         raise Break("unsupported-operation", "a set of what is not a number")
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> Any:
     hash(value)
     return value
 

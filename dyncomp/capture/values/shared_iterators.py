@@ -14,7 +14,7 @@ class CombinatoricIterator(IteratorValue):
     """``product``, ``permutations``, ``combinations`` and ``combinations_with_replacement``: the real
     iterator over positions says which items of ``pools`` (one for all places, or one for each) come next."""
 
-    def __init__(self, cls: Any, pools: list[list[Value]], places: Any, count: int, extra: str) -> None:
+    def __init__(self, cls: type, pools: list[list[Value]], places: Any, count: int, extra: str) -> None:
         self.cls = cls
         self.pools = pools
         self.places = places

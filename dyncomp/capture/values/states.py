@@ -41,7 +41,7 @@ class AttributeState(Value):
         return lines
 
 
-def state_of(tracer: Tracer, obj: Any, source: Source) -> AttributeState:
+def state_of(tracer: Tracer, obj: object, source: Source) -> AttributeState:
     """What the frame wrote to a class or function from outside."""
     known: AttributeState | None = tracer.states.get(id(obj))
     if known is None:

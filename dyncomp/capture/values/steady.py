@@ -38,11 +38,11 @@ class Steady:
                 )
 
 
-def _values(contents: Any) -> list[Value]:
+def _values(contents: object) -> list[Value]:
     return list(contents.values()) if isinstance(contents, dict) else []
 
 
-def _version(owner: Any) -> int:
+def _version(owner: object) -> int:
     """A deque notices changes that leave it as it was."""
     return getattr(owner, "version", 0)
 

@@ -46,7 +46,7 @@ class WeakReferenceValue(Value):
         return cg.load(self.source)
 
 
-def _is_held(tracer: Tracer, referent: Any) -> bool:
+def _is_held(tracer: Tracer, referent: object) -> bool:
     """Whether an object is met at a place, too, on the way to which the captured part changes nothing."""
     known = tracer.by_id.get(id(referent))
     source = None if known is None else known[0].source

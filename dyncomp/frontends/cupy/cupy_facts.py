@@ -18,7 +18,7 @@ _KINDS = ("bool", "int", "uint", "float", "complex")
 OLD = int(cupy.__version__.partition(".")[0]) < 14
 
 
-def supported_dtype(dtype: Any) -> DType:
+def supported_dtype(dtype: object) -> DType:
     """The element type; raises ``Unsupported`` where dyncomp has none."""
     found = dtypes.from_numpy(dtype)
     if found is None or found.kind not in _KINDS or found == dtypes.bfloat16:
@@ -59,7 +59,7 @@ def current_device() -> int:
     return index
 
 
-def is_current(_: Any, expected: int) -> bool:
+def is_current(_: object, expected: int) -> bool:
     """Whether CuPy's current device is the one captured code was made for."""
     return current_device() == expected
 

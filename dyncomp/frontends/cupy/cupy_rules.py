@@ -37,7 +37,7 @@ class RuleTable(LibraryRules):
 
 
 # -- what goes in -------------------------------------------------------------------------------
-def is_own(value: Any) -> bool:
+def is_own(value: object) -> bool:
     """Whether it is an array of CuPy."""
     return isinstance(value, ArrayRef) and value.frontend == "cupy" and value.kind == "array"
 
@@ -50,7 +50,7 @@ def own(value: Any) -> ArrayRef:
     return found
 
 
-def operand(value: Any) -> Any:
+def operand(value: object) -> Any:
     """An operand of an elementwise function: one of CuPy's arrays or a number."""
     if isinstance(value, ArrayRef):
         if is_own(value) or value.kind in ("python", "scalar"):
@@ -62,7 +62,7 @@ def operand(value: Any) -> Any:
 
 
 # -- what comes out -----------------------------------------------------------------------------
-def taken(tx: TraceContext, rule: Rule, *args: Any, keep_order: bool = False, **kwargs: Any) -> Any:
+def taken(tx: TraceContext, rule: Rule, *args: object, keep_order: bool = False, **kwargs: object) -> Any:
     """What NumPy's ``rule`` gives, as CuPy's. ``keep_order``: fresh arrays stay in the order they have."""
     start = len(tx.builder.nodes)
     assumed = ERRSTATE in tx.assumptions

@@ -34,7 +34,7 @@ def empty(shape: Sequence[int], strides: Sequence[int] | None, name: str, device
     return cupy.ndarray(tuple(shape), dtype, memptr=memory, strides=_in_bytes(strides, dtype))
 
 
-def _full(value: Any, name: str, device: Device) -> Any:
+def _full(value: object, name: str, device: Device) -> Any:
     # a recording has its numbers as arrays already
     return value if isinstance(value, cupy.ndarray) else cupy.asarray(np.array(value, np.dtype(name)))
 
@@ -43,7 +43,7 @@ def _scratch(size: int, device: Device) -> Any:
     return cupy.ndarray((size,), np.dtype(np.uint8))
 
 
-def _upload(array: Any, device: Device) -> Any:
+def _upload(array: object, device: Device) -> Any:
     with cupy.cuda.Device(device.index):
         return cupy.array(array, order="C")
 

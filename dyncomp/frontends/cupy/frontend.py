@@ -33,16 +33,16 @@ class CupyFrontend:
             collected.update(import_module(f"{__package__}.{name}").TABLE)
         return collected
 
-    def describe(self, obj: Any) -> ArrayFacts:
+    def describe(self, obj: object) -> ArrayFacts:
         return cupy_facts.describe(obj)
 
-    def find_function(self, fn: Any) -> Rule | None:
+    def find_function(self, fn: object) -> Rule | None:
         try:
             return self.rules.functions.get(fn)
         except TypeError:  # unhashable
             return None
 
-    def find_counterpart(self, fn: Any) -> Rule | None:
+    def find_counterpart(self, fn: object) -> Rule | None:
         """The rule of what a function of NumPy calls for CuPy's arrays (``__array_function__`` and
         ``__array_ufunc__``): CuPy's of the same name."""
         name = getattr(fn, "__name__", "")
@@ -77,14 +77,14 @@ class CupyFrontend:
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
         return ()
 
-    def implementation_of(self, fn: Any) -> Any:
+    def implementation_of(self, fn: object) -> Any:
         return None
 
     def state_guard(self) -> StateGuard:
         return cupy_facts.device_guard()
 
-    def stored_member(self, obj: Any, name: str) -> None:
+    def stored_member(self, obj: object, name: str) -> None:
         return None
 
-    def is_constant(self, obj: Any) -> bool:
+    def is_constant(self, obj: object) -> bool:
         return issubclass(type(obj), cupy.ufunc) or obj is cupy.ndarray or obj is cupy.matmul

@@ -123,7 +123,7 @@ _SHAPES = ("swapaxes", "squeeze", "repeat", "diagonal", "fill", "item", "flatten
 def _method_rule(name: str, order: tuple[str, ...]) -> Rule:
     rule = NUMPY.rules.methods[name]
 
-    def call(tx: TraceContext, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(tx: TraceContext, x: object, *args: object, **kwargs: object) -> Any:
         named = bound(order, args, kwargs)
         _refuse(name, named)
         _refuse_complex(name, own(x))
@@ -155,7 +155,7 @@ for _name in ("reshape", "transpose"):
 
 
 @TABLE.method("__len__")
-def length(tx: TraceContext, x: Any) -> Any:
+def length(tx: TraceContext, x: object) -> Any:
     return NUMPY.rules.methods["__len__"](tx, own(x))
 
 
@@ -198,11 +198,11 @@ def _known(name: str) -> tuple[Any, Rule] | None:
     return None if function is None or rule is None else (function, rule)
 
 
-def _array_rule(name: str, function: Any, rule: Rule, allowed: tuple[str, ...], arrays: int) -> Rule:
+def _array_rule(name: str, function: object, rule: Rule, allowed: tuple[str, ...], arrays: int) -> Rule:
     signature = Signature(name, function)
     leading = signature.order[:arrays]
 
-    def call(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def call(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         named = signature.read(args, kwargs, (*leading, *allowed))
         operands = [own(named.pop(key, None)) for key in leading]
         _refuse(name, named)
@@ -213,11 +213,11 @@ def _array_rule(name: str, function: Any, rule: Rule, allowed: tuple[str, ...], 
     return call
 
 
-def _joining_rule(name: str, function: Any, rule: Rule, allowed: tuple[str, ...]) -> Rule:
+def _joining_rule(name: str, function: object, rule: Rule, allowed: tuple[str, ...]) -> Rule:
     signature = Signature(name, function)
     first = signature.order[0]
 
-    def call(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def call(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         named = signature.read(args, kwargs, (first, *allowed))
         parts = named.pop(first, None)
         if not isinstance(parts, (list, tuple)) or len({own(part).dtype for part in parts}) != 1:
@@ -227,10 +227,10 @@ def _joining_rule(name: str, function: Any, rule: Rule, allowed: tuple[str, ...]
     return call
 
 
-def _creating_rule(name: str, function: Any, rule: Rule, allowed: tuple[str, ...]) -> Rule:
+def _creating_rule(name: str, function: object, rule: Rule, allowed: tuple[str, ...]) -> Rule:
     signature = Signature(name, function)
 
-    def call(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def call(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         named = signature.read(args, kwargs, allowed)
         if any(isinstance(value, ArrayRef) for value in named.values()):
             raise Unsupported(f"cupy.{name} of arrays")
@@ -255,13 +255,15 @@ _add(_CREATED, _creating_rule)
 
 
 @TABLE.function("asarray", "asanyarray")
-def asarray(tx: TraceContext, a: Any, dtype: Any = None) -> Any:
+def asarray(tx: TraceContext, a: object, dtype: object = None) -> Any:
     """One of CuPy's arrays is itself."""
     return a if is_own(a) and dtype is None else array(tx, a, dtype)
 
 
 @TABLE.function("linalg.norm")
-def norm(tx: TraceContext, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+def norm(
+    tx: TraceContext, x: object, ord: object = None, axis: object = None, keepdims: object = False
+) -> Any:
     if ord is not None or not own(x).dtype.is_float:
         raise Unsupported("cupy.linalg.norm of another order, or of what are not floats")
     rule = NUMPY.find_function(np.linalg.norm)
@@ -270,7 +272,7 @@ def norm(tx: TraceContext, x: Any, ord: Any = None, axis: Any = None, keepdims: 
 
 
 @TABLE.function("array")
-def array(tx: TraceContext, obj: Any, dtype: Any = None) -> Any:
+def array(tx: TraceContext, obj: object, dtype: object = None) -> Any:
     """A copy, or numbers in lists."""
     if is_own(obj) and dtype is None:
         return taken(tx, NUMPY.rules.methods["copy"], obj, order="K", keep_order=True)
@@ -281,7 +283,7 @@ def array(tx: TraceContext, obj: Any, dtype: Any = None) -> Any:
 
 
 @TABLE.function("get_array_module")
-def get_array_module(tx: TraceContext, *args: Any) -> Any:
+def get_array_module(tx: TraceContext, *args: object) -> Any:
     if not any(isinstance(value, ArrayRef) and value.frontend == "cupy" for value in args):
         raise Unsupported("cupy.get_array_module without CuPy arrays")
     return cupy

@@ -18,7 +18,7 @@ from .cupy_rules import NUMPY, RuleTable, is_own, operand, own, taken
 TABLE = RuleTable()
 
 
-def _consumed(entry: Any) -> int:
+def _consumed(entry: object) -> int:
     """How many dimensions an entry of a subscript stands for."""
     if entry is None or entry is Ellipsis:
         return 0
@@ -36,14 +36,14 @@ def in_bounds(tx: TraceContext, positions: Any, size: Dim) -> Any:
     return array_of(bounded(tx, convert(tx, positions.var, dtypes.int64), size, "wrap"))
 
 
-def _known(positions: Any, size: Dim) -> Any:
+def _known(positions: object, size: Dim) -> Any:
     found = np.asarray(positions)
     if found.dtype.kind != "i" or type(size) is not int or not ((-size <= found) & (found < size)).all():
         raise Unsupported("a list as subscript of a CuPy array")
     return positions
 
 
-def _entries(tx: TraceContext, x: ArrayRef, key: Any) -> tuple[Any, ...]:
+def _entries(tx: TraceContext, x: ArrayRef, key: object) -> tuple[Any, ...]:
     """The subscript with positions in bounds; it ends in an ellipsis, so that the result is an array."""
     entries = key if isinstance(key, tuple) else (key,)
     rest = x.ndim - sum(map(_consumed, entries))
@@ -68,7 +68,7 @@ def _has_mask(entries: tuple[Any, ...]) -> bool:
 
 
 @TABLE.operator("getitem")
-def getitem(tx: TraceContext, x: Any, key: Any) -> Any:
+def getitem(tx: TraceContext, x: object, key: object) -> Any:
     entries = _entries(tx, own(x), key)
     if _has_mask(entries):
         raise Unsupported("what a mask selects of a CuPy array", break_id="data-dependent-shape")
@@ -76,7 +76,7 @@ def getitem(tx: TraceContext, x: Any, key: Any) -> Any:
 
 
 @TABLE.operator("setitem")
-def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
+def setitem(tx: TraceContext, x: object, key: object, value: object) -> None:
     entries = _entries(tx, own(x), key)
     given = operand(value)
     if _has_mask(entries) and is_own(given) and given.ndim:

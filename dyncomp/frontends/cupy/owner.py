@@ -21,11 +21,11 @@ def _empty(shape: Sequence[int], strides: Sequence[int], name: str) -> Any:
     return empty(shape, strides, name, Device("cuda", cupy.cuda.runtime.getDevice()))
 
 
-def _as_strided(base: Any, shape: Sequence[int], strides: Sequence[int], offset: int, name: str) -> Any:
+def _as_strided(base: object, shape: Sequence[int], strides: Sequence[int], offset: int, name: str) -> Any:
     return window(base, offset * cupy.dtype(name).itemsize, shape, strides, name)
 
 
-def _no_numpy(value: Any) -> Any:
+def _no_numpy(value: object) -> Any:
     """Values that are not arrays pass; CuPy's arrays share no memory with NumPy's."""
     if isinstance(value, cupy.ndarray):
         raise LoweringError("a CuPy array where a NumPy array is needed")

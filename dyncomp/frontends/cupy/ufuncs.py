@@ -137,7 +137,7 @@ def _ufunc_rule(name: str, ufunc: Any) -> Rule:
 def _operator_rule(name: str, ufunc_name: str, types: tuple[str, ...]) -> Rule:
     rule = NUMPY.rules.operators[name]
 
-    def call(tx: TraceContext, *operands: Any) -> Any:
+    def call(tx: TraceContext, *operands: object) -> Any:
         values = [operand(value) for value in operands]
         check_loop(ufunc_name, types, values)
         return taken(tx, rule, *values)
@@ -148,7 +148,7 @@ def _operator_rule(name: str, ufunc_name: str, types: tuple[str, ...]) -> Rule:
 def _in_place_rule(name: str, ufunc_name: str, types: tuple[str, ...], plain: Rule) -> Rule:
     rule = NUMPY.rules.operators[name]
 
-    def call(tx: TraceContext, a: Any, b: Any) -> Any:
+    def call(tx: TraceContext, a: object, b: object) -> Any:
         if not is_own(a):
             return plain(tx, a, b)
         check_loop(ufunc_name, types, [a, operand(b)])
@@ -187,12 +187,12 @@ _add_operators()
 
 # -- products -------------------------------------------------------------------------------------
 @TABLE.operator("matmul")
-def matmul(tx: TraceContext, a: Any, b: Any) -> Any:
+def matmul(tx: TraceContext, a: object, b: object) -> Any:
     return taken(tx, NUMPY.rules.operators["matmul"], own(a), own(b))
 
 
 @TABLE.function("matmul")
-def matmul_function(tx: TraceContext, a: Any, b: Any) -> Any:
+def matmul_function(tx: TraceContext, a: object, b: object) -> Any:
     return taken(tx, NUMPY.rules.functions[np.matmul], own(a), own(b))
 
 
@@ -201,7 +201,7 @@ _WHERE = tuple(f"{t}{t}->{t}" for t in _TYPES)
 
 
 @TABLE.function("where")
-def where(tx: TraceContext, condition: Any, x: Any = None, y: Any = None) -> Any:
+def where(tx: TraceContext, condition: object, x: object = None, y: object = None) -> Any:
     if x is None or y is None:
         raise Unsupported("positions that depend on data", break_id="data-dependent-shape")
     values = [operand(x), operand(y)]

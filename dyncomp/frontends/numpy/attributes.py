@@ -40,7 +40,7 @@ def dtype(tx: TraceContext, x: ArrayRef) -> Any:
 if hasattr(np.ndarray, "device"):  # from NumPy 2.1
 
     @TABLE.attribute("device")
-    def device(tx: TraceContext, x: Any) -> str:
+    def device(tx: TraceContext, x: object) -> str:
         return "cpu"
 
 

@@ -34,7 +34,7 @@ from .views import flatten_view, in_memory_of_copy, slice_axis
 TABLE = RuleTable()
 
 
-def along(x: Traced, axis: int, start: Any, stop: Any) -> Traced:
+def along(x: Traced, axis: int, start: object, stop: object) -> Traced:
     """``x[..., start:stop, ...]`` along ``axis``."""
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
@@ -42,7 +42,7 @@ def along(x: Traced, axis: int, start: Any, stop: Any) -> Traced:
 # -- differences ------------------------------------------------------------------------------
 @TABLE.function("diff")
 def diff(
-    tx: TraceContext, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO, append: Any = NO
+    tx: TraceContext, a: object, n: object = 1, axis: object = -1, prepend: object = NO, append: object = NO
 ) -> ArrayRef:
     """``np.diff``; booleans give ``not_equal``."""
     x = as_ref(tx, a)
@@ -61,7 +61,7 @@ def diff(
     return result.ref
 
 
-def _end(tx: TraceContext, x: ArrayRef, value: Any, axis: int) -> ArrayRef | None:
+def _end(tx: TraceContext, x: ArrayRef, value: object, axis: int) -> ArrayRef | None:
     if value is NO:
         return None
     end = as_ref(tx, value)
@@ -72,7 +72,7 @@ def _end(tx: TraceContext, x: ArrayRef, value: Any, axis: int) -> ArrayRef | Non
 
 
 @TABLE.function("ediff1d")
-def ediff1d(tx: TraceContext, ary: Any, to_end: Any = None, to_begin: Any = None) -> ArrayRef:
+def ediff1d(tx: TraceContext, ary: object, to_end: object = None, to_begin: object = None) -> ArrayRef:
     if to_end is not None or to_begin is not None:
         raise Unsupported("numpy.ediff1d with to_begin= or to_end=")
     flat = Traced(tx, array_of(flatten_view(tx, as_ref(tx, ary).var)))
@@ -80,7 +80,9 @@ def ediff1d(tx: TraceContext, ary: Any, to_end: Any = None, to_begin: Any = None
 
 
 @TABLE.function("gradient")
-def gradient(tx: TraceContext, f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
+def gradient(
+    tx: TraceContext, f: object, *varargs: object, axis: object = None, edge_order: object = 1
+) -> Any:
     """``np.gradient`` with constant spacings or coordinates per axis."""
     x = as_ref(tx, f)
     if axis is None:
@@ -110,11 +112,11 @@ def _spacings(tx: TraceContext, varargs: tuple[Any, ...], count: int) -> list[An
     return [_spacing(tx, v) for v in varargs]
 
 
-def _is_scalar(value: Any) -> bool:
+def _is_scalar(value: object) -> bool:
     return is_scalar_constant(value) or (isinstance(value, ArrayRef) and not value.ndim)
 
 
-def _spacing(tx: TraceContext, value: Any) -> Any:
+def _spacing(tx: TraceContext, value: object) -> Any:
     """A number, or a traced vector of differences between coordinates."""
     if _is_scalar(value):
         return Traced(tx, value) if isinstance(value, ArrayRef) and value.kind != "python" else value
@@ -185,7 +187,7 @@ def _second_order_edges(f: Traced, axis: int, h: Any, uneven: bool) -> tuple[Tra
 
 
 @TABLE.function("trapezoid", "trapz")
-def trapezoid(tx: TraceContext, y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> ArrayRef:
+def trapezoid(tx: TraceContext, y: object, x: object = None, dx: object = 1.0, axis: object = -1) -> ArrayRef:
     value = Traced(tx, y)
     place = normalize_axis(axis, value.ndim)
     if x is None:
@@ -200,7 +202,7 @@ def trapezoid(tx: TraceContext, y: Any, x: Any = None, dx: Any = 1.0, axis: Any 
 
 
 # -- convolution ------------------------------------------------------------------------------
-def _two_vectors(tx: TraceContext, a: Any, v: Any) -> tuple[ArrayRef, ArrayRef]:
+def _two_vectors(tx: TraceContext, a: object, v: object) -> tuple[ArrayRef, ArrayRef]:
     refs = [as_ref(tx, x) for x in (a, v)]
     refs = [array_of(emit(tx, "reshape", r.var, shape=(1,))) if not r.ndim else r for r in refs]
     if any(r.ndim != 1 for r in refs) or any(r.shape[0] == 0 for r in refs):
@@ -213,13 +215,13 @@ def _two_vectors(tx: TraceContext, a: Any, v: Any) -> tuple[ArrayRef, ArrayRef]:
 
 
 @TABLE.function("convolve")
-def convolve(tx: TraceContext, a: Any, v: Any, mode: str = "full") -> ArrayRef:
+def convolve(tx: TraceContext, a: object, v: object, mode: str = "full") -> ArrayRef:
     first, second = _two_vectors(tx, a, v)
     return array_of(emit(tx, "convolve", first.var, second.var, mode=mode))
 
 
 @TABLE.function("correlate")
-def correlate(tx: TraceContext, a: Any, v: Any, mode: str = "valid") -> ArrayRef:
+def correlate(tx: TraceContext, a: object, v: object, mode: str = "valid") -> ArrayRef:
     a, v = as_ref(tx, a), as_ref(tx, v)
     if not (a.ndim and v.ndim):
         raise Unsupported("object of too small depth for desired array")
@@ -229,7 +231,7 @@ def correlate(tx: TraceContext, a: Any, v: Any, mode: str = "valid") -> ArrayRef
 
 # -- polynomials ------------------------------------------------------------------------------
 @TABLE.function("polyval")
-def polyval(tx: TraceContext, p: Any, x: Any) -> ArrayRef:
+def polyval(tx: TraceContext, p: object, x: object) -> ArrayRef:
     """Horner's scheme over coefficients of known number."""
     coefficients = as_ref(tx, p)
     if coefficients.ndim != 1 or not coefficients.shape[0] <= 64:
@@ -245,7 +247,7 @@ def polyval(tx: TraceContext, p: Any, x: Any) -> ArrayRef:
     return result.ref
 
 
-def _of_sequence(tx: TraceContext, sequence: Any) -> ArrayRef:
+def _of_sequence(tx: TraceContext, sequence: object) -> ArrayRef:
     """NumPy looks through the argument for arrays of other libraries before anything else; then its own
     Python implementation says it all."""
     if not isinstance(sequence, (list, tuple)) and not as_ref(tx, sequence).ndim:
@@ -259,7 +261,7 @@ TABLE.function("roots")(_of_sequence)
 
 
 @TABLE.function("polyder")
-def polyder(tx: TraceContext, p: Any, m: Any = 1) -> ArrayRef:
+def polyder(tx: TraceContext, p: object, m: object = 1) -> ArrayRef:
     coefficients = Traced(tx, p)
     if m != 1 or coefficients.ndim != 1 or not coefficients.shape[0] >= 2:
         raise Unsupported("numpy.polyder of this polynomial or order")
@@ -270,7 +272,7 @@ def polyder(tx: TraceContext, p: Any, m: Any = 1) -> ArrayRef:
 # -- phases -----------------------------------------------------------------------------------
 @TABLE.function("unwrap")
 def unwrap(
-    tx: TraceContext, p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * math.pi
+    tx: TraceContext, p: object, discont: Any = None, axis: object = -1, *, period: Any = 2 * math.pi
 ) -> ArrayRef:
     """Of floating-point phases."""
     value = Traced(tx, p)

@@ -54,15 +54,15 @@ def in_memory_order(tx: TraceContext, shape: Sequence[Dim], order: str, make: An
     return reversed_axes(tx, make(tuple(shape)[::-1]))
 
 
-def _filled(value: Any) -> Any:
+def _filled(value: object) -> Any:
     def rule(
         tx: TraceContext,
-        shape: Any,
-        dtype: Any = None,
+        shape: object,
+        dtype: object = None,
         order: str = "C",
         *,
-        device: Any = None,
-        like: Any = None,
+        device: object = None,
+        like: object = None,
     ) -> ArrayRef:
         only_defaults(device=device, like=like)
         wanted = parse_dtype(dtype)
@@ -77,7 +77,7 @@ def _filled(value: Any) -> Any:
     return rule
 
 
-def _sizes(shape: Any) -> tuple[Dim, ...]:
+def _sizes(shape: object) -> tuple[Dim, ...]:
     dims = parse_shape(shape)
     if any(d < 0 for d in dims):
         raise Unsupported("negative dimensions are not allowed")
@@ -92,20 +92,22 @@ TABLE.function("empty")(_filled(None))
 @TABLE.function("full")
 def full(
     tx: TraceContext,
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    shape: object,
+    fill_value: object,
+    dtype: object = None,
     order: str = "C",
     *,
-    device: Any = None,
-    like: Any = None,
+    device: object = None,
+    like: object = None,
 ) -> ArrayRef:
     only_defaults(device=device, like=like)
     dims = _sizes(shape)
     return _full(tx, dims, fill_value, None if dtype is None else parse_dtype(dtype), order)
 
 
-def _full(tx: TraceContext, dims: tuple[Dim, ...], value: Any, dtype: DType | None, order: str) -> ArrayRef:
+def _full(
+    tx: TraceContext, dims: tuple[Dim, ...], value: object, dtype: DType | None, order: str
+) -> ArrayRef:
     if is_scalar_constant(value):
         wanted = dtype or promote.from_np(promote.default_dtype(promote.operand_type(value)))
         exact = exact_value(value, wanted)
@@ -122,23 +124,25 @@ def _full(tx: TraceContext, dims: tuple[Dim, ...], value: Any, dtype: DType | No
     return array_of(in_memory_order(tx, dims, order, make))
 
 
-def _like_rule(value: Any) -> Any:
+def _like_rule(value: object) -> Any:
     def rule(
         tx: TraceContext,
-        a: Any,
-        dtype: Any = None,
+        a: object,
+        dtype: object = None,
         order: str = "K",
         subok: bool = True,
-        shape: Any = None,
+        shape: object = None,
         *,
-        device: Any = None,
+        device: object = None,
     ) -> ArrayRef:
         return _like(tx, a, value, dtype, order, shape, device)
 
     return rule
 
 
-def _like(tx: TraceContext, a: Any, value: Any, dtype: Any, order: str, shape: Any, device: Any) -> ArrayRef:
+def _like(
+    tx: TraceContext, a: object, value: object, dtype: object, order: str, shape: object, device: object
+) -> ArrayRef:
     only_defaults(device=device)
     x = as_ref(tx, a)
     wanted = x.dtype if dtype is None else parse_dtype(dtype)
@@ -180,14 +184,14 @@ TABLE.function("empty_like")(_like_rule(None))
 @TABLE.function("full_like")
 def full_like(
     tx: TraceContext,
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    a: object,
+    fill_value: object,
+    dtype: object = None,
     order: str = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: object = None,
     *,
-    device: Any = None,
+    device: object = None,
 ) -> ArrayRef:
     if fill_value is None:
         raise Unsupported("numpy.full_like of None")
@@ -197,14 +201,14 @@ def full_like(
 @TABLE.function("eye")
 def eye(
     tx: TraceContext,
-    N: Any,
-    M: Any = None,
-    k: Any = 0,
-    dtype: Any = float,
+    N: object,
+    M: object = None,
+    k: object = 0,
+    dtype: object = float,
     order: str = "C",
     *,
-    device: Any = None,
-    like: Any = None,
+    device: object = None,
+    like: object = None,
 ) -> ArrayRef:
     only_defaults(device=device, like=like)
     rows = integer(N, "a size")
@@ -220,7 +224,7 @@ def eye(
 
 
 @TABLE.function("identity")
-def identity(tx: TraceContext, n: Any, dtype: Any = None, *, like: Any = None) -> ArrayRef:
+def identity(tx: TraceContext, n: object, dtype: object = None, *, like: object = None) -> ArrayRef:
     only_defaults(like=like)
     return eye(tx, n, dtype=dtype)
 
@@ -236,7 +240,7 @@ def array(
     order: Any = "K",
     subok: bool = False,
     ndmin: int = 0,
-    like: Any = None,
+    like: object = None,
 ) -> ArrayRef:
     only_defaults(like=like)
     made = as_array(tx, object, dtype, order or "K", _must_copy(copy))
@@ -247,20 +251,20 @@ def array(
     return made
 
 
-def _must_copy(copy: Any) -> bool:
+def _must_copy(copy: object) -> bool:
     """A ``copy=`` argument: ``True``, ``None`` (if needed), or a member of NumPy's ``_CopyMode``."""
     mode = getattr(copy, "value", copy)
     return bool(mode) and mode != 2
 
 
-def _refuse_copy(given: Any, made: ArrayRef, copy: Any) -> None:
+def _refuse_copy(given: object, made: ArrayRef, copy: object) -> None:
     """``copy=False`` raises where the result cannot be the array itself."""
     mode = getattr(copy, "value", copy)
     if mode is not None and not mode and made is not given:
         raise Unsupported("copy=False raises where a copy is needed")
 
 
-def as_array(tx: TraceContext, value: Any, dtype: Any, order: str, copy: bool) -> ArrayRef:
+def as_array(tx: TraceContext, value: object, dtype: object, order: str, copy: bool) -> ArrayRef:
     """``np.asarray`` or ``np.array``: the same object where nothing changes and ``copy`` is false."""
     wanted = None if dtype is None else parse_dtype(dtype)
     if isinstance(value, (list, tuple)):
@@ -299,9 +303,9 @@ def asarray(
     dtype: Any = None,
     order: Any = None,
     *,
-    device: Any = None,
+    device: object = None,
     copy: Any = None,
-    like: Any = None,
+    like: object = None,
 ) -> ArrayRef:
     only_defaults(device=device, like=like)
     made = as_array(tx, a, dtype, order or "K", _must_copy(copy))
@@ -310,13 +314,13 @@ def asarray(
 
 
 @TABLE.function("ascontiguousarray")
-def ascontiguousarray(tx: TraceContext, a: Any, dtype: Any = None, *, like: Any = None) -> ArrayRef:
+def ascontiguousarray(tx: TraceContext, a: object, dtype: object = None, *, like: object = None) -> ArrayRef:
     only_defaults(like=like)
     return _at_least_1d(tx, as_array(tx, a, dtype, "C", False))
 
 
 @TABLE.function("asfortranarray")
-def asfortranarray(tx: TraceContext, a: Any, dtype: Any = None, *, like: Any = None) -> ArrayRef:
+def asfortranarray(tx: TraceContext, a: object, dtype: object = None, *, like: object = None) -> ArrayRef:
     only_defaults(like=like)
     return _at_least_1d(tx, as_array(tx, a, dtype, "F", False))
 
@@ -326,7 +330,7 @@ def _at_least_1d(tx: TraceContext, ref: ArrayRef) -> ArrayRef:
 
 
 @TABLE.function("copy")
-def copy(tx: TraceContext, a: Any, order: str = "K", subok: bool = False) -> ArrayRef:
+def copy(tx: TraceContext, a: object, order: str = "K", subok: bool = False) -> ArrayRef:
     return as_array(tx, a, None, order, True)
 
 
@@ -345,14 +349,14 @@ def shallow_copy_method(tx: TraceContext, x: ArrayRef) -> ArrayRef:
 
 
 @TABLE.method("__deepcopy__")
-def deepcopy_method(tx: TraceContext, x: ArrayRef, memo: Any = None) -> ArrayRef:
+def deepcopy_method(tx: TraceContext, x: ArrayRef, memo: object = None) -> ArrayRef:
     return copy_method(tx, x, "K")
 
 
 # -- grids ------------------------------------------------------------------------------------
 @TABLE.function("meshgrid")
 def meshgrid(
-    tx: TraceContext, *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+    tx: TraceContext, *xi: object, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> tuple[ArrayRef, ...]:
     refs = [as_ref(tx, x) for x in xi]
     ndim = len(refs)
@@ -376,7 +380,7 @@ def meshgrid(
 
 
 @TABLE.function("indices")
-def indices(tx: TraceContext, dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+def indices(tx: TraceContext, dimensions: Any, dtype: object = int, sparse: bool = False) -> Any:
     shape = _sizes(tuple(dimensions))
     wanted = parse_dtype(dtype)
     if sparse:
@@ -395,7 +399,7 @@ def indices(tx: TraceContext, dimensions: Any, dtype: Any = int, sparse: bool = 
 
 
 @TABLE.function("vander")
-def vander(tx: TraceContext, x: Any, N: Any = None, increasing: bool = False) -> ArrayRef:
+def vander(tx: TraceContext, x: object, N: object = None, increasing: bool = False) -> ArrayRef:
     ref = as_ref(tx, x)
     count = int(ref.shape[0] if N is None else integer(N))
     if ref.ndim != 1 or count < 1 or count > 64:

@@ -26,7 +26,7 @@ TABLE = RuleTable()
 Output = tuple[DType, tuple[Dim, ...]]
 
 
-def call(tx: TraceContext, function: str, inputs: list[Var], outputs: list[Output], **options: Any) -> Any:
+def call(tx: TraceContext, function: str, inputs: list[Var], outputs: list[Output], **options: object) -> Any:
     """A node that calls ``prims.dynamic.FUNCTIONS[function]``: its value, or a tuple of them."""
     if any(var.dtype.name == "bfloat16" for var in inputs):
         raise Unsupported(f"{function} of bfloat16")
@@ -59,7 +59,7 @@ def positions(tx: TraceContext, mask: Var) -> tuple[Var, ...]:
 
 
 @TABLE.function("nonzero")
-def nonzero(tx: TraceContext, a: Any) -> tuple[ArrayRef, ...]:
+def nonzero(tx: TraceContext, a: object) -> tuple[ArrayRef, ...]:
     x = as_ref(tx, a).var
     if x.ndim < 2:
         return tuple(array_of(var) for var in positions(tx, x))
@@ -77,13 +77,13 @@ def _column(tx: TraceContext, rows: Var, axis: int) -> Var:
 
 
 @TABLE.function("flatnonzero")
-def flatnonzero(tx: TraceContext, a: Any) -> ArrayRef:
+def flatnonzero(tx: TraceContext, a: object) -> ArrayRef:
     x = as_ref(tx, a).var
     return array_of(call(tx, "flatnonzero", [x], [(dtypes.int64, (size_of_selection(tx, x),))]))
 
 
 @TABLE.function("argwhere")
-def argwhere(tx: TraceContext, a: Any) -> ArrayRef:
+def argwhere(tx: TraceContext, a: object) -> ArrayRef:
     x = as_ref(tx, a).var
     if not x.ndim:
         raise Unsupported("argwhere of an array without dimensions")
@@ -93,7 +93,9 @@ def argwhere(tx: TraceContext, a: Any) -> ArrayRef:
 
 
 @TABLE.function("compress")
-def compress(tx: TraceContext, condition: Any, a: Any, axis: Any = None, out: Any = None) -> ArrayRef:
+def compress(
+    tx: TraceContext, condition: object, a: object, axis: object = None, out: object = None
+) -> ArrayRef:
     x = as_ref(tx, a)
     chosen = as_ref(tx, condition)
     if out is not None or chosen.ndim != 1 or not x.ndim:
@@ -107,12 +109,14 @@ def compress(tx: TraceContext, condition: Any, a: Any, axis: Any = None, out: An
 
 
 @TABLE.method("compress")
-def compress_method(tx: TraceContext, a: Any, condition: Any, axis: Any = None, out: Any = None) -> ArrayRef:
+def compress_method(
+    tx: TraceContext, a: object, condition: object, axis: object = None, out: object = None
+) -> ArrayRef:
     return compress(tx, condition, a, axis, out)
 
 
 @TABLE.function("extract")
-def extract(tx: TraceContext, condition: Any, arr: Any) -> ArrayRef:
+def extract(tx: TraceContext, condition: object, arr: object) -> ArrayRef:
     chosen = as_ref(tx, condition).var
     x = as_ref(tx, arr).var
     return array_of(call(tx, "extract", [chosen, x], [(x.dtype, (size_of_selection(tx, chosen),))]))
@@ -121,11 +125,11 @@ def extract(tx: TraceContext, condition: Any, arr: Any) -> ArrayRef:
 @TABLE.function("unique")
 def unique(
     tx: TraceContext,
-    ar: Any,
-    return_index: Any = False,
-    return_inverse: Any = False,
-    return_counts: Any = False,
-    axis: Any = None,
+    ar: object,
+    return_index: object = False,
+    return_inverse: object = False,
+    return_counts: object = False,
+    axis: object = None,
     *,
     equal_nan: bool = True,
     sorted: bool = True,
@@ -152,13 +156,13 @@ def unique(
     return tuple(map(array_of, made)) if len(outputs) > 1 else array_of(made)
 
 
-def _has_order(x: ArrayRef, axis: Any) -> bool:
+def _has_order(x: ArrayRef, axis: object) -> bool:
     """Whether what ``np.unique`` gives is in C order: rows of an array are."""
     return axis is None or (x.ndim > 0 and normalize_axis(axis, x.ndim) == 0 and not x.dtype.is_complex)
 
 
 @TABLE.function("bincount")
-def bincount(tx: TraceContext, x: Any, /, weights: Any = None, minlength: Any = 0) -> ArrayRef:
+def bincount(tx: TraceContext, x: object, /, weights: object = None, minlength: object = 0) -> ArrayRef:
     inputs = [as_ref(tx, x).var]
     if type(minlength) is not int or minlength < 0 or not inputs[0].dtype.is_integer:
         raise Unsupported("numpy.bincount with these arguments")
@@ -170,19 +174,19 @@ def bincount(tx: TraceContext, x: Any, /, weights: Any = None, minlength: Any = 
 
 
 @TABLE.function("setdiff1d")
-def setdiff1d(tx: TraceContext, ar1: Any, ar2: Any, assume_unique: bool = False) -> ArrayRef:
+def setdiff1d(tx: TraceContext, ar1: object, ar2: object, assume_unique: bool = False) -> ArrayRef:
     first, second = as_ref(tx, ar1), as_ref(tx, ar2)
     return _of_sets(tx, "setdiff1d", first, second, first.dtype, assume_unique=bool(assume_unique))
 
 
 @TABLE.function("setxor1d")
-def setxor1d(tx: TraceContext, ar1: Any, ar2: Any, assume_unique: bool = False) -> ArrayRef:
+def setxor1d(tx: TraceContext, ar1: object, ar2: object, assume_unique: bool = False) -> ArrayRef:
     first, second = as_ref(tx, ar1), as_ref(tx, ar2)
     return _of_sets(tx, "setxor1d", first, second, _common(first, second), assume_unique=bool(assume_unique))
 
 
 @TABLE.function("union1d")
-def union1d(tx: TraceContext, ar1: Any, ar2: Any) -> ArrayRef:
+def union1d(tx: TraceContext, ar1: object, ar2: object) -> ArrayRef:
     first, second = as_ref(tx, ar1), as_ref(tx, ar2)
     return _of_sets(tx, "union1d", first, second, _common(first, second))
 
@@ -200,7 +204,7 @@ def _common(first: ArrayRef, second: ArrayRef) -> DType:
 
 @TABLE.function("intersect1d")
 def intersect1d(
-    tx: TraceContext, ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
+    tx: TraceContext, ar1: object, ar2: object, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
     first, second = as_ref(tx, ar1), as_ref(tx, ar2)
     size = size_of(tx, "intersect1d", first.var, second.var, assume_unique=bool(assume_unique))

@@ -32,7 +32,9 @@ TABLE = RuleTable()
 
 @TABLE.function("diagonal")
 @TABLE.method("diagonal")
-def diagonal(tx: TraceContext, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> ArrayRef:
+def diagonal(
+    tx: TraceContext, a: object, offset: object = 0, axis1: object = 0, axis2: object = 1
+) -> ArrayRef:
     """A read-only view."""
     x = as_ref(tx, a)
     first = normalize_axis(axis1, x.ndim)
@@ -42,12 +44,12 @@ def diagonal(tx: TraceContext, a: Any, offset: Any = 0, axis1: Any = 0, axis2: A
 
 
 @TABLE.function("linalg.diagonal")
-def linalg_diagonal(tx: TraceContext, x: Any, /, *, offset: Any = 0) -> ArrayRef:
+def linalg_diagonal(tx: TraceContext, x: object, /, *, offset: object = 0) -> ArrayRef:
     return diagonal(tx, x, offset, -2, -1)
 
 
 @TABLE.function("diag")
-def diag(tx: TraceContext, v: Any, k: Any = 0) -> ArrayRef:
+def diag(tx: TraceContext, v: object, k: object = 0) -> ArrayRef:
     x = as_ref(tx, v)
     if x.ndim == 2:
         return diagonal(tx, x, k)
@@ -61,13 +63,13 @@ def diag(tx: TraceContext, v: Any, k: Any = 0) -> ArrayRef:
 
 
 @TABLE.function("diagflat")
-def diagflat(tx: TraceContext, v: Any, k: Any = 0) -> ArrayRef:
+def diagflat(tx: TraceContext, v: object, k: object = 0) -> ArrayRef:
     x = as_ref(tx, v)
     return diag(tx, array_of(reshape_var(tx, x.var, (product(x.shape),))), k)
 
 
 def _triangle(op: str) -> Any:
-    def rule(tx: TraceContext, m: Any, k: Any = 0) -> ArrayRef:
+    def rule(tx: TraceContext, m: object, k: object = 0) -> ArrayRef:
         x = as_ref(tx, m)
         if x.ndim < 1:
             raise Unsupported(f"numpy.{op} of a scalar")
@@ -99,7 +101,13 @@ TABLE.function("triu")(_triangle("triu"))
 
 @TABLE.function("tri")
 def tri(
-    tx: TraceContext, N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None
+    tx: TraceContext,
+    N: object,
+    M: object = None,
+    k: object = 0,
+    dtype: object = float,
+    *,
+    like: object = None,
 ) -> ArrayRef:
     rows = integer(N, "a size")
     columns = rows if M is None else integer(M, "a size")
@@ -108,7 +116,7 @@ def tri(
 
 
 @TABLE.function("fill_diagonal")
-def fill_diagonal(tx: TraceContext, a: Any, val: Any, wrap: bool = False) -> None:
+def fill_diagonal(tx: TraceContext, a: object, val: object, wrap: bool = False) -> None:
     """In place, for two dimensions and one value."""
     if not isinstance(a, ArrayRef) or a.ndim != 2:
         raise Unsupported("numpy.fill_diagonal of an array that is not two-dimensional")

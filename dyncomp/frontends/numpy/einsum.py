@@ -46,12 +46,12 @@ _LETTERS = (
 @TABLE.function("einsum")
 def einsum(
     tx: TraceContext,
-    *operands: Any,
-    out: Any = None,
-    dtype: Any = None,
+    *operands: object,
+    out: object = None,
+    dtype: object = None,
     order: str = "K",
     casting: str = "safe",
-    optimize: Any = False,
+    optimize: object = False,
 ) -> ArrayRef:
     """``np.einsum`` with a subscript string. Operands are contracted in pairs, the pair with the
     smallest result first. The result's memory order is that of NumPy's iterator where sizes are known and
@@ -116,13 +116,13 @@ def _with_subscripts(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     return (text, *pairs[::2])
 
 
-def _letters(labels: Any) -> str:
+def _letters(labels: object) -> str:
     if not isinstance(labels, (list, tuple)):
         raise Unsupported("numpy.einsum with subscripts that are not a list")
     return "".join(map(_letter, labels))
 
 
-def _letter(label: Any) -> str:
+def _letter(label: object) -> str:
     if label is Ellipsis:
         return "..."
     if type(label) is not int or not 0 <= label < len(_LETTERS):

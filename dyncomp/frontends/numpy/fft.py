@@ -20,7 +20,7 @@ _REAL_INPUT = ("rfft", "ihfft")
 _COMPLEX_INPUT = ("irfft", "hfft")
 
 
-def transform(tx: TraceContext, op: str, a: Any, n: Any, axis: Any, norm: Any) -> ArrayRef:
+def transform(tx: TraceContext, op: str, a: object, n: object, axis: object, norm: object) -> ArrayRef:
     """One transform along one axis."""
     x = as_ref(tx, a)
     if x.dtype in (dtypes.float16, dtypes.bfloat16):
@@ -47,7 +47,12 @@ def transform(tx: TraceContext, op: str, a: Any, n: Any, axis: Any, norm: Any) -
 
 def _one_axis_rule(op: str) -> Any:
     def rule(
-        tx: TraceContext, a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None
+        tx: TraceContext,
+        a: object,
+        n: object = None,
+        axis: object = -1,
+        norm: object = None,
+        out: object = None,
     ) -> ArrayRef:
         return deliver(tx, transform(tx, op, a, n, axis, norm).var, single_out(out))
 
@@ -58,9 +63,14 @@ for _op in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     TABLE.function(f"fft.{_op}")(_one_axis_rule(_op))
 
 
-def _several_axes_rule(op: str, default_axes: Any) -> Any:
+def _several_axes_rule(op: str, default_axes: object) -> Any:
     def rule(
-        tx: TraceContext, a: Any, s: Any = None, axes: Any = default_axes, norm: Any = None, out: Any = None
+        tx: TraceContext,
+        a: object,
+        s: object = None,
+        axes: object = default_axes,
+        norm: object = None,
+        out: object = None,
     ) -> ArrayRef:
         x = as_ref(tx, a)
         if not x.ndim:
@@ -83,7 +93,7 @@ def _places(x: ArrayRef, s: Any, axes: Any) -> tuple[list[int], list[Any]]:
 
 
 def _transform_all(
-    tx: TraceContext, op: str, x: ArrayRef, places: Sequence[int], sizes: Sequence[Any], norm: Any
+    tx: TraceContext, op: str, x: ArrayRef, places: Sequence[int], sizes: Sequence[Any], norm: object
 ) -> ArrayRef:
     steps = list(zip(sizes, places))
     if op == "irfft":
@@ -103,7 +113,7 @@ for _op in ("fft", "ifft", "rfft", "irfft"):
 
 
 def _shift_rule(forward: bool) -> Any:
-    def rule(tx: TraceContext, x: Any, axes: Any = None) -> ArrayRef:
+    def rule(tx: TraceContext, x: object, axes: object = None) -> ArrayRef:
         ref = as_ref(tx, x)
         places = normalize_axes(axes, ref.ndim)
         if not places:

@@ -81,10 +81,10 @@ class NumpyFrontend:
                 collected.methods[name] = rule
         return with_masked(collected)
 
-    def describe(self, obj: Any) -> ArrayFacts:
+    def describe(self, obj: object) -> ArrayFacts:
         return describe(obj)
 
-    def find_function(self, fn: Any) -> Rule | None:
+    def find_function(self, fn: object) -> Rule | None:
         try:
             found = self.rules.functions.get(fn)
         except TypeError:  # unhashable
@@ -129,17 +129,17 @@ class NumpyFrontend:
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
         return ()
 
-    def implementation_of(self, fn: Any) -> Any:
+    def implementation_of(self, fn: object) -> Any:
         inner = getattr(fn, "_implementation", None)
         return inner if isinstance(inner, FunctionType) else None
 
     def state_guard(self) -> None:
         return None
 
-    def stored_member(self, obj: Any, name: str) -> None:
+    def stored_member(self, obj: object, name: str) -> None:
         return None
 
-    def is_constant(self, obj: Any) -> bool:
+    def is_constant(self, obj: object) -> bool:
         # issubclass: isinstance may run the program's code (``__class__``)
         return (
             obj is np.newaxis

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ... import dtypes
@@ -39,7 +37,7 @@ for _ufunc in elementwise_ufuncs():
 
 @TABLE.function("take")
 def take(
-    tx: TraceContext, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
+    tx: TraceContext, a: object, indices: object, axis: object = None, out: object = None, mode: str = "raise"
 ) -> ArrayRef:
     x = as_ref(tx, a)
     if isinstance(out, ArrayRef) and out.dtype != x.dtype:
@@ -57,7 +55,7 @@ def take(
 
 
 @TABLE.function("take_along_axis")
-def take_along_axis(tx: TraceContext, arr: Any, indices: Any, axis: Any = -1) -> ArrayRef:
+def take_along_axis(tx: TraceContext, arr: object, indices: object, axis: object = -1) -> ArrayRef:
     x = array_operand(arr)
     index = as_index(tx, array_operand(indices))
     if axis is None:
@@ -68,7 +66,7 @@ def take_along_axis(tx: TraceContext, arr: Any, indices: Any, axis: Any = -1) ->
 
 
 @TABLE.function("put_along_axis")
-def put_along_axis(tx: TraceContext, arr: Any, indices: Any, values: Any, axis: Any) -> None:
+def put_along_axis(tx: TraceContext, arr: object, indices: object, values: object, axis: object) -> None:
     if not isinstance(arr, ArrayRef) or arr.kind != "array" or axis is None:
         raise Unsupported("numpy.put_along_axis without an axis")
     along = normalize_axis(axis, arr.ndim)
@@ -90,7 +88,7 @@ def put_along_axis(tx: TraceContext, arr: Any, indices: Any, values: Any, axis: 
 
 
 @TABLE.function("put")
-def put(tx: TraceContext, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+def put(tx: TraceContext, a: object, ind: object, v: object, mode: str = "raise") -> None:
     """For contiguous arrays and values of the shape of the indices, or one value."""
     if not isinstance(a, ArrayRef) or a.kind != "array":
         raise Unsupported("numpy.put into something that is not an array")
@@ -107,7 +105,7 @@ def put(tx: TraceContext, a: Any, ind: Any, v: Any, mode: str = "raise") -> None
 
 
 @TABLE.function("ix_")
-def ix_(tx: TraceContext, *args: Any) -> tuple[ArrayRef, ...]:
+def ix_(tx: TraceContext, *args: object) -> tuple[ArrayRef, ...]:
     made = []
     for place, sequence in enumerate(args):
         if isinstance(sequence, (list, tuple)) and not sequence:
@@ -125,7 +123,7 @@ def ix_(tx: TraceContext, *args: Any) -> tuple[ArrayRef, ...]:
 
 
 @TABLE.function("unravel_index")
-def unravel_index(tx: TraceContext, indices: Any, shape: Any, order: str = "C") -> tuple[ArrayRef, ...]:
+def unravel_index(tx: TraceContext, indices: object, shape: object, order: str = "C") -> tuple[ArrayRef, ...]:
     """Of indices that come from ``argmax`` and ``argmin``, which are in range, and by NumPy of others."""
     ref = as_ref(tx, indices)
     if order != "C" or not _is_position(tx, ref):

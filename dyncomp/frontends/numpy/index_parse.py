@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -79,7 +78,7 @@ class Subscript:
 FULL = SliceItem(slice(None))
 
 
-def parse(tx: TraceContext, key: Any, ndim: int) -> Subscript:
+def parse(tx: TraceContext, key: object, ndim: int) -> Subscript:
     """The subscript ``key`` of an array of ``ndim`` dimensions."""
     entries = key if isinstance(key, tuple) else (key,)
     found: list[Item | None] = []
@@ -104,7 +103,7 @@ def _consumes(item: Item | None) -> int:
     return item.var.ndim if isinstance(item, MaskItem) else 1
 
 
-def _items(tx: TraceContext, entry: Any) -> list[Item | None]:
+def _items(tx: TraceContext, entry: object) -> list[Item | None]:
     if entry is None:
         return [NewAxis()]
     if entry is Ellipsis:
@@ -148,7 +147,7 @@ def _array_item(ref: ArrayRef) -> Item:
     return ArrayItem(ref.var, ref.kind)
 
 
-def _constant_items(tx: TraceContext, entry: Any) -> list[Item]:
+def _constant_items(tx: TraceContext, entry: object) -> list[Item]:
     if not isinstance(entry, np.ndarray) and _holds_values(entry):
         return [_array_item(ArrayRef(from_nested(tx, entry, None)))]
     array = np.asarray(entry)
@@ -162,7 +161,7 @@ def _constant_items(tx: TraceContext, entry: Any) -> list[Item]:
     return [ArrayItem(literal(tx, array), "array")]
 
 
-def _holds_values(entry: Any) -> bool:
+def _holds_values(entry: object) -> bool:
     if isinstance(entry, (list, tuple)):
         return any(_holds_values(item) for item in entry)
     return isinstance(entry, (ArrayRef, SymInt))

@@ -46,7 +46,7 @@ TABLE = RuleTable()
 # -- reading ----------------------------------------------------------------------------------
 @TABLE.operator("getitem")
 @TABLE.method("__getitem__")
-def getitem(tx: TraceContext, x: Any, key: Any) -> ArrayRef:
+def getitem(tx: TraceContext, x: object, key: object) -> ArrayRef:
     """``x[key]``: a view or a scalar for basic subscripts, a copy for integer arrays and boolean masks."""
     if not isinstance(x, ArrayRef):
         return getitem(tx, as_ref(tx, x), key)
@@ -101,7 +101,7 @@ def _read_fancy(tx: TraceContext, x: ArrayRef, subscript: Subscript) -> ArrayRef
     return array_of(result) if subscript.ellipsis else value_of(result)
 
 
-def _is_scalar_item(item: Any) -> bool:
+def _is_scalar_item(item: object) -> bool:
     return isinstance(item, ArrayItem) and item.kind != "array"
 
 
@@ -155,7 +155,7 @@ def gather(tx: TraceContext, x: Var, indices: list[Var], dims: tuple[int, ...], 
 # -- writing ----------------------------------------------------------------------------------
 @TABLE.operator("setitem")
 @TABLE.method("__setitem__")
-def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
+def setitem(tx: TraceContext, x: object, key: object, value: object) -> None:
     """``x[key] = value``. Values are cast as NumPy's assignment casts (``unsafe``)."""
     if not isinstance(x, ArrayRef) or x.kind != "array":
         raise Unsupported("item assignment on something that is not an array")
@@ -196,7 +196,7 @@ def _refuse_own_memory(tx: TraceContext, x: Var, subscript: Subscript, value: Va
         raise Unsupported("a masked assignment from the memory that it writes")
 
 
-def assigned_value(tx: TraceContext, value: Any, dtype: DType) -> Var:
+def assigned_value(tx: TraceContext, value: object, dtype: DType) -> Var:
     """The right-hand side of an assignment, as a value of the array's dtype."""
     if isinstance(value, (str, bytes)):
         raise Unsupported("assigning a string to an array")
@@ -205,7 +205,7 @@ def assigned_value(tx: TraceContext, value: Any, dtype: DType) -> Var:
     return to_var(tx, value, dtype)
 
 
-def fitting(tx: TraceContext, value: Any, dtype: DType) -> Any:
+def fitting(tx: TraceContext, value: object, dtype: DType) -> Any:
     """A value to be assigned to elements of ``dtype``. NumPy makes a Python number of one of its scalars,
     which must fit signed integers: where it does not, the graph raises (by a position out of bounds), and the
     original program runs."""
@@ -267,7 +267,7 @@ def scatter(
     write(tx, target, emit(tx, "index_put", target.var, value, *indices, **params))
 
 
-def combine_at(tx: TraceContext, x: ArrayRef, key: Any, value: Var, combine: str) -> None:
+def combine_at(tx: TraceContext, x: ArrayRef, key: object, value: Var, combine: str) -> None:
     """``ufunc.at``: unbuffered combination at integer indices."""
     subscript = parse(tx, key, x.ndim)
     if subscript.masks or not subscript.fancy:
@@ -351,7 +351,7 @@ def bounded(tx: TraceContext, indices: Var, size: Dim, mode: str) -> Var:
     return emit(tx, "minimum", emit(tx, "maximum", index, zero), last)
 
 
-def as_index(tx: TraceContext, indices: Any) -> ArrayRef:
+def as_index(tx: TraceContext, indices: object) -> ArrayRef:
     """An argument that holds indices; an empty list counts as integers."""
     if isinstance(indices, (list, tuple)) and not len(indices):
         return as_ref(tx, np.zeros(0, np.int64))

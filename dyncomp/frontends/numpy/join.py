@@ -39,7 +39,7 @@ UNPACK_LIMIT = 64
 _MOST_PARTS = 1024
 
 
-def sequence(tx: TraceContext, arrays: Any) -> list[ArrayRef]:
+def sequence(tx: TraceContext, arrays: object) -> list[ArrayRef]:
     """The arrays of a sequence argument; an array is the sequence of its rows."""
     if isinstance(arrays, ArrayRef):
         if arrays.ndim == 0 or not arrays.shape[0] <= UNPACK_LIMIT:
@@ -53,7 +53,7 @@ def sequence(tx: TraceContext, arrays: Any) -> list[ArrayRef]:
 
 
 def join(
-    tx: TraceContext, refs: Sequence[ArrayRef], axis: int, out: Any, dtype: Any, casting: str
+    tx: TraceContext, refs: Sequence[ArrayRef], axis: int, out: object, dtype: object, casting: str
 ) -> ArrayRef:
     """Concatenation of arrays of one ndim along a normalized axis, in their common dtype."""
     if dtype is not None:
@@ -84,12 +84,12 @@ def _joined(tx: TraceContext, parts: Sequence[Var], axis: int, dtype: DType) -> 
 @TABLE.function("concatenate", "concat")
 def concatenate(
     tx: TraceContext,
-    arrays: Any,
+    arrays: object,
     /,
-    axis: Any = 0,
-    out: Any = None,
+    axis: object = 0,
+    out: object = None,
     *,
-    dtype: Any = None,
+    dtype: object = None,
     casting: str = "same_kind",
 ) -> ArrayRef:
     refs = sequence(tx, arrays)
@@ -106,11 +106,11 @@ def concatenate(
 @TABLE.function("stack")
 def stack(
     tx: TraceContext,
-    arrays: Any,
-    axis: Any = 0,
-    out: Any = None,
+    arrays: object,
+    axis: object = 0,
+    out: object = None,
     *,
-    dtype: Any = None,
+    dtype: object = None,
     casting: str = "same_kind",
 ) -> ArrayRef:
     refs = sequence(tx, arrays)
@@ -130,23 +130,23 @@ def _grow(tx: TraceContext, arrays: Any, rule: Any) -> list[ArrayRef]:
 
 
 @TABLE.function("vstack")
-def vstack(tx: TraceContext, tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ArrayRef:
+def vstack(tx: TraceContext, tup: object, *, dtype: object = None, casting: str = "same_kind") -> ArrayRef:
     return concatenate(tx, _grow(tx, tup, atleast_2d), 0, dtype=dtype, casting=casting)
 
 
 @TABLE.function("hstack")
-def hstack(tx: TraceContext, tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> ArrayRef:
+def hstack(tx: TraceContext, tup: object, *, dtype: object = None, casting: str = "same_kind") -> ArrayRef:
     refs = _grow(tx, tup, atleast_1d)
     return concatenate(tx, refs, 0 if refs[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 @TABLE.function("dstack")
-def dstack(tx: TraceContext, tup: Any) -> ArrayRef:
+def dstack(tx: TraceContext, tup: object) -> ArrayRef:
     return concatenate(tx, _grow(tx, tup, atleast_3d), 2)
 
 
 @TABLE.function("column_stack")
-def column_stack(tx: TraceContext, tup: Any) -> ArrayRef:
+def column_stack(tx: TraceContext, tup: object) -> ArrayRef:
     columns = []
     for r in sequence(tx, tup):
         shape = (product(r.shape), 1) if r.ndim < 2 else r.shape
@@ -155,7 +155,7 @@ def column_stack(tx: TraceContext, tup: Any) -> ArrayRef:
 
 
 @TABLE.function("append")
-def append(tx: TraceContext, arr: Any, values: Any, axis: Any = None) -> ArrayRef:
+def append(tx: TraceContext, arr: object, values: object, axis: object = None) -> ArrayRef:
     refs = [as_ref(tx, arr), as_ref(tx, values)]
     if axis is None:
         refs = [array_of(flatten_view(tx, r.var)) for r in refs]
@@ -164,14 +164,14 @@ def append(tx: TraceContext, arr: Any, values: Any, axis: Any = None) -> ArrayRe
 
 
 @TABLE.function("block")
-def block(tx: TraceContext, arrays: Any) -> ArrayRef:
+def block(tx: TraceContext, arrays: object) -> ArrayRef:
     depth = _depth(arrays)
     if not depth:
         return array_of(emit(tx, "contiguous", as_ref(tx, arrays).var))
     return _block(tx, arrays, depth, depth)
 
 
-def _depth(arrays: Any) -> int:
+def _depth(arrays: object) -> int:
     if isinstance(arrays, tuple):
         raise Unsupported("arrays is a tuple. Only lists can be used to arrange blocks")
     if not isinstance(arrays, list):
@@ -196,7 +196,7 @@ def _block(tx: TraceContext, arrays: Any, depth: int, left: int) -> ArrayRef:
 
 
 # -- splitting --------------------------------------------------------------------------------
-def _sections(size: Dim, indices_or_sections: Any, equal: bool) -> list[tuple[Dim, Dim]]:
+def _sections(size: Dim, indices_or_sections: object, equal: bool) -> list[tuple[Dim, Dim]]:
     """(start, length) of every part."""
     if isinstance(indices_or_sections, (list, tuple, np.ndarray)):
         return _at_positions(size, [integer(i) for i in indices_or_sections])
@@ -233,7 +233,9 @@ def _bounded(bound: Dim, size: Dim) -> Dim:
     return size if bound > size else bound
 
 
-def _split(tx: TraceContext, ary: Any, indices_or_sections: Any, axis: Any, equal: bool) -> list[ArrayRef]:
+def _split(
+    tx: TraceContext, ary: object, indices_or_sections: object, axis: object, equal: bool
+) -> list[ArrayRef]:
     x = as_ref(tx, ary)
     along = normalize_axis(axis, x.ndim)
     parts = _sections(x.shape[along], indices_or_sections, equal)
@@ -241,23 +243,25 @@ def _split(tx: TraceContext, ary: Any, indices_or_sections: Any, axis: Any, equa
 
 
 @TABLE.function("split")
-def split(tx: TraceContext, ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayRef]:
+def split(tx: TraceContext, ary: object, indices_or_sections: object, axis: object = 0) -> list[ArrayRef]:
     return _split(tx, ary, indices_or_sections, axis, True)
 
 
 @TABLE.function("array_split")
-def array_split(tx: TraceContext, ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[ArrayRef]:
+def array_split(
+    tx: TraceContext, ary: object, indices_or_sections: object, axis: object = 0
+) -> list[ArrayRef]:
     return _split(tx, ary, indices_or_sections, axis, False)
 
 
 @TABLE.function("hsplit")
-def hsplit(tx: TraceContext, ary: Any, indices_or_sections: Any) -> list[ArrayRef]:
+def hsplit(tx: TraceContext, ary: object, indices_or_sections: object) -> list[ArrayRef]:
     x = as_ref(tx, ary)
     return _split(tx, x, indices_or_sections, 1 if x.ndim > 1 else 0, True)
 
 
 @TABLE.function("vsplit")
-def vsplit(tx: TraceContext, ary: Any, indices_or_sections: Any) -> list[ArrayRef]:
+def vsplit(tx: TraceContext, ary: object, indices_or_sections: object) -> list[ArrayRef]:
     x = as_ref(tx, ary)
     if x.ndim < 2:
         raise Unsupported("vsplit only works on arrays of 2 or more dimensions")
@@ -265,7 +269,7 @@ def vsplit(tx: TraceContext, ary: Any, indices_or_sections: Any) -> list[ArrayRe
 
 
 @TABLE.function("dsplit")
-def dsplit(tx: TraceContext, ary: Any, indices_or_sections: Any) -> list[ArrayRef]:
+def dsplit(tx: TraceContext, ary: object, indices_or_sections: object) -> list[ArrayRef]:
     x = as_ref(tx, ary)
     if x.ndim < 3:
         raise Unsupported("dsplit only works on arrays of 3 or more dimensions")
@@ -273,7 +277,7 @@ def dsplit(tx: TraceContext, ary: Any, indices_or_sections: Any) -> list[ArrayRe
 
 
 @TABLE.function("unstack")
-def unstack(tx: TraceContext, x: Any, /, *, axis: Any = 0) -> tuple[ArrayRef, ...]:
+def unstack(tx: TraceContext, x: object, /, *, axis: object = 0) -> tuple[ArrayRef, ...]:
     ref = array_operand(x)
     along = normalize_axis(axis, ref.ndim)
     if not ref.shape[along] <= UNPACK_LIMIT:

@@ -24,7 +24,7 @@ from .ufunc_emit import full_like
 TABLE = RuleTable()
 
 
-def lapack_operand(tx: TraceContext, value: Any, *others: ArrayRef, square: bool = True) -> Var:
+def lapack_operand(tx: TraceContext, value: object, *others: ArrayRef, square: bool = True) -> Var:
     """A matrix operand in the dtype that ``numpy.linalg`` computes in."""
     x = as_ref(tx, value)
     if x.ndim < 2 or (square and not x.shape[-1] == x.shape[-2]):
@@ -41,7 +41,7 @@ def lapack_dtype(*refs: ArrayRef) -> DType:
 
 
 @TABLE.function("linalg.solve")
-def solve(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+def solve(tx: TraceContext, a: object, b: object) -> ArrayRef:
     """``b`` is a vector only where it has one dimension (NumPy 2)."""
     x, y = as_ref(tx, a), as_ref(tx, b)
     left = lapack_operand(tx, x, y)
@@ -56,17 +56,17 @@ def solve(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
 
 
 @TABLE.function("linalg.inv")
-def inv(tx: TraceContext, a: Any) -> ArrayRef:
+def inv(tx: TraceContext, a: object) -> ArrayRef:
     return array_of(emit(tx, "inv", lapack_operand(tx, a)))
 
 
 @TABLE.function("linalg.det")
-def det(tx: TraceContext, a: Any) -> ArrayRef:
+def det(tx: TraceContext, a: object) -> ArrayRef:
     return value_of(emit(tx, "det", lapack_operand(tx, a)))
 
 
 @TABLE.function("linalg.cholesky")
-def cholesky(tx: TraceContext, a: Any, /, *, upper: bool = False) -> ArrayRef:
+def cholesky(tx: TraceContext, a: object, /, *, upper: bool = False) -> ArrayRef:
     return array_of(emit(tx, "cholesky", lapack_operand(tx, a), upper=bool(upper)))
 
 
@@ -78,12 +78,12 @@ def _named(path: str, parts: tuple[Var, ...]) -> Any:
 
 
 @TABLE.function("linalg.slogdet")
-def slogdet(tx: TraceContext, a: Any) -> Any:
+def slogdet(tx: TraceContext, a: object) -> Any:
     return _named("SlogdetResult", emit(tx, "slogdet", lapack_operand(tx, a)))
 
 
 @TABLE.function("linalg.qr")
-def qr(tx: TraceContext, a: Any, mode: str = "reduced") -> Any:
+def qr(tx: TraceContext, a: object, mode: str = "reduced") -> Any:
     if mode == "r":
         return array_of(emit(tx, "qr", lapack_operand(tx, a, square=False), mode="reduced")[1])
     if mode not in ("reduced", "complete"):
@@ -96,7 +96,7 @@ def qr(tx: TraceContext, a: Any, mode: str = "reduced") -> Any:
 
 @TABLE.function("linalg.svd")
 def svd(
-    tx: TraceContext, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+    tx: TraceContext, a: object, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
     if hermitian:
         raise Unsupported("numpy.linalg.svd(hermitian=True)")
@@ -107,23 +107,23 @@ def svd(
 
 
 @TABLE.function("linalg.svdvals")
-def svdvals(tx: TraceContext, x: Any, /) -> ArrayRef:
+def svdvals(tx: TraceContext, x: object, /) -> ArrayRef:
     return array_of(emit(tx, "svdvals", lapack_operand(tx, x, square=False)))
 
 
 @TABLE.function("linalg.eigh")
-def eigh(tx: TraceContext, a: Any, UPLO: str = "L") -> Any:
+def eigh(tx: TraceContext, a: object, UPLO: str = "L") -> Any:
     return _named("EighResult", emit(tx, "eigh", lapack_operand(tx, a), uplo=UPLO.upper()))
 
 
 @TABLE.function("linalg.eigvalsh")
-def eigvalsh(tx: TraceContext, a: Any, UPLO: str = "L") -> ArrayRef:
+def eigvalsh(tx: TraceContext, a: object, UPLO: str = "L") -> ArrayRef:
     return array_of(emit(tx, "eigvalsh", lapack_operand(tx, a), uplo=UPLO.upper()))
 
 
 @TABLE.function("linalg.matrix_rank")
 def matrix_rank(
-    tx: TraceContext, A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None
+    tx: TraceContext, A: object, tol: object = None, hermitian: bool = False, *, rtol: object = None
 ) -> ArrayRef:
     x = as_ref(tx, A)
     if tol is not None or rtol is not None or hermitian or x.ndim < 2:
@@ -136,7 +136,7 @@ def matrix_rank(
 
 @TABLE.function("linalg.pinv")
 def pinv(
-    tx: TraceContext, a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
+    tx: TraceContext, a: object, rcond: Any = None, hermitian: bool = False, *, rtol: object = None
 ) -> ArrayRef:
     x = as_ref(tx, a)
     if rtol is not None or hermitian or isinstance(rcond, ArrayRef):
@@ -156,7 +156,7 @@ def pinv(
 
 
 @TABLE.function("linalg.cond")
-def cond(tx: TraceContext, x: Any, p: Any = None) -> ArrayRef:
+def cond(tx: TraceContext, x: object, p: object = None) -> ArrayRef:
     """The quotient of singular values, infinite where that is NaN for no NaN in the matrix."""
     matrix = as_ref(tx, x)
     if p not in (None, 2, -2) or matrix.ndim < 2 or any(size == 0 for size in matrix.shape):

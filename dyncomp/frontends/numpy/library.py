@@ -50,14 +50,14 @@ def _chosen(function: Any, *args: Any) -> Any:
         raise Unsupported(f"{function.__name__}: {error}") from None
 
 
-def _along(x: ArrayRef, axis: Any, name: str) -> int | None:
+def _along(x: ArrayRef, axis: object, name: str) -> int | None:
     if x.ndim == 0 or not (x.ndim == 1 or x.var.type.is_contiguous):
         raise Unsupported(f"{name} of an array without dimensions, or not in C order")
     return None if axis is None else normalize_axis(axis, x.ndim)
 
 
 @TABLE.function("delete")
-def delete(tx: TraceContext, arr: Any, obj: Any, axis: Any = None) -> ArrayRef:
+def delete(tx: TraceContext, arr: object, obj: object, axis: object = None) -> ArrayRef:
     """``np.delete``: for positions that are known it takes the others."""
     if isinstance(obj, ArrayRef) or not _known(obj):
         return _deleted_by_data(tx, arr, obj, axis)
@@ -72,7 +72,7 @@ def delete(tx: TraceContext, arr: Any, obj: Any, axis: Any = None) -> ArrayRef:
     return take(tx, array_of(source), _chosen(np.delete, np.arange(size), obj), along)
 
 
-def _deleted_by_data(tx: TraceContext, arr: Any, obj: Any, axis: Any) -> ArrayRef:
+def _deleted_by_data(tx: TraceContext, arr: object, obj: object, axis: object) -> ArrayRef:
     x = as_ref(tx, arr)
     if not isinstance(obj, ArrayRef) or not obj.ndim:
         raise Unsupported("numpy.delete of these arguments")
@@ -86,7 +86,7 @@ def _deleted_by_data(tx: TraceContext, arr: Any, obj: Any, axis: Any) -> ArrayRe
 
 
 @TABLE.function("insert")
-def insert(tx: TraceContext, arr: Any, obj: Any, values: Any, axis: Any = None) -> ArrayRef:
+def insert(tx: TraceContext, arr: object, obj: object, values: object, axis: object = None) -> ArrayRef:
     """``np.insert`` at positions that are known, of one value or (into one dimension) several."""
     x = as_ref(tx, arr)
     if not _known(obj):
@@ -111,7 +111,7 @@ def insert(tx: TraceContext, arr: Any, obj: Any, values: Any, axis: Any = None) 
 
 
 # -- library calls ------------------------------------------------------------------------------------------
-def _like(name: str, inputs: list[ArrayRef], **options: Any) -> list[np.ndarray]:
+def _like(name: str, inputs: list[ArrayRef], **options: object) -> list[np.ndarray]:
     """What the routine gives for small arrays of these types: what its results are like."""
     small = [np.arange(4).reshape((4,) + (1,) * (ref.ndim - 1)).astype(ref.dtype.numpy) for ref in inputs]
     made = _chosen(lambda: FUNCTIONS[name](*small, **options))
@@ -119,7 +119,7 @@ def _like(name: str, inputs: list[ArrayRef], **options: Any) -> list[np.ndarray]
 
 
 def _called(
-    tx: TraceContext, name: str, inputs: list[ArrayRef], shapes: list[tuple[Dim, ...]], **options: Any
+    tx: TraceContext, name: str, inputs: list[ArrayRef], shapes: list[tuple[Dim, ...]], **options: object
 ) -> list[ArrayRef]:
     if any(ref.dtype.is_complex or ref.dtype.is_bool or not ref.ndim for ref in inputs):
         raise Unsupported(f"numpy.{name} of these types")
@@ -164,7 +164,7 @@ def histogram(
 
 
 @TABLE.function("lexsort")
-def lexsort(tx: TraceContext, keys: Any, axis: Any = -1) -> ArrayRef:
+def lexsort(tx: TraceContext, keys: object, axis: object = -1) -> ArrayRef:
     if not isinstance(keys, (list, tuple)) or not keys or type(axis) is not int:
         raise Unsupported("numpy.lexsort of these keys")
     inputs = [as_ref(tx, key) for key in keys]
@@ -176,13 +176,13 @@ def lexsort(tx: TraceContext, keys: Any, axis: Any = -1) -> ArrayRef:
 @TABLE.function("polyfit")
 def polyfit(
     tx: TraceContext,
-    x: Any,
-    y: Any,
-    deg: Any,
-    rcond: Any = None,
-    full: Any = False,
-    w: Any = None,
-    cov: Any = False,
+    x: object,
+    y: object,
+    deg: object,
+    rcond: object = None,
+    full: object = False,
+    w: object = None,
+    cov: object = False,
 ) -> ArrayRef:
     """Coefficients of one polynomial."""
     inputs = [as_ref(tx, x), as_ref(tx, y)]
@@ -193,7 +193,7 @@ def polyfit(
     return _called(tx, "polyfit", inputs, [(deg + 1,)], deg=deg)[0]
 
 
-def digitize_by_data(tx: TraceContext, x: Any, bins: ArrayRef, right: Any) -> ArrayRef:
+def digitize_by_data(tx: TraceContext, x: object, bins: ArrayRef, right: object) -> ArrayRef:
     """``np.digitize`` with bins that are data: NumPy raises where they are not monotonic."""
     values = as_ref(tx, x)
     if bins.ndim != 1:

@@ -62,14 +62,14 @@ def contract(
 @TABLE.method("__matmul__")
 def matmul(
     tx: TraceContext,
-    x1: Any,
-    x2: Any,
+    x1: object,
+    x2: object,
     /,
-    out: Any = None,
+    out: object = None,
     *,
     casting: str = "same_kind",
-    dtype: Any = None,
-    **kwargs: Any,
+    dtype: object = None,
+    **kwargs: object,
 ) -> ArrayRef:
     """``np.matmul`` and ``@``."""
     if kwargs:
@@ -100,18 +100,18 @@ def _matmul(tx: TraceContext, x: Var, y: Var) -> Var:
 
 
 @TABLE.method("__rmatmul__")
-def rmatmul(tx: TraceContext, x: ArrayRef, other: Any) -> ArrayRef:
+def rmatmul(tx: TraceContext, x: ArrayRef, other: object) -> ArrayRef:
     return matmul(tx, other, x)
 
 
 @TABLE.operator("imatmul")
 @TABLE.method("__imatmul__")
-def imatmul(tx: TraceContext, x: ArrayRef, other: Any) -> ArrayRef:
+def imatmul(tx: TraceContext, x: ArrayRef, other: object) -> ArrayRef:
     return matmul(tx, x, other, out=x)
 
 
 @TABLE.function("dot")
-def dot(tx: TraceContext, a: Any, b: Any, out: Any = None) -> ArrayRef:
+def dot(tx: TraceContext, a: object, b: object, out: object = None) -> ArrayRef:
     x, y = as_ref(tx, a), as_ref(tx, b)
     dtype = common_dtype(x, y)
     if not x.ndim or not y.ndim:
@@ -138,7 +138,7 @@ def _scaled(tx: TraceContext, x: Var, y: Var) -> Var:
 
 
 @TABLE.function("vdot")
-def vdot(tx: TraceContext, a: Any, b: Any, /) -> ArrayRef:
+def vdot(tx: TraceContext, a: object, b: object, /) -> ArrayRef:
     x, y = as_ref(tx, a), as_ref(tx, b)
     dtype = common_dtype(x, y)
     first = flatten_view(tx, convert(tx, x.var, dtype))
@@ -149,7 +149,7 @@ def vdot(tx: TraceContext, a: Any, b: Any, /) -> ArrayRef:
 
 
 @TABLE.function("vecdot", "linalg.vecdot")
-def vecdot(tx: TraceContext, x1: Any, x2: Any, /, out: Any = None, *, axis: Any = -1) -> ArrayRef:
+def vecdot(tx: TraceContext, x1: object, x2: object, /, out: object = None, *, axis: object = -1) -> ArrayRef:
     x, y = as_ref(tx, x1), as_ref(tx, x2)
     if axis != -1 or out is not None or not x.ndim or not y.ndim:
         raise Unsupported("numpy.vecdot with axis= or out=")
@@ -162,7 +162,7 @@ def vecdot(tx: TraceContext, x1: Any, x2: Any, /, out: Any = None, *, axis: Any 
 
 
 @TABLE.function("inner")
-def inner(tx: TraceContext, a: Any, b: Any, /) -> ArrayRef:
+def inner(tx: TraceContext, a: object, b: object, /) -> ArrayRef:
     x, y = as_ref(tx, a), as_ref(tx, b)
     if not x.ndim or not y.ndim:
         return dot(tx, x, y)
@@ -172,14 +172,14 @@ def inner(tx: TraceContext, a: Any, b: Any, /) -> ArrayRef:
 
 
 @TABLE.function("outer")
-def outer(tx: TraceContext, a: Any, b: Any, out: Any = None) -> ArrayRef:
+def outer(tx: TraceContext, a: object, b: object, out: object = None) -> ArrayRef:
     x = array_of(flatten_view(tx, as_ref(tx, a).var))
     y = array_of(flatten_view(tx, as_ref(tx, b).var))
     return outer_ufunc(tx, np.multiply, x, y, out=out)
 
 
 @TABLE.function("linalg.outer")
-def linalg_outer(tx: TraceContext, x1: Any, x2: Any, /) -> ArrayRef:
+def linalg_outer(tx: TraceContext, x1: object, x2: object, /) -> ArrayRef:
     x, y = as_ref(tx, x1), as_ref(tx, x2)
     if x.ndim != 1 or y.ndim != 1:
         raise Unsupported("Input arrays must be one-dimensional")
@@ -187,7 +187,7 @@ def linalg_outer(tx: TraceContext, x1: Any, x2: Any, /) -> ArrayRef:
 
 
 @TABLE.function("tensordot", "linalg.tensordot")
-def tensordot(tx: TraceContext, a: Any, b: Any, axes: Any = 2) -> ArrayRef:
+def tensordot(tx: TraceContext, a: object, b: object, axes: object = 2) -> ArrayRef:
     x, y = as_ref(tx, a), as_ref(tx, b)
     if isinstance(axes, (tuple, list)):
         first, second = (_axis_list(part) for part in axes)
@@ -204,12 +204,12 @@ def tensordot(tx: TraceContext, a: Any, b: Any, axes: Any = 2) -> ArrayRef:
     return array_of(contract(tx, convert(tx, x.var, dtype), convert(tx, y.var, dtype), pairs))
 
 
-def _axis_list(part: Any) -> list[Any]:
+def _axis_list(part: object) -> list[Any]:
     return list(part) if isinstance(part, (tuple, list)) else [part]
 
 
 @TABLE.function("kron")
-def kron(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+def kron(tx: TraceContext, a: object, b: object) -> ArrayRef:
     x, y = as_ref(tx, a), as_ref(tx, b)
     if not x.ndim or not y.ndim:
         return call_ufunc(tx, np.multiply, x, y)
@@ -227,7 +227,13 @@ def kron(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
 
 @TABLE.function("cross")
 def cross(
-    tx: TraceContext, a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None
+    tx: TraceContext,
+    a: object,
+    b: object,
+    axisa: object = -1,
+    axisb: object = -1,
+    axisc: object = -1,
+    axis: object = None,
 ) -> ArrayRef:
     """Of vectors of three elements along the last axis."""
     if any(i != -1 for i in (axisa, axisb, axisc)) or axis not in (None, -1):
@@ -243,25 +249,25 @@ def cross(
 
 
 @TABLE.function("linalg.cross")
-def linalg_cross(tx: TraceContext, x1: Any, x2: Any, /, *, axis: Any = -1) -> ArrayRef:
+def linalg_cross(tx: TraceContext, x1: object, x2: object, /, *, axis: object = -1) -> ArrayRef:
     return cross(tx, x1, x2, axis=integer(axis, "an axis"))
 
 
 @TABLE.function("trace")
 def trace(
     tx: TraceContext,
-    a: Any,
-    offset: Any = 0,
-    axis1: Any = 0,
-    axis2: Any = 1,
-    dtype: Any = None,
-    out: Any = None,
+    a: object,
+    offset: object = 0,
+    axis1: object = 0,
+    axis2: object = 1,
+    dtype: object = None,
+    out: object = None,
 ) -> ArrayRef:
     return sum_(tx, diagonal(tx, a, offset, axis1, axis2), -1, dtype, out)
 
 
 @TABLE.function("linalg.trace")
-def linalg_trace(tx: TraceContext, x: Any, /, *, offset: Any = 0, dtype: Any = None) -> ArrayRef:
+def linalg_trace(tx: TraceContext, x: object, /, *, offset: object = 0, dtype: object = None) -> ArrayRef:
     return trace(tx, x, offset, -2, -1, dtype)
 
 
@@ -280,7 +286,9 @@ def _modulus_squared(x: Traced) -> Traced:
 
 
 @TABLE.function("linalg.norm")
-def norm(tx: TraceContext, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> ArrayRef:
+def norm(
+    tx: TraceContext, x: object, ord: object = None, axis: object = None, keepdims: object = False
+) -> ArrayRef:
     value = _floating(tx, as_ref(tx, x))
     if value.ndim == 0:
         raise Unsupported("the norm of a scalar")
@@ -297,12 +305,12 @@ def norm(tx: TraceContext, x: Any, ord: Any = None, axis: Any = None, keepdims: 
     raise Unsupported("Improper number of dimensions to norm.")
 
 
-def _euclidean(tx: TraceContext, x: Traced, axis: Any, keepdims: Any) -> ArrayRef:
+def _euclidean(tx: TraceContext, x: Traced, axis: object, keepdims: object) -> ArrayRef:
     total = sum_(tx, _modulus_squared(x).ref, axis, keepdims=keepdims)
     return call_ufunc(tx, np.sqrt, total)
 
 
-def _vector_norm(tx: TraceContext, x: Traced, ord: Any, axis: int, keepdims: Any) -> ArrayRef:
+def _vector_norm(tx: TraceContext, x: Traced, ord: Any, axis: int, keepdims: object) -> ArrayRef:
     if ord is None or ord == 2:
         return _euclidean(tx, x, axis, keepdims)
     if isinstance(ord, (str, ArrayRef)):
@@ -323,7 +331,9 @@ def _vector_norm(tx: TraceContext, x: Traced, ord: Any, axis: int, keepdims: Any
     return (total ** (1.0 / ord)).ref
 
 
-def _matrix_norm(tx: TraceContext, x: Traced, ord: Any, axes: tuple[int, ...], keepdims: Any) -> ArrayRef:
+def _matrix_norm(
+    tx: TraceContext, x: Traced, ord: object, axes: tuple[int, ...], keepdims: object
+) -> ArrayRef:
     if ord in (None, "fro", "f"):
         return _euclidean(tx, x, axes, keepdims)
     if ord not in (1, -1, np.inf, -np.inf) or isinstance(ord, str):
@@ -340,7 +350,7 @@ def _matrix_norm(tx: TraceContext, x: Traced, ord: Any, axes: tuple[int, ...], k
 
 @TABLE.function("linalg.vector_norm")
 def vector_norm(
-    tx: TraceContext, x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
+    tx: TraceContext, x: object, /, *, axis: object = None, keepdims: bool = False, ord: object = 2
 ) -> ArrayRef:
     value = _floating(tx, as_ref(tx, x))
     if axis is None:
@@ -352,7 +362,7 @@ def vector_norm(
 
 
 @TABLE.function("linalg.matrix_norm")
-def matrix_norm(tx: TraceContext, x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ArrayRef:
+def matrix_norm(tx: TraceContext, x: object, /, *, keepdims: bool = False, ord: object = "fro") -> ArrayRef:
     value = _floating(tx, as_ref(tx, x))
     if value.ndim < 2:
         raise Unsupported("the matrix norm of an array of fewer than two dimensions")
@@ -360,7 +370,7 @@ def matrix_norm(tx: TraceContext, x: Any, /, *, keepdims: bool = False, ord: Any
 
 
 @TABLE.function("linalg.matrix_power")
-def matrix_power(tx: TraceContext, a: Any, n: Any) -> ArrayRef:
+def matrix_power(tx: TraceContext, a: object, n: object) -> ArrayRef:
     x = as_ref(tx, a)
     power = int(integer(n))
     if x.ndim < 2 or not x.shape[-1] == x.shape[-2] or power < 1 or power > 64:
@@ -382,7 +392,7 @@ def matrix_power(tx: TraceContext, a: Any, n: Any) -> ArrayRef:
 
 
 @TABLE.function("linalg.multi_dot")
-def multi_dot(tx: TraceContext, arrays: Any, *, out: Any = None) -> ArrayRef:
+def multi_dot(tx: TraceContext, arrays: object, *, out: object = None) -> ArrayRef:
     """Multiplied in the order written."""
     if out is not None or not isinstance(arrays, (list, tuple)) or len(arrays) < 2:
         raise Unsupported("numpy.linalg.multi_dot of fewer than two arrays")

@@ -12,8 +12,6 @@ one mask: where the two masks were computed by the same expression from the same
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...errors import Unsupported
 from ...graph.ir import Var
 from ...symbolic.integers import SymInt
@@ -23,11 +21,11 @@ from .index_parse import IntItem, MaskItem, SliceItem, Subscript, apply_basic
 from .operands import emit
 
 
-def is_masked(value: Any) -> bool:
+def is_masked(value: object) -> bool:
     return isinstance(value, ArrayRef) and value.kind == "masked"
 
 
-def mentions_masked(value: Any) -> bool:
+def mentions_masked(value: object) -> bool:
     """Whether a rule's argument is, or holds, a masked value."""
     if isinstance(value, ArrayRef):
         return value.kind == "masked"
@@ -132,12 +130,12 @@ def joint_mask(tx: TraceContext, x: ArrayRef, key: ArrayRef) -> Var:
     return known or _remember(tx, place, emit(tx, "logical_and", mask_of(x), key.var))
 
 
-def _remember(tx: TraceContext, key: Any, var: Var) -> Var:
+def _remember(tx: TraceContext, key: object, var: Var) -> Var:
     tx.memo[key] = (len(tx.builder.nodes) - 1, var)
     return var
 
 
-def _remembered(tx: TraceContext, key: Any) -> Var | None:
+def _remembered(tx: TraceContext, key: object) -> Var | None:
     position, var = tx.memo.get(key, (0, None))
     nodes = tx.builder.nodes
     # the node may have been rolled back

@@ -100,7 +100,7 @@ def dispatch(rule: Rule, chosen: Rule | None) -> Rule:
     """``rule``, and ``chosen`` where an argument is a masked value (refused without)."""
 
     @functools.wraps(rule)
-    def dispatched(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def dispatched(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         if not mentions_masked(args) and not mentions_masked(kwargs):
             return rule(tx, *args, **kwargs)
         if chosen is None:
@@ -178,7 +178,7 @@ def elementwise(rule: Rule) -> Rule:
     """The rule of an elementwise function applied to ``full``: what it computes outside of the mask is
     never looked at."""
 
-    def run(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def run(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         like = _the_masked(args, kwargs)
         ready = [_aligned(tx, value, like, True) for value in args]
         named = {name: _aligned(tx, value, like, False) for name, value in kwargs.items()}
@@ -231,7 +231,7 @@ def _aligned(tx: TraceContext, value: Any, like: ArrayRef, positional: bool) -> 
     return ArrayRef(emit(tx, "reshape", value.var, shape=value.shape[1:]), "array", readonly=True)
 
 
-def _result(result: Any, like: ArrayRef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArrayRef:
+def _result(result: object, like: ArrayRef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArrayRef:
     if not isinstance(result, ArrayRef) or result.kind != "array" or result.ndim <= rest_ndim(like):
         raise refused("an operation that is not elementwise on")
     for operand in _masked_operands(args, kwargs):
@@ -255,24 +255,24 @@ def _reduce_methods(table: RuleTable, rules: RuleTable) -> None:
 def _reduce_rule(ufunc: np.ufunc) -> Rule:
     def rule(
         tx: TraceContext,
-        array: Any,
-        axis: Any = 0,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = NO,
-        where: Any = NO,
+        array: object,
+        axis: object = 0,
+        dtype: object = None,
+        out: object = None,
+        keepdims: object = False,
+        initial: object = NO,
+        where: object = NO,
     ) -> ArrayRef:
         return reduce_ufunc(tx, ufunc, array, axis, dtype, out, keepdims, initial, where)
 
     return rule
 
 
-def _reduction(rule: Rule, name: str, default_axis: Any) -> Rule:
+def _reduction(rule: Rule, name: str, default_axis: object) -> Rule:
     """A reduction with ``where=``: over the selected dimension (0) that is the mask."""
     signature = inspect.signature(_with_axis if name in _NAN_REDUCTIONS else rule)
 
-    def run(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def run(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         bound = signature.bind(tx, *args, **kwargs)
         _, x, *_ = bound.args
         options = {k: v for k, v in list(bound.arguments.items())[2:] if v is not NO}
@@ -291,7 +291,7 @@ def _reduction(rule: Rule, name: str, default_axis: Any) -> Rule:
     return run
 
 
-def _with_axis(tx: TraceContext, a: Any, axis: Any = None, **options: Any) -> None:
+def _with_axis(tx: TraceContext, a: object, axis: object = None, **options: object) -> None:
     """The signature of functions that pass on their arguments."""
 
 
@@ -335,7 +335,7 @@ def _unless_empty(tx: TraceContext, reduced: ArrayRef, mask: Var) -> ArrayRef:
     return value_of(emit(tx, "index", row, position, dims=(0,), position=0))
 
 
-def _check_options(x: Any, options: dict[str, Any]) -> None:
+def _check_options(x: object, options: dict[str, Any]) -> None:
     if not is_masked(x) or any(mentions_masked(v) for v in options.values()):
         raise refused("an argument of a reduction holds")
     special = any(given(options.get(name, NO)) for name in ("out", "mean"))
@@ -392,7 +392,7 @@ def _getitem_rule(rule: Rule) -> Rule:
     return getitem
 
 
-def _has_mask(key: Any) -> bool:
+def _has_mask(key: object) -> bool:
     entries = key if isinstance(key, tuple) else (key,)
     return any(isinstance(e, ArrayRef) and e.kind == "array" and e.dtype.is_bool and e.ndim for e in entries)
 

@@ -49,7 +49,7 @@ _CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]
 
 
 @TABLE.function("where")
-def where(tx: TraceContext, condition: Any, x: Any = NO, y: Any = NO, /) -> Any:
+def where(tx: TraceContext, condition: object, x: object = NO, y: object = NO, /) -> Any:
     """``np.where(condition, x, y)``; with one argument it is ``np.nonzero``."""
     if x is NO and y is NO:
         return nonzero(tx, condition)
@@ -63,7 +63,7 @@ def where(tx: TraceContext, condition: Any, x: Any = NO, y: Any = NO, /) -> Any:
     return array_of(emit(tx, "where", broadcast_to(tx, test, shape), *ready))
 
 
-def _is_none(value: Any) -> bool:
+def _is_none(value: object) -> bool:
     return value is None or value is NO
 
 
@@ -71,12 +71,12 @@ def _is_none(value: Any) -> bool:
 def clip(
     tx: TraceContext,
     a: Any,
-    a_min: Any = NO,
-    a_max: Any = NO,
+    a_min: object = NO,
+    a_max: object = NO,
     out: Any = None,
     *,
-    min: Any = NO,
-    max: Any = NO,
+    min: object = NO,
+    max: object = NO,
     **kwargs: Any,
 ) -> Any:
     """``np.clip``: ``minimum(maximum(a, low), high)`` in the common dtype."""
@@ -93,7 +93,7 @@ def clip(
     return call_ufunc(tx, _CLIP, a, low, high, out=out, **kwargs)
 
 
-def _check_bound(a: Any, bound: Any) -> None:
+def _check_bound(a: object, bound: object) -> None:
     """NumPy ignores Python integers beyond the range of an integer array; here they are refused."""
     if isinstance(a, ArrayRef) and a.dtype.is_integer and type(bound) is int:
         info = np.iinfo(a.dtype.numpy)
@@ -103,14 +103,19 @@ def _check_bound(a: Any, bound: Any) -> None:
 
 @TABLE.method("clip")
 def clip_method(
-    tx: TraceContext, x: ArrayRef, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any
+    tx: TraceContext,
+    x: ArrayRef,
+    min: object = None,
+    max: object = None,
+    out: object = None,
+    **kwargs: object,
 ) -> Any:
     return clip(tx, x, min, max, out, **kwargs)
 
 
 # -- rounding ---------------------------------------------------------------------------------
 @TABLE.function("round", "around")
-def round_(tx: TraceContext, a: Any, decimals: Any = 0, out: Any = None) -> ArrayRef:
+def round_(tx: TraceContext, a: object, decimals: object = 0, out: object = None) -> ArrayRef:
     """``np.round``: multiply by a power of ten, ``rint``, divide."""
     x = as_ref(tx, a)
     places = int(integer(decimals))
@@ -148,14 +153,14 @@ def _power_of_ten(dtype: DType, places: int) -> float:
 
 
 @TABLE.method("round", "__round__")
-def round_method(tx: TraceContext, x: ArrayRef, decimals: Any = 0, out: Any = None) -> ArrayRef:
+def round_method(tx: TraceContext, x: ArrayRef, decimals: object = 0, out: object = None) -> ArrayRef:
     if x.kind == "python":
         raise Unsupported("round of a Python number known at run time only")
     return round_(tx, x, decimals, out)
 
 
 @TABLE.function("fix")
-def fix(tx: TraceContext, x: Any, out: Any = None) -> Any:
+def fix(tx: TraceContext, x: object, out: object = None) -> Any:
     return call_ufunc(tx, np.trunc, as_ref(tx, x), out=out)
 
 
@@ -208,7 +213,7 @@ def imag(tx: TraceContext, val: Any) -> Any:
 
 
 @TABLE.method("conj", "conjugate")
-def conj_method(tx: TraceContext, x: ArrayRef, out: Any = None) -> Any:
+def conj_method(tx: TraceContext, x: ArrayRef, out: object = None) -> Any:
     """``x.conj()``: of a real array the array itself."""
     if not x.dtype.is_complex and out is None:
         return x
@@ -216,7 +221,7 @@ def conj_method(tx: TraceContext, x: ArrayRef, out: Any = None) -> Any:
 
 
 @TABLE.function("angle")
-def angle(tx: TraceContext, z: Any, deg: bool = False) -> ArrayRef:
+def angle(tx: TraceContext, z: object, deg: bool = False) -> ArrayRef:
     x = Traced(tx, z)
     if x.dtype.is_complex:
         real = value_of(emit(tx, "real", x.var))
@@ -227,12 +232,12 @@ def angle(tx: TraceContext, z: Any, deg: bool = False) -> ArrayRef:
     return (result * (180 / np.pi)).ref if deg else result.ref
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: object) -> bool:
     return isinstance(x, SymInt) or (is_scalar_constant(x) and not isinstance(x, np.generic))
 
 
 def _iscomplex_rule(ufunc: np.ufunc) -> Any:
-    def rule(tx: TraceContext, x: Any) -> ArrayRef:
+    def rule(tx: TraceContext, x: object) -> ArrayRef:
         if ufunc is np.equal and (isinstance(x, ArrayRef) and x.kind == "python" or _is_number(x)):
             raise Unsupported("numpy.isreal of a Python number, which gives a Python boolean")
         ref = as_ref(tx, x)
@@ -252,7 +257,12 @@ TABLE.function("iscomplex")(_iscomplex_rule(np.not_equal))
 # -- special values ---------------------------------------------------------------------------
 @TABLE.function("nan_to_num")
 def nan_to_num(
-    tx: TraceContext, x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+    tx: TraceContext,
+    x: object,
+    copy: bool = True,
+    nan: object = 0.0,
+    posinf: object = None,
+    neginf: object = None,
 ) -> ArrayRef:
     ref = as_ref(tx, x)
     if ref.dtype.is_complex:
@@ -266,12 +276,12 @@ def nan_to_num(
     return value_of(result)
 
 
-def _replace_special(tx: TraceContext, x: Var, nan: Any, posinf: Any, neginf: Any) -> Var:
+def _replace_special(tx: TraceContext, x: Var, nan: object, posinf: object, neginf: object) -> Var:
     info = np.finfo(x.dtype.numpy)
     high = info.max.item() if posinf is None else posinf
     low = info.min.item() if neginf is None else neginf
 
-    def spread(value: Any) -> Var:
+    def spread(value: object) -> Var:
         return broadcast_to(tx, to_var(tx, operand(tx, value), x.dtype), x.shape)
 
     missing = emit(tx, "isnan", x)
@@ -283,7 +293,7 @@ def _replace_special(tx: TraceContext, x: Var, nan: Any, posinf: Any, neginf: An
 
 
 def _infinite_rule(negative: bool) -> Any:
-    def rule(tx: TraceContext, x: Any, out: Any = None) -> Any:
+    def rule(tx: TraceContext, x: object, out: object = None) -> Any:
         ref = as_ref(tx, x)
         if ref.dtype.is_complex:
             raise Unsupported("isposinf of complex numbers")
@@ -302,7 +312,12 @@ TABLE.function("isneginf")(_infinite_rule(True))
 # -- comparison of arrays ---------------------------------------------------------------------
 @TABLE.function("isclose")
 def isclose(
-    tx: TraceContext, a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False
+    tx: TraceContext,
+    a: object,
+    b: object,
+    rtol: object = 1.0e-5,
+    atol: object = 1.0e-8,
+    equal_nan: bool = False,
 ) -> ArrayRef:
     x = Traced(tx, a)
     y = _inexact(tx, Traced(tx, b))
@@ -321,14 +336,19 @@ def _inexact(tx: TraceContext, y: Traced) -> Traced:
 
 @TABLE.function("allclose")
 def allclose(
-    tx: TraceContext, a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: bool = False
+    tx: TraceContext,
+    a: object,
+    b: object,
+    rtol: object = 1.0e-5,
+    atol: object = 1.0e-8,
+    equal_nan: bool = False,
 ) -> ArrayRef:
     close = all_(tx, isclose(tx, a, b, rtol, atol, equal_nan))
     return ArrayRef(close.var, "python")
 
 
 @TABLE.function("array_equal")
-def array_equal(tx: TraceContext, a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(tx: TraceContext, a1: object, a2: object, equal_nan: bool = False) -> Any:
     x, y = Traced(tx, a1), Traced(tx, a2)
     if x.ndim != y.ndim or not all(m == n for m, n in zip(x.shape, y.shape)):
         return False
@@ -339,7 +359,7 @@ def array_equal(tx: TraceContext, a1: Any, a2: Any, equal_nan: bool = False) -> 
 
 
 @TABLE.function("array_equiv")
-def array_equiv(tx: TraceContext, a1: Any, a2: Any) -> Any:
+def array_equiv(tx: TraceContext, a1: object, a2: object) -> Any:
     x, y = Traced(tx, a1), Traced(tx, a2)
     try:
         broadcast_shapes(x.shape, y.shape)
@@ -370,7 +390,7 @@ def select(tx: TraceContext, condlist: Any, choicelist: Any, default: Any = 0) -
 
 
 @TABLE.function("choose")
-def choose(tx: TraceContext, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ArrayRef:
+def choose(tx: TraceContext, a: object, choices: object, out: object = None, mode: str = "raise") -> ArrayRef:
     """``np.choose`` from a list of arrays; for ``mode="raise"``, which checks every index, by NumPy."""
     if out is not None or not isinstance(choices, (list, tuple)):
         raise Unsupported("numpy.choose from one array, or with out=")
@@ -394,13 +414,15 @@ def choose(tx: TraceContext, a: Any, choices: Any, out: Any = None, mode: str = 
 
 
 @TABLE.function("copyto")
-def copyto(tx: TraceContext, dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def copyto(
+    tx: TraceContext, dst: object, src: object, casting: str = "same_kind", where: object = True
+) -> None:
     if not isinstance(dst, ArrayRef):
         raise Unsupported("copyto() argument 1 must be a numpy.ndarray")
     call_ufunc(tx, np.positive, _positive_source(tx, src, dst.dtype, casting), out=dst, where=where)
 
 
-def _positive_source(tx: TraceContext, src: Any, dtype: DType, casting: str) -> ArrayRef:
+def _positive_source(tx: TraceContext, src: object, dtype: DType, casting: str) -> ArrayRef:
     value = operand(tx, src)
     kind = promote.operand_type(value)
     source = promote.promote(kind, dtype.numpy) if isinstance(kind, type) else kind
@@ -410,7 +432,7 @@ def _positive_source(tx: TraceContext, src: Any, dtype: DType, casting: str) -> 
 
 
 @TABLE.function("putmask")
-def putmask(tx: TraceContext, a: Any, mask: Any, values: Any) -> None:
+def putmask(tx: TraceContext, a: object, mask: object, values: object) -> None:
     value = as_ref(tx, values)
     if not isinstance(a, ArrayRef) or (value.ndim and value.shape != a.shape):
         raise Unsupported("numpy.putmask with values that are repeated")
@@ -428,7 +450,7 @@ def _check_safe(values: ArrayRef, target: ArrayRef) -> None:
 
 
 @TABLE.function("place")
-def place(tx: TraceContext, arr: Any, mask: Any, vals: Any) -> None:
+def place(tx: TraceContext, arr: object, mask: object, vals: object) -> None:
     value = as_ref(tx, vals)
     if not isinstance(arr, ArrayRef) or any(n != 1 for n in value.shape):
         raise Unsupported("numpy.place of several values, or into what is no array")
@@ -459,7 +481,7 @@ for _row in PRIMS.values():
 
 # -- waves ------------------------------------------------------------------------------------
 @TABLE.function("sinc")
-def sinc(tx: TraceContext, x: Any) -> ArrayRef:
+def sinc(tx: TraceContext, x: object) -> ArrayRef:
     value = Traced(tx, x)
     if not value.dtype.is_inexact:
         value = Traced(tx, value_of(convert(tx, value.var, dtypes.float64)))

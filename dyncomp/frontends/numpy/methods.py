@@ -39,11 +39,11 @@ TABLE = RuleTable()
 def astype(
     tx: TraceContext,
     x: ArrayRef,
-    dtype: Any,
+    dtype: object,
     order: str = "K",
     casting: str = "unsafe",
     subok: bool = True,
-    copy: Any = True,
+    copy: object = True,
 ) -> ArrayRef:
     """``x.astype(dtype)``: a copy unless ``copy=False`` and nothing changes."""
     wanted = parse_dtype(dtype)
@@ -62,7 +62,7 @@ def astype(
 
 @TABLE.function("astype")
 def astype_function(
-    tx: TraceContext, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None
+    tx: TraceContext, x: object, dtype: object, /, *, copy: bool = True, device: object = None
 ) -> ArrayRef:
     if not isinstance(x, ArrayRef) or device is not None or x.kind != "array":
         raise Unsupported("Input should be a NumPy array.")
@@ -108,7 +108,7 @@ def _python_value(tx: TraceContext, x: ArrayRef) -> ArrayRef:
 
 
 @TABLE.method("item")
-def item(tx: TraceContext, x: ArrayRef, *args: Any) -> ArrayRef:
+def item(tx: TraceContext, x: ArrayRef, *args: object) -> ArrayRef:
     if not args:
         return _python_value(tx, x)
     key = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
@@ -120,7 +120,7 @@ def item(tx: TraceContext, x: ArrayRef, *args: Any) -> ArrayRef:
 
 
 @TABLE.method("__array_namespace__")
-def array_namespace(tx: TraceContext, x: ArrayRef, /, *, api_version: Any = None) -> Any:
+def array_namespace(tx: TraceContext, x: ArrayRef, /, *, api_version: object = None) -> Any:
     if api_version is not None:
         raise Unsupported("a version of the array API")
     return np
@@ -171,7 +171,7 @@ def length(tx: TraceContext, x: ArrayRef) -> Dim:
 
 
 @TABLE.method("fill")
-def fill(tx: TraceContext, x: ArrayRef, value: Any) -> None:
+def fill(tx: TraceContext, x: ArrayRef, value: object) -> None:
     var = assigned_value(tx, fitting(tx, value, x.dtype), x.dtype)
     if var.ndim:
         raise Unsupported("fill with an array that has dimensions")
@@ -179,7 +179,7 @@ def fill(tx: TraceContext, x: ArrayRef, value: Any) -> None:
 
 
 @TABLE.method("view")
-def view(tx: TraceContext, x: ArrayRef, *args: Any, **kwargs: Any) -> ArrayRef:
+def view(tx: TraceContext, x: ArrayRef, *args: object, **kwargs: object) -> ArrayRef:
     """Of the same dtype and class. ``dtype=None`` is not the same as no ``dtype``: it means float64."""
     asked = dict(zip(("dtype", "type"), args), **kwargs)
     is_call = len(asked) == len(args) + len(kwargs) and asked.keys() <= {"dtype", "type"}
@@ -193,7 +193,9 @@ def view(tx: TraceContext, x: ArrayRef, *args: Any, **kwargs: Any) -> ArrayRef:
 
 
 @TABLE.method("sort")
-def sort_in_place(tx: TraceContext, x: ArrayRef, axis: Any = -1, kind: Any = None, order: Any = None) -> None:
+def sort_in_place(
+    tx: TraceContext, x: ArrayRef, axis: object = -1, kind: object = None, order: object = None
+) -> None:
     if order is not None:
         raise Unsupported("sort with order=")
     write(tx, x, sort(tx, x, axis, kind).var)
@@ -201,7 +203,12 @@ def sort_in_place(tx: TraceContext, x: ArrayRef, axis: Any = -1, kind: Any = Non
 
 @TABLE.method("partition")
 def partition_in_place(
-    tx: TraceContext, x: ArrayRef, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+    tx: TraceContext,
+    x: ArrayRef,
+    kth: object,
+    axis: object = -1,
+    kind: str = "introselect",
+    order: object = None,
 ) -> None:
     write(tx, x, partition(tx, x, kth, axis, kind, order).var)
 
@@ -212,7 +219,7 @@ for _name in ("tobytes", "tofile", "dump", "byteswap", "setflags", "resize"):
 
 @TABLE.method("__array_wrap__")
 def array_wrap(
-    tx: TraceContext, x: ArrayRef, array: Any, context: Any = None, return_scalar: Any = False, /
+    tx: TraceContext, x: ArrayRef, array: Any, context: object = None, return_scalar: object = False, /
 ) -> ArrayRef:
     """Of plain arrays: the array given."""
     both = all(isinstance(ref, ArrayRef) and ref.kind == "array" for ref in (x, array))
@@ -222,7 +229,7 @@ def array_wrap(
 
 
 @TABLE.method("__array__")
-def to_array(tx: TraceContext, x: ArrayRef, dtype: Any = None, *, copy: Any = None) -> ArrayRef:
+def to_array(tx: TraceContext, x: ArrayRef, dtype: object = None, *, copy: object = None) -> ArrayRef:
     if dtype is not None or copy is not None or x.kind != "array":
         raise Unsupported("__array__ with arguments")
     return x

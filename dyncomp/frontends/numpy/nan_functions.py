@@ -27,14 +27,14 @@ def _missing(tx: TraceContext, x: ArrayRef) -> Var:
     return emit(tx, "isnan", x.var)
 
 
-def _replaced(tx: TraceContext, x: ArrayRef, value: Any) -> ArrayRef:
+def _replaced(tx: TraceContext, x: ArrayRef, value: object) -> ArrayRef:
     """``x`` with ``value`` for NaN, as an operand of the same kind."""
     var_ = emit(tx, "where", _missing(tx, x), full_like(tx, x.var, value), x.var)
     return ArrayRef(in_memory_of_copy(tx, var_, x.var), x.kind)
 
 
 def _summing_rule(plain: Any, neutral: Any) -> Any:
-    def rule(tx: TraceContext, a: Any, *args: Any, **kwargs: Any) -> ArrayRef:
+    def rule(tx: TraceContext, a: object, *args: Any, **kwargs: Any) -> ArrayRef:
         x = as_ref(tx, a)
         return plain(tx, _replaced(tx, x, neutral) if x.dtype.is_inexact else x, *args, **kwargs)
 
@@ -50,7 +50,7 @@ TABLE.function("nancumprod")(_summing_rule(cumprod, 1.0))
 def _extreme_rule(ufunc: np.ufunc, plain: Any) -> Any:
     def rule(
         tx: TraceContext,
-        a: Any,
+        a: object,
         axis: Any = None,
         out: Any = None,
         keepdims: Any = NO,
@@ -74,13 +74,13 @@ TABLE.function("nanmin")(_extreme_rule(np.fmin, min_))
 @TABLE.function("nanmean")
 def nanmean(
     tx: TraceContext,
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = NO,
+    a: object,
+    axis: object = None,
+    dtype: object = None,
+    out: object = None,
+    keepdims: object = NO,
     *,
-    where: Any = NO,
+    where: object = NO,
 ) -> ArrayRef:
     x = as_ref(tx, a)
     if not x.dtype.is_inexact:
@@ -106,12 +106,12 @@ def _as_dtype_of(tx: TraceContext, count: ArrayRef, like: ArrayRef) -> ArrayRef:
     return value_of(emit(tx, "convert", count.var, dtype=like.dtype))
 
 
-def _count_present(tx: TraceContext, x: ArrayRef, axis: Any, keepdims: Any) -> ArrayRef:
+def _count_present(tx: TraceContext, x: ArrayRef, axis: object, keepdims: object) -> ArrayRef:
     present = emit(tx, "logical_not", _missing(tx, x))
     return sum_(tx, value_of(present), axis, dtypes.int64, keepdims=keepdims)
 
 
-def _nan_variance(tx: TraceContext, x: ArrayRef, axis: Any, ddof: Any, keepdims: Any) -> ArrayRef:
+def _nan_variance(tx: TraceContext, x: ArrayRef, axis: object, ddof: object, keepdims: object) -> ArrayRef:
     axes = reduction_axes(axis, x.ndim)
     count = _count_present(tx, x, axes, True)
     total = sum_(tx, _replaced(tx, x, 0.0), axes, keepdims=True)
@@ -131,7 +131,7 @@ def _nan_variance(tx: TraceContext, x: ArrayRef, axis: Any, ddof: Any, keepdims:
 def _variance_rule(plain: Any, root: bool) -> Any:
     def rule(
         tx: TraceContext,
-        a: Any,
+        a: object,
         axis: Any = None,
         dtype: Any = None,
         out: Any = None,

@@ -27,12 +27,12 @@ def unsupported(reason: str) -> NoReturn:
     raise Unsupported(reason)
 
 
-def given(value: Any) -> bool:
+def given(value: object) -> bool:
     """Whether an optional argument was given (neither ``None`` nor NumPy's "no value" object)."""
     return value is not None and value is not NO
 
 
-def only_defaults(**arguments: Any) -> None:
+def only_defaults(**arguments: object) -> None:
     """Refuse arguments (``device=``, ``like=``) that say more than their default."""
     for name, value in arguments.items():
         if value is not None and value != "cpu":
@@ -97,17 +97,17 @@ def converted(tx: TraceContext, var: Var, dtype: DType) -> Var:
     return emit(tx, "convert", var, dtype=dtype)
 
 
-def fill(tx: TraceContext, shape: Sequence[Dim], value: Any, dtype: DType) -> Var:
+def fill(tx: TraceContext, shape: Sequence[Dim], value: object, dtype: DType) -> Var:
     """A fresh C-ordered array of one value that ``dtype`` represents exactly."""
     return emit(tx, "full", shape=tuple(shape), value=value, dtype=dtype, device=CPU)
 
 
-def constant(tx: TraceContext, value: Any, dtype: DType) -> Var:
+def constant(tx: TraceContext, value: object, dtype: DType) -> Var:
     """A zero-dimensional value of a Python or NumPy scalar, checked as NumPy checks weak scalars."""
     return fill(tx, (), exact_value(value, dtype), dtype)
 
 
-def exact_value(value: Any, dtype: DType) -> Any:
+def exact_value(value: object, dtype: DType) -> Any:
     """``value`` rounded to ``dtype``, as a Python scalar. Raises ``Unsupported`` where NumPy would raise
     or warn: integers out of range, NaN to integer, overflow to infinity."""
     if isinstance(value, np.generic):
@@ -170,12 +170,12 @@ def symbolic(tx: TraceContext, value: SymInt, dtype: DType) -> Var:
 
 
 # -- operands ---------------------------------------------------------------------------------
-def is_scalar_constant(value: Any) -> bool:
+def is_scalar_constant(value: object) -> bool:
     """Python and NumPy scalars known at capture (symbolic integers not included)."""
     return isinstance(value, (bool, int, float, complex, np.generic))
 
 
-def to_var(tx: TraceContext, value: Any, dtype: DType) -> Var:
+def to_var(tx: TraceContext, value: object, dtype: DType) -> Var:
     """An operand (ArrayRef, scalar, SymInt) as a value of ``dtype``, in its own shape."""
     if isinstance(value, ArrayRef):
         if value.kind == "python" and value.dtype == dtypes.int64:
@@ -195,7 +195,7 @@ def _check_weak_integer(dtype: DType) -> None:
         raise Unsupported(f"a Python integer known at run time only may not fit {dtype}")
 
 
-def as_ref(tx: TraceContext, value: Any) -> ArrayRef:
+def as_ref(tx: TraceContext, value: object) -> ArrayRef:
     """``np.asarray`` of an operand; Python and NumPy scalars stay scalars (weak ones get their default
     dtype), nested lists become arrays."""
     if isinstance(value, ArrayRef):
@@ -214,21 +214,21 @@ def as_ref(tx: TraceContext, value: Any) -> ArrayRef:
     raise Unsupported(f"a {type(value).__name__} as an array")
 
 
-def array_operand(value: Any) -> ArrayRef:
+def array_operand(value: object) -> ArrayRef:
     """The operand of a function that reads attributes of arrays from it and raises for all else."""
     if not isinstance(value, ArrayRef) or value.kind == "python":
         raise Unsupported(f"'{type(value).__name__}' object has no attribute 'ndim'")
     return value
 
 
-def operand(tx: TraceContext, value: Any) -> Any:
+def operand(tx: TraceContext, value: object) -> Any:
     """An operand of a ufunc: scalars and SymInts as they are (weak), lists as arrays."""
     if isinstance(value, (ArrayRef, SymInt)) or is_scalar_constant(value):
         return value
     return as_ref(tx, value)
 
 
-def from_nested(tx: TraceContext, value: Any, dtype: DType | None) -> Var:
+def from_nested(tx: TraceContext, value: object, dtype: DType | None) -> Var:
     """``np.array`` of nested lists and tuples of scalars and arrays (fresh memory, C order)."""
     if not _mentions_ref(value):
         return _constant_nested(tx, value, dtype)
@@ -245,7 +245,7 @@ def from_nested(tx: TraceContext, value: Any, dtype: DType | None) -> Var:
     return emit(tx, "reshape", joined, shape=(*shape, *element))
 
 
-def _row(tx: TraceContext, leaf: Any, element: tuple[Dim, ...], dtype: DType) -> Var:
+def _row(tx: TraceContext, leaf: object, element: tuple[Dim, ...], dtype: DType) -> Var:
     shape = leaf.shape if isinstance(leaf, ArrayRef) else ()
     if len(shape) != len(element) or not all(a == b for a, b in zip(shape, element)):
         raise Unsupported("setting an array element with a sequence of another shape")
@@ -253,13 +253,13 @@ def _row(tx: TraceContext, leaf: Any, element: tuple[Dim, ...], dtype: DType) ->
     return broadcast_to(tx, var, (1, *element))
 
 
-def _mentions_ref(value: Any) -> bool:
+def _mentions_ref(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_mentions_ref(item) for item in value)
     return isinstance(value, (ArrayRef, SymInt))
 
 
-def _constant_nested(tx: TraceContext, value: Any, dtype: DType | None) -> Var:
+def _constant_nested(tx: TraceContext, value: object, dtype: DType | None) -> Var:
     try:
         array = np.array(value, dtype=None if dtype is None else dtype.numpy)
     except (ValueError, TypeError, OverflowError) as error:
@@ -267,7 +267,7 @@ def _constant_nested(tx: TraceContext, value: Any, dtype: DType | None) -> Var:
     return literal(tx, array)
 
 
-def _nested_shape(value: Any, leaves: list[Any]) -> tuple[int, ...]:
+def _nested_shape(value: object, leaves: list[Any]) -> tuple[int, ...]:
     if not isinstance(value, (list, tuple)):
         leaves.append(value)
         return ()
@@ -280,20 +280,20 @@ def _nested_shape(value: Any, leaves: list[Any]) -> tuple[int, ...]:
 
 
 # -- broadcasting -----------------------------------------------------------------------------
-def shape_of(value: Any) -> tuple[Dim, ...]:
+def shape_of(value: object) -> tuple[Dim, ...]:
     return value.shape if isinstance(value, (ArrayRef, Var)) else ()
 
 
 IN_MEMORY = "how a part of a complex array, which is a copy in the graph, lies in memory"
 
 
-def told_order(x: Var, order: Any) -> str:
+def told_order(x: Var, order: object) -> str:
     """:func:`memory_order` of what is made of ``x``: ``"A"`` is Fortran's where it is in no other, else C."""
     order = memory_order(order)
     return ("F" if is_fortran(x.shape, x.type.strides) else "C") if order == "A" else order
 
 
-def memory_order(order: Any) -> str:
+def memory_order(order: object) -> str:
     """An ``order=`` argument, which NumPy takes in small letters too."""
     if not isinstance(order, str) or order.upper() not in ("C", "F", "A", "K"):
         raise Unsupported(f"order={order!r}")
@@ -379,7 +379,7 @@ def _check_part_views(tx: TraceContext, target: Var) -> None:
         raise Unsupported("writing into an array after a part of it was taken, such as its .real")
 
 
-def integer(value: Any, what: str = "an integer") -> Dim:
+def integer(value: object, what: str = "an integer") -> Dim:
     """An integer argument: ``int``, ``SymInt`` or a NumPy integer; most functions refuse booleans."""
     if isinstance(value, SymInt):
         return value
@@ -389,7 +389,7 @@ def integer(value: Any, what: str = "an integer") -> Dim:
     raise Unsupported(f"{found} where {what} known at capture is needed")
 
 
-def normalize_axis(axis: Any, ndim: int) -> int:
+def normalize_axis(axis: object, ndim: int) -> int:
     """An axis in ``range(ndim)``; raises ``Unsupported`` where it is out of bounds."""
     number = int(integer(axis, "an axis"))
     if not -ndim <= number < ndim:
@@ -397,7 +397,7 @@ def normalize_axis(axis: Any, ndim: int) -> int:
     return number % ndim
 
 
-def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def normalize_axes(axis: object, ndim: int) -> tuple[int, ...]:
     """Axes of a reduction, in order; ``None`` is all of them."""
     if axis is None or axis is NO:
         return tuple(range(ndim))

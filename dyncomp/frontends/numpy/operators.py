@@ -47,14 +47,14 @@ _UNARY: dict[str, np.ufunc] = {
 }
 
 
-def _is_python(value: Any) -> bool:
+def _is_python(value: object) -> bool:
     """A value that plain Python computes with: not an array, not a NumPy scalar."""
     if isinstance(value, ArrayRef):
         return value.kind == "python"
     return isinstance(value, SymInt) or type(value) in (bool, int, float, complex)
 
 
-def _checked(value: Any) -> Any:
+def _checked(value: object) -> Any:
     """An operand, refusing what NumPy's operators would hand to the other operand's type."""
     if isinstance(value, (ArrayRef, SymInt)) or is_scalar_constant(value):
         return value
@@ -64,7 +64,7 @@ def _checked(value: Any) -> Any:
 
 
 def _binary_rule(name: str, ufunc: np.ufunc) -> Any:
-    def rule(tx: TraceContext, a: Any, b: Any) -> Any:
+    def rule(tx: TraceContext, a: object, b: object) -> Any:
         if _is_python(a) and _is_python(b):
             return _python_binary(tx, name, a, b)
         x, y = _checked(a), _checked(b)
@@ -85,7 +85,7 @@ def _in_place_rule(name: str, ufunc: np.ufunc, plain: Any) -> Any:
     return rule
 
 
-def _power_by_number(tx: TraceContext, x: Any, y: Any) -> Any:
+def _power_by_number(tx: TraceContext, x: object, y: object) -> Any:
     """``array ** 2`` is ``np.square(array)``, which differs from ``np.power`` for booleans."""
     if isinstance(x, ArrayRef) and x.kind == "array" and type(y) in (int, float) and y == 2:
         if type(y) is int or x.dtype.is_inexact:
@@ -94,7 +94,7 @@ def _power_by_number(tx: TraceContext, x: Any, y: Any) -> Any:
 
 
 def _compare_rule(name: str, ufunc: np.ufunc) -> Any:
-    def rule(tx: TraceContext, a: Any, b: Any) -> Any:
+    def rule(tx: TraceContext, a: object, b: object) -> Any:
         if _is_python(a) and _is_python(b):
             return _python_compare(tx, ufunc, a, b)
         return call_ufunc(tx, ufunc, _checked(a), _checked(b))
@@ -103,7 +103,7 @@ def _compare_rule(name: str, ufunc: np.ufunc) -> Any:
 
 
 def _unary_rule(name: str, ufunc: np.ufunc) -> Any:
-    def rule(tx: TraceContext, a: Any) -> Any:
+    def rule(tx: TraceContext, a: object) -> Any:
         if _is_python(a):
             return _python_unary(tx, name, a)
         return call_ufunc(tx, ufunc, a)
@@ -128,7 +128,7 @@ for _name in _UNARY:
 
 
 @TABLE.operator("divmod")
-def divmod_(tx: TraceContext, a: Any, b: Any) -> Any:
+def divmod_(tx: TraceContext, a: object, b: object) -> Any:
     """``divmod(a, b)``."""
     if _is_python(a) and _is_python(b):
         raise Unsupported("divmod of Python numbers known at run time only")
@@ -138,7 +138,7 @@ def divmod_(tx: TraceContext, a: Any, b: Any) -> Any:
 def _reflected(name: str) -> Any:
     plain = TABLE.operators[name]
 
-    def rule(tx: TraceContext, a: Any, b: Any) -> Any:
+    def rule(tx: TraceContext, a: object, b: object) -> Any:
         return plain(tx, b, a)
 
     return rule
@@ -149,7 +149,7 @@ for _name in _BINARY:
 
 
 @TABLE.operator("contains")
-def contains(tx: TraceContext, a: Any, value: Any) -> ArrayRef:
+def contains(tx: TraceContext, a: object, value: object) -> ArrayRef:
     """``value in array``: whether any element is equal."""
     found = call_ufunc(tx, np.equal, a, operand(tx, value))
     axes = tuple(range(found.ndim))
@@ -160,7 +160,7 @@ def contains(tx: TraceContext, a: Any, value: Any) -> ArrayRef:
 # -- Python scalars whose value is known at run time only --------------------------------------
 # They follow Python's rules. What could raise (division by zero, overflow of power) or leave int64
 # is not captured.
-def _python_ref(tx: TraceContext, value: Any) -> ArrayRef:
+def _python_ref(tx: TraceContext, value: object) -> ArrayRef:
     if isinstance(value, ArrayRef):
         return value
     if isinstance(value, SymInt):
@@ -169,7 +169,7 @@ def _python_ref(tx: TraceContext, value: Any) -> ArrayRef:
     return ArrayRef(constant(tx, value, dtype[type(value)]), "python")
 
 
-def _python_binary(tx: TraceContext, name: str, a: Any, b: Any) -> ArrayRef:
+def _python_binary(tx: TraceContext, name: str, a: object, b: object) -> ArrayRef:
     x, y = _python_ref(tx, a), _python_ref(tx, b)
     if x.dtype.is_bool and y.dtype.is_bool and name in ("and_", "or_", "xor"):
         return _python_result(
@@ -193,7 +193,7 @@ def _as_float(tx: TraceContext, ref: ArrayRef) -> ArrayRef:
     return ArrayRef(convert(tx, ref.var, dtypes.float64), "python")
 
 
-def _python_compare(tx: TraceContext, ufunc: np.ufunc, a: Any, b: Any) -> ArrayRef:
+def _python_compare(tx: TraceContext, ufunc: np.ufunc, a: object, b: object) -> ArrayRef:
     x, y = _python_ref(tx, a), _python_ref(tx, b)
     if x.dtype != y.dtype:
         if dtypes.int64 in (x.dtype, y.dtype):
@@ -206,7 +206,7 @@ def _python_compare(tx: TraceContext, ufunc: np.ufunc, a: Any, b: Any) -> ArrayR
     return _python_result(tx, ufunc.__name__, x, y)
 
 
-def _python_unary(tx: TraceContext, name: str, a: Any) -> ArrayRef:
+def _python_unary(tx: TraceContext, name: str, a: object) -> ArrayRef:
     x = _python_ref(tx, a)
     if name == "pos" and not x.dtype.is_bool:
         return x

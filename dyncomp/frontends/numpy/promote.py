@@ -17,7 +17,7 @@ from ...errors import Unsupported
 from ...symbolic.integers import SymInt
 from ..base import ArrayRef
 
-Operand = Any  # np.dtype, or one of the types int, float, complex
+Operand = np.dtype[Any] | type  # the type is one of int, float and complex
 
 _DEFAULTS: dict[Any, np.dtype[Any]] = {
     int: np.dtype(np.int64),
@@ -27,7 +27,7 @@ _DEFAULTS: dict[Any, np.dtype[Any]] = {
 _WEAK = {"int": int, "float": float, "complex": complex}
 
 
-def operand_type(value: Any) -> Operand:
+def operand_type(value: object) -> Operand:
     """How ``value`` (an ArrayRef, Python or NumPy scalar, or SymInt) counts in promotion."""
     if isinstance(value, ArrayRef):
         if value.kind == "python":
@@ -91,7 +91,7 @@ def parse_dtype(spec: Any) -> DType:
     return from_np(dtype)
 
 
-def result_dtype(*values: Any) -> DType:
+def result_dtype(*values: object) -> DType:
     """``np.result_type`` of the values."""
     return from_np(promote(*map(operand_type, values)))
 
@@ -105,7 +105,7 @@ def promote(*operands: Operand) -> np.dtype[Any]:
     return np.result_type(*strong_ones, *weak)
 
 
-def can_cast(source: DType, target: DType, casting: Any) -> bool:
+def can_cast(source: DType, target: DType, casting: object) -> bool:
     """``np.can_cast``; an unknown rule is ``Unsupported``."""
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
         raise Unsupported(f"casting={casting!r}")

@@ -43,13 +43,13 @@ TABLE = RuleTable()
 @TABLE.function("arange")
 def arange(
     tx: TraceContext,
-    start: Any = None,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
+    start: object = None,
+    stop: object = None,
+    step: object = None,
+    dtype: object = None,
     *,
-    device: Any = None,
-    like: Any = None,
+    device: object = None,
+    like: object = None,
 ) -> ArrayRef:
     """``np.arange``. The length must be known at capture (it may be symbolic)."""
     only_defaults(device=device, like=like)
@@ -69,7 +69,7 @@ def arange(
     return array_of(_symbolic_range(tx, low, high, by, wanted))
 
 
-def _whole(value: Any) -> Dim:
+def _whole(value: object) -> Dim:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
         return int(value)
     if not isinstance(value, (int, np.integer, SymInt)):
@@ -87,7 +87,9 @@ def _symbolic_range(tx: TraceContext, start: Dim, stop: Dim, step: Dim, dtype: D
     return _affine_range(tx, count, start, step, dtypes.int64, dtype)
 
 
-def _affine_range(tx: TraceContext, count: Dim, start: Any, step: Any, computed: DType, dtype: DType) -> Var:
+def _affine_range(
+    tx: TraceContext, count: Dim, start: object, step: Any, computed: DType, dtype: DType
+) -> Var:
     line = emit(tx, "iota", shape=(count,), axis=0, dtype=computed, device=CPU)
     if not same(step, 1):
         line = emit(tx, "multiply", line, broadcast_to(tx, to_var(tx, step, computed), (count,)))
@@ -121,15 +123,15 @@ def _known_range(tx: TraceContext, start: Any, stop: Any, step: Any, dtype: DTyp
 @TABLE.function("linspace")
 def linspace(
     tx: TraceContext,
-    start: Any,
-    stop: Any,
-    num: Any = 50,
+    start: object,
+    stop: object,
+    num: object = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
-    axis: Any = 0,
+    dtype: object = None,
+    axis: object = 0,
     *,
-    device: Any = None,
+    device: object = None,
 ) -> Any:
     """``np.linspace``; ``start`` and ``stop`` may be arrays, ``num`` must be known (or symbolic)."""
     only_defaults(device=device)
@@ -211,7 +213,7 @@ def _spread(tx: TraceContext, ref: ArrayRef, shape: tuple[Dim, ...]) -> ArrayRef
 
 
 def _known_linspace(
-    tx: TraceContext, start: Any, stop: Any, count: int, endpoint: bool, retstep: bool, dtype: Any
+    tx: TraceContext, start: Any, stop: Any, count: int, endpoint: bool, retstep: bool, dtype: object
 ) -> Any:
     """Constant ends: small results are literals, long ones a formula over positions."""
     wanted = None if dtype is None else parse_dtype(dtype).numpy
@@ -251,7 +253,7 @@ _FOLDED = (
 def _folded_rule(function: Any) -> Any:
     """The rule of a function whose arguments are constants: NumPy computes it once, at capture."""
 
-    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def rule(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         if any(isinstance(a, SymInt) for a in (*args, *kwargs.values())) and function in SYMBOLIC:
             return SYMBOLIC[function](tx, *args, **kwargs)
         concrete = [_pinned(a) for a in args]
@@ -265,7 +267,7 @@ def _folded_rule(function: Any) -> Any:
     return rule
 
 
-def _pinned(value: Any) -> Any:
+def _pinned(value: object) -> Any:
     if isinstance(value, ArrayRef):
         raise Unsupported("an argument that is data")
     return int(value) if isinstance(value, SymInt) else value

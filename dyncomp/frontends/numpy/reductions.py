@@ -38,13 +38,13 @@ TABLE = RuleTable()
 def _reduction_rule(ufunc: np.ufunc) -> Any:
     def rule(
         tx: TraceContext,
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = NO,
-        initial: Any = NO,
-        where: Any = NO,
+        a: object,
+        axis: object = None,
+        dtype: object = None,
+        out: object = None,
+        keepdims: object = NO,
+        initial: object = NO,
+        where: object = NO,
     ) -> ArrayRef:
         return reduce_ufunc(tx, ufunc, a, axis, dtype, out, keepdims, initial, where)
 
@@ -54,12 +54,12 @@ def _reduction_rule(ufunc: np.ufunc) -> Any:
 def _extreme_rule(ufunc: np.ufunc) -> Any:
     def rule(
         tx: TraceContext,
-        a: Any,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: Any = NO,
-        initial: Any = NO,
-        where: Any = NO,
+        a: object,
+        axis: object = None,
+        out: object = None,
+        keepdims: object = NO,
+        initial: object = NO,
+        where: object = NO,
     ) -> ArrayRef:
         return reduce_ufunc(tx, ufunc, a, axis, None, out, keepdims, initial, where)
 
@@ -68,7 +68,13 @@ def _extreme_rule(ufunc: np.ufunc) -> Any:
 
 def _truth_rule(ufunc: np.ufunc) -> Any:
     def rule(
-        tx: TraceContext, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO, *, where: Any = NO
+        tx: TraceContext,
+        a: object,
+        axis: object = None,
+        out: object = None,
+        keepdims: object = NO,
+        *,
+        where: object = NO,
     ) -> ArrayRef:
         return reduce_ufunc(tx, ufunc, a, axis, None, out, keepdims, NO, where)
 
@@ -95,7 +101,7 @@ for _names, _rule in (
 
 
 # -- mean and variance ------------------------------------------------------------------------
-def count_items(tx: TraceContext, x: ArrayRef, axes: tuple[int, ...], where: Any, keep: bool) -> Any:
+def count_items(tx: TraceContext, x: ArrayRef, axes: tuple[int, ...], where: object, keep: bool) -> Any:
     """Number of elements that a mean divides by: an integer, or an array with ``where=``."""
     if where is True or where is NO:
         count = product(x.shape[axis] for axis in axes)
@@ -108,7 +114,7 @@ def count_items(tx: TraceContext, x: ArrayRef, axes: tuple[int, ...], where: Any
     return value_of(keep_dims(tx, counted, x.shape, axes) if keep else counted)
 
 
-def _divide(tx: TraceContext, total: Var, count: Any) -> Var:
+def _divide(tx: TraceContext, total: Var, count: object) -> Var:
     if isinstance(count, ArrayRef):
         divisor = convert(tx, count.var, total.dtype)
     else:
@@ -124,13 +130,13 @@ def _float_dtype(dtype: DType) -> DType:
 @TABLE.method("mean")
 def mean(
     tx: TraceContext,
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = NO,
+    a: object,
+    axis: object = None,
+    dtype: object = None,
+    out: object = None,
+    keepdims: object = NO,
     *,
-    where: Any = NO,
+    where: object = NO,
 ) -> ArrayRef:
     """``np.mean``: float16 is summed in float32, integers in float64."""
     x = as_ref(tx, a)
@@ -147,7 +153,14 @@ def mean(
 
 
 def _variance(
-    tx: TraceContext, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, known_mean: Any
+    tx: TraceContext,
+    a: object,
+    axis: object,
+    dtype: object,
+    ddof: object,
+    keepdims: object,
+    where: object,
+    known_mean: object,
 ) -> Var:
     x = as_ref(tx, a)
     axes = normalize_axes(axis, x.ndim)
@@ -176,7 +189,7 @@ def _squared_modulus(tx: TraceContext, x: Var) -> Var:
 
 
 def _degrees_of_freedom(
-    tx: TraceContext, x: ArrayRef, axes: tuple[int, ...], where: Any, keep: bool, ddof: Any
+    tx: TraceContext, x: ArrayRef, axes: tuple[int, ...], where: object, keep: bool, ddof: Any
 ) -> Any:
     count = count_items(tx, x, axes, where, keep)
     if isinstance(ddof, ArrayRef):
@@ -194,16 +207,16 @@ def _degrees_of_freedom(
 @TABLE.method("var")
 def var(
     tx: TraceContext,
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = NO,
+    a: object,
+    axis: object = None,
+    dtype: object = None,
+    out: object = None,
+    ddof: object = 0,
+    keepdims: object = NO,
     *,
-    where: Any = NO,
-    mean: Any = NO,
-    correction: Any = NO,
+    where: object = NO,
+    mean: object = NO,
+    correction: object = NO,
 ) -> ArrayRef:
     """``np.var``: the mean of squared deviations from the mean, in two passes as NumPy's."""
     ddof = _degrees(ddof, correction)
@@ -211,7 +224,7 @@ def var(
     return deliver(tx, result, single_out(out), "unsafe")
 
 
-def _degrees(ddof: Any, correction: Any) -> Any:
+def _degrees(ddof: object, correction: object) -> Any:
     if not given(correction):
         return ddof
     if isinstance(ddof, ArrayRef) or ddof != 0:
@@ -223,16 +236,16 @@ def _degrees(ddof: Any, correction: Any) -> Any:
 @TABLE.method("std")
 def std(
     tx: TraceContext,
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = NO,
+    a: object,
+    axis: object = None,
+    dtype: object = None,
+    out: object = None,
+    ddof: object = 0,
+    keepdims: object = NO,
     *,
-    where: Any = NO,
-    mean: Any = NO,
-    correction: Any = NO,
+    where: object = NO,
+    mean: object = NO,
+    correction: object = NO,
 ) -> ArrayRef:
     """``np.std``: the square root of :func:`var`."""
     ddof = _degrees(ddof, correction)
@@ -243,12 +256,12 @@ def std(
 @TABLE.function("average")
 def average(
     tx: TraceContext,
-    a: Any,
-    axis: Any = None,
-    weights: Any = None,
+    a: object,
+    axis: object = None,
+    weights: object = None,
     returned: bool = False,
     *,
-    keepdims: Any = NO,
+    keepdims: object = NO,
 ) -> Any:
     """``np.average`` without weights (with weights NumPy raises where they sum to zero)."""
     if weights is not None:
@@ -266,7 +279,9 @@ def average(
 
 # -- positions of extremes --------------------------------------------------------------------
 def _position_rule(op: str) -> Any:
-    def rule(tx: TraceContext, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> ArrayRef:
+    def rule(
+        tx: TraceContext, a: object, axis: object = None, out: object = None, *, keepdims: object = NO
+    ) -> ArrayRef:
         x = as_ref(tx, a)
         along = 0 if axis is None else normalize_axis(axis, max(x.ndim, 1))
         flat = x.var if axis is not None and x.ndim else flatten_view(tx, x.var)
@@ -290,7 +305,9 @@ TABLE.method("argmin")(argmin)
 
 
 @TABLE.function("ptp")
-def ptp(tx: TraceContext, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO) -> ArrayRef:
+def ptp(
+    tx: TraceContext, a: object, axis: object = None, out: object = None, keepdims: object = NO
+) -> ArrayRef:
     """``np.ptp``: maximum minus minimum."""
     x = as_ref(tx, a)
     keep = bool(given(keepdims) and keepdims)
@@ -304,7 +321,7 @@ _COUNT_KIND = "python" if type(np.count_nonzero(np.zeros(1))) is int else "scala
 
 
 @TABLE.function("count_nonzero")
-def count_nonzero(tx: TraceContext, a: Any, axis: Any = None, *, keepdims: bool = False) -> ArrayRef:
+def count_nonzero(tx: TraceContext, a: object, axis: object = None, *, keepdims: bool = False) -> ArrayRef:
     """``np.count_nonzero``: int64, or a Python ``int`` over all axes in older versions of NumPy."""
     x = as_ref(tx, a)
     flags = convert(tx, x.var, dtypes.bool_)
@@ -315,7 +332,9 @@ def count_nonzero(tx: TraceContext, a: Any, axis: Any = None, *, keepdims: bool 
 
 # -- scans ------------------------------------------------------------------------------------
 def _scan_rule(ufunc: np.ufunc) -> Any:
-    def rule(tx: TraceContext, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ArrayRef:
+    def rule(
+        tx: TraceContext, a: object, axis: object = None, dtype: object = None, out: object = None
+    ) -> ArrayRef:
         x = as_ref(tx, a)
         if axis is None or x.ndim == 0:
             x = ArrayRef(flatten_view(tx, x.var))
@@ -336,12 +355,12 @@ TABLE.method("cumprod")(cumprod)
 def _cumulative_rule(ufunc: np.ufunc) -> Any:
     def rule(
         tx: TraceContext,
-        x: Any,
+        x: object,
         /,
         *,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
+        axis: object = None,
+        dtype: object = None,
+        out: object = None,
         include_initial: bool = False,
     ) -> ArrayRef:
         ref = as_ref(tx, x)

@@ -34,7 +34,7 @@ TABLE = RuleTable()
 
 
 @TABLE.function("tile")
-def tile(tx: TraceContext, A: Any, reps: Any) -> ArrayRef:
+def tile(tx: TraceContext, A: object, reps: object) -> ArrayRef:
     x = as_ref(tx, A)
     given = [integer(r, "a count") for r in several(reps)]
     ndim = max(x.ndim, len(given))
@@ -59,7 +59,7 @@ def tile(tx: TraceContext, A: Any, reps: Any) -> ArrayRef:
 
 @TABLE.function("repeat")
 @TABLE.method("repeat")
-def repeat(tx: TraceContext, a: Any, repeats: Any, axis: Any = None) -> ArrayRef:
+def repeat(tx: TraceContext, a: object, repeats: object, axis: object = None) -> ArrayRef:
     x = as_ref(tx, a)
     source = reshape_var(tx, x.var, (product(x.shape),)) if axis is None or not x.ndim else x.var
     along = 0 if axis is None else normalize_axis(axis, source.ndim)
@@ -90,7 +90,7 @@ def _repeat_each(tx: TraceContext, x: Var, repeats: np.ndarray[Any, Any], axis: 
 
 
 @TABLE.function("resize")
-def resize(tx: TraceContext, a: Any, new_shape: Any) -> ArrayRef:
+def resize(tx: TraceContext, a: object, new_shape: object) -> ArrayRef:
     """``np.resize``: repeated copies of ``a`` in C order."""
     x = as_ref(tx, a)
     shape = tuple(int(d) for d in parse_shape(new_shape))
@@ -107,7 +107,9 @@ def resize(tx: TraceContext, a: Any, new_shape: Any) -> ArrayRef:
 
 # -- padding ----------------------------------------------------------------------------------
 @TABLE.function("pad")
-def pad(tx: TraceContext, array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> ArrayRef:
+def pad(
+    tx: TraceContext, array: object, pad_width: object, mode: object = "constant", **kwargs: object
+) -> ArrayRef:
     """``np.pad`` for modes ``constant edge reflect symmetric wrap`` (and ``empty``)."""
     x = as_ref(tx, array)
     widths = _pad_widths(pad_width, x.ndim)
@@ -196,7 +198,7 @@ def _source_positions(tx: TraceContext, size: Dim, before: Dim, after: Dim, mode
     return emit(tx, "where", emit(tx, "greater_equal", place, spread(size)), back, place)
 
 
-def _pad_widths(pad_width: Any, ndim: int) -> tuple[tuple[Dim, Dim], ...]:
+def _pad_widths(pad_width: object, ndim: int) -> tuple[tuple[Dim, Dim], ...]:
     if isinstance(pad_width, ArrayRef):
         raise Unsupported("numpy.pad with widths that are data", break_id="data-dependent-shape")
     if isinstance(pad_width, dict):

@@ -38,7 +38,7 @@ from .views import flatten_view
 TABLE = RuleTable()
 
 
-def known_sizes(value: Any, what: str) -> tuple[int, ...]:
+def known_sizes(value: object, what: str) -> tuple[int, ...]:
     """Sizes as constants (of symbols: for these values only)."""
     sizes = value if isinstance(value, (tuple, list)) else (value,)
     return tuple(int(integer(size, what)) for size in sizes)
@@ -52,7 +52,7 @@ def _c_order(tx: TraceContext, ref: ArrayRef, name: str) -> Var:
 
 
 def in_order(
-    tx: TraceContext, name: str, inputs: list[ArrayRef], shapes: list[tuple[Dim, ...]], **options: Any
+    tx: TraceContext, name: str, inputs: list[ArrayRef], shapes: list[tuple[Dim, ...]], **options: object
 ) -> list[Var]:
     """The results of a routine that lays them out by rules of its own, as it does for small arrays."""
     small = [_small(ref) for ref in inputs]
@@ -103,7 +103,7 @@ def _transposed_back(tx: TraceContext, var: Var, order: tuple[int, ...]) -> Var:
 
 
 # -- positions --------------------------------------------------------------------------------
-def unravelled(tx: TraceContext, indices: ArrayRef, shape: Any, order: Any) -> tuple[ArrayRef, ...]:
+def unravelled(tx: TraceContext, indices: ArrayRef, shape: object, order: object) -> tuple[ArrayRef, ...]:
     """``np.unravel_index``: columns of one array with a row for each position."""
     if order not in ("C", "F") or not indices.ndim or not indices.dtype.is_integer:
         raise Unsupported("numpy.unravel_index of a number that may be out of range")
@@ -124,7 +124,7 @@ def _part(tx: TraceContext, rows: Var, place: int) -> Var:
 
 @TABLE.function("ravel_multi_index")
 def ravel_multi_index(
-    tx: TraceContext, multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C"
+    tx: TraceContext, multi_index: Any, dims: object, mode: object = "raise", order: object = "C"
 ) -> ArrayRef:
     if isinstance(multi_index, ArrayRef):
         raise Unsupported("numpy.ravel_multi_index of one array")
@@ -153,12 +153,12 @@ def chosen(tx: TraceContext, index: ArrayRef, choices: list[ArrayRef]) -> ArrayR
 @TABLE.function("isin")
 def isin(
     tx: TraceContext,
-    element: Any,
-    test_elements: Any,
-    assume_unique: Any = False,
-    invert: Any = False,
+    element: object,
+    test_elements: object,
+    assume_unique: object = False,
+    invert: object = False,
     *,
-    kind: Any = None,
+    kind: object = None,
 ) -> ArrayRef:
     x, among = as_ref(tx, element), as_ref(tx, test_elements)
     if kind is not None:
@@ -169,7 +169,7 @@ def isin(
 
 
 # -- bits -------------------------------------------------------------------------------------
-def _bits(tx: TraceContext, a: Any, axis: Any, name: str, bitorder: Any) -> tuple[Var, int | None]:
+def _bits(tx: TraceContext, a: object, axis: object, name: str, bitorder: object) -> tuple[Var, int | None]:
     ref = as_ref(tx, a)
     if bitorder not in ("big", "little") or not ref.ndim:
         raise Unsupported(f"numpy.{name} with these arguments")
@@ -184,7 +184,7 @@ def _resized(shape: tuple[Dim, ...], axis: int, size: Dim) -> tuple[Dim, ...]:
 
 
 @TABLE.function("packbits")
-def packbits(tx: TraceContext, a: Any, /, axis: Any = None, bitorder: Any = "big") -> ArrayRef:
+def packbits(tx: TraceContext, a: object, /, axis: object = None, bitorder: object = "big") -> ArrayRef:
     var, along = _bits(tx, a, axis, "packbits", bitorder)
     if not (var.dtype.is_bool or var.dtype.is_integer):
         raise Unsupported("numpy.packbits of numbers that are no integers")
@@ -195,7 +195,7 @@ def packbits(tx: TraceContext, a: Any, /, axis: Any = None, bitorder: Any = "big
 
 @TABLE.function("unpackbits")
 def unpackbits(
-    tx: TraceContext, a: Any, /, axis: Any = None, count: Any = None, bitorder: Any = "big"
+    tx: TraceContext, a: object, /, axis: object = None, count: object = None, bitorder: object = "big"
 ) -> ArrayRef:
     var, along = _bits(tx, a, axis, "unpackbits", bitorder)
     if var.dtype != dtypes.uint8:
@@ -233,11 +233,11 @@ def accumulated(tx: TraceContext, ufunc: np.ufunc, var: Var, axis: int) -> Var:
 def reduce_at(
     tx: TraceContext,
     ufunc: np.ufunc,
-    array: Any,
-    indices: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
+    array: object,
+    indices: object,
+    axis: object = 0,
+    dtype: object = None,
+    out: object = None,
 ) -> ArrayRef:
     """``ufunc.reduceat(array, indices, axis)``."""
     x, index = as_ref(tx, array), as_index(tx, indices)
@@ -257,11 +257,11 @@ def reduce_at(
 def _nan_statistic(
     tx: TraceContext,
     function: str,
-    a: Any,
-    axis: Any,
-    keepdims: Any,
+    a: object,
+    axis: object,
+    keepdims: object,
     leading: tuple[Dim, ...],
-    **options: Any,
+    **options: object,
 ) -> ArrayRef:
     x = as_ref(tx, a)
     if not x.ndim or x.dtype.is_complex or x.dtype.is_bool or x.dtype in (dtypes.float16, dtypes.bfloat16):
@@ -290,11 +290,11 @@ def _statistic_in_order(
 @TABLE.function("nanmedian")
 def nanmedian(
     tx: TraceContext,
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: Any = False,
-    keepdims: Any = NO,
+    a: object,
+    axis: object = None,
+    out: object = None,
+    overwrite_input: object = False,
+    keepdims: object = NO,
 ) -> ArrayRef:
     if given(out) or overwrite_input:
         raise Unsupported("numpy.nanmedian with out= or overwrite_input")
@@ -304,15 +304,15 @@ def nanmedian(
 def _nan_quantile_rule(function: str) -> Any:
     def rule(
         tx: TraceContext,
-        a: Any,
-        q: Any,
-        axis: Any = None,
-        out: Any = None,
-        overwrite_input: Any = False,
-        method: Any = "linear",
-        keepdims: Any = NO,
+        a: object,
+        q: object,
+        axis: object = None,
+        out: object = None,
+        overwrite_input: object = False,
+        method: object = "linear",
+        keepdims: object = NO,
         *,
-        weights: Any = None,
+        weights: object = None,
     ) -> ArrayRef:
         if given(out) or overwrite_input or weights is not None or type(method) is not str:
             raise Unsupported(f"numpy.{function} with out=, weights or overwrite_input")
@@ -323,7 +323,7 @@ def _nan_quantile_rule(function: str) -> Any:
     return rule
 
 
-def _fractions(q: Any) -> Any:
+def _fractions(q: object) -> Any:
     if type(q) in (int, float):
         return q
     if isinstance(q, (list, tuple)) and all(type(place) in (int, float) for place in q):
@@ -338,12 +338,12 @@ TABLE.function("nanpercentile")(_nan_quantile_rule("nanpercentile"))
 @TABLE.function("histogram2d")
 def histogram2d(
     tx: TraceContext,
-    x: Any,
-    y: Any,
-    bins: Any = 10,
-    range: Any = None,
-    density: Any = None,
-    weights: Any = None,
+    x: object,
+    y: object,
+    bins: object = 10,
+    range: object = None,
+    density: object = None,
+    weights: object = None,
 ) -> tuple[ArrayRef, ...]:
     """With numbers of bins that are known."""
     numbers = tuple(bins) if isinstance(bins, (list, tuple)) else (bins, bins)
@@ -375,7 +375,7 @@ def _limits(given_range: Any) -> Any:
 
 # -- least squares ----------------------------------------------------------------------------
 @TABLE.function("linalg.lstsq")
-def lstsq(tx: TraceContext, a: Any, b: Any, rcond: Any = None) -> Any:
+def lstsq(tx: TraceContext, a: object, b: object, rcond: object = None) -> Any:
     """The residuals are taken to be there where the system is overdetermined: its rank is full."""
     x, y = as_ref(tx, a), as_ref(tx, b)
     if x.ndim != 2 or y.ndim not in (1, 2) or not (rcond is None or type(rcond) in (int, float)):

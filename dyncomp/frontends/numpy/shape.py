@@ -33,7 +33,7 @@ TABLE = RuleTable()
 
 
 @TABLE.function("_core.multiarray.normalize_axis_index")
-def normalize_axis_index(tx: TraceContext, axis: Any, ndim: Any, msg_prefix: Any = None) -> int:
+def normalize_axis_index(tx: TraceContext, axis: object, ndim: object, msg_prefix: object = None) -> int:
     return normalize_axis(axis, int(integer(ndim)))
 
 
@@ -44,7 +44,7 @@ def viewed(tx: TraceContext, x: ArrayRef, var: Var) -> ArrayRef:
     return array_of(emit(tx, "copy", var)) if var.shape else ArrayRef(var, "scalar")
 
 
-def parse_shape(shape: Any) -> tuple[Dim, ...]:
+def parse_shape(shape: object) -> tuple[Dim, ...]:
     """A ``shape`` argument: an integer or a sequence of integers (symbolic ones included)."""
     if isinstance(shape, (tuple, list)):
         return tuple(integer(d, "a size") for d in shape)
@@ -67,7 +67,9 @@ def completed_shape(shape: tuple[Dim, ...], size: Dim) -> tuple[Dim, ...]:
 
 # -- reshape ----------------------------------------------------------------------------------
 @TABLE.function("reshape")
-def reshape(tx: TraceContext, a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> ArrayRef:
+def reshape(
+    tx: TraceContext, a: object, /, shape: object, order: str = "C", *, copy: object = None
+) -> ArrayRef:
     """``np.reshape``: a view where NumPy gives one, else a copy."""
     x = as_ref(tx, a)
     wanted = completed_shape(parse_shape(shape), product(x.shape))
@@ -94,7 +96,7 @@ def _is_fortran(x: Var) -> bool:
 
 @TABLE.method("reshape")
 def reshape_method(
-    tx: TraceContext, x: ArrayRef, *shape: Any, order: str = "C", copy: Any = None
+    tx: TraceContext, x: ArrayRef, *shape: object, order: str = "C", copy: object = None
 ) -> ArrayRef:
     """``x.reshape(2, 3)`` or ``x.reshape((2, 3))``."""
     if not shape:
@@ -105,7 +107,7 @@ def reshape_method(
 
 @TABLE.function("ravel")
 @TABLE.method("ravel")
-def ravel(tx: TraceContext, a: Any, order: str = "C") -> ArrayRef:
+def ravel(tx: TraceContext, a: object, order: str = "C") -> ArrayRef:
     """``np.ravel``: a view of a contiguous array, else a copy."""
     x = as_ref(tx, a)
     source = _in_order(tx, x.var, order)
@@ -135,7 +137,7 @@ def flatten(tx: TraceContext, x: ArrayRef, order: str = "C") -> ArrayRef:
     return array_of(emit(tx, "copy", emit(tx, "reshape", fresh, shape=(product(x.shape),))))
 
 
-def _wrapped(tx: TraceContext, a: Any) -> ArrayRef:
+def _wrapped(tx: TraceContext, a: object) -> ArrayRef:
     """The operand of a function that calls a method of its argument: Python's numbers, which have no such
     method, become arrays."""
     x = as_ref(tx, a)
@@ -146,7 +148,7 @@ def _wrapped(tx: TraceContext, a: Any) -> ArrayRef:
 
 @TABLE.function("squeeze")
 @TABLE.method("squeeze")
-def squeeze(tx: TraceContext, a: Any, axis: Any = None) -> ArrayRef:
+def squeeze(tx: TraceContext, a: object, axis: object = None) -> ArrayRef:
     x = _wrapped(tx, a)
     if axis is None:
         axes = tuple(i for i, d in enumerate(x.shape) if d == 1)
@@ -161,7 +163,7 @@ def squeeze(tx: TraceContext, a: Any, axis: Any = None) -> ArrayRef:
 
 
 @TABLE.function("expand_dims")
-def expand_dims(tx: TraceContext, a: Any, axis: Any) -> ArrayRef:
+def expand_dims(tx: TraceContext, a: object, axis: object) -> ArrayRef:
     x = as_ref(tx, a)
     places = several(axis)
     axes = normalize_axes(tuple(places), x.ndim + len(places))
@@ -171,7 +173,7 @@ def expand_dims(tx: TraceContext, a: Any, axis: Any) -> ArrayRef:
 
 
 def _at_least(ndim: int, place: Any) -> Any:
-    def rule(tx: TraceContext, *arrays: Any) -> Any:
+    def rule(tx: TraceContext, *arrays: object) -> Any:
         made = []
         for a in arrays:
             x = as_ref(tx, a)
@@ -210,7 +212,7 @@ def permuted(tx: TraceContext, x: ArrayRef, perm: Sequence[int]) -> ArrayRef:
 
 
 @TABLE.function("transpose", "permute_dims")
-def transpose(tx: TraceContext, a: Any, axes: Any = None) -> ArrayRef:
+def transpose(tx: TraceContext, a: object, axes: Any = None) -> ArrayRef:
     x = _wrapped(tx, a)
     if axes is None:
         return permuted(tx, x, range(x.ndim)[::-1])
@@ -221,7 +223,7 @@ def transpose(tx: TraceContext, a: Any, axes: Any = None) -> ArrayRef:
 
 
 @TABLE.method("transpose")
-def transpose_method(tx: TraceContext, x: ArrayRef, *axes: Any) -> ArrayRef:
+def transpose_method(tx: TraceContext, x: ArrayRef, *axes: object) -> ArrayRef:
     """``x.transpose()``, ``x.transpose(1, 0)`` or ``x.transpose((1, 0))``."""
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
         return transpose(tx, x, axes[0])
@@ -230,7 +232,7 @@ def transpose_method(tx: TraceContext, x: ArrayRef, *axes: Any) -> ArrayRef:
 
 @TABLE.function("swapaxes")
 @TABLE.method("swapaxes")
-def swapaxes(tx: TraceContext, a: Any, axis1: Any, axis2: Any) -> ArrayRef:
+def swapaxes(tx: TraceContext, a: object, axis1: object, axis2: object) -> ArrayRef:
     x = as_ref(tx, a)
     first = normalize_axis(axis1, x.ndim)
     second = normalize_axis(axis2, x.ndim)
@@ -240,7 +242,7 @@ def swapaxes(tx: TraceContext, a: Any, axis1: Any, axis2: Any) -> ArrayRef:
 
 
 @TABLE.function("matrix_transpose", "linalg.matrix_transpose")
-def matrix_transpose(tx: TraceContext, x: Any, /) -> ArrayRef:
+def matrix_transpose(tx: TraceContext, x: object, /) -> ArrayRef:
     ref = as_ref(tx, x)
     if ref.ndim < 2:
         raise Unsupported("matrix_transpose of an array of fewer than two dimensions")
@@ -248,7 +250,7 @@ def matrix_transpose(tx: TraceContext, x: Any, /) -> ArrayRef:
 
 
 @TABLE.function("moveaxis")
-def moveaxis(tx: TraceContext, a: Any, source: Any, destination: Any) -> ArrayRef:
+def moveaxis(tx: TraceContext, a: object, source: object, destination: object) -> ArrayRef:
     x = as_ref(tx, a)
     sources = [normalize_axis(s, x.ndim) for s in several(source)]
     targets = [normalize_axis(d, x.ndim) for d in several(destination)]
@@ -260,12 +262,12 @@ def moveaxis(tx: TraceContext, a: Any, source: Any, destination: Any) -> ArrayRe
     return permuted(tx, x, order)
 
 
-def several(value: Any) -> Sequence[Any]:
+def several(value: object) -> Sequence[Any]:
     return value if isinstance(value, (tuple, list)) else (value,)
 
 
 @TABLE.function("rollaxis")
-def rollaxis(tx: TraceContext, a: Any, axis: Any, start: Any = 0) -> ArrayRef:
+def rollaxis(tx: TraceContext, a: object, axis: object, start: object = 0) -> ArrayRef:
     x = array_operand(a)
     along = normalize_axis(axis, x.ndim)
     place = int(integer(start))
@@ -279,7 +281,7 @@ def rollaxis(tx: TraceContext, a: Any, axis: Any, start: Any = 0) -> ArrayRef:
 
 # -- broadcasting -----------------------------------------------------------------------------
 @TABLE.function("broadcast_to")
-def broadcast_to_rule(tx: TraceContext, array: Any, shape: Any, subok: bool = False) -> ArrayRef:
+def broadcast_to_rule(tx: TraceContext, array: object, shape: object, subok: bool = False) -> ArrayRef:
     """A read-only view."""
     x = as_ref(tx, array)
     wanted = parse_shape(shape)
@@ -294,7 +296,7 @@ def _spread(tx: TraceContext, x: Var, shape: tuple[Dim, ...]) -> Var:
 
 
 @TABLE.function("broadcast_arrays")
-def broadcast_arrays(tx: TraceContext, *args: Any, subok: bool = False) -> tuple[ArrayRef, ...]:
+def broadcast_arrays(tx: TraceContext, *args: object, subok: bool = False) -> tuple[ArrayRef, ...]:
     """Views of the common shape; writing to one warns in NumPy."""
     refs = [as_ref(tx, a) for a in args]
     shape = broadcast_shapes(*(r.shape for r in refs))
@@ -311,9 +313,9 @@ def broadcast_arrays(tx: TraceContext, *args: Any, subok: bool = False) -> tuple
 @TABLE.function("lib.stride_tricks.sliding_window_view")
 def sliding_window_view(
     tx: TraceContext,
-    x: Any,
-    window_shape: Any,
-    axis: Any = None,
+    x: object,
+    window_shape: object,
+    axis: object = None,
     *,
     subok: bool = False,
     writeable: bool = False,
@@ -345,7 +347,7 @@ def flip_var(tx: TraceContext, x: Var, axes: Sequence[int]) -> Var:
 
 
 @TABLE.function("flip")
-def flip(tx: TraceContext, m: Any, axis: Any = None) -> ArrayRef:
+def flip(tx: TraceContext, m: object, axis: object = None) -> ArrayRef:
     x = as_ref(tx, m)
     if axis is None and not x.ndim:
         return value_of(emit(tx, "copy", x.var))  # as indexed with an empty tuple
@@ -353,7 +355,7 @@ def flip(tx: TraceContext, m: Any, axis: Any = None) -> ArrayRef:
 
 
 @TABLE.function("fliplr")
-def fliplr(tx: TraceContext, m: Any) -> ArrayRef:
+def fliplr(tx: TraceContext, m: object) -> ArrayRef:
     x = as_ref(tx, m)
     if x.ndim < 2:
         raise Unsupported("Input must be >= 2-d.")
@@ -361,7 +363,7 @@ def fliplr(tx: TraceContext, m: Any) -> ArrayRef:
 
 
 @TABLE.function("flipud")
-def flipud(tx: TraceContext, m: Any) -> ArrayRef:
+def flipud(tx: TraceContext, m: object) -> ArrayRef:
     x = as_ref(tx, m)
     if x.ndim < 1:
         raise Unsupported("Input must be >= 1-d.")
@@ -369,7 +371,7 @@ def flipud(tx: TraceContext, m: Any) -> ArrayRef:
 
 
 @TABLE.function("rot90")
-def rot90(tx: TraceContext, m: Any, k: Any = 1, axes: Any = (0, 1)) -> ArrayRef:
+def rot90(tx: TraceContext, m: object, k: object = 1, axes: Any = (0, 1)) -> ArrayRef:
     x = as_ref(tx, m)
     first, second = (normalize_axis(a, x.ndim) for a in axes)
     if first == second:
@@ -383,7 +385,7 @@ def rot90(tx: TraceContext, m: Any, k: Any = 1, axes: Any = (0, 1)) -> ArrayRef:
 
 
 @TABLE.function("roll")
-def roll(tx: TraceContext, a: Any, shift: Any, axis: Any = None) -> ArrayRef:
+def roll(tx: TraceContext, a: object, shift: object, axis: object = None) -> ArrayRef:
     x = as_ref(tx, a)
     if axis is None:
         flat = reshape_var(tx, x.var, (product(x.shape),))
@@ -403,7 +405,7 @@ def roll(tx: TraceContext, a: Any, shift: Any, axis: Any = None) -> ArrayRef:
     return array_of(moved)
 
 
-def _total(shift: Any) -> Dim:
+def _total(shift: object) -> Dim:
     total: Dim = 0
     for s in several(shift):
         total = total + integer(s, "a shift")

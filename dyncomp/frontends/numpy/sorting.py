@@ -33,7 +33,7 @@ from .views import flatten_view
 TABLE = RuleTable()
 
 
-def _kind(kind: Any, stable: Any) -> str:
+def _kind(kind: object, stable: object) -> str:
     if stable is not None:
         return "stable" if stable else "quicksort"
     return "quicksort" if kind is None else str(kind)
@@ -41,7 +41,13 @@ def _kind(kind: Any, stable: Any) -> str:
 
 @TABLE.function("sort")
 def sort(
-    tx: TraceContext, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    tx: TraceContext,
+    a: object,
+    axis: object = -1,
+    kind: object = None,
+    order: object = None,
+    *,
+    stable: object = None,
 ) -> ArrayRef:
     x = as_ref(tx, a)
     if order is not None or not x.ndim:
@@ -53,7 +59,13 @@ def sort(
 
 @TABLE.function("argsort")
 def argsort(
-    tx: TraceContext, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    tx: TraceContext,
+    a: object,
+    axis: object = -1,
+    kind: object = None,
+    order: object = None,
+    *,
+    stable: object = None,
 ) -> ArrayRef:
     x = as_ref(tx, a)
     if order is not None or not x.ndim:
@@ -65,7 +77,12 @@ def argsort(
 
 def _partition_rule(op: str) -> Any:
     def rule(
-        tx: TraceContext, a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+        tx: TraceContext,
+        a: object,
+        kth: object,
+        axis: object = -1,
+        kind: object = "introselect",
+        order: object = None,
     ) -> ArrayRef:
         x = as_ref(tx, a)
         if order is not None or not x.ndim or x.dtype.is_complex:
@@ -87,7 +104,9 @@ TABLE.function("argpartition")(argpartition)
 
 
 @TABLE.function("searchsorted")
-def searchsorted(tx: TraceContext, a: Any, v: Any, side: str = "left", sorter: Any = None) -> ArrayRef:
+def searchsorted(
+    tx: TraceContext, a: object, v: object, side: str = "left", sorter: object = None
+) -> ArrayRef:
     haystack = as_ref(tx, a)
     needle = as_ref(tx, v)
     if haystack.ndim != 1 or side not in ("left", "right"):
@@ -107,7 +126,7 @@ def _search(tx: TraceContext, haystack: ArrayRef, needle: ArrayRef, side: str) -
 
 
 @TABLE.function("digitize")
-def digitize(tx: TraceContext, x: Any, bins: Any, right: bool = False) -> ArrayRef:
+def digitize(tx: TraceContext, x: object, bins: object, right: bool = False) -> ArrayRef:
     """By a search where the bins are known at capture (NumPy raises where they are not monotonic)."""
     if isinstance(bins, ArrayRef):
         return digitize_by_data(tx, x, bins, right)
@@ -126,14 +145,20 @@ def digitize(tx: TraceContext, x: Any, bins: Any, right: bool = False) -> ArrayR
 
 @TABLE.function("_core.multiarray.interp")
 def interp_without_period(
-    tx: TraceContext, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None
+    tx: TraceContext, x: object, xp: object, fp: object, left: object = None, right: object = None
 ) -> ArrayRef:
     return interp(tx, x, xp, fp, left, right)
 
 
 @TABLE.function("interp")
 def interp(
-    tx: TraceContext, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+    tx: TraceContext,
+    x: object,
+    xp: object,
+    fp: object,
+    left: object = None,
+    right: object = None,
+    period: object = None,
 ) -> ArrayRef:
     """Of real data; the ends are constant unless ``left`` and ``right`` say otherwise."""
     if period is not None:
@@ -154,6 +179,6 @@ def interp(
     return result.ref
 
 
-def _where(tx: TraceContext, test: Traced, value: Any, other: Traced) -> Traced:
+def _where(tx: TraceContext, test: Traced, value: object, other: Traced) -> Traced:
     var = broadcast_to(tx, to_var(tx, operand(tx, value), other.dtype), other.shape)
     return Traced(tx, value_of(emit(tx, "where", test.var, var, other.var)))

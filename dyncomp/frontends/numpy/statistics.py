@@ -72,7 +72,7 @@ def _nan_where_missing(tx: TraceContext, ordered: Var, result: Traced) -> Var:
 
 
 def _finish(
-    tx: TraceContext, var: Var, x: ArrayRef, axes: tuple[int, ...], keepdims: Any, out: Any
+    tx: TraceContext, var: Var, x: ArrayRef, axes: tuple[int, ...], keepdims: object, out: object
 ) -> ArrayRef:
     if given(keepdims) and keepdims:
         var = keep_dims(tx, var, x.shape, axes)
@@ -82,11 +82,11 @@ def _finish(
 @TABLE.function("median")
 def median(
     tx: TraceContext,
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: object,
+    axis: object = None,
+    out: object = None,
     overwrite_input: bool = False,
-    keepdims: Any = False,
+    keepdims: object = False,
 ) -> ArrayRef:
     """``np.median``: the mean of the middle elements; NaN where there is one."""
     x = as_ref(tx, a)
@@ -154,7 +154,7 @@ def _gathered(tx: TraceContext, ordered: Var, index: Var) -> Traced:
     return Traced(tx, value_of(emit(tx, "index", ordered, index, dims=(axis,), position=axis)))
 
 
-def _are_plain(x: ArrayRef, q: Any, scale: float) -> bool:
+def _are_plain(x: ArrayRef, q: object, scale: float) -> bool:
     """Whether positions are such that types follow from the array alone, or from float64."""
     dtype = np.asarray(q).dtype
     if dtype.kind in "iu":
@@ -176,14 +176,14 @@ def _fractions(x: ArrayRef, q: Any, scale: float) -> np.ndarray[Any, Any]:
 
 def _quantiles(
     tx: TraceContext,
-    a: Any,
-    q: Any,
-    axis: Any,
-    out: Any,
-    method: Any,
-    keepdims: Any,
+    a: object,
+    q: object,
+    axis: object,
+    out: object,
+    method: object,
+    keepdims: object,
     scale: float,
-    weights: Any,
+    weights: object,
 ) -> ArrayRef:
     x = as_ref(tx, a)
     if method != "linear" or weights is not None or x.dtype.is_complex or x.dtype.is_bool or x.ndim == 0:
@@ -213,15 +213,15 @@ def _quantiles(
 @TABLE.function("percentile")
 def percentile(
     tx: TraceContext,
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: object,
+    q: object,
+    axis: object = None,
+    out: object = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: Any = False,
+    keepdims: object = False,
     *,
-    weights: Any = None,
+    weights: object = None,
 ) -> ArrayRef:
     return _quantiles(tx, a, q, axis, out, method, keepdims, 100.0, weights)
 
@@ -229,15 +229,15 @@ def percentile(
 @TABLE.function("quantile")
 def quantile(
     tx: TraceContext,
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: object,
+    q: object,
+    axis: object = None,
+    out: object = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: Any = False,
+    keepdims: object = False,
     *,
-    weights: Any = None,
+    weights: object = None,
 ) -> ArrayRef:
     return _quantiles(tx, a, q, axis, out, method, keepdims, 1.0, weights)
 
@@ -246,15 +246,15 @@ def quantile(
 @TABLE.function("cov")
 def cov(
     tx: TraceContext,
-    m: Any,
-    y: Any = None,
+    m: object,
+    y: object = None,
     rowvar: bool = True,
     bias: bool = False,
-    ddof: Any = None,
-    fweights: Any = None,
-    aweights: Any = None,
+    ddof: object = None,
+    fweights: object = None,
+    aweights: object = None,
     *,
-    dtype: Any = None,
+    dtype: object = None,
 ) -> ArrayRef:
     """``np.cov`` without weights."""
     if fweights is not None or aweights is not None:
@@ -275,7 +275,7 @@ def cov(
     return array_of(emit(tx, "reshape", result.var, shape=shape))
 
 
-def _observations(tx: TraceContext, m: Any, rowvar: bool, dtype: Any) -> ArrayRef:
+def _observations(tx: TraceContext, m: object, rowvar: bool, dtype: Any) -> ArrayRef:
     ref = as_ref(tx, m)
     if ref.ndim > 2 or ref.ndim == 0:
         raise Unsupported("m has more than 2 dimensions")
@@ -291,7 +291,9 @@ def _observations(tx: TraceContext, m: Any, rowvar: bool, dtype: Any) -> ArrayRe
 
 
 @TABLE.function("corrcoef")
-def corrcoef(tx: TraceContext, x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> ArrayRef:
+def corrcoef(
+    tx: TraceContext, x: object, y: object = None, rowvar: bool = True, *, dtype: object = None
+) -> ArrayRef:
     c = Traced(tx, cov(tx, x, y, rowvar, dtype=dtype))
     if c.dtype.is_complex:
         raise Unsupported("numpy.corrcoef of complex numbers")

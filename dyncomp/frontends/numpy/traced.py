@@ -18,7 +18,7 @@ from .ufuncs import call_ufunc
 def _operator(name: str) -> Any:
     rule = OPERATORS.operators[name]
 
-    def apply(self: Traced, *others: Any) -> Traced:
+    def apply(self: Traced, *others: object) -> Traced:
         return Traced(self.tx, rule(self.tx, self.ref, *map(plain, others)))
 
     return apply
@@ -27,7 +27,7 @@ def _operator(name: str) -> Any:
 def _reflected(name: str) -> Any:
     rule = OPERATORS.operators[name]
 
-    def apply(self: Traced, other: Any) -> Traced:
+    def apply(self: Traced, other: object) -> Traced:
         return Traced(self.tx, rule(self.tx, plain(other), self.ref))
 
     return apply
@@ -39,7 +39,7 @@ class Traced:
     __slots__ = ("tx", "ref")
     __array_ufunc__ = None
 
-    def __init__(self, tx: TraceContext, value: Any) -> None:
+    def __init__(self, tx: TraceContext, value: object) -> None:
         self.tx = tx
         self.ref: ArrayRef = as_ref(tx, value)
 
@@ -59,15 +59,15 @@ class Traced:
     def dtype(self) -> Any:
         return self.ref.dtype
 
-    def __getitem__(self, key: Any) -> Traced:
+    def __getitem__(self, key: object) -> Traced:
         return Traced(self.tx, getitem(self.tx, self.ref, key))
 
-    def call(self, ufunc: np.ufunc, *others: Any, **kwargs: Any) -> Traced:
+    def call(self, ufunc: np.ufunc, *others: object, **kwargs: Any) -> Traced:
         """``ufunc(self, *others)``."""
         rest = [plain(other) for other in others]
         return Traced(self.tx, call_ufunc(self.tx, ufunc, self.ref, *rest, **kwargs))
 
-    def then(self, rule: Callable[..., Any], *args: Any, **kwargs: Any) -> Traced:
+    def then(self, rule: Callable[..., Any], *args: object, **kwargs: object) -> Traced:
         """``rule(tx, self, *args)``."""
         rest = [plain(arg) for arg in args]
         return Traced(self.tx, rule(self.tx, self.ref, *rest, **kwargs))
@@ -99,6 +99,6 @@ class Traced:
     __or__ = _operator("or_")
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The ArrayRef of a traced value; anything else as it is."""
     return value.ref if isinstance(value, Traced) else value

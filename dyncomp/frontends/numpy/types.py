@@ -24,7 +24,7 @@ TABLE = RuleTable()
 def _scalar_type_rule(kind: type) -> Any:
     dtype = promote.from_np(np.dtype(kind))
 
-    def rule(tx: TraceContext, value: Any = 0, /) -> Any:
+    def rule(tx: TraceContext, value: object = 0, /) -> Any:
         """``np.float32(x)``: a scalar of a scalar, an array of an array."""
         if not isinstance(value, ArrayRef) and isinstance(
             value, (bool, int, float, complex, str, np.generic)
@@ -49,14 +49,14 @@ def _question_rule(function: Any) -> Any:
     """A question about dtypes: arrays stand for their dtype, Python scalars known at run time for
     their type's zero."""
 
-    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def rule(tx: TraceContext, *args: object, **kwargs: Any) -> Any:
         concrete = [_representative(a) for a in args]
         return function(*concrete, **{name: _representative(v) for name, v in kwargs.items()})
 
     return rule
 
 
-def _representative(value: Any) -> Any:
+def _representative(value: object) -> Any:
     if isinstance(value, ArrayRef):
         if value.kind == "python":
             return value.dtype.numpy.type(0).item()
@@ -76,7 +76,7 @@ def _dtype_question_rule(function: Any, scalars: bool) -> Any:
     """A question about dtypes that raises for arrays, and for array scalars unless ``scalars``."""
     ask = _question_rule(function)
 
-    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def rule(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         for value in (*args, *kwargs.values()):
             known_type = scalars and getattr(value, "kind", "python") == "scalar"
             if isinstance(value, (ArrayRef, SymInt)) and not known_type:
@@ -103,33 +103,33 @@ def min_scalar_type(tx: TraceContext, a: Any) -> Any:
 
 
 @TABLE.function("shape")
-def shape(tx: TraceContext, a: Any) -> tuple[Dim, ...]:
+def shape(tx: TraceContext, a: object) -> tuple[Dim, ...]:
     return as_ref(tx, a).shape
 
 
 @TABLE.function("ndim")
-def ndim(tx: TraceContext, a: Any) -> int:
+def ndim(tx: TraceContext, a: object) -> int:
     return as_ref(tx, a).ndim
 
 
 @TABLE.function("size")
-def size(tx: TraceContext, a: Any, axis: Any = None) -> Dim:
+def size(tx: TraceContext, a: object, axis: object = None) -> Dim:
     ref = as_ref(tx, a)
     return product(ref.shape) if axis is None else ref.shape[normalize_axis(axis, ref.ndim)]
 
 
 @TABLE.function("iscomplexobj")
-def iscomplexobj(tx: TraceContext, x: Any) -> bool:
+def iscomplexobj(tx: TraceContext, x: object) -> bool:
     return as_ref(tx, x).dtype.is_complex
 
 
 @TABLE.function("isrealobj")
-def isrealobj(tx: TraceContext, x: Any) -> bool:
+def isrealobj(tx: TraceContext, x: object) -> bool:
     return not as_ref(tx, x).dtype.is_complex
 
 
 @TABLE.function("isscalar")
-def isscalar(tx: TraceContext, element: Any) -> bool:
+def isscalar(tx: TraceContext, element: object) -> bool:
     if isinstance(element, ArrayRef):
         return element.kind != "array"
     if isinstance(element, SymInt):
@@ -138,21 +138,21 @@ def isscalar(tx: TraceContext, element: Any) -> bool:
 
 
 @TABLE.function("isfortran")
-def isfortran(tx: TraceContext, a: Any) -> bool:
+def isfortran(tx: TraceContext, a: object) -> bool:
 
     x = as_ref(tx, a)
     return is_fortran(x.shape, x.strides)
 
 
 @TABLE.function("iterable")
-def iterable(tx: TraceContext, y: Any) -> bool:
+def iterable(tx: TraceContext, y: object) -> bool:
     if isinstance(y, ArrayRef):
         return y.kind == "array" and y.ndim > 0
     return bool(np.iterable(y))
 
 
 @TABLE.function("broadcast_shapes")
-def broadcast_shapes(tx: TraceContext, *args: Any) -> tuple[Dim, ...]:
+def broadcast_shapes(tx: TraceContext, *args: object) -> tuple[Dim, ...]:
     shapes = [parse_shape(a) for a in args]
     if any(not isinstance(d, SymInt) and d < 0 for shape in shapes for d in shape):
         raise Unsupported("negative dimensions are not allowed")

@@ -70,7 +70,7 @@ class Loop:
     outs: tuple[DType, ...]
 
 
-def full_like(tx: TraceContext, x: Var, value: Any) -> Var:
+def full_like(tx: TraceContext, x: Var, value: object) -> Var:
     """A constant broadcast to the shape of ``x``, in its dtype."""
     return broadcast_to(tx, constant(tx, value, x.dtype), x.shape)
 

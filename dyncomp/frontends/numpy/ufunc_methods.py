@@ -53,13 +53,13 @@ _NO_IDENTITY = frozenset(("maximum", "minimum", "fmax", "fmin"))
 def reduce_ufunc(
     tx: TraceContext,
     ufunc: np.ufunc,
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = NO,
-    where: Any = True,
+    array: object,
+    axis: object = 0,
+    dtype: object = None,
+    out: object = None,
+    keepdims: object = False,
+    initial: object = NO,
+    where: object = True,
 ) -> ArrayRef:
     """``ufunc.reduce(array, axis, dtype, out, keepdims, initial, where)``."""
     x = as_ref(tx, array)
@@ -79,14 +79,14 @@ def reduce_ufunc(
     return deliver(tx, convert(tx, reduced, result_dtype), target)
 
 
-def reduction_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def reduction_axes(axis: object, ndim: int) -> tuple[int, ...]:
     """As :func:`normalize_axes`, and scalars take axis 0 and -1 as NumPy lets them."""
     if ndim == 0 and isinstance(axis, (int, np.integer)) and axis in (0, -1):
         return ()
     return normalize_axes(axis, ndim)
 
 
-def single_out(out: Any) -> ArrayRef | None:
+def single_out(out: object) -> ArrayRef | None:
     """The one array of an ``out=`` argument."""
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
@@ -114,7 +114,7 @@ def keep_dims(tx: TraceContext, var: Var, shape: tuple[Any, ...], axes: tuple[in
     return emit(tx, "copy", emit(tx, "reshape", var, shape=kept)) if axes else var
 
 
-def _masked(tx: TraceContext, ufunc: np.ufunc, var: Var, where: Any, initial: Any) -> Var:
+def _masked(tx: TraceContext, ufunc: np.ufunc, var: Var, where: object, initial: object) -> Var:
     mask = to_var(tx, operand(tx, where), dtypes.bool_)
     neutral = _neutral(ufunc, var.dtype)
     if ufunc.__name__ in _NO_IDENTITY:
@@ -157,7 +157,7 @@ _IN_ANY_ORDER = frozenset(
 
 
 def _reduce_with_initial(
-    tx: TraceContext, ufunc: np.ufunc, var: Var, axes: tuple[int, ...], initial: Any
+    tx: TraceContext, ufunc: np.ufunc, var: Var, axes: tuple[int, ...], initial: object
 ) -> Var:
     empty = ufunc.__name__ in _NO_IDENTITY and any(var.shape[axis] == 0 for axis in axes)
     if initial is None or initial is NO:
@@ -206,7 +206,12 @@ def _reduce_ignoring_nan(tx: TraceContext, ufunc: np.ufunc, var: Var, axes: tupl
 
 
 def accumulate_ufunc(
-    tx: TraceContext, ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None
+    tx: TraceContext,
+    ufunc: np.ufunc,
+    array: object,
+    axis: object = 0,
+    dtype: object = None,
+    out: object = None,
 ) -> ArrayRef:
     """``ufunc.accumulate(array, axis, dtype, out)``."""
     x = as_ref(tx, array)
@@ -253,7 +258,7 @@ _AT = {"add": "add", "multiply": "multiply", "maximum": "max", "minimum": "min",
 def at_ufunc(combine: Callable[..., None], ufunc: np.ufunc) -> Any:
     """The rule of ``ufunc.at(array, indices[, values])``; ``combine`` writes at indices."""
 
-    def rule(tx: TraceContext, array: Any, indices: Any, values: Any = None) -> None:
+    def rule(tx: TraceContext, array: object, indices: object, values: object = None) -> None:
         name = ufunc.__name__
         if name not in _AT or values is None:
             raise Unsupported(f"numpy.{name}.at has no rule")
@@ -275,7 +280,7 @@ def at_ufunc(combine: Callable[..., None], ufunc: np.ufunc) -> Any:
 
 
 def _bind(function: Callable[..., Any], ufunc: np.ufunc) -> Any:
-    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def rule(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         return function(tx, ufunc, *args, **kwargs)
 
     return rule

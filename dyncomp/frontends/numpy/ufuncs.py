@@ -42,15 +42,15 @@ _SCIPYS = {path: row.name for row in PRIMS.values() for path in row.names_in("sc
 def call_ufunc(
     tx: TraceContext,
     ufunc: np.ufunc,
-    *args: Any,
-    out: Any = None,
-    where: Any = True,
-    dtype: Any = None,
+    *args: object,
+    out: object = None,
+    where: object = True,
+    dtype: object = None,
     casting: str = "same_kind",
     order: str = "K",
     subok: bool = True,
-    signature: Any = None,
-    sig: Any = None,
+    signature: object = None,
+    sig: object = None,
 ) -> Any:
     """``ufunc(*args, ...)`` with NumPy's meaning of every argument. Results of zero dimensions are
     scalars, unless written to ``out``."""
@@ -77,7 +77,7 @@ def call_ufunc(
 
 
 def _split_arguments(
-    ufunc: np.ufunc, args: tuple[Any, ...], out: Any
+    ufunc: np.ufunc, args: tuple[Any, ...], out: object
 ) -> tuple[tuple[Any, ...], list[ArrayRef | None]]:
     inputs = args[: ufunc.nin]
     if len(inputs) < ufunc.nin or len(args) > ufunc.nin + ufunc.nout:
@@ -94,7 +94,7 @@ def _split_arguments(
 
 
 def _resolve(
-    ufunc: np.ufunc, operands: list[Any], outs: list[ArrayRef | None], dtype: Any, casting: str
+    ufunc: np.ufunc, operands: list[Any], outs: list[ArrayRef | None], dtype: object, casting: str
 ) -> Loop:
     kinds = [promote.operand_type(value) for value in operands]
     if all(isinstance(kind, type) for kind in kinds):  # weak numbers alone are arrays: of objects, if large
@@ -150,7 +150,7 @@ def _run(
     return [in_memory_as(tx, r, *spread) for r in made]
 
 
-def _loses_its_order(value: Any, dtype: dtypes.DType) -> bool:
+def _loses_its_order(value: object, dtype: dtypes.DType) -> bool:
     """Whether an operand has broadcast axes, which conversion fills: results are in the operand's order."""
     if not isinstance(value, ArrayRef) or value.dtype == dtype:
         return False
@@ -180,7 +180,7 @@ def _callee(ufunc: np.ufunc) -> Callee:
     return Callee(ufunc, ufunc.__name__, (), ())  # one for each, so that equal calls are found to be equal
 
 
-def _mask(tx: TraceContext, where: Any, outs: list[ArrayRef | None]) -> Any:
+def _mask(tx: TraceContext, where: object, outs: list[ArrayRef | None]) -> Any:
     if where is True or where is NO:
         return None
     if any(out is None for out in outs):

@@ -32,7 +32,7 @@ def _line(tx: TraceContext, count: Dim, start: Dim = 0, step: int = 1) -> Traced
 def _window(formula: Callable[[Traced, Any], Traced]) -> Any:
     """A window by its formula for ``n = 1-M, 3-M, …, M-1`` and ``M-1``, both floats."""
 
-    def rule(tx: TraceContext, M: Any) -> ArrayRef:
+    def rule(tx: TraceContext, M: object) -> ArrayRef:
         size = integer(M, "a size")
         if not size > 1:
             raise Unsupported("a window of fewer than two points")
@@ -57,19 +57,19 @@ def _bartlett(n: Traced, last: Traced) -> Traced:
     return Traced(n.tx, array_of(emit(n.tx, "where", (n <= 0).var, rising.var, falling.var)))
 
 
-def _fftfreq(tx: TraceContext, n: Any, d: Any = 1.0, device: Any = None) -> ArrayRef:
+def _fftfreq(tx: TraceContext, n: object, d: Any = 1.0, device: object = None) -> ArrayRef:
     size = _count(n, d, device)
     middle = (size - 1) // 2 + 1
     line = concatenate(tx, [_line(tx, middle).ref, _line(tx, size - middle, -(size // 2)).ref])
     return (Traced(tx, line) * _spacing(tx, size, d)).ref
 
 
-def _rfftfreq(tx: TraceContext, n: Any, d: Any = 1.0, device: Any = None) -> ArrayRef:
+def _rfftfreq(tx: TraceContext, n: object, d: Any = 1.0, device: object = None) -> ArrayRef:
     size = _count(n, d, device)
     return (_line(tx, size // 2 + 1) * _spacing(tx, size, d)).ref
 
 
-def _count(n: Any, d: Any, device: Any) -> Dim:
+def _count(n: object, d: object, device: object) -> Dim:
     size = integer(n, "a size")
     if device is not None or not isinstance(d, (int, float)) or not size > 1:
         raise Unsupported("frequencies with device=, a spacing that is data, or of fewer than two points")
@@ -81,7 +81,7 @@ def _spacing(tx: TraceContext, size: Dim, d: float) -> Traced:
 
 
 def _triangle(upper: bool) -> Any:
-    def rule(tx: TraceContext, n: Any, k: Any = 0, m: Any = None) -> Any:
+    def rule(tx: TraceContext, n: object, k: object = 0, m: object = None) -> Any:
         mask = tri(tx, n, m, integer(k) - 1 if upper else k, bool).var
         if upper:
             mask = emit(tx, "logical_not", mask)
@@ -90,7 +90,7 @@ def _triangle(upper: bool) -> Any:
     return rule
 
 
-def _diagonal(tx: TraceContext, n: Any, ndim: Any = 2) -> Any:
+def _diagonal(tx: TraceContext, n: object, ndim: object = 2) -> Any:
     line = _line(tx, integer(n, "a size")).ref
     return (line,) * int(integer(ndim))
 

@@ -36,14 +36,14 @@ class _Pointwise:
 Body = Callable[[_Pointwise, Var], Var]
 
 
-def _apply(tx: TraceContext, input: Any, body: Body, inplace: Any = False) -> ArrayRef:
+def _apply(tx: TraceContext, input: object, body: Body, inplace: object = False) -> ArrayRef:
     x = real_tensor(input)
     wide = widened(tx, x.var)
     out = convert(tx, body(_Pointwise(tx, wide), wide), x.dtype)
     return write(tx, input, out) if inplace else tensor(out)
 
 
-def _number(value: Any, name: str) -> float:
+def _number(value: object, name: str) -> float:
     if not isinstance(value, (int, float)):
         raise Unsupported(f"{name} that is not a number")
     return float(value)
@@ -51,7 +51,7 @@ def _number(value: Any, name: str) -> float:
 
 @TABLE.function("F.hardtanh")
 def hardtanh(
-    tx: TraceContext, input: Any, min_val: Any = -1.0, max_val: Any = 1.0, inplace: Any = False
+    tx: TraceContext, input: object, min_val: object = -1.0, max_val: object = 1.0, inplace: object = False
 ) -> ArrayRef:
     low, high = _number(min_val, "min_val"), _number(max_val, "max_val")
     if low > high:
@@ -62,7 +62,7 @@ def hardtanh(
 
 
 @TABLE.function("F.relu6")
-def relu6(tx: TraceContext, input: Any, inplace: Any = False) -> ArrayRef:
+def relu6(tx: TraceContext, input: object, inplace: object = False) -> ArrayRef:
     return _apply(tx, input, lambda e, x: e.clamped(x, 0.0, 6.0), inplace)
 
 
@@ -72,12 +72,12 @@ def _gate(e: _Pointwise, x: Var) -> Var:
 
 
 @TABLE.function("F.hardsigmoid")
-def hardsigmoid(tx: TraceContext, input: Any, inplace: Any = False) -> ArrayRef:
+def hardsigmoid(tx: TraceContext, input: object, inplace: object = False) -> ArrayRef:
     return _apply(tx, input, _gate, inplace)
 
 
 @TABLE.function("F.hardswish")
-def hardswish(tx: TraceContext, input: Any, inplace: Any = False) -> ArrayRef:
+def hardswish(tx: TraceContext, input: object, inplace: object = False) -> ArrayRef:
     def body(e: _Pointwise, x: Var) -> Var:
         return e("divide", e("multiply", x, e.clamped(e("add", x, 3.0), 0.0, 6.0)), 6.0)
 
@@ -90,17 +90,17 @@ def _softplus(e: _Pointwise, x: Var) -> Var:
 
 
 @TABLE.function("F.mish")
-def mish(tx: TraceContext, input: Any, inplace: Any = False) -> ArrayRef:
+def mish(tx: TraceContext, input: object, inplace: object = False) -> ArrayRef:
     return _apply(tx, input, lambda e, x: e("multiply", x, e("tanh", _softplus(e, x))), inplace)
 
 
 @TABLE.function("F.softsign")
-def softsign(tx: TraceContext, input: Any) -> ArrayRef:
+def softsign(tx: TraceContext, input: object) -> ArrayRef:
     return _apply(tx, input, lambda e, x: e("divide", x, e("add", e("abs", x), 1.0)))
 
 
 @TABLE.function("F.logsigmoid")
-def logsigmoid(tx: TraceContext, input: Any) -> ArrayRef:
+def logsigmoid(tx: TraceContext, input: object) -> ArrayRef:
     def body(e: _Pointwise, x: Var) -> Var:
         tail = e("log1p", e("exp", e("negative", e("abs", x))))
         return e("subtract", e("minimum", x, 0.0), tail)
@@ -119,14 +119,14 @@ def _exponential_unit(alpha: float, scale: float, steepness: float) -> Body:
 
 
 @TABLE.function("F.selu")
-def selu(tx: TraceContext, input: Any, inplace: Any = False) -> ArrayRef:
+def selu(tx: TraceContext, input: object, inplace: object = False) -> ArrayRef:
     """The constants of Klambauer et al., "Self-Normalizing Neural Networks" (2017)."""
     body = _exponential_unit(1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1.0)
     return _apply(tx, input, body, inplace)
 
 
 @TABLE.function("F.celu")
-def celu(tx: TraceContext, input: Any, alpha: Any = 1.0, inplace: Any = False) -> ArrayRef:
+def celu(tx: TraceContext, input: object, alpha: object = 1.0, inplace: object = False) -> ArrayRef:
     slope = _number(alpha, "alpha")
     if slope == 0.0:
         raise Unsupported("celu with alpha 0")
@@ -134,7 +134,7 @@ def celu(tx: TraceContext, input: Any, alpha: Any = 1.0, inplace: Any = False) -
 
 
 @TABLE.function("F.glu")
-def glu(tx: TraceContext, input: Any, dim: Any = -1) -> ArrayRef:
+def glu(tx: TraceContext, input: object, dim: object = -1) -> ArrayRef:
     """The first half along ``dim`` times the sigmoid of the second."""
     x = real_tensor(input)
     axis = axis_of(dim, x.ndim)
@@ -147,7 +147,7 @@ def glu(tx: TraceContext, input: Any, dim: Any = -1) -> ArrayRef:
 
 
 @TABLE.function("F.prelu")
-def prelu(tx: TraceContext, input: Any, weight: Any) -> ArrayRef:
+def prelu(tx: TraceContext, input: object, weight: object) -> ArrayRef:
     """A slope for each channel (dimension 1), or one for all."""
     x, w = real_tensor(input), need_tensor(weight)
     if w.dtype != x.dtype or w.ndim > 1:

@@ -21,12 +21,12 @@ TABLE = RuleTable()
 
 
 @TABLE.attribute("shape")
-def shape(tx: TraceContext, self: Any) -> TypedTuple:
+def shape(tx: TraceContext, self: object) -> TypedTuple:
     return TypedTuple(torch.Size, need_tensor(self).shape)
 
 
 @TABLE.method("size")
-def size(tx: TraceContext, self: Any, dim: Any = None) -> Any:
+def size(tx: TraceContext, self: object, dim: object = None) -> Any:
     x = need_tensor(self)
     if dim is None:
         return shape(tx, x)
@@ -36,7 +36,7 @@ def size(tx: TraceContext, self: Any, dim: Any = None) -> Any:
 
 
 @TABLE.method("stride")
-def stride(tx: TraceContext, self: Any, dim: Any = None) -> Any:
+def stride(tx: TraceContext, self: object, dim: object = None) -> Any:
     x = need_tensor(self)
     if part_shown(tx.builder, x.var) is not None:
         raise Unsupported("stride() of a view that is a copy in the graph")
@@ -48,18 +48,18 @@ def stride(tx: TraceContext, self: Any, dim: Any = None) -> Any:
 
 @TABLE.both("numel")
 @TABLE.method("nelement")
-def numel(tx: TraceContext, input: Any) -> Dim:
+def numel(tx: TraceContext, input: object) -> Dim:
     return product(need_tensor(input).shape)
 
 
 @TABLE.method("dim", "ndimension")
 @TABLE.attribute("ndim")
-def ndim(tx: TraceContext, self: Any) -> int:
+def ndim(tx: TraceContext, self: object) -> int:
     return need_tensor(self).ndim
 
 
 @TABLE.method("__len__")
-def length(tx: TraceContext, self: Any) -> Dim:
+def length(tx: TraceContext, self: object) -> Dim:
     x = need_tensor(self)
     if x.ndim == 0:
         raise Unsupported("len() of a 0-d tensor")
@@ -67,43 +67,43 @@ def length(tx: TraceContext, self: Any) -> Dim:
 
 
 @TABLE.attribute("dtype")
-def dtype(tx: TraceContext, self: Any) -> Any:
+def dtype(tx: TraceContext, self: object) -> Any:
     return TO_TORCH[need_tensor(self).dtype]
 
 
 @TABLE.attribute("device")
-def device(tx: TraceContext, self: Any) -> Any:
+def device(tx: TraceContext, self: object) -> Any:
     x = need_tensor(self)
     return torch.device(str(CPU if x.host else x.type.device))
 
 
 @TABLE.attribute("is_cuda")
-def is_cuda(tx: TraceContext, self: Any) -> bool:
+def is_cuda(tx: TraceContext, self: object) -> bool:
     return kind_of(need_tensor(self)) == "cuda"
 
 
 @TABLE.attribute("is_cpu")
-def is_cpu(tx: TraceContext, self: Any) -> bool:
+def is_cpu(tx: TraceContext, self: object) -> bool:
     return kind_of(need_tensor(self)) == "cpu"
 
 
 @TABLE.attribute("layout")
-def layout(tx: TraceContext, self: Any) -> Any:
+def layout(tx: TraceContext, self: object) -> Any:
     return torch.strided
 
 
 @TABLE.attribute("itemsize")
-def itemsize(tx: TraceContext, self: Any) -> int:
+def itemsize(tx: TraceContext, self: object) -> int:
     return need_tensor(self).dtype.itemsize
 
 
 @TABLE.method("element_size")
-def element_size(tx: TraceContext, self: Any) -> int:
+def element_size(tx: TraceContext, self: object) -> int:
     return itemsize(tx, self)
 
 
 @TABLE.attribute("requires_grad")
-def requires_grad(tx: TraceContext, self: Any) -> bool:
+def requires_grad(tx: TraceContext, self: object) -> bool:
     """Nothing that is captured in grad mode requires grad; without grad mode it is not guarded."""
     if not torch.is_grad_enabled():
         raise Unsupported("requires_grad without grad mode")
@@ -111,7 +111,7 @@ def requires_grad(tx: TraceContext, self: Any) -> bool:
 
 
 def _always(answer: bool) -> Callable[..., bool]:
-    def rule(tx: TraceContext, self: Any) -> bool:
+    def rule(tx: TraceContext, self: object) -> bool:
         need_tensor(self)
         return answer
 
@@ -123,12 +123,12 @@ for _name in ("is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"):
 
 
 @TABLE.both("is_complex")
-def is_complex(tx: TraceContext, input: Any) -> bool:
+def is_complex(tx: TraceContext, input: object) -> bool:
     return need_tensor(input).dtype.is_complex
 
 
 @TABLE.both("is_conj", "is_neg")
-def is_marked(tx: TraceContext, input: Any) -> bool:
+def is_marked(tx: TraceContext, input: object) -> bool:
     """``False``: tensors with these bits are no inputs, and views made by captured code are not asked."""
     if part_shown(tx.builder, need_tensor(input).var) is not None:
         raise Unsupported("the conjugate or negative bit of a view")
@@ -136,17 +136,17 @@ def is_marked(tx: TraceContext, input: Any) -> bool:
 
 
 @TABLE.both("is_floating_point")
-def is_floating_point(tx: TraceContext, input: Any) -> bool:
+def is_floating_point(tx: TraceContext, input: object) -> bool:
     return need_tensor(input).dtype.is_float
 
 
 @TABLE.function("is_tensor")
-def is_tensor(tx: TraceContext, obj: Any) -> bool:
+def is_tensor(tx: TraceContext, obj: object) -> bool:
     return isinstance(obj, ArrayRef) and obj.kind != "python"
 
 
 @TABLE.method("item")
-def item(tx: TraceContext, self: Any) -> ArrayRef:
+def item(tx: TraceContext, self: object) -> ArrayRef:
     """The Python number of a tensor without dimensions."""
     x = need_tensor(self)
     kinds = {"bool": dtypes.bool_, "int": dtypes.int64, "float": dtypes.float64, "complex": dtypes.complex128}
@@ -157,7 +157,7 @@ def item(tx: TraceContext, self: Any) -> ArrayRef:
 
 
 @TABLE.method("tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "data_ptr")
-def leaves_the_graph(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> Any:
+def leaves_the_graph(tx: TraceContext, self: object, *args: object, **kwargs: object) -> Any:
     raise Unsupported("a value or an address of a tensor in Python", break_id="data-dependent-value")
 
 
@@ -165,15 +165,15 @@ def leaves_the_graph(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> 
 def _state(question: Callable[..., Any]) -> Callable[..., Any]:
     """The answer now; torch's state is guarded."""
 
-    def rule(tx: TraceContext, *args: Any) -> Any:
+    def rule(tx: TraceContext, *args: object) -> Any:
         tx.assume("torch-state")
         return question(*args)
 
     return rule
 
 
-def _constant(answer: Any) -> Callable[..., Any]:
-    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+def _constant(answer: object) -> Callable[..., Any]:
+    def rule(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         tx.assume("torch-state")
         return answer
 
@@ -202,18 +202,18 @@ def get_autocast_dtype(tx: TraceContext, device_type: str) -> Any:
 
 
 @TABLE.function("promote_types")
-def promote_types(tx: TraceContext, type1: Any, type2: Any) -> Any:
+def promote_types(tx: TraceContext, type1: object, type2: object) -> Any:
     return torch.promote_types(type1, type2)
 
 
 @TABLE.function("result_type")
-def result_type(tx: TraceContext, tensor1: Any, tensor2: Any) -> Any:
+def result_type(tx: TraceContext, tensor1: object, tensor2: object) -> Any:
     """By tensors of these types without elements where the operands have dimensions."""
     tx.assume("torch-state")
     return torch.result_type(*map(_like, (tensor1, tensor2)))
 
 
-def _like(operand: Any) -> Any:
+def _like(operand: object) -> Any:
     if not isinstance(operand, ArrayRef):
         return operand
     if operand.kind == "python":
@@ -222,7 +222,7 @@ def _like(operand: Any) -> Any:
 
 
 @TABLE.function("Size")
-def size_of(tx: TraceContext, sizes: Any = ()) -> TypedTuple:
+def size_of(tx: TraceContext, sizes: object = ()) -> TypedTuple:
     if not isinstance(sizes, (tuple, list)) or not all(
         type(n) is int or isinstance(n, SymInt) for n in sizes
     ):
@@ -231,7 +231,7 @@ def size_of(tx: TraceContext, sizes: Any = ()) -> TypedTuple:
 
 
 @TABLE.function("broadcast_shapes")
-def broadcast_shapes(tx: TraceContext, *shapes: Any) -> TypedTuple:
+def broadcast_shapes(tx: TraceContext, *shapes: object) -> TypedTuple:
     if any(
         isinstance(d, SymInt) for shape in shapes for d in (shape if isinstance(shape, tuple) else (shape,))
     ):

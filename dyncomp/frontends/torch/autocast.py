@@ -134,7 +134,7 @@ def under_autocast(rule: Rule, name: str) -> Rule:
     """``rule`` for the function ``name``, with operands as autocast gives them."""
 
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
-    def cast(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def cast(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         if not is_on(tx):
             return rule(tx, *args, **kwargs)
         kinds = {kind_of(ref) for ref in refs_in([*args, *kwargs.values()]) if ref.kind == "array"}

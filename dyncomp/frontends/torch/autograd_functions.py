@@ -28,23 +28,23 @@ class Context:
     def needs_input_grad(self) -> tuple[bool, ...]:
         return tuple([isinstance(x, torch.Tensor) and x.requires_grad for x in self.inputs])
 
-    def save_for_backward(self, *tensors: Any) -> None:
+    def save_for_backward(self, *tensors: object) -> None:
         self.to_save = tensors
 
-    def save_for_forward(self, *tensors: Any) -> None:
+    def save_for_forward(self, *tensors: object) -> None:
         self.saved_for_forward = tensors
 
-    def mark_dirty(self, *args: Any) -> None:
+    def mark_dirty(self, *args: object) -> None:
         self.dirty_tensors = args
 
-    def mark_non_differentiable(self, *args: Any) -> None:
+    def mark_non_differentiable(self, *args: object) -> None:
         self.non_differentiable = args
 
-    def set_materialize_grads(self, value: Any) -> None:
+    def set_materialize_grads(self, value: object) -> None:
         self.materialize_grads = value
 
 
-def _given_out(result: Any, args: tuple[Any, ...], dirty: tuple[Any, ...]) -> Any:
+def _given_out(result: object, args: tuple[Any, ...], dirty: tuple[Any, ...]) -> Any:
     """A result: an argument that was not written to is given back as another tensor over its memory."""
     if not isinstance(result, torch.Tensor):
         return result
@@ -74,7 +74,7 @@ def _applied(cls: Any) -> Any:
     return apply
 
 
-def implementation(fn: Any) -> Any:
+def implementation(fn: object) -> Any:
     """What can be followed in place of ``fn``, if that is ``apply`` of an autograd function's C class."""
     if type(fn) is not types.BuiltinMethodType or fn.__name__ != "apply" or torch.is_grad_enabled():
         return None
@@ -94,6 +94,6 @@ def transforms_are_active(tx: TraceContext) -> bool:
 
 
 @TABLE.function("_C._functorch.unwrap_if_dead")
-def unwrap_if_dead(tx: TraceContext, tensor: Any) -> Any:
+def unwrap_if_dead(tx: TraceContext, tensor: object) -> Any:
     """Captured tensors are wrapped by no transform."""
     return tensor

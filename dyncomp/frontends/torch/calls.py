@@ -21,7 +21,7 @@ from ...hook._hook import mark
 from ...prims.layout import is_c_contiguous
 from ...signals import is_from_handler
 from ...symbolic.assumptions import agree
-from ...symbolic.integers import Dim, SymInt
+from ...symbolic.integers import Dim, ShapeEnv, SymInt
 from ..base import ArrayRef, Rule, TraceContext, TypedTuple
 from ..numpy.operands import emit
 from . import state
@@ -60,7 +60,7 @@ class _Caller:
         self.module = module
         self.own: dict[str, Any] = {"__name__": module}
 
-    def call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, function: object, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
         # looked up anew: a module's names would live as long as the graph
         module = sys.modules.get(self.module)
         names = self.own if module is None else module.__dict__
@@ -142,7 +142,7 @@ def _filled(argument: Any, tensors: Sequence[Any], numbers: Sequence[int]) -> An
     return argument
 
 
-def _leaves(found: Any) -> tuple[Any, ...]:
+def _leaves(found: object) -> tuple[Any, ...]:
     return tuple(found) if isinstance(found, (tuple, list)) else (found,)
 
 
@@ -332,7 +332,7 @@ _STEPS = ((2, 4), (-1, -2), (1, 2))  # by how much a size is changed to see what
 Probe = tuple[dict[str, int], _Found]
 
 
-def _shapes(call: _Call, opening: _Opening, first: _Found, env: Any) -> list[tuple[Dim, ...]]:
+def _shapes(call: _Call, opening: _Opening, first: _Found, env: ShapeEnv) -> list[tuple[Dim, ...]]:
     """The sizes of results as formulas: those of an argument, or linear in one symbol."""
     symbols = _symbols(opening)
     if not symbols:
@@ -358,7 +358,7 @@ def _kind(found: _Found) -> tuple[Any, ...]:
     return found.structure, found.dtypes, found.orders
 
 
-def _equal_to(name: str, symbols: list[str], env: Any) -> list[str]:
+def _equal_to(name: str, symbols: list[str], env: ShapeEnv) -> list[str]:
     """The symbols that the program has found to be equal to one, itself among them."""
     symbol = env.symbol(name)
     return [name, *(s for s in symbols if s != name and agree(env, env.symbol(s), symbol))]
@@ -391,7 +391,7 @@ def _at(call: _Call, opening: _Opening, sizes: dict[str, int]) -> Probe:
 
 
 def _formula(
-    seen: list[tuple[dict[str, int], int]], known: list[SymInt], symbols: list[str], env: Any
+    seen: list[tuple[dict[str, int], int]], known: list[SymInt], symbols: list[str], env: ShapeEnv
 ) -> Dim:
     for candidate in _candidates(seen, known, symbols, env):
         if all(_size(candidate, sizes) == size for sizes, size in seen):
@@ -400,7 +400,7 @@ def _formula(
 
 
 def _candidates(
-    seen: list[tuple[dict[str, int], int]], known: list[SymInt], symbols: list[str], env: Any
+    seen: list[tuple[dict[str, int], int]], known: list[SymInt], symbols: list[str], env: ShapeEnv
 ) -> Iterator[Dim]:
     hints, size = seen[0]
     yield size
@@ -421,7 +421,7 @@ def _drops(args: tuple[Any, ...]) -> bool:
 def routine(function: Any) -> Rule:
     """The rule of a function of tensors that gives new tensors and changes nothing."""
 
-    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def rule(tx: TraceContext, *args: Any, **kwargs: object) -> Any:
         trouble = state.problem(state.read_state())
         if trouble or kwargs.get("out") is not None:
             raise Unsupported(trouble or "out=")
@@ -496,10 +496,10 @@ def _put_back(tx: TraceContext, var: Var, order: tuple[int, ...]) -> Var:
     return as_own(tx, emit(tx, "transpose", var, perm=back))
 
 
-def _writing(function: Any) -> Rule:
+def _writing(function: object) -> Rule:
     """The rule of a method that writes what ``function`` gives into its tensor."""
 
-    def rule(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
+    def rule(tx: TraceContext, self: object, *args: object, **kwargs: object) -> ArrayRef:
         x = need_tensor(self)
         _, results = called(tx, function, (x, *args), kwargs)
         made = results[0]
@@ -515,7 +515,7 @@ def _writing(function: Any) -> Rule:
 def either(first: Rule, second: Rule) -> Rule:
     """``first``, and where it has no meaning for the arguments ``second``."""
 
-    def rule(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def rule(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         nodes = len(tx.builder.nodes)
         guards = len(tx.env.guards)
         try:
@@ -548,6 +548,6 @@ def add_routines(table: RuleTable) -> None:
             table.methods.setdefault(name + "_", _writing(method))
 
 
-def _add(rules: dict[Any, Rule], key: Any, rule: Rule) -> None:
+def _add(rules: dict[Any, Rule], key: object, rule: Rule) -> None:
     known: Callable[..., Any] | None = rules.get(key)
     rules[key] = rule if known is None else either(known, rule)

@@ -87,7 +87,7 @@ def for_complex(rule: Rule, name: str, fallback: Rule | None) -> Rule:
         known = either(known, fallback)
 
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
-    def chosen(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def chosen(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         if not any(map(_is_complex, args)) and not any(map(_is_complex, kwargs.values())):
             return rule(tx, *args, **kwargs)
         if tx.builder.device not in (None, CPU):
@@ -122,7 +122,7 @@ def _operators() -> dict[str, Rule]:
     return {name: routine(function) for name, function in _OPERATORS.items()}
 
 
-def function_rule(rule: Rule | None, function: Any) -> Rule | None:
+def function_rule(rule: Rule | None, function: object) -> Rule | None:
     """The rule of a function of torch; ``None`` where it has none for numbers of any kind."""
     fallback = _functions().get(function)
     if rule is None and fallback is None:
@@ -159,7 +159,7 @@ def _as_view(tx: TraceContext, copy: Var, of: ArrayRef, attribute: str = "") -> 
 
 
 def _part(name: str) -> Rule:
-    def rule(tx: TraceContext, input: Any) -> ArrayRef:
+    def rule(tx: TraceContext, input: object) -> ArrayRef:
         x = need_tensor(input)
         if not x.dtype.is_complex:
             if name == "imag":
@@ -178,7 +178,7 @@ for _name in ("real", "imag"):
 
 
 @TABLE.function("view_as_real")
-def view_as_real(tx: TraceContext, input: Any) -> ArrayRef:
+def view_as_real(tx: TraceContext, input: object) -> ArrayRef:
     """Pairs of real and imaginary parts."""
     x = need_tensor(input)
     if not x.dtype.is_complex or not is_c_contiguous(x.shape, x.strides):
@@ -193,7 +193,7 @@ def _pairs(tx: TraceContext, x: Var) -> Var:
 
 
 @TABLE.function("view_as_complex")
-def view_as_complex(tx: TraceContext, input: Any) -> ArrayRef:
+def view_as_complex(tx: TraceContext, input: object) -> ArrayRef:
     """Numbers made of pairs."""
     x = need_tensor(input)
     if x.dtype not in (float32, float64) or not x.ndim or not is_c_contiguous(x.shape, x.strides):
@@ -208,7 +208,7 @@ def view_as_complex(tx: TraceContext, input: Any) -> ArrayRef:
 
 
 @TABLE.both("conj")
-def conj(tx: TraceContext, input: Any) -> ArrayRef:
+def conj(tx: TraceContext, input: object) -> ArrayRef:
     """torch marks a view; of real numbers the tensor itself."""
     x = need_tensor(input)
     if not x.dtype.is_complex:
@@ -220,19 +220,19 @@ def conj(tx: TraceContext, input: Any) -> ArrayRef:
 
 @TABLE.both("adjoint")
 @TABLE.attribute("mH")
-def adjoint(tx: TraceContext, input: Any) -> ArrayRef:
+def adjoint(tx: TraceContext, input: object) -> ArrayRef:
     return conj(tx, transpose(tx, input, -2, -1))
 
 
 @TABLE.attribute("H")
-def adjoint_of_matrix(tx: TraceContext, self: Any) -> ArrayRef:
+def adjoint_of_matrix(tx: TraceContext, self: object) -> ArrayRef:
     if need_tensor(self).ndim != 2:
         raise Unsupported("tensor.H of a tensor that is no matrix")
     return adjoint(tx, self)
 
 
 @TABLE.both("resolve_conj", "resolve_neg")
-def resolved(tx: TraceContext, input: Any) -> ArrayRef:
+def resolved(tx: TraceContext, input: object) -> ArrayRef:
     """The tensor itself where nothing is marked, else a copy."""
     x = need_tensor(input)
     if part_shown(tx.builder, x.var) is None:
@@ -247,7 +247,7 @@ def _alike(a: ArrayRef, b: ArrayRef, what: str) -> None:
 
 
 @TABLE.function("complex")
-def complex_(tx: TraceContext, real: Any, imag: Any, *, out: Any = None) -> ArrayRef:
+def complex_(tx: TraceContext, real: object, imag: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     a, b = need_tensor(real), need_tensor(imag)
     _alike(a, b, "complex")
@@ -255,7 +255,7 @@ def complex_(tx: TraceContext, real: Any, imag: Any, *, out: Any = None) -> Arra
 
 
 @TABLE.function("polar")
-def polar(tx: TraceContext, abs: Any, angle: Any, *, out: Any = None) -> ArrayRef:
+def polar(tx: TraceContext, abs: object, angle: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     a, b = need_tensor(abs), need_tensor(angle)
     _alike(a, b, "polar")
@@ -264,7 +264,7 @@ def polar(tx: TraceContext, abs: Any, angle: Any, *, out: Any = None) -> ArrayRe
 
 
 def _caster(dtype: DType) -> Rule:
-    def rule(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
+    def rule(tx: TraceContext, self: object, memory_format: object = None) -> ArrayRef:
         only_defaults(memory_format=memory_format)
         return cast(tx, need_tensor(self), dtype)
 

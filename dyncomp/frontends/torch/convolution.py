@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ...device import CPU
 from ...errors import Unsupported
@@ -27,7 +26,7 @@ _LEAST_CHANNELS, _LEAST_PART = 32, 7
 Sizes = tuple[int, ...]
 
 
-def _sizes(value: Any, rank: int, name: str, least: int) -> Sizes:
+def _sizes(value: object, rank: int, name: str, least: int) -> Sizes:
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if len(given) == 1:
         given *= rank
@@ -36,7 +35,7 @@ def _sizes(value: Any, rank: int, name: str, least: int) -> Sizes:
     return given
 
 
-def _pads(padding: Any, rank: int, w: ArrayRef, stride: Sizes, dilation: Sizes) -> Sizes:
+def _pads(padding: object, rank: int, w: ArrayRef, stride: Sizes, dilation: Sizes) -> Sizes:
     if padding == "valid":
         return (0,) * rank
     if padding != "same":
@@ -48,7 +47,9 @@ def _pads(padding: Any, rank: int, w: ArrayRef, stride: Sizes, dilation: Sizes) 
     return tuple(t // 2 for t in totals)
 
 
-def _operands(rank: int, input: Any, weight: Any, bias: Any) -> tuple[ArrayRef, ArrayRef, ArrayRef | None]:
+def _operands(
+    rank: int, input: object, weight: object, bias: object
+) -> tuple[ArrayRef, ArrayRef, ArrayRef | None]:
     x, w = real_tensor(input), real_tensor(weight)
     b = None if bias is None else need_tensor(bias)
     if w.ndim != rank + 2 or x.ndim not in (rank + 1, rank + 2):
@@ -95,13 +96,13 @@ def _finished(tx: TraceContext, out: Var, bias: ArrayRef | None, x: ArrayRef, ba
 def convolution(
     tx: TraceContext,
     rank: int,
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: Any = 1,
+    input: object,
+    weight: object,
+    bias: object = None,
+    stride: object = 1,
+    padding: object = 0,
+    dilation: object = 1,
+    groups: object = 1,
 ) -> ArrayRef:
     """Half precision is summed in float32 and rounded once."""
     x, w, b = _operands(rank, input, weight, bias)
@@ -222,14 +223,14 @@ TABLE.function("conv3d")(of_rank(convolution, 3))
 def transposed(
     tx: TraceContext,
     rank: int,
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: Any = 1,
-    dilation: Any = 1,
+    input: object,
+    weight: object,
+    bias: object = None,
+    stride: object = 1,
+    padding: object = 0,
+    output_padding: object = 0,
+    groups: object = 1,
+    dilation: object = 1,
 ) -> ArrayRef:
     x, w, b = _operands(rank, input, weight, bias)
     steps, gaps = _sizes(stride, rank, "stride", 1), _sizes(dilation, rank, "dilation", 1)

@@ -46,7 +46,7 @@ def check_placement(tx: TraceContext, keywords: dict[str, Any], fresh: bool = Fa
     only_defaults(**keywords)
 
 
-def _check_device(tx: TraceContext, device: Any, fresh: bool) -> None:
+def _check_device(tx: TraceContext, device: object, fresh: bool) -> None:
     """All tensors of a graph are on one device, or on the CPU: where a new one is."""
     if device is None and not fresh:
         return
@@ -76,8 +76,8 @@ def filled(tx: TraceContext, shape: tuple[Dim, ...], value: Any, dtype: DType) -
     return tensor(emit(tx, "contiguous", spread))
 
 
-def _factory(value: Any) -> Any:
-    def rule(tx: TraceContext, *size: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+def _factory(value: object) -> Any:
+    def rule(tx: TraceContext, *size: object, dtype: object = None, **keywords: object) -> ArrayRef:
         if "size" in keywords:
             size = (keywords.pop("size"),)
         check_placement(tx, keywords, fresh=True)
@@ -92,14 +92,16 @@ TABLE.function("empty")(_factory(0))  # whatever the memory holds: zeros are as 
 
 
 @TABLE.function("full")
-def full(tx: TraceContext, size: Any, fill_value: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
+def full(
+    tx: TraceContext, size: object, fill_value: object, *, dtype: object = None, **keywords: object
+) -> ArrayRef:
     check_placement(tx, keywords, fresh=True)
     wanted = scalar_dtype(fill_value) if dtype is None else parse_dtype(dtype)
     return filled(tx, sizes_of((size,)), fill_value, wanted)
 
 
-def _like(value: Any) -> Any:
-    def rule(tx: TraceContext, input: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
+def _like(value: object) -> Any:
+    def rule(tx: TraceContext, input: object, *, dtype: object = None, **keywords: object) -> ArrayRef:
         return full_like(tx, input, value, dtype=dtype, **keywords)
 
     return rule
@@ -107,7 +109,7 @@ def _like(value: Any) -> Any:
 
 @TABLE.function("full_like")
 def full_like(
-    tx: TraceContext, input: Any, fill_value: Any, *, dtype: Any = None, **keywords: Any
+    tx: TraceContext, input: object, fill_value: object, *, dtype: object = None, **keywords: object
 ) -> ArrayRef:
     """Keeps the order of the axes in memory, as ``clone`` does."""
     check_placement(tx, keywords)
@@ -126,8 +128,10 @@ TABLE.function("ones_like")(_like(1))
 TABLE.function("empty_like")(_like(0))
 
 
-def _new(value: Any) -> Any:
-    def rule(tx: TraceContext, self: Any, *sizes: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+def _new(value: object) -> Any:
+    def rule(
+        tx: TraceContext, self: object, *sizes: object, dtype: object = None, **keywords: object
+    ) -> ArrayRef:
         if not sizes and "size" in keywords:
             sizes = (keywords.pop("size"),)
         check_placement(tx, keywords)
@@ -144,7 +148,13 @@ TABLE.method("new_empty")(_new(0))
 
 @TABLE.method("new_full")
 def new_full(
-    tx: TraceContext, self: Any, size: Any, fill_value: Any, *, dtype: Any = None, **keywords: Any
+    tx: TraceContext,
+    self: object,
+    size: object,
+    fill_value: object,
+    *,
+    dtype: object = None,
+    **keywords: object,
 ) -> ArrayRef:
     check_placement(tx, keywords)
     wanted = need_tensor(self).dtype if dtype is None else parse_dtype(dtype)
@@ -158,8 +168,8 @@ def arange(
     end: Any = None,
     step: Any = 1,
     *,
-    dtype: Any = None,
-    **keywords: Any,
+    dtype: object = None,
+    **keywords: object,
 ) -> ArrayRef:
     check_placement(tx, keywords, fresh=True)
     if end is None:
@@ -216,7 +226,7 @@ def _literal(tx: TraceContext, array: np.ndarray[Any, Any], dtype: DType) -> Var
 
 
 @TABLE.function("tensor")
-def make_tensor(tx: TraceContext, data: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
+def make_tensor(tx: TraceContext, data: object, *, dtype: object = None, **keywords: object) -> ArrayRef:
     """Of numbers and nested lists of numbers."""
     check_placement(tx, keywords, fresh=True)
     if isinstance(data, (*Number, SymInt)):
@@ -242,7 +252,7 @@ def make_tensor(tx: TraceContext, data: Any, *, dtype: Any = None, **keywords: A
         return tensor(_literal(tx, array, wanted))
 
 
-def _leaves(data: Any) -> Any:
+def _leaves(data: object) -> Any:
     if isinstance(data, (list, tuple)):
         for item in data:
             yield from _leaves(item)
@@ -259,7 +269,7 @@ def cast(tx: TraceContext, x: ArrayRef, dtype: DType, copy: bool = False) -> Arr
 
 
 def _caster(dtype: DType) -> Any:
-    def rule(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
+    def rule(tx: TraceContext, self: object, memory_format: object = None) -> ArrayRef:
         only_defaults(memory_format=memory_format)
         return cast(tx, need_tensor(self), dtype)
 
@@ -301,7 +311,7 @@ def to(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
     return _moved(tx, x, wanted, on_host, copy)
 
 
-def _is_on_host(tx: TraceContext, device: Any) -> bool:
+def _is_on_host(tx: TraceContext, device: object) -> bool:
     """Whether a device that a tensor is moved to is the CPU while the graph is on another."""
     place, here = device_named(tx, device), tx.builder.device or CPU
     if place not in (CPU, here):
@@ -318,7 +328,7 @@ def _moved(tx: TraceContext, x: ArrayRef, dtype: DType, on_host: bool, copy: boo
 
 
 @TABLE.method("type")
-def type_of(tx: TraceContext, self: Any, dtype: Any = None, non_blocking: Any = False) -> Any:
+def type_of(tx: TraceContext, self: object, dtype: object = None, non_blocking: object = False) -> Any:
     x = need_tensor(self)
     if dtype is None:
         return torch.empty(0, dtype=TO_TORCH[x.dtype]).type()
@@ -328,20 +338,24 @@ def type_of(tx: TraceContext, self: Any, dtype: Any = None, non_blocking: Any = 
 
 
 @TABLE.method("type_as")
-def type_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
+def type_as(tx: TraceContext, self: object, other: object) -> ArrayRef:
     target = need_tensor(other)
     return _moved(tx, need_tensor(self), target.dtype, target.host)
 
 
 @TABLE.method("cpu")
-def cpu(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
+def cpu(tx: TraceContext, self: object, memory_format: object = None) -> ArrayRef:
     only_defaults(memory_format=memory_format)
     return to(tx, self, "cpu")
 
 
 @TABLE.method("cuda")
 def cuda(
-    tx: TraceContext, self: Any, device: Any = None, non_blocking: Any = False, memory_format: Any = None
+    tx: TraceContext,
+    self: object,
+    device: object = None,
+    non_blocking: object = False,
+    memory_format: object = None,
 ) -> ArrayRef:
     only_defaults(memory_format=memory_format)
     return to(tx, self, "cuda" if device is None else torch.device(device))
@@ -359,7 +373,7 @@ TABLE.functions[torch.iinfo] = _limits(torch.iinfo)
 
 
 @TABLE.function("as_tensor")
-def as_tensor(tx: TraceContext, data: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+def as_tensor(tx: TraceContext, data: object, dtype: object = None, **keywords: object) -> ArrayRef:
     """A tensor of the type that is asked for is given back itself."""
     if not is_tensor(data):
         return make_tensor(tx, data, dtype=dtype, **keywords)

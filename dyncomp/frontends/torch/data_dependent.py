@@ -28,7 +28,7 @@ def by_mask(tx: TraceContext, x: Var, mask: Var) -> ArrayRef:
 
 @TABLE.function("masked_select")
 @TABLE.method("masked_select")
-def masked_select(tx: TraceContext, input: Any, mask: Any) -> ArrayRef:
+def masked_select(tx: TraceContext, input: object, mask: object) -> ArrayRef:
     x, chosen = need_tensor(input), need_tensor(mask)
     if not chosen.dtype.is_bool or chosen.ndim != x.ndim:
         raise Unsupported("masked_select with a mask that is broadcast")
@@ -37,7 +37,7 @@ def masked_select(tx: TraceContext, input: Any, mask: Any) -> ArrayRef:
 
 @TABLE.function("nonzero")
 @TABLE.method("nonzero")
-def nonzero(tx: TraceContext, input: Any, *, as_tuple: bool = False) -> Any:
+def nonzero(tx: TraceContext, input: object, *, as_tuple: bool = False) -> Any:
     x = need_tensor(input)
     if not x.ndim:
         raise Unsupported("nonzero of a tensor without dimensions", break_id="data-dependent-shape")

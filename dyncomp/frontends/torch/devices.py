@@ -25,7 +25,7 @@ def _empty(shape: Sequence[int], strides: Sequence[int] | None, name: str, devic
     return torch.empty_strided(shape, strides, dtype=dtype, device=_place(device))
 
 
-def _full(value: Any, name: str, device: Device) -> Any:
+def _full(value: object, name: str, device: Device) -> Any:
     if isinstance(value, torch.Tensor):
         if value.device.type != "cpu":
             return value
@@ -119,7 +119,7 @@ def _facts(index: int) -> tuple[str, int, bool]:
     return found.name, found.multi_processor_count, is_nvidia and found.major >= 9
 
 
-def _record(index: int, run: Callable[[], Any], pool: Any) -> tuple[Callable[[], None], Any, Any]:
+def _record(index: int, run: Callable[[], Any], pool: object) -> tuple[Callable[[], None], Any, Any]:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.device(index), torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
         made = run()

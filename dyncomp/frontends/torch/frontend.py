@@ -64,10 +64,10 @@ class TorchFrontend:
         add_routines(collected)
         return collected
 
-    def describe(self, obj: Any) -> ArrayFacts:
+    def describe(self, obj: object) -> ArrayFacts:
         return torch_facts.describe(obj)
 
-    def find_function(self, fn: Any) -> Rule | None:
+    def find_function(self, fn: object) -> Rule | None:
         try:
             rule = self.rules.functions.get(fn)
         except TypeError:  # unhashable
@@ -109,14 +109,14 @@ class TorchFrontend:
     def mode_attributes(self, cls: type) -> tuple[str, ...]:
         return ("device", "fast_dtype", "_enabled", "_cache_enabled") if cls in autocast.CLASSES else ()
 
-    def implementation_of(self, fn: Any) -> Any:
+    def implementation_of(self, fn: object) -> Any:
         return implementation(fn)
 
     def state_guard(self) -> StateGuard:
         now = state.read_state()
         return StateGuard(state.holds, now, state.describe_state(now))
 
-    def stored_member(self, obj: Any, name: str) -> tuple[str, ...] | None:
+    def stored_member(self, obj: object, name: str) -> tuple[str, ...] | None:
         """As ``nn.Module.__getattr__`` searches."""
         if not isinstance(obj, torch.nn.Module) or type(obj).__getattr__ is not torch.nn.Module.__getattr__:
             return None
@@ -126,7 +126,7 @@ class TorchFrontend:
                 return _MEMBER_DICTS[:count]
         return None
 
-    def is_constant(self, obj: Any) -> bool:
+    def is_constant(self, obj: object) -> bool:
         return issubclass(type(obj), _CONSTANT_TYPES) or obj is torch.Tensor or obj is torch.Size
 
 
@@ -138,7 +138,7 @@ def _of_machine_integers(rule: Rule) -> Rule:
     """``rule``, but for the integers that torch itself raises for, or takes for something else."""
 
     @wraps(rule)  # what is known of arguments is told by the rule's names for them
-    def check(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def check(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         _check_integers([*args, *kwargs.values()])
         return rule(tx, *args, **kwargs)
 

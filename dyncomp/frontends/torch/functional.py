@@ -30,14 +30,14 @@ from .torch_rules import RuleTable
 TABLE = RuleTable()
 
 
-def real_tensor(value: Any) -> ArrayRef:
+def real_tensor(value: object) -> ArrayRef:
     ref = need_tensor(value)
     if not ref.dtype.is_float:
         raise Unsupported("an activation of integers")
     return ref
 
 
-def _result(tx: TraceContext, x: Any, out: Var, inplace: Any) -> ArrayRef:
+def _result(tx: TraceContext, x: object, out: Var, inplace: object) -> ArrayRef:
     return write(tx, x, out) if inplace else tensor(out)
 
 
@@ -58,17 +58,17 @@ def _relu_operands(tx: TraceContext, x: ArrayRef) -> tuple[Var, ...]:
 
 
 @TABLE.function("F.relu")
-def functional_relu(tx: TraceContext, input: Any, inplace: Any = False) -> ArrayRef:
+def functional_relu(tx: TraceContext, input: object, inplace: object = False) -> ArrayRef:
     return _result(tx, input, relu_var(tx, need_tensor(input)), inplace)
 
 
 @TABLE.both("relu")
-def relu(tx: TraceContext, input: Any) -> ArrayRef:
+def relu(tx: TraceContext, input: object) -> ArrayRef:
     return tensor(relu_var(tx, need_tensor(input)))
 
 
 @TABLE.function("F.gelu")
-def gelu(tx: TraceContext, input: Any, approximate: str = "none") -> ArrayRef:
+def gelu(tx: TraceContext, input: object, approximate: str = "none") -> ArrayRef:
     x = real_tensor(input)
     op = {"none": "gelu", "tanh": "gelu_tanh"}.get(approximate)
     if op is None:
@@ -77,23 +77,25 @@ def gelu(tx: TraceContext, input: Any, approximate: str = "none") -> ArrayRef:
 
 
 @TABLE.function("F.silu")
-def silu(tx: TraceContext, input: Any, inplace: Any = False) -> ArrayRef:
+def silu(tx: TraceContext, input: object, inplace: object = False) -> ArrayRef:
     x = real_tensor(input)
     return _result(tx, input, _half_aware(tx, x, lambda w: pointwise(tx, "silu", w)), inplace)
 
 
 @TABLE.function("F.sigmoid")
-def sigmoid(tx: TraceContext, input: Any) -> ArrayRef:
+def sigmoid(tx: TraceContext, input: object) -> ArrayRef:
     return tensor(pointwise(tx, "sigmoid", real_tensor(input).var))
 
 
 @TABLE.function("F.tanh")
-def tanh(tx: TraceContext, input: Any) -> ArrayRef:
+def tanh(tx: TraceContext, input: object) -> ArrayRef:
     return tensor(pointwise(tx, "tanh", real_tensor(input).var))
 
 
 @TABLE.function("F.leaky_relu")
-def leaky_relu(tx: TraceContext, input: Any, negative_slope: Any = 0.01, inplace: Any = False) -> ArrayRef:
+def leaky_relu(
+    tx: TraceContext, input: object, negative_slope: object = 0.01, inplace: object = False
+) -> ArrayRef:
     x = real_tensor(input)
 
     def compute(w: Var) -> Var:
@@ -104,7 +106,7 @@ def leaky_relu(tx: TraceContext, input: Any, negative_slope: Any = 0.01, inplace
 
 
 @TABLE.function("F.elu")
-def elu(tx: TraceContext, input: Any, alpha: Any = 1.0, inplace: Any = False) -> ArrayRef:
+def elu(tx: TraceContext, input: object, alpha: object = 1.0, inplace: object = False) -> ArrayRef:
     x = real_tensor(input)
 
     def compute(w: Var) -> Var:
@@ -115,7 +117,7 @@ def elu(tx: TraceContext, input: Any, alpha: Any = 1.0, inplace: Any = False) ->
 
 
 @TABLE.function("F.softplus")
-def softplus(tx: TraceContext, input: Any, beta: Any = 1, threshold: Any = 20) -> ArrayRef:
+def softplus(tx: TraceContext, input: object, beta: object = 1, threshold: Any = 20) -> ArrayRef:
     x = real_tensor(input)
     if not isinstance(beta, (int, float)) or beta <= 0:
         raise Unsupported("softplus with a beta that is not a positive number")
@@ -131,7 +133,7 @@ def softplus(tx: TraceContext, input: Any, beta: Any = 1, threshold: Any = 20) -
 
 
 # -- normalization ----------------------------------------------------------------------------
-def _normalized(x: ArrayRef, normalized_shape: Any) -> tuple[int, ...]:
+def _normalized(x: ArrayRef, normalized_shape: object) -> tuple[int, ...]:
     sizes = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
     start = x.ndim - len(sizes)
     if not sizes or start < 0 or not all(dims_equal(a, b) for a, b in zip(x.shape[start:], sizes)):
@@ -141,7 +143,7 @@ def _normalized(x: ArrayRef, normalized_shape: Any) -> tuple[int, ...]:
     return tuple(range(start, x.ndim))
 
 
-def _parameters(x: ArrayRef, axes: tuple[int, ...], *values: Any) -> list[Var]:
+def _parameters(x: ArrayRef, axes: tuple[int, ...], *values: object) -> list[Var]:
     found = [need_tensor(v) for v in values if v is not None]
     for ref in found:
         if ref.dtype != x.dtype or ref.ndim != len(axes):
@@ -152,10 +154,10 @@ def _parameters(x: ArrayRef, axes: tuple[int, ...], *values: Any) -> list[Var]:
 @TABLE.function("F.layer_norm")
 def layer_norm(
     tx: TraceContext,
-    input: Any,
-    normalized_shape: Any,
-    weight: Any = None,
-    bias: Any = None,
+    input: object,
+    normalized_shape: object,
+    weight: object = None,
+    bias: object = None,
     eps: float = 1e-5,
 ) -> ArrayRef:
     x = real_tensor(input)
@@ -169,7 +171,7 @@ def layer_norm(
     return tensor(contiguous(tx, out))
 
 
-def _has_wide_parameters(x: ArrayRef, *values: Any) -> bool:
+def _has_wide_parameters(x: ArrayRef, *values: object) -> bool:
     """Halves with parameters in float32, which torch takes on a CPU."""
     if x.type.device != CPU or x.dtype not in (dtypes.float16, dtypes.bfloat16):
         return False
@@ -178,7 +180,7 @@ def _has_wide_parameters(x: ArrayRef, *values: Any) -> bool:
 
 @TABLE.function("F.rms_norm")
 def rms_norm(
-    tx: TraceContext, input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None
+    tx: TraceContext, input: object, normalized_shape: object, weight: Any = None, eps: Any = None
 ) -> ArrayRef:
     x = real_tensor(input)
     axes = _normalized(x, normalized_shape)
@@ -194,13 +196,13 @@ def rms_norm(
 @TABLE.function("F.embedding")
 def embedding(
     tx: TraceContext,
-    input: Any,
-    weight: Any,
-    padding_idx: Any = None,
-    max_norm: Any = None,
-    norm_type: Any = 2.0,
-    scale_grad_by_freq: Any = False,
-    sparse: Any = False,
+    input: object,
+    weight: object,
+    padding_idx: object = None,
+    max_norm: object = None,
+    norm_type: object = 2.0,
+    scale_grad_by_freq: object = False,
+    sparse: object = False,
 ) -> ArrayRef:
     """``padding_idx``, ``scale_grad_by_freq`` and ``sparse`` matter to gradients only."""
     only_defaults(max_norm=max_norm)
@@ -213,7 +215,7 @@ def embedding(
 
 @TABLE.function("F.dropout1d", "F.dropout2d", "F.dropout3d", "F.alpha_dropout")
 def dropout(
-    tx: TraceContext, input: Any, p: float = 0.5, training: Any = True, inplace: Any = False
+    tx: TraceContext, input: object, p: float = 0.5, training: object = True, inplace: object = False
 ) -> ArrayRef:
     """The input itself where nothing is dropped; random numbers are left to torch."""
     if training and p != 0:

@@ -35,7 +35,7 @@ from .torch_rules import RuleTable
 TABLE = RuleTable()
 
 
-def _parsed(tx: TraceContext, x: ArrayRef, key: Any) -> Subscript:
+def _parsed(tx: TraceContext, x: ArrayRef, key: object) -> Subscript:
     subscript = parse(tx, _plain_key(key), x.ndim)
     for item in subscript.items:
         if isinstance(item, SliceItem) and item.slice.step is not None and item.slice.step < 1:
@@ -47,7 +47,7 @@ def _parsed(tx: TraceContext, x: ArrayRef, key: Any) -> Subscript:
     return subscript
 
 
-def _plain_key(key: Any) -> Any:
+def _plain_key(key: object) -> Any:
     entries = key if isinstance(key, tuple) else (key,)
     if any(isinstance(e, (tuple, np.ndarray, np.generic, range)) for e in entries):
         raise Unsupported("a sequence or NumPy value in a subscript")
@@ -56,7 +56,7 @@ def _plain_key(key: Any) -> Any:
 
 @TABLE.operator("getitem")
 @TABLE.method("__getitem__")
-def getitem(tx: TraceContext, x: Any, key: Any) -> ArrayRef:
+def getitem(tx: TraceContext, x: object, key: object) -> ArrayRef:
     ref = need_tensor(x)
     subscript = _parsed(tx, ref, key)
     if subscript.masks:
@@ -109,7 +109,7 @@ def _position(dims: tuple[int, ...]) -> int:
 
 @TABLE.operator("setitem")
 @TABLE.method("__setitem__")
-def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
+def setitem(tx: TraceContext, x: object, key: Any, value: object) -> None:
     ref = need_tensor(x)
     ready = _assigned(tx, value, ref)
     if is_tensor(key) and key.dtype.is_bool:
@@ -131,7 +131,7 @@ def setitem(tx: TraceContext, x: Any, key: Any, value: Any) -> None:
     write(tx, target, emit(tx, "index_put", target.var, _fit(tx, ready, tuple(rest)), *indices, **params))
 
 
-def _assigned(tx: TraceContext, value: Any, ref: ArrayRef) -> Var:
+def _assigned(tx: TraceContext, value: object, ref: ArrayRef) -> Var:
     if not is_tensor(value) and not isinstance(value, (*Number, ArrayRef)):
         raise Unsupported(f"assigning a {type(value).__name__} to a tensor")
     if isinstance(value, float) and not ref.dtype.is_float:
@@ -158,7 +158,7 @@ def _write_masked(tx: TraceContext, ref: ArrayRef, mask: ArrayRef, value: Var) -
 
 
 @TABLE.both("index_select")
-def index_select(tx: TraceContext, input: Any, dim: Any, index: Any) -> ArrayRef:
+def index_select(tx: TraceContext, input: object, dim: object, index: object) -> ArrayRef:
     """Negative positions raise in torch: they are moved out of bounds."""
     x, places = need_tensor(input), need_tensor(index)
     axis = axis_of(dim, x.ndim)
@@ -176,7 +176,9 @@ def no_negative(tx: TraceContext, positions: Var, size: Dim) -> Var:
 
 
 @TABLE.both("gather")
-def gather(tx: TraceContext, input: Any, dim: Any, index: Any, *, sparse_grad: Any = False) -> ArrayRef:
+def gather(
+    tx: TraceContext, input: object, dim: object, index: object, *, sparse_grad: object = False
+) -> ArrayRef:
     x, places = need_tensor(input), need_tensor(index)
     axis = axis_of(dim, x.ndim)
     if places.ndim != x.ndim or x.ndim == 0 or places.dtype != dtypes.int64:
@@ -189,7 +191,14 @@ def gather(tx: TraceContext, input: Any, dim: Any, index: Any, *, sparse_grad: A
 
 @TABLE.both("index_add")
 def index_add(
-    tx: TraceContext, input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1, out: Any = None
+    tx: TraceContext,
+    input: object,
+    dim: object,
+    index: object,
+    source: object,
+    *,
+    alpha: object = 1,
+    out: object = None,
 ) -> ArrayRef:
     """Slices of ``source`` added one after the other, as torch does; negative positions raise."""
     only_defaults(out=out)
@@ -210,7 +219,9 @@ def index_add(
 
 
 @TABLE.method("index_add_")
-def index_add_(tx: TraceContext, self: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -> ArrayRef:
+def index_add_(
+    tx: TraceContext, self: object, dim: object, index: object, source: object, *, alpha: object = 1
+) -> ArrayRef:
     target = memory_of(tx.builder, need_tensor(self).var)
     if target in [memory_of(tx.builder, need_tensor(given).var) for given in (index, source)]:
         raise Unsupported("index_add_ with operands that share memory with the target")

@@ -31,7 +31,7 @@ TABLE = RuleTable()
 
 
 def _operator(var_of: Callable[..., Var]) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+    def rule(tx: TraceContext, a: object, b: object) -> ArrayRef:
         return write(tx, need_tensor(a), var_of(tx, a, b))
 
     return rule
@@ -42,46 +42,46 @@ for _name, _var_of in BINARY.items():
 
 
 @TABLE.operator("imatmul")
-def imatmul(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+def imatmul(tx: TraceContext, a: object, b: object) -> ArrayRef:
     # `a @= b` binds a new tensor: torch has no __imatmul__
     matmul_var(tx, need_tensor(a), need_tensor(b))
     raise Unsupported("a @= b")
 
 
 @TABLE.method("add_")
-def add_(tx: TraceContext, self: Any, other: Any, *, alpha: Any = 1) -> ArrayRef:
+def add_(tx: TraceContext, self: object, other: object, *, alpha: object = 1) -> ArrayRef:
     return write(tx, self, add_var(tx, need_tensor(self), other, alpha))
 
 
 @TABLE.method("sub_", "subtract_")
-def sub_(tx: TraceContext, self: Any, other: Any, *, alpha: Any = 1) -> ArrayRef:
+def sub_(tx: TraceContext, self: object, other: object, *, alpha: object = 1) -> ArrayRef:
     return write(tx, self, subtract_var(tx, need_tensor(self), other, alpha))
 
 
 @TABLE.method("mul_", "multiply_")
-def mul_(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
+def mul_(tx: TraceContext, self: object, other: object) -> ArrayRef:
     return write(tx, self, multiply_var(tx, need_tensor(self), other))
 
 
 @TABLE.method("div_", "divide_")
-def div_(tx: TraceContext, self: Any, other: Any, *, rounding_mode: Any = None) -> ArrayRef:
+def div_(tx: TraceContext, self: object, other: object, *, rounding_mode: object = None) -> ArrayRef:
     return write(tx, self, divide_var(tx, need_tensor(self), other, rounding_mode))
 
 
 @TABLE.method("pow_")
-def pow_(tx: TraceContext, self: Any, exponent: Any) -> ArrayRef:
+def pow_(tx: TraceContext, self: object, exponent: object) -> ArrayRef:
     return write(tx, self, BINARY["pow"](tx, need_tensor(self), exponent))
 
 
 @TABLE.method("copy_")
-def copy_(tx: TraceContext, self: Any, src: Any, non_blocking: Any = False) -> ArrayRef:
+def copy_(tx: TraceContext, self: object, src: object, non_blocking: object = False) -> ArrayRef:
     """Casts as ``to`` does."""
     target = need_tensor(self)
     return write(tx, target, to_var(tx, need_tensor(src), target.dtype))
 
 
 @TABLE.method("fill_")
-def fill_(tx: TraceContext, self: Any, value: Any) -> ArrayRef:
+def fill_(tx: TraceContext, self: object, value: object) -> ArrayRef:
     target = need_tensor(self)
     if not isinstance(value, (*Number, ArrayRef)):
         raise Unsupported("fill_ with something else than a number")
@@ -89,35 +89,35 @@ def fill_(tx: TraceContext, self: Any, value: Any) -> ArrayRef:
 
 
 @TABLE.method("zero_")
-def zero_(tx: TraceContext, self: Any) -> ArrayRef:
+def zero_(tx: TraceContext, self: object) -> ArrayRef:
     return fill_(tx, self, 0)
 
 
 @TABLE.method("masked_fill_")
-def masked_fill_(tx: TraceContext, self: Any, mask: Any, value: Any) -> ArrayRef:
+def masked_fill_(tx: TraceContext, self: object, mask: object, value: object) -> ArrayRef:
     return write(tx, self, masked_fill_var(tx, self, mask, value))
 
 
 @TABLE.method("clamp_", "clip_")
-def clamp_(tx: TraceContext, self: Any, min: Any = None, max: Any = None) -> ArrayRef:
+def clamp_(tx: TraceContext, self: object, min: object = None, max: object = None) -> ArrayRef:
     return write(tx, self, clamp_var(tx, self, min, max))
 
 
 @TABLE.method("relu_")
 @TABLE.function("relu_", "F.relu_")
-def relu_(tx: TraceContext, input: Any) -> ArrayRef:
+def relu_(tx: TraceContext, input: object) -> ArrayRef:
     return write(tx, input, relu_var(tx, need_tensor(input)))
 
 
 def _unary(op: str, real: bool) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, self: Any) -> ArrayRef:
+    def rule(tx: TraceContext, self: object) -> ArrayRef:
         return write(tx, self, unary_var(tx, op, self, real))
 
     return rule
 
 
 def _keeping(op: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, self: Any) -> ArrayRef:
+    def rule(tx: TraceContext, self: object) -> ArrayRef:
         return write(tx, self, keep_var(tx, op, self))
 
     return rule
@@ -133,5 +133,5 @@ for _name, _op in KEEPING.items():
 @TABLE.method(
     "requires_grad_", "backward", "register_hook", "retain_grad", "share_memory_", "set_", "resize_"
 )
-def not_captured(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> Any:
+def not_captured(tx: TraceContext, self: object, *args: object, **kwargs: object) -> Any:
     raise Unsupported("a method that changes what autograd or the storage knows of a tensor")

@@ -32,7 +32,7 @@ def _same_dtype(*refs: ArrayRef) -> None:
         raise Unsupported("products of bool matrices")
 
 
-def product(tx: TraceContext, a: Var, b: Var, contract: Any, batch: Any = _NONE) -> Var:
+def product(tx: TraceContext, a: Var, b: Var, contract: object, batch: object = _NONE) -> Var:
     """``dot_general``; half precision is summed in float32."""
     found = emit(tx, "dot_general", widened(tx, a), widened(tx, b), contract=contract, batch=batch)
     return convert(tx, found, a.dtype)
@@ -49,17 +49,17 @@ def matmul_var(tx: TraceContext, a: ArrayRef, b: ArrayRef) -> Var:
 
 
 @TABLE.operator("matmul")
-def matmul_operator(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+def matmul_operator(tx: TraceContext, a: object, b: object) -> ArrayRef:
     return tensor(matmul_var(tx, need_tensor(a), need_tensor(b)))
 
 
 @TABLE.both("matmul")
-def matmul(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+def matmul(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     return matmul_operator(tx, input, other)
 
 
-def _of_rank(rank: int, *values: Any) -> list[ArrayRef]:
+def _of_rank(rank: int, *values: object) -> list[ArrayRef]:
     refs = [need_tensor(v) for v in values]
     if any(r.ndim != rank for r in refs):
         raise Unsupported(f"expected tensors of {rank} dimensions")
@@ -67,28 +67,28 @@ def _of_rank(rank: int, *values: Any) -> list[ArrayRef]:
 
 
 @TABLE.both("mm")
-def mm(tx: TraceContext, input: Any, mat2: Any, *, out: Any = None) -> ArrayRef:
+def mm(tx: TraceContext, input: object, mat2: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     a, b = _of_rank(2, input, mat2)
     return tensor(matmul_var(tx, a, b))
 
 
 @TABLE.both("mv")
-def mv(tx: TraceContext, input: Any, vec: Any, *, out: Any = None) -> ArrayRef:
+def mv(tx: TraceContext, input: object, vec: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     (a,), (v,) = _of_rank(2, input), _of_rank(1, vec)
     return tensor(matmul_var(tx, a, v))
 
 
 @TABLE.both("dot")
-def dot(tx: TraceContext, input: Any, tensor: Any, *, out: Any = None) -> ArrayRef:
+def dot(tx: TraceContext, input: object, tensor: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     a, b = _of_rank(1, input, tensor)
     return ArrayRef(matmul_var(tx, a, b), "array", "torch")
 
 
 @TABLE.both("bmm")
-def bmm(tx: TraceContext, input: Any, mat2: Any, *, out: Any = None) -> ArrayRef:
+def bmm(tx: TraceContext, input: object, mat2: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     a, b = _of_rank(3, input, mat2)
     if not dims_equal(a.shape[0], b.shape[0]):
@@ -99,13 +99,13 @@ def bmm(tx: TraceContext, input: Any, mat2: Any, *, out: Any = None) -> ArrayRef
 @TABLE.both("addmm")
 def addmm(
     tx: TraceContext,
-    input: Any,
-    mat1: Any,
-    mat2: Any,
+    input: object,
+    mat1: object,
+    mat2: object,
     *,
-    beta: Any = 1,
-    alpha: Any = 1,
-    out: Any = None,
+    beta: object = 1,
+    alpha: object = 1,
+    out: object = None,
 ) -> ArrayRef:
     only_defaults(out=out)
     bias = need_tensor(input)
@@ -118,7 +118,7 @@ def addmm(
 
 
 @TABLE.function("F.linear")
-def linear(tx: TraceContext, input: Any, weight: Any, bias: Any = None) -> ArrayRef:
+def linear(tx: TraceContext, input: object, weight: object, bias: object = None) -> ArrayRef:
     """``input @ weight.T + bias``; half precision is rounded once."""
     x, w = need_tensor(input), need_tensor(weight)
     _same_dtype(x, w)
@@ -140,14 +140,14 @@ def linear(tx: TraceContext, input: Any, weight: Any, bias: Any = None) -> Array
 @TABLE.function("F.scaled_dot_product_attention")
 def scaled_dot_product_attention(
     tx: TraceContext,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    scale: Any = None,
-    enable_gqa: Any = False,
+    query: object,
+    key: object,
+    value: object,
+    attn_mask: object = None,
+    dropout_p: object = 0.0,
+    is_causal: object = False,
+    scale: object = None,
+    enable_gqa: object = False,
 ) -> ArrayRef:
     if dropout_p != 0.0 or (is_causal and attn_mask is not None):
         raise Unsupported("attention with dropout, or a mask and is_causal")
@@ -169,7 +169,7 @@ def scaled_dot_product_attention(
     return tensor(in_order(tx, out, order))
 
 
-def attention_order(tx: TraceContext, refs: list[ArrayRef], mask: Any, grouped: bool) -> list[int]:
+def attention_order(tx: TraceContext, refs: list[ArrayRef], mask: object, grouped: bool) -> list[int]:
     """The axes of the result in memory, from outermost to innermost. torch's fused routine on the CPU lays
     it out as the queries (``flash_attention_kernel`` of ATen/native/cpu/FlashAttentionKernel.cpp), where
     it takes the operands (``use_flash_attention_cpp`` of ATen/native/transformers/sdp_utils_cpp.cpp);
@@ -193,7 +193,7 @@ def attention_order(tx: TraceContext, refs: list[ArrayRef], mask: Any, grouped: 
     return order if same_sizes and heads and all(same(r.strides[3], 1) for r in refs) else natural
 
 
-def flash_is(_: Any, expected: bool) -> bool:
+def flash_is(_: object, expected: bool) -> bool:
     return bool(torch.backends.cuda.flash_sdp_enabled()) is expected
 
 
@@ -213,7 +213,7 @@ def _for_each_query_head(tx: TraceContext, ref: ArrayRef, query: ArrayRef) -> Ar
     return tensor(emit(tx, "reshape", spread, shape=(*lead, heads * group, length, width)))
 
 
-def _scale(q: Var, scale: Any) -> float:
+def _scale(q: Var, scale: object) -> float:
     if scale is not None:
         if not isinstance(scale, (int, float)):
             raise Unsupported("attention with a scale that is not a number")

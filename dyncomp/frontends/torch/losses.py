@@ -57,7 +57,7 @@ class _Classes:
     weights: Var | None
 
 
-def _scores(input: Any, weight: Any, reduction: Any) -> _Scores:
+def _scores(input: object, weight: object, reduction: object) -> _Scores:
     x = real_tensor(input)
     if reduction not in (NONE, MEAN, SUM) or x.ndim == 0:
         raise Unsupported("a loss of these arguments")
@@ -74,7 +74,7 @@ def _scores(input: Any, weight: Any, reduction: Any) -> _Scores:
     return _Scores(x, axis, weights)
 
 
-def _classes(tx: TraceContext, scores: _Scores, target: Any, ignore_index: Any) -> _Classes:
+def _classes(tx: TraceContext, scores: _Scores, target: object, ignore_index: object) -> _Classes:
     given = need_tensor(target)
     if given.dtype != int64 or not shapes_equal(given.shape, scores.rest):
         raise Unsupported("classes of another dtype or shape")
@@ -122,11 +122,11 @@ def _likelihoods(tx: TraceContext, logs: Var, classes: _Classes, reduction: int)
 @TABLE.function("_C._nn.nll_loss_nd")
 def nll_loss(
     tx: TraceContext,
-    self: Any,
-    target: Any,
-    weight: Any = None,
+    self: object,
+    target: object,
+    weight: object = None,
     reduction: Any = NONE,
-    ignore_index: Any = -100,
+    ignore_index: object = -100,
 ) -> ArrayRef:
     """Of logarithms of probabilities, with classes along dimension 1 (0 if there is no other)."""
     scores = _scores(self, weight, reduction)
@@ -145,9 +145,9 @@ def nll_loss(
 @TABLE.function("_C._nn.cross_entropy_loss")
 def cross_entropy(
     tx: TraceContext,
-    self: Any,
+    self: object,
     target: Any,
-    weight: Any = None,
+    weight: object = None,
     reduction: Any = NONE,
     ignore_index: Any = -100,
     label_smoothing: Any = 0.0,
@@ -198,7 +198,7 @@ def _smooth(tx: TraceContext, scores: _Scores, classes: _Classes, reduction: int
 
 
 def _of_probabilities(
-    tx: TraceContext, scores: _Scores, target: Any, reduction: int, ignore_index: Any, smoothing: float
+    tx: TraceContext, scores: _Scores, target: object, reduction: int, ignore_index: object, smoothing: float
 ) -> ArrayRef:
     given = real_tensor(target)
     if given.dtype != scores.x.dtype or not (isinstance(ignore_index, int) and ignore_index < 0):

@@ -26,7 +26,7 @@ def per_channel(tx: TraceContext, values: Var, ndim: int) -> Var:
     return found
 
 
-def _channels(x: ArrayRef, *parameters: Any) -> list[Any]:
+def _channels(x: ArrayRef, *parameters: object) -> list[Any]:
     """The parameters as tensors of one value a channel."""
     found = [None if p is None else need_tensor(p) for p in parameters]
     for ref in found:
@@ -52,14 +52,14 @@ def _statistics(tx: TraceContext, x: ArrayRef) -> tuple[ArrayRef, ArrayRef]:
 @TABLE.function("F.batch_norm")
 def batch_norm(
     tx: TraceContext,
-    input: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
-    training: Any = False,
-    momentum: Any = 0.1,
-    eps: Any = 1e-5,
+    input: object,
+    running_mean: object,
+    running_var: object,
+    weight: object = None,
+    bias: object = None,
+    training: object = False,
+    momentum: object = 0.1,
+    eps: object = 1e-5,
 ) -> ArrayRef:
     """By the running statistics; in training mode they would be written, which is left to torch."""
     x = real_tensor(input)
@@ -86,7 +86,12 @@ def batch_norm(
 
 @TABLE.function("F.group_norm")
 def group_norm(
-    tx: TraceContext, input: Any, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
+    tx: TraceContext,
+    input: object,
+    num_groups: object,
+    weight: object = None,
+    bias: object = None,
+    eps: object = 1e-5,
 ) -> ArrayRef:
     """Mean and variance of each group of channels of each sample."""
     x = real_tensor(input)

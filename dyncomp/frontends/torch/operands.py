@@ -37,7 +37,7 @@ def need_tensor(value: Any) -> ArrayRef:
     return found
 
 
-def only_defaults(**arguments: Any) -> None:
+def only_defaults(**arguments: object) -> None:
     """Refuse arguments that say more than their default (``out=``, ``requires_grad=True``…)."""
     for name, value in arguments.items():
         if value is None or value is False:
@@ -45,7 +45,7 @@ def only_defaults(**arguments: Any) -> None:
         raise Unsupported(f"{name}={value!r}")
 
 
-def integer(value: Any) -> Dim:
+def integer(value: object) -> Dim:
     """An integer argument known at capture."""
     if isinstance(value, (int, SymInt)):
         return value
@@ -54,7 +54,7 @@ def integer(value: Any) -> Dim:
     raise Unsupported(f"a {type(value).__name__} where an integer known at capture is needed")
 
 
-def axis_of(dim: Any, ndim: int) -> int:
+def axis_of(dim: object, ndim: int) -> int:
     """A dimension in ``range(ndim)``; 0-d tensors count as having one."""
     number = int(integer(dim))
     limit = max(ndim, 1)
@@ -63,7 +63,7 @@ def axis_of(dim: Any, ndim: int) -> int:
     return number % limit
 
 
-def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
+def axes_of(dim: object, ndim: int) -> tuple[int, ...]:
     """Dimensions of a reduction; ``None`` and ``()`` mean all."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(ndim))
@@ -84,7 +84,7 @@ def convert(tx: TraceContext, var: Var, dtype: DType) -> Var:
     return ordered(tx, emit(tx, "convert", var, dtype=dtype), [var])
 
 
-def constant(tx: TraceContext, value: Any, dtype: DType) -> Var:
+def constant(tx: TraceContext, value: object, dtype: DType) -> Var:
     """A zero-dimensional value of a Python number."""
     return emit(tx, "full", shape=(), value=fitting(value, dtype), dtype=dtype, device=CPU)
 
@@ -123,7 +123,7 @@ def checked_number(tx: TraceContext, var: Var, dtype: DType, largest: float = ma
     return convert(tx, emit(tx, "index", alone, place, dims=(0,), position=0), dtype)
 
 
-def to_var(tx: TraceContext, value: Any, dtype: DType, *, may_overflow: bool = False) -> Var:
+def to_var(tx: TraceContext, value: object, dtype: DType, *, may_overflow: bool = False) -> Var:
     """An operand (tensor, Python number, SymInt) as a value of ``dtype``, in its own shape. With
     ``may_overflow`` numbers known at run time only become infinite where ``dtype`` ends."""
     if isinstance(value, ArrayRef):
@@ -139,7 +139,7 @@ def to_var(tx: TraceContext, value: Any, dtype: DType, *, may_overflow: bool = F
     raise Unsupported(f"a {type(value).__name__} as operand of a tensor operation")
 
 
-def as_tensor(tx: TraceContext, value: Any) -> ArrayRef:
+def as_tensor(tx: TraceContext, value: object) -> ArrayRef:
     """A tensor operand as it is, a number as a zero-dimensional tensor of its default dtype."""
     if is_tensor(value):
         return need_tensor(value)
@@ -147,7 +147,7 @@ def as_tensor(tx: TraceContext, value: Any) -> ArrayRef:
 
 
 # -- pointwise --------------------------------------------------------------------------------
-def pointwise(tx: TraceContext, op: str, *operands: Var, **params: Any) -> Var:
+def pointwise(tx: TraceContext, op: str, *operands: Var, **params: object) -> Var:
     """Emit a pointwise op of operands broadcast to their common shape."""
     shape = broadcast_shapes(*(v.shape for v in operands))
     spread = [broadcast_to(tx, v, shape) for v in operands]
@@ -217,7 +217,7 @@ def as_own(tx: TraceContext, x: Var) -> Var:
 
 
 # -- writing ----------------------------------------------------------------------------------
-def write(tx: TraceContext, target: Any, value: Var) -> ArrayRef:
+def write(tx: TraceContext, target: object, value: Var) -> ArrayRef:
     """Write into the target's memory, cast to its dtype as in-place operators do; the target."""
     ref = need_tensor(target)
     if part_shown(tx.builder, ref.var) is not None:

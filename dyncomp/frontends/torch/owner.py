@@ -31,7 +31,7 @@ def _as_strided(base: Any, shape: Sequence[int], strides: Sequence[int], offset:
     return typed.as_strided(shape, strides, typed.storage_offset() + offset)
 
 
-def _to_numpy(value: Any) -> Any:
+def _to_numpy(value: object) -> Any:
     """A NumPy array over the tensor's memory; other values as they are."""
     if not isinstance(value, torch.Tensor):
         return value
@@ -41,7 +41,7 @@ def _to_numpy(value: Any) -> Any:
     return plain.numpy()
 
 
-def _from_numpy(array: Any) -> Any:
+def _from_numpy(array: object) -> Any:
     """A tensor over the array's memory; other values as they are."""
     if not isinstance(array, (np.ndarray, np.generic)):
         return array

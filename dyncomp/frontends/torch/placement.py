@@ -35,7 +35,7 @@ _LATER = frozenset(("masked_fill", "masked_fill_", "fill_"))
 _MOVING = frozenset(("to", "type_as"))
 
 
-def refs_in(values: Any) -> list[ArrayRef]:
+def refs_in(values: object) -> list[ArrayRef]:
     """Traced arrays among arguments, and in lists and tuples of these."""
     if isinstance(values, ArrayRef):
         return [values]
@@ -55,7 +55,7 @@ def puts(tx: TraceContext, on_host: bool) -> None:
     tx.memo[_PLACE] = on_host
 
 
-def device_named(tx: TraceContext, device: Any) -> Device:
+def device_named(tx: TraceContext, device: object) -> Device:
     """A device as the program says it; of a GPU without a number the current one, which is guarded."""
     given = torch.device(device)
     if given.type != "cuda":
@@ -74,7 +74,7 @@ def placed(rule: Rule, name: str) -> Rule:
     """``rule`` for the function ``name``, whose results are where torch has them."""
 
     @functools.wraps(rule)  # what is known of arguments is told by the rule's names for them
-    def place(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def place(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         if tx.builder.device in (None, CPU):
             return rule(tx, *args, **kwargs)
         refs = [ref for ref in refs_in([*args, *kwargs.values()]) if ref.kind == "array"]

@@ -41,7 +41,7 @@ _LARGEST_HALF = 65504.0
 
 
 # -- arithmetic -------------------------------------------------------------------------------
-def _needs_tensor(*values: Any) -> None:
+def _needs_tensor(*values: object) -> None:
     if not any(is_tensor(v) for v in values):
         raise Unsupported("no tensor among the operands")
     for value in values:
@@ -69,7 +69,7 @@ def _is_number(value: Any) -> bool:
     return not value.ndim and (value.host or value.type.device == CPU)
 
 
-def arithmetic(tx: TraceContext, op: str, a: Any, b: Any, dtype: DType | None = None) -> Var:
+def arithmetic(tx: TraceContext, op: str, a: object, b: object, dtype: DType | None = None) -> Var:
     """``op(a, b)`` in the operands' common dtype."""
     _needs_tensor(a, b)
     common = dtype or result_type(a, b)
@@ -78,7 +78,7 @@ def arithmetic(tx: TraceContext, op: str, a: Any, b: Any, dtype: DType | None = 
     return convert(tx, pointwise(tx, op, *ready), common)
 
 
-def _with_scaled(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any) -> Var:
+def _with_scaled(tx: TraceContext, op: str, a: object, b: object, alpha: Any) -> Var:
     """``op(a, b * alpha)``; of halves alpha is one, and what comes of it is rounded once."""
     _needs_tensor(a, b)
     common = result_type(a, b)
@@ -109,7 +109,7 @@ def _with_scaled(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any) -> Var:
     return convert(tx, pointwise(tx, op, to_var(tx, a, wide), scaled), common)
 
 
-def _with_scaled_complex(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any, common: DType) -> Var:
+def _with_scaled_complex(tx: TraceContext, op: str, a: object, b: object, alpha: Any, common: DType) -> Var:
     """``a + alpha * b`` or ``a + -alpha * b``, by ``1 + 0j`` too: infinities, nan and ``-0.0`` show it.
     ``1 + z`` is ``z.add(1)``."""
     if type(alpha) not in (int, float, complex):
@@ -121,29 +121,29 @@ def _with_scaled_complex(tx: TraceContext, op: str, a: Any, b: Any, alpha: Any, 
     return pointwise(tx, "add", to_var(tx, a, common), scaled)
 
 
-def add_var(tx: TraceContext, a: Any, b: Any, alpha: Any = 1) -> Var:
+def add_var(tx: TraceContext, a: object, b: object, alpha: object = 1) -> Var:
     return _with_scaled(tx, "logical_or" if _both_bool(a, b) else "add", a, b, alpha)
 
 
-def subtract_var(tx: TraceContext, a: Any, b: Any, alpha: Any = 1) -> Var:
+def subtract_var(tx: TraceContext, a: object, b: object, alpha: object = 1) -> Var:
     if any(_is_bool(v) for v in (a, b)):
         raise Unsupported("Subtraction, the `-` operator, with a bool tensor is not supported.")
     return _with_scaled(tx, "subtract", a, b, alpha)
 
 
-def multiply_var(tx: TraceContext, a: Any, b: Any) -> Var:
+def multiply_var(tx: TraceContext, a: object, b: object) -> Var:
     return arithmetic(tx, "logical_and" if _both_bool(a, b) else "multiply", a, b)
 
 
-def _is_bool(value: Any) -> bool:
+def _is_bool(value: object) -> bool:
     return isinstance(value, bool) or (isinstance(value, ArrayRef) and value.dtype.is_bool)
 
 
-def _both_bool(a: Any, b: Any) -> bool:
+def _both_bool(a: object, b: object) -> bool:
     return _is_bool(a) and _is_bool(b)
 
 
-def divide_var(tx: TraceContext, a: Any, b: Any, rounding_mode: Any = None) -> Var:
+def divide_var(tx: TraceContext, a: object, b: object, rounding_mode: object = None) -> Var:
     if rounding_mode == "floor":
         return floor_divide_var(tx, a, b)
     if rounding_mode not in (None, "trunc"):
@@ -156,7 +156,7 @@ def divide_var(tx: TraceContext, a: Any, b: Any, rounding_mode: Any = None) -> V
     return pointwise(tx, "trunc", arithmetic(tx, "divide", a, b, common))
 
 
-def _integer_divisor(common: DType, b: Any) -> None:
+def _integer_divisor(common: DType, b: object) -> None:
     """Division of integers by zero raises: divisors must be known."""
     if common.is_float:
         return
@@ -164,13 +164,13 @@ def _integer_divisor(common: DType, b: Any) -> None:
         raise Unsupported("division of integers by numbers known at run time only may raise")
 
 
-def floor_divide_var(tx: TraceContext, a: Any, b: Any) -> Var:
+def floor_divide_var(tx: TraceContext, a: object, b: object) -> Var:
     common = result_type(a, b)
     _integer_divisor(common, b)
     return arithmetic(tx, "floor_divide", a, b, common)
 
 
-def remainder_var(tx: TraceContext, a: Any, b: Any) -> Var:
+def remainder_var(tx: TraceContext, a: object, b: object) -> Var:
     """Zeros have the sign of the dividend: NumPy, and the op, give them that of the divisor."""
     common = result_type(a, b)
     _integer_divisor(common, b)
@@ -182,7 +182,7 @@ def remainder_var(tx: TraceContext, a: Any, b: Any) -> Var:
     return pointwise(tx, "where", pointwise(tx, "equal", found, zero), signed, found)
 
 
-def power_var(tx: TraceContext, a: Any, b: Any) -> Var:
+def power_var(tx: TraceContext, a: object, b: object) -> Var:
     """Small constant exponents are products and roots, as torch computes them."""
     _needs_tensor(a, b)
     common = result_type(a, b)
@@ -213,7 +213,7 @@ def _exponent(tx: TraceContext, b: Any, common: DType) -> Any:
 _LARGEST_ODD = 1 << 24
 
 
-def _constant_power(tx: TraceContext, x: ArrayRef, exponent: Any, common: DType) -> Var | None:
+def _constant_power(tx: TraceContext, x: ArrayRef, exponent: object, common: DType) -> Var | None:
     if exponent == 0:
         return None
     wide = convert(tx, x.var, dtypes.float32 if common.itemsize == 2 and common.is_float else common)
@@ -221,7 +221,7 @@ def _constant_power(tx: TraceContext, x: ArrayRef, exponent: Any, common: DType)
     return None if found is None else convert(tx, found, common)
 
 
-def _simple_power(tx: TraceContext, x: Var, exponent: Any) -> Var | None:
+def _simple_power(tx: TraceContext, x: Var, exponent: object) -> Var | None:
     if exponent == 2:
         return pointwise(tx, "multiply", x, x)
     if exponent == 3:
@@ -240,13 +240,13 @@ def _simple_power(tx: TraceContext, x: Var, exponent: Any) -> Var | None:
 
 
 @TABLE.both("add")
-def add(tx: TraceContext, input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> ArrayRef:
+def add(tx: TraceContext, input: object, other: object, *, alpha: object = 1, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     return tensor(add_var(tx, input, other, alpha))
 
 
 @TABLE.both("sub", "subtract")
-def sub(tx: TraceContext, input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> ArrayRef:
+def sub(tx: TraceContext, input: object, other: object, *, alpha: object = 1, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     return tensor(subtract_var(tx, input, other, alpha))
 
@@ -254,13 +254,13 @@ def sub(tx: TraceContext, input: Any, other: Any, *, alpha: Any = 1, out: Any = 
 @TABLE.both("diff")
 def diff(
     tx: TraceContext,
-    input: Any,
-    n: Any = 1,
-    dim: Any = -1,
-    prepend: Any = None,
-    append: Any = None,
+    input: object,
+    n: object = 1,
+    dim: object = -1,
+    prepend: object = None,
+    append: object = None,
     *,
-    out: Any = None,
+    out: object = None,
 ) -> ArrayRef:
     """Differences of neighbours along ``dim``, once; more is torch's own routine."""
     only_defaults(out=out)
@@ -282,38 +282,46 @@ def diff(
 
 
 @TABLE.both("mul", "multiply")
-def mul(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+def mul(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     return tensor(multiply_var(tx, input, other))
 
 
 @TABLE.both("div", "divide", "true_divide")
-def div(tx: TraceContext, input: Any, other: Any, *, rounding_mode: Any = None, out: Any = None) -> ArrayRef:
+def div(
+    tx: TraceContext, input: object, other: object, *, rounding_mode: object = None, out: object = None
+) -> ArrayRef:
     only_defaults(out=out)
     return tensor(divide_var(tx, input, other, rounding_mode))
 
 
 @TABLE.both("floor_divide")
-def floor_divide(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+def floor_divide(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     return tensor(floor_divide_var(tx, input, other))
 
 
 @TABLE.both("remainder")
-def remainder(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+def remainder(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     return tensor(remainder_var(tx, input, other))
 
 
 @TABLE.both("pow")
-def pow(tx: TraceContext, input: Any, exponent: Any, *, out: Any = None) -> ArrayRef:
+def pow(tx: TraceContext, input: object, exponent: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     return tensor(power_var(tx, input, exponent))
 
 
 @TABLE.both("addcmul")
 def addcmul(
-    tx: TraceContext, input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None
+    tx: TraceContext,
+    input: object,
+    tensor1: object,
+    tensor2: object,
+    *,
+    value: object = 1,
+    out: object = None,
 ) -> ArrayRef:
     only_defaults(out=out)
     if value != 1 or any(need_tensor(v).dtype.itemsize == 2 for v in (input, tensor1, tensor2)):
@@ -323,7 +331,7 @@ def addcmul(
 
 # -- comparison and logic ---------------------------------------------------------------------
 def _comparison(op: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+    def rule(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
         only_defaults(out=out)
         _needs_tensor(input, other)
         common = result_type(input, other)
@@ -334,7 +342,7 @@ def _comparison(op: str) -> Callable[..., ArrayRef]:
 
 
 def _logical(op: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+    def rule(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
         only_defaults(out=out)
         truth = [convert(tx, need_tensor(v).var, dtypes.bool_) for v in (input, other)]
         return tensor(pointwise(tx, op, *truth))
@@ -343,14 +351,14 @@ def _logical(op: str) -> Callable[..., ArrayRef]:
 
 
 def _bitwise(op: str, logical: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+    def rule(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
         only_defaults(out=out)
         return tensor(bitwise_var(tx, op, logical, input, other))
 
     return rule
 
 
-def bitwise_var(tx: TraceContext, op: str, logical: str, a: Any, b: Any) -> Var:
+def bitwise_var(tx: TraceContext, op: str, logical: str, a: object, b: object) -> Var:
     _needs_tensor(a, b)
     common = result_type(a, b)
     if common.is_float:
@@ -358,7 +366,7 @@ def bitwise_var(tx: TraceContext, op: str, logical: str, a: Any, b: Any) -> Var:
     return arithmetic(tx, logical if common.is_bool else op, a, b, common)
 
 
-def shift_var(tx: TraceContext, op: str, a: Any, b: Any) -> Var:
+def shift_var(tx: TraceContext, op: str, a: object, b: object) -> Var:
     _needs_tensor(a, b)
     common = result_type(a, b)
     if not common.is_integer:
@@ -384,14 +392,14 @@ for _name in ("and", "or", "xor"):
 
 
 @TABLE.both("logical_not")
-def logical_not(tx: TraceContext, input: Any, *, out: Any = None) -> ArrayRef:
+def logical_not(tx: TraceContext, input: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     return tensor(pointwise(tx, "logical_not", convert(tx, need_tensor(input).var, dtypes.bool_)))
 
 
 @TABLE.both("bitwise_not")
 @TABLE.operator("invert")
-def bitwise_not(tx: TraceContext, input: Any, *, out: Any = None) -> ArrayRef:
+def bitwise_not(tx: TraceContext, input: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     x = need_tensor(input)
     if x.dtype.is_float:
@@ -401,7 +409,7 @@ def bitwise_not(tx: TraceContext, input: Any, *, out: Any = None) -> ArrayRef:
 
 # -- operators --------------------------------------------------------------------------------
 def _ordinary(name: str, var_of: Callable[..., Var]) -> None:
-    def rule(tx: TraceContext, a: Any, b: Any) -> ArrayRef:
+    def rule(tx: TraceContext, a: object, b: object) -> ArrayRef:
         return tensor(var_of(tx, a, b))
 
     TABLE.operator(name)(rule)
@@ -427,7 +435,7 @@ for _name, _function in BINARY.items():
 
 
 # -- functions of one tensor ------------------------------------------------------------------
-def unary_var(tx: TraceContext, op: str, x: Any, real: bool) -> Var:
+def unary_var(tx: TraceContext, op: str, x: object, real: bool) -> Var:
     """``op(x)``; ``real``: a function of real numbers, integers become the default float dtype."""
     ref = need_tensor(x)
     dtype = float_type(ref.dtype) if real else ref.dtype
@@ -451,7 +459,7 @@ def _takes_halves(op: str) -> bool:
 
 
 def _unary(op: str, real: bool = True) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, *, out: Any = None) -> ArrayRef:
+    def rule(tx: TraceContext, input: object, *, out: object = None) -> ArrayRef:
         only_defaults(out=out)
         return tensor(unary_var(tx, op, input, real))
 
@@ -468,7 +476,7 @@ for _name, (_op, _real) in UNARY.items():
     (TABLE.function if "." in _name else TABLE.both)(_name)(_unary(_op, _real))
 
 
-def keep_var(tx: TraceContext, op: str, x: Any) -> Var:
+def keep_var(tx: TraceContext, op: str, x: object) -> Var:
     """Functions that keep the dtype; on integers the roundings do nothing."""
     ref = need_tensor(x)
     if ref.dtype.is_bool:
@@ -496,7 +504,7 @@ KEEPING = {
 
 
 def _keeping(op: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, *, out: Any = None) -> ArrayRef:
+    def rule(tx: TraceContext, input: object, *, out: object = None) -> ArrayRef:
         only_defaults(out=out)
         return tensor(keep_var(tx, op, input))
 
@@ -518,7 +526,7 @@ def positive(tx: TraceContext, input: Any) -> ArrayRef:
 
 
 @TABLE.both("round")
-def round(tx: TraceContext, input: Any, *, decimals: int = 0, out: Any = None) -> ArrayRef:
+def round(tx: TraceContext, input: object, *, decimals: int = 0, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     if decimals != 0:
         raise Unsupported("round with decimals")
@@ -527,7 +535,7 @@ def round(tx: TraceContext, input: Any, *, decimals: int = 0, out: Any = None) -
 
 # -- two tensors ------------------------------------------------------------------------------
 def _extreme(op: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+    def rule(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
         only_defaults(out=out)
         for value in (input, other):
             need_tensor(value)
@@ -543,14 +551,14 @@ TABLE.both("minimum")(_extreme("minimum"))
 
 
 @TABLE.both("atan2", "arctan2")
-def atan2(tx: TraceContext, input: Any, other: Any, *, out: Any = None) -> ArrayRef:
+def atan2(tx: TraceContext, input: object, other: object, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     dtype = float_type(result_type(need_tensor(input), need_tensor(other)))
     return tensor(arithmetic(tx, "arctan2", input, other, dtype))
 
 
 @TABLE.both("lerp")
-def lerp(tx: TraceContext, input: Any, end: Any, weight: Any, *, out: Any = None) -> ArrayRef:
+def lerp(tx: TraceContext, input: object, end: object, weight: Any, *, out: object = None) -> ArrayRef:
     """By torch's two formulas, each exact at its own end (ATen/native/Lerp.h)."""
     only_defaults(out=out)
     x, y = need_tensor(input), need_tensor(end)
@@ -572,7 +580,7 @@ def lerp(tx: TraceContext, input: Any, end: Any, weight: Any, *, out: Any = None
 
 # -- selection --------------------------------------------------------------------------------
 @TABLE.function("where")
-def where(tx: TraceContext, condition: Any, input: Any = None, other: Any = None) -> Any:
+def where(tx: TraceContext, condition: object, input: object = None, other: object = None) -> Any:
     truth = need_tensor(condition)
     if input is None and other is None:
         return nonzero(tx, condition, as_tuple=True)
@@ -585,11 +593,11 @@ def where(tx: TraceContext, condition: Any, input: Any = None, other: Any = None
 
 
 @TABLE.method("where")
-def where_method(tx: TraceContext, self: Any, condition: Any, other: Any) -> Any:
+def where_method(tx: TraceContext, self: object, condition: object, other: object) -> Any:
     return where(tx, condition, self, other)
 
 
-def clamp_var(tx: TraceContext, x: Any, low: Any, high: Any) -> Var:
+def clamp_var(tx: TraceContext, x: object, low: object, high: object) -> Var:
     """NaN in x or in a bound stays; the upper bound wins where the bounds cross."""
     if low is None and high is None:
         raise Unsupported("At least one of 'min' or 'max' must not be None")
@@ -608,22 +616,24 @@ def clamp_var(tx: TraceContext, x: Any, low: Any, high: Any) -> Var:
 
 
 @TABLE.both("clamp", "clip")
-def clamp(tx: TraceContext, input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> ArrayRef:
+def clamp(
+    tx: TraceContext, input: object, min: object = None, max: object = None, *, out: object = None
+) -> ArrayRef:
     only_defaults(out=out)
     return tensor(clamp_var(tx, input, min, max))
 
 
 @TABLE.both("clamp_min")
-def clamp_min(tx: TraceContext, input: Any, min: Any) -> ArrayRef:
+def clamp_min(tx: TraceContext, input: object, min: object) -> ArrayRef:
     return tensor(clamp_var(tx, input, min, None))
 
 
 @TABLE.both("clamp_max")
-def clamp_max(tx: TraceContext, input: Any, max: Any) -> ArrayRef:
+def clamp_max(tx: TraceContext, input: object, max: object) -> ArrayRef:
     return tensor(clamp_var(tx, input, None, max))
 
 
-def masked_fill_var(tx: TraceContext, x: Any, mask: Any, value: Any) -> Var:
+def masked_fill_var(tx: TraceContext, x: object, mask: object, value: Any) -> Var:
     ref, where_to = need_tensor(x), need_tensor(mask)
     if not where_to.dtype.is_bool:
         raise Unsupported("masked_fill_ only supports boolean masks")
@@ -637,5 +647,5 @@ def masked_fill_var(tx: TraceContext, x: Any, mask: Any, value: Any) -> Var:
 
 
 @TABLE.both("masked_fill")
-def masked_fill(tx: TraceContext, input: Any, mask: Any, value: Any) -> ArrayRef:
+def masked_fill(tx: TraceContext, input: object, mask: object, value: object) -> ArrayRef:
     return tensor(contiguous(tx, masked_fill_var(tx, input, mask, value)))

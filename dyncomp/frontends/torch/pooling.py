@@ -65,7 +65,7 @@ class _Windows:
         return [min(start + k, size) - max(start, 0) for start in starts]
 
 
-def _sizes(value: Any, rank: int, name: str) -> tuple[int, ...]:
+def _sizes(value: object, rank: int, name: str) -> tuple[int, ...]:
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if len(given) == 1:
         given *= rank
@@ -75,7 +75,13 @@ def _sizes(value: Any, rank: int, name: str) -> tuple[int, ...]:
 
 
 def _windows(
-    rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any, apart: bool
+    rank: int,
+    kernel_size: object,
+    stride: object,
+    padding: object,
+    dilation: object,
+    ceil_mode: object,
+    apart: bool,
 ) -> _Windows:
     """``apart``: each axis is gone over by itself where there are many elements."""
     kernel = _sizes(kernel_size, rank, "kernel_size")
@@ -88,7 +94,7 @@ def _windows(
     return _Windows(kernel, step, pad, gap, bool(ceil_mode))
 
 
-def _input(value: Any, rank: int) -> ArrayRef:
+def _input(value: object, rank: int) -> ArrayRef:
     x = real_tensor(value)
     if x.ndim not in (rank + 1, rank + 2) or not all(type(d) is int and d > 0 for d in x.shape):
         raise Unsupported("pooling of a tensor of this shape")
@@ -170,12 +176,12 @@ def _combined(tx: TraceContext, op: str, points: Sequence[Var]) -> Var:
 def max_pool(
     tx: TraceContext,
     rank: int,
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: Any = False,
+    input: object,
+    kernel_size: object,
+    stride: object = None,
+    padding: object = 0,
+    dilation: object = 1,
+    ceil_mode: object = False,
 ) -> ArrayRef:
     x = _input(input, rank)
     windows = _windows(rank, kernel_size, stride, padding, dilation, ceil_mode, True)
@@ -190,13 +196,13 @@ TABLE.function("max_pool3d")(of_rank(max_pool, 3))
 def avg_pool(
     tx: TraceContext,
     rank: int,
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: Any = False,
-    count_include_pad: Any = True,
-    divisor_override: Any = None,
+    input: object,
+    kernel_size: object,
+    stride: object = None,
+    padding: object = 0,
+    ceil_mode: object = False,
+    count_include_pad: object = True,
+    divisor_override: object = None,
 ) -> ArrayRef:
     x = _input(input, rank)
     windows = _windows(rank, kernel_size, stride, padding, 1, ceil_mode, False)

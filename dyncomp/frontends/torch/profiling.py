@@ -12,7 +12,7 @@ _profiler = torch.autograd.profiler
 _record = _profiler.record_function
 
 
-def is_profiled(_: Any, expected: bool) -> bool:
+def is_profiled(_: object, expected: bool) -> bool:
     """Whether it is so that a profiler of torch is on, or not."""
     return _profiler._is_profiler_enabled is expected
 

@@ -19,7 +19,7 @@ def default_dtype() -> DType:
     return from_torch(torch.get_default_dtype())
 
 
-def scalar_dtype(value: Any) -> DType:
+def scalar_dtype(value: object) -> DType:
     """The dtype of a Python number taken alone."""
     if isinstance(value, complex) or (isinstance(value, ArrayRef) and value.dtype.is_complex):
         return dtypes.complex128 if default_dtype() == dtypes.float64 else dtypes.complex64
@@ -34,7 +34,7 @@ def scalar_dtype(value: Any) -> DType:
     raise Unsupported(f"a {type(value).__name__} as operand of a tensor operation")
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     """A traced tensor (numbers that are only known at run time are not tensors)."""
     return isinstance(value, ArrayRef) and value.kind != "python"
 
@@ -76,7 +76,7 @@ def float_type(dtype: DType) -> DType:
     return dtype if dtype.is_float else default_dtype()
 
 
-def parse_dtype(spec: Any) -> DType:
+def parse_dtype(spec: object) -> DType:
     """A ``dtype=`` argument."""
     if spec in (bool, int, float):
         return {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float64}[spec]

@@ -69,8 +69,8 @@ def _check(tx: TraceContext, keywords: dict[str, Any], like: bool = False) -> No
 
 
 # -- factories ----------------------------------------------------------------------------------------------
-def _of_size(function: Any) -> Any:
-    def rule(tx: TraceContext, *size: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+def _of_size(function: object) -> Any:
+    def rule(tx: TraceContext, *size: object, dtype: object = None, **keywords: object) -> ArrayRef:
         if "size" in keywords:
             size = (keywords.pop("size"),)
         _check(tx, keywords)
@@ -85,8 +85,8 @@ TABLE.function("rand")(_of_size(torch.rand))
 TABLE.function("randn")(_of_size(torch.randn))
 
 
-def _like(function: Any) -> Any:
-    def rule(tx: TraceContext, input: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
+def _like(function: object) -> Any:
+    def rule(tx: TraceContext, input: object, *, dtype: object = None, **keywords: object) -> ArrayRef:
         _check(tx, keywords, like=True)
         x = need_tensor(input)
         if not is_c_contiguous(x.shape, x.strides):
@@ -102,7 +102,7 @@ TABLE.function("randn_like")(_like(torch.randn))
 
 
 @TABLE.function("randint")
-def randint(tx: TraceContext, *args: Any, dtype: Any = None, **keywords: Any) -> ArrayRef:
+def randint(tx: TraceContext, *args: object, dtype: object = None, **keywords: object) -> ArrayRef:
     """``randint(high, size)`` or ``randint(low, high, size)``."""
     given = list(args)
     for name in ("low", "high", "size"):
@@ -117,12 +117,12 @@ def randint(tx: TraceContext, *args: Any, dtype: Any = None, **keywords: Any) ->
     return _drawn(tx, torch.randint, (*bounds, shape), {"dtype": TO_TORCH[wanted]}, shape, wanted)
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     return type(value) is int or isinstance(value, SymInt)
 
 
 @TABLE.function("randperm")
-def randperm(tx: TraceContext, n: Any, *, dtype: Any = None, **keywords: Any) -> ArrayRef:
+def randperm(tx: TraceContext, n: Any, *, dtype: object = None, **keywords: object) -> ArrayRef:
     _check(tx, keywords)
     if not _is_integer(n):
         raise Unsupported("torch.randperm of something else than a number")
@@ -131,13 +131,13 @@ def randperm(tx: TraceContext, n: Any, *, dtype: Any = None, **keywords: Any) ->
 
 
 # -- filling tensors ----------------------------------------------------------------------------------------
-def _filled(method: str, shape: tuple[int, ...], dtype: Any, *args: Any, **kwargs: Any) -> Any:
+def _filled(method: str, shape: tuple[int, ...], dtype: object, *args: object, **kwargs: object) -> Any:
     """A new tensor in which an in-place method has drawn."""
     return getattr(torch.empty(shape, dtype=dtype), method)(*args, **kwargs)
 
 
 def _filling(method: str) -> Any:
-    def rule(tx: TraceContext, self: Any, *args: Any, **kwargs: Any) -> ArrayRef:
+    def rule(tx: TraceContext, self: object, *args: object, **kwargs: object) -> ArrayRef:
         x = need_tensor(self)
         only_defaults(generator=kwargs.pop("generator", None))
         if not is_c_contiguous(x.shape, x.strides):
@@ -150,7 +150,7 @@ def _filling(method: str) -> Any:
     return rule
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether it is a Python number known at run time only."""
     return isinstance(value, SymInt) or (isinstance(value, ArrayRef) and value.kind == "python")
 
@@ -161,7 +161,9 @@ for _method in ("normal_", "uniform_", "exponential_", "cauchy_", "log_normal_",
 
 # -- of tensors ---------------------------------------------------------------------------------------------
 @TABLE.function("normal")
-def normal(tx: TraceContext, mean: Any, std: Any = 1.0, size: Any = None, **keywords: Any) -> ArrayRef:
+def normal(
+    tx: TraceContext, mean: object, std: Any = 1.0, size: object = None, **keywords: object
+) -> ArrayRef:
     """With numbers of a given size; or standard normal ones times ``std`` plus ``mean``."""
     dtype = keywords.pop("dtype", None)
     _check(tx, keywords)
@@ -201,7 +203,7 @@ def _require(tx: TraceContext, truths: Var) -> None:
 
 @TABLE.function("bernoulli")
 @TABLE.method("bernoulli")
-def bernoulli(tx: TraceContext, input: Any, p: Any = None, **keywords: Any) -> ArrayRef:
+def bernoulli(tx: TraceContext, input: object, p: object = None, **keywords: object) -> ArrayRef:
     """Whether uniform numbers in C order are below the probabilities."""
     only_defaults(**keywords)
     x = need_tensor(input)
@@ -231,11 +233,11 @@ def _dropout(tx: TraceContext, input: Any, p: Any, training: Any, inplace: Any =
 
 @TABLE.function("F.dropout")
 def dropout(
-    tx: TraceContext, input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False
+    tx: TraceContext, input: object, p: object = 0.5, training: object = True, inplace: object = False
 ) -> ArrayRef:
     return _dropout(tx, input, p, training, inplace)
 
 
 @TABLE.function("dropout")
-def torch_dropout(tx: TraceContext, input: Any, p: Any, train: Any) -> ArrayRef:
+def torch_dropout(tx: TraceContext, input: object, p: object, train: object) -> ArrayRef:
     return _dropout(tx, input, p, train)

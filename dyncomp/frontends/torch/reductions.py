@@ -31,7 +31,7 @@ from .torch_rules import RuleTable
 TABLE = RuleTable()
 
 
-def reduced(tx: TraceContext, op: str, x: Var, axes: Sequence[int], keepdim: Any, **params: Any) -> Var:
+def reduced(tx: TraceContext, op: str, x: Var, axes: Sequence[int], keepdim: object, **params: object) -> Var:
     """A reduction that drops or keeps ``axes``, in C order."""
     out = contiguous(tx, emit(tx, op, x, axes=tuple(axes), **params)) if axes or x.ndim == 0 else x
     if axes == () and x.ndim:
@@ -45,7 +45,7 @@ def kept(tx: TraceContext, out: Var, x: Var, axes: Sequence[int]) -> Var:
     return emit(tx, "reshape", out, shape=shape)
 
 
-def _accumulated(tx: TraceContext, x: Var, dtype: Any) -> tuple[Var, DType]:
+def _accumulated(tx: TraceContext, x: Var, dtype: object) -> tuple[Var, DType]:
     """The input as it is summed (half precision in float32) and the result's dtype."""
     if dtype is not None:
         wanted = parse_dtype(dtype)
@@ -63,7 +63,13 @@ def widened(tx: TraceContext, x: Var) -> Var:
 
 def _total(op: str) -> Callable[..., ArrayRef]:
     def rule(
-        tx: TraceContext, input: Any, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, **rest: Any
+        tx: TraceContext,
+        input: object,
+        dim: object = None,
+        keepdim: object = False,
+        *,
+        dtype: object = None,
+        **rest: object,
     ) -> ArrayRef:
         dim, keepdim = _numpy_names(dim, keepdim, rest)
         x = need_tensor(input)
@@ -74,7 +80,7 @@ def _total(op: str) -> Callable[..., ArrayRef]:
     return rule
 
 
-def _numpy_names(dim: Any, keepdim: Any, rest: dict[str, Any]) -> tuple[Any, Any]:
+def _numpy_names(dim: object, keepdim: object, rest: dict[str, Any]) -> tuple[Any, Any]:
     """torch also takes NumPy's ``axis=`` and ``keepdims=``."""
     only_defaults(out=rest.pop("out", None))
     dim = rest.pop("axis", dim)
@@ -89,7 +95,7 @@ TABLE.both("sum")(_total("reduce_sum"))
 
 @TABLE.both("prod")
 def prod(
-    tx: TraceContext, input: Any, dim: Any = None, keepdim: Any = False, *, dtype: Any = None
+    tx: TraceContext, input: object, dim: object = None, keepdim: object = False, *, dtype: object = None
 ) -> ArrayRef:
     if isinstance(dim, (tuple, list)):
         raise Unsupported("prod over several dimensions")
@@ -99,7 +105,13 @@ def prod(
 
 @TABLE.both("mean")
 def mean(
-    tx: TraceContext, input: Any, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, **rest: Any
+    tx: TraceContext,
+    input: object,
+    dim: object = None,
+    keepdim: object = False,
+    *,
+    dtype: object = None,
+    **rest: object,
 ) -> ArrayRef:
     dim, keepdim = _numpy_names(dim, keepdim, rest)
     x = need_tensor(input)
@@ -113,13 +125,13 @@ def mean(
 def _spread(op: str) -> Callable[..., ArrayRef]:
     def rule(
         tx: TraceContext,
-        input: Any,
-        dim: Any = None,
-        unbiased: Any = None,
-        keepdim: Any = False,
+        input: object,
+        dim: object = None,
+        unbiased: object = None,
+        keepdim: object = False,
         *,
-        correction: Any = None,
-        **rest: Any,
+        correction: object = None,
+        **rest: object,
     ) -> ArrayRef:
         if isinstance(dim, bool):
             # torch.var(x, unbiased)
@@ -138,7 +150,7 @@ def _spread(op: str) -> Callable[..., ArrayRef]:
     return rule
 
 
-def _correction(unbiased: Any, correction: Any) -> Any:
+def _correction(unbiased: object, correction: object) -> Any:
     if correction is not None:
         return correction
     return 0 if unbiased is False else 1
@@ -154,7 +166,7 @@ def _not_empty(x: ArrayRef, axes: Sequence[int]) -> None:
         raise Unsupported("an extreme of no elements")
 
 
-def extreme_var(tx: TraceContext, op: str, x: ArrayRef, dim: Any, keepdim: Any) -> Var:
+def extreme_var(tx: TraceContext, op: str, x: ArrayRef, dim: object, keepdim: object) -> Var:
     axes = axes_of(dim, x.ndim)
     _not_empty(x, axes)
     return reduced(tx, op, x.var, axes, keepdim)
@@ -162,7 +174,7 @@ def extreme_var(tx: TraceContext, op: str, x: ArrayRef, dim: Any, keepdim: Any) 
 
 def _over_dims(op: str) -> Callable[..., ArrayRef]:
     def rule(
-        tx: TraceContext, input: Any, dim: Any = (), keepdim: Any = False, *, out: Any = None
+        tx: TraceContext, input: object, dim: object = (), keepdim: object = False, *, out: object = None
     ) -> ArrayRef:
         only_defaults(out=out)
         return tensor(extreme_var(tx, op, need_tensor(input), dim, keepdim))
@@ -171,7 +183,7 @@ def _over_dims(op: str) -> Callable[..., ArrayRef]:
 
 
 def _full_extreme(op: str, pairwise: str) -> Callable[..., ArrayRef | TypedTuple]:
-    def rule(tx: TraceContext, input: Any, *args: Any, **kwargs: Any) -> ArrayRef | TypedTuple:
+    def rule(tx: TraceContext, input: object, *args: object, **kwargs: object) -> ArrayRef | TypedTuple:
         other = kwargs.get("other", args[0] if len(args) == 1 else None)
         if isinstance(other, ArrayRef):
             a, b = need_tensor(input), need_tensor(other)
@@ -186,7 +198,7 @@ def _full_extreme(op: str, pairwise: str) -> Callable[..., ArrayRef | TypedTuple
 
 
 def _with_indices(
-    tx: TraceContext, op: str, input: Any, dim: Any = None, keepdim: Any = False, **rest: Any
+    tx: TraceContext, op: str, input: object, dim: object = None, keepdim: object = False, **rest: object
 ) -> TypedTuple:
     """The extremes along a dimension and where the first of each is."""
     dim, keepdim = _numpy_names(dim, keepdim, rest)
@@ -207,7 +219,7 @@ TABLE.both("min")(_full_extreme("reduce_min", "minimum"))
 
 
 def _arg_extreme(op: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, dim: Any = None, keepdim: Any = False) -> ArrayRef:
+    def rule(tx: TraceContext, input: object, dim: object = None, keepdim: object = False) -> ArrayRef:
         x = need_tensor(input)
         if x.ndim == 0 or x.dtype.is_bool:
             raise Unsupported(f"{op} of a 0-d or bool tensor")
@@ -229,7 +241,9 @@ TABLE.both("argmin")(_arg_extreme("argmin"))
 
 
 def _truth(op: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any, dim: Any = None, keepdim: Any = False, **rest: Any) -> ArrayRef:
+    def rule(
+        tx: TraceContext, input: object, dim: object = None, keepdim: object = False, **rest: object
+    ) -> ArrayRef:
         dim, keepdim = _numpy_names(dim, keepdim, rest)
         x = need_tensor(input)
         if x.dtype.kind == "uint":
@@ -245,7 +259,7 @@ TABLE.both("all")(_truth("reduce_all"))
 
 
 def _of_truths(op: str) -> Callable[..., ArrayRef]:
-    def rule(tx: TraceContext, input: Any) -> ArrayRef:
+    def rule(tx: TraceContext, input: object) -> ArrayRef:
         x = need_tensor(input)
         if not x.dtype.is_bool:
             raise Unsupported("the truth of numbers")
@@ -259,7 +273,7 @@ TABLE.function("_is_any_true")(_of_truths("reduce_any"))
 
 
 @TABLE.both("equal")
-def equal(tx: TraceContext, input: Any, other: Any) -> ArrayRef | bool:
+def equal(tx: TraceContext, input: object, other: object) -> ArrayRef | bool:
     """A Python bool: of one shape, and all elements equal."""
     a, b = need_tensor(input), need_tensor(other)
     if a.dtype != b.dtype:
@@ -272,7 +286,12 @@ def equal(tx: TraceContext, input: Any, other: Any) -> ArrayRef | bool:
 
 @TABLE.both("allclose")
 def allclose(
-    tx: TraceContext, input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False
+    tx: TraceContext,
+    input: object,
+    other: object,
+    rtol: object = 1e-05,
+    atol: object = 1e-08,
+    equal_nan: object = False,
 ) -> ArrayRef:
     """A Python bool: ``isclose`` of all elements."""
     a, b = need_tensor(input), need_tensor(other)
@@ -281,7 +300,9 @@ def allclose(
 
 
 @TABLE.function("cosine_similarity")
-def cosine_similarity(tx: TraceContext, x1: Any, x2: Any, dim: Any = 1, eps: Any = 1e-8) -> ArrayRef:
+def cosine_similarity(
+    tx: TraceContext, x1: object, x2: object, dim: object = 1, eps: object = 1e-8
+) -> ArrayRef:
     """The sum of products of both, each divided by its norm, which is at least ``eps``."""
     a, b = need_tensor(x1), need_tensor(x2)
     if a.dtype != b.dtype or a.dtype not in (dtypes.float32, dtypes.float64):
@@ -301,7 +322,9 @@ def cosine_similarity(tx: TraceContext, x1: Any, x2: Any, dim: Any = 1, eps: Any
 
 
 @TABLE.both("logsumexp")
-def logsumexp(tx: TraceContext, input: Any, dim: Any, keepdim: Any = False, *, out: Any = None) -> ArrayRef:
+def logsumexp(
+    tx: TraceContext, input: object, dim: object, keepdim: object = False, *, out: object = None
+) -> ArrayRef:
     only_defaults(out=out)
     x = need_tensor(input)
     if not x.dtype.is_float:
@@ -314,7 +337,12 @@ def logsumexp(tx: TraceContext, input: Any, dim: Any, keepdim: Any = False, *, o
 # -- along one dimension ----------------------------------------------------------------------
 def _normalizing(op: str) -> Callable[..., ArrayRef]:
     def rule(
-        tx: TraceContext, input: Any, dim: Any = None, *rest: Any, dtype: Any = None, _stacklevel: Any = 3
+        tx: TraceContext,
+        input: object,
+        dim: object = None,
+        *rest: object,
+        dtype: object = None,
+        _stacklevel: object = 3,
     ) -> ArrayRef:
         # F.softmax(input, dim, _stacklevel, dtype); torch.softmax(input, dim, dtype)
         if rest:
@@ -344,7 +372,9 @@ TABLE.function("F.log_softmax", "special.log_softmax")(_log_softmax)
 
 
 @TABLE.both("cumsum")
-def cumsum(tx: TraceContext, input: Any, dim: Any, *, dtype: Any = None, out: Any = None) -> ArrayRef:
+def cumsum(
+    tx: TraceContext, input: object, dim: object, *, dtype: object = None, out: object = None
+) -> ArrayRef:
     only_defaults(out=out)
     x = need_tensor(input)
     if x.ndim == 0:
@@ -357,12 +387,12 @@ def cumsum(tx: TraceContext, input: Any, dim: Any, *, dtype: Any = None, out: An
 @TABLE.function("F.mse_loss")
 def mse_loss(
     tx: TraceContext,
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
+    input: object,
+    target: object,
+    size_average: object = None,
+    reduce: object = None,
     reduction: str = "mean",
-    weight: Any = None,
+    weight: object = None,
 ) -> ArrayRef:
     only_defaults(size_average=size_average, reduce=reduce, weight=weight)
     x, y = need_tensor(input), need_tensor(target)

@@ -29,7 +29,7 @@ TABLE = RuleTable()
 _FACTORS = (1, 2, 4, 8, 16)
 
 
-def _image(value: Any, least: int) -> ArrayRef:
+def _image(value: object, least: int) -> ArrayRef:
     x = need_tensor(value)
     if x.ndim < least or not all(type(d) is int and d > 0 for d in x.shape):
         raise Unsupported("a tensor of this shape as an image")
@@ -110,7 +110,7 @@ _EDGES: dict[str, tuple[Callable[..., tuple[Var, Var]], float]] = {
 }
 
 
-def _pad_edges(tx: TraceContext, x: ArrayRef, widths: tuple[Any, ...], mode: str, value: Any) -> ArrayRef:
+def _pad_edges(tx: TraceContext, x: ArrayRef, widths: tuple[Any, ...], mode: str, value: object) -> ArrayRef:
     """With elements of the image (ATen/native/{ReflectionPad,ReplicationPadding,PadNd}.cpp)."""
     edges, beyond = _EDGES[mode]
     rank = len(widths) // 2
@@ -157,7 +157,7 @@ def pad(tx: TraceContext, input: Any, pad: Any, mode: Any = "constant", value: A
 TABLE.function("_C._nn.pad")(pad)
 
 
-def pixel_shuffle(tx: TraceContext, input: Any, upscale_factor: Any) -> ArrayRef:
+def pixel_shuffle(tx: TraceContext, input: object, upscale_factor: object) -> ArrayRef:
     x, r = _image(input, 3), upscale_factor
     if type(r) is not int or r < 1:
         raise Unsupported("pixel_shuffle by this factor")
@@ -176,7 +176,7 @@ def pixel_shuffle(tx: TraceContext, input: Any, upscale_factor: Any) -> ArrayRef
 TABLE.function("pixel_shuffle")(pixel_shuffle)
 
 
-def pixel_unshuffle(tx: TraceContext, input: Any, downscale_factor: Any) -> ArrayRef:
+def pixel_unshuffle(tx: TraceContext, input: object, downscale_factor: object) -> ArrayRef:
     x, r = _image(input, 3), downscale_factor
     if type(r) is not int or r < 1:
         raise Unsupported("pixel_unshuffle by this factor")
@@ -213,7 +213,9 @@ def _factors(sizes: Sequence[int], output_size: Any, scales: Any) -> tuple[int, 
     return found
 
 
-def nearest(tx: TraceContext, rank: int, input: Any, output_size: Any, scale_factors: Any = None) -> ArrayRef:
+def nearest(
+    tx: TraceContext, rank: int, input: object, output_size: object, scale_factors: object = None
+) -> ArrayRef:
     """Each place is repeated; all other scales are the library's."""
     x = _image(input, rank + 2)
     if x.ndim != rank + 2 or not x.dtype.is_float or (output_size is None) == (scale_factors is None):

@@ -14,14 +14,21 @@ from .torch_facts import TO_TORCH
 Routine = Callable[..., Any]
 
 
-def _convolve(x: Any, *arguments: Any) -> Any:
+def _convolve(x: object, *arguments: object) -> Any:
     """What the graph says, whatever mode is on around it: it has its operands in the types it wants."""
     with switched_off():
         return torch.convolution(x, *arguments)
 
 
 def _convolution(
-    x: Any, w: Any, *, stride: Any, padding: Any, dilation: Any, groups: int = 1, channels_last: bool = False
+    x: Any,
+    w: object,
+    *,
+    stride: object,
+    padding: Any,
+    dilation: object,
+    groups: int = 1,
+    channels_last: bool = False,
 ) -> Any:
     pads = [low for low, _ in padding]
     if any(low != high for low, high in padding):
@@ -31,20 +38,20 @@ def _convolution(
 
 
 def _convolution_transpose(
-    x: Any,
-    w: Any,
+    x: object,
+    w: object,
     *,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    dilation: Any,
+    stride: object,
+    padding: object,
+    output_padding: object,
+    dilation: object,
     groups: int = 1,
     channels_last: bool = False,
 ) -> Any:
     return _convolve(x, w, None, stride, padding, dilation, True, output_padding, groups)
 
 
-def _tensor(array: Any) -> Any:
+def _tensor(array: object) -> Any:
     """A tensor over the array's memory."""
     array = np.asarray(array)
     if not array.flags.writeable or any(s < 0 for s in array.strides):

@@ -64,35 +64,35 @@ def view_var(tx: TraceContext, x: Var, shape: tuple[Dim, ...]) -> Var:
 
 
 @TABLE.method("view")
-def view(tx: TraceContext, self: Any, *size: Any) -> ArrayRef:
+def view(tx: TraceContext, self: object, *size: object) -> ArrayRef:
     if len(size) == 1 and not isinstance(size[0], (int, SymInt, tuple, list)):
         raise Unsupported("view with a dtype")
     return tensor(view_var(tx, need_tensor(self).var, sizes_of(size)))
 
 
 @TABLE.method("view_as")
-def view_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
+def view_as(tx: TraceContext, self: object, other: object) -> ArrayRef:
     return view(tx, self, need_tensor(other).shape)
 
 
 @TABLE.method("reshape")
-def reshape_method(tx: TraceContext, self: Any, *shape: Any) -> ArrayRef:
+def reshape_method(tx: TraceContext, self: object, *shape: object) -> ArrayRef:
     x = need_tensor(self).var
     return tensor(reshape_var(tx, x, inferred(x, sizes_of(shape))))
 
 
 @TABLE.function("reshape")
-def reshape(tx: TraceContext, input: Any, shape: Any) -> ArrayRef:
+def reshape(tx: TraceContext, input: object, shape: object) -> ArrayRef:
     return reshape_method(tx, input, shape)
 
 
 @TABLE.method("reshape_as")
-def reshape_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
+def reshape_as(tx: TraceContext, self: object, other: object) -> ArrayRef:
     return reshape_method(tx, self, need_tensor(other).shape)
 
 
 @TABLE.both("flatten")
-def flatten(tx: TraceContext, input: Any, start_dim: Any = 0, end_dim: Any = -1) -> ArrayRef:
+def flatten(tx: TraceContext, input: object, start_dim: object = 0, end_dim: object = -1) -> ArrayRef:
     x = need_tensor(input)
     first, last = axis_of(start_dim, x.ndim), axis_of(end_dim, x.ndim)
     if first > last:
@@ -106,7 +106,7 @@ def flatten(tx: TraceContext, input: Any, start_dim: Any = 0, end_dim: Any = -1)
 
 
 @TABLE.both("unflatten")
-def unflatten(tx: TraceContext, input: Any, dim: Any, sizes: Any) -> ArrayRef:
+def unflatten(tx: TraceContext, input: object, dim: object, sizes: Any) -> ArrayRef:
     x = need_tensor(input)
     axis = axis_of(dim, x.ndim)
     part = tuple(integer(s) for s in sizes)
@@ -117,7 +117,7 @@ def unflatten(tx: TraceContext, input: Any, dim: Any, sizes: Any) -> ArrayRef:
 
 
 @TABLE.both("transpose", "swapaxes", "swapdims")
-def transpose(tx: TraceContext, input: Any, dim0: Any, dim1: Any) -> ArrayRef:
+def transpose(tx: TraceContext, input: object, dim0: object, dim1: object) -> ArrayRef:
     x = need_tensor(input)
     a, b = axis_of(dim0, x.ndim), axis_of(dim1, x.ndim)
     perm = list(range(x.ndim))
@@ -134,7 +134,7 @@ def _permuted(tx: TraceContext, x: ArrayRef, dims: Sequence[Any]) -> ArrayRef:
 
 
 @TABLE.method("permute")
-def permute_method(tx: TraceContext, self: Any, *dims: Any) -> ArrayRef:
+def permute_method(tx: TraceContext, self: object, *dims: object) -> ArrayRef:
     return _permuted(tx, need_tensor(self), sizes_of(dims))  # type: ignore[arg-type]
 
 
@@ -144,7 +144,7 @@ def permute(tx: TraceContext, input: Any, dims: Any) -> ArrayRef:
 
 
 @TABLE.both("movedim", "moveaxis")
-def movedim(tx: TraceContext, input: Any, source: Any, destination: Any) -> ArrayRef:
+def movedim(tx: TraceContext, input: object, source: object, destination: object) -> ArrayRef:
     x = need_tensor(input)
     sources = source if isinstance(source, (tuple, list)) else (source,)
     targets = destination if isinstance(destination, (tuple, list)) else (destination,)
@@ -156,7 +156,7 @@ def movedim(tx: TraceContext, input: Any, source: Any, destination: Any) -> Arra
 
 
 @TABLE.both("t")
-def t(tx: TraceContext, input: Any) -> ArrayRef:
+def t(tx: TraceContext, input: object) -> ArrayRef:
     x = need_tensor(input)
     if x.ndim > 2:
         raise Unsupported("t() expects a tensor with <= 2 dimensions")
@@ -164,26 +164,26 @@ def t(tx: TraceContext, input: Any) -> ArrayRef:
 
 
 @TABLE.attribute("T")
-def t_attribute(tx: TraceContext, self: Any) -> ArrayRef:
+def t_attribute(tx: TraceContext, self: object) -> ArrayRef:
     if need_tensor(self).ndim != 2:
         raise Unsupported("the use of `x.T` on tensors of dimension other than 2 is deprecated")
     return t(tx, self)
 
 
 @TABLE.attribute("mT")
-def matrix_transpose(tx: TraceContext, self: Any) -> ArrayRef:
+def matrix_transpose(tx: TraceContext, self: object) -> ArrayRef:
     return transpose(tx, self, -2, -1)
 
 
 @TABLE.both("unsqueeze")
-def unsqueeze(tx: TraceContext, input: Any, dim: Any) -> ArrayRef:
+def unsqueeze(tx: TraceContext, input: object, dim: object) -> ArrayRef:
     x = need_tensor(input)
     axis = axis_of(dim, x.ndim + 1)
     return tensor(emit(tx, "reshape", x.var, shape=(*x.shape[:axis], 1, *x.shape[axis:])))
 
 
 @TABLE.both("squeeze")
-def squeeze(tx: TraceContext, input: Any, dim: Any = None) -> ArrayRef:
+def squeeze(tx: TraceContext, input: object, dim: object = None) -> ArrayRef:
     x = need_tensor(input)
     if dim is None:
         chosen = set(range(x.ndim))
@@ -208,23 +208,23 @@ def expand_var(tx: TraceContext, x: Var, shape: tuple[Dim, ...]) -> Var:
 
 
 @TABLE.method("expand")
-def expand(tx: TraceContext, self: Any, *size: Any, implicit: Any = False) -> ArrayRef:
+def expand(tx: TraceContext, self: object, *size: object, implicit: object = False) -> ArrayRef:
     return tensor(expand_var(tx, need_tensor(self).var, sizes_of(size)))
 
 
 @TABLE.method("expand_as")
-def expand_as(tx: TraceContext, self: Any, other: Any) -> ArrayRef:
+def expand_as(tx: TraceContext, self: object, other: object) -> ArrayRef:
     return tensor(expand_var(tx, need_tensor(self).var, need_tensor(other).shape))
 
 
 @TABLE.function("broadcast_to")
 @TABLE.method("broadcast_to")
-def broadcast_to(tx: TraceContext, input: Any, size: Any) -> ArrayRef:
+def broadcast_to(tx: TraceContext, input: object, size: object) -> ArrayRef:
     return expand(tx, input, size)
 
 
 @TABLE.function("broadcast_tensors")
-def broadcast_tensors(tx: TraceContext, *tensors: Any) -> tuple[ArrayRef, ...]:
+def broadcast_tensors(tx: TraceContext, *tensors: object) -> tuple[ArrayRef, ...]:
     refs = [need_tensor(t) for t in (tensors[0] if isinstance(tensors[0], (tuple, list)) else tensors)]
     shape = broadcast_shapes(*(r.shape for r in refs))
     # one that has the shape already is given back itself, as by torch
@@ -237,14 +237,16 @@ def split_with_sizes(tx: TraceContext, input: Any, split_sizes: Any, dim: Any = 
 
 
 @TABLE.both("ravel")
-def ravel(tx: TraceContext, input: Any) -> ArrayRef:
+def ravel(tx: TraceContext, input: object) -> ArrayRef:
     """``contiguous().view(-1)``: not a view of a vector with gaps, as ``flatten`` gives."""
     x = need_tensor(input)
     return reshape_method(tx, tensor(contiguous(tx, x.var)), -1)
 
 
 @TABLE.both("diagonal")
-def diagonal(tx: TraceContext, input: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> ArrayRef:
+def diagonal(
+    tx: TraceContext, input: object, offset: object = 0, dim1: object = 0, dim2: object = 1
+) -> ArrayRef:
     x = need_tensor(input)
     first, second = axis_of(dim1, x.ndim), axis_of(dim2, x.ndim)
     if first == second or x.ndim < 2:
@@ -253,7 +255,7 @@ def diagonal(tx: TraceContext, input: Any, offset: Any = 0, dim1: Any = 0, dim2:
 
 
 @TABLE.method("contiguous")
-def contiguous_method(tx: TraceContext, self: Any, memory_format: Any = None) -> ArrayRef:
+def contiguous_method(tx: TraceContext, self: object, memory_format: object = None) -> ArrayRef:
     only_defaults(memory_format=memory_format)
     x = need_tensor(self)
     if _has_gaps(tx, x):
@@ -274,7 +276,7 @@ def _has_gaps(tx: TraceContext, x: ArrayRef) -> bool:
 
 
 @TABLE.method("is_contiguous")
-def is_contiguous(tx: TraceContext, self: Any, memory_format: Any = None) -> bool:
+def is_contiguous(tx: TraceContext, self: object, memory_format: object = None) -> bool:
     only_defaults(memory_format=memory_format)
     x = need_tensor(self)
     if part_shown(tx.builder, x.var) is not None:
@@ -288,7 +290,7 @@ def piece(tx: TraceContext, x: Var, axis: int, start: Dim, size: Dim) -> ArrayRe
 
 
 @TABLE.both("narrow")
-def narrow(tx: TraceContext, input: Any, dim: Any, start: Any, length: Any) -> ArrayRef:
+def narrow(tx: TraceContext, input: object, dim: object, start: object, length: object) -> ArrayRef:
     x = need_tensor(input)
     axis = axis_of(dim, x.ndim)
     first, size = integer(start), integer(length)
@@ -306,7 +308,7 @@ def _overlapping(tx: TraceContext, x: ArrayRef, shape: tuple[Dim, ...], strides:
 
 
 @TABLE.method("unfold")
-def unfold(tx: TraceContext, self: Any, dimension: Any, size: Any, step: Any) -> ArrayRef:
+def unfold(tx: TraceContext, self: object, dimension: object, size: object, step: object) -> ArrayRef:
     """All windows along a dimension; places in the window come last."""
     x = need_tensor(self)
     if not x.ndim:
@@ -321,7 +323,9 @@ def unfold(tx: TraceContext, self: Any, dimension: Any, size: Any, step: Any) ->
 
 
 @TABLE.both("as_strided")
-def as_strided(tx: TraceContext, input: Any, size: Any, stride: Any, storage_offset: Any = None) -> ArrayRef:
+def as_strided(
+    tx: TraceContext, input: object, size: Any, stride: Any, storage_offset: object = None
+) -> ArrayRef:
     """Within the memory of the tensor itself."""
     x = need_tensor(input)
     shape, strides = tuple(map(integer, size)), tuple(map(integer, stride))
@@ -345,7 +349,7 @@ def _reach(shape: Sequence[Any], strides: Sequence[Any]) -> int:
 
 
 @TABLE.both("select")
-def select(tx: TraceContext, input: Any, dim: Any, index: Any) -> ArrayRef:
+def select(tx: TraceContext, input: object, dim: object, index: object) -> ArrayRef:
     x = need_tensor(input)
     axis = axis_of(dim, x.ndim)
     place = integer(index)
@@ -373,7 +377,7 @@ def _equal_sizes(total: int, size: int) -> list[int]:
 
 
 @TABLE.both("split")
-def split(tx: TraceContext, tensor: Any, split_size_or_sections: Any, dim: Any = 0) -> Any:
+def split(tx: TraceContext, tensor: object, split_size_or_sections: object, dim: object = 0) -> Any:
     x = need_tensor(tensor)
     axis = axis_of(dim, x.ndim)
     total = int(x.shape[axis])
@@ -390,7 +394,7 @@ def split(tx: TraceContext, tensor: Any, split_size_or_sections: Any, dim: Any =
 
 
 @TABLE.both("chunk")
-def chunk(tx: TraceContext, input: Any, chunks: Any, dim: Any = 0) -> Any:
+def chunk(tx: TraceContext, input: object, chunks: object, dim: object = 0) -> Any:
     x = need_tensor(input)
     axis = axis_of(dim, x.ndim)
     count, total = int(integer(chunks)), int(x.shape[axis])
@@ -400,7 +404,7 @@ def chunk(tx: TraceContext, input: Any, chunks: Any, dim: Any = 0) -> Any:
 
 
 @TABLE.both("unbind")
-def unbind(tx: TraceContext, input: Any, dim: Any = 0) -> Any:
+def unbind(tx: TraceContext, input: object, dim: object = 0) -> Any:
     x = need_tensor(input)
     axis = axis_of(dim, x.ndim)
     if x.ndim == 0 or int(x.shape[axis]) > PIECES_LIMIT:
@@ -409,7 +413,7 @@ def unbind(tx: TraceContext, input: Any, dim: Any = 0) -> Any:
 
 
 # -- joining and copies -----------------------------------------------------------------------
-def _sequence(tensors: Any) -> list[ArrayRef]:
+def _sequence(tensors: object) -> list[ArrayRef]:
     if not isinstance(tensors, (tuple, list)) or not tensors:
         raise Unsupported("expected a non-empty list of tensors")
     return [need_tensor(x) for x in tensors]
@@ -426,7 +430,9 @@ def _joined(
 
 
 @TABLE.function("cat", "concat", "concatenate")
-def cat(tx: TraceContext, tensors: Any, dim: Any = 0, *, out: Any = None, axis: Any = None) -> ArrayRef:
+def cat(
+    tx: TraceContext, tensors: object, dim: object = 0, *, out: object = None, axis: object = None
+) -> ArrayRef:
     only_defaults(out=out)
     refs = _sequence(tensors)
     if any(r.ndim == 0 for r in refs):
@@ -441,7 +447,7 @@ def cat(tx: TraceContext, tensors: Any, dim: Any = 0, *, out: Any = None, axis: 
 
 
 @TABLE.function("stack")
-def stack(tx: TraceContext, tensors: Any, dim: Any = 0, *, out: Any = None) -> ArrayRef:
+def stack(tx: TraceContext, tensors: object, dim: object = 0, *, out: object = None) -> ArrayRef:
     only_defaults(out=out)
     refs = _sequence(tensors)
     first = refs[0].shape
@@ -456,7 +462,7 @@ def stack(tx: TraceContext, tensors: Any, dim: Any = 0, *, out: Any = None) -> A
 
 
 @TABLE.both("flip")
-def flip(tx: TraceContext, input: Any, *dims: Any, **kwargs: Any) -> ArrayRef:
+def flip(tx: TraceContext, input: object, *dims: object, **kwargs: object) -> ArrayRef:
     x = need_tensor(input)
     axes = {axis_of(d, x.ndim) for d in sizes_of((*dims, *kwargs.values()))}
     starts = tuple(x.shape[a] - 1 if a in axes else 0 for a in range(x.ndim))
@@ -469,7 +475,7 @@ def flip(tx: TraceContext, input: Any, *dims: Any, **kwargs: Any) -> ArrayRef:
 
 
 @TABLE.both("roll")
-def roll(tx: TraceContext, input: Any, shifts: Any, dims: Any = ()) -> ArrayRef:
+def roll(tx: TraceContext, input: object, shifts: object, dims: object = ()) -> ArrayRef:
     """Along each dimension what lies behind the cut, then what lies before it."""
     x = need_tensor(input)
     steps, axes = (tuple(a) if isinstance(a, (tuple, list)) else (a,) for a in (shifts, dims))
@@ -485,7 +491,7 @@ def roll(tx: TraceContext, input: Any, shifts: Any, dims: Any = ()) -> ArrayRef:
     return x
 
 
-def _rolled(tx: TraceContext, x: ArrayRef, step: Any, axis: int) -> ArrayRef:
+def _rolled(tx: TraceContext, x: ArrayRef, step: object, axis: int) -> ArrayRef:
     size = x.shape[axis]
     cut = (size - int(integer(step))) % size
     parts = (piece(tx, x.var, axis, cut, size - cut), piece(tx, x.var, axis, 0, cut))
@@ -496,7 +502,7 @@ def _rolled(tx: TraceContext, x: ArrayRef, step: Any, axis: int) -> ArrayRef:
 
 
 def _triangle(op: str) -> Any:
-    def rule(tx: TraceContext, input: Any, diagonal: Any = 0, *, out: Any = None) -> ArrayRef:
+    def rule(tx: TraceContext, input: object, diagonal: object = 0, *, out: object = None) -> ArrayRef:
         only_defaults(out=out)
         x = need_tensor(input)
         if x.ndim < 2:
@@ -511,7 +517,7 @@ TABLE.both("triu")(_triangle("triu"))
 
 
 @TABLE.both("clone")
-def clone(tx: TraceContext, input: Any, *, memory_format: Any = None) -> ArrayRef:
+def clone(tx: TraceContext, input: object, *, memory_format: object = None) -> ArrayRef:
     """Keeps the order of the axes in memory."""
     only_defaults(memory_format=memory_format)
     x = need_tensor(input)
@@ -550,13 +556,13 @@ def is_dense(x: Var) -> bool:
 
 
 @TABLE.method("detach")
-def detach(tx: TraceContext, self: Any) -> ArrayRef:
+def detach(tx: TraceContext, self: object) -> ArrayRef:
     x = need_tensor(self)
     return tensor(emit(tx, "reshape", x.var, shape=x.shape))
 
 
 @TABLE.method("repeat")
-def repeat(tx: TraceContext, self: Any, *sizes: Any) -> ArrayRef:
+def repeat(tx: TraceContext, self: object, *sizes: object) -> ArrayRef:
     x = need_tensor(self)
     reps = sizes_of(sizes)
     if len(reps) < x.ndim or any(isinstance(r, SymInt) for r in reps):

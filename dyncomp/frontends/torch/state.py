@@ -56,7 +56,7 @@ def read_state() -> State:
     )
 
 
-def holds(_: Any, expected: State) -> bool:
+def holds(_: object, expected: State) -> bool:
     """Whether torch's state is ``expected`` (the check of a guard: it runs at every call)."""
     grad, inference, autocast, function_modes, dispatch_modes, default, deterministic = expected
     return (
@@ -85,7 +85,7 @@ def describe_state(state: State) -> str:
     return "torch: " + ", ".join(words)
 
 
-def capturing_is(_: Any, expected: bool) -> bool:
+def capturing_is(_: object, expected: bool) -> bool:
     """Whether it is so that somebody records what the current stream is given (a CUDA graph), or not."""
     return torch._C._cuda_isCurrentStreamCapturing() is expected
 
@@ -96,7 +96,7 @@ def current_device() -> int:
     return index
 
 
-def current_device_is(_: Any, expected: int) -> bool:
+def current_device_is(_: object, expected: int) -> bool:
     return current_device() == expected
 
 

@@ -27,7 +27,7 @@ FROM_TORCH: MappingProxyType[Any, DType] = MappingProxyType(
 TO_TORCH: MappingProxyType[DType, Any] = MappingProxyType({d: t for t, d in FROM_TORCH.items()})
 
 
-def from_torch(dtype: Any) -> DType:
+def from_torch(dtype: object) -> DType:
     """The element type; raises ``Unsupported`` where dyncomp has none."""
     found = FROM_TORCH.get(dtype)
     if found is None:
@@ -81,7 +81,7 @@ def _cannot_be_negated(obj: Any) -> bool:
     return not obj.dtype.is_floating_point or (obj.is_contiguous() and obj.numel() > 1)
 
 
-def not_negated(obj: Any, _: Any) -> bool:
+def not_negated(obj: Any, _: object) -> bool:
     """Whether the values are what the memory holds (DLPack does not tell)."""
     return not obj.is_neg()
 
@@ -89,7 +89,7 @@ def not_negated(obj: Any, _: Any) -> bool:
 NOT_NEGATED = StateGuard(not_negated, None, "without negative bit")
 
 
-def not_conjugated(obj: Any, _: Any) -> bool:
+def not_conjugated(obj: Any, _: object) -> bool:
     """The same for complex tensors, which ``conj()`` marks only."""
     return not obj.is_conj()
 

@@ -25,7 +25,7 @@ class RuleTable(LibraryRules):
 def of_rank(rule: Rule, rank: int) -> Rule:
     """The rule of torch's function for this number of dimensions: ``rule(tx, rank, ...)``."""
 
-    def ranked(tx: TraceContext, *args: Any, **kwargs: Any) -> Any:
+    def ranked(tx: TraceContext, *args: object, **kwargs: object) -> Any:
         return rule(tx, rank, *args, **kwargs)
 
     return ranked

@@ -45,7 +45,7 @@ def _joined(tx: TraceContext, x: ArrayRef) -> ArrayRef:
 
 
 def _projected(
-    tx: TraceContext, inputs: tuple[Any, ...], heads: int, weight: Any, bias: Any
+    tx: TraceContext, inputs: tuple[Any, ...], heads: int, weight: object, bias: object
 ) -> list[ArrayRef]:
     """Queries, keys and values, by heads."""
     weights, shifts = need_tensor(weight), need_tensor(bias)
@@ -92,9 +92,9 @@ def _attended(
     inputs: tuple[Any, ...],
     masked: _Masked,
     heads: int,
-    weight: Any,
-    bias: Any,
-    *out: Any,
+    weight: object,
+    bias: object,
+    *out: object,
 ) -> ArrayRef:
     projected = _projected(tx, inputs, heads, weight, bias)
     if masked.mask is not None:
@@ -103,7 +103,7 @@ def _attended(
 
 
 def _attended_with_weights(
-    tx: TraceContext, projected: list[ArrayRef], masked: _Masked, averaged: bool, *out: Any
+    tx: TraceContext, projected: list[ArrayRef], masked: _Masked, averaged: bool, *out: object
 ) -> tuple[ArrayRef, ArrayRef]:
     """The result, and how much of each value is in it: of each head, or their mean."""
     query, key, value = projected
@@ -123,19 +123,19 @@ def _attended_with_weights(
 @TABLE.function("_native_multi_head_attention")
 def multi_head_attention(
     tx: TraceContext,
-    query: Any,
-    key: Any,
-    value: Any,
-    embed_dim: Any,
+    query: object,
+    key: object,
+    value: object,
+    embed_dim: object,
     num_head: Any,
     qkv_weight: Any,
     qkv_bias: Any,
-    proj_weight: Any,
-    proj_bias: Any,
-    mask: Any = None,
-    need_weights: Any = True,
-    average_attn_weights: Any = True,
-    mask_type: Any = None,
+    proj_weight: object,
+    proj_bias: object,
+    mask: object = None,
+    need_weights: object = True,
+    average_attn_weights: object = True,
+    mask_type: object = None,
 ) -> tuple[Any, ...]:
     """What a query that sees no key gives is NaN."""
     if need_tensor(query).dtype not in (float32, float64):

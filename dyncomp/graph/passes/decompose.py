@@ -35,7 +35,7 @@ class _Builder(Rebuilder):
 
     depth = 0
 
-    def emit(self, op: str, *inputs: Var, loc: Any = None, **params: Any) -> Any:
+    def emit(self, op: str, *inputs: Var, loc: object = None, **params: object) -> Any:
         decomp = getattr(self.table.get(op), "decomp", None)
         if decomp is None:
             return super().emit(op, *inputs, loc=loc, **params)
@@ -89,7 +89,7 @@ class _Decomposer(Transformer):
             outputs = self.builder.replay(template, inputs)
         return outputs if len(node.outputs) != 1 else outputs[0]
 
-    def _expand(self, node: Node, inputs: tuple[Var, ...], key: Any) -> tuple[Var, ...]:
+    def _expand(self, node: Node, inputs: tuple[Var, ...], key: object) -> tuple[Var, ...]:
         start = len(self.builder.nodes)
         made = self.builder.emit(node.op, *inputs, **node.kwargs)
         outputs = made if isinstance(made, tuple) else (made,)

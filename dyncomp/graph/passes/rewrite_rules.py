@@ -145,7 +145,7 @@ def _mantissa(dtype: DType) -> int:
 
 
 # -- arithmetic -------------------------------------------------------------------------------
-def _is(value: Any, number: float) -> bool:
+def _is(value: object, number: float) -> bool:
     """Equal, where ``0.0`` and ``-0.0`` are told apart."""
     if value is None or isinstance(value, complex):
         return False

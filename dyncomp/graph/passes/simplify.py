@@ -67,7 +67,7 @@ class Rewrite:
         # the number as the dtype holds it
         return np.asarray(value).astype(node.out.dtype.numpy).item()
 
-    def full_like(self, var: Var, value: Any) -> Var:
+    def full_like(self, var: Var, value: object) -> Var:
         """A constant with the shape and the strides' axis order of a uniform operand."""
         scalar = self.builder.emit("full", shape=(), value=value, dtype=var.dtype, device=var.type.device)
         result: Var = self.builder.emit("broadcast_in_dim", scalar, shape=var.shape, dims=())

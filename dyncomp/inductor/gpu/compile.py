@@ -50,7 +50,7 @@ def _take_of(owner: ArrayOwner, library: DeviceLibrary) -> Callable[..., Any]:
     """A routine's result as one of the graph, laid out so; ``None`` where it must be copied: it lies
     otherwise, something else sees its memory, or that is a recording's."""
 
-    def take(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], name: str) -> Any:
+    def take(array: object, shape: tuple[int, ...], strides: tuple[int, ...], name: str) -> Any:
         if owner.taken is None or library.graphs is None or library.graphs.is_recording():
             return None
         _, given, steps, dtype = owner.describe(array)

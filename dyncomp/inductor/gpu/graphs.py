@@ -117,7 +117,7 @@ class Replayed:
             return self.ready.pop(0)
         return self.library.empty(shape, strides, name, device)
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: object) -> Any:
         if self.left < 0 or self.graphs.is_recording():
             return self.run(*inputs)
         with self.lock:
@@ -262,7 +262,7 @@ class Replayed:
         return made
 
 
-def _known(number: Any) -> Any:
+def _known(number: object) -> Any:
     """A number that need not be filled in again; arrays without dimensions may be written to."""
     return number if isinstance(number, (bool, int, float, complex)) else None
 

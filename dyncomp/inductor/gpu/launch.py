@@ -27,7 +27,7 @@ MOST_THREADS = 1024
 class Driver(Protocol):
     """What makes a jit function of a generated module launchable."""
 
-    def load(self, function: Any, kernel: TritonKernel, aligned: bool, device: int) -> Launch:
+    def load(self, function: object, kernel: TritonKernel, aligned: bool, device: int) -> Launch:
         """``launch(programs, stream, *addresses, *symbols)`` for ``kernel``."""
         ...
 
@@ -85,7 +85,7 @@ class TritonDriver:
                 key = (kernel.name, aligned)
                 self.prepared[key] = pool.submit(compile_kernel, function, kernel, aligned, target)
 
-    def load(self, function: Any, kernel: TritonKernel, aligned: bool, device: int) -> Launch:
+    def load(self, function: object, kernel: TritonKernel, aligned: bool, device: int) -> Launch:
         from triton.runtime import driver
 
         ahead = self.prepared.pop((kernel.name, aligned), None)
@@ -157,7 +157,7 @@ def _with_scratch(launch: Launch, scratch: Callable[[int, int], Any], device: in
     return launch_in_context
 
 
-def compile_kernel(function: Any, kernel: TritonKernel, aligned: bool, target: Any) -> Any:
+def compile_kernel(function: object, kernel: TritonKernel, aligned: bool, target: Any) -> Any:
     """``kernel`` compiled for ``target`` (no GPU is needed for that)."""
     import triton
     from triton.compiler import ASTSource

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...dataclass import dataclass
 from ...errors import LoweringError
 from ...symbolic.integers import Dim, hint
@@ -62,7 +60,7 @@ def templates_of(step: Alternatives, processor: Processor, tune: bool) -> Templa
     return Templates(*work, space, kernels[0].symbols, extents)
 
 
-def _extents(fused: Any) -> list[Dim]:
+def _extents(fused: object) -> list[Dim]:
     """What has to be below ``NARROW`` at a call."""
     if isinstance(fused, CallChain):
         return attention.extents(fused)
@@ -130,7 +128,7 @@ def is_repeatable(step: Alternatives) -> bool:
     return tiled is None or all(b.mode != "inout" for b in tiled.kernel.buffers)
 
 
-def _product_of(fused: Any) -> CallBlas:
+def _product_of(fused: object) -> CallBlas:
     if isinstance(fused, CallChain):
         return fused.first
     if isinstance(fused, CallRows):

@@ -169,7 +169,7 @@ class Wrapper:
         self.line(f"p{number} = pointer(b{number})" if exists else f"p{number} = 0")
 
     # -- steps --------------------------------------------------------------------------------
-    def step(self, step: Any) -> None:
+    def step(self, step: object) -> None:
         if isinstance(step, LaunchKernel):
             self.launch(step)
         elif isinstance(step, CallBlas):
@@ -406,7 +406,7 @@ class Wrapper:
 _HAND_OUT = {"array": "", "numpy_scalar": "item", "python_scalar": "item", "host": "to_host"}
 
 
-def _made_by_routine(step: Any) -> int | None:
+def _made_by_routine(step: object) -> int | None:
     """The number of a step's own memory that a routine's one result may take the place of."""
     if not isinstance(step, PyCallStep) or len(step.outputs) != 1 or step.outputs[0].buffer >= 0:
         return None

@@ -36,7 +36,7 @@ class Materialiser(Protocol):
 class _Positions(ScalarBuilder):
     """A scalar builder that computes nothing: for walking an address function."""
 
-    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: Any = None) -> Any:
+    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: object = None) -> Any:
         return dtype
 
     def dtype(self, value: Any) -> DType:

@@ -84,7 +84,7 @@ class _Run:
         result: Array = evaluate(stmt.op, args, stmt.dtype, stmt.arg)
         return result
 
-    def _full(self, value: Any, dtype: DType) -> Array:
+    def _full(self, value: object, dtype: DType) -> Array:
         return np.full((1,) * len(self.order), value, np.int64).astype(dtype.numpy)
 
     def _op_const(self, stmt: Stmt) -> Array:
@@ -205,7 +205,7 @@ def _ufunc(combiner: str) -> Any:
     return SCALARS[REDUCERS[combiner].combine].numpy
 
 
-def _combine(combiner: str, old: Array, item: Any, dtype: DType) -> Any:
+def _combine(combiner: str, old: Array, item: object, dtype: DType) -> Any:
     if combiner == "set":
         return item
     row = SCALARS[COMBINERS[combiner]]

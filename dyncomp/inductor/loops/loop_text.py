@@ -46,7 +46,7 @@ def _dim(dim: Dim) -> str:
     return f"({dim})" if isinstance(dim, SymInt) else repr(dim)
 
 
-def _arg(arg: Any) -> str:
+def _arg(arg: object) -> str:
     if isinstance(arg, tuple):
         return f"({''.join(_arg(a) + ', ' for a in arg)})"
     if isinstance(arg, Index):
@@ -88,5 +88,5 @@ def _make_buffer(name: str, dtype: DType, size: Dim, mode: str, aliases: str = "
     return Buffer(name, dtype, size, mode, aliases)
 
 
-def _make_stmt(out: str, op: str, args: list[str], axes: str, arg: Any, dtype: DType) -> Stmt:
+def _make_stmt(out: str, op: str, args: list[str], axes: str, arg: object, dtype: DType) -> Stmt:
     return Stmt(out, op, tuple(args), tuple(axes.split()), arg, dtype)

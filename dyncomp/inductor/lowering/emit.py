@@ -62,7 +62,7 @@ class KernelBuilder(ScalarBuilder):
         return found
 
     def value(
-        self, op: str, args: Sequence[str], axes: set[str] | frozenset[str], arg: Any, dtype: DType
+        self, op: str, args: Sequence[str], axes: set[str] | frozenset[str], arg: object, dtype: DType
     ) -> str:
         """Append a statement with a value, unless there is an equal one."""
         ordered = tuple(a for a in self.axes if a in axes)
@@ -76,7 +76,7 @@ class KernelBuilder(ScalarBuilder):
             self._shared[key] = name
         return name
 
-    def effect(self, op: str, args: Sequence[str], axes: Sequence[str], arg: Any, dtype: DType) -> None:
+    def effect(self, op: str, args: Sequence[str], axes: Sequence[str], arg: object, dtype: DType) -> None:
         """Append a store, scatter or check."""
         self.body.append(Stmt("", op, tuple(args), tuple(axes), arg, dtype))
 
@@ -102,7 +102,7 @@ class KernelBuilder(ScalarBuilder):
         return self.value(op, (), set(), value, dtypes.int64)
 
 
-def _arg_key(arg: Any) -> Any:
+def _arg_key(arg: object) -> Any:
     """A hashable key that tells 0.0 from -0.0, 1 from 1.0 and True, and NaNs apart from none."""
     if isinstance(arg, tuple):
         return tuple(_arg_key(a) for a in arg)
@@ -313,7 +313,7 @@ class ClusterEmitter:
         entries = value.row.lower.address(self.builder, load, index, types, **address_params(value))
         return [self._known_position(e, value.inputs[0].shape[k]) for k, e in enumerate(entries)]
 
-    def _known_position(self, entry: Any, size: Dim) -> Any:
+    def _known_position(self, entry: object, size: Dim) -> Any:
         """A loaded position that is a loop axis within bounds is affine and needs no check."""
         if not isinstance(entry, str) or self.builder.stmts[entry].op != "axis":
             return entry

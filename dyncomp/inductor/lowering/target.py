@@ -22,7 +22,7 @@ class _Probe(ScalarBuilder):
     def __init__(self) -> None:
         self.asked: set[tuple[str, DType]] = set()
 
-    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: Any = None) -> Any:
+    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: object = None) -> Any:
         if op in SCALARS:
             self.asked.add((op, SCALARS[op].principal_of(args)))
         return dtype

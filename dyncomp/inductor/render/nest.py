@@ -163,7 +163,7 @@ class _Expander(scalar.ScalarBuilder):
     def dtype(self, value: str) -> DType:
         return self.known[value].dtype
 
-    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: Any = None) -> str:
+    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: object = None) -> str:
         name = f"{self.prefix}_{len(self.made)}"
         axes: frozenset[str] = frozenset().union(*(self.known[a].axes for a in args))
         node = Node(name, op, args, axes, arg, dtype)
@@ -266,7 +266,7 @@ def _constant_exponent(node: Node, known: Mapping[str, Node]) -> float | None:
     return float(exponent.arg)
 
 
-def _power(s: scalar.ScalarBuilder, x: Any, exponent: float) -> Any | None:
+def _power(s: scalar.ScalarBuilder, x: object, exponent: float) -> Any | None:
     """``x ** exponent`` by products and square roots where that is as accurate; ``None`` elsewhere."""
     dtype = s.dtype(x)
     whole = {1.0: 0, 2.0: 1, 3.0: 2, 4.0: 2}

@@ -23,6 +23,7 @@ import numpy as np
 from ... import faults
 from ...dataclass import dataclass, field
 from ...errors import LoweringError, ToolchainError
+from ...frontends.base import ArrayOwner
 from ...graph.ir import Graph
 from ...runtime import num_threads
 from ..launch import PyCallStep
@@ -71,7 +72,7 @@ class Tuner:
 
     graph: Graph
     table: Any
-    owner: Any
+    owner: ArrayOwner | None
     make: Callable[[Form], Made]
     alone: Compile
     choices: Choices
@@ -202,7 +203,7 @@ def _calls_library(made: Made) -> bool:
     return bool(made.form.library) or any(isinstance(step, PyCallStep) for step in made.planned.plan.steps)
 
 
-def _arguments(graph: Graph, examples: Sequence[Any], owner: Any) -> list[Any] | None:
+def _arguments(graph: Graph, examples: Sequence[Any], owner: ArrayOwner | None) -> list[Any] | None:
     """The example inputs, those that the graph writes to as copies, then the integers' values at capture."""
     if len(examples) != len(graph.inputs):
         return None
@@ -221,7 +222,7 @@ def _arguments(graph: Graph, examples: Sequence[Any], owner: Any) -> list[Any] |
     return given + [graph.env.symbols[s.name].hint for s in integers]
 
 
-def _plain(example: Any, owner: Any) -> np.ndarray[Any, Any] | None:
+def _plain(example: object, owner: ArrayOwner | None) -> np.ndarray[Any, Any] | None:
     """An array over the memory of an example."""
     if owner is not None and isinstance(example, owner.type):
         example = owner.to_numpy(example)

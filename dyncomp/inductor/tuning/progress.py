@@ -36,7 +36,7 @@ class Progress:
         elif self.shown:
             self._write(f"{self.title}: {self.done}/{self.total} {what}")
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.stop()
         elif self.shown and self.on_terminal:

@@ -18,6 +18,7 @@ from typing import Any
 
 from ... import faults
 from ...dataclass import dataclass
+from ...frontends.base import ArrayOwner
 from ...graph.ir import Graph, GraphBuilder, GraphOutput, Node, OpTable
 from ...graph.text import print_graph
 from ...runtime import _launch, num_threads
@@ -55,7 +56,12 @@ class Sites:
 
 
 def tuned_sites(
-    graph: Graph, table: OpTable, owner: Any, compile_form: Compile, choices: Choices, tuning: Tuning
+    graph: Graph,
+    table: OpTable,
+    owner: ArrayOwner | None,
+    compile_form: Compile,
+    choices: Choices,
+    tuning: Tuning,
 ) -> Sites:
     """The best way to make each product and convolution of ``graph``, as far as that is known or found out in
     the time of ``tuning``."""
@@ -86,7 +92,7 @@ def _known(choices: Choices, key: str) -> str | Tiling | None:
     return text if text is None or text == LIBRARY else parse(text)
 
 
-def _sites(graph: Graph, owner: Any) -> Iterator[Node]:
+def _sites(graph: Graph, owner: ArrayOwner | None) -> Iterator[Node]:
     """The nodes that the runtime does and a library can do."""
     routines = {} if owner is None else dict((*owner.routines, *owner.own_routines))
     for node in graph.nodes:
@@ -129,7 +135,7 @@ def _graph_of(node: Node, table: OpTable) -> Graph:
     return replace(builder.finish((GraphOutput(out),)), functional=True)
 
 
-def _key(alone: Graph, owner: Any) -> str:
+def _key(alone: Graph, owner: ArrayOwner | None) -> str:
     """Equal where the same form is the faster one."""
     library = "numpy" if owner is None else owner.type.__module__.partition(".")[0]
     version = getattr(sys.modules.get(library), "__version__", "")
@@ -140,7 +146,7 @@ def _key(alone: Graph, owner: Any) -> str:
 
 def _measure(
     alone: Graph,
-    owner: Any,
+    owner: ArrayOwner | None,
     compile_form: Compile,
     choices: Choices,
     key: str,

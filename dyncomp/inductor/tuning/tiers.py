@@ -111,20 +111,20 @@ def fast_flags(module: Module) -> tuple[str, ...]:
     return ("-O0",) if SLOWER * work < SAVED_NS * len(kernels) else ("-O1",)
 
 
-def _tile_of(step: Any) -> Any:
+def _tile_of(step: object) -> Any:
     if isinstance(step, CallChain):
         step = step.first
     return step.epilogue if isinstance(step, CallBlas) else None
 
 
-def _kernel_of(step: Any) -> Any:
+def _kernel_of(step: object) -> Any:
     if isinstance(step, LaunchKernel):
         return step.kernel
     tile = _tile_of(step)
     return None if tile is None else tile.kernel
 
 
-def _work_ns(step: Any) -> float:
+def _work_ns(step: object) -> float:
     """Estimated time of what the compiler makes of a step; products are the runtime's."""
     assert not isinstance(step, Alternatives)
     if isinstance(step, LaunchKernel):

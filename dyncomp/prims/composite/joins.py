@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import DType, bool_, complex64, float32, float64, int8, int32, int64
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 from ...symbolic.integers import Dim
 from ..kit import Array, check_axis, replace
 from ..layout import dims_equal, is_fortran, is_zero, multi_sorted_axes, sorted_axes
@@ -22,7 +22,7 @@ Widths = tuple[tuple[Dim, Dim], ...]
 
 
 # -- joins ------------------------------------------------------------------------------------
-def concatenate(ops: Any, *arrays: Var, axis: int) -> Var:
+def concatenate(ops: Ops, *arrays: Var, axis: int) -> Var:
     """Regions of one fresh array, in the memory order that NumPy picks."""
     check_axis(axis, arrays[0].ndim, "concatenate")
     for other in arrays[1:]:
@@ -41,7 +41,7 @@ def _check_joinable(first: Var, other: Var, axis: int) -> None:
             raise ValueError(f"concatenate: sizes {a} and {b} of dimension {position} differ")
 
 
-def _joined(ops: Any, arrays: list[Var], axis: int) -> Var:
+def _joined(ops: Ops, arrays: list[Var], axis: int) -> Var:
     first = arrays[0]
     total: Dim = 0
     for a in arrays:
@@ -57,13 +57,13 @@ def _joined(ops: Any, arrays: list[Var], axis: int) -> Var:
     return out
 
 
-def stack(ops: Any, *arrays: Var, axis: int) -> Var:
+def stack(ops: Ops, *arrays: Var, axis: int) -> Var:
     dims = tuple(i if i < axis else i + 1 for i in range(arrays[0].ndim))
     raised = [ops.broadcast_in_dim(a, shape=(*a.shape[:axis], 1, *a.shape[axis:]), dims=dims) for a in arrays]
     return ops.concatenate(*raised, axis=axis)
 
 
-def pad(ops: Any, x: Var, *, widths: Widths, value: Any) -> Var:
+def pad(ops: Ops, x: Var, *, widths: Widths, value: object) -> Var:
     """Constant padding; Fortran order for Fortran-contiguous input, as `np.pad`."""
     if len(widths) != x.ndim:
         raise ValueError("pad needs a pair of widths for each dimension")
@@ -79,7 +79,7 @@ def pad(ops: Any, x: Var, *, widths: Widths, value: Any) -> Var:
     return ops.transpose(out, perm=tuple(reversed(range(x.ndim)))) if turn else out
 
 
-def roll(ops: Any, x: Var, *, shifts: tuple[Dim, ...], axes: tuple[int, ...]) -> Var:
+def roll(ops: Ops, x: Var, *, shifts: tuple[Dim, ...], axes: tuple[int, ...]) -> Var:
     """Two regions of a fresh array per axis."""
     out = x
     for shift, axis in zip(shifts, axes):
@@ -87,7 +87,7 @@ def roll(ops: Any, x: Var, *, shifts: tuple[Dim, ...], axes: tuple[int, ...]) ->
     return ops.copy(x) if out is x else out
 
 
-def _rolled(ops: Any, x: Var, shift: Dim, axis: int) -> Var:
+def _rolled(ops: Ops, x: Var, shift: Dim, axis: int) -> Var:
     check_axis(axis, x.ndim, "roll")
     n = x.shape[axis]
     if is_zero(x.type.size):
@@ -103,7 +103,7 @@ def _rolled(ops: Any, x: Var, shift: Dim, axis: int) -> Var:
     return ops.transpose(_joined(ops, [tail, head], place), perm=inverse(order))
 
 
-def repeat(ops: Any, x: Var, *, repeats: Dim, axis: int) -> Var:
+def repeat(ops: Ops, x: Var, *, repeats: Dim, axis: int) -> Var:
     check_axis(axis, x.ndim, "repeat")
     dims = tuple(i if i <= axis else i + 1 for i in range(x.ndim))
     shape = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
@@ -111,7 +111,7 @@ def repeat(ops: Any, x: Var, *, repeats: Dim, axis: int) -> Var:
     return ops.reshape(spread, shape=replace(x.shape, axis, x.shape[axis] * repeats))
 
 
-def tile(ops: Any, x: Var, *, reps: tuple[Dim, ...]) -> Var:
+def tile(ops: Ops, x: Var, *, reps: tuple[Dim, ...]) -> Var:
     """``reps`` has one entry for each dimension."""
     if len(reps) != x.ndim:
         raise ValueError("tile needs a number of repetitions for each dimension")
@@ -121,7 +121,7 @@ def tile(ops: Any, x: Var, *, reps: tuple[Dim, ...]) -> Var:
     return ops.reshape(ops.contiguous(spread), shape=final)
 
 
-def diff(ops: Any, x: Var, *, axis: int) -> Var:
+def diff(ops: Ops, x: Var, *, axis: int) -> Var:
     """First differences along an axis (not_equal for bool)."""
     check_axis(axis, x.ndim, "diff")
     n = x.shape[axis]
@@ -132,12 +132,12 @@ def diff(ops: Any, x: Var, *, axis: int) -> Var:
     return ops.not_equal(later, earlier) if x.dtype.is_bool else ops.subtract(later, earlier)
 
 
-def trace(ops: Any, x: Var, *, offset: Dim, axis1: int, axis2: int) -> Var:
+def trace(ops: Ops, x: Var, *, offset: Dim, axis1: int, axis2: int) -> Var:
     line = ops.diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
     return ops.reduce_sum(line, axes=(line.ndim - 1,))
 
 
-def diag_embed(ops: Any, x: Var, *, offset: int) -> Var:
+def diag_embed(ops: Ops, x: Var, *, offset: int) -> Var:
     """Matrices with the last axis of ``x`` on diagonal ``offset``."""
     n = x.shape[-1] + abs(offset)
     out = ops.full(shape=(*x.shape[:-1], n, n), value=0, dtype=x.dtype, device=x.type.device)
@@ -145,7 +145,7 @@ def diag_embed(ops: Any, x: Var, *, offset: int) -> Var:
 
 
 # -- gathers with a mode ----------------------------------------------------------------------
-def take(ops: Any, x: Var, index: Var, *, axis: int, mode: str = "raise") -> Var:
+def take(ops: Ops, x: Var, index: Var, *, axis: int, mode: str = "raise") -> Var:
     """Elements of one axis by an int64 array of any shape; mode raise, wrap or clip. C order."""
     check_axis(axis, x.ndim, "take")
     n = x.shape[axis]
@@ -160,14 +160,14 @@ def take(ops: Any, x: Var, index: Var, *, axis: int, mode: str = "raise") -> Var
 
 
 # -- creation ---------------------------------------------------------------------------------
-def arange(ops: Any, *, start: Any, step: Any, size: Dim, dtype: DType) -> Var:
+def arange(ops: Ops, *, start: object, step: object, size: Dim, dtype: DType) -> Var:
     """start + i*step in ``dtype``."""
     position = ops.iota(shape=(size,), axis=0, dtype=dtype)
     scaled = ops.multiply(position, filled(ops, position, step))
     return ops.add(scaled, filled(ops, position, start))
 
 
-def linspace(ops: Any, *, start: float, stop: float, num: Dim, endpoint: bool, dtype: DType) -> Var:
+def linspace(ops: Ops, *, start: float, stop: float, num: Dim, endpoint: bool, dtype: DType) -> Var:
     """``num`` evenly spaced numbers; the last is exactly ``stop`` with ``endpoint``. float64 inside."""
     position = ops.iota(shape=(num,), axis=0, dtype=float64)
     parts = num - 1 if endpoint else num
@@ -189,22 +189,22 @@ def linspace(ops: Any, *, start: float, stop: float, num: Dim, endpoint: bool, d
     return ops.convert(line, dtype=dtype)
 
 
-def eye(ops: Any, *, rows: Dim, columns: Dim, k: Dim, dtype: DType) -> Var:
+def eye(ops: Ops, *, rows: Dim, columns: Dim, k: Dim, dtype: DType) -> Var:
     row, column = _row_and_column(ops, rows, columns)
     return ops.convert(ops.equal(column, ops.add(row, filled(ops, row, k))), dtype=dtype)
 
 
-def tri(ops: Any, *, rows: Dim, columns: Dim, k: Dim, dtype: DType) -> Var:
+def tri(ops: Ops, *, rows: Dim, columns: Dim, k: Dim, dtype: DType) -> Var:
     row, column = _row_and_column(ops, rows, columns)
     return ops.convert(ops.less_equal(column, ops.add(row, filled(ops, row, k))), dtype=dtype)
 
 
-def _row_and_column(ops: Any, rows: Dim, columns: Dim) -> tuple[Var, Var]:
+def _row_and_column(ops: Ops, rows: Dim, columns: Dim) -> tuple[Var, Var]:
     shape = (rows, columns)
     return tuple(ops.iota(shape=shape, axis=axis, dtype=int64) for axis in (0, 1))  # type: ignore[return-value]
 
 
-def full_like(ops: Any, x: Var, *, value: Any, dtype: DType) -> Var:
+def full_like(ops: Ops, x: Var, *, value: object, dtype: DType) -> Var:
     """A constant in the memory order of ``x``."""
     order = sorted_axes(x.shape, x.type.strides)
     shape = tuple(x.shape[a] for a in order)
@@ -212,7 +212,7 @@ def full_like(ops: Any, x: Var, *, value: Any, dtype: DType) -> Var:
     return ops.transpose(out, perm=inverse(order))
 
 
-def indicator(ops: Any, x: Var, *, count: Dim, dtype: DType) -> Var:
+def indicator(ops: Ops, x: Var, *, count: Dim, dtype: DType) -> Var:
     """One-hot rows: position x[i] of a new last axis of ``count`` is 1. Out of range gives zeros."""
     dims = tuple(range(x.ndim))
     wide = ops.broadcast_in_dim(x, shape=(*x.shape, count), dims=dims)
@@ -233,7 +233,7 @@ def _diag_embed_ref(x: Array, *, offset: int) -> Array:
     return out
 
 
-def _arange_ref(*, start: Any, step: Any, size: int, dtype: DType) -> Array:
+def _arange_ref(*, start: object, step: object, size: int, dtype: DType) -> Array:
     kind = dtype.numpy.type
     return np.asarray(np.arange(size).astype(dtype.numpy) * kind(step) + kind(start))
 

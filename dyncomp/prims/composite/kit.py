@@ -15,7 +15,7 @@ from ..kit import ANY
 from ..opdef import OpDef, Sample, Tolerance
 
 
-def _no_meta(*types: ArrayType, **params: Any) -> Any:
+def _no_meta(*types: ArrayType, **params: object) -> Any:
     raise NotImplementedError("the table completes a composite's meta")
 
 
@@ -50,7 +50,7 @@ def composite(
 def meta_by_decomposition(table: Mapping[str, OpDef], decomp: Callable[..., Any]) -> Callable[..., Any]:
     """The meta of a composite: the types of what its decomposition returns."""
 
-    def meta(*types: ArrayType, **params: Any) -> Any:
+    def meta(*types: ArrayType, **params: object) -> Any:
         builder = GraphBuilder(table)
         result = decomp(Ops(builder), *(builder.add_input(t) for t in types), **params)
         if isinstance(result, tuple):
@@ -61,25 +61,25 @@ def meta_by_decomposition(table: Mapping[str, OpDef], decomp: Callable[..., Any]
 
 
 # -- building blocks --------------------------------------------------------------------------
-def spread(ops: Any, value: Var, x: Var, axes: Sequence[int]) -> Var:
+def spread(ops: Ops, value: Var, x: Var, axes: Sequence[int]) -> Var:
     """``value``, which lacks the dimensions ``axes`` of ``x``, repeated along them."""
     kept = tuple(a for a in range(x.ndim) if a not in axes)
     return ops.broadcast_in_dim(value, shape=x.shape, dims=kept)
 
 
-def filled(ops: Any, x: Var, value: Any, dtype: DType | None = None) -> Var:
+def filled(ops: Ops, x: Var, value: object, dtype: DType | None = None) -> Var:
     """A scalar (Python number or symbolic integer) broadcast to the shape of ``x``."""
     return ops.broadcast_in_dim(number(ops, value, dtype or x.dtype, x), shape=x.shape, dims=())
 
 
-def number(ops: Any, value: Any, dtype: DType, x: Var) -> Var:
+def number(ops: Ops, value: object, dtype: DType, x: Var) -> Var:
     """A 0-d value on the device of ``x``."""
     if isinstance(value, SymInt):
         return ops.symint(expr=value, dtype=dtype, device=x.type.device)
     return ops.full(shape=(), value=value, dtype=dtype, device=x.type.device)
 
 
-def as_real_number(ops: Any, x: Var) -> Var:
+def as_real_number(ops: Ops, x: Var) -> Var:
     """Integers and bools as float64, inexact types as they are."""
     return x if x.dtype.is_inexact else ops.convert(x, dtype=float64)
 
@@ -89,14 +89,14 @@ def extent(x: Var, axes: Sequence[int]) -> Dim:
     return product(x.shape[a] for a in axes)
 
 
-def window(ops: Any, x: Var, axis: int, start: Dim, size: Dim) -> Var:
+def window(ops: Ops, x: Var, axis: int, start: Dim, size: Dim) -> Var:
     """``size`` elements of one axis from ``start``, as a view."""
     starts = tuple(start if a == axis else 0 for a in range(x.ndim))
     sizes = tuple(size if a == axis else d for a, d in enumerate(x.shape))
     return ops.strided_slice(x, starts=starts, sizes=sizes, steps=(1,) * x.ndim)
 
 
-def moved(ops: Any, x: Var, source: int, target: int) -> Var:
+def moved(ops: Ops, x: Var, source: int, target: int) -> Var:
     """Axis ``source`` moved to position ``target``, as a view."""
     order = [a for a in range(x.ndim) if a != source]
     order.insert(target, source)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import complex128, float32, float64, int64
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 from ...symbolic.integers import Dim
 from ..kit import Array
 from ..layout import dims_equal, is_one
@@ -21,7 +21,7 @@ _FEW = (float64, float32, complex128, int64)
 _NONE: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
 
-def _broadcast_stack(ops: Any, x: Var, stack: tuple[Dim, ...]) -> Var:
+def _broadcast_stack(ops: Ops, x: Var, stack: tuple[Dim, ...]) -> Var:
     """``x`` with its leading dimensions broadcast to ``stack`` (the last two stay)."""
     shape = (*stack, *x.shape[-2:])
     return ops.broadcast_in_dim(x, shape=shape, dims=tuple(range(len(shape) - x.ndim, len(shape))))
@@ -40,7 +40,7 @@ def _stack_shape(x: Var, y: Var) -> tuple[Dim, ...]:
     return tuple(out)
 
 
-def matmul(ops: Any, x: Var, y: Var) -> Var:
+def matmul(ops: Ops, x: Var, y: Var) -> Var:
     """``x @ y`` on one dtype, stacks broadcast, vectors as NumPy treats them."""
     if x.ndim == 0 or y.ndim == 0:
         raise ValueError("matmul: operands must have dimensions")
@@ -56,38 +56,38 @@ def matmul(ops: Any, x: Var, y: Var) -> Var:
     return ops.dot_general(left, right, contract=((n + 1,), (n,)), batch=(batch, batch))
 
 
-def outer(ops: Any, x: Var, y: Var) -> Var:
+def outer(ops: Ops, x: Var, y: Var) -> Var:
     shape = (x.shape[0], y.shape[0])
     return ops.multiply(
         ops.broadcast_in_dim(x, shape=shape, dims=(0,)), ops.broadcast_in_dim(y, shape=shape, dims=(1,))
     )
 
 
-def inner(ops: Any, x: Var, y: Var) -> Var:
+def inner(ops: Ops, x: Var, y: Var) -> Var:
     return ops.dot_general(x, y, contract=((x.ndim - 1,), (y.ndim - 1,)), batch=_NONE)
 
 
-def dot(ops: Any, x: Var, y: Var) -> Var:
+def dot(ops: Ops, x: Var, y: Var) -> Var:
     """``np.dot``: the last axis of x with the second last of y."""
     return ops.dot_general(x, y, contract=((x.ndim - 1,), (max(0, y.ndim - 2),)), batch=_NONE)
 
 
-def vdot(ops: Any, x: Var, y: Var) -> Var:
+def vdot(ops: Ops, x: Var, y: Var) -> Var:
     """Vectors; the first is conjugated."""
     return ops.dot_general(ops.conj(x), y, contract=((0,), (0,)), batch=_NONE)
 
 
-def vecdot(ops: Any, x: Var, y: Var) -> Var:
+def vecdot(ops: Ops, x: Var, y: Var) -> Var:
     """Over the last axis of arrays of one shape; the first is conjugated."""
     batch = tuple(range(x.ndim - 1))
     return ops.dot_general(ops.conj(x), y, contract=((x.ndim - 1,), (y.ndim - 1,)), batch=(batch, batch))
 
 
-def tensordot(ops: Any, x: Var, y: Var, *, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Var:
+def tensordot(ops: Ops, x: Var, y: Var, *, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Var:
     return ops.dot_general(x, y, contract=axes, batch=_NONE)
 
 
-def kron(ops: Any, x: Var, y: Var) -> Var:
+def kron(ops: Ops, x: Var, y: Var) -> Var:
     """Kronecker product of arrays of one number of dimensions."""
     n = x.ndim
     shape = tuple(d for pair in zip(x.shape, y.shape) for d in pair)
@@ -97,7 +97,7 @@ def kron(ops: Any, x: Var, y: Var) -> Var:
     return ops.reshape(product, shape=tuple(a * b for a, b in zip(x.shape, y.shape)))
 
 
-def cross(ops: Any, x: Var, y: Var) -> Var:
+def cross(ops: Ops, x: Var, y: Var) -> Var:
     """Cross product of vectors of three on the last axis."""
     last = x.ndim - 1
 
@@ -111,19 +111,19 @@ def cross(ops: Any, x: Var, y: Var) -> Var:
     return ops.stack(component(1, 2), component(2, 0), component(0, 1), axis=last)
 
 
-def frobenius_norm(ops: Any, x: Var) -> Var:
+def frobenius_norm(ops: Ops, x: Var) -> Var:
     """Of the last two axes."""
     return ops.vector_norm(x, axes=(x.ndim - 2, x.ndim - 1), ord=2)
 
 
-def _cutoff(ops: Any, values: Var, relative: Any) -> Var:
+def _cutoff(ops: Ops, values: Var, relative: object) -> Var:
     """The largest singular value times ``relative``, spread over the values."""
     last = values.ndim - 1
     top = ops.reduce_max(values, axes=(last,))
     return spread(ops, ops.multiply(top, filled(ops, top, relative)), values, (last,))
 
 
-def matrix_rank(ops: Any, x: Var) -> Var:
+def matrix_rank(ops: Ops, x: Var) -> Var:
     """Number of singular values above max(rows, columns)*eps times the largest; int64."""
     values = ops.svdvals(x)
     longest = max(x.shape[-2], x.shape[-1])
@@ -132,7 +132,7 @@ def matrix_rank(ops: Any, x: Var) -> Var:
     return ops.count_nonzero(above, axes=(values.ndim - 1,))
 
 
-def pinv(ops: Any, x: Var, *, rcond: float) -> Var:
+def pinv(ops: Ops, x: Var, *, rcond: float) -> Var:
     """Moore-Penrose inverse; singular values up to rcond times the largest count as 0."""
     u, values, vh = ops.svd(ops.conj(x), full_matrices=False)
     large = ops.greater(values, _cutoff(ops, values, rcond))
@@ -145,7 +145,7 @@ def pinv(ops: Any, x: Var, *, rcond: float) -> Var:
     return ops.matmul(ops.transpose(vh, perm=turned), scaled)
 
 
-def matrix_power(ops: Any, x: Var, *, n: int) -> Var:
+def matrix_power(ops: Ops, x: Var, *, n: int) -> Var:
     """Repeated squaring; negative powers through the inverse. ``n`` is a constant."""
     if n < 0:
         return matrix_power(ops, ops.inv(x), n=-n) if n < -1 else ops.inv(x)
@@ -160,7 +160,7 @@ def matrix_power(ops: Any, x: Var, *, n: int) -> Var:
     return ops.matmul(square, x) if n % 2 else square
 
 
-def trapezoid(ops: Any, y: Var, *, dx: float, axis: int) -> Var:
+def trapezoid(ops: Ops, y: Var, *, dx: float, axis: int) -> Var:
     n = y.shape[axis]
     pair = ops.add(window(ops, y, axis, 1, n - 1), window(ops, y, axis, 0, n - 1))
     step = number(ops, dx, y.dtype, y)
@@ -168,7 +168,7 @@ def trapezoid(ops: Any, y: Var, *, dx: float, axis: int) -> Var:
     return ops.reduce_sum(ops.divide(scaled, filled(ops, scaled, 2.0)), axes=(axis,))
 
 
-def polyval(ops: Any, p: Var, x: Var) -> Var:
+def polyval(ops: Ops, p: Var, x: Var) -> Var:
     """Horner's rule; coefficients from the highest power, their number a constant."""
     out = filled(ops, x, 0)
     for i in range(int(p.shape[0])):
@@ -187,7 +187,7 @@ def _polyval_ref(p: Array, x: Array) -> Array:
 
 
 def _plain(fn: Callable[..., Any]) -> Callable[..., Array]:
-    def ref(*args: Array, **params: Any) -> Array:
+    def ref(*args: Array, **params: object) -> Array:
         return np.asarray(fn(*args, **params), order="C")
 
     return ref

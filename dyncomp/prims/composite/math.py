@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import DType, float32, float64
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 from ...graph.noted import silently
 from ..kit import COMPLEX, FLOAT, INTEGER, REAL, Array, widening
 from ..opdef import OpDef, Sample
@@ -20,13 +20,13 @@ _NATIVE_FLOAT = tuple(d for d in FLOAT if d.name != "bfloat16")
 
 
 def _scaled(factor: float) -> Callable[..., Var]:
-    def decomp(ops: Any, x: Var) -> Var:
+    def decomp(ops: Ops, x: Var) -> Var:
         return ops.multiply(x, filled(ops, x, factor))
 
     return decomp
 
 
-def sinc(ops: Any, x: Var) -> Var:
+def sinc(ops: Ops, x: Var) -> Var:
     """sin(pi x)/(pi x), with x = 0 replaced by a tiny value as NumPy does."""
     zero = ops.equal(x, filled(ops, x, 0))
     tiny = float(np.finfo(x.dtype.real.numpy).eps)
@@ -34,27 +34,27 @@ def sinc(ops: Any, x: Var) -> Var:
     return ops.divide(ops.sin(y), y)
 
 
-def relu(ops: Any, x: Var) -> Var:
+def relu(ops: Ops, x: Var) -> Var:
     return ops.maximum(x, filled(ops, x, 0))
 
 
-def silu(ops: Any, x: Var) -> Var:
+def silu(ops: Ops, x: Var) -> Var:
     return ops.multiply(x, ops.sigmoid(x))
 
 
-def softplus(ops: Any, x: Var) -> Var:
+def softplus(ops: Ops, x: Var) -> Var:
     return ops.logaddexp(x, filled(ops, x, 0))
 
 
-def logit(ops: Any, x: Var) -> Var:
+def logit(ops: Ops, x: Var) -> Var:
     return ops.log(ops.divide(x, ops.subtract(filled(ops, x, 1), x)))
 
 
-def rsqrt(ops: Any, x: Var) -> Var:
+def rsqrt(ops: Ops, x: Var) -> Var:
     return ops.reciprocal(ops.sqrt(x))
 
 
-def xlogy(ops: Any, x: Var, y: Var) -> Var:
+def xlogy(ops: Ops, x: Var, y: Var) -> Var:
     """x*log(y), 0 where x is 0 and y is not NaN."""
     zero = filled(ops, x, 0)
     none = ops.logical_and(ops.equal(x, zero), ops.logical_not(ops.isnan(y)))
@@ -62,17 +62,17 @@ def xlogy(ops: Any, x: Var, y: Var) -> Var:
 
 
 def _infinite(sign: str) -> Callable[..., Var]:
-    def decomp(ops: Any, x: Var) -> Var:
+    def decomp(ops: Ops, x: Var) -> Var:
         return ops.logical_and(ops.isinf(x), sign_of(ops, x))
 
-    def sign_of(ops: Any, x: Var) -> Var:
+    def sign_of(ops: Ops, x: Var) -> Var:
         zero = filled(ops, x, 0)
         return ops.greater(x, zero) if sign == "+" else ops.less(x, zero)
 
     return decomp
 
 
-def nan_to_num(ops: Any, x: Var, *, nan: float, posinf: float | None, neginf: float | None) -> Var:
+def nan_to_num(ops: Ops, x: Var, *, nan: float, posinf: float | None, neginf: float | None) -> Var:
     if x.dtype.is_complex:
         parts = [
             nan_to_num(ops, p, nan=nan, posinf=posinf, neginf=neginf) for p in (ops.real(x), ops.imag(x))
@@ -86,7 +86,7 @@ def nan_to_num(ops: Any, x: Var, *, nan: float, posinf: float | None, neginf: fl
     return ops.where(ops.isneginf(x), filled(ops, x, low), out)
 
 
-def isclose(ops: Any, x: Var, y: Var, *, rtol: float, atol: float, equal_nan: bool) -> Var:
+def isclose(ops: Ops, x: Var, y: Var, *, rtol: float, atol: float, equal_nan: bool) -> Var:
     """abs(x - y) <= atol + rtol*abs(y) where y is finite, x == y elsewhere."""
     bound = ops.abs(y)
     bound = ops.add(filled(ops, bound, atol), ops.multiply(filled(ops, bound, rtol), bound))
@@ -97,18 +97,18 @@ def isclose(ops: Any, x: Var, y: Var, *, rtol: float, atol: float, equal_nan: bo
     return ops.logical_or(close, ops.logical_and(ops.isnan(x), ops.isnan(y)))
 
 
-def divmod_(ops: Any, x: Var, y: Var) -> tuple[Var, Var]:
+def divmod_(ops: Ops, x: Var, y: Var) -> tuple[Var, Var]:
     return ops.floor_divide(x, y), ops.remainder(x, y)
 
 
-def modf(ops: Any, x: Var) -> tuple[Var, Var]:
+def modf(ops: Ops, x: Var) -> tuple[Var, Var]:
     """Fractional and integral parts, both with the sign of x."""
     whole = ops.trunc(x)
     rest = ops.where(ops.isinf(x), filled(ops, x, 0), ops.subtract(x, whole))
     return ops.copysign(rest, x), whole
 
 
-def lerp(ops: Any, x: Var, y: Var, w: Var) -> Var:
+def lerp(ops: Ops, x: Var, y: Var, w: Var) -> Var:
     return ops.add(x, ops.multiply(w, ops.subtract(y, x)))
 
 

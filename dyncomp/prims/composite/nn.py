@@ -14,7 +14,7 @@ import numpy as np
 
 from ...device import CPU
 from ...dtypes import DType, float16, float32, float64, int64
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 from ...symbolic.integers import SymInt
 from ..kit import Array, widening
 from ..layout import is_c_contiguous
@@ -27,28 +27,28 @@ _ALPHA = math.sqrt(2.0 / math.pi)
 _CUBIC = 0.044715
 
 
-def _wide(ops: Any, x: Var) -> Var:
+def _wide(ops: Ops, x: Var) -> Var:
     """Half precision as float32, all else as it is."""
     return ops.convert(x, dtype=float32) if x.dtype.itemsize == 2 else x
 
 
-def _back(ops: Any, y: Var, dtype: DType) -> Var:
+def _back(ops: Ops, y: Var, dtype: DType) -> Var:
     return y if y.dtype == dtype else ops.convert(y, dtype=dtype)
 
 
-def _times(ops: Any, x: Var, factor: float) -> Var:
+def _times(ops: Ops, x: Var, factor: float) -> Var:
     return ops.multiply(x, filled(ops, x, factor))
 
 
 # -- activations ------------------------------------------------------------------------------
-def gelu(ops: Any, x: Var) -> Var:
+def gelu(ops: Ops, x: Var) -> Var:
     """x*Phi(x) with the normal distribution function Phi by ``erf``."""
     w = _wide(ops, x)
     inner = ops.erf(_times(ops, w, math.sqrt(0.5)))
     return _back(ops, ops.multiply(_times(ops, w, 0.5), ops.add(filled(ops, w, 1), inner)), x.dtype)
 
 
-def gelu_tanh(ops: Any, x: Var) -> Var:
+def gelu_tanh(ops: Ops, x: Var) -> Var:
     """The approximation by tanh (Hendrycks and Gimpel, arXiv:1606.08415)."""
     w = _wide(ops, x)
     cube = ops.multiply(ops.multiply(w, w), w)
@@ -58,7 +58,7 @@ def gelu_tanh(ops: Any, x: Var) -> Var:
 
 
 # -- normalization ----------------------------------------------------------------------------
-def _affine(ops: Any, y: Var, x: Var, rest: tuple[Var, ...], axes: tuple[int, ...], weight: bool) -> Var:
+def _affine(ops: Ops, y: Var, x: Var, rest: tuple[Var, ...], axes: tuple[int, ...], weight: bool) -> Var:
     """Multiply by the first and add the last of ``rest``, which have the shape of x along ``axes``; in C
     order."""
     for position, factor in enumerate(rest):
@@ -68,7 +68,7 @@ def _affine(ops: Any, y: Var, x: Var, rest: tuple[Var, ...], axes: tuple[int, ..
 
 
 def layer_norm(
-    ops: Any, x: Var, *rest: Var, axes: tuple[int, ...], eps: float, weight: bool, bias: bool
+    ops: Ops, x: Var, *rest: Var, axes: tuple[int, ...], eps: float, weight: bool, bias: bool
 ) -> Var:
     """(x - mean)/sqrt(var + eps) over ``axes``, times ``weight``, plus ``bias`` (those that are given)."""
     w = _wide(ops, x)
@@ -79,7 +79,7 @@ def layer_norm(
     return _back(ops, _affine(ops, y, x, rest, axes, weight), x.dtype)
 
 
-def rms_norm(ops: Any, x: Var, *rest: Var, axes: tuple[int, ...], eps: float, weight: bool) -> Var:
+def rms_norm(ops: Ops, x: Var, *rest: Var, axes: tuple[int, ...], eps: float, weight: bool) -> Var:
     """x/sqrt(mean(x**2) + eps) over ``axes``, times ``weight`` where it is given."""
     w = _wide(ops, x)
     square = ops.mean(ops.square(w), axes=axes)
@@ -89,19 +89,19 @@ def rms_norm(ops: Any, x: Var, *rest: Var, axes: tuple[int, ...], eps: float, we
 
 
 # -- embedding --------------------------------------------------------------------------------
-def embedding(ops: Any, table: Var, positions: Var) -> Var:
+def embedding(ops: Ops, table: Var, positions: Var) -> Var:
     """Rows of ``table`` at int64 ``positions``; negative ones are out of bounds (``IndexError``)."""
     return ops.index(table, _not_negative(ops, positions, table.shape[0]), dims=(0,), position=0)
 
 
-def _not_negative(ops: Any, positions: Var, size: Any) -> Var:
+def _not_negative(ops: Ops, positions: Var, size: Any) -> Var:
     """``positions`` along an axis of ``size`` elements with negative ones moved behind its end."""
     outside = filled(ops, positions, size if isinstance(size, SymInt) else int(size))
     return ops.where(ops.less(positions, filled(ops, positions, 0)), outside, positions)
 
 
 # -- likelihoods ------------------------------------------------------------------------------
-def log_softmax_at(ops: Any, x: Var, positions: Var, *, axis: int) -> Var:
+def log_softmax_at(ops: Ops, x: Var, positions: Var, *, axis: int) -> Var:
     """``log_softmax`` of ``x`` along ``axis`` at int64 ``positions``, which have the shape of ``x`` without
     it; negative ones are out of bounds (``IndexError``). The other elements are not made."""
     kept = tuple(a for a in range(x.ndim) if a != axis)
@@ -115,7 +115,7 @@ def log_softmax_at(ops: Any, x: Var, positions: Var, *, axis: int) -> Var:
 
 
 def _log_softmax_at_vjp(
-    ops: Any, cotangents: Any, inputs: Any, outputs: Any, *, axis: int
+    ops: Ops, cotangents: Any, inputs: Any, outputs: object, *, axis: int
 ) -> tuple[Var | None, ...]:
     """What is at the position less ``softmax``, without writing at positions."""
     x, positions = inputs
@@ -125,7 +125,7 @@ def _log_softmax_at_vjp(
 
 
 # -- attention --------------------------------------------------------------------------------
-def attention(ops: Any, q: Var, k: Var, v: Var, *mask: Var, scale: float, causal: bool) -> Var:
+def attention(ops: Ops, q: Var, k: Var, v: Var, *mask: Var, scale: float, causal: bool) -> Var:
     """``softmax(q k^T * scale + mask) v`` over the last two dimensions; all before them are equal.
 
     q: (..., L, E); k: (..., S, E); v: (..., S, F); mask, added: (..., L, S). ``causal``: position i sees
@@ -157,7 +157,7 @@ def attention(ops: Any, q: Var, k: Var, v: Var, *mask: Var, scale: float, causal
     return _back(ops, out, kind)
 
 
-def filled_rows(ops: Any, scores: Var) -> Var:
+def filled_rows(ops: Ops, scores: Var) -> Var:
     """-inf for each row of scores."""
     rows = ops.full(shape=(), value=float("-inf"), dtype=scores.dtype, device=scores.type.device)
     return ops.broadcast_in_dim(rows, shape=scores.shape[:-1], dims=())

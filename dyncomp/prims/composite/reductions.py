@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import DType, complex64, complex128, float16, float32, float64, int8, int64
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 from ..kit import NATIVE, Array
 from ..opdef import OpDef, Sample
 from ..samples import data, layouts
@@ -20,14 +20,14 @@ _INEXACT = (float16, float32, float64, complex64, complex128)
 _FLOAT = (float16, float32, float64)
 
 
-def _over(ops: Any, total: Var, count: Any) -> Var:
+def _over(ops: Ops, total: Var, count: object) -> Var:
     """``total`` divided by a count, in the total's dtype."""
     real = total.dtype.real
     divisor = ops.convert(number(ops, count, real, total), dtype=total.dtype)
     return ops.divide(total, ops.broadcast_in_dim(divisor, shape=total.shape, dims=()))
 
 
-def mean(ops: Any, x: Var, *, axes: Axes) -> Var:
+def mean(ops: Ops, x: Var, *, axes: Axes) -> Var:
     """float16 is summed in float32, as in NumPy."""
     if x.dtype is float16:
         wide = ops.mean(ops.convert(x, dtype=float32), axes=axes)
@@ -35,7 +35,7 @@ def mean(ops: Any, x: Var, *, axes: Axes) -> Var:
     return _over(ops, ops.reduce_sum(x, axes=axes), extent(x, axes))
 
 
-def _squared_deviation(ops: Any, x: Var, axes: Axes) -> Var:
+def _squared_deviation(ops: Ops, x: Var, axes: Axes) -> Var:
     center = _over(ops, ops.reduce_sum(x, axes=axes), extent(x, axes))
     deviation = ops.subtract(x, spread(ops, center, x, axes))
     if x.dtype.is_complex:
@@ -43,69 +43,69 @@ def _squared_deviation(ops: Any, x: Var, axes: Axes) -> Var:
     return ops.square(deviation)
 
 
-def var(ops: Any, x: Var, *, axes: Axes, ddof: float = 0) -> Var:
+def var(ops: Ops, x: Var, *, axes: Axes, ddof: float = 0) -> Var:
     total = ops.reduce_sum(_squared_deviation(ops, x, axes), axes=axes)
     count = extent(x, axes)
     free = count - ddof
     return _over(ops, total, free if free > 0 else 0)
 
 
-def std(ops: Any, x: Var, *, axes: Axes, ddof: float = 0) -> Var:
+def std(ops: Ops, x: Var, *, axes: Axes, ddof: float = 0) -> Var:
     return ops.sqrt(ops.var(x, axes=axes, ddof=ddof))
 
 
-def _shifted_exp(ops: Any, x: Var, axes: Axes) -> tuple[Var, Var]:
+def _shifted_exp(ops: Ops, x: Var, axes: Axes) -> tuple[Var, Var]:
     """exp(x - max) and the maximum spread over x."""
     top = spread(ops, ops.reduce_max(x, axes=axes), x, axes)
     return ops.exp(ops.subtract(x, top)), top
 
 
-def softmax(ops: Any, x: Var, *, axes: Axes) -> Var:
+def softmax(ops: Ops, x: Var, *, axes: Axes) -> Var:
     terms, _ = _shifted_exp(ops, x, axes)
     return ops.divide(terms, spread(ops, ops.reduce_sum(terms, axes=axes), x, axes))
 
 
-def log_softmax(ops: Any, x: Var, *, axes: Axes) -> Var:
+def log_softmax(ops: Ops, x: Var, *, axes: Axes) -> Var:
     terms, top = _shifted_exp(ops, x, axes)
     total = ops.log(ops.reduce_sum(terms, axes=axes))
     return ops.subtract(ops.subtract(x, top), spread(ops, total, x, axes))
 
 
-def logsumexp(ops: Any, x: Var, *, axes: Axes) -> Var:
+def logsumexp(ops: Ops, x: Var, *, axes: Axes) -> Var:
     top = ops.reduce_max(x, axes=axes)
     safe = ops.where(ops.isfinite(top), top, filled(ops, top, 0))
     terms = ops.exp(ops.subtract(x, spread(ops, safe, x, axes)))
     return ops.add(ops.log(ops.reduce_sum(terms, axes=axes)), safe)
 
 
-def ptp(ops: Any, x: Var, *, axes: Axes) -> Var:
+def ptp(ops: Ops, x: Var, *, axes: Axes) -> Var:
     return ops.subtract(ops.reduce_max(x, axes=axes), ops.reduce_min(x, axes=axes))
 
 
-def count_nonzero(ops: Any, x: Var, *, axes: Axes) -> Var:
+def count_nonzero(ops: Ops, x: Var, *, axes: Axes) -> Var:
     truth = ops.not_equal(x, filled(ops, x, 0))
     return ops.reduce_sum(ops.convert(truth, dtype=int64), axes=axes)
 
 
 # -- ignoring NaN -----------------------------------------------------------------------------
-def _without_nan(ops: Any, x: Var, value: float) -> Var:
+def _without_nan(ops: Ops, x: Var, value: float) -> Var:
     return ops.where(ops.isnan(x), filled(ops, x, value), x)
 
 
-def _count_valid(ops: Any, x: Var, axes: Axes) -> Var:
+def _count_valid(ops: Ops, x: Var, axes: Axes) -> Var:
     return ops.reduce_sum(ops.convert(ops.logical_not(ops.isnan(x)), dtype=int64), axes=axes)
 
 
-def nansum(ops: Any, x: Var, *, axes: Axes) -> Var:
+def nansum(ops: Ops, x: Var, *, axes: Axes) -> Var:
     return ops.reduce_sum(_without_nan(ops, x, 0.0), axes=axes)
 
 
-def nanprod(ops: Any, x: Var, *, axes: Axes) -> Var:
+def nanprod(ops: Ops, x: Var, *, axes: Axes) -> Var:
     return ops.reduce_prod(_without_nan(ops, x, 1.0), axes=axes)
 
 
 def _nan_extreme(reduce: str, identity: float) -> Callable[..., Var]:
-    def decomp(ops: Any, x: Var, *, axes: Axes) -> Var:
+    def decomp(ops: Ops, x: Var, *, axes: Axes) -> Var:
         found = getattr(ops, reduce)(_without_nan(ops, x, identity), axes=axes)
         none = ops.reduce_all(ops.isnan(x), axes=axes)
         return ops.where(none, filled(ops, found, float("nan")), found)
@@ -113,12 +113,12 @@ def _nan_extreme(reduce: str, identity: float) -> Callable[..., Var]:
     return decomp
 
 
-def nanmean(ops: Any, x: Var, *, axes: Axes) -> Var:
+def nanmean(ops: Ops, x: Var, *, axes: Axes) -> Var:
     total = ops.nansum(x, axes=axes)
     return ops.divide(total, ops.convert(_count_valid(ops, x, axes), dtype=x.dtype))
 
 
-def nanvar(ops: Any, x: Var, *, axes: Axes, ddof: float = 0) -> Var:
+def nanvar(ops: Ops, x: Var, *, axes: Axes, ddof: float = 0) -> Var:
     valid = ops.logical_not(ops.isnan(x))
     center = spread(ops, ops.nanmean(x, axes=axes), x, axes)
     deviation = ops.where(valid, ops.subtract(x, center), filled(ops, x, 0))
@@ -129,12 +129,12 @@ def nanvar(ops: Any, x: Var, *, axes: Axes, ddof: float = 0) -> Var:
     return ops.where(enough, ops.divide(total, free), filled(ops, total, float("nan")))
 
 
-def nanstd(ops: Any, x: Var, *, axes: Axes, ddof: float = 0) -> Var:
+def nanstd(ops: Ops, x: Var, *, axes: Axes, ddof: float = 0) -> Var:
     return ops.sqrt(ops.nanvar(x, axes=axes, ddof=ddof))
 
 
 # -- norms and order statistics ---------------------------------------------------------------
-def vector_norm(ops: Any, x: Var, *, axes: Axes, ord: float = 2) -> Var:
+def vector_norm(ops: Ops, x: Var, *, axes: Axes, ord: float = 2) -> Var:
     size = ops.abs(x)
     if ord == float("inf"):
         return ops.reduce_max(size, axes=axes)
@@ -150,13 +150,13 @@ def vector_norm(ops: Any, x: Var, *, axes: Axes, ord: float = 2) -> Var:
     return ops.power(total, filled(ops, total, 1.0 / ord))
 
 
-def _abs_squared(ops: Any, x: Var) -> Var:
+def _abs_squared(ops: Ops, x: Var) -> Var:
     if x.dtype.is_complex:
         return ops.add(ops.square(ops.real(x)), ops.square(ops.imag(x)))
     return ops.square(x)
 
 
-def median(ops: Any, x: Var, *, axis: int) -> Var:
+def median(ops: Ops, x: Var, *, axis: int) -> Var:
     """The mean of the one or two middle elements; NaN if there is a NaN."""
     ordered = ops.sort(x, axis=axis, kind=None)
     n = x.shape[axis]
@@ -169,7 +169,7 @@ def median(ops: Any, x: Var, *, axis: int) -> Var:
 
 # -- references -------------------------------------------------------------------------------
 def _over_axes(fn: Callable[..., Any]) -> Callable[..., Array]:
-    def ref(x: Array, *, axes: Axes, **params: Any) -> Array:
+    def ref(x: Array, *, axes: Axes, **params: object) -> Array:
         with np.errstate(all="ignore"):
             return np.asarray(fn(x, axis=axes, **params))
 
@@ -177,7 +177,7 @@ def _over_axes(fn: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _quiet_nan(fn: Callable[..., Any]) -> Callable[..., Array]:
-    def ref(x: Array, *, axes: Axes, **params: Any) -> Array:
+    def ref(x: Array, *, axes: Axes, **params: object) -> Array:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             return np.asarray(fn(x, axis=axes, **params))

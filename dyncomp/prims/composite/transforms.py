@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import complex64, complex128, float32, float64
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 from ..kit import Array
 from ..opdef import OpDef, Sample
 from ..samples import layouts
@@ -21,7 +21,7 @@ Axes = tuple[int, ...]
 
 
 def _every_axis(transform: str) -> Callable[..., Var]:
-    def decomp(ops: Any, x: Var, *, lengths: Lengths, axes: Axes, norm: str | None = None) -> Var:
+    def decomp(ops: Ops, x: Var, *, lengths: Lengths, axes: Axes, norm: str | None = None) -> Var:
         for n, axis in reversed(list(zip(lengths, axes))):
             x = getattr(ops, transform)(x, n=n, axis=axis, norm=norm)
         return x
@@ -29,7 +29,7 @@ def _every_axis(transform: str) -> Callable[..., Var]:
     return decomp
 
 
-def rfftn(ops: Any, x: Var, *, lengths: Lengths, axes: Axes, norm: str | None = None) -> Var:
+def rfftn(ops: Ops, x: Var, *, lengths: Lengths, axes: Axes, norm: str | None = None) -> Var:
     """The last of ``axes`` by rfft, the others by fft."""
     x = ops.rfft(x, n=lengths[-1], axis=axes[-1], norm=norm)
     for n, axis in reversed(list(zip(lengths[:-1], axes[:-1]))):
@@ -37,7 +37,7 @@ def rfftn(ops: Any, x: Var, *, lengths: Lengths, axes: Axes, norm: str | None = 
     return x
 
 
-def irfftn(ops: Any, x: Var, *, lengths: Lengths, axes: Axes, norm: str | None = None) -> Var:
+def irfftn(ops: Ops, x: Var, *, lengths: Lengths, axes: Axes, norm: str | None = None) -> Var:
     """All but the last of ``axes`` by ifft, the last by irfft."""
     for n, axis in zip(lengths[:-1], axes[:-1]):
         x = ops.ifft(x, n=n, axis=axis, norm=norm)

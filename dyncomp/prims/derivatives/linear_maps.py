@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...dtypes import int64
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 from ...symbolic.integers import Dim, sym_max, sym_min
 from ..pointwise.partials import scalar, zeros
 from .structure import flipped, window
@@ -18,7 +18,7 @@ Tangents = Sequence[Var | None]
 def bilinear_jvp(name: str) -> Callable[..., Var | None]:
     """The tangent of a row that is linear in each of its two operands."""
 
-    def jvp(ops: Any, tangents: Tangents, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+    def jvp(ops: Ops, tangents: Tangents, inputs: Vars, outputs: Vars, **params: object) -> Var | None:
         op = getattr(ops, name)
         (x, y), (tx, ty) = inputs, tangents
         terms = [op(tx, y, **params)] if tx is not None else []
@@ -35,7 +35,7 @@ def bilinear_jvp(name: str) -> Callable[..., Var | None]:
 _ADJOINT = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _fitted(ops: Any, x: Var, n: Any, axis: int) -> Var:
+def _fitted(ops: Ops, x: Var, n: Any, axis: int) -> Var:
     """``x`` cut or filled with zeros along an axis."""
     if x.shape[axis] is n or (isinstance(n, int) and x.shape[axis] == n):
         return x
@@ -56,7 +56,7 @@ def fft_vjp(back: str) -> Callable[..., tuple[Var | None, ...]]:
     """``back``: the transform in the other direction."""
 
     def vjp(
-        ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
+        ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
     ) -> tuple[Var | None, ...]:
         (x,) = inputs
         axis %= x.ndim
@@ -68,7 +68,7 @@ def fft_vjp(back: str) -> Callable[..., tuple[Var | None, ...]]:
 
 
 def rfft_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
 ) -> tuple[Var | None, ...]:
     (x,) = inputs
     axis %= x.ndim
@@ -78,7 +78,7 @@ def rfft_vjp(
 
 
 def irfft_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
 ) -> tuple[Var | None, ...]:
     (x,) = inputs
     axis %= x.ndim
@@ -96,14 +96,14 @@ def irfft_vjp(
     return (_fitted(ops, found, x.shape[axis], axis),)
 
 
-def _filled(ops: Any, like: Var, value: Any) -> Var:
+def _filled(ops: Ops, like: Var, value: Any) -> Var:
     number = ops.full(shape=(), value=value, dtype=like.dtype, device=like.type.device)
     found: Var = ops.broadcast_in_dim(number, shape=like.shape, dims=())
     return found
 
 
 def hfft_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
 ) -> tuple[Var | None, ...]:
     """``hfft(x)`` is ``irfft(conj(x))`` with the other scaling."""
     (found,) = irfft_vjp(ops, cts, inputs, outputs, n=n, axis=axis, norm=_ADJOINT[norm])
@@ -111,20 +111,20 @@ def hfft_vjp(
 
 
 def ihfft_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, n: Any, axis: int, norm: str | None
 ) -> tuple[Var | None, ...]:
     """``ihfft(x)`` is ``conj(rfft(x))`` with the other scaling."""
     return rfft_vjp(ops, [ops.conj(cts[0])], inputs, outputs, n=n, axis=axis, norm=_ADJOINT[norm])
 
 
 # -- convolutions of vectors ------------------------------------------------------------------
-def convolve_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, mode: str) -> tuple[Var | None, ...]:
+def convolve_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, mode: str) -> tuple[Var | None, ...]:
     a, v = inputs
     whole = _as_full(ops, cts[0], a, v, mode)
     return _correlated(ops, whole, v, a), _correlated(ops, whole, a, v)
 
 
-def correlate_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, mode: str) -> tuple[Var | None, ...]:
+def correlate_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, mode: str) -> tuple[Var | None, ...]:
     """``correlate(a, v)`` convolves with ``v`` conjugated and turned round."""
     a, v = inputs
     turned = ops.conj(ops.copy(flipped(ops, v, 0)))
@@ -133,7 +133,7 @@ def correlate_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, mode: str
     return grad_a, ops.conj(ops.copy(flipped(ops, grad_turned, 0)))
 
 
-def _as_full(ops: Any, ct: Var, a: Var, v: Var, mode: str) -> Var:
+def _as_full(ops: Ops, ct: Var, a: Var, v: Var, mode: str) -> Var:
     """The cotangent of the whole convolution, of which ``mode`` keeps the middle."""
     (n,), (m,) = a.shape, v.shape
     if mode == "full":
@@ -145,7 +145,7 @@ def _as_full(ops: Any, ct: Var, a: Var, v: Var, mode: str) -> Var:
     return found
 
 
-def _correlated(ops: Any, whole: Var, other: Var, wanted: Var) -> Var:
+def _correlated(ops: Ops, whole: Var, other: Var, wanted: Var) -> Var:
     """``sum(whole[i + k] * conj(other[k]))`` for each ``i`` of ``wanted``."""
     found: Var = ops.correlate(whole, other, mode="valid")
     return window(ops, found, 0, 0, wanted.shape[0])
@@ -153,7 +153,7 @@ def _correlated(ops: Any, whole: Var, other: Var, wanted: Var) -> Var:
 
 # -- convolutions of images -------------------------------------------------------------------
 def convolution_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, channels_last: bool = False, **params: Any
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, channels_last: bool = False, **params: Any
 ) -> tuple[Var | None, ...]:
     x, w = inputs
     (ct,) = cts
@@ -161,7 +161,7 @@ def convolution_vjp(
 
 
 def _image_of(
-    ops: Any, ct: Var, x: Var, w: Var, *, stride: Any, padding: Any, dilation: Any, groups: int
+    ops: Ops, ct: Var, x: Var, w: Var, *, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Var:
     rank = len(stride)
     none = (0,) * rank
@@ -191,7 +191,7 @@ def _image_of(
 
 
 def _kernels_of(
-    ops: Any, ct: Var, x: Var, w: Var, *, stride: Any, padding: Any, dilation: Any, groups: int
+    ops: Ops, ct: Var, x: Var, w: Var, *, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Var:
     """The image convolved with the cotangents: what is a stack becomes channels."""
     batch, channels, *sizes = x.shape
@@ -219,7 +219,7 @@ def _kernels_of(
 
 
 def convolution_transpose_vjp(
-    ops: Any,
+    ops: Ops,
     cts: Vars,
     inputs: Vars,
     outputs: Vars,
@@ -239,7 +239,7 @@ def convolution_transpose_vjp(
 
 
 # -- interpolation ----------------------------------------------------------------------------
-def _segment(ops: Any, x: Var, xp: Var, fp: Var) -> tuple[Var, Var, Var, Var, Var]:
+def _segment(ops: Ops, x: Var, xp: Var, fp: Var) -> tuple[Var, Var, Var, Var, Var]:
     """For each ``x`` the point below it, the slope there, the weight of the point above, whether it lies
     between the ends, and the weight where it may be beyond them."""
     last = xp.shape[0] - 2
@@ -256,7 +256,7 @@ def _segment(ops: Any, x: Var, xp: Var, fp: Var) -> tuple[Var, Var, Var, Var, Va
     return below, slope, weight, inside, clipped
 
 
-def interp_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars) -> tuple[Var | None, ...]:
+def interp_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars) -> tuple[Var | None, ...]:
     x, xp, fp = inputs
     (ct,) = cts
     below, slope, _, inside, weight = _segment(ops, x, xp, fp)
@@ -275,7 +275,7 @@ def interp_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars) -> tuple[Var | 
     return along, at_points(along, -1.0), at_points(ct, 1.0)
 
 
-def interp_jvp(ops: Any, tangents: Tangents, inputs: Vars, outputs: Vars) -> Var | None:
+def interp_jvp(ops: Ops, tangents: Tangents, inputs: Vars, outputs: Vars) -> Var | None:
     x, xp, fp = inputs
     below, slope, _, inside, weight = _segment(ops, x, xp, fp)
     above = ops.add(below, scalar(ops, below, 1))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 from ..pointwise.partials import scalar, zeros
 
 Vars = Sequence[Var]
@@ -20,7 +20,7 @@ Maybe = Var | None
 
 
 # -- building blocks --------------------------------------------------------------------------
-def _turned(ops: Any, x: Var) -> Var:
+def _turned(ops: Ops, x: Var) -> Var:
     """The conjugate transpose of the last two dimensions."""
     order = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
     turned = ops.transpose(x, perm=order)
@@ -28,21 +28,21 @@ def _turned(ops: Any, x: Var) -> Var:
     return found
 
 
-def _product(ops: Any, *factors: Var) -> Var:
+def _product(ops: Ops, *factors: Var) -> Var:
     found = factors[0]
     for factor in factors[1:]:
         found = ops.matmul(found, factor)
     return found
 
 
-def _columns(ops: Any, v: Var, like: Var) -> Var:
+def _columns(ops: Ops, v: Var, like: Var) -> Var:
     """``v[..., None, :]`` in the shape and dtype of a matrix."""
     dims = (*range(v.ndim - 1), like.ndim - 1)
     found: Var = ops.broadcast_in_dim(ops.convert(v, dtype=like.dtype), shape=like.shape, dims=dims)
     return found
 
 
-def _rows(ops: Any, v: Var, like: Var) -> Var:
+def _rows(ops: Ops, v: Var, like: Var) -> Var:
     """``v[..., :, None]`` in the shape and dtype of a matrix."""
     found: Var = ops.broadcast_in_dim(
         ops.convert(v, dtype=like.dtype), shape=like.shape, dims=tuple(range(like.ndim - 1))
@@ -50,7 +50,7 @@ def _rows(ops: Any, v: Var, like: Var) -> Var:
     return found
 
 
-def _each(ops: Any, v: Var, like: Var) -> Var:
+def _each(ops: Ops, v: Var, like: Var) -> Var:
     """A number for each matrix of a stack, in the matrices' shape and dtype."""
     found: Var = ops.broadcast_in_dim(
         ops.convert(v, dtype=like.dtype), shape=like.shape, dims=tuple(range(like.ndim - 2))
@@ -58,42 +58,42 @@ def _each(ops: Any, v: Var, like: Var) -> Var:
     return found
 
 
-def _diagonal(ops: Any, x: Var) -> Var:
+def _diagonal(ops: Ops, x: Var) -> Var:
     found: Var = ops.copy(ops.diagonal(x, offset=0, axis1=x.ndim - 2, axis2=x.ndim - 1))
     return found
 
 
-def _with_diagonal(ops: Any, x: Var, diagonal: Var) -> Var:
+def _with_diagonal(ops: Ops, x: Var, diagonal: Var) -> Var:
     found: Var = ops.update_diagonal(
         x, ops.convert(diagonal, dtype=x.dtype), offset=0, axis1=x.ndim - 2, axis2=x.ndim - 1
     )
     return found
 
 
-def _lower_half(ops: Any, x: Var) -> Var:
+def _lower_half(ops: Ops, x: Var) -> Var:
     """The lower triangle with half of the diagonal."""
     lower = ops.tril(x, k=0)
     return _with_diagonal(ops, lower, ops.multiply(_diagonal(ops, x), scalar(ops, _diagonal(ops, x), 0.5)))
 
 
-def _hermitian(ops: Any, x: Var) -> Var:
+def _hermitian(ops: Ops, x: Var) -> Var:
     found: Var = ops.multiply(ops.add(x, _turned(ops, x)), scalar(ops, x, 0.5))
     return found
 
 
-def _trace_with(ops: Any, a: Var, b: Var) -> Var:
+def _trace_with(ops: Ops, a: Var, b: Var) -> Var:
     """The trace of ``a @ b`` of each matrix."""
     turned = ops.transpose(b, perm=(*range(b.ndim - 2), b.ndim - 1, b.ndim - 2))
     found: Var = ops.reduce_sum(ops.multiply(a, turned), axes=(a.ndim - 2, a.ndim - 1))
     return found
 
 
-def _solved(ops: Any, a: Var, b: Var) -> Var:
+def _solved(ops: Ops, a: Var, b: Var) -> Var:
     found: Var = ops.solve(a, b)
     return found
 
 
-def _sum(ops: Any, *terms: Maybe) -> Maybe:
+def _sum(ops: Ops, *terms: Maybe) -> Maybe:
     total: Maybe = None
     for term in terms:
         if term is not None:
@@ -102,7 +102,7 @@ def _sum(ops: Any, *terms: Maybe) -> Maybe:
 
 
 # -- solutions, inverses, determinants --------------------------------------------------------
-def solve_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+def solve_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     a, b = inputs
     (x,) = outputs
     grad_b = _solved(ops, _turned(ops, a), cts[0])  # type: ignore[arg-type]
@@ -113,39 +113,39 @@ def solve_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[M
     return ops.negative(outer), grad_b
 
 
-def solve_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
+def solve_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
     (a, _), (ta, tb), (x,) = inputs, tangents, outputs
     right = None if ta is None else ops.negative(ops.matmul(ta, x))
     right = _sum(ops, right, tb)
     return None if right is None else _solved(ops, a, right)
 
 
-def inv_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+def inv_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     turned = _turned(ops, outputs[0])
     return (ops.negative(_product(ops, turned, cts[0], turned)),)  # type: ignore[arg-type]
 
 
-def inv_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
+def inv_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
     if tangents[0] is None:
         return None
     found: Var = ops.negative(_product(ops, outputs[0], tangents[0], outputs[0]))
     return found
 
 
-def det_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+def det_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     (a,) = inputs
     scale = ops.multiply(cts[0], ops.conj(outputs[0]))
     return (ops.multiply(_each(ops, scale, a), _turned(ops, ops.inv(a))),)
 
 
-def det_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
+def det_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
     if tangents[0] is None:
         return None
     found: Var = ops.multiply(outputs[0], _trace_with(ops, ops.inv(inputs[0]), tangents[0]))
     return found
 
 
-def slogdet_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+def slogdet_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     (a,) = inputs
     on_sign, on_log = cts
     scale = on_log
@@ -163,7 +163,7 @@ def slogdet_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple
     return (ops.multiply(_each(ops, scale, a), _turned(ops, ops.inv(a))),)
 
 
-def slogdet_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+def slogdet_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     if tangents[0] is None:
         return None, None
     rate = _trace_with(ops, ops.inv(inputs[0]), tangents[0])
@@ -175,7 +175,7 @@ def slogdet_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> 
 
 # -- factors ----------------------------------------------------------------------------------
 def cholesky_vjp(
-    ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, upper: bool = False
+    ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, upper: bool = False
 ) -> tuple[Maybe, ...]:
     factor, ct = outputs[0], cts[0]
     assert ct is not None
@@ -190,7 +190,7 @@ def cholesky_vjp(
 
 
 def cholesky_jvp(
-    ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars, *, upper: bool = False
+    ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *, upper: bool = False
 ) -> Maybe:
     t = tangents[0]
     if t is None:
@@ -203,7 +203,7 @@ def cholesky_jvp(
 
 
 def qr_vjp(
-    ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, mode: str = "reduced"
+    ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, mode: str = "reduced"
 ) -> tuple[Maybe, ...]:
     """Of matrices with as many rows as columns at least, and the reduced form."""
     q, r = outputs
@@ -236,12 +236,12 @@ def _check_tall(x: Var, r: Var) -> None:
             )
 
 
-def svdvals_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
+def svdvals_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars) -> tuple[Maybe, ...]:
     u, _, vh = ops.svd(inputs[0], full_matrices=False)
     return (_product(ops, ops.multiply(u, _columns(ops, cts[0], u)), vh),)  # type: ignore[arg-type]
 
 
-def svdvals_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
+def svdvals_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars) -> Maybe:
     if tangents[0] is None:
         return None
     u, _, vh = ops.svd(inputs[0], full_matrices=False)
@@ -250,7 +250,7 @@ def svdvals_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars) -> 
     return found
 
 
-def _gaps(ops: Any, values: Var, like: Var) -> Var:
+def _gaps(ops: Ops, values: Var, like: Var) -> Var:
     """``1 / (values[j] - values[i])``, 0 on the diagonal."""
     gaps = ops.subtract(_columns(ops, values, like), _rows(ops, values, like))
     ones = ops.multiply(values, zeros(ops, values))
@@ -259,7 +259,7 @@ def _gaps(ops: Any, values: Var, like: Var) -> Var:
 
 
 def svd_vjp(
-    ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, full_matrices: bool = True
+    ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, full_matrices: bool = True
 ) -> tuple[Maybe, ...]:
     """Of the reduced form; of complex matrices the singular values only, as the vectors' phases are free."""
     u, s, vh = outputs
@@ -301,7 +301,7 @@ def svd_vjp(
 
 
 def svd_jvp(
-    ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars, *, full_matrices: bool = True
+    ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *, full_matrices: bool = True
 ) -> tuple[Maybe, ...]:
     t = tangents[0]
     if t is None:
@@ -324,7 +324,7 @@ def svd_jvp(
     return du, _diagonal(ops, inner), _turned(ops, dv)
 
 
-def eigh_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L") -> tuple[Maybe, ...]:
+def eigh_vjp(ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L") -> tuple[Maybe, ...]:
     w, v = outputs
     on_w, on_v = cts
     if on_w is None and on_v is None:
@@ -338,7 +338,7 @@ def eigh_vjp(ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: st
 
 
 def eigh_jvp(
-    ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L"
+    ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L"
 ) -> tuple[Maybe, ...]:
     if tangents[0] is None:
         return None, None
@@ -350,12 +350,12 @@ def eigh_jvp(
 
 
 def eigvalsh_vjp(
-    ops: Any, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L"
+    ops: Ops, cts: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L"
 ) -> tuple[Maybe, ...]:
     return eigh_vjp(ops, (cts[0], None), inputs, ops.eigh(inputs[0], uplo=uplo), uplo=uplo)
 
 
-def eigvalsh_jvp(ops: Any, tangents: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L") -> Maybe:
+def eigvalsh_jvp(ops: Ops, tangents: Cotangents, inputs: Vars, outputs: Vars, *, uplo: str = "L") -> Maybe:
     return eigh_jvp(ops, tangents, inputs, ops.eigh(inputs[0], uplo=uplo), uplo=uplo)[0]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...dtypes import int64
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 from ..pointwise.partials import scalar, zeros
 from .structure import flipped, put_along, spread
 
@@ -14,12 +14,12 @@ Vars = Sequence[Var]
 Tangents = Sequence[Var | None]
 
 
-def _is_zero(ops: Any, x: Var) -> Var:
+def _is_zero(ops: Ops, x: Var) -> Var:
     found: Var = ops.equal(x, zeros(ops, x))
     return found
 
 
-def _product_slopes(ops: Any, x: Var, axes: Sequence[int]) -> Var:
+def _product_slopes(ops: Ops, x: Var, axes: Sequence[int]) -> Var:
     """The product of all other elements of the extent, for each element."""
     is_zero = _is_zero(ops, x)
     one = scalar(ops, x, 1.0)
@@ -32,13 +32,13 @@ def _product_slopes(ops: Any, x: Var, axes: Sequence[int]) -> Var:
     return found
 
 
-def prod_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
+def prod_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
     (x,) = inputs
     slopes = ops.conj(_product_slopes(ops, x, axes))
     return (ops.multiply(spread(ops, cts[0], x, axes), slopes),)
 
 
-def prod_jvp(ops: Any, tangents: Tangents, inputs: Vars, outputs: Vars, *, axes: Any) -> Var | None:
+def prod_jvp(ops: Ops, tangents: Tangents, inputs: Vars, outputs: Vars, *, axes: Any) -> Var | None:
     if tangents[0] is None:
         return None
     terms = ops.multiply(tangents[0], _product_slopes(ops, inputs[0], axes))
@@ -46,12 +46,12 @@ def prod_jvp(ops: Any, tangents: Tangents, inputs: Vars, outputs: Vars, *, axes:
     return found
 
 
-def _sum_from_here(ops: Any, x: Var, axis: int) -> Var:
+def _sum_from_here(ops: Ops, x: Var, axis: int) -> Var:
     found: Var = ops.copy(flipped(ops, ops.cumsum(flipped(ops, x, axis), axis=axis), axis))
     return found
 
 
-def _zeros_seen(ops: Any, x: Var, axis: int) -> tuple[Var, Var, Var]:
+def _zeros_seen(ops: Ops, x: Var, axis: int) -> tuple[Var, Var, Var]:
     """Whether an element is before the first zero, is it, and the elements with it replaced by one."""
     is_zero = _is_zero(ops, x)
     seen = ops.cumsum(ops.convert(is_zero, dtype=int64), axis=axis)
@@ -60,7 +60,7 @@ def _zeros_seen(ops: Any, x: Var, axis: int) -> tuple[Var, Var, Var]:
     return before, first, ops.where(first, scalar(ops, x, 1.0), x)
 
 
-def cumprod_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
+def cumprod_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
     (x,) = inputs
     before, first, replaced = _zeros_seen(ops, x, axis)
     divisor = ops.where(before, x, scalar(ops, x, 1.0))
@@ -71,7 +71,7 @@ def cumprod_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) 
     return (ops.where(before, ops.divide(usual, ops.conj(divisor)), rest),)
 
 
-def cumprod_jvp(ops: Any, tangents: Tangents, inputs: Vars, outputs: Vars, *, axis: int) -> Var | None:
+def cumprod_jvp(ops: Ops, tangents: Tangents, inputs: Vars, outputs: Vars, *, axis: int) -> Var | None:
     (x,), (t,) = inputs, tangents
     if t is None:
         return None
@@ -84,7 +84,7 @@ def cumprod_jvp(ops: Any, tangents: Tangents, inputs: Vars, outputs: Vars, *, ax
     return found
 
 
-def _places(ops: Any, x: Var, out: Var, axis: int) -> Var:
+def _places(ops: Ops, x: Var, out: Var, axis: int) -> Var:
     """Where along the axis the running extreme of each position was found last."""
     place = ops.iota(shape=x.shape, axis=axis, dtype=int64, device=x.type.device)
     found: Var = ops.cummax(ops.where(ops.equal(x, out), place, zeros(ops, place)), axis=axis)
@@ -92,14 +92,14 @@ def _places(ops: Any, x: Var, out: Var, axis: int) -> Var:
 
 
 def running_extreme_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int
 ) -> tuple[Var | None, ...]:
     (x,) = inputs
     return (put_along(ops, zeros(ops, x), cts[0], _places(ops, x, outputs[0], axis), axis, "add"),)
 
 
 def running_extreme_jvp(
-    ops: Any, tangents: Tangents, inputs: Vars, outputs: Vars, *, axis: int
+    ops: Ops, tangents: Tangents, inputs: Vars, outputs: Vars, *, axis: int
 ) -> Var | None:
     if tangents[0] is None:
         return None
@@ -110,7 +110,7 @@ def running_extreme_jvp(
 
 def sort_vjp(positions: str) -> Callable[..., tuple[Var | None, ...]]:
     def vjp(
-        ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int, **params: Any
+        ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int, **params: object
     ) -> tuple[Var | None, ...]:
         (x,) = inputs
         order = getattr(ops, positions)(x, axis=axis, **params)
@@ -121,7 +121,7 @@ def sort_vjp(positions: str) -> Callable[..., tuple[Var | None, ...]]:
 
 def sort_jvp(positions: str) -> Callable[..., Var | None]:
     def jvp(
-        ops: Any, tangents: Tangents, inputs: Vars, outputs: Vars, *, axis: int, **params: Any
+        ops: Ops, tangents: Tangents, inputs: Vars, outputs: Vars, *, axis: int, **params: object
     ) -> Var | None:
         if tangents[0] is None:
             return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...dtypes import int64
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 from ...symbolic.integers import product
 from ..contract import free_dims
 from ..pointwise.partials import scalar, zeros
@@ -19,7 +19,7 @@ def linear_jvp(name: str) -> Callable[..., Var | None]:
     """The tangent goes through the op itself (rows linear in all their array operands together)."""
 
     def jvp(
-        ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
+        ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         if all(t is None for t in tangents):
             return None
@@ -29,24 +29,24 @@ def linear_jvp(name: str) -> Callable[..., Var | None]:
     return jvp
 
 
-def _in_order_of(ops: Any, ct: Var, shape: Sequence[Any]) -> Var:
+def _in_order_of(ops: Ops, ct: Var, shape: Sequence[Any]) -> Var:
     return ops.reshape(ops.contiguous(ct), shape=tuple(shape))
 
 
-def _slice_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+def _slice_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
     return (ops.update_slice(zeros(ops, inputs[0]), cts[0], **params),)
 
 
-def _transpose_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, perm: Any) -> tuple[Var | None, ...]:
+def _transpose_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, perm: Any) -> tuple[Var | None, ...]:
     return (ops.transpose(cts[0], perm=inverse(perm)),)
 
 
-def _reshape_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any) -> tuple[Var | None, ...]:
+def _reshape_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any) -> tuple[Var | None, ...]:
     return (_in_order_of(ops, cts[0], inputs[0].shape),)
 
 
 def _broadcast_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any, dims: Any
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any, dims: Any
 ) -> tuple[Var | None, ...]:
     x = inputs[0]
     view = outputs[0].type
@@ -59,12 +59,14 @@ def _is_one(dim: Any) -> bool:
     return isinstance(dim, int) and dim == 1
 
 
-def _diagonal_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+def _diagonal_vjp(
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object
+) -> tuple[Var | None, ...]:
     return (ops.update_diagonal(zeros(ops, inputs[0]), cts[0], **params),)
 
 
 def _update_vjp(update: str, view: str) -> Callable[..., tuple[Var | None, ...]]:
-    def vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+    def vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
         base = getattr(ops, update)(cts[0], zeros(ops, inputs[1]), **params)
         return base, ops.copy(getattr(ops, view)(cts[0], **params))
 
@@ -72,51 +74,51 @@ def _update_vjp(update: str, view: str) -> Callable[..., tuple[Var | None, ...]]
 
 
 def _triangle_vjp(name: str) -> Callable[..., tuple[Var | None, ...]]:
-    def vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+    def vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
         return (getattr(ops, name)(cts[0], **params),)
 
     return vjp
 
 
-def spread(ops: Any, value: Var, x: Var, axes: Sequence[int]) -> Var:
+def spread(ops: Ops, value: Var, x: Var, axes: Sequence[int]) -> Var:
     return ops.broadcast_in_dim(value, shape=x.shape, dims=tuple(a for a in range(x.ndim) if a not in axes))
 
 
-def _sum_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
+def _sum_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
     return (ops.contiguous(spread(ops, cts[0], inputs[0], axes)),)
 
 
-def _shares(ops: Any, x: Var, out: Var, axes: Sequence[int]) -> Var:
+def _shares(ops: Ops, x: Var, out: Var, axes: Sequence[int]) -> Var:
     """1/k at each of the k extreme elements of an extent, 0 elsewhere."""
     chosen = ops.convert(ops.equal(x, spread(ops, out, x, axes)), dtype=x.dtype)
     return ops.divide(chosen, spread(ops, ops.reduce_sum(chosen, axes=axes), x, axes))
 
 
-def _extreme_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
+def _extreme_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axes: Any) -> tuple[Var | None, ...]:
     shares = _shares(ops, inputs[0], outputs[0], axes)
     return (ops.multiply(spread(ops, cts[0], inputs[0], axes), shares),)
 
 
-def _extreme_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, *, axes: Any) -> Var | None:
+def _extreme_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axes: Any) -> Var | None:
     (t,) = tangents
     if t is None:
         return None
     return ops.reduce_sum(ops.multiply(t, _shares(ops, inputs[0], outputs[0], axes)), axes=axes)
 
 
-def flipped(ops: Any, x: Var, axis: int) -> Var:
+def flipped(ops: Ops, x: Var, axis: int) -> Var:
     n = x.shape[axis]
     starts = tuple(n - 1 if a == axis else 0 for a in range(x.ndim))
     steps = tuple(-1 if a == axis else 1 for a in range(x.ndim))
     return ops.strided_slice(x, starts=starts, sizes=x.shape, steps=steps)
 
 
-def _cumsum_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
+def _cumsum_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
     back = ops.cumsum(flipped(ops, cts[0], axis), axis=axis)
     return (ops.copy(flipped(ops, back, axis)),)
 
 
-def window(ops: Any, x: Var, axis: int, start: Any, count: Any) -> Var:
+def window(ops: Ops, x: Var, axis: int, start: Any, count: Any) -> Var:
     """``count`` positions of an axis from ``start`` on, as a fresh array."""
     starts = tuple(start if a == axis else 0 for a in range(x.ndim))
     sizes = tuple(count if a == axis else d for a, d in enumerate(x.shape))
@@ -124,7 +126,7 @@ def window(ops: Any, x: Var, axis: int, start: Any, count: Any) -> Var:
     return found
 
 
-def put_along(ops: Any, base: Var, value: Var, index: Var, axis: int, combine: str) -> Var:
+def put_along(ops: Ops, base: Var, value: Var, index: Var, axis: int, combine: str) -> Var:
     """``base`` with ``value`` combined at what ``take_along_axis`` would read."""
     dims = tuple(range(base.ndim))
     device = base.type.device
@@ -135,27 +137,27 @@ def put_along(ops: Any, base: Var, value: Var, index: Var, axis: int, combine: s
     return found
 
 
-def _index_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+def _index_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object) -> tuple[Var | None, ...]:
     x, *index = inputs
     grad = ops.index_put(zeros(ops, x), cts[0], *index, combine="add", **params)
     return (grad, *(None for _ in index))
 
 
-def _index_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+def _index_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, **params: object) -> Var | None:
     return None if tangents[0] is None else ops.index(tangents[0], *inputs[1:], **params)
 
 
-def _along_vjp(ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
+def _along_vjp(ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, axis: int) -> tuple[Var | None, ...]:
     x, index = inputs
     return put_along(ops, zeros(ops, x), cts[0], index, axis, "add"), None
 
 
-def _along_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, *, axis: int) -> Var | None:
+def _along_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, *, axis: int) -> Var | None:
     return None if tangents[0] is None else ops.take_along_axis(tangents[0], inputs[1], axis=axis)
 
 
 def _dot_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, contract: Any, batch: Any
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, contract: Any, batch: Any
 ) -> tuple[Var | None, ...]:
     x, y = inputs
     return (
@@ -164,7 +166,7 @@ def _dot_vjp(
     )
 
 
-def _dot_side(ops: Any, ct: Var, wanted: Var, other: Var, contract: Any, batch: Any, side: int) -> Var:
+def _dot_side(ops: Ops, ct: Var, wanted: Var, other: Var, contract: Any, batch: Any, side: int) -> Var:
     """The cotangent of ``wanted``: contract ct with the free dimensions of ``other``."""
     count = len(batch[0])
     mine = free_dims(wanted.ndim, contract[0], batch[0])
@@ -180,7 +182,7 @@ def _dot_side(ops: Any, ct: Var, wanted: Var, other: Var, contract: Any, batch: 
     return ops.transpose(found, perm=inverse(order))
 
 
-def _dot_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+def _dot_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, **params: object) -> Var | None:
     x, y = inputs
     terms = []
     if tangents[0] is not None:
@@ -194,7 +196,7 @@ def _dot_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, **params: Any
 
 # -- scatters ---------------------------------------------------------------------------------
 def _put_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, combine: str, **at: Any
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, combine: str, **at: Any
 ) -> tuple[Var | None, ...]:
     base, value, *index = inputs
     (ct,) = cts
@@ -217,7 +219,7 @@ def _put_vjp(
     return (ops.multiply(share, ties), ops.multiply(ops.index(share, *index, **at), chosen), *nothing)
 
 
-def _lasts(ops: Any, base: Var, value: Var, index: Vars, at: dict[str, Any]) -> Var:
+def _lasts(ops: Ops, base: Var, value: Var, index: Vars, at: dict[str, Any]) -> Var:
     """Whether an element of ``value`` is the last that is put in its place."""
     numbers = ops.iota(shape=(product(value.shape),), axis=0, dtype=int64, device=value.type.device)
     numbers = ops.reshape(numbers, shape=value.shape)
@@ -228,7 +230,7 @@ def _lasts(ops: Any, base: Var, value: Var, index: Vars, at: dict[str, Any]) -> 
 
 
 def _put_jvp(
-    ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, *, combine: str, **at: Any
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, *, combine: str, **at: Any
 ) -> Var | None:
     base, value, *index = inputs
     if tangents[0] is None and tangents[1] is None:
@@ -256,7 +258,7 @@ def _check_order(x: Var) -> None:
 
 
 def _strided_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any, strides: Any, offset: Any
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, *, shape: Any, strides: Any, offset: Any
 ) -> tuple[Var | None, ...]:
     """Of an operand in C order, whose memory is its elements in order."""
     (x,) = inputs
@@ -270,7 +272,7 @@ def _strided_vjp(
     return (ops.reshape(flat, shape=x.shape),)
 
 
-def _strided_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, **params: Any) -> Var | None:
+def _strided_jvp(ops: Ops, tangents: Any, inputs: Vars, outputs: Vars, **params: object) -> Var | None:
     if tangents[0] is None:
         return None
     _check_order(inputs[0])
@@ -279,7 +281,7 @@ def _strided_jvp(ops: Any, tangents: Any, inputs: Vars, outputs: Vars, **params:
 
 
 def _put_strided_vjp(
-    ops: Any, cts: Vars, inputs: Vars, outputs: Vars, **params: Any
+    ops: Ops, cts: Vars, inputs: Vars, outputs: Vars, **params: object
 ) -> tuple[Var | None, ...]:
     _check_order(inputs[0])
     ct = ops.contiguous(cts[0])
@@ -288,7 +290,7 @@ def _put_strided_vjp(
 
 
 def _put_strided_jvp(
-    ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
+    ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
 ) -> Var | None:
     _check_order(inputs[0])
     if all(t is None for t in tangents):

@@ -7,7 +7,7 @@ C++ spellings rely on every value being stored in a variable of its own type.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from ..samples import layouts, special
 from ..scalar_types import ScalarOp, Vector
 from . import pairs, partials
 from .kit import binary, pointwise, real_of, unary
+
+if TYPE_CHECKING:
+    from ..scalar import ScalarBuilder
 
 
 def _int_power(x: Any, y: Any) -> Any:
@@ -56,13 +59,13 @@ def _wrapping(sign: str) -> str:
     return f"({{T}})(({{U}}){{0}} {sign} ({{U}}){{1}})"
 
 
-def _number_wins(s: Any, x: Any, y: Any, extreme: Any) -> Any:
+def _number_wins(s: ScalarBuilder, x: object, y: object, extreme: object) -> Any:
     if not s.dtype(x).is_float:
         return extreme
     return s.where(s.isnan(x), y, s.where(s.isnan(y), x, extreme))
 
 
-def _heaviside(s: Any, x: Any, y: Any) -> Any:
+def _heaviside(s: ScalarBuilder, x: object, y: object) -> Any:
     zero = s.const(0, s.dtype(x))
     step = s.where(s.less(x, zero), zero, s.const(1, s.dtype(x)))
     value = s.where(s.equal(x, zero), y, step)
@@ -72,7 +75,7 @@ def _heaviside(s: Any, x: Any, y: Any) -> Any:
 def _ignoring_nan(name: str, propagating: str) -> Callable[..., Any]:
     """fmax and fmin; complex ones from the propagating function."""
 
-    def expr(s: Any, x: Any, y: Any) -> Any:
+    def expr(s: ScalarBuilder, x: object, y: object) -> Any:
         if not s.dtype(x).is_complex:
             return getattr(s, name)(x, y)
         return s.where(s.isnan(y), x, s.where(s.isnan(x), y, getattr(s, propagating)(x, y)))
@@ -98,7 +101,7 @@ def _ordinary_complex(x: Array, y: Array) -> Any:
     return (y != 0) if y.dtype.kind == "c" else np.ones(y.shape, bool)
 
 
-def _reciprocal(s: Any, x: Any) -> Any:
+def _reciprocal(s: ScalarBuilder, x: object) -> Any:
     dtype = s.dtype(x)
     if dtype.is_inexact:
         return s.reciprocal(x)
@@ -107,7 +110,7 @@ def _reciprocal(s: Any, x: Any) -> Any:
 
 
 def _identity_of_integers(name: str) -> Callable[..., Any]:
-    def expr(s: Any, x: Any) -> Any:
+    def expr(s: ScalarBuilder, x: object) -> Any:
         return getattr(s, name)(x) if s.dtype(x).is_float else x
 
     return expr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from ..scalar_types import ScalarOp
 from . import partials
 from .kit import binary, real_of, unary
 
+if TYPE_CHECKING:
+    from ..scalar import ScalarBuilder
+
 
 def _copy_real(x: Any) -> Any:
     return np.real(x).copy()
@@ -38,20 +41,20 @@ def _angle_of(x: Array) -> Array:
     return np.arctan2(x.imag, x.real)
 
 
-def _imag(s: Any, x: Any) -> Any:
+def _imag(s: ScalarBuilder, x: object) -> Any:
     dtype = s.dtype(x)
     return s.imag(x) if dtype.is_complex else s.const(0, dtype)
 
 
-def _real(s: Any, x: Any) -> Any:
+def _real(s: ScalarBuilder, x: object) -> Any:
     return s.real(x) if s.dtype(x).is_complex else x
 
 
-def _conj(s: Any, x: Any) -> Any:
+def _conj(s: ScalarBuilder, x: object) -> Any:
     return s.conj(x) if s.dtype(x).is_complex else x
 
 
-def _angle(s: Any, x: Any) -> Any:
+def _angle(s: ScalarBuilder, x: object) -> Any:
     if s.dtype(x).is_complex:
         return s.arctan2(s.imag(x), s.real(x))
     zero = s.const(0, s.dtype(x))

@@ -15,6 +15,7 @@ from ..kit import (
 from ..layout import like
 from ..opdef import OpDef, Pointwise, Sample, Tolerance
 from ..samples import layouts, special
+from ..scalar import ScalarBuilder
 
 
 def convert_meta(x: ArrayType, *, dtype: DType) -> ArrayType:
@@ -29,7 +30,7 @@ def convert_ref(x: Array, *, dtype: DType) -> Array:
         return x.astype(dtype.numpy)
 
 
-def _convert(s: Any, x: Any, *, dtype: DType) -> Any:
+def _convert(s: ScalarBuilder, x: object, *, dtype: DType) -> Any:
     return s.cast(x, dtype)
 
 

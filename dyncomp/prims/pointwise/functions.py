@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from ..scalar_types import ScalarOp, Vector
 from . import pairs, partials
 from .kit import binary, called, unary
 
+if TYPE_CHECKING:
+    from ..scalar import ScalarBuilder
 
-def _tail_of_sum(s: Any, x: Any, y: Any, exp: Any) -> Any:
+
+def _tail_of_sum(s: ScalarBuilder, x: object, y: object, exp: Any) -> Any:
     """``log1p(exp(-|x - y|))``, for equal numbers anything. NaN is an invalid operation, as NumPy's."""
     dtype = s.dtype(x)
     # no difference of equal infinities, which is an error
@@ -26,12 +29,12 @@ def _tail_of_sum(s: Any, x: Any, y: Any, exp: Any) -> Any:
     return s.log1p(s.where(s.isnan(difference), s.const(-2, dtype), ratio))
 
 
-def _logaddexp(s: Any, x: Any, y: Any) -> Any:
+def _logaddexp(s: ScalarBuilder, x: object, y: object) -> Any:
     total = s.add(s.maximum(x, y), _tail_of_sum(s, x, y, s.exp))
     return s.where(s.equal(x, y), s.add(x, s.const(math.log(2.0), s.dtype(x))), total)
 
 
-def _logaddexp2(s: Any, x: Any, y: Any) -> Any:
+def _logaddexp2(s: ScalarBuilder, x: object, y: object) -> Any:
     dtype = s.dtype(x)
     tail = _tail_of_sum(s, x, y, s.exp2)
     total = s.add(s.maximum(x, y), s.multiply(tail, s.const(1 / math.log(2.0), dtype)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,16 @@ from ..opdef import OpDef, Pointwise, Sample, Tolerance
 from ..samples import pointwise_samples
 from ..scalar_types import KIND_LETTER, KINDS, ScalarOp
 
+if TYPE_CHECKING:
+    from ..scalar import ScalarBuilder
+
 Result = Callable[[DType], DType] | DType | None
 
 
 def scalar_call(name: str) -> Callable[..., Any]:
     """The expression that is the row's scalar function."""
 
-    def expr(s: Any, *args: Any) -> Any:
+    def expr(s: ScalarBuilder, *args: object) -> Any:
         return getattr(s, name)(*args)
 
     return expr
@@ -35,7 +38,7 @@ def real_of(dtype: DType) -> DType:
 def by_element(fn: Callable[..., float]) -> Callable[..., Array]:
     """A reference from a function of Python floats, rounded once."""
 
-    def ref(x: Any, *others: Any) -> Array:
+    def ref(x: object, *others: object) -> Array:
         x = np.asarray(x)
         vectorised = np.frompyfunc(fn, 1 + len(others), 1)
         wide = (np.asarray(a).astype(np.float64) for a in (x, *others))

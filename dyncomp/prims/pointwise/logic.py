@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,24 +24,27 @@ from ..scalar_types import ScalarOp
 from . import pairs, partials
 from .kit import binary, pointwise, unary
 
+if TYPE_CHECKING:
+    from ..scalar import ScalarBuilder
+
 
 def of_truth(name: str) -> Callable[..., Any]:
     """The scalar row ``name`` on the operands' truth values."""
 
-    def expr(s: Any, *args: Any) -> Any:
+    def expr(s: ScalarBuilder, *args: object) -> Any:
         return getattr(s, name)(*(s.cast(a, bool_) for a in args))
 
     return expr
 
 
 def _false_for_integers(name: str, answer: bool) -> Callable[..., Any]:
-    def expr(s: Any, x: Any) -> Any:
+    def expr(s: ScalarBuilder, x: object) -> Any:
         return getattr(s, name)(x) if s.dtype(x).is_inexact else s.const(answer, bool_)
 
     return expr
 
 
-def _signbit(s: Any, x: Any) -> Any:
+def _signbit(s: ScalarBuilder, x: object) -> Any:
     return s.signbit(s.cast(x, float32) if s.dtype(x) is bfloat16 else x)
 
 

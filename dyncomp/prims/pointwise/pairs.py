@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..scalar import ScalarBuilder
 
 Pair = tuple[Any, Any]
 
 
-def multiply(s: Any, a: Pair, b: Pair) -> Pair:
+def multiply(s: ScalarBuilder, a: Pair, b: Pair) -> Pair:
     re = s.subtract(s.multiply(a[0], b[0]), s.multiply(a[1], b[1]))
     return re, s.add(s.multiply(a[0], b[1]), s.multiply(a[1], b[0]))
 
 
-def divide(s: Any, a: Pair, b: Pair) -> Pair:
+def divide(s: ScalarBuilder, a: Pair, b: Pair) -> Pair:
     """Smith's method, as NumPy's loops."""
     large = s.greater_equal(s.abs(b[0]), s.abs(b[1]))
     zero = s.const(0.0, s.dtype(b[0]))
@@ -31,7 +34,7 @@ def divide(s: Any, a: Pair, b: Pair) -> Pair:
     )
 
 
-def exp(s: Any, a: Pair) -> Pair:
+def exp(s: ScalarBuilder, a: Pair) -> Pair:
     size = s.exp(a[0])
     plain = s.equal(a[1], s.const(0.0, s.dtype(a[1])))
     re = s.where(plain, size, s.multiply(size, s.cos(a[1])))
@@ -39,7 +42,7 @@ def exp(s: Any, a: Pair) -> Pair:
 
 
 def ordered(strict: str) -> Callable[[Any, Pair, Pair], Any]:
-    def rule(s: Any, a: Pair, b: Pair) -> Any:
+    def rule(s: ScalarBuilder, a: Pair, b: Pair) -> Any:
         first = s.apply(strict.removesuffix("_equal"), a[0], b[0])
         return s.logical_or(first, s.logical_and(s.equal(a[0], b[0]), s.apply(strict, a[1], b[1])))
 

@@ -11,19 +11,19 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...graph.ir import Var
+from ...graph.ir import Ops, Var
 
 Vars = Sequence[Var]
 Partials = Callable[[Any, Vars, Var], Sequence[Var | None]]
 
 
-def scalar(ops: Any, x: Var, value: float) -> Var:
+def scalar(ops: Ops, x: Var, value: float) -> Var:
     """``value`` broadcast to the shape of ``x``."""
     number = ops.full(shape=(), value=value, dtype=x.dtype, device=x.type.device)
     return ops.broadcast_in_dim(number, shape=x.shape, dims=())
 
 
-def zeros(ops: Any, x: Var) -> Var:
+def zeros(ops: Ops, x: Var) -> Var:
     return ops.full(shape=x.shape, value=0, dtype=x.dtype, device=x.type.device)
 
 
@@ -34,14 +34,14 @@ def require_inexact(values: Vars) -> None:
 
 
 def of_x(fn: Callable[[Any, Var, Var], Var]) -> Partials:
-    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
         return (fn(ops, inputs[0], out),)
 
     return partials
 
 
 def constant(*values: float) -> Partials:
-    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
         return tuple(scalar(ops, x, v) if v else None for x, v in zip(inputs, values))
 
     return partials
@@ -50,21 +50,21 @@ def constant(*values: float) -> Partials:
 def over_root(sign: float, of: Callable[[Any, Var, Var], Var]) -> Partials:
     """sign / sqrt(of(one, x*x))"""
 
-    def fn(ops: Any, x: Var, out: Var) -> Var:
+    def fn(ops: Ops, x: Var, out: Var) -> Var:
         return ops.divide(scalar(ops, x, sign), ops.sqrt(of(ops, scalar(ops, x, 1.0), ops.square(x))))
 
     return of_x(fn)
 
 
-def less(ops: Any, a: Var, b: Var) -> Var:
+def less(ops: Ops, a: Var, b: Var) -> Var:
     return ops.subtract(a, b)
 
 
-def minus_one(ops: Any, one: Var, square: Var) -> Var:
+def minus_one(ops: Ops, one: Var, square: Var) -> Var:
     return ops.subtract(square, one)
 
 
-def more(ops: Any, a: Var, b: Var) -> Var:
+def more(ops: Ops, a: Var, b: Var) -> Var:
     return ops.add(a, b)
 
 
@@ -75,14 +75,14 @@ def log(base: float) -> Partials:
 def gauss(sign: float) -> Partials:
     """sign * 2/sqrt(pi) * exp(-x*x)"""
 
-    def fn(ops: Any, x: Var, out: Var) -> Var:
+    def fn(ops: Ops, x: Var, out: Var) -> Var:
         bell = ops.exp(ops.negative(ops.square(x)))
         return ops.multiply(scalar(ops, x, sign * 2.0 / math.sqrt(math.pi)), bell)
 
     return of_x(fn)
 
 
-def bessel_i1(ops: Any, x: Var, out: Var) -> Var:
+def bessel_i1(ops: Ops, x: Var, out: Var) -> Var:
     """I0(x) - I1(x)/x, and 1/2 at zero."""
     is_zero = ops.equal(x, zeros(ops, x))
     divisor = ops.where(is_zero, scalar(ops, x, 1.0), x)
@@ -90,23 +90,23 @@ def bessel_i1(ops: Any, x: Var, out: Var) -> Var:
     return ops.where(is_zero, scalar(ops, x, 0.5), away)
 
 
-def one_minus_square(ops: Any, x: Var, out: Var) -> Var:
+def one_minus_square(ops: Ops, x: Var, out: Var) -> Var:
     return ops.subtract(scalar(ops, x, 1.0), ops.square(out))
 
 
-def one_plus_square(ops: Any, x: Var, out: Var) -> Var:
+def one_plus_square(ops: Ops, x: Var, out: Var) -> Var:
     return ops.add(scalar(ops, x, 1.0), ops.square(out))
 
 
-def multiply(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def multiply(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     return inputs[1], inputs[0]
 
 
-def divide(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def divide(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     return ops.reciprocal(inputs[1]), ops.negative(ops.divide(out, inputs[1]))
 
 
-def power(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def power(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     x, y = inputs
     first = ops.multiply(y, ops.power(x, ops.subtract(y, scalar(ops, y, 1.0))))
     zero = scalar(ops, x, 0.0)
@@ -116,20 +116,20 @@ def power(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
     return first, ops.multiply(out, log)
 
 
-def arctan2(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def arctan2(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     y, x = inputs
     square = ops.add(ops.square(x), ops.square(y))
     return ops.divide(x, square), ops.negative(ops.divide(y, square))
 
 
-def hypot(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def hypot(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     return tuple(ops.divide(v, out) for v in inputs)
 
 
 def extreme(larger: str) -> Partials:
     """1 for the operand chosen, a half each for ties."""
 
-    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
         x, y = inputs
         tie = ops.equal(x, y)
         half, one, zero = (scalar(ops, x, v) for v in (0.5, 1.0, 0.0))
@@ -139,13 +139,13 @@ def extreme(larger: str) -> Partials:
     return partials
 
 
-def where(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def where(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     one = scalar(ops, out, 1.0)
     zero = scalar(ops, out, 0.0)
     return None, ops.where(inputs[0], one, zero), ops.where(inputs[0], zero, one)
 
 
-def clip(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def clip(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     x, lo, hi = inputs
     one = scalar(ops, x, 1.0)
     zero = scalar(ops, x, 0.0)
@@ -157,25 +157,25 @@ def clip(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
 
 
 def logaddexp(exp: str) -> Partials:
-    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
         return tuple(getattr(ops, exp)(ops.subtract(v, out)) for v in inputs)
 
     return partials
 
 
-def heaviside(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def heaviside(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     """Of ``h`` at 0."""
     is_zero = ops.equal(inputs[0], zeros(ops, inputs[0]))
     return None, ops.convert(is_zero, dtype=inputs[1].dtype)
 
 
-def copysign(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+def copysign(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
     x, y = inputs
     return ops.multiply(ops.sign(x), ops.copysign(scalar(ops, x, 1.0), y)), None
 
 
 def remainder(rounding: str) -> Partials:
-    def partials(ops: Any, inputs: Vars, out: Var) -> Sequence[Var | None]:
+    def partials(ops: Ops, inputs: Vars, out: Var) -> Sequence[Var | None]:
         quotient = getattr(ops, rounding)(ops.divide(*inputs))
         return scalar(ops, out, 1.0), ops.negative(quotient)
 
@@ -185,13 +185,15 @@ def remainder(rounding: str) -> Partials:
 ZERO = constant(0.0, 0.0)
 
 
-def _conjugate(ops: Any, x: Var) -> Var:
+def _conjugate(ops: Ops, x: Var) -> Var:
     found: Var = ops.conj(x) if x.dtype.is_complex else x
     return found
 
 
 def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
-    def vjp(ops: Any, cotangents: Vars, inputs: Vars, outputs: Vars, **params: Any) -> tuple[Var | None, ...]:
+    def vjp(
+        ops: Ops, cotangents: Vars, inputs: Vars, outputs: Vars, **params: object
+    ) -> tuple[Var | None, ...]:
         require_inexact(inputs)
         (ct,) = cotangents
         slopes = partials(ops, inputs, outputs[0])
@@ -202,7 +204,7 @@ def pointwise_vjp(partials: Partials) -> Callable[..., tuple[Var | None, ...]]:
 
 def pointwise_jvp(partials: Partials) -> Callable[..., Var | None]:
     def jvp(
-        ops: Any, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: Any
+        ops: Ops, tangents: Sequence[Var | None], inputs: Vars, outputs: Vars, **params: object
     ) -> Var | None:
         require_inexact(inputs)
         total: Var | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..opdef import OpDef
 from ..scalar_types import ScalarOp, Vector
 from . import partials
 from .kit import by_element, called, unary
+
+if TYPE_CHECKING:
+    from ..scalar import ScalarBuilder
 
 
 def _lgamma(x: float) -> float:
@@ -32,14 +35,14 @@ def sigmoid_ref(x: Array) -> Array:
     return (1.0 / (1.0 + np.exp(-wide))).astype(x.dtype)
 
 
-def _sigmoid(s: Any, x: Any) -> Any:
+def _sigmoid(s: ScalarBuilder, x: object) -> Any:
     one = s.const(1, s.dtype(x))
     return s.divide(one, s.add(one, s.exp(s.negative(x))))
 
 
 # Chebyshev series of exp(-x) I0(x) and exp(-x) I1(x) / x for x in [0, 8], in x/4 - 1, and of both functions
 # times sqrt(x) exp(-x) for x in [8, inf), in 16/x - 1: interpolation at Chebyshev nodes with 50 digits
-# (tools/fit_math.py --bessel prints them).
+# (tools/fit_bessel.py prints them).
 # fmt: off
 _I0_NEAR = (
     0.33839763720473803, -0.3046826723431984, 0.17162090152220877, -0.09490109704804764,
@@ -86,7 +89,7 @@ _BERNOULLI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12
 def _bessel(order: int, near: tuple[float, ...], far: tuple[float, ...]) -> Callable[..., Any]:
     """Modified Bessel function of the first kind, by Clenshaw's recurrence for the series of both ranges."""
 
-    def decomp(s: Any, x: Any) -> Any:
+    def decomp(s: ScalarBuilder, x: Any) -> Any:
         dtype = s.dtype(x)
 
         def number(value: float) -> Any:
@@ -116,7 +119,7 @@ def _bessel(order: int, near: tuple[float, ...], far: tuple[float, ...]) -> Call
     return decomp
 
 
-def _digamma(s: Any, x: Any) -> Any:
+def _digamma(s: ScalarBuilder, x: Any) -> Any:
     """The asymptotic series beyond 10 (DLMF 5.11.2), which the recurrence leads to; reflection below zero."""
     given = s.dtype(x)
     x = s.cast(x, float64)  # it cancels near the poles and the root
@@ -146,7 +149,7 @@ def _digamma(s: Any, x: Any) -> Any:
     return s.cast(s.where(reflected, below, value), given)
 
 
-def _ndtri(s: Any, p: Any) -> Any:
+def _ndtri(s: ScalarBuilder, p: Any) -> Any:
     """Abramowitz and Stegun 26.2.23, which is right to 5e-4, and two of Halley's steps."""
     dtype = s.dtype(p)
 

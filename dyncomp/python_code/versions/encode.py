@@ -89,10 +89,10 @@ class Encoder:
         return self.names.setdefault(name, len(self.names))
 
     @staticmethod
-    def const_key(value: Any) -> Any:
+    def const_key(value: object) -> Any:
         return id(value)  # equal constants may be several objects, and programs can tell
 
-    def const(self, value: Any) -> int:
+    def const(self, value: object) -> int:
         key = self.const_key(value)
         found = self.const_index.get(key)
         if found is None:

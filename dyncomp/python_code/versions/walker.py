@@ -53,10 +53,10 @@ class Decoder:
 
     # -- what handlers use
 
-    def emit(self, op: str, arg: Any = None) -> None:
+    def emit(self, op: str, arg: object = None) -> None:
         self.out.append((op, arg))
 
-    def emit_plain(self, op: str, arg: Any = None) -> None:
+    def emit_plain(self, op: str, arg: object = None) -> None:
         """Emit ``op`` and apply its canonical effect to the real stack (no NULL among what it touches)."""
         self.out.append((op, arg))
         pops, pushes = pops_pushes(op, arg)

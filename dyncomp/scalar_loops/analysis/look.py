@@ -227,7 +227,7 @@ class _Walk:
     def load_fast(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         stack.append(local.get(name, UNKNOWN))
 
-    def contains(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+    def contains(self, arg: object, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         owner, value = stack.pop(), stack.pop()
         if owner[0] in ("dict", "set"):
             if not _is_key(value):
@@ -239,7 +239,7 @@ class _Walk:
     def store_fast(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         local[name] = stack.pop()
 
-    def load_const(self, obj: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+    def load_const(self, obj: object, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         stack.append(NUMBER if type(obj) is str and len(obj) == 1 else kind_of(obj))
 
     def load_global(self, name: str, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
@@ -280,11 +280,11 @@ class _Walk:
         else:
             raise NotScalar
 
-    def binary_subscr(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+    def binary_subscr(self, arg: object, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         key, owner = stack.pop(), stack.pop()
         stack.append(_element(owner, key))
 
-    def store_subscr(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+    def store_subscr(self, arg: object, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         key, owner, value = stack.pop(), stack.pop(), stack.pop()
         place = _element(owner, key)
         if key == _SLICE and owner[0] == "array" and owner[1] == 1 and value == NUMBER:
@@ -326,7 +326,7 @@ class _Walk:
         else:
             raise NotScalar
 
-    def get_iter(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+    def get_iter(self, arg: object, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         owner = stack.pop()
         if owner[0] == "array":
             owner = ("items", _element(owner, NUMBER))
@@ -334,7 +334,7 @@ class _Walk:
             raise NotScalar
         stack.append(owner)
 
-    def for_iter(self, arg: Any, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
+    def for_iter(self, arg: object, local: dict[str, Kind], stack: list[Kind], jump: bool) -> None:
         if jump:
             stack.pop()
         elif stack[-1][0] == "items":
@@ -398,7 +398,7 @@ class _Walk:
         return walk.run(0, local, [])
 
 
-def _created(function: Any, args: list[Kind]) -> Kind:
+def _created(function: object, args: list[Kind]) -> Kind:
     """The kind of an array that ``np.zeros`` and such make."""
     shape = args[0]
     if shape[0] == "array":
@@ -426,7 +426,7 @@ def _changed(method: Kind, args: list[Kind]) -> Kind:
     return result
 
 
-def _is_math(function: Any) -> bool:
+def _is_math(function: object) -> bool:
     if type(function) is not types.BuiltinFunctionType:
         return False
     return function.__self__ is math or function.__self__ is cmath

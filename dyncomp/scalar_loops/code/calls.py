@@ -118,7 +118,7 @@ def _bits(b: Block, number: Value, name: str) -> Value:
 _CONTAINERS: dict[str, Any] = {"list": lists, "dict": hashed, "set": hashed, "deque": deques}
 
 
-def _is_vector(function: Any, args: list[Value], names: tuple[str, ...]) -> bool:
+def _is_vector(function: object, args: list[Value], names: tuple[str, ...]) -> bool:
     """Whether ``np.zeros`` makes so few numbers that they are variables of their own."""
     size = args[0].constant if function is np.zeros and len(args) == 1 and not names else None
     return size is not None and 0 < size <= SHORT
@@ -220,7 +220,7 @@ def give_back(b: Block) -> None:
     b.line(b.goto(scope.return_at, [*b.stack[: scope.base], result], scope.parent))
 
 
-def answers(*functions: Any) -> Callable[[Answer], Answer]:
+def answers(*functions: object) -> Callable[[Answer], Answer]:
     def register(answer: Answer) -> Answer:
         for function in functions:
             _FUNCTIONS[function] = answer

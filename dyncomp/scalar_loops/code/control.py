@@ -153,14 +153,14 @@ def _load_global(b: Block, instr: Instr) -> None:
     b.push(_looked_up(b, namespace, name, found, name))
 
 
-def _looked_up(b: Block, holder: Any, key: str | int, found: Any, name: str) -> Value:
+def _looked_up(b: Block, holder: object, key: str | int, found: object, name: str) -> Value:
     if not is_let_go(found):
         raise Stop(f"the variable {name}")
     b.walker.assume(holder, key, found)
     return _global(b, found, name)
 
 
-def _global(b: Block, found: Any, name: str) -> Value:
+def _global(b: Block, found: object, name: str) -> Value:
     plain = (int, float, bool, type(None), str, types.ModuleType, types.FunctionType, type)
     if issubclass(type(found), plain) or callable(found):
         return b.walker.constant(found)

@@ -41,12 +41,12 @@ class _Stream:
         self.is_legacy = is_legacy
 
 
-def is_draw(function: Any) -> bool:
+def is_draw(function: object) -> bool:
     """Whether an object of the program is called for a random number."""
     return _name_of(function) is not None
 
 
-def _name_of(function: Any) -> tuple[str, str] | None:
+def _name_of(function: object) -> tuple[str, str] | None:
     """Which module's function of which name it is."""
     if type(function) is not types.MethodType and type(function) is not types.BuiltinMethodType:
         return None  # the program's: it is asked for nothing
@@ -100,7 +100,7 @@ def method(b: Block, owner: Value, name: str, args: list[Value]) -> Value:
     return (_LEGACY if is_legacy else _MODERN)[name](b, stream, args)
 
 
-def kind_of_generator(value: Any, number: int) -> tuple[Kind, tuple[Any, ...]]:
+def kind_of_generator(value: object, number: int) -> tuple[Kind, tuple[Any, ...]]:
     return generator_kind(type(value)), (id(value), number)
 
 

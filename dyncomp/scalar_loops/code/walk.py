@@ -110,10 +110,10 @@ class Subject:
     makes_containers: bool = False
     mixes: bool = False
 
-    def constant(self, value: Any) -> Kind:
+    def constant(self, value: object) -> Kind:
         return constant_kind(self.number_of(value), value)
 
-    def number_of(self, value: Any) -> int:
+    def number_of(self, value: object) -> int:
         """Which of the constants an object is."""
         known = self.constants.number_of(value)
         return self.constants.append(value) if known is None else known
@@ -229,7 +229,7 @@ class Walker:
         return FIRST_TAG + kinds.index(kind)
 
     # -- constants --------------------------------------------------------------------------------------
-    def constant(self, value: Any) -> Value:
+    def constant(self, value: object) -> Value:
         """A value known when the loop is compiled."""
         if value is None:
             return NONE_VALUE
@@ -248,7 +248,7 @@ class Walker:
             return Value(kind, (*(p for i in items for p in i.parts), f"{~number}LL"))
         return Value(self.subject.constant(value), ())
 
-    def assume(self, holder: Any, name: str | int, found: Any) -> None:
+    def assume(self, holder: object, name: str | int, found: object) -> None:
         self.assumptions.append(Assumption(refer(holder), name, refer(found)))
 
     # -- versions ---------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ RANGE_ITERATOR = type(iter(range(0)))
 _MOST_ITEMS = 16
 
 
-def describe(value: Any, given: list[Any]) -> Described:
+def describe(value: object, given: list[Any]) -> Described:
     """Kind and parts of ``value``, which becomes the next of the objects ``given``."""
     number = len(given)
     given.append(value)
@@ -53,7 +53,7 @@ def describe(value: Any, given: list[Any]) -> Described:
     return found(value, number) if found is not None else (OPAQUE, (number,))
 
 
-def describe_iterator(value: Any, given: list[Any]) -> Described:
+def describe_iterator(value: object, given: list[Any]) -> Described:
     """The same for an iterator; what it iterates over becomes one of the objects, too."""
     if type(value) not in (*_OF_SEQUENCE, enumerate, zip):
         return describe(value, given)
@@ -63,7 +63,7 @@ def describe_iterator(value: Any, given: list[Any]) -> Described:
 
 
 def _number(kind: Kind) -> Callable[[Any, int], Described]:
-    def found(value: Any, number: int) -> Described:
+    def found(value: object, number: int) -> Described:
         return kind, (value,)
 
     return found
@@ -75,7 +75,7 @@ def _int(value: Any, number: int) -> Described:
     return OPAQUE, (number,)
 
 
-def _truth(value: Any, number: int) -> Described:
+def _truth(value: object, number: int) -> Described:
     return KIND_OF_TYPE[np.bool_], (bool(value),)
 
 
@@ -86,11 +86,11 @@ def _complex(kind: Kind) -> Callable[[Any, int], Described]:
     return found
 
 
-def _none(value: Any, number: int) -> Described:
+def _none(value: object, number: int) -> Described:
     return KIND_OF_TYPE[type(None)], ()
 
 
-def _unbound(value: Any, number: int) -> Described:
+def _unbound(value: object, number: int) -> Described:
     return UNBOUND_KIND, ()
 
 
@@ -148,7 +148,7 @@ _SEQUENCES: tuple[Any, ...] = (np.zeros(1), (), [], "a", "\u0100", b"")
 _OF_SEQUENCE: tuple[Any, ...] = tuple(type(iter(sequence)) for sequence in _SEQUENCES)
 
 
-def _iterator(value: Any, number: int, given: list[Any]) -> Described:
+def _iterator(value: object, number: int, given: list[Any]) -> Described:
     found = _source(value, given)
     if found is None:
         return OPAQUE, (number,)
@@ -157,7 +157,7 @@ def _iterator(value: Any, number: int, given: list[Any]) -> Described:
     return _iter_kind(detail), (position, end, 1, *parts)
 
 
-def _source(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, int] | None:
+def _source(value: object, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, int] | None:
     """Source, parts, how many items it gave and how many it has; None where it is another's, or not known."""
     if type(value) in _OF_SEQUENCE:
         return _source_of_sequence(value, given)
@@ -178,7 +178,7 @@ def _source(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, i
     return None
 
 
-def _source_of_zip(value: Any, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, int] | None:
+def _source_of_zip(value: object, given: list[Any]) -> tuple[Kind, tuple[Any, ...], int, int] | None:
     reduced: Any = value.__reduce__()
     iterators = reduced[1]
     if len(reduced) != 2 or not iterators:
@@ -290,7 +290,7 @@ _KEYS = {int: KIND_OF_TYPE[int], np.int64: KIND_OF_TYPE[np.int64]}
 _NAMESPACE = ("__name__", "__builtins__")
 
 
-def _kind_of_key(key: Any) -> Kind | None:
+def _kind_of_key(key: object) -> Kind | None:
     if type(key) is tuple and 0 < len(key) <= _MOST_ITEMS:
         kinds = [_KEYS.get(type(item)) for item in key]
         known = [kind for kind in kinds if kind is not None]
@@ -298,7 +298,7 @@ def _kind_of_key(key: Any) -> Kind | None:
     return CHAR if type(key) is str and len(key) == 1 else _KEYS.get(type(key))
 
 
-def _kind_of_item(item: Any) -> Kind | None:
+def _kind_of_item(item: object) -> Kind | None:
     if type(item) is list:
         return _kind_of_list(item, 1)
     return _kind_of_tuple(item) if type(item) is tuple else _ITEMS.get(type(item))

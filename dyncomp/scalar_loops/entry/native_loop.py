@@ -231,7 +231,7 @@ class NativeLoop:
         self.title = f"{code.qualname}, line {line} of {code.filename}"
         self._symbol = "".join(c if c.isascii() and c.isalnum() else "_" for c in code.name) + f"_{line}"
 
-    def prepare(self, *values: Any) -> Run | None:
+    def prepare(self, *values: object) -> Run | None:
         """Get ready for a run from the header. ``values``: the iterator, for a ``for`` loop, then the locals
         ``names`` (UNBOUND for those without a value). None where nothing is compiled for such values."""
         depth = self.subject.loop.kind == "for"
@@ -303,7 +303,7 @@ class NativeLoop:
         made = self._compile(key)
         return made, words, given
 
-    def _is_known_function(self, value: Any) -> bool:
+    def _is_known_function(self, value: object) -> bool:
         """Whether it is one of the first functions that were given: the loop is compiled for each."""
         if not is_plain_function(value):
             return False

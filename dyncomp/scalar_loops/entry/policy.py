@@ -55,7 +55,7 @@ class LoopEntry(LoopGate):
     entry of the loop around; ``entries`` are this one and those of the loops within, by header.
     """
 
-    def __new__(cls, *args: Any) -> Any:
+    def __new__(cls, *args: object) -> Any:
         return super().__new__(cls)
 
     def __init__(
@@ -241,7 +241,7 @@ class LoopEntry(LoopGate):
         if config is not None:
             config.note_fault(f"the loop of {self.code.qualname} runs as plain Python", error)
 
-    def _plan(self, run: Any) -> None:
+    def _plan(self, run: object) -> None:
         """From now on C enters what is compiled for these types."""
         program = getattr(run, "program", None)
         if program is None or any(plan.program is program for plan in self.plans):
@@ -278,7 +278,7 @@ class LoopEntry(LoopGate):
         self.setbacks += 1
         return self._plain(1 << min(self.setbacks + 4, 30))
 
-    def _outcome(self, found: tuple[Any, ...], raised: Any) -> tuple[Any, Any, Any]:
+    def _outcome(self, found: tuple[Any, ...], raised: object) -> tuple[Any, Any, Any]:
         place, way = found[0], self.ways[found[0]]
         if self._native.is_stale:
             self._native.is_stale = False
@@ -317,6 +317,6 @@ def _without_own_frames(error: BaseException) -> BaseException:
     return error.with_traceback(found)
 
 
-def _steps_left(iterator: Any) -> int | None:
+def _steps_left(iterator: object) -> int | None:
     """How often a loop over ``iterator`` will still run, where that is known."""
     return operator.length_hint(iterator) if type(iterator) in _COUNTED else None

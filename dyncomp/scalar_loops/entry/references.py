@@ -14,7 +14,7 @@ _PLAIN = (int, float, complex, bool, str, bytes, type(None), np.ufunc, type(np.z
 _HEAP_TYPE = 1 << 9
 
 
-def refer(obj: Any) -> Any:
+def refer(obj: object) -> Any:
     """A weak reference, without a callback, or the object itself where it allows none: numbers, strings,
     tuples, NumPy's own functions (see ``is_let_go``)."""
     try:
@@ -23,17 +23,17 @@ def refer(obj: Any) -> Any:
         return obj
 
 
-def referent(reference: Any) -> Any:
+def referent(reference: object) -> Any:
     """The object that ``refer`` was given; None when it is gone."""
     return reference() if type(reference) is weakref.ref else reference
 
 
-def is_let_go(obj: Any) -> bool:
+def is_let_go(obj: object) -> bool:
     """Whether ``refer`` keeps no array, function or such alive: it refers to it weakly, or it holds none."""
     return type(refer(obj)) is weakref.ref or holds_nothing(obj)
 
 
-def holds_nothing(obj: Any) -> bool:
+def holds_nothing(obj: object) -> bool:
     """Whether an object that is kept alive keeps nothing of the program alive but modules and code."""
     if type(obj) is tuple:
         return all(map(holds_nothing, obj))
@@ -58,12 +58,12 @@ class References(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._references)
 
-    def number_of(self, obj: Any) -> int | None:
+    def number_of(self, obj: object) -> int | None:
         for number, reference in enumerate(self._references):
             if referent(reference) is obj:
                 return number
         return None
 
-    def append(self, obj: Any) -> int:
+    def append(self, obj: object) -> int:
         self._references.append(refer(obj))
         return len(self._references) - 1

@@ -30,7 +30,7 @@ _OF_CONSTANTS: dict[Any, Kind] = {FLOAT: NUMPY["f8"], INT: NUMPY["i8"], BOOL: NU
 _C_ORDER, _KEEP_ORDER = 0, 2
 
 
-def is_creation(function: Any) -> bool:
+def is_creation(function: object) -> bool:
     """Whether an object of the program is a function that makes an array."""
     return is_plain_function(function) and function in _PARAMETERS
 
@@ -174,7 +174,7 @@ def _code_of(dtype: Value) -> str:
     return code
 
 
-def _tells_dtype(given: Any) -> bool:
+def _tells_dtype(given: object) -> bool:
     """Whether NumPy makes a dtype of ``given`` without asking the program."""
     if type(given) is type:
         return issubclass(given, np.generic) or given in (bool, int, float, complex)

@@ -416,7 +416,7 @@ class ConstantKind(Kind):
 
     __slots__ = ("reference",)
 
-    def __init__(self, number: int, value: Any) -> None:
+    def __init__(self, number: int, value: object) -> None:
         super().__init__("constant", f"k{number}", (), lambda values, objects: objects.constants[number])
         self.reference = refer(value)
 
@@ -425,11 +425,11 @@ class ConstantKind(Kind):
         return referent(self.reference)
 
     @detail.setter
-    def detail(self, value: Any) -> None:
+    def detail(self, value: object) -> None:
         """What all kinds have; ``reference`` stands for it here."""
 
 
-def constant_kind(number: int, value: Any) -> Kind:
+def constant_kind(number: int, value: object) -> Kind:
     """An object known when the loop is compiled: constant ``number`` of the loop."""
     return ConstantKind(number, value)
 
@@ -452,7 +452,7 @@ _FUNCTION_TYPES = (
 )
 
 
-def is_plain_function(obj: Any) -> bool:
+def is_plain_function(obj: object) -> bool:
     """Whether ``obj`` is a function or a class of a kind that is hashed, compared and asked for its name
     without running code of the program."""
     return any(type(obj) is known for known in _FUNCTION_TYPES)

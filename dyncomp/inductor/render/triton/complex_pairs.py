@@ -53,7 +53,7 @@ class _Splitter(ScalarBuilder):
     def dtype(self, value: str) -> DType:
         return self.known[value].dtype
 
-    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: Any = None) -> str:
+    def emit(self, op: str, args: tuple[Any, ...], dtype: DType, arg: object = None) -> str:
         axes: frozenset[str] = frozenset().union(*(self.known[a].axes for a in args))
         self.count += 1
         return self.append(Node(f"c{self.count}_{op}", op, args, axes, arg, dtype))
